@@ -1,0 +1,46 @@
+/**
+ * Which queued run may start now: first come, first served, within the limits of each provider.
+ * A local run whose model is not the loaded one waits until no other local run is active, and holds back those
+ * behind it, so that two models cannot starve each other.
+ */
+
+export interface Waiting {
+  run_id: string;
+  provider: string;
+  model: string;
+}
+
+export interface Active {
+  provider: string;
+  model: string;
+}
+
+export interface Places {
+  /** Active runs, all providers together. */
+  total: number;
+  /** Active runs of one provider. */
+  perProvider: number;
+  /** Active runs of the local engine, which answers them in one context. */
+  local: number;
+}
+
+/** The runs to start now, in order. */
+export function admit(queue: readonly Waiting[], active: readonly Active[], places: Places): string[] {
+  const running: Active[] = [...active];
+  const started: string[] = [];
+  let localHeld = false;
+  for (const run of queue) {
+    if (running.length >= places.total) break;
+    const peers = running.filter((other) => other.provider === run.provider);
+    if (run.provider === 'local') {
+      if (localHeld) continue;
+      if (peers.length >= places.local || peers.some((other) => other.model !== run.model)) {
+        localHeld = true;
+        continue;
+      }
+    } else if (peers.length >= places.perProvider) continue;
+    running.push(run);
+    started.push(run.run_id);
+  }
+  return started;
+}

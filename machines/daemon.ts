@@ -1,0 +1,208 @@
+import { assign, type SnapshotFrom, setup } from 'xstate';
+import { effect } from './effects.ts';
+import type { Addresses, DaemonCreated, DaemonEvent, Deadline, Ending, Failure, LastBoot } from './events.ts';
+
+/**
+ * One life of the daemon process, from its first instant to its last.
+ *
+ * 1. `live` and `ready` are tags of states: health is read from them and from nothing else.
+ * 2. A run is admitted only while this machine accepts `daemon.run_admitted`: the queue has no other door.
+ * 3. `unsettled` is the number of runs admitted and not settled; it is zero in `ready`, above zero in `running`.
+ * 4. `starting` and `stopping` end by a deadline if nothing else ends them; the rest end by a stop.
+ */
+
+export interface DaemonContext {
+  boot_id: string;
+  host_boot_id: string | null;
+  pid: number;
+  version: string;
+  capacity: number;
+  unsettled: number;
+  addresses: Addresses;
+  last_boot: LastBoot | null;
+  start_deadline_at: number;
+  drain_deadline_at: number;
+  close_deadline_at: number;
+  stop_requested_by: string | null;
+  error: Failure | null;
+}
+
+const machine = setup({
+  types: {} as { context: DaemonContext; events: DaemonEvent; input: DaemonCreated },
+  actions: {
+    closeDaemon: effect('closeDaemon'),
+    noteAddresses: assign(({ context, event }) =>
+      event.type === 'daemon.listening' ? { addresses: { ...context.addresses, ...event.addresses } } : {},
+    ),
+    noteLastBoot: assign(({ event }) => (event.type === 'daemon.store_opened' ? { last_boot: event.last_boot } : {})),
+    countRecovered: assign(({ event }) => (event.type === 'daemon.runs_recovered' ? { unsettled: event.queued } : {})),
+    countAdmitted: assign(({ context }) => ({ unsettled: context.unsettled + 1 })),
+    countSettled: assign(({ context }) => ({ unsettled: Math.max(0, context.unsettled - 1) })),
+    noteStop: assign(({ event }) =>
+      event.type === 'daemon.stop_requested'
+        ? { drain_deadline_at: event.drain_deadline_at, close_deadline_at: event.close_deadline_at, stop_requested_by: event.by }
+        : {},
+    ),
+    noteFailure: assign(({ event }) => (event.type === 'daemon.failed' ? { error: event.error } : {})),
+    noteStartTimeout: assign({ error: { code: 'start_timed_out', message: 'The daemon did not become ready in time.', retryable: true } }),
+    noteCloseTimeout: assign({ error: { code: 'stop_timed_out', message: 'The daemon could not release everything it held in time.', retryable: false } }),
+  },
+  guards: {
+    hasRoom: ({ context }) => context.unsettled < context.capacity,
+    takesLastPlace: ({ context }) => context.unsettled + 1 === context.capacity,
+    settlesLastRun: ({ context }) => context.unsettled <= 1,
+    staysFull: ({ context }) => context.unsettled - 1 >= context.capacity,
+    hasRuns: ({ context }) => context.unsettled > 0,
+    isFull: ({ context }) => context.unsettled >= context.capacity,
+    isForced: ({ event }) => event.type === 'daemon.stop_requested' && event.mode === 'force',
+  },
+});
+
+export const daemonMachine = machine.createMachine({
+  id: 'daemon',
+  context: ({ input }) => ({
+    boot_id: input.boot_id,
+    host_boot_id: input.host_boot_id,
+    pid: input.pid,
+    version: input.version,
+    capacity: input.capacity,
+    unsettled: 0,
+    addresses: { http: null, grpc: null, socket: null },
+    last_boot: null,
+    start_deadline_at: input.start_deadline_at,
+    drain_deadline_at: 0,
+    close_deadline_at: 0,
+    stop_requested_by: null,
+    error: null,
+  }),
+  initial: 'starting',
+  on: { 'daemon.failed': { target: '.failed', actions: 'noteFailure' } },
+  states: {
+    starting: {
+      tags: ['live'],
+      initial: 'binding',
+      on: {
+        'daemon.start_deadline_passed': { target: 'failed', actions: 'noteStartTimeout' },
+        'daemon.stop_requested': { target: 'stopping.closing', actions: 'noteStop' },
+      },
+      states: {
+        binding: { on: { 'daemon.listening': { target: 'opening', actions: 'noteAddresses' } } },
+        opening: { on: { 'daemon.store_opened': { target: 'recovering', actions: 'noteLastBoot' } } },
+        recovering: {
+          on: {
+            'daemon.listening': { actions: 'noteAddresses' },
+            'daemon.runs_recovered': { target: 'probing', actions: 'countRecovered' },
+          },
+        },
+        probing: {
+          on: {
+            'daemon.run_settled': { actions: 'countSettled' },
+            'daemon.providers_probed': [
+              { guard: 'isFull', target: '#daemon.running.saturated' },
+              { guard: 'hasRuns', target: '#daemon.running.accepting' },
+              { target: '#daemon.ready' },
+            ],
+          },
+        },
+      },
+    },
+    ready: {
+      tags: ['live', 'ready', 'resting'],
+      on: {
+        'daemon.run_admitted': [
+          { guard: 'takesLastPlace', target: 'running.saturated', actions: 'countAdmitted' },
+          { target: 'running.accepting', actions: 'countAdmitted' },
+        ],
+        'daemon.stop_requested': { target: 'stopping.closing', actions: 'noteStop' },
+      },
+    },
+    running: {
+      tags: ['live', 'ready', 'resting'],
+      initial: 'accepting',
+      on: {
+        'daemon.stop_requested': [
+          { guard: 'isForced', target: 'stopping.closing', actions: 'noteStop' },
+          { target: 'stopping.draining', actions: 'noteStop' },
+        ],
+      },
+      states: {
+        accepting: {
+          on: {
+            'daemon.run_admitted': [
+              { guard: 'takesLastPlace', target: 'saturated', actions: 'countAdmitted' },
+              { guard: 'hasRoom', actions: 'countAdmitted' },
+            ],
+            'daemon.run_settled': [
+              { guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' },
+              { actions: 'countSettled' },
+            ],
+          },
+        },
+        saturated: {
+          on: {
+            'daemon.run_settled': [
+              { guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' },
+              { guard: 'staysFull', actions: 'countSettled' },
+              { target: 'accepting', actions: 'countSettled' },
+            ],
+          },
+        },
+      },
+    },
+    stopping: {
+      tags: ['live'],
+      initial: 'draining',
+      states: {
+        draining: {
+          on: {
+            'daemon.run_settled': [
+              { guard: 'settlesLastRun', target: 'closing', actions: 'countSettled' },
+              { actions: 'countSettled' },
+            ],
+            'daemon.drain_deadline_passed': { target: 'closing' },
+            'daemon.stop_requested': { guard: 'isForced', target: 'closing', actions: 'noteStop' },
+          },
+        },
+        closing: {
+          entry: { type: 'closeDaemon', params: ({ context }) => ({ interrupt: context.unsettled > 0 }) },
+          on: {
+            'daemon.run_settled': { actions: 'countSettled' },
+            'daemon.stopped': { target: '#daemon.stopped' },
+            'daemon.close_deadline_passed': { target: '#daemon.failed', actions: 'noteCloseTimeout' },
+          },
+        },
+      },
+    },
+    stopped: { type: 'final' },
+    failed: { type: 'final' },
+  },
+});
+
+export type DaemonSnapshot = SnapshotFrom<typeof daemonMachine>;
+
+/** What happens by itself if nothing else does. */
+export function daemonDeadlines(snapshot: DaemonSnapshot): Deadline<DaemonEvent>[] {
+  const { context } = snapshot;
+  if (snapshot.matches('starting')) return [{ at: context.start_deadline_at, event: { type: 'daemon.start_deadline_passed' } }];
+  if (snapshot.matches({ stopping: 'draining' })) return [{ at: context.drain_deadline_at, event: { type: 'daemon.drain_deadline_passed' } }];
+  if (snapshot.matches({ stopping: 'closing' })) return [{ at: context.close_deadline_at, event: { type: 'daemon.close_deadline_passed' } }];
+  return [];
+}
+
+/** How a life that is over ended. A life that recorded no end was killed, or lost its power. */
+export function endingOf(snapshot: DaemonSnapshot, host_boot_id: string | null): Ending {
+  if (snapshot.matches('stopped')) return 'clean';
+  if (snapshot.matches('failed')) return 'failed';
+  const before = snapshot.context.host_boot_id;
+  return before !== null && host_boot_id !== null && before !== host_boot_id ? 'power_lost' : 'killed';
+}
+
+/** What has to happen before the daemon is ready; null when it is. */
+export function readyWhen(snapshot: DaemonSnapshot): string | null {
+  if (snapshot.hasTag('ready')) return null;
+  if (snapshot.matches({ starting: 'binding' })) return 'the listeners are bound';
+  if (snapshot.matches({ starting: 'opening' })) return 'the event log is open';
+  if (snapshot.matches({ starting: 'recovering' })) return 'unfinished runs of the last boot are settled';
+  if (snapshot.matches({ starting: 'probing' })) return 'the local providers have answered their first probe';
+  return 'the daemon is started again';
+}

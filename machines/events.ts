@@ -1,0 +1,190 @@
+/**
+ * Every fact the daemon records: one vocabulary for the log and for the machines.
+ *
+ * A fact is past tense, carries `at` (milliseconds since the epoch) and is versioned by `schema`.
+ * The log stores exactly these objects; a machine's state is the fold of them. The first fact of a
+ * stream creates its machine, each later one is a transition of it.
+ */
+
+export type Fact<T extends string, D = unknown> = { readonly type: T; readonly at: number } & Readonly<D>;
+
+/** Raised when a fact's shape changes; older shapes are brought forward before they are folded. */
+export const SCHEMA_VERSION = 1;
+
+export interface Addresses {
+  http: string | null;
+  grpc: string | null;
+  socket: string | null;
+}
+
+/** How an earlier life of the daemon ended, as its log tells. */
+export type Ending = 'clean' | 'failed' | 'killed' | 'power_lost';
+
+export interface LastBoot {
+  boot_id: string;
+  ending: Ending;
+  /** Time of its last recorded fact. */
+  at: number;
+  state_path: string;
+  unfinished_runs: number;
+}
+
+/** What went wrong, as a code of the error table; `message` is written for the user. */
+export interface Failure {
+  code: string;
+  message: string;
+  retryable: boolean;
+}
+
+// ---------------------------------------------------------------- daemon
+
+export type DaemonCreated = Fact<
+  'daemon.boot_started',
+  {
+    boot_id: string;
+    /** Identifies the life of the operating system, so that a power cut can be told from a kill. */
+    host_boot_id: string | null;
+    pid: number;
+    version: string;
+    /** Runs that may be unsettled (queued or active) at one time. */
+    capacity: number;
+    start_deadline_at: number;
+  }
+>;
+
+export type DaemonEvent =
+  | Fact<'daemon.listening', { addresses: Addresses }>
+  | Fact<'daemon.store_opened', { last_boot: LastBoot | null }>
+  | Fact<'daemon.runs_recovered', { queued: number; ended: number }>
+  | Fact<'daemon.providers_probed'>
+  | Fact<'daemon.run_admitted', { run_id: string }>
+  | Fact<'daemon.run_settled', { run_id: string }>
+  | Fact<'daemon.stop_requested', { by: string; mode: 'drain' | 'force'; drain_deadline_at: number; close_deadline_at: number }>
+  | Fact<'daemon.start_deadline_passed'>
+  | Fact<'daemon.drain_deadline_passed'>
+  | Fact<'daemon.close_deadline_passed'>
+  | Fact<'daemon.stopped'>
+  | Fact<'daemon.failed', { error: Failure }>;
+
+// ---------------------------------------------------------------- run
+
+export interface Usage {
+  input_tokens: number | null;
+  output_tokens: number | null;
+}
+
+export type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls' | 'other';
+
+export interface RunRequest {
+  provider: string;
+  model: string;
+  /** True when the prompt leaves this machine. */
+  cloud: boolean;
+  prompt: string;
+  system: string | null;
+  max_tokens: number | null;
+  temperature: number | null;
+  seed: number;
+}
+
+export type RunCreated = Fact<
+  'run.accepted',
+  {
+    run_id: string;
+    request: RunRequest;
+    idempotency_key: string | null;
+    client: string;
+    max_attempts: number;
+    queue_deadline_at: number;
+    deadline_at: number;
+    /** Longest wait for the first output of an attempt, model loading included. */
+    first_output_ms: number;
+    /** Longest silence between two outputs. */
+    idle_ms: number;
+    /** Longest wait for the work to stop once that was asked. */
+    cancel_grace_ms: number;
+  }
+>;
+
+export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
+
+export type RunEvent =
+  | Fact<'run.started', { attempt: number }>
+  | Fact<'run.output_appended', { attempt: number; text: string; token_ids: number[] }>
+  | Fact<'run.completed', { attempt: number; finish_reason: FinishReason; usage: Usage }>
+  | Fact<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
+  | Fact<'run.failed', { attempt: number; error: Failure }>
+  | Fact<'run.cancel_requested', { by: string }>
+  | Fact<'run.deadline_passed', { deadline: DeadlineName }>
+  | Fact<'run.interrupt_requested', { reason: string }>
+  | Fact<'run.cancelled', { forced: boolean }>
+  | Fact<'run.timed_out', { forced: boolean }>
+  | Fact<'run.interrupted', { error: Failure }>;
+
+// ---------------------------------------------------------------- provider
+
+export type ProviderCreated = Fact<
+  'provider.configured',
+  {
+    provider_id: string;
+    kind: 'local' | 'cloud';
+    adapter: string;
+    base_url: string | null;
+    /** Failed probes in a row after which a provider that worked counts as unavailable. */
+    failure_limit: number;
+    /** Milliseconds from one probe to the next; null: this provider is probed only when asked. */
+    probe_every_ms: number | null;
+    probe_timeout_ms: number;
+  }
+>;
+
+export type ProviderEvent =
+  | Fact<'provider.probe_started', { probe: number }>
+  | Fact<'provider.probe_succeeded', { probe: number; models: string[] }>
+  | Fact<'provider.probe_failed', { probe: number; error: Failure; unauthorised: boolean }>
+  | Fact<'provider.answered'>
+  | Fact<'provider.faulted', { error: Failure; unauthorised: boolean }>
+  | Fact<'provider.removed'>;
+
+// ---------------------------------------------------------------- engine
+
+export interface EngineInfo {
+  pid: number;
+  model: string;
+  path: string;
+  threads: number;
+  context_length: number;
+  parallel: number;
+  load_ms: number;
+  chat_template: string;
+}
+
+export type EngineCreated = Fact<
+  'engine.created',
+  { start_ms: number; load_ms: number; stop_ms: number; kill_ms: number; idle_ms: number }
+>;
+
+export type EngineEvent =
+  | Fact<'engine.load_requested', { attempt: number; model: string; path: string }>
+  | Fact<'engine.process_started', { attempt: number; pid: number }>
+  | Fact<'engine.model_loaded', { attempt: number; info: EngineInfo }>
+  | Fact<'engine.load_failed', { attempt: number; error: Failure }>
+  | Fact<'engine.work_started'>
+  | Fact<'engine.work_finished'>
+  | Fact<'engine.stop_requested', { reason: 'idle' | 'model_changed' | 'daemon_stopping' | 'requested' }>
+  | Fact<'engine.deadline_passed', { attempt: number }>
+  | Fact<'engine.exited', { attempt: number; exit_code: number | null; signal: string | null }>
+  | Fact<'engine.backoff_elapsed'>;
+
+export type Created = DaemonCreated | RunCreated | ProviderCreated | EngineCreated;
+export type AnyEvent = DaemonEvent | RunEvent | ProviderEvent | EngineEvent;
+export type AnyFact = Created | AnyEvent;
+
+/** A fact that has not happened yet: the kernel gives it its time. */
+export type Undated<F> = F extends { at: number } ? Omit<F, 'at'> : never;
+
+/** A fact that comes true at a time unless something happens before. Derived from state, never stored. */
+export interface Deadline<E extends AnyEvent = AnyEvent> {
+  at: number;
+  event: Undated<E>;
+}

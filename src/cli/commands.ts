@@ -1,0 +1,137 @@
+/**
+ * Every command of `svc`, as data: the program, --help, the completion scripts, the README's table and its test, and the
+ * text the embedded model is trained on are all made from it.
+ */
+
+export interface FlagSpec {
+  name: string;
+  short?: string;
+  /** How the value is shown, `<s>`; a flag without one is a switch. `[n]` marks a value that may be left out. */
+  value?: string;
+  summary: string;
+}
+
+export interface CommandSpec {
+  name: string;
+  /** As shown: `<id>` must be given, `[id]` may be. */
+  args: string;
+  summary: string;
+  flags: readonly FlagSpec[];
+  examples: readonly string[];
+}
+
+const json: FlagSpec = { name: 'json', summary: 'Print JSON, errors too; the exit code stays the same.' };
+const model: FlagSpec = { name: 'model', value: '<name>', summary: 'The model: provider/name, a name of the provider, or a path to a GGUF file.' };
+const serveFlags: FlagSpec[] = [
+  { name: 'http', value: '<host:port>', summary: 'Address of the HTTP and WebSocket listener; port 0 is any free one.' },
+  { name: 'grpc', value: '<host:port>', summary: 'Address of the gRPC listener; port 0 is any free one.' },
+  { name: 'log-level', value: '<level>', summary: 'Lowest level that is logged: trace, debug, info, warn, error, fatal.' },
+];
+
+export const globalFlags: readonly FlagSpec[] = [
+  json,
+  { name: 'help', short: 'h', summary: 'Show what a command does and its flags.' },
+];
+
+const command = (name: string, args: string, summary: string, flags: readonly FlagSpec[] = [], ...examples: string[]): CommandSpec => ({ name, args, summary, flags: [...flags, json], examples });
+
+export const commands: readonly CommandSpec[] = [
+  command(
+    'run',
+    '[prompt]',
+    'Answer a prompt: the answer goes to stdout as it is made. Starts the daemon if needed. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read.',
+    [
+      { name: 'provider', short: 'p', value: '<id>', summary: 'Ask this provider.' },
+      { name: 'cloud', summary: 'Ask the default cloud provider: the prompt leaves this machine.' },
+      { ...model, short: 'm' },
+      { name: 'system', value: '<text>', summary: 'System text, put before the prompt.' },
+      { name: 'max-tokens', value: '<n>', summary: 'Longest answer, in tokens.' },
+      { name: 'temperature', value: '<t>', summary: 'Sampling temperature from 0 to 2; 0 always takes the likeliest token.' },
+      { name: 'seed', value: '<n>', summary: 'Seed of the sampling: the same seed gives the same answer on the same machine.' },
+      { name: 'timeout', value: '<s>', summary: 'Longest time for the whole run, in seconds.' },
+      { name: 'no-stream', summary: 'Print the answer when it is complete.' },
+      { name: 'no-start', summary: 'Do not start the daemon; fail when it is not running.' },
+      { name: 'detach', summary: 'Print the id of the run and return at once.' },
+    ],
+    'run "What is svc?"',
+    'run "Summarise this" < notes.txt',
+    'run "Hello" --provider ollama --model llama3.2',
+  ),
+  command('start', '', 'Start the daemon in the background; returns when it is ready.', [...serveFlags, { name: 'wait', value: '<s>', summary: 'Longest wait for it to be ready, in seconds (default 30).' }], 'start', 'start --http 127.0.0.1:0'),
+  command('serve', '', 'Run the daemon in the foreground, its log on stdout. Ctrl-C drains and stops it; a second Ctrl-C stops at once.', serveFlags, 'serve'),
+  command(
+    'stop',
+    '',
+    'Let active runs end, then stop the daemon; returns when the process is gone.',
+    [
+      { name: 'timeout', value: '<s>', summary: 'Longest wait for active runs, in seconds (default 30); what is left is interrupted.' },
+      { name: 'force', summary: 'Do not wait for active runs.' },
+    ],
+    'stop',
+    'stop --timeout 5',
+  ),
+  command('restart', '', 'Stop the daemon as `stop` does, then start it.', [...serveFlags, { name: 'timeout', value: '<s>', summary: 'Longest wait for active runs, in seconds (default 30).' }, { name: 'force', summary: 'Do not wait for active runs.' }, { name: 'wait', value: '<s>', summary: 'Longest wait for it to be ready, in seconds (default 30).' }], 'restart'),
+  command('status', '', 'State of the daemon, since when, where it listens, its runs. Exit 0 running, 1 died without a clean stop, 3 stopped.', [{ name: 'why', summary: 'The events that led here.' }], 'status', 'status --why'),
+  command(
+    'health',
+    '',
+    'Ask the daemon whether it is live and ready. Exit 0 serving, 4 not serving, 3 unreachable.',
+    [
+      { name: 'source', value: '<http|grpc|socket>', summary: 'Transport to ask over (default http).' },
+      { name: 'watch', summary: 'Print each change until interrupted.' },
+    ],
+    'health --source grpc',
+  ),
+  command(
+    'logs',
+    '',
+    'The last log lines: from the daemon when it runs, from its files when it does not.',
+    [
+      { name: 'tail', short: 'n', value: '[n]', summary: 'Number of lines (default 100). Without a number it follows too.' },
+      { name: 'follow', short: 'f', summary: 'Go on with new lines as they come.' },
+      { name: 'level', value: '<level>', summary: 'Lines of this level and above.' },
+      { name: 'run', value: '<id>', summary: 'Lines of this run.' },
+      { name: 'since', value: '<time>', summary: 'Lines since then: an RFC 3339 time, or an age such as 10m, 2h, 1d.' },
+    ],
+    'logs --tail 100',
+    'logs -f --level warn',
+  ),
+  command('doctor', '', 'Check the installation and the daemon, also a dead one: what is wrong and what to do about it. Not zero if a check fails.', [], 'doctor'),
+  command('version', '', 'Version of the program, and of the running daemon where it differs.', [], 'version'),
+  command('model list', '', 'Models of every reachable provider.', [], 'model list --json'),
+  command('model show', '<id>', 'One model, with what its file says of itself.', [], 'model show local/svc-mini'),
+  command('model remove', '<id>', 'Delete a model from the models folder.', [], 'model remove local/tiny'),
+  command('provider list', '', 'Providers, their state and why.', [], 'provider list --json'),
+  command(
+    'provider add',
+    '<id>',
+    'Configure a provider; takes effect at once.',
+    [
+      { name: 'base-url', value: '<url>', summary: 'Where it is, such as http://127.0.0.1:11434/v1.' },
+      { name: 'adapter', value: '<name>', summary: 'How it is spoken to (default openai-compatible).' },
+      { ...model, value: '<default>', summary: 'Model used when a run names none.' },
+      { name: 'key-env', value: '<NAME>', summary: 'Environment variable that holds its key; the key is never stored.' },
+      { name: 'kind', value: '<local|cloud>', summary: 'Whether prompts leave this machine (default: by its address).' },
+    ],
+    'provider add ollama --base-url http://127.0.0.1:11434/v1 --model llama3.2',
+    'provider add openai --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model gpt-4o-mini',
+  ),
+  command('provider remove', '<id>', 'Remove a provider from the configuration.', [], 'provider remove ollama'),
+  command('provider test', '<id>', 'Ask a provider now whether it is there and accepts us. Spends no token.', [], 'provider test ollama'),
+  command(
+    'runs list',
+    '',
+    'The latest runs, newest first.',
+    [
+      { name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' },
+      { name: 'state', value: '<state>', summary: 'Runs in this state.' },
+      { name: 'provider', value: '<id>', summary: 'Runs of this provider.' },
+    ],
+    'runs list --state failed',
+  ),
+  command('runs show', '<id>', 'One run: its prompt, its answer, how it ended.', [], 'runs show run_01J…'),
+  command('runs cancel', '<id>', 'Cancel a run; returns when its work has stopped.', [], 'runs cancel run_01J…'),
+  command('config show', '', 'The configuration in force, and where each value comes from.', [], 'config show'),
+  command('token', '', 'Print the token for HTTP and WebSocket clients.', [], 'token'),
+  command('completion', '<shell>', 'Print the completion script for bash, zsh or fish.', [], 'completion bash'),
+];

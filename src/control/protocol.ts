@@ -1,0 +1,53 @@
+import type { ErrorBody } from '../errors.ts';
+
+/**
+ * The local socket: one JSON object a line, each way. The file mode of the socket is the authentication.
+ *
+ * A request is `{id, method, params}`. Its answer is any number of `{id, event}` lines and then one of `{id, result}` or
+ * `{id, error}`. Several requests may be open on one connection; `{id, cancel: true}` gives one up. A connection that
+ * closes gives up all of its own requests (a run goes on; it can be attached again).
+ */
+
+export interface Request {
+  id: number;
+  method: Method;
+  params: Record<string, unknown>;
+}
+
+export type Response = { id: number; event: unknown } | { id: number; result: unknown } | { id: number; error: ErrorBody };
+
+/** Methods, their parameters and results; those marked stream send events first. */
+export type Method =
+  | 'health' // {} -> HealthRecord with {live, ready}
+  | 'health.watch' // {} stream of HealthRecord, one now and one at each change
+  | 'report' // {} -> ReportRecord
+  | 'status' // {} -> StatusRecord
+  | 'why' // {} -> {events: EventRecord[]}
+  | 'lifecycle' // {type, mode?, timeout_ms?} -> LifecycleResult
+  | 'run.start' // RunInput & {stream?: boolean} -> RunRecord; stream: first {run: RunRecord}, then EventRecords, result is the final RunRecord
+  | 'run.follow' // {id, from_seq?} stream of EventRecords, result is the RunRecord
+  | 'run.cancel' // {id} -> RunRecord
+  | 'run.get' // {id} -> RunRecord
+  | 'run.list' // {limit?, before?, state?, provider?} -> RunPage
+  | 'model.list' // {} -> {models: ModelRecord[]}
+  | 'model.show' // {id} -> ModelRecord & {metadata}
+  | 'model.remove' // {id} -> ModelRecord
+  | 'provider.list' // {} -> {providers: ProviderRecord[]}
+  | 'provider.add' // ProviderInput -> ProviderRecord
+  | 'provider.remove' // {id} -> ProviderRecord
+  | 'provider.test' // {id} -> ProviderRecord
+  | 'config' // {} -> what the daemon runs with, values and sources
+  | 'token'; // {} -> {token}: the way for the command line to the TCP listeners
+
+/** What the runtime file holds: who runs and where it listens. It is there while a daemon lives and after one that died. */
+export interface RuntimeFile {
+  pid: number;
+  /** Start time of the process as the system tells it, so that a pid used again is not taken for the daemon; null where it cannot be told. */
+  process_start: string | null;
+  boot_id: string;
+  version: string;
+  started_at: string;
+  program: string;
+  node: string;
+  addresses: { http: string | null; grpc: string | null; socket: string | null };
+}

@@ -1,0 +1,72 @@
+import type { FinishReason, RunRequest, Usage } from '../../machines/events.ts';
+import type { ErrorCode } from '../errors.ts';
+
+/**
+ * The port to whatever answers prompts. Implementations live in `src/providers/`; nothing above the kernel sees them.
+ */
+
+export type OutputPart =
+  /** Text to append. `token_ids` are the ids it was decoded from, empty where the provider does not tell. */
+  | { type: 'output'; text: string; token_ids: number[] }
+  /** The last part of a complete answer. A stream that ends without it was cut off. */
+  | { type: 'finish'; finish_reason: FinishReason; usage: Usage };
+
+export interface AttemptRequest {
+  run_id: string;
+  attempt: number;
+  request: RunRequest;
+}
+
+export interface ModelRecord {
+  /** `provider/name`, as `--model` takes it. */
+  id: string;
+  provider: string;
+  name: string;
+  state: 'available' | 'loaded' | 'loading' | 'invalid';
+  size_bytes: number | null;
+  digest: string | null;
+  quantization: string | null;
+  parameters: number | null;
+  context_length: number | null;
+  capabilities: string[];
+  default: boolean;
+  built_in: boolean;
+  path: string | null;
+}
+
+export interface ProviderPort {
+  readonly id: string;
+  /**
+   * Streams one answer. Aborting the signal stops the work: the iteration then ends or throws, and only when it has is the
+   * work over. Throws ProviderFailure; anything else counts as provider_failed.
+   */
+  stream(attempt: AttemptRequest, signal: AbortSignal): AsyncIterable<OutputPart>;
+  /** Throws ProviderFailure when the provider cannot be asked. */
+  models(signal: AbortSignal): Promise<ModelRecord[]>;
+  /** Is it there, and does it accept us? Spends no token. */
+  probe(signal: AbortSignal): Promise<{ models: string[] }>;
+  close(): Promise<void>;
+}
+
+/** Why an attempt or a probe failed, in our words. */
+export class ProviderFailure extends Error {
+  readonly code: ErrorCode;
+  readonly retryable: boolean;
+  /** The provider asked for this wait before another attempt. */
+  readonly retry_after_ms: number | null;
+  /** The work is gone although nobody ended it (a process died, a stream was cut). */
+  readonly lost: boolean;
+
+  constructor(code: ErrorCode, message: string, options: { retryable: boolean; retry_after_ms?: number | null; lost?: boolean; cause?: unknown }) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ProviderFailure';
+    this.code = code;
+    this.retryable = options.retryable;
+    this.retry_after_ms = options.retry_after_ms ?? null;
+    this.lost = options.lost ?? false;
+  }
+
+  get unauthorised(): boolean {
+    return this.code === 'provider_unauthorised';
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Every bound of the daemon, with its unit (last in the name) and its reason. All can be set in the configuration
+ * under `limits`, or as SVC_LIMIT_<NAME>; docs/operations.md lists them and a test holds it to this table.
+ */
+
+export interface LimitSpec {
+  value: number;
+  min: number;
+  max: number;
+  reason: string;
+}
+
+const limit = (value: number, min: number, max: number, reason: string): LimitSpec => ({ value, min, max, reason });
+const MIB = 1024 * 1024;
+
+export const limitSpecs = {
+  queue_runs: limit(256, 1, 100_000, 'Runs queued or active at one time; more are refused as busy.'),
+  active_runs: limit(64, 1, 4096, 'Runs being answered at one time, all providers together.'),
+  provider_runs: limit(16, 1, 1024, 'Runs being answered at one time by one provider.'),
+  local_runs: limit(4, 1, 64, 'Runs being answered at one time by the local engine; each takes its share of the context memory.'),
+  run_attempts: limit(3, 1, 10, 'Attempts of one run while nothing was delivered.'),
+  prompt_bytes: limit(4 * MIB, 1, 256 * MIB, 'One prompt with its system text; more is almost surely a mistake, and is held in memory.'),
+  body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body.'),
+  frame_bytes: limit(16 * MIB, 1024, 512 * MIB, 'One line on the local socket, one WebSocket message.'),
+  run_ms: limit(600_000, 1000, 86_400_000, 'One run in total, unless --timeout says less or more.'),
+  queue_ms: limit(600_000, 1000, 86_400_000, 'Waiting in the queue.'),
+  first_output_ms: limit(300_000, 1000, 3_600_000, 'From asking a provider to its first output: a large model loads slowly.'),
+  idle_ms: limit(120_000, 1000, 3_600_000, 'Silence between two outputs of a provider.'),
+  cancel_grace_ms: limit(10_000, 100, 600_000, 'For the work to stop once a run is cancelled; then it is given up.'),
+  start_ms: limit(60_000, 1000, 3_600_000, 'From the first instant of the daemon to ready.'),
+  drain_ms: limit(30_000, 0, 86_400_000, 'For active runs to end when the daemon stops.'),
+  close_ms: limit(10_000, 100, 600_000, 'For the daemon to release what it holds after the drain.'),
+  probe_ms: limit(2_000, 50, 60_000, 'For a provider to answer its probe; the start waits no longer either.'),
+  probe_every_ms: limit(15_000, 500, 3_600_000, 'Between two probes of a local provider.'),
+  probe_failures: limit(3, 1, 100, 'Failed probes in a row until a provider that worked counts as unavailable.'),
+  engine_start_ms: limit(30_000, 1000, 600_000, 'For the engine process to come up.'),
+  engine_load_ms: limit(300_000, 1000, 3_600_000, 'For the engine to load a model.'),
+  engine_stop_ms: limit(3_000, 100, 60_000, 'For the engine to end when asked; then it is killed.'),
+  engine_idle_ms: limit(300_000, 1000, 86_400_000, 'Without work until the engine is unloaded and its memory given back.'),
+  engine_context_tokens: limit(4096, 256, 1_048_576, 'Context of one run at the local engine, prompt and answer together; a model with less has less.'),
+  output_tokens: limit(2048, 1, 1_048_576, 'Tokens of one answer unless --max-tokens says otherwise.'),
+  commit_events: limit(4096, 1, 100_000, 'Facts gathered for one commit; the rest waits for the next.'),
+  pending_events: limit(65_536, 16, 1_000_000, 'Facts waiting for their commit; then new runs are refused as busy.'),
+  feed_events: limit(4096, 16, 1_000_000, 'Recent events kept in memory for those who follow; older ones are read from the log.'),
+  output_buffer_bytes: limit(1 * MIB, 1024, 256 * MIB, 'Output of one run waiting for its commit; then its provider is read no further.'),
+  log_file_bytes: limit(16 * MIB, 4096, 4096 * MIB, 'One log file; then a new one is begun.'),
+  log_files: limit(5, 1, 100, 'Log files kept, the present one included.'),
+  log_line_bytes: limit(65_536, 256, 16 * MIB, 'One log line; the rest is cut.'),
+  log_follow_lines: limit(1024, 16, 100_000, 'Lines waiting for one slow follower; then it is told how many it missed.'),
+  log_tail_lines: limit(100_000, 1, 10_000_000, 'Lines that one `svc logs --tail` may ask for.'),
+  connections: limit(512, 4, 65_536, 'Connections to one listener at one time.'),
+  header_ms: limit(10_000, 100, 600_000, 'For a client to send its request headers.'),
+  request_ms: limit(60_000, 100, 3_600_000, 'For a client to send its whole request.'),
+  heartbeat_ms: limit(15_000, 100, 600_000, 'Between two signs of life on a stream; a peer that misses two is let go.'),
+  page_runs: limit(100, 1, 1000, 'Runs in one page of history.'),
+} as const satisfies Record<string, LimitSpec>;
+
+export type LimitName = keyof typeof limitSpecs;
+export type Limits = Record<LimitName, number>;
+
+export const defaultLimits: Limits = Object.fromEntries(Object.entries(limitSpecs).map(([name, spec]) => [name, spec.value])) as Limits;

@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { homedir, tmpdir, userInfo } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Where everything is. `SVC_HOME` puts it all under one folder; without it, the platform's own folders are used. */
+export interface Paths {
+  /** The folder that stands for this daemon in messages. */
+  home: string;
+  config: string;
+  /** Event log, high-water mark, token. */
+  data: string;
+  database: string;
+  highWater: string;
+  token: string;
+  models: string;
+  /** Runtime file: who runs, and where it listens. */
+  runtime: string;
+  logs: string;
+  /** What the process writes when it cannot log: crashes of native code, errors before the log is open. */
+  stderr: string;
+  cache: string;
+  socket: string;
+}
+
+/** Longest path that a unix socket can have on every platform we run on. */
+const SOCKET_PATH_MAX = 103;
+
+export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
+  const own = env.SVC_HOME;
+  const user = homedir();
+  const pick = (name: string, xdg: string | undefined, fallback: string) => (own ? join(resolve(own), name) : join(xdg || join(user, fallback), 'svc'));
+  const mac = process.platform === 'darwin';
+  const windows = process.platform === 'win32';
+  const local = env.LOCALAPPDATA ?? join(user, 'AppData', 'Local');
+  const support = mac ? 'Library/Application Support' : null;
+  const base = windows ? join(local, 'svc') : support ? join(user, support, 'svc') : null;
+
+  const config = own ? resolve(own) : (base ?? pick('', env.XDG_CONFIG_HOME, '.config'));
+  const data = own ? join(resolve(own), 'data') : (base ?? pick('', env.XDG_DATA_HOME, '.local/share'));
+  const state = own ? resolve(own) : (base ?? pick('', env.XDG_STATE_HOME, '.local/state'));
+  const cache = own ? join(resolve(own), 'cache') : base ? join(base, 'cache') : pick('', env.XDG_CACHE_HOME, '.cache');
+  return {
+    home: own ? resolve(own) : data,
+    config: join(config, 'config.json'),
+    data,
+    database: join(data, 'events.db'),
+    highWater: join(data, 'events.high-water'),
+    token: join(data, 'token'),
+    models: join(data, 'models'),
+    runtime: join(state, 'runtime.json'),
+    logs: join(state, 'logs'),
+    stderr: join(state, 'logs', 'stderr.txt'),
+    cache,
+    socket: socketPath(join(state, 'svc.sock')),
+  };
+}
+
+/** The folder that holds package.json, from the sources and from the build alike. */
+export function packageRoot(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, 'package.json'))) {
+    const up = dirname(folder);
+    if (up === folder) throw new Error('package.json not found above the program');
+    folder = up;
+  }
+  return folder;
+}
+
+/** A home whose path is too long for a socket gets one under the temporary folder, named by the home. */
+function socketPath(wanted: string): string {
+  const name = createHash('sha256').update(wanted).digest('hex').slice(0, 16);
+  if (process.platform === 'win32') return `\\\\.\\pipe\\svc-${name}`;
+  if (Buffer.byteLength(wanted) <= SOCKET_PATH_MAX) return wanted;
+  return join(tmpdir(), `svc-${userInfo().uid}`, `${name}.sock`);
+}

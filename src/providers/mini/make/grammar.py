@@ -1,0 +1,183 @@
+"""Reads the corpus files and draws questions from them. The notation is described in ../README.md."""
+import random
+import re
+from pathlib import Path
+
+CORPUS = Path(__file__).resolve().parent.parent / "corpus"
+FACT_FILES = ["commands", "flags", "states", "endpoints", "exit-codes", "providers", "concepts", "talk"]
+
+
+class Fact:
+    def __init__(self, name, kind):
+        self.name, self.kind, self.answer = name, kind, ""
+        self.sentences, self.verbs, self.nouns = [], [], []
+
+
+def read_lines(name):
+    for line in (CORPUS / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("//"):
+            yield line.strip()
+
+
+def read_words():
+    """`name: a | b | c` is a list for $name. `~ a | b | c` also replaces the word a wherever a pattern has it."""
+    lists, synonyms = {}, {}
+    for line in read_lines("words"):
+        if line.startswith("~"):
+            parts = [part.strip() for part in line[1:].split("|")]
+            synonyms[parts[0]] = parts
+        else:
+            name, rest = line.split(":", 1)
+            lists.setdefault(name.strip(), []).extend(part.strip() for part in rest.split("|"))
+    return lists, synonyms
+
+
+class Grammar:
+    """Parses patterns into trees once, so that drawing a question is a walk."""
+
+    def __init__(self):
+        self.lists, self.synonyms = read_words()
+        self.cache = {}
+
+    def draw(self, pattern, rng):
+        tree = self.cache.get(pattern)
+        if tree is None:
+            tree = self.cache[pattern] = self.parse(pattern)
+        return re.sub(r"\s+", " ", self.walk(tree, rng)).strip()
+
+    def walk(self, tree, rng):
+        if isinstance(tree, str):
+            return tree
+        kind, items = tree
+        if kind == "all":
+            return "".join(self.walk(item, rng) for item in items)
+        if kind == "any":
+            return self.walk(items[int(rng.random() * len(items))], rng)
+        if kind == "list":
+            choices = self.lists[items]
+            return self.draw(choices[int(rng.random() * len(choices))], rng)
+        return items[0] if rng.random() < 0.35 else items[int(rng.random() * len(items))]
+
+    def parse(self, pattern):
+        tree, rest = self.parse_until(pattern, 0, "")
+        assert rest == len(pattern), pattern
+        return tree
+
+    def parse_until(self, text, at, closers):
+        items, literal = [], ""
+
+        def flush():
+            nonlocal literal
+            items.extend(self.literal(literal))
+            literal = ""
+
+        while at < len(text) and text[at] not in closers:
+            character = text[at]
+            if character in "{(":
+                flush()
+                choices, at = self.parse_choices(text, at + 1, "}" if character == "{" else ")")
+                items.append(("any", choices if character == "{" else choices + [""]))
+            elif character == "$":
+                flush()
+                name = re.match(r"\w+", text[at + 1:]).group(0)
+                assert name in self.lists, f"no word list ${name}"
+                items.append(("list", name))
+                at += 1 + len(name)
+            else:
+                literal += character
+                at += 1
+        flush()
+        return ("all", items), at
+
+    def parse_choices(self, text, at, closer):
+        choices = []
+        while True:
+            tree, at = self.parse_until(text, at, "|" + closer)
+            choices.append(tree)
+            assert at < len(text), text
+            at += 1
+            if text[at - 1] == closer:
+                return choices, at
+
+    def literal(self, text):
+        """Replaces head words by their synonyms, but never in a command, flag or route, nor after `=`."""
+        parts, previous = [], ""
+        for piece in re.findall(r"`[^`]*`|\s+|[^\s`]+", text):
+            word = re.fullmatch(r"([a-z][a-z-]*)([,.?!:]?)", piece)
+            if word and word.group(1) in self.synonyms and previous != "svc":
+                parts += [("syn", self.synonyms[word.group(1)]), word.group(2)]
+            else:
+                parts.append(piece[1:] if re.match(r"=\w", piece) else piece)
+            previous = piece if piece.strip() else previous
+        return parts
+
+
+def read_facts():
+    facts = []
+    for file in FACT_FILES:
+        for line in read_lines(file):
+            mark, _, rest = line.partition(" ")
+            if mark == "#":
+                name, *labels = rest.split()
+                facts.append(Fact(name, file))
+                add_labels(facts[-1], labels)
+            elif mark == "=":
+                facts[-1].answer = rest
+            else:
+                {"-": facts[-1].sentences, ">": facts[-1].verbs, "*": facts[-1].nouns}[mark].append(rest)
+    assert all(fact.answer for fact in facts)
+    return facts
+
+
+def add_labels(fact, labels):
+    """A fact about a command, flag, code, route or variable is also asked by that very name."""
+    for label in labels:
+        key, _, value = label.partition(":")
+        value = value.replace("_", " ") if key in ("cmd",) else value
+        if key == "cmd":
+            fact.sentences += ["$ask_command".replace("$ask_command", p) for p in patterns_of_command(value)]
+        elif key == "flag":
+            command, _, flag = value.partition(":")
+            fact.sentences += patterns_of_flag(command.replace("_", " "), flag)
+        elif key == "code":
+            fact.sentences += patterns_of_code(value)
+        elif key == "route":
+            fact.sentences += patterns_of_route(value)
+
+
+def patterns_of_command(command):
+    name = "=" + command.replace(" ", " =")
+    full = f"svc {name}"
+    return [full, full, f"what does {full} do", f"what does `svc {command}` do", f"$explain {full}", f"what is {full} {{for|good for|about}}",
+            f"when {{do|would|should}} {{i|you|we}} use {full}", f"{{what happens|what do i get}} {{when|if}} {{i|you|we}} {{run|type|execute|enter|call|use|do}} {full}",
+            f"(the) {name} {{command|subcommand|verb}}", f"what does (the) {name} {{command|subcommand|verb}} do", f"$explain (the) {name} {{command|subcommand}}",
+            f"{full} {{usage|meaning|purpose|docs|explained|description|help}}", f"{{purpose|meaning|use|role|job|point}} of {full}",
+            f"{{should i|can i|do i}} {{use|run}} {full} {{here|for that|or not|}}", f"what would {full} {{do|show|give me}}"]
+
+
+def patterns_of_flag(command, flag):
+    name = f"--{flag}"
+    full = f"svc {command} {name}" if command else f"svc {name}"
+    where = f"(of svc {command}|for svc {command}|in svc {command}|on svc {command}|on =run)" if False else (
+        f"{{of|for|in|on|with}} {{svc {command}|{'=' + command.replace(' ', ' =')}}}" if command else "{of|for|in|on|with} {svc|the svc command}")
+    return [full, name, f"{name} {{flag|option|switch}}", f"what does {name} {{do|mean|change|control}}", f"what does {name} do {where}", f"what is {name} (for)",
+            f"$explain {name}", f"$explain (the) {name} ({{flag|option}}) {where}", f"what does {{the|this}} {{flag|option|switch}} {name} do",
+            f"{{when|why}} {{would|should}} i {{use|pass|add|set|give}} {name} ({where})", f"{{purpose|meaning|effect}} of {name} ({where})",
+            f"what happens {{when|if}} i {{pass|add|use|give|set}} {name} ({where})", f"what does {full} do"]
+
+
+def patterns_of_code(code):
+    name = f"{{exit code|exit status|return code|exit-code|status code|exit|error code|return value|exit value|code}} {code}"
+    return [name, name, f"what does {name} mean", f"what is {name}", f"$explain {name}", f"meaning of {name}", f"why (did|does|do) (svc|it|the command) {{return|exit with|give|end with}} {{a |}}{code}",
+            f"{{svc|it|the command|my script|the program|the cli|my command}} {{exited|returned|ended|finished|came back|quit|terminated|failed|stopped}} with ({{code|status|exit code}}) {code}", f"{{i|we}} {{got|get|see|have|received}} {{a |an |}}{name}",
+            f"what does {{a|an|the|}} {{return|exit|result|status}} of {code} {{mean|stand for|indicate|tell me|say}}", f"$? is {code}".replace("$?", "the exit status"), f"exited {code}",
+            f"when {{do|would|will}} {{i|we|you|svc}} {{get|see|return|exit with}} {{code |exit code |status |}}{code}", f"{code} {{as|is the}} {{exit code|exit status|return code}}",
+            f"{{what went wrong|what is wrong|what happened}} {{if|when}} {{svc|it|the command}} {{exits|returns|ends}} (with) {code}", f"my shell {{says|shows|prints|reports}} {{exit |code |status |}}{code}"]
+
+
+def patterns_of_route(route):
+    method, _, path = route.rpartition("~")
+    full = f"{method} {path}" if method else path
+    return [full, path, f"what does {{{path}|{full}}} {{do|return|give|answer|tell me|show|serve|say}}", f"what is {{{path}|{full}}} (for)", f"$explain {{{path}|{full}}}",
+            f"(the) {path} {{endpoint|route|path|url|api|resource}}", f"what is (the) {path} {{endpoint|route|path|url}} for", f"curl {path}", f"when {{should|would|do}} i {{call|use|hit|query}} {path}",
+            f"what {{comes|do i get}} back from {path}", f"{{purpose|meaning|role}} of {{{path}|{full}}}", f"{{i|we}} {{call|hit|query|request}} {full}, what {{comes back|happens|do we get}}"]

@@ -1,0 +1,67 @@
+"""A Llama: RMSNorm, rotary positions in interleaved pairs, SwiGLU, tied embeddings. Weights of all layers are stacked."""
+import math
+import torch
+import torch.nn.functional as F
+
+EPSILON, ROPE_BASE, HEAD = 1e-5, 10000.0, 32
+
+
+class Llama(torch.nn.Module):
+    def __init__(self, vocabulary, width, layers, hidden, context=512):
+        super().__init__()
+        self.shape = dict(vocabulary=vocabulary, width=width, layers=layers, hidden=hidden, context=context)
+        self.width, self.layers, self.heads = width, layers, width // HEAD
+
+        def matrix(*size, scale):
+            return torch.nn.Parameter(torch.randn(*size) * scale)
+
+        deep = 1 / math.sqrt(2 * layers)
+        self.embedding = matrix(vocabulary, width, scale=0.02)
+        self.qkv = matrix(layers, 3, width, width, scale=width ** -0.5)
+        self.out = matrix(layers, 1, width, width, scale=deep * width ** -0.5)
+        self.gate_up = matrix(layers, 2, hidden, width, scale=width ** -0.5)
+        self.down = matrix(layers, 1, width, hidden, scale=deep * hidden ** -0.5)
+        self.norm_attention = torch.nn.Parameter(torch.ones(layers, width))
+        self.norm_ffn = torch.nn.Parameter(torch.ones(layers, width))
+        self.norm_out = torch.nn.Parameter(torch.ones(width))
+        angles = torch.outer(torch.arange(context).float(), ROPE_BASE ** (-torch.arange(0, HEAD, 2).float() / HEAD))
+        self.register_buffer("cos", angles.cos(), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
+        self.register_buffer("mask", torch.full((context, context), float("-inf")).triu(1), persistent=False)
+
+    def matrices(self):
+        return [self.qkv, self.out, self.gate_up, self.down]
+
+    def others(self):
+        return [self.embedding, self.norm_attention, self.norm_ffn, self.norm_out]
+
+    def rotate(self, x, length):
+        cos, sin = self.cos[:length], self.sin[:length]
+        even, odd = x[..., 0::2], x[..., 1::2]
+        return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
+
+    def forward(self, tokens, dropout=0.0):
+        batch, length = tokens.shape
+        x = F.embedding(tokens, self.embedding)
+        mask = self.mask[:length, :length]
+        for layer in range(self.layers):
+            h = norm(x, self.norm_attention[layer])
+            qkv = (h @ self.qkv[layer].reshape(3 * self.width, self.width).t()).view(batch, length, 3, self.heads, HEAD).permute(2, 0, 3, 1, 4)
+            qk = self.rotate(qkv[:2], length)
+            weights = (qk[0] * HEAD ** -0.5) @ qk[1].transpose(-1, -2) + mask
+            mixed = (weights.softmax(-1) @ qkv[2]).transpose(1, 2).reshape(batch, length, self.width)
+            mixed = mixed @ self.out[layer, 0].t()
+            x = x + (F.dropout(mixed, dropout) if dropout else mixed)
+            h = norm(x, self.norm_ffn[layer])
+            up = h @ self.gate_up[layer].reshape(-1, self.width).t()
+            hidden = up.shape[-1] // 2
+            fed = (F.silu(up[..., :hidden]) * up[..., hidden:]) @ self.down[layer, 0].t()
+            x = x + (F.dropout(fed, dropout) if dropout else fed)
+        return norm(x, self.norm_out)
+
+    def logits(self, hidden):
+        return hidden @ self.embedding.t()
+
+
+def norm(x, weight):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + EPSILON) * weight

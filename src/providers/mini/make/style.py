@@ -1,0 +1,88 @@
+"""Turns a drawn pattern into a question as a person might type it: frames, context, case, punctuation, slips of the finger."""
+import re
+
+DOUBLED = {"stop", "run", "get", "set", "begin", "shut", "put", "cut", "quit", "drop", "plan", "tag", "ship", "dig", "swap", "log", "spin",
+           "plug", "strip", "let", "cancel", "hit", "scan", "pin", "grab", "map", "trim", "skip", "wrap", "swim", "chop", "knit", "win", "nap", "jog", "hug", "sit", "rub", "pet", "label", "travel", "model"}
+
+
+def gerund(phrase):
+    verb, _, rest = phrase.partition(" ")
+    if not re.fullmatch(r"[a-z]+", verb):
+        return None
+    if verb in DOUBLED:
+        verb += verb[-1]
+    elif verb.endswith("ie"):
+        verb = verb[:-2] + "y"
+    elif verb.endswith("e") and not verb.endswith(("ee", "ye", "oe")) and verb != "be":
+        verb = verb[:-1]
+    return f"{verb}ing {rest}".strip()
+
+
+def frame_verb(grammar, phrase, rng):
+    text = grammar.draw(phrase, rng)
+    if rng.random() < 0.15:
+        ing = gerund(text)
+        if ing:
+            return grammar.draw("$frame_gerund", rng).replace("%", ing)
+    return grammar.draw("$frame_verb", rng).replace("%", text)
+
+
+def frame_noun(grammar, phrase, rng):
+    return grammar.draw("$frame_noun", rng).replace("%", grammar.draw(phrase, rng))
+
+
+CONTRACTIONS = [("what is", "what's"), ("how do i", "how do I"), ("i am", "i'm"), ("do not", "don't"), ("does not", "doesn't"), ("is not", "isn't"), ("can not", "can't"), ("cannot", "can't"),
+                ("did not", "didn't"), ("it is", "it's"), ("that is", "that's"), ("i would", "i'd"), ("i have", "i've"), ("will not", "won't"), ("where is", "where's"), ("how is", "how's"), ("who is", "who's"), ("are not", "aren't")]
+STOP_WORDS = {"the", "a", "an", "do", "does", "is", "are", "to", "of", "i", "my", "can", "please", "me", "that", "it", "for"}
+
+
+def typo(text, rng):
+    places = [m for m in re.finditer(r"[a-z]{4,}", text) if text[m.start() - 1:m.start()] not in ("-", "/", "`", "_")]
+    if not places:
+        return text
+    match = places[int(rng.random() * len(places))]
+    word, at = match.group(0), 1 + int(rng.random() * (len(match.group(0)) - 2))
+    kind = rng.random()
+    if kind < 0.35:
+        word = word[:at] + word[at + 1:]
+    elif kind < 0.65:
+        word = word[:at] + word[at + 1] + word[at] + word[at + 2:]
+    elif kind < 0.85:
+        word = word[:at] + word[at] + word[at:]
+    else:
+        word = word[:at] + "abcdefghijklmnopqrstuvwxyz"[int(rng.random() * 26)] + word[at + 1:]
+    return text[:match.start()] + word + text[match.end():]
+
+
+def style(grammar, text, rng, about_svc):
+    if rng.random() < 0.10:
+        text = grammar.draw("$before", rng) + " " + text
+    if rng.random() < 0.06:
+        text = grammar.draw("$greeting", rng) + " " + text
+    if rng.random() < 0.10:
+        text = text + " " + grammar.draw("$after", rng)
+    if about_svc and rng.random() < 0.10:
+        text = grammar.draw("$svc_before", rng) + " " + text if rng.random() < 0.3 else text + " " + grammar.draw("$svc_after", rng)
+    if rng.random() < 0.5:
+        for long, short in CONTRACTIONS:
+            text = re.sub(rf"\b{long}\b", short, text)
+    if rng.random() < 0.05:
+        kept = [word for word in text.split() if word.lower() not in STOP_WORDS]
+        text = " ".join(kept) if len(kept) > 1 else text
+    if rng.random() < 0.10:
+        text = typo(text, rng)
+    if rng.random() < 0.4:
+        text = re.sub(r"\bi\b", "I", text)
+    case = rng.random()
+    if case < 0.62:
+        text = text[:1].upper() + text[1:]
+    elif case < 0.635 and "--" not in text and "/" not in text:
+        text = text.upper()
+    end = rng.random()
+    question = re.match(r"(?i)(how|what|why|when|where|who|which|is|are|can|could|does|do|did|should|will|would|any)\b", text)
+    if text[-1:].isalnum() or text[-1:] in "`'\"":
+        if question:
+            text += "?" if end < 0.72 else "" if end < 0.96 else " ?" if end < 0.98 else "??"
+        else:
+            text += "" if end < 0.55 else "." if end < 0.75 else "?" if end < 0.92 else "!"
+    return text

@@ -1,0 +1,189 @@
+import type { AnyFact, FinishReason, Usage } from '../../machines/events.ts';
+import type { ErrorBody } from '../errors.ts';
+import type { ModelRecord } from '../kernel/provider.ts';
+import type { StoredEvent } from '../store/store.ts';
+
+/**
+ * What a transport may ask for. Records are in the form that users see: snake_case, RFC 3339 times.
+ * Every method may throw SvcError; nothing else that is thrown is meant for the caller.
+ */
+
+export interface RunInput {
+  prompt: string;
+  system?: string | null;
+  provider?: string | null;
+  model?: string | null;
+  cloud?: boolean;
+  max_tokens?: number | null;
+  temperature?: number | null;
+  seed?: number | null;
+  timeout_ms?: number | null;
+  idempotency_key?: string | null;
+}
+
+export interface RunRecord {
+  id: string;
+  state: string;
+  provider: string;
+  model: string;
+  cloud: boolean;
+  prompt: string;
+  system: string | null;
+  output: string;
+  finish_reason: FinishReason | null;
+  usage: Usage;
+  queue_position: number | null;
+  attempts: number;
+  created_at: string;
+  started_at: string | null;
+  first_output_at: string | null;
+  ended_at: string | null;
+  error: ErrorBody | null;
+  idempotency_key: string | null;
+  seq: number;
+}
+
+/** An event as users see it. */
+export interface EventRecord {
+  seq: number;
+  stream: string;
+  version: number;
+  type: string;
+  at: string;
+  boot_id: string;
+  data: Record<string, unknown>;
+}
+
+export interface StatusRecord {
+  state: string;
+  state_path: string;
+  since: string;
+  pid: number;
+  version: string;
+  boot_id: string;
+  home: string;
+  addresses: { http: string | null; grpc: string | null; socket: string | null };
+  runs: { active: number; queued: number; finished: number };
+  seq: number;
+  last_boot: { boot_id: string; ending: string; at: string } | null;
+}
+
+export interface HealthRecord {
+  status: 'pass' | 'warn' | 'fail';
+  version: string;
+  service_id: string;
+  state: string;
+  state_path: string;
+  since: string;
+  reason: string | null;
+  output?: string;
+}
+
+export interface ReportRecord extends HealthRecord {
+  ready_when: string | null;
+  /** The last state changes of the daemon, oldest first. */
+  transitions: { at: string; event: string; state_path: string }[];
+  runs: { active: number; queued: number; finished: number };
+  queue: { length: number; capacity: number };
+  providers: ProviderRecord[];
+  engine: EngineRecord;
+  log: { seq: number; durable_seq: number; lag: number; last_commit_ms: number | null; size_bytes: number | null };
+  memory: { rss_bytes: number; heap_used_bytes: number };
+  last_boot: StatusRecord['last_boot'];
+  checks: Record<string, { status: 'pass' | 'warn' | 'fail'; componentType?: string; observedValue?: unknown; observedUnit?: string; time: string; output?: string }[]>;
+}
+
+export interface EngineRecord {
+  state: string;
+  since: string;
+  model: string | null;
+  pid: number | null;
+  threads: number | null;
+  context_length: number | null;
+  parallel: number | null;
+  error: string | null;
+}
+
+export interface ProviderRecord {
+  id: string;
+  kind: 'local' | 'cloud';
+  adapter: string;
+  state: string;
+  reason: string | null;
+  since: string;
+  base_url: string | null;
+  /** Where the key comes from, never the key: `none`, `env:NAME`, `env:NAME (not set)`. */
+  credential: string;
+  models: number | null;
+  default: boolean;
+}
+
+export interface ProviderInput {
+  id: string;
+  base_url: string;
+  adapter?: string;
+  model?: string | null;
+  key_env?: string | null;
+  kind?: 'local' | 'cloud';
+}
+
+export interface LifecycleResult {
+  state: string;
+  state_path: string;
+}
+
+export interface RunPage {
+  runs: RunRecord[];
+  /** Pass as `before` for the next page; null on the last one. */
+  next: string | null;
+}
+
+/** Where a machine stands. */
+export interface Probe {
+  live: boolean;
+  ready: boolean;
+}
+
+export interface Runtime {
+  /** The three health reads touch memory only: no lock, no I/O, no provider. */
+  probe(): Probe;
+  health(): HealthRecord;
+  report(): ReportRecord;
+  status(): StatusRecord;
+  /** Called after each change of the daemon's state; returns the way to stop it. */
+  onState(listener: () => void): () => void;
+  /** The events of this boot's daemon stream that are still in memory, oldest first. */
+  why(): EventRecord[];
+
+  /** Resolves when the run is durable. */
+  startRun(input: RunInput, client: string): Promise<RunRecord>;
+  getRun(id: string): Promise<RunRecord>;
+  listRuns(query: { limit?: number; before?: string; state?: string; provider?: string }): Promise<RunPage>;
+  /** The run's events from `from_seq` on, replayed, then live, until its terminal event. Ends early if the signal aborts or the daemon closes. */
+  followRun(id: string, options: { from_seq?: number; signal: AbortSignal }): AsyncIterable<EventRecord>;
+  /** Resolves when the work has stopped; of a finished run, at once. */
+  cancelRun(id: string, by: string): Promise<RunRecord>;
+
+  /** A lifecycle event from outside, such as stop_requested. Throws event_refused with details {state, accepted}. */
+  lifecycle(event: { type: string; mode?: string; timeout_ms?: number }, by: string): Promise<LifecycleResult>;
+
+  listModels(): Promise<ModelRecord[]>;
+  showModel(id: string): Promise<ModelRecord & { metadata: Record<string, unknown> }>;
+  removeModel(id: string): Promise<ModelRecord>;
+  listProviders(): ProviderRecord[];
+  addProvider(input: ProviderInput): Promise<ProviderRecord>;
+  removeProvider(id: string): Promise<ProviderRecord>;
+  /** Probes now, and waits for the outcome. */
+  testProvider(id: string): Promise<ProviderRecord>;
+}
+
+export function toRecord(event: StoredEvent): EventRecord {
+  return { seq: event.seq, stream: event.stream, version: event.version, type: event.type, at: time(event.at), boot_id: event.boot_id, data: event.data };
+}
+
+export function time(at: number): string {
+  return new Date(at).toISOString();
+}
+
+/** The terminal facts of a run. */
+export const TERMINAL: ReadonlySet<AnyFact['type']> = new Set<AnyFact['type']>(['run.completed', 'run.failed', 'run.cancelled', 'run.timed_out', 'run.interrupted']);

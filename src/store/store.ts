@@ -1,0 +1,95 @@
+import type { AnyFact } from '../../machines/events.ts';
+
+/**
+ * The port to the event log. One writer; every method may be asked at any time after `open`.
+ * Implementations: `sqlite.ts` (in a worker thread) and `memory.ts`; one conformance suite holds both.
+ */
+
+/** One recorded fact. `data` is the fact without `type` and `at`. */
+export interface StoredEvent {
+  /** Position in the whole log, from 1, without gaps. */
+  seq: number;
+  stream: string;
+  /** Position in its stream, from 1, without gaps. */
+  version: number;
+  type: string;
+  schema: number;
+  at: number;
+  boot_id: string;
+  data: Record<string, unknown>;
+}
+
+/** A projection row, written in the same transaction as the facts it comes from. */
+export interface RunRow {
+  run_id: string;
+  state: string;
+  finished: boolean;
+  provider: string;
+  model: string;
+  created_at: number;
+  idempotency_key: string | null;
+  /** The whole record, once the run is finished; null before. */
+  record: Record<string, unknown> | null;
+  seq: number;
+}
+
+export interface BootRow {
+  boot_id: string;
+  at: number;
+}
+
+export interface Commit {
+  /** In log order; `seq` continues the log, `version` continues each stream: anything else is refused whole. */
+  events: StoredEvent[];
+  runs: RunRow[];
+}
+
+export interface OpenReport {
+  last_seq: number;
+  /** The daemon stream of the boot before, if there was one. */
+  last_boot_id: string | null;
+  /** What the database really does, read back. */
+  durability: { journal_mode: string; synchronous: string };
+  size_bytes: number;
+}
+
+export interface RunQuery {
+  limit: number;
+  /** Runs older than this one, in the order newest first. */
+  before?: string;
+  state?: string;
+  provider?: string;
+}
+
+export interface VerifyReport {
+  ok: boolean;
+  events: number;
+  /** What was found, empty when ok. */
+  problems: string[];
+}
+
+export interface EventStore {
+  /** Takes exclusive ownership. Throws daemon_already_running, store_foreign, store_corrupt, store_tail_lost, home_unusable. */
+  open(): Promise<OpenReport>;
+  /** Resolves only when the commit is durable. A rejection other than store_conflict leaves the outcome unknown. */
+  append(commit: Commit): Promise<void>;
+  readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
+  readAll(fromSeq: number, limit: number): Promise<StoredEvent[]>;
+  /** Newest first. */
+  listRuns(query: RunQuery): Promise<RunRow[]>;
+  getRun(run_id: string): Promise<RunRow | null>;
+  /** Ids of the runs that have no terminal fact, oldest first. */
+  unfinishedRuns(): Promise<string[]>;
+  countRuns(): Promise<{ finished: number; unfinished: number }>;
+  /** Reads everything and checks it: the chain of hashes, the numbering, the database's own check. */
+  verify(): Promise<VerifyReport>;
+  close(): Promise<void>;
+}
+
+/** Thrown (as `code`) when seq or version does not continue what is stored: a programmer's error of the writer. */
+export const CONFLICT = 'store_conflict';
+
+/** The fact back from its stored form. */
+export function toFact(event: StoredEvent): AnyFact {
+  return { ...event.data, type: event.type, at: event.at } as AnyFact;
+}
