@@ -8,7 +8,15 @@ export interface ErrorSpec {
   /** Name of the canonical gRPC status. */
   grpc: string;
   exit: number;
-  type: 'invalid_request_error' | 'authentication_error' | 'not_found_error' | 'conflict_error' | 'rate_limit_error' | 'provider_error' | 'server_error' | 'timeout_error';
+  type:
+    | 'invalid_request_error'
+    | 'authentication_error'
+    | 'not_found_error'
+    | 'conflict_error'
+    | 'rate_limit_error'
+    | 'provider_error'
+    | 'server_error'
+    | 'timeout_error';
   retryable: boolean;
   /** What it means. */
   meaning: string;
@@ -29,54 +37,249 @@ export const errors = {
   prompt_too_large: { ...invalid, http: 413, meaning: 'The prompt is larger than the daemon takes.', hint: 'Shorten it, or raise the limit prompt_bytes.' },
   prompt_not_text: { ...invalid, meaning: 'The prompt is not UTF-8 text, or holds NUL bytes.', hint: 'Convert the input to UTF-8 text first.' },
   body_too_large: { ...invalid, http: 413, meaning: 'The request body is larger than the daemon takes.', hint: 'Send less, or raise the limit body_bytes.' },
-  context_length_exceeded: { ...invalid, meaning: 'Prompt and answer do not fit the context of the model.', hint: 'Shorten the prompt, lower --max-tokens, or take a model with a longer context.' },
-  idempotency_conflict: { ...invalid, http: 422, type: 'conflict_error', meaning: 'The idempotency key was used for another request.', hint: 'Use a new key for a new request.' },
-  unauthorised: { http: 401, grpc: 'UNAUTHENTICATED', exit: 5, type: 'authentication_error', retryable: false, meaning: 'The request carries no token, or a wrong one.', hint: 'Send Authorization: Bearer with the token that `svc token` prints.' },
-  forbidden_origin: { http: 403, grpc: 'PERMISSION_DENIED', exit: 5, type: 'authentication_error', retryable: false, meaning: 'The Host or Origin of the request is not one of ours.', hint: 'Ask 127.0.0.1 or localhost, or allow the origin in the configuration.' },
+  context_length_exceeded: {
+    ...invalid,
+    meaning: 'Prompt and answer do not fit the context of the model.',
+    hint: 'Shorten the prompt, lower --max-tokens, or take a model with a longer context.',
+  },
+  idempotency_conflict: {
+    ...invalid,
+    http: 422,
+    type: 'conflict_error',
+    meaning: 'The idempotency key was used for another request.',
+    hint: 'Use a new key for a new request.',
+  },
+  unauthorised: {
+    http: 401,
+    grpc: 'UNAUTHENTICATED',
+    exit: 5,
+    type: 'authentication_error',
+    retryable: false,
+    meaning: 'The request carries no token, or a wrong one.',
+    hint: 'Send Authorization: Bearer with the token that `svc token` prints.',
+  },
+  forbidden_origin: {
+    http: 403,
+    grpc: 'PERMISSION_DENIED',
+    exit: 5,
+    type: 'authentication_error',
+    retryable: false,
+    meaning: 'The Host or Origin of the request is not one of ours.',
+    hint: 'Ask 127.0.0.1 or localhost, or allow the origin in the configuration.',
+  },
   route_unknown: { ...unknown, exit: 2, meaning: 'There is no such route.', hint: 'GET /openapi.json lists the routes; so does the README.' },
-  method_not_allowed: { ...invalid, http: 405, grpc: 'UNIMPLEMENTED', meaning: 'The route does not take this method.', hint: 'Use a method named in the Allow header.' },
+  method_not_allowed: {
+    ...invalid,
+    http: 405,
+    grpc: 'UNIMPLEMENTED',
+    meaning: 'The route does not take this method.',
+    hint: 'Use a method named in the Allow header.',
+  },
   run_unknown: { ...unknown, exit: 2, meaning: 'There is no run with this id.', hint: 'List them with: svc runs list' },
-  provider_unknown: { ...unknown, meaning: 'No provider of this name is configured.', hint: 'See: svc provider list. Add one with: svc provider add <id> --base-url <url>' },
-  provider_exists: { ...invalid, http: 409, grpc: 'ALREADY_EXISTS', type: 'conflict_error', meaning: 'A provider of this name is configured already.', hint: 'Remove it first with: svc provider remove <id>' },
-  cloud_unconfigured: { ...unknown, http: 400, grpc: 'FAILED_PRECONDITION', meaning: 'No cloud provider is configured.', hint: 'Add one with: svc provider add openai --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model <model>' },
+  provider_unknown: {
+    ...unknown,
+    meaning: 'No provider of this name is configured.',
+    hint: 'See: svc provider list. Add one with: svc provider add <id> --base-url <url>',
+  },
+  provider_exists: {
+    ...invalid,
+    http: 409,
+    grpc: 'ALREADY_EXISTS',
+    type: 'conflict_error',
+    meaning: 'A provider of this name is configured already.',
+    hint: 'Remove it first with: svc provider remove <id>',
+  },
+  cloud_unconfigured: {
+    ...unknown,
+    http: 400,
+    grpc: 'FAILED_PRECONDITION',
+    meaning: 'No cloud provider is configured.',
+    hint: 'Add one with: svc provider add openai --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model <model>',
+  },
   model_unknown: { ...unknown, meaning: 'The provider has no model of this name.', hint: 'See: svc model list' },
-  model_invalid: { ...unknown, http: 422, grpc: 'FAILED_PRECONDITION', meaning: 'The file is not a model that the engine can load.', hint: 'Use a GGUF file of a text model; fetch it again if the download was cut.' },
-  model_in_use: { ...invalid, http: 409, grpc: 'FAILED_PRECONDITION', type: 'conflict_error', meaning: 'The model is built in, or runs are using it.', hint: 'Wait for the runs to end, or cancel them, and try again.' },
+  model_invalid: {
+    ...unknown,
+    http: 422,
+    grpc: 'FAILED_PRECONDITION',
+    meaning: 'The file is not a model that the engine can load.',
+    hint: 'Use a GGUF file of a text model; fetch it again if the download was cut.',
+  },
+  model_in_use: {
+    ...invalid,
+    http: 409,
+    grpc: 'FAILED_PRECONDITION',
+    type: 'conflict_error',
+    meaning: 'The model is built in, or runs are using it.',
+    hint: 'Wait for the runs to end, or cancel them, and try again.',
+  },
   pull_failed: { ...provider, meaning: 'The model could not be fetched whole and verified.', hint: 'Run the command again: it goes on where it stopped.' },
-  busy: { http: 429, grpc: 'RESOURCE_EXHAUSTED', exit: 8, type: 'rate_limit_error', retryable: true, meaning: 'As many runs are queued as the daemon holds.', hint: 'Try again shortly, or raise the limit queue_runs.' },
-  event_refused: { http: 409, grpc: 'FAILED_PRECONDITION', exit: 4, type: 'conflict_error', retryable: false, meaning: 'The machine does not accept this event in its present state.', hint: 'The answer names the state and the events accepted there.' },
+  busy: {
+    http: 429,
+    grpc: 'RESOURCE_EXHAUSTED',
+    exit: 8,
+    type: 'rate_limit_error',
+    retryable: true,
+    meaning: 'As many runs are queued as the daemon holds.',
+    hint: 'Try again shortly, or raise the limit queue_runs.',
+  },
+  event_refused: {
+    http: 409,
+    grpc: 'FAILED_PRECONDITION',
+    exit: 4,
+    type: 'conflict_error',
+    retryable: false,
+    meaning: 'The machine does not accept this event in its present state.',
+    hint: 'The answer names the state and the events accepted there.',
+  },
   not_ready: { ...unavailable, meaning: 'The daemon is not ready to take runs.', hint: 'See why with: svc health' },
   daemon_stopping: { ...unavailable, meaning: 'The daemon is stopping and takes no new runs.', hint: 'Start it again with: svc start' },
   daemon_not_running: { ...unavailable, exit: 3, meaning: 'No daemon answers on the local socket.', hint: 'Start it with: svc start' },
   daemon_already_running: { ...startup, meaning: 'Another daemon owns this home.', hint: 'See it with: svc status. Stop it with: svc stop' },
   connection_lost: { ...unavailable, exit: 10, meaning: 'The daemon went away before it had answered.', hint: 'See how it ended with: svc doctor' },
-  start_timed_out: { ...startup, exit: 4, meaning: 'The daemon did not become ready in time.', hint: 'See its log with: svc logs, or allow more time with --wait.' },
+  start_timed_out: {
+    ...startup,
+    exit: 4,
+    meaning: 'The daemon did not become ready in time.',
+    hint: 'See its log with: svc logs, or allow more time with --wait.',
+  },
   stop_timed_out: { ...startup, meaning: 'The daemon did not stop in time.', hint: 'Stop it at once with: svc stop --force' },
-  port_in_use: { ...startup, exit: 6, meaning: 'Another program listens on the address.', hint: 'Choose another with --http or --grpc (port 0: any free one), or stop that program.' },
-  address_refused: { ...startup, exit: 6, meaning: 'The address cannot be bound, or is not on this machine\'s loopback while authentication is off.', hint: 'Use 127.0.0.1, or turn authentication on in the configuration.' },
-  config_invalid: { ...startup, exit: 6, meaning: 'The configuration cannot be used.', hint: 'Correct the line that is named; `svc config show` tells where each value comes from.' },
-  home_unusable: { ...startup, exit: 6, meaning: 'A folder of the daemon cannot be written, or others can read it.', hint: 'Correct its owner and mode (chmod 700), or choose another with SVC_HOME.' },
-  node_too_old: { ...startup, meaning: 'This Node.js is older than svc needs.', hint: 'Install Node.js 22.13 or later, or run it through npx in a checkout, which brings its own.' },
-  store_foreign: { ...startup, exit: 6, meaning: 'The database is not an event log of svc, or one of a newer version.', hint: 'Move the file away, or choose another home with SVC_HOME.' },
+  port_in_use: {
+    ...startup,
+    exit: 6,
+    meaning: 'Another program listens on the address.',
+    hint: 'Choose another with --http or --grpc (port 0: any free one), or stop that program.',
+  },
+  address_refused: {
+    ...startup,
+    exit: 6,
+    meaning: "The address cannot be bound, or is not on this machine's loopback while authentication is off.",
+    hint: 'Use 127.0.0.1, or turn authentication on in the configuration.',
+  },
+  config_invalid: {
+    ...startup,
+    exit: 6,
+    meaning: 'The configuration cannot be used.',
+    hint: 'Correct the line that is named; `svc config show` tells where each value comes from.',
+  },
+  home_unusable: {
+    ...startup,
+    exit: 6,
+    meaning: 'A folder of the daemon cannot be written, or others can read it.',
+    hint: 'Correct its owner and mode (chmod 700), or choose another with SVC_HOME.',
+  },
+  node_too_old: {
+    ...startup,
+    meaning: 'This Node.js is older than svc needs.',
+    hint: 'Install Node.js 22.13 or later, or run it through npx in a checkout, which brings its own.',
+  },
+  store_foreign: {
+    ...startup,
+    exit: 6,
+    meaning: 'The database is not an event log of svc, or one of a newer version.',
+    hint: 'Move the file away, or choose another home with SVC_HOME.',
+  },
   store_corrupt: { ...startup, meaning: 'The event log does not agree with itself.', hint: 'Run svc doctor; keep a copy of the file before anything else.' },
-  store_tail_lost: { ...startup, meaning: 'The end of the event log is gone: fewer events are there than were acknowledged.', hint: 'Run svc doctor. To go on without the lost events, delete the file that is named.' },
-  store_failed: { ...startup, meaning: 'The event log could not be written, so nothing more is acknowledged.', hint: 'Look at the disk (svc doctor), then start the daemon again.' },
-  store_full: { ...unavailable, http: 507, grpc: 'RESOURCE_EXHAUSTED', meaning: 'The disk is full: the event log cannot grow.', hint: 'Free some space; the daemon then takes runs again.' },
-  engine_missing: { ...startup, exit: 9, meaning: 'llama.cpp is not available for this platform.', hint: 'Run svc doctor; install again without --omit=optional.' },
+  store_tail_lost: {
+    ...startup,
+    meaning: 'The end of the event log is gone: fewer events are there than were acknowledged.',
+    hint: 'Run svc doctor. To go on without the lost events, delete the file that is named.',
+  },
+  store_failed: {
+    ...startup,
+    meaning: 'The event log could not be written, so nothing more is acknowledged.',
+    hint: 'Look at the disk (svc doctor), then start the daemon again.',
+  },
+  store_full: {
+    ...unavailable,
+    http: 507,
+    grpc: 'RESOURCE_EXHAUSTED',
+    meaning: 'The disk is full: the event log cannot grow.',
+    hint: 'Free some space; the daemon then takes runs again.',
+  },
+  engine_missing: {
+    ...startup,
+    exit: 9,
+    meaning: 'llama.cpp is not available for this platform.',
+    hint: 'Run svc doctor; install again without --omit=optional.',
+  },
   engine_crashed: { ...provider, meaning: 'The engine process died.', hint: 'Run it again; if it repeats, see: svc logs and svc doctor' },
-  engine_timed_out: { ...provider, http: 504, grpc: 'DEADLINE_EXCEEDED', meaning: 'The engine did not load the model in time.', hint: 'Try a smaller model, or raise the limit engine_load_ms.' },
+  engine_timed_out: {
+    ...provider,
+    http: 504,
+    grpc: 'DEADLINE_EXCEEDED',
+    meaning: 'The engine did not load the model in time.',
+    hint: 'Try a smaller model, or raise the limit engine_load_ms.',
+  },
   engine_failed: { ...provider, retryable: false, meaning: 'The engine could not answer.', hint: 'See: svc logs --run <id>' },
-  provider_unreachable: { ...provider, meaning: 'The provider does not answer at its address.', hint: 'Check that it runs and the address is right: svc provider test <id>' },
-  provider_unauthorised: { ...provider, http: 502, exit: 5, retryable: false, meaning: 'The provider refused the credentials, or none are set.', hint: 'Set the variable that `svc provider list` names, then start the daemon again.' },
+  provider_unreachable: {
+    ...provider,
+    meaning: 'The provider does not answer at its address.',
+    hint: 'Check that it runs and the address is right: svc provider test <id>',
+  },
+  provider_unauthorised: {
+    ...provider,
+    http: 502,
+    exit: 5,
+    retryable: false,
+    meaning: 'The provider refused the credentials, or none are set.',
+    hint: 'Set the variable that `svc provider list` names, then start the daemon again.',
+  },
   provider_busy: { ...provider, meaning: 'The provider has too much to do.', hint: 'Try again later.' },
   provider_failed: { ...provider, meaning: 'The provider answered with an error.', hint: 'See: svc runs show <id>' },
-  provider_rejected: { ...provider, retryable: false, meaning: 'The provider did not accept the request.', hint: 'See the message: often the model or a parameter is not known there.' },
-  stream_truncated: { ...provider, exit: 10, meaning: 'The provider ended its answer without saying that it was complete.', hint: 'The text so far is kept: svc runs show <id>' },
-  run_interrupted: { ...unavailable, exit: 10, meaning: 'The run was cut off; the text so far is kept.', hint: 'See it with svc runs show <id>, or ask again.' },
-  run_cancelled: { http: 499, grpc: 'CANCELLED', exit: 130, type: 'invalid_request_error', retryable: false, meaning: 'The run was cancelled.', hint: 'Ask again when you like.' },
-  run_timed_out: { http: 504, grpc: 'DEADLINE_EXCEEDED', exit: 124, type: 'timeout_error', retryable: true, meaning: 'The run took longer than it was given.', hint: 'Give it more with --timeout.' },
-  timed_out: { http: 504, grpc: 'DEADLINE_EXCEEDED', exit: 124, type: 'timeout_error', retryable: true, meaning: 'The daemon did not answer in time.', hint: 'See: svc status, svc logs' },
-  internal: { http: 500, grpc: 'INTERNAL', exit: 1, type: 'server_error', retryable: false, meaning: 'Something unexpected went wrong in svc.', hint: 'See: svc logs --level error' },
+  provider_rejected: {
+    ...provider,
+    retryable: false,
+    meaning: 'The provider did not accept the request.',
+    hint: 'See the message: often the model or a parameter is not known there.',
+  },
+  stream_truncated: {
+    ...provider,
+    exit: 10,
+    meaning: 'The provider ended its answer without saying that it was complete.',
+    hint: 'The text so far is kept: svc runs show <id>',
+  },
+  run_interrupted: {
+    ...unavailable,
+    exit: 10,
+    meaning: 'The run was cut off; the text so far is kept.',
+    hint: 'See it with svc runs show <id>, or ask again.',
+  },
+  run_cancelled: {
+    http: 499,
+    grpc: 'CANCELLED',
+    exit: 130,
+    type: 'invalid_request_error',
+    retryable: false,
+    meaning: 'The run was cancelled.',
+    hint: 'Ask again when you like.',
+  },
+  run_timed_out: {
+    http: 504,
+    grpc: 'DEADLINE_EXCEEDED',
+    exit: 124,
+    type: 'timeout_error',
+    retryable: true,
+    meaning: 'The run took longer than it was given.',
+    hint: 'Give it more with --timeout.',
+  },
+  timed_out: {
+    http: 504,
+    grpc: 'DEADLINE_EXCEEDED',
+    exit: 124,
+    type: 'timeout_error',
+    retryable: true,
+    meaning: 'The daemon did not answer in time.',
+    hint: 'See: svc status, svc logs',
+  },
+  internal: {
+    http: 500,
+    grpc: 'INTERNAL',
+    exit: 1,
+    type: 'server_error',
+    retryable: false,
+    meaning: 'Something unexpected went wrong in svc.',
+    hint: 'See: svc logs --level error',
+  },
 } as const satisfies Record<string, ErrorSpec>;
 
 export type ErrorCode = keyof typeof errors;
@@ -115,7 +318,15 @@ export class SvcError extends Error {
 
   body(): ErrorBody {
     const { type, retryable } = this.spec;
-    const body: ErrorBody = { code: this.code, message: this.message, type, param: this.param, retryable, hint: this.hint, docs: `docs/errors.md#${this.code}` };
+    const body: ErrorBody = {
+      code: this.code,
+      message: this.message,
+      type,
+      param: this.param,
+      retryable,
+      hint: this.hint,
+      docs: `docs/errors.md#${this.code}`,
+    };
     return this.details === undefined ? body : { ...body, details: this.details };
   }
 }
@@ -125,10 +336,14 @@ export function asSvcError(thrown: unknown, fallback: ErrorCode = 'internal'): S
   return thrown instanceof SvcError ? thrown : new SvcError(fallback, undefined, { cause: thrown });
 }
 
+/** A code that was read from somewhere; one that this version does not know counts as internal. */
+export function asKnownCode(code: string | undefined): ErrorCode {
+  return code !== undefined && Object.hasOwn(errors, code) ? (code as ErrorCode) : 'internal';
+}
+
 /** An error that came over a transport, as one of ours. */
 export function fromBody(body: Partial<ErrorBody>): SvcError {
-  const code = body.code !== undefined && body.code in errors ? body.code : 'internal';
-  return new SvcError(code, body.message, {
+  return new SvcError(asKnownCode(body.code), body.message, {
     ...(body.param ? { param: body.param } : {}),
     ...(body.hint ? { hint: body.hint } : {}),
     ...(body.details ? { details: body.details } : {}),

@@ -1,7 +1,9 @@
-import type { AnyFact, FinishReason, Usage } from '../../machines/events.ts';
-import type { ErrorBody } from '../errors.ts';
+import type { AnyFact } from '../../machines/events.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
+import { type RunRecord, time } from '../kernel/run-record.ts';
 import type { StoredEvent } from '../store/store.ts';
+
+export type { RunRecord } from '../kernel/run-record.ts';
 
 /**
  * What a transport may ask for. Records are in the form that users see: snake_case, RFC 3339 times.
@@ -19,28 +21,6 @@ export interface RunInput {
   seed?: number | null;
   timeout_ms?: number | null;
   idempotency_key?: string | null;
-}
-
-export interface RunRecord {
-  id: string;
-  state: string;
-  provider: string;
-  model: string;
-  cloud: boolean;
-  prompt: string;
-  system: string | null;
-  output: string;
-  finish_reason: FinishReason | null;
-  usage: Usage;
-  queue_position: number | null;
-  attempts: number;
-  created_at: string;
-  started_at: string | null;
-  first_output_at: string | null;
-  ended_at: string | null;
-  error: ErrorBody | null;
-  idempotency_key: string | null;
-  seq: number;
 }
 
 /** An event as users see it. */
@@ -90,7 +70,10 @@ export interface ReportRecord extends HealthRecord {
   log: { seq: number; durable_seq: number; lag: number; last_commit_ms: number | null; size_bytes: number | null };
   memory: { rss_bytes: number; heap_used_bytes: number };
   last_boot: StatusRecord['last_boot'];
-  checks: Record<string, { status: 'pass' | 'warn' | 'fail'; componentType?: string; observedValue?: unknown; observedUnit?: string; time: string; output?: string }[]>;
+  checks: Record<
+    string,
+    { status: 'pass' | 'warn' | 'fail'; componentType?: string; observedValue?: unknown; observedUnit?: string; time: string; output?: string }[]
+  >;
 }
 
 export interface EngineRecord {
@@ -181,9 +164,11 @@ export function toRecord(event: StoredEvent): EventRecord {
   return { seq: event.seq, stream: event.stream, version: event.version, type: event.type, at: time(event.at), boot_id: event.boot_id, data: event.data };
 }
 
-export function time(at: number): string {
-  return new Date(at).toISOString();
-}
-
 /** The terminal facts of a run. */
-export const TERMINAL: ReadonlySet<AnyFact['type']> = new Set<AnyFact['type']>(['run.completed', 'run.failed', 'run.cancelled', 'run.timed_out', 'run.interrupted']);
+export const TERMINAL: ReadonlySet<AnyFact['type']> = new Set<AnyFact['type']>([
+  'run.completed',
+  'run.failed',
+  'run.cancelled',
+  'run.timed_out',
+  'run.interrupted',
+]);

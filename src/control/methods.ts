@@ -1,0 +1,104 @@
+import { SvcError } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+import { parseRunInput } from '../runtime/run-input.ts';
+import type { HealthRecord, ProviderInput, RunRecord, Runtime } from '../runtime/runtime.ts';
+import type { Method } from './protocol.ts';
+
+/** How a handler sends events before its result. */
+export interface Reply {
+  /** Aborted when the caller gave up. */
+  signal: AbortSignal;
+  /** Resolves when the caller has read enough to be sent more. */
+  event(event: unknown): Promise<void>;
+}
+
+export type Handler = (params: Record<string, unknown>, reply: Reply) => unknown;
+export type Handlers = Record<Method, Handler>;
+
+export interface MethodOptions {
+  runtime: Runtime;
+  limits: Limits;
+  token(): string;
+  /** What the daemon runs with, and where each value comes from. */
+  config(): unknown;
+}
+
+/** What the local socket can be asked, each method in a line or two. */
+export function createMethods({ runtime, limits, token, config }: MethodOptions): Handlers {
+  const health = () => ({ ...runtime.health(), ...runtime.probe() });
+  const follow = async (id: string, from_seq: number, reply: Reply): Promise<RunRecord> => {
+    for await (const event of runtime.followRun(id, { from_seq, signal: reply.signal })) await reply.event(event);
+    return runtime.getRun(id);
+  };
+  return {
+    health,
+    'health.watch': (_, reply) => watch(runtime, health, reply),
+    report: () => runtime.report(),
+    status: () => runtime.status(),
+    why: () => ({ events: runtime.why() }),
+    lifecycle: (params) =>
+      runtime.lifecycle({ type: text(params, 'type'), ...optional('mode', params.mode, isText), ...optional('timeout_ms', params.timeout_ms, isDuration) }, 'command line'),
+    'run.start': async ({ stream = false, ...params }, reply) => {
+      const run = await runtime.startRun(parseRunInput(params, limits), 'command line');
+      if (stream !== true) return run;
+      await reply.event({ run });
+      return follow(run.id, 0, reply);
+    },
+    'run.follow': (params, reply) => follow(text(params, 'id'), isCount(params.from_seq) ? params.from_seq : 0, reply),
+    'run.cancel': (params) => runtime.cancelRun(text(params, 'id'), 'command line'),
+    'run.get': (params) => runtime.getRun(text(params, 'id')),
+    'run.list': (params) =>
+      runtime.listRuns({
+        ...optional('limit', params.limit, isCount),
+        ...optional('before', params.before, isText),
+        ...optional('state', params.state, isText),
+        ...optional('provider', params.provider, isText),
+      }),
+    'model.list': async () => ({ models: await runtime.listModels() }),
+    'model.show': (params) => runtime.showModel(text(params, 'id')),
+    'model.remove': (params) => runtime.removeModel(text(params, 'id')),
+    'provider.list': () => ({ providers: runtime.listProviders() }),
+    'provider.add': (params) => runtime.addProvider({ ...params, id: text(params, 'id') } as unknown as ProviderInput),
+    'provider.remove': (params) => runtime.removeProvider(text(params, 'id')),
+    'provider.test': (params) => runtime.testProvider(text(params, 'id')),
+    config,
+    token: () => ({ token: token() }),
+  };
+}
+
+/** One record now and one at each change, until the caller gives up. Changes that come while it reads are told as one. */
+async function watch(runtime: Runtime, read: () => HealthRecord, reply: Reply): Promise<HealthRecord> {
+  let wake = () => {};
+  const stop = runtime.onState(() => wake());
+  const give_up = () => wake();
+  reply.signal.addEventListener('abort', give_up);
+  try {
+    while (!reply.signal.aborted) {
+      const changed = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      await reply.event(read());
+      await changed;
+    }
+    return read();
+  } finally {
+    stop();
+    reply.signal.removeEventListener('abort', give_up);
+  }
+}
+
+function text(params: Record<string, unknown>, name: string): string {
+  const value = params[name];
+  if (isText(value) && value !== '') return value;
+  throw new SvcError('invalid_request', `${name} must be a text.`, { param: name });
+}
+
+function optional<K extends string, T>(name: K, value: unknown, is: (value: unknown) => value is T): { [P in K]?: T } {
+  if (value === undefined || value === null) return {};
+  if (is(value)) return { [name]: value } as { [P in K]?: T };
+  throw new SvcError('invalid_request', `${name} is not of the right form.`, { param: name });
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+const isDuration = (value: unknown): value is number => isCount(value) && value <= 86_400_000;

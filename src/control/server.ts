@@ -1,0 +1,149 @@
+import { chmod, mkdir, rm } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import { dirname } from 'node:path';
+import { asSvcError, SvcError } from '../errors.ts';
+import type { Log } from '../kernel/port.ts';
+import type { Limits } from '../limits.ts';
+import { createLineSplitter } from './lines.ts';
+import { type Handlers, type Reply } from './methods.ts';
+import type { Response } from './protocol.ts';
+
+/**
+ * The local socket, served.
+ *
+ * 1. Whoever can open the socket is the user: it has mode 0600, in a folder of mode 0700.
+ * 2. A connection has a bound on its open requests, on the length of a line and on what waits to be read by it.
+ * 3. A connection that closes gives up its requests; the runs they started go on.
+ */
+
+export interface ControlOptions {
+  socket: string;
+  handlers: Handlers;
+  limits: Limits;
+  log: Log;
+}
+
+const OPEN_REQUESTS_MAX = 32;
+
+export class ControlServer {
+  private readonly options: ControlOptions;
+  private readonly server: Server;
+  private readonly connections = new Set<Socket>();
+
+  constructor(options: ControlOptions) {
+    this.options = options;
+    this.server = createServer((socket) => this.serve(socket));
+    this.server.maxConnections = options.limits.connections;
+  }
+
+  /** The caller owns the store, so a socket that is there already is left over from a daemon that died. */
+  async listen(): Promise<string> {
+    const { socket } = this.options;
+    if (process.platform !== 'win32') {
+      await mkdir(dirname(socket), { recursive: true, mode: 0o700 });
+      await rm(socket, { force: true });
+    }
+    await new Promise<void>((resolve, reject) => {
+      this.server.once('error', (error) => reject(new SvcError('address_refused', `The local socket ${socket} cannot be made (${(error as NodeJS.ErrnoException).code}).`, { cause: error })));
+      this.server.listen(socket, resolve);
+    });
+    if (process.platform !== 'win32') await chmod(socket, 0o600);
+    return socket;
+  }
+
+  /** Stops listening, lets what is being written go out, and closes what is left. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    for (const connection of this.connections) connection.destroySoon();
+    await closed;
+  }
+
+  private serve(socket: Socket): void {
+    const { limits, log } = this.options;
+    this.connections.add(socket);
+    const open = new Map<number, AbortController>();
+    const lines = createLineSplitter(limits.frame_bytes, (line) => this.receive(socket, open, line));
+    socket.on('data', (chunk: Buffer) => {
+      if (!lines(chunk)) this.send(socket, { id: 0, error: new SvcError('invalid_request', `A line is longer than ${limits.frame_bytes} bytes.`).body() }, true);
+    });
+    socket.on('error', (error) => log.debug({ err: error }, 'a local connection broke'));
+    socket.on('close', () => {
+      this.connections.delete(socket);
+      for (const abort of open.values()) abort.abort();
+    });
+  }
+
+  private receive(socket: Socket, open: Map<number, AbortController>, line: string): void {
+    const request = parse(line);
+    if (request === null) return this.send(socket, { id: 0, error: new SvcError('invalid_request', 'A line is not a request.').body() }, true);
+    if (request.cancel) return open.get(request.id)?.abort();
+    if (open.has(request.id) || open.size >= OPEN_REQUESTS_MAX) return this.send(socket, { id: request.id, error: new SvcError('busy', 'Too many requests are open on this connection.').body() });
+    const abort = new AbortController();
+    open.set(request.id, abort);
+    void this.answer(socket, request, abort.signal).finally(() => open.delete(request.id));
+  }
+
+  private async answer(socket: Socket, request: Parsed, signal: AbortSignal): Promise<void> {
+    const { id, method, params } = request;
+    const reply: Reply = {
+      signal,
+      event: async (event) => {
+        this.send(socket, { id, event });
+        await writable(socket, signal);
+      },
+    };
+    try {
+      const handler = Object.hasOwn(this.options.handlers, method) ? this.options.handlers[method as keyof Handlers] : undefined;
+      if (handler === undefined) throw new SvcError('invalid_request', `There is no method ${JSON.stringify(method.slice(0, 80))}.`, { param: 'method' });
+      this.send(socket, { id, result: (await handler(params, reply)) ?? null });
+    } catch (thrown) {
+      const error = asSvcError(thrown);
+      if (error.code === 'internal') this.options.log.error({ err: error.cause ?? error, method }, 'a local request failed');
+      this.send(socket, { id, error: error.body() });
+    }
+  }
+
+  private send(socket: Socket, response: Response, last = false): void {
+    if (socket.destroyed || socket.writableEnded) return;
+    socket.write(`${JSON.stringify(response)}\n`);
+    if (last) socket.end();
+  }
+}
+
+interface Parsed {
+  id: number;
+  method: string;
+  params: Record<string, unknown>;
+  cancel: boolean;
+}
+
+function parse(line: string): Parsed | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  if (typeof value !== 'object' || value === null) return null;
+  const { id, method, params = {}, cancel } = value as Record<string, unknown>;
+  if (typeof id !== 'number' || !Number.isSafeInteger(id)) return null;
+  if (cancel === true) return { id, method: '', params: {}, cancel: true };
+  if (typeof method !== 'string' || typeof params !== 'object' || params === null || Array.isArray(params)) return null;
+  return { id, method, params: params as Record<string, unknown>, cancel: false };
+}
+
+/** Waits until the peer has read enough. */
+function writable(socket: Socket, signal: AbortSignal): Promise<void> | undefined {
+  if (!socket.writableNeedDrain || socket.destroyed || signal.aborted) return undefined;
+  return new Promise((resolve) => {
+    const done = () => {
+      socket.off('drain', done);
+      socket.off('close', done);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    socket.once('drain', done);
+    socket.once('close', done);
+    signal.addEventListener('abort', done);
+  });
+}

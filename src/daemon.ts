@@ -1,0 +1,96 @@
+import type { DaemonSnapshot } from '../machines/daemon.ts';
+import { type Config, isLoopback, loadConfig, parseAddress, type Settings } from './config.ts';
+import { buildParts, type Parts } from './daemon/parts.ts';
+import { listenToSignals } from './daemon/signals.ts';
+import { STOPPED, startDaemon } from './daemon/start.ts';
+import { closeAll, releaseAll } from './daemon/stop.ts';
+import { asKnownCode, asSvcError, SvcError } from './errors.ts';
+import { prepareHome, readToken } from './home.ts';
+import type { Paths } from './paths.ts';
+import { programVersion } from './version.ts';
+
+/**
+ * One life of the daemon process: builds the parts, starts them in order, stops them in reverse.
+ *
+ * 1. What happens next is read from the daemon's machine; this file performs, it does not decide.
+ * 2. The life ends when the machine has reached a final state, or when facts can no longer be recorded.
+ */
+
+export interface ServeOptions {
+  paths: Paths;
+  flags?: Partial<Record<keyof Settings, unknown>>;
+  /** Started by `svc start`: logs go to the files only, and the parent is told how the start went. */
+  background: boolean;
+}
+
+/** Runs the daemon. Resolves with its exit code; throws SvcError when it could not start or failed. */
+export async function serveDaemon({ paths, flags = {}, background }: ServeOptions): Promise<number> {
+  const failure = await live({ paths, flags, background }).catch((error: unknown) => asSvcError(error));
+  if (failure === null) return 0;
+  notifyParent({ type: 'failed', error: failure.body() });
+  throw failure;
+}
+
+async function live({ paths, flags, background }: Required<ServeOptions>): Promise<SvcError | null> {
+  const config = loadConfig(paths.config, { flags });
+  refuseOpenBind(config);
+  await prepareHome(paths, process.env.SVC_HOME !== undefined);
+  const token = await readToken(paths.token);
+  const stdout = background ? 'none' : process.stdout.isTTY ? 'pretty' : 'json';
+
+  const { promise: ended, resolve: end } = Promise.withResolvers<SvcError | null>();
+  const fail = (error: unknown) => end(asSvcError(error));
+  const closeDaemon = () => void starting.then(() => releaseAll(parts)).catch(fail);
+  const parts = buildParts({ paths, config, version: programVersion(), token, stdout, closeDaemon, onFatal: fail });
+  parts.kernel.onFact((event, snapshot) => {
+    if (event.stream === parts.streams.daemon && snapshot.status === 'done') end(failureOf(snapshot as unknown as DaemonSnapshot));
+  });
+  const unlisten = listen(parts, fail);
+  const starting = startDaemon(parts).then(
+    () => notifyParent({ type: 'ready', status: parts.runtime.status() }),
+    (error: unknown) => {
+      if (error !== STOPPED) fail(error);
+    },
+  );
+  const failure = await ended;
+  if (failure !== null) parts.log.error({ code: failure.code, err: failure.cause ?? failure }, failure.message);
+  await closeAll(parts, failure);
+  unlisten();
+  return failure;
+}
+
+/** Signals ask the machine to stop; an error that nobody caught ends this life, loudly. */
+function listen(parts: Parts, fail: (error: unknown) => void): () => void {
+  const unlisten = listenToSignals((mode) => {
+    if (mode === 'exit') process.exit(130);
+    parts.runtime.lifecycle({ type: 'stop_requested', mode }, 'signal').catch((error: unknown) => parts.log.debug({ err: error }, 'a signal came when the daemon was stopping already'));
+  });
+  process.on('uncaughtException', fail);
+  process.on('unhandledRejection', fail);
+  return () => {
+    unlisten();
+    process.off('uncaughtException', fail);
+    process.off('unhandledRejection', fail);
+  };
+}
+
+function failureOf(final: DaemonSnapshot): SvcError | null {
+  const { error } = final.context;
+  return final.matches('failed') ? new SvcError(asKnownCode(error?.code), error?.message) : null;
+}
+
+/** A listener that others can reach must ask for the token. */
+function refuseOpenBind(config: Config): void {
+  for (const [name, address] of Object.entries({ http: config.http, grpc: config.grpc })) {
+    const host = parseAddress(address)?.host ?? '';
+    if (isLoopback(host) || (name === 'http' && config.auth)) continue;
+    const why = name === 'grpc' ? 'gRPC has no authentication, so it listens on loopback only' : 'authentication is off';
+    throw new SvcError('address_refused', `${address} can be reached from other machines, and ${why}.`, { param: name });
+  }
+}
+
+/** Tells `svc start` how it went, if that is who started us. */
+function notifyParent(message: object): void {
+  if (process.send === undefined || !process.connected) return;
+  process.send(message, () => process.connected && process.disconnect());
+}

@@ -1,0 +1,99 @@
+import type { Effects } from '../../machines/effects.ts';
+import type { DaemonEvent, Undated } from '../../machines/events.ts';
+import type { Config } from '../config.ts';
+import { setProvider, unsetProvider } from '../config-file.ts';
+import { createMethods } from '../control/methods.ts';
+import { ControlServer } from '../control/server.ts';
+import type { SvcError } from '../errors.ts';
+import { createGrpc } from '../grpc/server.ts';
+import { createHttp } from '../http/server.ts';
+import { systemClock } from '../kernel/clock.ts';
+import { Kernel } from '../kernel/kernel.ts';
+import type { Performers } from '../kernel/port.ts';
+import { streamPort } from '../kernel/stream-port.ts';
+import { createLog } from '../log.ts';
+import type { Paths } from '../paths.ts';
+import { createLocalProvider } from '../providers/local/provider.ts';
+import { createRemoteProvider } from '../providers/remote/provider.ts';
+import { Attempts } from '../runtime/attempts.ts';
+import { createRuntime } from '../runtime/create.ts';
+import { Dispatch } from '../runtime/dispatch.ts';
+import { DaemonHistory } from '../runtime/history.ts';
+import { newBootId } from '../runtime/ids.ts';
+import { Providers } from '../runtime/providers.ts';
+import { TERMINAL } from '../runtime/runtime.ts';
+import { createSqliteStore } from '../store/sqlite.ts';
+import { attachLogChannel } from '../ws/upgrade.ts';
+import { hostBootId } from './host.ts';
+
+/** What is decided before the first part is built. */
+export interface Given {
+  paths: Paths;
+  config: Config;
+  version: string;
+  token: string;
+  stdout: 'none' | 'json' | 'pretty';
+  closeDaemon(params: Effects['closeDaemon']): void;
+  onFatal(error: SvcError): void;
+}
+
+export type Parts = ReturnType<typeof buildParts>;
+
+/** Builds every part and introduces them to each other. Nothing is started, bound or opened yet. */
+export function buildParts({ paths, config, version, token, stdout, closeDaemon, onFatal }: Given) {
+  const { limits } = config;
+  const boot_id = newBootId();
+  const streams = { daemon: `daemon:${boot_id}`, engine: `engine:${boot_id}` };
+  const logging = createLog({ folder: paths.logs, level: config.log_level, limits, boot_id, stdout });
+  const { log } = logging;
+  const clock = systemClock();
+  const store = createSqliteStore({ database: paths.database, highWater: paths.highWater });
+
+  const kernel = new Kernel({ store, clock, limits, boot_id, log, perform: (effect) => (performers[effect.type] as (params: unknown) => void)(effect.params), onFatal });
+  const fact = { type: 'daemon.boot_started', boot_id, host_boot_id: hostBootId(), pid: process.pid, version, capacity: limits.queue_runs, start_deadline_at: clock.now() + limits.start_ms } as const;
+  kernel.propose([{ stream: streams.daemon, fact }]).catch((error: unknown) => log.debug({ err: error }, 'the start was not recorded'));
+  const history = new DaemonHistory(kernel, streams.daemon);
+  const dispatch = new Dispatch({ kernel, daemon: streams.daemon, places: { total: limits.active_runs, perProvider: limits.provider_runs, local: limits.local_runs }, log });
+
+  const local = createLocalProvider({ engine: streamPort(kernel, streams.engine), models: paths.models, cache: paths.cache, limits, model: config.model, threads: config.engine_threads, log });
+  const providers = new Providers({ kernel, boot_id, config, env: process.env, log, local: local.provider, remote: (id, settings) => createRemoteProvider({ id, config: settings, env: process.env, limits }) });
+  const attempts = new Attempts({ kernel, limits, log, provider: (id) => providers.port(id), onOutcome: (id, failure) => providers.noteOutcome(id, failure) });
+  const performers: Performers = {
+    startAttempt: (params) => attempts.start(params),
+    stopAttempt: (params) => attempts.stop(params),
+    probeProvider: (params) => providers.perform(params),
+    ...local.performers,
+    closeDaemon,
+  };
+
+  /** What the store held when it was opened, counted on since. */
+  const stored = { finished: 0, size_bytes: null as number | null };
+  kernel.onFact((event) => {
+    log.debug({ seq: event.seq, stream: event.stream, ...(event.stream.startsWith('run_') ? { run_id: event.stream } : {}) }, event.type);
+    if (TERMINAL.has(event.type as never)) stored.finished += 1;
+  });
+  const runtime = createRuntime({
+    kernel,
+    store,
+    config,
+    providers,
+    dispatch,
+    history,
+    streams,
+    home: paths.home,
+    stored: () => stored,
+    saveProvider: (id, settings) => (settings === null ? unsetProvider(paths.config, id) : setProvider(paths.config, id, settings)),
+    localModels: local.models,
+  });
+
+  const http = createHttp({ runtime, settings: config, token: () => token, limits, log });
+  attachLogChannel(http.server, { hub: logging.hub, folder: paths.logs, settings: config, token: () => token, limits, log });
+  const grpc = createGrpc({ runtime, limits, log });
+  const control = new ControlServer({ socket: paths.socket, handlers: createMethods({ runtime, limits, token: () => token, config: () => config }), limits, log });
+
+  return {
+    ...{ paths, config, version, boot_id, streams, log, closeLog: logging.close, clock, store, stored, kernel, dispatch, providers, local, runtime, http, grpc, control },
+    /** Records a fact of the daemon; false when its machine does not accept it. */
+    tell: (told: Undated<DaemonEvent>) => kernel.submit(streams.daemon, told),
+  };
+}

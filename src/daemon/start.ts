@@ -1,0 +1,77 @@
+import { parseAddress } from '../config.ts';
+import { SvcError } from '../errors.ts';
+import type { DaemonEvent, Undated } from '../../machines/events.ts';
+import { readLastBoot, recoverRuns } from '../runtime/recover.ts';
+import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
+import { hostBootId } from './host.ts';
+import type { Parts } from './parts.ts';
+
+/** Thrown by a step of the start that came after a stop. */
+export const STOPPED = Symbol('stopped');
+
+/**
+ * From nothing to ready, step by step; each step done is a fact. The TCP listeners are bound first, so that `starting` can be seen; the
+ * store is the single-instance lock, so the local socket and the runtime file are touched only once it is ours.
+ */
+export async function startDaemon(parts: Parts): Promise<void> {
+  const { kernel, store, stored, dispatch, providers, local, log } = parts;
+  const addresses = { ...(await bind(parts)), socket: null as string | null };
+  const listening = parts.tell({ type: 'daemon.listening', addresses });
+  const opened = await store.open();
+  addresses.socket = await parts.control.listen();
+  await announce(parts, addresses);
+  Object.assign(stored, { size_bytes: opened.size_bytes, finished: (await store.countRuns()).finished });
+  const last_boot = await readLastBoot(store, opened.last_boot_id, hostBootId());
+  kernel.open(opened.last_seq);
+  await listening;
+  if (last_boot !== null && last_boot.ending !== 'clean') log.warn({ last_boot }, `the last daemon did not stop cleanly: ${last_boot.ending}`);
+  await proceed(parts, { type: 'daemon.store_opened', last_boot });
+  await proceed(parts, { type: 'daemon.listening', addresses });
+  await proceed(parts, { type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
+  await createEngine(parts);
+  await providers.open();
+  await proceed(parts, { type: 'daemon.providers_probed' });
+  dispatch.next();
+  log.info({ addresses, version: parts.version, pid: process.pid }, 'ready');
+  local.warm().catch((error: unknown) => log.warn({ err: error }, 'the engine could not be warmed'));
+}
+
+async function bind({ http, grpc, config, paths }: Parts): Promise<{ http: string; grpc: string }> {
+  try {
+    return { http: await http.listen(...endpoint(config.http)), grpc: await grpc.listen(...endpoint(config.grpc)) };
+  } catch (error) {
+    const other = readRuntimeFile(paths.runtime);
+    if (error instanceof SvcError && error.code === 'port_in_use' && other.kind === 'present' && ownerOf(other.file) === 'ours') {
+      throw new SvcError('daemon_already_running', `A daemon runs already, with pid ${other.file.pid}.`, { cause: error });
+    }
+    throw error;
+  }
+}
+
+async function announce({ paths, boot_id, version, clock }: Parts, addresses: { http: string; grpc: string; socket: string | null }): Promise<void> {
+  await writeRuntimeFile(paths.runtime, {
+    pid: process.pid,
+    process_start: processStart(process.pid),
+    boot_id,
+    version,
+    started_at: new Date(clock.now()).toISOString(),
+    program: process.argv[1] ?? '',
+    node: process.version,
+    addresses,
+  });
+}
+
+async function createEngine({ kernel, streams, config }: Parts): Promise<void> {
+  const { engine_start_ms: start_ms, engine_load_ms: load_ms, engine_stop_ms: stop_ms, engine_idle_ms: idle_ms } = config.limits;
+  await kernel.propose([{ stream: streams.engine, fact: { type: 'engine.created', start_ms, load_ms, stop_ms, kill_ms: stop_ms, idle_ms } }]);
+}
+
+/** A step of the start; a daemon that was told to stop meanwhile goes no further. */
+async function proceed(parts: Parts, fact: Undated<DaemonEvent>): Promise<void> {
+  if (!(await parts.tell(fact))) throw STOPPED;
+}
+
+function endpoint(address: string): [host: string, port: number] {
+  const { host, port } = parseAddress(address) as { host: string; port: number };
+  return [host, port];
+}

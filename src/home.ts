@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { SvcError } from './errors.ts';
+import type { Paths } from './paths.ts';
+
+/**
+ * Makes the folders of the daemon, private to their owner, and refuses ones that are not: prompts and answers are in them.
+ * Throws home_unusable, naming the folder.
+ */
+export async function prepareHome(paths: Paths, own_home: boolean): Promise<void> {
+  const folders = [...(own_home ? [paths.home] : []), paths.data, paths.logs, paths.models, paths.cache, dirname(paths.runtime), dirname(paths.config)];
+  for (const folder of new Set(folders)) {
+    const made = await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+      throw new SvcError('home_unusable', `The folder ${folder} cannot be made (${error.code}).`, { cause: error });
+    });
+    if (made !== undefined && process.platform !== 'win32') await chmod(folder, 0o700);
+  }
+  const shared = own_home ? [paths.home, paths.data] : [paths.data];
+  for (const folder of shared) await refuseShared(folder);
+}
+
+async function refuseShared(folder: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const { mode, uid } = await stat(folder);
+  if (uid !== process.getuid?.()) throw new SvcError('home_unusable', `The folder ${folder} belongs to another user.`, { hint: `Run: chown -R "$USER" ${folder}, or choose another with SVC_HOME.` });
+  if ((mode & 0o077) !== 0) {
+    const bits = (mode & 0o777).toString(8).padStart(4, '0');
+    throw new SvcError('home_unusable', `Others can read the folder ${folder} (mode ${bits}).`, { hint: `Run: chmod 700 ${folder}` });
+  }
+}
+
+/** The token that TCP clients send; made on the first start, mode 0600. */
+export async function readToken(file: string): Promise<string> {
+  const token = await readFile(file, 'utf8').catch(() => '');
+  if (token.trim().length >= TOKEN_LENGTH_MIN) return token.trim();
+  const made = randomBytes(32).toString('base64url');
+  await writeFile(file, `${made}\n`, { mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+    throw new SvcError('home_unusable', `The token file ${file} cannot be written (${error.code}).`, { cause: error });
+  });
+  await chmod(file, 0o600);
+  return made;
+}
+
+const TOKEN_LENGTH_MIN = 32;

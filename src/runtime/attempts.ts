@@ -1,0 +1,128 @@
+import type { OutputPart, ProviderPort } from '../kernel/provider.ts';
+import { ProviderFailure } from '../kernel/provider.ts';
+import type { Effects } from '../../machines/effects.ts';
+import type { RunEvent, Undated } from '../../machines/events.ts';
+import { afterFailure } from '../../machines/retry.ts';
+import { type RunSnapshot, terminalOf } from '../../machines/run.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { Log } from '../kernel/port.ts';
+import type { Limits } from '../limits.ts';
+
+/**
+ * The work behind runs: one attempt each at a time.
+ *
+ * 1. What a provider says is recorded before anybody hears of it.
+ * 2. No timer makes batches: while one output fact is being committed, the text that comes meanwhile makes the next.
+ * 3. The work of a run counts as stopped only when its provider's stream has ended.
+ */
+
+export interface AttemptsOptions {
+  kernel: Kernel;
+  limits: Limits;
+  log: Log;
+  provider(id: string): ProviderPort | undefined;
+  /** How an attempt went, for the state of its provider. */
+  onOutcome(provider: string, failure: ProviderFailure | null): void;
+}
+
+export class Attempts {
+  private readonly options: AttemptsOptions;
+  private readonly live = new Map<string, AbortController>();
+
+  constructor(options: AttemptsOptions) {
+    this.options = options;
+  }
+
+  start({ run_id, attempt }: Effects['startAttempt']): void {
+    const abort = new AbortController();
+    this.live.set(run_id, abort);
+    this.work(run_id, attempt, abort)
+      .catch((error: unknown) => this.options.log.error({ err: error, run_id }, 'the outcome of an attempt could not be recorded'))
+      .finally(() => this.live.get(run_id) === abort && this.live.delete(run_id));
+  }
+
+  stop({ run_id }: Effects['stopAttempt']): void {
+    const abort = this.live.get(run_id);
+    if (abort !== undefined) abort.abort();
+    else this.recordEnd(run_id).catch((error: unknown) => this.options.log.error({ err: error, run_id }, 'the end of a run could not be recorded'));
+  }
+
+  private async work(run_id: string, attempt: number, abort: AbortController): Promise<void> {
+    const { kernel, onOutcome } = this.options;
+    const { request } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot).context;
+    try {
+      const finish = await this.consume(run_id, attempt, abort);
+      onOutcome(request.provider, null);
+      await kernel.submit(run_id, { type: 'run.completed', attempt, finish_reason: finish.finish_reason, usage: finish.usage });
+    } catch (thrown) {
+      if (!abort.signal.aborted) {
+        const failure = asFailure(thrown);
+        this.options.log.warn({ run_id, attempt, provider: request.provider, code: failure.code, err: failure.cause ?? failure }, failure.message);
+        onOutcome(request.provider, failure);
+        await this.recordFailure(run_id, failure);
+      }
+    }
+    await this.recordEnd(run_id);
+  }
+
+  /** Reads the provider's stream to its end, recording as it goes. Throws what ended it, if that was not a finish. */
+  private async consume(run_id: string, attempt: number, abort: AbortController): Promise<Extract<OutputPart, { type: 'finish' }>> {
+    const { kernel, limits, provider } = this.options;
+    const { request } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot).context;
+    const port = provider(request.provider);
+    if (port === undefined) throw new ProviderFailure('provider_unknown', `There is no provider ${request.provider} any more.`, { retryable: false });
+
+    let text = '';
+    let token_ids: number[] = [];
+    let recording: Promise<void> | null = null;
+    const record = async () => {
+      while (text !== '' || token_ids.length > 0) {
+        const fact = { type: 'run.output_appended', attempt, text, token_ids } as const;
+        text = '';
+        token_ids = [];
+        if (!(await kernel.submit(run_id, fact))) abort.abort();
+      }
+      recording = null;
+    };
+
+    let finish: Extract<OutputPart, { type: 'finish' }> | null = null;
+    try {
+      for await (const part of port.stream({ run_id, attempt, request }, abort.signal)) {
+        if (part.type === 'finish') {
+          finish = part;
+          continue;
+        }
+        text += part.text;
+        token_ids.push(...part.token_ids);
+        recording ??= record();
+        if (text.length > limits.output_buffer_bytes) await recording;
+        if (abort.signal.aborted) break;
+      }
+    } finally {
+      await recording;
+    }
+    if (finish === null) throw new ProviderFailure('stream_truncated', 'The provider ended its answer without saying that it was complete.', { retryable: true, lost: true });
+    return finish;
+  }
+
+  private async recordFailure(run_id: string, failure: ProviderFailure): Promise<void> {
+    const { kernel } = this.options;
+    const tail = kernel.tail<RunSnapshot>(run_id);
+    if (tail === undefined) return;
+    const { code, message, retryable, lost, retry_after_ms } = failure;
+    await kernel.submit(run_id, afterFailure(tail.context, { code, message, retryable }, kernel.clock.now(), { lost, retry_after_ms }));
+  }
+
+  /** A run that was being stopped has stopped. */
+  private async recordEnd(run_id: string): Promise<void> {
+    const { kernel } = this.options;
+    const tail = kernel.tail<RunSnapshot>(run_id);
+    const end: Undated<RunEvent> | null = tail === undefined ? null : terminalOf(tail, false);
+    if (end !== null) await kernel.submit(run_id, end);
+  }
+}
+
+function asFailure(thrown: unknown): ProviderFailure {
+  if (thrown instanceof ProviderFailure) return thrown;
+  return new ProviderFailure('provider_failed', 'The provider failed in an unexpected way.', { retryable: false, cause: thrown });
+}

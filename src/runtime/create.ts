@@ -1,0 +1,124 @@
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import type { EngineSnapshot } from '../../machines/engine.ts';
+import type { DaemonEvent, Undated } from '../../machines/events.ts';
+import { accepted, stateName, statePath } from '../../machines/step.ts';
+import { type Config, type ProviderConfig, readProvider } from '../config.ts';
+import { SvcError } from '../errors.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { ModelRecord } from '../kernel/provider.ts';
+import { time } from '../kernel/run-record.ts';
+import type { EventStore } from '../store/store.ts';
+import type { Dispatch } from './dispatch.ts';
+import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health.ts';
+import type { DaemonHistory } from './history.ts';
+import type { Providers } from './providers.ts';
+import { Runs } from './runs.ts';
+import { type LifecycleResult, type ProviderInput, type Runtime, type StatusRecord, toRecord } from './runtime.ts';
+
+export interface RuntimeOptions {
+  kernel: Kernel;
+  store: EventStore;
+  config: Config;
+  providers: Providers;
+  dispatch: Dispatch;
+  history: DaemonHistory;
+  /** Streams of this boot's daemon and engine machines. */
+  streams: { daemon: string; engine: string };
+  home: string;
+  /** Read once when the store was opened, then counted on. */
+  stored(): { finished: number; size_bytes: number | null };
+  /** Writes the provider to the configuration file, or takes it out (null). */
+  saveProvider(id: string, config: ProviderConfig | null): Promise<void>;
+  localModels: {
+    show(id: string): Promise<ModelRecord & { metadata: Record<string, unknown> }>;
+    remove(id: string): Promise<ModelRecord>;
+  };
+}
+
+/** Puts the parts together behind the one interface that transports see. */
+export function createRuntime(options: RuntimeOptions): Runtime {
+  const { kernel, config, providers, dispatch, history, streams, localModels } = options;
+  const runs = new Runs({ kernel, store: options.store, config, providers, dispatch, daemon: streams.daemon });
+  const daemon = () => kernel.snapshot<DaemonSnapshot>(streams.daemon) as DaemonSnapshot;
+  const counts = () => ({ active: dispatch.running, queued: dispatch.queued, finished: options.stored().finished });
+  const sources = (): HealthSources => ({
+    daemon: daemon(),
+    engine: kernel.snapshot<EngineSnapshot>(streams.engine),
+    providers: providers.list(),
+    since: history.since,
+    transitions: history.transitions,
+    runs: counts(),
+    seq: kernel.durableSeq,
+    backlog: kernel.backlog,
+    last_commit_ms: kernel.lastCommitMs,
+    store_bytes: options.stored().size_bytes,
+    stalled: kernel.stalled?.message ?? null,
+    service_id: daemon().context.boot_id,
+    now: kernel.clock.now(),
+  });
+  return {
+    probe: () => ({ live: daemon().hasTag('live'), ready: daemon().hasTag('ready') }),
+    health: () => healthRecord(sources()),
+    report: () => reportRecord(sources()),
+    status: () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home),
+    onState: (listener) => history.onChange(listener),
+    why: () => (kernel.cell(streams.daemon)?.recent ?? []).map(toRecord),
+
+    startRun: (input, client) => runs.start(input, client),
+    getRun: (id) => runs.get(id),
+    listRuns: (query) => runs.list(query),
+    followRun: (id, following) => runs.follow(id, following),
+    cancelRun: (id, by) => runs.cancel(id, by),
+
+    lifecycle: async (event, by) => {
+      const fact = lifecycleFact(event, by, config, kernel.clock.now());
+      if (fact === null || !kernel.accepts(streams.daemon, fact)) throw refused(event.type, kernel.tail<DaemonSnapshot>(streams.daemon) as DaemonSnapshot);
+      await kernel.propose([{ stream: streams.daemon, fact }]);
+      return position(daemon());
+    },
+
+    listModels: () => providers.models(),
+    showModel: (id) => localModels.show(id),
+    removeModel: (id) => localModels.remove(id),
+    listProviders: () => providers.list(),
+    addProvider: async (input) => {
+      const settings = readProvider(input.id, providerSettings(input), 'provider add');
+      if (providers.ids().includes(input.id)) throw new SvcError('provider_exists', `A provider ${input.id} is configured already.`, { param: 'id' });
+      await options.saveProvider(input.id, settings);
+      return providers.add(input.id, settings);
+    },
+    removeProvider: async (id) => {
+      if (providers.config(id) === null) throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', { param: 'id' });
+      providers.record(id);
+      await options.saveProvider(id, null);
+      return providers.remove(id);
+    },
+    testProvider: (id) => providers.probe(id),
+  };
+}
+
+function statusRecord(daemon: DaemonSnapshot, history: DaemonHistory, runs: StatusRecord['runs'], seq: number, home: string): StatusRecord {
+  const { pid, version, boot_id, addresses } = daemon.context;
+  return { ...position(daemon), since: time(history.since), pid, version, boot_id, home, addresses, runs, seq, last_boot: lastBoot(daemon) };
+}
+
+function position(daemon: DaemonSnapshot): LifecycleResult {
+  return { state: stateName(daemon), state_path: statePath(daemon) };
+}
+
+/** The fact that a lifecycle event from outside becomes; null for an event that only the daemon itself can bring about. */
+function lifecycleFact(event: { type: string; mode?: string; timeout_ms?: number }, by: string, config: Config, now: number): Undated<DaemonEvent> | null {
+  if (event.type !== 'stop_requested') return null;
+  const drain_deadline_at = now + (event.timeout_ms ?? config.limits.drain_ms);
+  return { type: 'daemon.stop_requested', by, mode: event.mode === 'force' ? 'force' : 'drain', drain_deadline_at, close_deadline_at: drain_deadline_at + config.limits.close_ms };
+}
+
+function refused(type: string, daemon: DaemonSnapshot): SvcError {
+  const open = accepted(daemon).includes('daemon.stop_requested') ? ['stop_requested'] : [];
+  return new SvcError('event_refused', `${JSON.stringify(type)} is not accepted in the state ${statePath(daemon)}.`, { details: { ...position(daemon), accepted: open } });
+}
+
+function providerSettings(input: ProviderInput): Record<string, unknown> {
+  const { id: _, ...settings } = input;
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,104 @@
+import { type DaemonSnapshot, readyWhen } from '../../machines/daemon.ts';
+import type { EngineSnapshot } from '../../machines/engine.ts';
+import { stateName, statePath } from '../../machines/step.ts';
+import { time } from '../kernel/run-record.ts';
+import type { EngineRecord, HealthRecord, ProviderRecord, ReportRecord, StatusRecord } from './runtime.ts';
+
+/** Everything health is read from; all of it is in memory. */
+export interface HealthSources {
+  daemon: DaemonSnapshot;
+  engine: EngineSnapshot | undefined;
+  providers: ProviderRecord[];
+  since: number;
+  transitions: ReportRecord['transitions'];
+  runs: ReportRecord['runs'];
+  seq: number;
+  backlog: number;
+  last_commit_ms: number | null;
+  store_bytes: number | null;
+  /** Why the log cannot be written now; null when it can. */
+  stalled: string | null;
+  service_id: string;
+  now: number;
+}
+
+const DOWN = new Set(['unavailable', 'unauthorised']);
+
+export function healthRecord(sources: HealthSources): HealthRecord {
+  const { daemon } = sources;
+  const ready = daemon.hasTag('ready');
+  const warning = ready ? (sources.stalled ?? providersDown(sources.providers)) : null;
+  const reason = ready ? null : `The daemon is ${stateName(daemon)}${daemon.context.error === null ? '' : `: ${daemon.context.error.message}`}`;
+  const output = reason ?? warning;
+  return {
+    status: ready ? (warning === null ? 'pass' : 'warn') : 'fail',
+    version: daemon.context.version,
+    service_id: sources.service_id,
+    state: stateName(daemon),
+    state_path: statePath(daemon),
+    since: time(sources.since),
+    reason,
+    ...(output === null ? {} : { output }),
+  };
+}
+
+export function reportRecord(sources: HealthSources): ReportRecord {
+  const { daemon } = sources;
+  const memory = process.memoryUsage();
+  return {
+    ...healthRecord(sources),
+    ready_when: readyWhen(daemon),
+    transitions: sources.transitions,
+    runs: sources.runs,
+    queue: { length: sources.runs.queued, capacity: daemon.context.capacity },
+    providers: sources.providers,
+    engine: engineRecord(sources.engine, sources.now),
+    log: { seq: sources.seq + sources.backlog, durable_seq: sources.seq, lag: sources.backlog, last_commit_ms: sources.last_commit_ms, size_bytes: sources.store_bytes },
+    memory: { rss_bytes: memory.rss, heap_used_bytes: memory.heapUsed },
+    last_boot: lastBoot(daemon),
+    checks: checks(sources, memory.rss),
+  };
+}
+
+export function lastBoot(daemon: DaemonSnapshot): StatusRecord['last_boot'] {
+  const last = daemon.context.last_boot;
+  return last === null ? null : { boot_id: last.boot_id, ending: last.ending, at: time(last.at) };
+}
+
+export function engineRecord(engine: EngineSnapshot | undefined, now: number): EngineRecord {
+  if (engine === undefined) return { state: 'cold', since: time(now), model: null, pid: null, threads: null, context_length: null, parallel: null, error: null };
+  const { context } = engine;
+  const { info } = context;
+  return {
+    state: statePath(engine),
+    since: time(context.since),
+    model: context.model,
+    pid: info?.pid ?? null,
+    threads: info?.threads ?? null,
+    context_length: info?.context_length ?? null,
+    parallel: info?.parallel ?? null,
+    error: context.error?.message ?? null,
+  };
+}
+
+function providersDown(providers: ProviderRecord[]): string | null {
+  return providers.length > 0 && providers.every((provider) => DOWN.has(provider.state)) ? 'No provider can be asked.' : null;
+}
+
+/** The checks of the health draft, each with the time it was read. */
+function checks(sources: HealthSources, rss: number): ReportRecord['checks'] {
+  const at = time(sources.now);
+  const value = (componentType: string, observedValue: unknown, observedUnit: string) => [{ status: 'pass' as const, componentType, observedValue, observedUnit, time: at }];
+  const found: ReportRecord['checks'] = {
+    'runs:active': value('component', sources.runs.active, 'runs'),
+    'queue:length': value('component', sources.runs.queued, 'runs'),
+    'log:lag': [{ status: sources.stalled === null ? 'pass' : 'fail', componentType: 'datastore', observedValue: sources.backlog, observedUnit: 'events', time: at, ...(sources.stalled === null ? {} : { output: sources.stalled }) }],
+    'memory:rss': value('system', rss, 'bytes'),
+    'engine:state': [{ status: sources.engine?.matches('crashed') ? 'warn' : 'pass', componentType: 'component', observedValue: sources.engine === undefined ? 'cold' : statePath(sources.engine), time: at }],
+  };
+  for (const provider of sources.providers) {
+    const down = DOWN.has(provider.state) || provider.state === 'degraded';
+    found[`provider:${provider.id}`] = [{ status: down ? 'warn' : 'pass', componentType: 'component', observedValue: provider.state, time: at, ...(down && provider.reason !== null ? { output: provider.reason } : {}) }];
+  }
+  return found;
+}

@@ -1,0 +1,42 @@
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import { statePath } from '../../machines/step.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import { time } from '../kernel/run-record.ts';
+import type { StoredEvent } from '../store/store.ts';
+import type { ReportRecord } from './runtime.ts';
+
+/** State changes of this boot that are kept for the health report. */
+const KEPT = 32;
+
+/** Follows the daemon machine: since when it is where it is, and how it came there. */
+export class DaemonHistory {
+  readonly transitions: ReportRecord['transitions'] = [];
+  since: number;
+  private path: string;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(kernel: Kernel, stream: string) {
+    this.since = kernel.clock.now();
+    this.path = statePath(kernel.tail<DaemonSnapshot>(stream) as DaemonSnapshot);
+    kernel.onFact((event, snapshot) => {
+      if (event.stream === stream) this.note(event, statePath(snapshot));
+    });
+  }
+
+  /** Calls at each change of state; returns the way to stop it. */
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private note(event: StoredEvent, path: string): void {
+    const moved = path !== this.path || event.version === 1;
+    this.path = path;
+    if (moved) {
+      this.since = event.at;
+      this.transitions.push({ at: time(event.at), event: event.type, state_path: path });
+      if (this.transitions.length > KEPT) this.transitions.shift();
+      for (const listener of this.listeners) listener();
+    }
+  }
+}

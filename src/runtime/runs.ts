@@ -1,0 +1,134 @@
+import { randomInt } from 'node:crypto';
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import type { RunCreated, Undated } from '../../machines/events.ts';
+import type { RunSnapshot } from '../../machines/run.ts';
+import type { Config } from '../config.ts';
+import { SvcError } from '../errors.ts';
+import { followStream } from '../kernel/feed.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import { type RunRecord, runRecord } from '../kernel/run-record.ts';
+import type { EventStore, RunRow } from '../store/store.ts';
+import type { Dispatch } from './dispatch.ts';
+import { newRunId } from './ids.ts';
+import type { Providers } from './providers.ts';
+import { chooseRoute, type Route } from './route.ts';
+import { type EventRecord, type RunInput, type RunPage, TERMINAL, toRecord } from './runtime.ts';
+
+/** What can be asked about runs. It holds nothing: runs in progress are in the kernel, finished ones in the store. */
+export interface RunsOptions {
+  kernel: Kernel;
+  store: EventStore;
+  config: Config;
+  providers: Providers;
+  dispatch: Dispatch;
+  /** Stream of this boot's daemon machine. */
+  daemon: string;
+}
+
+export class Runs {
+  private readonly options: RunsOptions;
+
+  constructor(options: RunsOptions) {
+    this.options = options;
+  }
+
+  /** Resolves when the run is durable. Throws busy, not_ready, daemon_stopping, store_full and what the route throws. */
+  async start(input: RunInput, client: string): Promise<RunRecord> {
+    const { kernel, config, providers, daemon } = this.options;
+    if (kernel.stalled !== null) throw kernel.stalled;
+    if (kernel.backlog >= config.limits.pending_events) throw new SvcError('busy', 'The event log cannot keep up.', { details: { retry_after_ms: RETRY_AFTER_MS } });
+    const settings = new Map(providers.ids().map((id) => [id, providers.config(id) ?? null]));
+    const route = chooseRoute(input, config, settings);
+    const run_id = newRunId();
+    if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
+    await kernel.propose([
+      { stream: daemon, fact: { type: 'daemon.run_admitted', run_id } },
+      { stream: run_id, fact: this.accepted(run_id, input, route, client) },
+    ]);
+    return this.get(run_id);
+  }
+
+  async get(run_id: string): Promise<RunRecord> {
+    const { kernel, dispatch, store } = this.options;
+    const cell = kernel.cell(run_id);
+    if (cell !== undefined) return runRecord(cell.snapshot as RunSnapshot, cell.seq, dispatch.position(run_id));
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    const row = await store.getRun(run_id);
+    if (row === null) throw new SvcError('run_unknown', `There is no run ${JSON.stringify(run_id)}.`, { param: 'id' });
+    return this.fromRow(row);
+  }
+
+  async list(query: { limit?: number; before?: string; state?: string; provider?: string }): Promise<RunPage> {
+    if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
+    const limit = Math.min(query.limit ?? DEFAULT_PAGE, this.options.config.limits.page_runs);
+    const rows = await this.options.store.listRuns({ ...query, limit: limit + 1 });
+    const runs = await Promise.all(rows.slice(0, limit).map((row) => (row.record === null ? this.get(row.run_id) : this.fromRow(row))));
+    return { runs, next: rows.length > limit ? (runs.at(-1)?.id ?? null) : null };
+  }
+
+  async *follow(run_id: string, options: { from_seq?: number; signal: AbortSignal }): AsyncIterable<EventRecord> {
+    const { kernel, store } = this.options;
+    await this.get(run_id);
+    const isLast = (event: { type: string }) => TERMINAL.has(event.type as never);
+    let over = false;
+    for await (const event of followStream(kernel, store, run_id, { ...options, isLast })) {
+      over = isLast(event);
+      yield toRecord(event);
+    }
+    if (!over && !options.signal.aborted && kernel.closed) throw new SvcError('daemon_stopping', 'The daemon stops; the run is taken up when it is started again.');
+  }
+
+  /** Resolves when the work has stopped; asked again, or of a finished run, it gives the same answer. */
+  async cancel(run_id: string, by: string): Promise<RunRecord> {
+    const { kernel } = this.options;
+    await kernel.submit(run_id, { type: 'run.cancel_requested', by });
+    for (let cell = kernel.cell(run_id); cell !== undefined && cell.snapshot.status === 'active'; cell = kernel.cell(run_id)) await cell.next();
+    return this.get(run_id);
+  }
+
+  private accepted(run_id: string, input: RunInput, route: Route, client: string): Undated<RunCreated> {
+    const { limits } = this.options.config;
+    const now = this.options.kernel.clock.now();
+    const total = input.timeout_ms ?? limits.run_ms;
+    const { provider, model, cloud } = route;
+    return {
+      type: 'run.accepted',
+      run_id,
+      request: {
+        provider,
+        model,
+        cloud,
+        prompt: input.prompt,
+        system: input.system ?? null,
+        max_tokens: input.max_tokens ?? null,
+        temperature: input.temperature ?? null,
+        seed: input.seed ?? randomInt(2 ** 32),
+      },
+      idempotency_key: input.idempotency_key ?? null,
+      client,
+      max_attempts: limits.run_attempts,
+      queue_deadline_at: now + Math.min(limits.queue_ms, total),
+      deadline_at: now + total,
+      first_output_ms: limits.first_output_ms,
+      idle_ms: limits.idle_ms,
+      cancel_grace_ms: limits.cancel_grace_ms,
+    };
+  }
+
+  /** Why no run is admitted now. */
+  private refusal(): SvcError {
+    const daemon = this.options.kernel.tail<DaemonSnapshot>(this.options.daemon);
+    if (daemon?.matches('running')) {
+      const { unsettled } = daemon.context;
+      return new SvcError('busy', `${unsettled} runs are queued or active, as many as the daemon holds.`, { details: { retry_after_ms: RETRY_AFTER_MS } });
+    }
+    return new SvcError(daemon?.matches('starting') ? 'not_ready' : 'daemon_stopping');
+  }
+
+  private fromRow(row: RunRow): RunRecord {
+    return row.record as unknown as RunRecord;
+  }
+}
+
+const DEFAULT_PAGE = 20;
+const RETRY_AFTER_MS = 1000;

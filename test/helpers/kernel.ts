@@ -1,0 +1,102 @@
+import type { Effect } from '../../machines/effects.ts';
+import type { RunRequest } from '../../machines/events.ts';
+import type { SvcError } from '../../src/errors.ts';
+import { type ManualClock, manualClock } from '../../src/kernel/clock.ts';
+import { Kernel, type Proposal } from '../../src/kernel/kernel.ts';
+import type { Log } from '../../src/kernel/port.ts';
+import { defaultLimits, type Limits } from '../../src/limits.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { EventStore } from '../../src/store/store.ts';
+
+export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+export interface KernelHarness {
+  kernel: Kernel;
+  store: EventStore;
+  clock: ManualClock;
+  effects: { effect: Effect; id: string }[];
+  fatal: SvcError[];
+}
+
+/** A kernel over a memory store with a clock that the test moves. It is opened unless `open` is false. */
+export async function bootKernel(options: { store?: EventStore; limits?: Partial<Limits>; open?: boolean; perform?: (effect: Effect) => void; clock?: ManualClock; boot_id?: string } = {}): Promise<KernelHarness> {
+  const store = options.store ?? createMemoryStore();
+  const clock = options.clock ?? manualClock(1_000_000);
+  const effects: KernelHarness['effects'] = [];
+  const fatal: SvcError[] = [];
+  const kernel = new Kernel({
+    store,
+    clock,
+    limits: { ...defaultLimits, ...options.limits },
+    boot_id: options.boot_id ?? 'boot_1',
+    log: silent,
+    perform: (effect, id) => {
+      effects.push({ effect, id });
+      options.perform?.(effect);
+    },
+    onFatal: (error) => fatal.push(error),
+  });
+  if (options.open !== false) kernel.open((await store.open()).last_seq);
+  return { kernel, store, clock, effects, fatal };
+}
+
+export function request(changes: Partial<RunRequest> = {}): RunRequest {
+  return { provider: 'scripted', model: 'm', cloud: false, prompt: 'hello', system: null, max_tokens: null, temperature: null, seed: 1, ...changes };
+}
+
+/** The fact that creates a run, with deadlines counted from `now`. */
+export function accepted(run_id: string, now: number, changes: Record<string, unknown> = {}): Proposal {
+  return {
+    stream: run_id,
+    fact: {
+      type: 'run.accepted',
+      run_id,
+      request: request(),
+      idempotency_key: null,
+      client: 'test',
+      max_attempts: 3,
+      queue_deadline_at: now + 10_000,
+      deadline_at: now + 60_000,
+      first_output_ms: 5_000,
+      idle_ms: 2_000,
+      cancel_grace_ms: 1_000,
+      ...changes,
+    },
+  };
+}
+
+/** Wraps a store so that each append waits for the test, or fails as the test says. */
+export function gatedStore(inner: EventStore): EventStore & { appends: number[]; hold(): void; release(): void; failWith(error: Error | null): void } {
+  let held: (() => void)[] | null = null;
+  let failure: Error | null = null;
+  const appends: number[] = [];
+  return {
+    open: () => inner.open(),
+    readStream: (...args) => inner.readStream(...args),
+    readAll: (...args) => inner.readAll(...args),
+    listRuns: (query) => inner.listRuns(query),
+    getRun: (id) => inner.getRun(id),
+    unfinishedRuns: () => inner.unfinishedRuns(),
+    countRuns: () => inner.countRuns(),
+    verify: () => inner.verify(),
+    close: () => inner.close(),
+    appends,
+    hold: () => {
+      held ??= [];
+    },
+    release: () => {
+      const waiting = held ?? [];
+      held = null;
+      for (const resolve of waiting) resolve();
+    },
+    failWith: (error) => {
+      failure = error;
+    },
+    append: async (commit) => {
+      appends.push(commit.events.length);
+      if (held !== null) await new Promise<void>((resolve) => held?.push(resolve));
+      if (failure !== null) throw failure;
+      return inner.append(commit);
+    },
+  };
+}

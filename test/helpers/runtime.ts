@@ -1,0 +1,75 @@
+import type { Effect } from '../../machines/effects.ts';
+import { type Config, loadConfig } from '../../src/config.ts';
+import type { Performers } from '../../src/kernel/port.ts';
+import type { ProviderPort } from '../../src/kernel/provider.ts';
+import type { Limits } from '../../src/limits.ts';
+import { Attempts } from '../../src/runtime/attempts.ts';
+import { createRuntime } from '../../src/runtime/create.ts';
+import { Dispatch } from '../../src/runtime/dispatch.ts';
+import { DaemonHistory } from '../../src/runtime/history.ts';
+import { Providers } from '../../src/runtime/providers.ts';
+import { recoverRuns } from '../../src/runtime/recover.ts';
+import type { EventStore } from '../../src/store/store.ts';
+import { bootKernel, silent } from './kernel.ts';
+import { ScriptedProvider } from './scripted-provider.ts';
+
+export const NOWHERE = '/nonexistent/svc/config.json';
+
+export interface RuntimeOptions {
+  local: ProviderPort;
+  remote?: Record<string, { port: ProviderPort; kind: 'local' | 'cloud'; key_env?: string }>;
+  limits?: Partial<Limits>;
+  store?: EventStore;
+  boot_id?: string;
+  env?: NodeJS.ProcessEnv;
+  /** Go no further than this step of the start. */
+  until?: 'opened' | 'recovered' | 'ready';
+}
+
+/** Everything of the daemon but its sockets and its process: real kernel, machines and runtime, with a clock that the test moves. */
+export async function bootRuntime(options: RuntimeOptions) {
+  const { boot_id = 'boot_1', env = {}, remote = {}, until = 'ready' } = options;
+  const loaded = loadConfig(NOWHERE, { env: {} });
+  const entries = Object.entries(remote).map(([id, { kind, key_env }]) => [id, { adapter: 'openai-compatible', kind, base_url: 'http://x', model: 'm', key_env: key_env ?? null }] as const);
+  const config: Config = { ...loaded, limits: { ...loaded.limits, ...options.limits }, providers: Object.fromEntries(entries) };
+  let performers: Performers | null = null;
+  const harness = await bootKernel({ ...(options.store ? { store: options.store } : {}), boot_id, limits: config.limits, perform: (effect: Effect) => (performers?.[effect.type] as (params: unknown) => void)(effect.params) });
+  const { kernel, store, clock } = harness;
+  const daemon = `daemon:${boot_id}`;
+  const fact = { type: 'daemon.boot_started', boot_id, host_boot_id: 'host', pid: 1, version: '0', capacity: config.limits.queue_runs, start_deadline_at: clock.now() + 1e6 } as const;
+  await kernel.propose([{ stream: daemon, fact }]);
+  const history = new DaemonHistory(kernel, daemon);
+  const dispatch = new Dispatch({ kernel, daemon, places: { total: config.limits.active_runs, perProvider: config.limits.provider_runs, local: config.limits.local_runs }, log: silent });
+  const port = (id: string) => remote[id]?.port ?? new ScriptedProvider(id, []);
+  const providers = new Providers({ kernel, boot_id, config, env, log: silent, local: options.local, remote: port });
+  const attempts = new Attempts({ kernel, limits: config.limits, log: silent, provider: (id) => providers.port(id), onOutcome: (id, failure) => providers.noteOutcome(id, failure) });
+  const closed: unknown[] = [];
+  performers = {
+    startAttempt: (params) => attempts.start(params),
+    stopAttempt: (params) => attempts.stop(params),
+    probeProvider: (params) => providers.perform(params),
+    closeDaemon: (params) => closed.push(params),
+    startEngine() {},
+    stopEngine() {},
+    killEngine() {},
+  };
+  const saved: [string, unknown][] = [];
+  const runtime = createRuntime({
+    ...{ kernel, store, config, providers, dispatch, history },
+    streams: { daemon, engine: `engine:${boot_id}` },
+    home: '/nonexistent',
+    stored: () => ({ finished: 0, size_bytes: null }),
+    saveProvider: async (id, settings) => void saved.push([id, settings]),
+    localModels: { show: () => Promise.reject(new Error('not here')), remove: () => Promise.reject(new Error('not here')) },
+  });
+  const tell = (told: Parameters<typeof kernel.submit>[1]) => kernel.submit(daemon, told);
+  await tell({ type: 'daemon.listening', addresses: { http: 'http://127.0.0.1:1', grpc: null, socket: null } });
+  await tell({ type: 'daemon.store_opened', last_boot: null });
+  if (until !== 'opened') await tell({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
+  if (until === 'ready') {
+    await providers.open();
+    await tell({ type: 'daemon.providers_probed' });
+    dispatch.next();
+  }
+  return { ...harness, runtime, providers, dispatch, attempts, daemon, tell, closed, saved, config };
+}

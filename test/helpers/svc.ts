@@ -1,0 +1,87 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ownerOf, readRuntimeFile } from '../../src/runtime-file.ts';
+import { findPaths, packageRoot, type Paths } from '../../src/paths.ts';
+
+/** The built program, run as a user runs it. */
+export const PROGRAM = join(packageRoot(), 'dist', 'src', 'main.js');
+
+export interface Outcome {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface Home {
+  folder: string;
+  paths: Paths;
+  env: NodeJS.ProcessEnv;
+  /** Runs a command to its end. */
+  svc(args: readonly string[], options?: RunOptions): Promise<Outcome>;
+  /** Starts a command and leaves it running; it is ended with the home. */
+  spawn(args: readonly string[], options?: RunOptions): Started;
+  /** Ends every process of this home and deletes it. */
+  close(): Promise<void>;
+}
+
+export interface RunOptions {
+  stdin?: string | Buffer;
+  env?: NodeJS.ProcessEnv;
+}
+
+export interface Started {
+  child: ChildProcess;
+  stdout(): string;
+  stderr(): string;
+  ended: Promise<Outcome>;
+}
+
+const BOUND_MS = 120_000;
+
+/** A temporary home with free ports, so that nothing of the machine's own daemon is touched. */
+export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
+  const base = { PATH: process.env.PATH, HOME: folder, SVC_HOME: folder, SVC_HTTP: '127.0.0.1:0', SVC_GRPC: '127.0.0.1:0', NODE_V8_COVERAGE: process.env.NODE_V8_COVERAGE };
+  const full = { ...base, ...env };
+  const paths = findPaths(full);
+  const started = new Set<ChildProcess>();
+  const start = (args: readonly string[], options: RunOptions = {}) => launch(args, { ...options, env: { ...full, ...options.env } }, started);
+  return {
+    folder,
+    paths,
+    env: full,
+    spawn: start,
+    svc: (args, options) => start(args, options).ended,
+    close: async () => {
+      for (const child of started) child.kill('SIGKILL');
+      const found = readRuntimeFile(paths.runtime);
+      if (found.kind === 'present' && ownerOf(found.file) === 'ours') process.kill(found.file.pid, 'SIGKILL');
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+function launch(args: readonly string[], options: RunOptions, started: Set<ChildProcess>): Started {
+  const child = spawn(process.execPath, [PROGRAM, ...args], { env: options.env, stdio: ['pipe', 'pipe', 'pipe'], timeout: BOUND_MS, killSignal: 'SIGKILL' });
+  started.add(child);
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  child.stdin.on('error', () => {});
+  child.stdin.end(options.stdin);
+  const ended = new Promise<Outcome>((resolve) => {
+    child.on('close', (code, signal) => {
+      started.delete(child);
+      resolve({ code, signal, stdout, stderr });
+    });
+  });
+  return { child, stdout: () => stdout, stderr: () => stderr, ended };
+}

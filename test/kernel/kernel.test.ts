@@ -1,0 +1,210 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { runMachine, type RunSnapshot } from '../../machines/run.ts';
+import { init, statePath, step } from '../../machines/step.ts';
+import { SvcError } from '../../src/errors.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { toFact } from '../../src/store/store.ts';
+import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
+import { turns } from '../helpers/turns.ts';
+
+const RUN = 'run_1';
+
+test('nobody sees a fact before it is durable: not its state, its event or its effect', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { kernel, clock, effects } = await bootKernel({ store });
+  await kernel.propose([accepted(RUN, clock.now())]);
+  const heard: string[] = [];
+  kernel.onFact((event) => heard.push(event.type));
+  store.hold();
+  let acknowledged = false;
+  const started = kernel.submit(RUN, { type: 'run.started', attempt: 1 }).then(() => {
+    acknowledged = true;
+  });
+  await turns();
+  assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'queued');
+  assert.is(statePath(kernel.tail(RUN) as RunSnapshot), 'starting');
+  assert.equal(heard, []);
+  assert.equal(effects, []);
+  assert.is(acknowledged, false);
+  store.release();
+  await started;
+  assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'starting');
+  assert.equal(heard, ['run.started']);
+  assert.equal(effects, [{ effect: { type: 'startAttempt', params: { run_id: RUN, attempt: 1 } }, id: `${RUN}:2:0` }]);
+});
+
+test('a proposal is recorded whole or not at all', async () => {
+  const { kernel, clock, store } = await bootKernel();
+  await kernel.propose([accepted(RUN, clock.now())]);
+  const before = kernel.durableSeq;
+  const refusal = await kernel
+    .propose([
+      { stream: RUN, fact: { type: 'run.started', attempt: 1 } },
+      { stream: RUN, fact: { type: 'run.started', attempt: 7 } },
+    ])
+    .then(
+      () => null,
+      (error: SvcError) => error,
+    );
+  assert.is(refusal?.code, 'event_refused');
+  assert.is(refusal?.details?.state, 'starting');
+  assert.ok((refusal?.details?.accepted as string[]).includes('run.cancel_requested'));
+  await kernel.settled();
+  assert.is(kernel.durableSeq, before);
+  assert.is(statePath(kernel.tail(RUN) as RunSnapshot), 'queued');
+  assert.is((await store.readStream(RUN, 1, 10)).length, 1);
+});
+
+test('facts proposed during a commit make the next one, and a proposal is never cut in two', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { kernel, clock } = await bootKernel({ store, limits: { commit_events: 3 } });
+  store.hold();
+  const first = kernel.propose([accepted('run_a', clock.now())]);
+  await turns();
+  const later = [
+    kernel.propose([accepted('run_b', clock.now()), accepted('run_c', clock.now())]),
+    kernel.propose([accepted('run_d', clock.now()), accepted('run_e', clock.now())]),
+    kernel.propose([accepted('run_f', clock.now())]),
+  ];
+  await turns();
+  assert.equal(store.appends, [1]);
+  store.release();
+  await Promise.all([first, ...later]);
+  assert.equal(store.appends, [1, 4, 1]);
+  const events = await store.readAll(1, 100);
+  assert.equal(
+    events.map((event) => event.seq),
+    [1, 2, 3, 4, 5, 6],
+  );
+});
+
+test('after a commit of unknown outcome nothing is acknowledged any more, and it is told once', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { kernel, clock, fatal } = await bootKernel({ store });
+  store.failWith(new Error('disk on fire'));
+  const outcomes = await Promise.allSettled([kernel.propose([accepted('run_a', clock.now())]), kernel.propose([accepted('run_b', clock.now())])]);
+  assert.ok(outcomes.every((outcome) => outcome.status === 'rejected' && (outcome.reason as SvcError).code === 'store_failed'));
+  assert.is(fatal.length, 1);
+  store.failWith(null);
+  const after = await kernel.propose([accepted('run_c', clock.now())]).catch((error: SvcError) => error.code);
+  assert.is(after, 'store_failed');
+  assert.is(kernel.durableSeq, 0);
+});
+
+test('a full disk keeps the facts waiting and goes on by itself when there is space', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { kernel, clock, fatal } = await bootKernel({ store });
+  store.failWith(new SvcError('store_full'));
+  const waiting = kernel.propose([accepted(RUN, clock.now())]);
+  await turns();
+  assert.is(kernel.stalled?.code, 'store_full');
+  clock.advance(1000);
+  await turns();
+  assert.is(kernel.stalled?.code, 'store_full');
+  store.failWith(null);
+  clock.advance(1000);
+  await waiting;
+  assert.is(kernel.stalled, null);
+  assert.equal(fatal, []);
+  assert.is((await store.readAll(1, 10)).length, 1);
+});
+
+test('facts before the store is open show at once and become the first commit', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { kernel } = await bootKernel({ store, open: false });
+  const fact = { type: 'daemon.boot_started', boot_id: 'boot_1', host_boot_id: null, pid: 1, version: '0', capacity: 2, start_deadline_at: 2_000_000 } as const;
+  const created = kernel.propose([{ stream: 'daemon:boot_1', fact }]);
+  const bound = kernel.submit('daemon:boot_1', { type: 'daemon.listening', addresses: { http: 'x', grpc: null, socket: null } });
+  assert.is(statePath(kernel.snapshot('daemon:boot_1') as never), 'starting.opening');
+  await turns();
+  assert.equal(store.appends, []);
+  kernel.open((await store.open()).last_seq);
+  await Promise.all([created, bound]);
+  assert.equal(store.appends, [2]);
+});
+
+test('a deadline comes true by itself, once, and only if nothing happened before', async () => {
+  const { kernel, clock } = await bootKernel();
+  const types: string[] = [];
+  kernel.onFact((event) => types.push(event.type));
+  await kernel.propose([accepted(RUN, clock.now())]);
+  clock.advance(9_999);
+  await turns();
+  assert.equal(types, ['run.accepted']);
+  clock.advance(1);
+  await turns();
+  assert.equal(types, ['run.accepted', 'run.deadline_passed']);
+  assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'cancelling.by_deadline');
+  clock.advance(1_000);
+  await turns();
+  assert.equal(types, ['run.accepted', 'run.deadline_passed', 'run.timed_out']);
+  clock.advance(1_000_000);
+  await turns();
+  assert.is(types.length, 3);
+});
+
+test('output moves the deadline of silence', async () => {
+  const { kernel, clock } = await bootKernel();
+  await kernel.propose([accepted(RUN, clock.now())]);
+  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
+  for (let index = 0; index < 10; index += 1) {
+    await kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: 'x', token_ids: [index] });
+    clock.advance(1_900);
+    await turns();
+  }
+  assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'streaming');
+  clock.advance(100);
+  await turns();
+  assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'cancelling.by_deadline');
+});
+
+test('a deadline that waits for its commit is not asked for again', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { kernel, clock } = await bootKernel({ store });
+  await kernel.propose([accepted(RUN, clock.now())]);
+  store.hold();
+  clock.advance(10_000);
+  await turns();
+  clock.advance(500);
+  await turns();
+  store.release();
+  await kernel.settled();
+  const types = (await store.readStream(RUN, 1, 10)).map((event) => event.type);
+  assert.equal(types, ['run.accepted', 'run.deadline_passed']);
+});
+
+test('a loaded stream has the state it had, arms its deadlines and asks for no effect again', async () => {
+  const { kernel, clock, store } = await bootKernel();
+  await kernel.propose([accepted(RUN, clock.now())]);
+  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
+  await kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: 'so far', token_ids: [1, 2] });
+  kernel.close();
+  const second = await bootKernel({ store, clock, boot_id: 'boot_2' });
+  const snapshot = (await second.kernel.load(RUN)) as RunSnapshot;
+  assert.is(statePath(snapshot), 'streaming');
+  assert.is(snapshot.context.output, 'so far');
+  assert.equal(second.effects, []);
+  clock.advance(2_000);
+  await turns();
+  assert.is(statePath(second.kernel.snapshot(RUN) as RunSnapshot), 'cancelling.by_deadline');
+});
+
+test('the projection of a run agrees with the fold of its stream at every step', async () => {
+  const { kernel, clock, store } = await bootKernel();
+  await kernel.propose([accepted(RUN, clock.now())]);
+  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
+  await kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: 'a', token_ids: [] });
+  await kernel.submit(RUN, { type: 'run.completed', attempt: 1, finish_reason: 'stop', usage: { input_tokens: 1, output_tokens: 1 } });
+  const events = await store.readStream(RUN, 1, 10);
+  const [first, ...rest] = events.map(toFact);
+  const folded = rest.reduce((snapshot, fact) => step(runMachine, snapshot, fact).snapshot, init(runMachine, first).snapshot as RunSnapshot);
+  const row = await store.getRun(RUN);
+  assert.is(row?.state, statePath(folded));
+  assert.is(row?.finished, true);
+  assert.is(row?.record?.output, folded.context.output);
+  assert.is(row?.record?.seq, 4);
+  assert.is(row?.seq, 4);
+});
+
+test.run();
