@@ -63,7 +63,9 @@ async function live({ paths, flags, background }: Required<ServeOptions>): Promi
 function listen(parts: Parts, fail: (error: unknown) => void): () => void {
   const unlisten = listenToSignals((mode) => {
     if (mode === 'exit') process.exit(130);
-    parts.runtime.lifecycle({ type: 'stop_requested', mode }, 'signal').catch((error: unknown) => parts.log.debug({ err: error }, 'a signal came when the daemon was stopping already'));
+    parts.runtime
+      .lifecycle({ type: 'stop_requested', mode }, 'signal')
+      .catch((error: unknown) => parts.log.debug({ err: error }, 'a signal came when the daemon was stopping already'));
   });
   process.on('uncaughtException', fail);
   process.on('unhandledRejection', fail);

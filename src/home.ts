@@ -23,7 +23,10 @@ export async function prepareHome(paths: Paths, own_home: boolean): Promise<void
 async function refuseShared(folder: string): Promise<void> {
   if (process.platform === 'win32') return;
   const { mode, uid } = await stat(folder);
-  if (uid !== process.getuid?.()) throw new SvcError('home_unusable', `The folder ${folder} belongs to another user.`, { hint: `Run: chown -R "$USER" ${folder}, or choose another with SVC_HOME.` });
+  if (uid !== process.getuid?.())
+    throw new SvcError('home_unusable', `The folder ${folder} belongs to another user.`, {
+      hint: `Run: chown -R "$USER" ${folder}, or choose another with SVC_HOME.`,
+    });
   if ((mode & 0o077) !== 0) {
     const bits = (mode & 0o777).toString(8).padStart(4, '0');
     throw new SvcError('home_unusable', `Others can read the folder ${folder} (mode ${bits}).`, { hint: `Run: chmod 700 ${folder}` });

@@ -37,7 +37,10 @@ export function createMethods({ runtime, limits, token, config }: MethodOptions)
     status: () => runtime.status(),
     why: () => ({ events: runtime.why() }),
     lifecycle: (params) =>
-      runtime.lifecycle({ type: text(params, 'type'), ...optional('mode', params.mode, isText), ...optional('timeout_ms', params.timeout_ms, isDuration) }, 'command line'),
+      runtime.lifecycle(
+        { type: text(params, 'type'), ...optional('mode', params.mode, isText), ...optional('timeout_ms', params.timeout_ms, isDuration) },
+        'command line',
+      ),
     'run.start': async ({ stream = false, ...params }, reply) => {
       const run = await runtime.startRun(parseRunInput(params, limits), 'command line');
       if (stream !== true) return run;

@@ -5,7 +5,7 @@ import { asSvcError, SvcError } from '../errors.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { createLineSplitter } from './lines.ts';
-import { type Handlers, type Reply } from './methods.ts';
+import type { Handlers, Reply } from './methods.ts';
 import type { Response } from './protocol.ts';
 
 /**
@@ -44,7 +44,9 @@ export class ControlServer {
       await rm(socket, { force: true });
     }
     await new Promise<void>((resolve, reject) => {
-      this.server.once('error', (error) => reject(new SvcError('address_refused', `The local socket ${socket} cannot be made (${(error as NodeJS.ErrnoException).code}).`, { cause: error })));
+      this.server.once('error', (error) =>
+        reject(new SvcError('address_refused', `The local socket ${socket} cannot be made (${(error as NodeJS.ErrnoException).code}).`, { cause: error })),
+      );
       this.server.listen(socket, resolve);
     });
     if (process.platform !== 'win32') await chmod(socket, 0o600);
@@ -64,7 +66,8 @@ export class ControlServer {
     const open = new Map<number, AbortController>();
     const lines = createLineSplitter(limits.frame_bytes, (line) => this.receive(socket, open, line));
     socket.on('data', (chunk: Buffer) => {
-      if (!lines(chunk)) this.send(socket, { id: 0, error: new SvcError('invalid_request', `A line is longer than ${limits.frame_bytes} bytes.`).body() }, true);
+      if (!lines(chunk))
+        this.send(socket, { id: 0, error: new SvcError('invalid_request', `A line is longer than ${limits.frame_bytes} bytes.`).body() }, true);
     });
     socket.on('error', (error) => log.debug({ err: error }, 'a local connection broke'));
     socket.on('close', () => {
@@ -77,7 +80,8 @@ export class ControlServer {
     const request = parse(line);
     if (request === null) return this.send(socket, { id: 0, error: new SvcError('invalid_request', 'A line is not a request.').body() }, true);
     if (request.cancel) return open.get(request.id)?.abort();
-    if (open.has(request.id) || open.size >= OPEN_REQUESTS_MAX) return this.send(socket, { id: request.id, error: new SvcError('busy', 'Too many requests are open on this connection.').body() });
+    if (open.has(request.id) || open.size >= OPEN_REQUESTS_MAX)
+      return this.send(socket, { id: request.id, error: new SvcError('busy', 'Too many requests are open on this connection.').body() });
     const abort = new AbortController();
     open.set(request.id, abort);
     void this.answer(socket, request, abort.signal).finally(() => open.delete(request.id));

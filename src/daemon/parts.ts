@@ -49,14 +49,51 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
   const clock = systemClock();
   const store = createSqliteStore({ database: paths.database, highWater: paths.highWater });
 
-  const kernel = new Kernel({ store, clock, limits, boot_id, log, perform: (effect) => (performers[effect.type] as (params: unknown) => void)(effect.params), onFatal });
-  const fact = { type: 'daemon.boot_started', boot_id, host_boot_id: hostBootId(), pid: process.pid, version, capacity: limits.queue_runs, start_deadline_at: clock.now() + limits.start_ms } as const;
+  const kernel = new Kernel({
+    store,
+    clock,
+    limits,
+    boot_id,
+    log,
+    perform: (effect) => (performers[effect.type] as (params: unknown) => void)(effect.params),
+    onFatal,
+  });
+  const fact = {
+    type: 'daemon.boot_started',
+    boot_id,
+    host_boot_id: hostBootId(),
+    pid: process.pid,
+    version,
+    capacity: limits.queue_runs,
+    start_deadline_at: clock.now() + limits.start_ms,
+  } as const;
   kernel.propose([{ stream: streams.daemon, fact }]).catch((error: unknown) => log.debug({ err: error }, 'the start was not recorded'));
   const history = new DaemonHistory(kernel, streams.daemon);
-  const dispatch = new Dispatch({ kernel, daemon: streams.daemon, places: { total: limits.active_runs, perProvider: limits.provider_runs, local: limits.local_runs }, log });
+  const dispatch = new Dispatch({
+    kernel,
+    daemon: streams.daemon,
+    places: { total: limits.active_runs, perProvider: limits.provider_runs, local: limits.local_runs },
+    log,
+  });
 
-  const local = createLocalProvider({ engine: streamPort(kernel, streams.engine), models: paths.models, cache: paths.cache, limits, model: config.model, threads: config.engine_threads, log });
-  const providers = new Providers({ kernel, boot_id, config, env: process.env, log, local: local.provider, remote: (id, settings) => createRemoteProvider({ id, config: settings, env: process.env, limits }) });
+  const local = createLocalProvider({
+    engine: streamPort(kernel, streams.engine),
+    models: paths.models,
+    cache: paths.cache,
+    limits,
+    model: config.model,
+    threads: config.engine_threads,
+    log,
+  });
+  const providers = new Providers({
+    kernel,
+    boot_id,
+    config,
+    env: process.env,
+    log,
+    local: local.provider,
+    remote: (id, settings) => createRemoteProvider({ id, config: settings, env: process.env, limits }),
+  });
   const attempts = new Attempts({ kernel, limits, log, provider: (id) => providers.port(id), onOutcome: (id, failure) => providers.noteOutcome(id, failure) });
   const performers: Performers = {
     startAttempt: (params) => attempts.start(params),
@@ -89,10 +126,34 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
   const http = createHttp({ runtime, settings: config, token: () => token, limits, log });
   attachLogChannel(http.server, { hub: logging.hub, folder: paths.logs, settings: config, token: () => token, limits, log });
   const grpc = createGrpc({ runtime, limits, log });
-  const control = new ControlServer({ socket: paths.socket, handlers: createMethods({ runtime, limits, token: () => token, config: () => config }), limits, log });
+  const control = new ControlServer({
+    socket: paths.socket,
+    handlers: createMethods({ runtime, limits, token: () => token, config: () => config }),
+    limits,
+    log,
+  });
 
   return {
-    ...{ paths, config, version, boot_id, streams, log, closeLog: logging.close, clock, store, stored, kernel, dispatch, providers, local, runtime, http, grpc, control },
+    ...{
+      paths,
+      config,
+      version,
+      boot_id,
+      streams,
+      log,
+      closeLog: logging.close,
+      clock,
+      store,
+      stored,
+      kernel,
+      dispatch,
+      providers,
+      local,
+      runtime,
+      http,
+      grpc,
+      control,
+    },
     /** Records a fact of the daemon; false when its machine does not accept it. */
     tell: (told: Undated<DaemonEvent>) => kernel.submit(streams.daemon, told),
   };

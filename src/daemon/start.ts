@@ -1,6 +1,6 @@
+import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { parseAddress } from '../config.ts';
 import { SvcError } from '../errors.ts';
-import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { readLastBoot, recoverRuns } from '../runtime/recover.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
 import { hostBootId } from './host.ts';

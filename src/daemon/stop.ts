@@ -16,7 +16,8 @@ export async function releaseAll({ kernel, dispatch, streams, tell }: Parts): Pr
 export async function closeAll(parts: Parts, failure: SvcError | null): Promise<void> {
   const { kernel, providers, store, http, grpc, control, paths, boot_id, log } = parts;
   const owner = kernel.isOpen;
-  if (owner && failure !== null) await parts.tell({ type: 'daemon.failed', error: { code: failure.code, message: failure.message, retryable: false } }).catch(() => false);
+  if (owner && failure !== null)
+    await parts.tell({ type: 'daemon.failed', error: { code: failure.code, message: failure.message, retryable: false } }).catch(() => false);
   kernel.close();
   await Promise.allSettled([providers.close(), store.close()]);
   await Promise.allSettled([http.close(), grpc.close(), control.close()]);

@@ -3,25 +3,24 @@ import type { Effect } from '../../machines/effects.ts';
 import { type AnyFact, SCHEMA_VERSION, type Undated } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
-import { asSvcError, SvcError } from '../errors.ts';
+import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { type EventStore, type RunRow, type StoredEvent, toFact } from '../store/store.ts';
+import type { EventStore, StoredEvent } from '../store/store.ts';
 import { Cell } from './cell.ts';
 import type { Clock } from './clock.ts';
+import { Committer, type Pending } from './committer.ts';
+import { foldStream } from './fold.ts';
 import { kindOf, RUN_PREFIX } from './kinds.ts';
 import type { Log } from './port.ts';
 import { runRow } from './run-record.ts';
 
 /**
- * The one writer: it owns every machine's state, the order of facts, and the only road into the store.
+ * The one writer: it owns every machine's state and the order of facts.
  *
  * 1. A fact is durable before its state, its event or its effect is seen by anybody. The one exception is the time before
  *    the store is open: then the state shows at once, so that `starting` can be seen, and the facts become the first commit.
  * 2. A proposal is accepted whole or not at all, by the machines themselves.
- * 3. One commit is in progress at a time; what is proposed meanwhile makes the next one.
- * 4. After a commit whose outcome is unknown nothing more is acknowledged: the daemon fails and its next start reads the truth.
- * 5. A full disk is not unknown: the same commit is tried again until there is space.
- * 6. Timers are derived from the states of the machines and from nothing else.
+ * 3. Timers are derived from the states of the machines and from nothing else.
  */
 
 export interface Proposal {
@@ -44,61 +43,59 @@ export interface KernelOptions {
 /** Called for each durable fact, in log order. */
 export type FactListener = (event: StoredEvent, snapshot: AnyMachineSnapshot) => void;
 
-interface Pending {
-  event: StoredEvent;
-  cell: Cell;
-  snapshot: AnyMachineSnapshot;
-  effects: Effect[];
-  row: RunRow | null;
-  settle: { resolve(): void; reject(error: SvcError): void } | null;
-}
-
-const FULL_RETRY_MS = 1000;
 /** A deadline that its machine does not accept yet is not asked about more often than this. */
 const REFUSED_AGAIN_MS = 100;
 
 export class Kernel {
   readonly clock: Clock;
-  lastCommitMs: number | null = null;
   /** Nothing more comes: whoever follows a stream leaves. */
   closed = false;
-  /** Set while the disk is full. */
-  stalled: SvcError | null = null;
   private readonly options: KernelOptions;
+  private readonly committer: Committer;
   private readonly cells = new Map<string, Cell>();
   private readonly listeners = new Set<FactListener>();
-  private pending: Pending[] = [];
-  private committing = false;
-  private opened = false;
-  private failure: SvcError | null = null;
-  private durable = 0;
-  private idle: (() => void)[] = [];
 
   constructor(options: KernelOptions) {
+    const { store, clock, limits, log, onFatal } = options;
     this.options = options;
-    this.clock = options.clock;
+    this.clock = clock;
+    this.committer = new Committer({
+      store,
+      clock,
+      commit_events: limits.commit_events,
+      onDurable: (item) => this.publish(item),
+      onFull: (error) => log.error({ code: error.code }, error.message),
+      onFatal,
+    });
   }
 
   /** Position of the last durable fact. */
   get durableSeq(): number {
-    return this.durable;
-  }
-
-  /** Whether the store can be asked. */
-  get isOpen(): boolean {
-    return this.opened;
+    return this.committer.durableSeq;
   }
 
   /** Facts that wait for their commit. */
   get backlog(): number {
-    return this.pending.length;
+    return this.committer.backlog;
+  }
+
+  get lastCommitMs(): number | null {
+    return this.committer.lastCommitMs;
+  }
+
+  /** Why no fact can be recorded now (the disk is full); null when it can. */
+  get stalled(): SvcError | null {
+    return this.committer.stalled;
+  }
+
+  /** Whether the store can be asked. */
+  get isOpen(): boolean {
+    return this.committer.isOpen;
   }
 
   /** The store is open: what was held becomes the first commit. */
   open(last_seq: number): void {
-    this.durable = last_seq;
-    this.opened = true;
-    this.flush();
+    this.committer.open(last_seq);
   }
 
   /**
@@ -106,24 +103,19 @@ export class Kernel {
    * Rejects with event_refused, `details.state` and `details.accepted`, when a machine does not accept its fact; then nothing has changed.
    */
   async propose(proposals: readonly Proposal[]): Promise<void> {
-    if (this.failure !== null) throw this.failure;
+    if (this.committer.failure !== null) throw this.committer.failure;
     const at = this.clock.now();
     const drafted = this.draft(proposals, at);
     for (const { cell, snapshot } of drafted) {
       cell.tail = snapshot;
       cell.tailVersion += 1;
       this.cells.set(cell.stream, cell);
-      if (!this.opened) {
+      if (!this.isOpen) {
         cell.snapshot = snapshot;
         this.arm(cell);
       }
     }
-    await new Promise<void>((resolve, reject) => {
-      const last = drafted.at(-1);
-      if (last !== undefined) last.settle = { resolve, reject };
-      this.pending.push(...drafted);
-      queueMicrotask(() => this.flush());
-    });
+    await this.committer.push(drafted);
   }
 
   /** Like `propose` for one fact; false when the machine does not accept it. */
@@ -159,7 +151,7 @@ export class Kernel {
 
   /** Folds a stream from the store into memory; its effects are not asked for again. */
   async load(stream: string): Promise<AnyMachineSnapshot | undefined> {
-    const cell = await fold(this.options.store, stream);
+    const cell = await foldStream(this.options.store, stream);
     if (cell === undefined) return undefined;
     this.cells.set(stream, cell);
     this.arm(cell);
@@ -177,8 +169,7 @@ export class Kernel {
 
   /** Resolves when nothing waits for a commit. */
   settled(): Promise<void> {
-    if ((this.pending.length === 0 && !this.committing) || this.failure !== null || !this.opened) return Promise.resolve();
-    return new Promise((resolve) => this.idle.push(resolve));
+    return this.committer.settled();
   }
 
   /** Timers off; whoever follows a stream is let go. */
@@ -217,71 +208,13 @@ export class Kernel {
     return step(kindOf(stream).machine, tail, fact);
   }
 
-  /** Starts a commit of what waits, unless one is in progress. */
-  private flush(): void {
-    if (!this.opened || this.committing || this.failure !== null) return;
-    if (this.pending.length === 0) {
-      const idle = this.idle;
-      this.idle = [];
-      for (const resolve of idle) resolve();
-      return;
-    }
-    this.committing = true;
-    const batch = this.pending.splice(0, this.batchSize());
-    let seq = this.durable;
-    for (const item of batch) {
-      item.event.seq = ++seq;
-      if (item.row !== null) number(item.row, seq);
-    }
-    void this.commit(batch);
-  }
-
-  /** As many facts as one commit takes, and what is needed to end the last proposal: only its last fact has a `settle`. */
-  private batchSize(): number {
-    let size = Math.min(this.pending.length, this.options.limits.commit_events);
-    while (this.pending[size - 1]?.settle === null) size += 1;
-    return size;
-  }
-
-  private async commit(batch: Pending[]): Promise<void> {
-    const started = performance.now();
-    try {
-      await this.options.store.append({ events: batch.map((item) => item.event), runs: batch.flatMap((item) => item.row ?? []) });
-    } catch (thrown) {
-      this.committing = false;
-      this.refuse(batch, asSvcError(thrown, 'store_failed'));
-      return;
-    }
-    this.stalled = null;
-    this.lastCommitMs = performance.now() - started;
-    this.durable = batch.at(-1)?.event.seq ?? this.durable;
-    this.committing = false;
-    for (const item of batch) this.publish(item);
-    this.flush();
-  }
-
-  /** The order is: state, then those who follow, then effects, then the proposer. */
+  /** The order is: state, then those who follow, then effects; the proposer is told last. */
   private publish(item: Pending): void {
     const { cell, event, snapshot } = item;
     cell.commit(event, snapshot);
     this.arm(cell);
     for (const listener of this.listeners) listener(event, snapshot);
-    item.effects.forEach((effect, index) => this.options.perform(effect, `${event.stream}:${event.version}:${index}`));
-    item.settle?.resolve();
-  }
-
-  private refuse(batch: Pending[], error: SvcError): void {
-    if (error.code === 'store_full') {
-      if (this.stalled === null) this.options.log.error({ code: error.code }, error.message);
-      this.stalled = error;
-      this.pending.unshift(...batch);
-      this.clock.after(FULL_RETRY_MS, () => this.flush());
-      return;
-    }
-    this.failure = error;
-    for (const item of [...batch, ...this.pending]) item.settle?.reject(error);
-    this.pending = [];
-    this.options.onFatal(error);
+    for (const [index, effect] of item.effects.entries()) this.options.perform(effect, `${event.stream}:${event.version}:${index}`);
   }
 
   /** Sets the timer of a cell to its earliest deadline; one that moved later is looked at again when it fires. */
@@ -300,32 +233,10 @@ export class Kernel {
     const now = this.clock.now();
     const due = cell.kind.deadlines(cell.tail).find((deadline) => deadline.at <= now && this.accepts(cell.stream, deadline.event));
     if (due !== undefined) {
-      this.propose([{ stream: cell.stream, fact: due.event }]).catch((error: unknown) => this.options.log.error({ err: error, stream: cell.stream }, 'a deadline could not be recorded'));
+      this.propose([{ stream: cell.stream, fact: due.event }]).catch((error: unknown) =>
+        this.options.log.error({ err: error, stream: cell.stream }, 'a deadline could not be recorded'),
+      );
     }
     this.arm(cell, due === undefined ? now + REFUSED_AGAIN_MS : 0);
   }
-}
-
-/** One stream of the store, folded; undefined when there is none. */
-export async function fold(store: EventStore, stream: string, until = Number.POSITIVE_INFINITY): Promise<Cell | undefined> {
-  const { machine } = kindOf(stream);
-  let cell: Cell | undefined;
-  for (let version = 1; ; ) {
-    const page = await store.readStream(stream, version, 1000);
-    for (const event of page) {
-      if (event.seq > until) return cell;
-      const snapshot: AnyMachineSnapshot = cell === undefined ? init(machine, toFact(event)).snapshot : step(machine, cell.snapshot, toFact(event)).snapshot;
-      cell ??= new Cell(stream, snapshot, 0);
-      cell.commit(event, snapshot);
-      cell.tail = snapshot;
-      cell.tailVersion = event.version;
-    }
-    if (page.length === 0) return cell;
-    version += page.length;
-  }
-}
-
-function number(row: RunRow, seq: number): void {
-  row.seq = seq;
-  if (row.record !== null) row.record.seq = seq;
 }

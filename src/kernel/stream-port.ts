@@ -1,5 +1,5 @@
 import type { AnyMachineSnapshot } from 'xstate';
-import { type AnyEvent } from '../../machines/events.ts';
+import type { AnyEvent } from '../../machines/events.ts';
 import { toFact } from '../store/store.ts';
 import type { Kernel } from './kernel.ts';
 import type { StreamPort } from './port.ts';

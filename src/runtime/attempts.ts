@@ -1,11 +1,11 @@
-import type { OutputPart, ProviderPort } from '../kernel/provider.ts';
-import { ProviderFailure } from '../kernel/provider.ts';
 import type { Effects } from '../../machines/effects.ts';
 import type { RunEvent, Undated } from '../../machines/events.ts';
 import { afterFailure } from '../../machines/retry.ts';
 import { type RunSnapshot, terminalOf } from '../../machines/run.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
+import type { OutputPart, ProviderPort } from '../kernel/provider.ts';
+import { ProviderFailure } from '../kernel/provider.ts';
 import type { Limits } from '../limits.ts';
 
 /**
@@ -101,7 +101,8 @@ export class Attempts {
     } finally {
       await recording;
     }
-    if (finish === null) throw new ProviderFailure('stream_truncated', 'The provider ended its answer without saying that it was complete.', { retryable: true, lost: true });
+    if (finish === null)
+      throw new ProviderFailure('stream_truncated', 'The provider ended its answer without saying that it was complete.', { retryable: true, lost: true });
     return finish;
   }
 

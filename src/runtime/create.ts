@@ -110,12 +110,20 @@ function position(daemon: DaemonSnapshot): LifecycleResult {
 function lifecycleFact(event: { type: string; mode?: string; timeout_ms?: number }, by: string, config: Config, now: number): Undated<DaemonEvent> | null {
   if (event.type !== 'stop_requested') return null;
   const drain_deadline_at = now + (event.timeout_ms ?? config.limits.drain_ms);
-  return { type: 'daemon.stop_requested', by, mode: event.mode === 'force' ? 'force' : 'drain', drain_deadline_at, close_deadline_at: drain_deadline_at + config.limits.close_ms };
+  return {
+    type: 'daemon.stop_requested',
+    by,
+    mode: event.mode === 'force' ? 'force' : 'drain',
+    drain_deadline_at,
+    close_deadline_at: drain_deadline_at + config.limits.close_ms,
+  };
 }
 
 function refused(type: string, daemon: DaemonSnapshot): SvcError {
   const open = accepted(daemon).includes('daemon.stop_requested') ? ['stop_requested'] : [];
-  return new SvcError('event_refused', `${JSON.stringify(type)} is not accepted in the state ${statePath(daemon)}.`, { details: { ...position(daemon), accepted: open } });
+  return new SvcError('event_refused', `${JSON.stringify(type)} is not accepted in the state ${statePath(daemon)}.`, {
+    details: { ...position(daemon), accepted: open },
+  });
 }
 
 function providerSettings(input: ProviderInput): Record<string, unknown> {

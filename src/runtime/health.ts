@@ -53,7 +53,13 @@ export function reportRecord(sources: HealthSources): ReportRecord {
     queue: { length: sources.runs.queued, capacity: daemon.context.capacity },
     providers: sources.providers,
     engine: engineRecord(sources.engine, sources.now),
-    log: { seq: sources.seq + sources.backlog, durable_seq: sources.seq, lag: sources.backlog, last_commit_ms: sources.last_commit_ms, size_bytes: sources.store_bytes },
+    log: {
+      seq: sources.seq + sources.backlog,
+      durable_seq: sources.seq,
+      lag: sources.backlog,
+      last_commit_ms: sources.last_commit_ms,
+      size_bytes: sources.store_bytes,
+    },
     memory: { rss_bytes: memory.rss, heap_used_bytes: memory.heapUsed },
     last_boot: lastBoot(daemon),
     checks: checks(sources, memory.rss),
@@ -66,7 +72,8 @@ export function lastBoot(daemon: DaemonSnapshot): StatusRecord['last_boot'] {
 }
 
 export function engineRecord(engine: EngineSnapshot | undefined, now: number): EngineRecord {
-  if (engine === undefined) return { state: 'cold', since: time(now), model: null, pid: null, threads: null, context_length: null, parallel: null, error: null };
+  if (engine === undefined)
+    return { state: 'cold', since: time(now), model: null, pid: null, threads: null, context_length: null, parallel: null, error: null };
   const { context } = engine;
   const { info } = context;
   return {
@@ -88,17 +95,43 @@ function providersDown(providers: ProviderRecord[]): string | null {
 /** The checks of the health draft, each with the time it was read. */
 function checks(sources: HealthSources, rss: number): ReportRecord['checks'] {
   const at = time(sources.now);
-  const value = (componentType: string, observedValue: unknown, observedUnit: string) => [{ status: 'pass' as const, componentType, observedValue, observedUnit, time: at }];
+  const value = (componentType: string, observedValue: unknown, observedUnit: string) => [
+    { status: 'pass' as const, componentType, observedValue, observedUnit, time: at },
+  ];
   const found: ReportRecord['checks'] = {
     'runs:active': value('component', sources.runs.active, 'runs'),
     'queue:length': value('component', sources.runs.queued, 'runs'),
-    'log:lag': [{ status: sources.stalled === null ? 'pass' : 'fail', componentType: 'datastore', observedValue: sources.backlog, observedUnit: 'events', time: at, ...(sources.stalled === null ? {} : { output: sources.stalled }) }],
+    'log:lag': [
+      {
+        status: sources.stalled === null ? 'pass' : 'fail',
+        componentType: 'datastore',
+        observedValue: sources.backlog,
+        observedUnit: 'events',
+        time: at,
+        ...(sources.stalled === null ? {} : { output: sources.stalled }),
+      },
+    ],
     'memory:rss': value('system', rss, 'bytes'),
-    'engine:state': [{ status: sources.engine?.matches('crashed') ? 'warn' : 'pass', componentType: 'component', observedValue: sources.engine === undefined ? 'cold' : statePath(sources.engine), time: at }],
+    'engine:state': [
+      {
+        status: sources.engine?.matches('crashed') ? 'warn' : 'pass',
+        componentType: 'component',
+        observedValue: sources.engine === undefined ? 'cold' : statePath(sources.engine),
+        time: at,
+      },
+    ],
   };
   for (const provider of sources.providers) {
     const down = DOWN.has(provider.state) || provider.state === 'degraded';
-    found[`provider:${provider.id}`] = [{ status: down ? 'warn' : 'pass', componentType: 'component', observedValue: provider.state, time: at, ...(down && provider.reason !== null ? { output: provider.reason } : {}) }];
+    found[`provider:${provider.id}`] = [
+      {
+        status: down ? 'warn' : 'pass',
+        componentType: 'component',
+        observedValue: provider.state,
+        time: at,
+        ...(down && provider.reason !== null ? { output: provider.reason } : {}),
+      },
+    ];
   }
   return found;
 }

@@ -110,7 +110,10 @@ export class Providers {
     entry.port.probe(signal).then(
       ({ models }) => this.note(entry, { type: 'provider.probe_succeeded', probe, models }),
       (thrown: unknown) => {
-        const failure = thrown instanceof ProviderFailure ? thrown : new ProviderFailure('provider_unreachable', 'The provider could not be asked.', { retryable: true, cause: thrown });
+        const failure =
+          thrown instanceof ProviderFailure
+            ? thrown
+            : new ProviderFailure('provider_unreachable', 'The provider could not be asked.', { retryable: true, cause: thrown });
         const { code, message, retryable, unauthorised } = failure;
         this.note(entry, { type: 'provider.probe_failed', probe, error: { code, message, retryable }, unauthorised });
       },
@@ -121,7 +124,10 @@ export class Providers {
   noteOutcome(id: string, failure: ProviderFailure | null): void {
     const entry = this.entries.get(id);
     if (entry === undefined) return;
-    if (failure === null) return this.note(entry, { type: 'provider.answered' });
+    if (failure === null) {
+      this.note(entry, { type: 'provider.answered' });
+      return;
+    }
     if (!failure.code.startsWith('provider_') || failure.code === 'provider_rejected') return;
     const { code, message, retryable, unauthorised } = failure;
     this.note(entry, { type: 'provider.faulted', error: { code, message, retryable }, unauthorised });
@@ -195,7 +201,15 @@ export class Providers {
     const names = new Set(this.snapshot(id).context.models);
     if (config.model !== null) names.add(config.model);
     const unknown = { size_bytes: null, digest: null, quantization: null, parameters: null, context_length: null, capabilities: [], path: null };
-    return [...names].map((name) => ({ id: `${id}/${name}`, provider: id, name, state: 'available', ...unknown, default: name === config.model, built_in: false }));
+    return [...names].map((name) => ({
+      id: `${id}/${name}`,
+      provider: id,
+      name,
+      state: 'available',
+      ...unknown,
+      default: name === config.model,
+      built_in: false,
+    }));
   }
 
   private credential(config: ProviderConfig | null): string {
@@ -204,13 +218,18 @@ export class Providers {
   }
 
   private note(entry: Entry, fact: Undated<ProviderEvent>): void {
-    this.options.kernel.submit(entry.stream, fact).catch((error: unknown) => this.options.log.error({ err: error, stream: entry.stream }, 'a fact of a provider could not be recorded'));
+    this.options.kernel
+      .submit(entry.stream, fact)
+      .catch((error: unknown) => this.options.log.error({ err: error, stream: entry.stream }, 'a fact of a provider could not be recorded'));
   }
 
   private need(id: string): Entry {
     const entry = this.entries.get(id);
     if (entry !== undefined) return entry;
-    throw new SvcError('provider_unknown', `There is no provider ${JSON.stringify(id)}. Known: ${this.ids().join(', ')}.`, { param: 'provider', details: { known: this.ids() } });
+    throw new SvcError('provider_unknown', `There is no provider ${JSON.stringify(id)}. Known: ${this.ids().join(', ')}.`, {
+      param: 'provider',
+      details: { known: this.ids() },
+    });
   }
 
   private snapshot(id: string): ProviderSnapshot {

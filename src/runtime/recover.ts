@@ -2,14 +2,15 @@ import { type DaemonSnapshot, endingOf } from '../../machines/daemon.ts';
 import type { LastBoot } from '../../machines/events.ts';
 import { afterCrash, type RunSnapshot } from '../../machines/run.ts';
 import { statePath } from '../../machines/step.ts';
-import { fold, type Kernel } from '../kernel/kernel.ts';
+import { foldStream } from '../kernel/fold.ts';
+import type { Kernel } from '../kernel/kernel.ts';
 import type { EventStore } from '../store/store.ts';
 import type { Dispatch } from './dispatch.ts';
 
 /** How the boot before ended, as its own stream tells. */
 export async function readLastBoot(store: EventStore, boot_id: string | null, host_boot_id: string | null): Promise<LastBoot | null> {
   if (boot_id === null) return null;
-  const cell = await fold(store, `daemon:${boot_id}`);
+  const cell = await foldStream(store, `daemon:${boot_id}`);
   if (cell === undefined) return null;
   const snapshot = cell.snapshot as DaemonSnapshot;
   const { unfinished } = await store.countRuns();

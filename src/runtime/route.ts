@@ -19,13 +19,20 @@ export interface Route {
  * 4. Nothing said: the default provider of the configuration.
  * Throws usage, provider_unknown, cloud_unconfigured, model_unknown.
  */
-export function chooseRoute(input: RunInput, config: Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model'>, providers: ReadonlyMap<string, ProviderConfig | null>): Route {
+export function chooseRoute(
+  input: RunInput,
+  config: Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model'>,
+  providers: ReadonlyMap<string, ProviderConfig | null>,
+): Route {
   const named = splitModel(input.model ?? null, providers);
   const provider = input.provider ?? named.provider ?? (input.cloud === true ? cloudProvider(config, providers) : config.default_provider);
   const settings = providers.get(provider);
   if (settings === undefined) {
     const known = [...providers.keys()];
-    throw new SvcError('provider_unknown', `There is no provider ${JSON.stringify(provider)}. Known: ${known.join(', ')}.`, { param: 'provider', details: { known } });
+    throw new SvcError('provider_unknown', `There is no provider ${JSON.stringify(provider)}. Known: ${known.join(', ')}.`, {
+      param: 'provider',
+      details: { known },
+    });
   }
   if (named.provider !== null && named.provider !== provider) {
     throw new SvcError('usage', `The model ${input.model} belongs to ${named.provider}, not to ${provider}.`, { param: 'model' });
@@ -33,7 +40,11 @@ export function chooseRoute(input: RunInput, config: Pick<Config, 'default_provi
   const cloud = settings?.kind === 'cloud';
   if (input.cloud === true && !cloud) throw new SvcError('usage', `${provider} is a local provider; --cloud asks a cloud one.`, { param: 'cloud' });
   const model = named.name ?? (provider === LOCAL ? config.model : (settings?.model ?? null));
-  if (model === null) throw new SvcError('model_unknown', `No model is named, and ${provider} has no default one.`, { param: 'model', hint: `Name one with --model, or see: svc model list` });
+  if (model === null)
+    throw new SvcError('model_unknown', `No model is named, and ${provider} has no default one.`, {
+      param: 'model',
+      hint: `Name one with --model, or see: svc model list`,
+    });
   return { provider, model, cloud };
 }
 

@@ -36,7 +36,8 @@ export class Runs {
   async start(input: RunInput, client: string): Promise<RunRecord> {
     const { kernel, config, providers, daemon } = this.options;
     if (kernel.stalled !== null) throw kernel.stalled;
-    if (kernel.backlog >= config.limits.pending_events) throw new SvcError('busy', 'The event log cannot keep up.', { details: { retry_after_ms: RETRY_AFTER_MS } });
+    if (kernel.backlog >= config.limits.pending_events)
+      throw new SvcError('busy', 'The event log cannot keep up.', { details: { retry_after_ms: RETRY_AFTER_MS } });
     const settings = new Map(providers.ids().map((id) => [id, providers.config(id) ?? null]));
     const route = chooseRoute(input, config, settings);
     const run_id = newRunId();
@@ -75,7 +76,8 @@ export class Runs {
       over = isLast(event);
       yield toRecord(event);
     }
-    if (!over && !options.signal.aborted && kernel.closed) throw new SvcError('daemon_stopping', 'The daemon stops; the run is taken up when it is started again.');
+    if (!over && !options.signal.aborted && kernel.closed)
+      throw new SvcError('daemon_stopping', 'The daemon stops; the run is taken up when it is started again.');
   }
 
   /** Resolves when the work has stopped; asked again, or of a finished run, it gives the same answer. */

@@ -19,7 +19,9 @@ export interface KernelHarness {
 }
 
 /** A kernel over a memory store with a clock that the test moves. It is opened unless `open` is false. */
-export async function bootKernel(options: { store?: EventStore; limits?: Partial<Limits>; open?: boolean; perform?: (effect: Effect) => void; clock?: ManualClock; boot_id?: string } = {}): Promise<KernelHarness> {
+export async function bootKernel(
+  options: { store?: EventStore; limits?: Partial<Limits>; open?: boolean; perform?: (effect: Effect) => void; clock?: ManualClock; boot_id?: string } = {},
+): Promise<KernelHarness> {
   const store = options.store ?? createMemoryStore();
   const clock = options.clock ?? manualClock(1_000_000);
   const effects: KernelHarness['effects'] = [];

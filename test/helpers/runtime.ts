@@ -30,21 +30,47 @@ export interface RuntimeOptions {
 export async function bootRuntime(options: RuntimeOptions) {
   const { boot_id = 'boot_1', env = {}, remote = {}, until = 'ready' } = options;
   const loaded = loadConfig(NOWHERE, { env: {} });
-  const entries = Object.entries(remote).map(([id, { kind, key_env }]) => [id, { adapter: 'openai-compatible', kind, base_url: 'http://x', model: 'm', key_env: key_env ?? null }] as const);
+  const entries = Object.entries(remote).map(
+    ([id, { kind, key_env }]) => [id, { adapter: 'openai-compatible', kind, base_url: 'http://x', model: 'm', key_env: key_env ?? null }] as const,
+  );
   const config: Config = { ...loaded, limits: { ...loaded.limits, ...options.limits }, providers: Object.fromEntries(entries) };
-  let performers: Performers | null = null;
-  const harness = await bootKernel({ ...(options.store ? { store: options.store } : {}), boot_id, limits: config.limits, perform: (effect: Effect) => (performers?.[effect.type] as (params: unknown) => void)(effect.params) });
+  const performers = {} as Performers;
+  const harness = await bootKernel({
+    ...(options.store ? { store: options.store } : {}),
+    boot_id,
+    limits: config.limits,
+    perform: (effect: Effect) => (performers[effect.type] as (params: unknown) => void)(effect.params),
+  });
   const { kernel, store, clock } = harness;
   const daemon = `daemon:${boot_id}`;
-  const fact = { type: 'daemon.boot_started', boot_id, host_boot_id: 'host', pid: 1, version: '0', capacity: config.limits.queue_runs, start_deadline_at: clock.now() + 1e6 } as const;
+  const fact = {
+    type: 'daemon.boot_started',
+    boot_id,
+    host_boot_id: 'host',
+    pid: 1,
+    version: '0',
+    capacity: config.limits.queue_runs,
+    start_deadline_at: clock.now() + 1e6,
+  } as const;
   await kernel.propose([{ stream: daemon, fact }]);
   const history = new DaemonHistory(kernel, daemon);
-  const dispatch = new Dispatch({ kernel, daemon, places: { total: config.limits.active_runs, perProvider: config.limits.provider_runs, local: config.limits.local_runs }, log: silent });
+  const dispatch = new Dispatch({
+    kernel,
+    daemon,
+    places: { total: config.limits.active_runs, perProvider: config.limits.provider_runs, local: config.limits.local_runs },
+    log: silent,
+  });
   const port = (id: string) => remote[id]?.port ?? new ScriptedProvider(id, []);
   const providers = new Providers({ kernel, boot_id, config, env, log: silent, local: options.local, remote: port });
-  const attempts = new Attempts({ kernel, limits: config.limits, log: silent, provider: (id) => providers.port(id), onOutcome: (id, failure) => providers.noteOutcome(id, failure) });
+  const attempts = new Attempts({
+    kernel,
+    limits: config.limits,
+    log: silent,
+    provider: (id) => providers.port(id),
+    onOutcome: (id, failure) => providers.noteOutcome(id, failure),
+  });
   const closed: unknown[] = [];
-  performers = {
+  Object.assign(performers, {
     startAttempt: (params) => attempts.start(params),
     stopAttempt: (params) => attempts.stop(params),
     probeProvider: (params) => providers.perform(params),
@@ -52,7 +78,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     startEngine() {},
     stopEngine() {},
     killEngine() {},
-  };
+  } satisfies Partial<Performers>);
   const saved: [string, unknown][] = [];
   const runtime = createRuntime({
     ...{ kernel, store, config, providers, dispatch, history },

@@ -49,7 +49,8 @@ export const output = (text: string, ...token_ids: number[]): OutputPart => ({ t
 export const finish = (): OutputPart => ({ type: 'finish', finish_reason: 'stop', usage: { input_tokens: 1, output_tokens: 1 } });
 
 /** Resolves when the signal aborts: work that goes on until it is stopped. */
-export const untilAborted = (signal: AbortSignal) => () => new Promise<void>((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })));
+export const untilAborted = (signal: AbortSignal) => () =>
+  new Promise<void>((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })));
 
 /** A promise and the way to resolve it. */
 export function gate(): { opened: Promise<void>; open(): void } {

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findPaths, type Paths, packageRoot } from '../../src/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../src/runtime-file.ts';
-import { findPaths, packageRoot, type Paths } from '../../src/paths.ts';
 
 /** The built program, run as a user runs it. */
 export const PROGRAM = join(packageRoot(), 'dist', 'src', 'main.js');
@@ -44,7 +44,14 @@ const BOUND_MS = 120_000;
 /** A temporary home with free ports, so that nothing of the machine's own daemon is touched. */
 export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
-  const base = { PATH: process.env.PATH, HOME: folder, SVC_HOME: folder, SVC_HTTP: '127.0.0.1:0', SVC_GRPC: '127.0.0.1:0', NODE_V8_COVERAGE: process.env.NODE_V8_COVERAGE };
+  const base = {
+    PATH: process.env.PATH,
+    HOME: folder,
+    SVC_HOME: folder,
+    SVC_HTTP: '127.0.0.1:0',
+    SVC_GRPC: '127.0.0.1:0',
+    NODE_V8_COVERAGE: process.env.NODE_V8_COVERAGE,
+  };
   const full = { ...base, ...env };
   const paths = findPaths(full);
   const started = new Set<ChildProcess>();

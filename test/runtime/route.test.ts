@@ -5,7 +5,13 @@ import type { SvcError } from '../../src/errors.ts';
 import { chooseRoute } from '../../src/runtime/route.ts';
 import type { RunInput } from '../../src/runtime/runtime.ts';
 
-const provider = (kind: 'local' | 'cloud', model: string | null): ProviderConfig => ({ adapter: 'openai-compatible', kind, base_url: 'http://x', model, key_env: null });
+const provider = (kind: 'local' | 'cloud', model: string | null): ProviderConfig => ({
+  adapter: 'openai-compatible',
+  kind,
+  base_url: 'http://x',
+  model,
+  key_env: null,
+});
 const providers = new Map<string, ProviderConfig | null>([
   ['local', null],
   ['ollama', provider('local', 'llama3')],
@@ -13,7 +19,8 @@ const providers = new Map<string, ProviderConfig | null>([
   ['bare', provider('cloud', null)],
 ]);
 const config = { default_provider: 'local', default_cloud_provider: null as string | null, model: 'svc-mini' };
-const route = (input: Partial<RunInput>, changes: Partial<typeof config> = {}, known = providers) => chooseRoute({ prompt: 'x', ...input }, { ...config, ...changes }, known);
+const route = (input: Partial<RunInput>, changes: Partial<typeof config> = {}, known = providers) =>
+  chooseRoute({ prompt: 'x', ...input }, { ...config, ...changes }, known);
 const codeOf = (work: () => unknown) => {
   try {
     return work() && null;

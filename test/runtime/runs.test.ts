@@ -139,7 +139,10 @@ test('work that does not stop is given up when its grace is over', async () => {
 });
 
 test('silence, a slow start and a long run each end as timed out, with the work stopped', async () => {
-  for (const script of [(_: unknown, signal: AbortSignal) => [untilAborted(signal)], (_: unknown, signal: AbortSignal) => [output('a'), untilAborted(signal)]]) {
+  for (const script of [
+    (_: unknown, signal: AbortSignal) => [untilAborted(signal)],
+    (_: unknown, signal: AbortSignal) => [output('a'), untilAborted(signal)],
+  ]) {
     const local = new ScriptedProvider('local', script);
     const { runtime, clock } = await bootRuntime({ local });
     const run = await runtime.startRun({ prompt: 'hi', timeout_ms: 5_000 }, 'test');

@@ -1,0 +1,154 @@
+import type { AnyMachineSnapshot } from 'xstate';
+import type { Effect } from '../../machines/effects.ts';
+import { asSvcError, type SvcError } from '../errors.ts';
+import type { EventStore, RunRow, StoredEvent } from '../store/store.ts';
+import type { Cell } from './cell.ts';
+import type { Clock } from './clock.ts';
+
+/**
+ * The road into the store: facts wait here for their commit, and are numbered on the way.
+ *
+ * 1. One commit is in progress at a time; what comes meanwhile makes the next one. No timer makes batches.
+ * 2. The facts of one proposal are never in two commits.
+ * 3. After a commit whose outcome is unknown nothing more is acknowledged, ever.
+ * 4. A full disk is not unknown: the same commit is tried again until there is space.
+ */
+
+/** One fact on its way. The last one of a proposal carries `settle`. */
+export interface Pending {
+  event: StoredEvent;
+  cell: Cell;
+  snapshot: AnyMachineSnapshot;
+  effects: Effect[];
+  row: RunRow | null;
+  settle: { resolve(): void; reject(error: SvcError): void } | null;
+}
+
+export interface CommitterOptions {
+  store: EventStore;
+  clock: Clock;
+  commit_events: number;
+  /** Called for each fact that has become durable, in log order. */
+  onDurable(item: Pending): void;
+  /** The disk is full: called once, until there is space again. */
+  onFull(error: SvcError): void;
+  /** The store cannot be trusted any more: called once. */
+  onFatal(error: SvcError): void;
+}
+
+const FULL_RETRY_MS = 1000;
+
+export class Committer {
+  /** Position of the last durable fact. */
+  durableSeq = 0;
+  lastCommitMs: number | null = null;
+  /** Set while the disk is full. */
+  stalled: SvcError | null = null;
+  /** Set once the outcome of a commit is unknown. */
+  failure: SvcError | null = null;
+  isOpen = false;
+  private readonly options: CommitterOptions;
+  private pending: Pending[] = [];
+  private committing = false;
+  private idle: (() => void)[] = [];
+
+  constructor(options: CommitterOptions) {
+    this.options = options;
+  }
+
+  /** Facts that wait for their commit. */
+  get backlog(): number {
+    return this.pending.length;
+  }
+
+  /** The store is open at this position: what was held becomes the first commit. */
+  open(last_seq: number): void {
+    this.durableSeq = last_seq;
+    this.isOpen = true;
+    this.flush();
+  }
+
+  /** Takes the facts of one proposal; resolves when they are durable. */
+  push(items: readonly Pending[]): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      const last = items.at(-1);
+      if (last !== undefined) last.settle = { resolve, reject };
+      this.pending.push(...items);
+      queueMicrotask(() => this.flush());
+    });
+  }
+
+  /** Resolves when nothing waits for a commit, or nothing more will be committed. */
+  settled(): Promise<void> {
+    if ((this.pending.length === 0 && !this.committing) || this.failure !== null || !this.isOpen) return Promise.resolve();
+    return new Promise((resolve) => this.idle.push(resolve));
+  }
+
+  private flush(): void {
+    if (!this.isOpen || this.committing || this.failure !== null) return;
+    if (this.pending.length === 0) {
+      this.wakeIdle();
+      return;
+    }
+    this.committing = true;
+    const batch = this.pending.splice(0, this.batchSize());
+    let seq = this.durableSeq;
+    for (const item of batch) number(item, ++seq);
+    void this.commit(batch);
+  }
+
+  /** As many facts as one commit takes, and what is needed to end the last proposal. */
+  private batchSize(): number {
+    let size = Math.min(this.pending.length, this.options.commit_events);
+    while (this.pending[size - 1]?.settle === null) size += 1;
+    return size;
+  }
+
+  private async commit(batch: Pending[]): Promise<void> {
+    const started = performance.now();
+    try {
+      await this.options.store.append({ events: batch.map((item) => item.event), runs: batch.flatMap((item) => item.row ?? []) });
+    } catch (thrown) {
+      this.committing = false;
+      this.refuse(batch, asSvcError(thrown, 'store_failed'));
+      return;
+    }
+    this.stalled = null;
+    this.lastCommitMs = performance.now() - started;
+    this.durableSeq = batch.at(-1)?.event.seq ?? this.durableSeq;
+    this.committing = false;
+    for (const item of batch) {
+      this.options.onDurable(item);
+      item.settle?.resolve();
+    }
+    this.flush();
+  }
+
+  private refuse(batch: Pending[], error: SvcError): void {
+    if (error.code === 'store_full') {
+      if (this.stalled === null) this.options.onFull(error);
+      this.stalled = error;
+      this.pending.unshift(...batch);
+      this.options.clock.after(FULL_RETRY_MS, () => this.flush());
+      return;
+    }
+    this.failure = error;
+    for (const item of [...batch, ...this.pending]) item.settle?.reject(error);
+    this.pending = [];
+    this.wakeIdle();
+    this.options.onFatal(error);
+  }
+
+  private wakeIdle(): void {
+    const idle = this.idle;
+    this.idle = [];
+    for (const resolve of idle) resolve();
+  }
+}
+
+function number({ event, row }: Pending, seq: number): void {
+  event.seq = seq;
+  if (row === null) return;
+  row.seq = seq;
+  if (row.record !== null) row.record.seq = seq;
+}

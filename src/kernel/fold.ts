@@ -1,0 +1,27 @@
+import type { AnyMachineSnapshot } from 'xstate';
+import { init, step } from '../../machines/step.ts';
+import { type EventStore, toFact } from '../store/store.ts';
+import { Cell } from './cell.ts';
+import { kindOf } from './kinds.ts';
+
+const PAGE = 1000;
+
+/** One stream of the store, folded up to a position of the log; undefined when there is none. Its effects are not asked for again. */
+export async function foldStream(store: EventStore, stream: string, until_seq = Number.POSITIVE_INFINITY): Promise<Cell | undefined> {
+  const { machine } = kindOf(stream);
+  let cell: Cell | undefined;
+  for (let version = 1; ; ) {
+    const page = await store.readStream(stream, version, PAGE);
+    for (const event of page) {
+      if (event.seq > until_seq) return cell;
+      const fact = toFact(event);
+      const snapshot: AnyMachineSnapshot = cell === undefined ? init(machine, fact).snapshot : step(machine, cell.snapshot, fact).snapshot;
+      cell ??= new Cell(stream, snapshot, 0);
+      cell.commit(event, snapshot);
+      cell.tail = snapshot;
+      cell.tailVersion = event.version;
+    }
+    if (page.length === 0) return cell;
+    version += page.length;
+  }
+}

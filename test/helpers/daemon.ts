@@ -1,0 +1,36 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { RuntimeFile } from '../../src/control/protocol.ts';
+import { readRuntimeFile } from '../../src/runtime-file.ts';
+import { HeldServer } from './held-server.ts';
+import { type Home, makeHome } from './svc.ts';
+import { waitFor } from './wait.ts';
+
+export interface HeldHome extends Home {
+  server: HeldServer;
+}
+
+/** A home whose default provider is a server that the test holds in its hand. */
+export async function makeHeldHome(env: NodeJS.ProcessEnv = {}): Promise<HeldHome> {
+  const server = new HeldServer();
+  const base_url = await server.listen();
+  const home = makeHome(env);
+  mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
+  writeFileSync(home.paths.config, JSON.stringify({ default_provider: 'held', providers: { held: { base_url, model: 'held' } } }));
+  return {
+    ...home,
+    server,
+    close: async () => {
+      await home.close();
+      await server.close();
+    },
+  };
+}
+
+/** The runtime file of the home's daemon, once there is one. */
+export function runtimeOf(home: Home): Promise<RuntimeFile> {
+  return waitFor('the daemon has written its runtime file', () => {
+    const found = readRuntimeFile(home.paths.runtime);
+    return found.kind === 'present' && found.file;
+  });
+}

@@ -1,0 +1,276 @@
+import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon.ts';
+import type { DaemonCreated, DaemonEvent, Undated } from '../../machines/events.ts';
+import { accepted, can, init, statePath, step } from '../../machines/step.ts';
+import { SvcError } from '../../src/errors.ts';
+import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health.ts';
+import {
+  type EventRecord,
+  type LifecycleResult,
+  type ProviderRecord,
+  type RunInput,
+  type RunRecord,
+  type Runtime,
+  TERMINAL,
+} from '../../src/runtime/runtime.ts';
+
+/**
+ * A runtime whose daemon is the real machine, folded by the test, and whose runs are lists of events that the test appends to.
+ * It knows what was asked of it, so that a test can tell that a health answer asked for nothing but health.
+ */
+export interface FakeRuntime extends Runtime {
+  /** Folds a fact into the daemon's machine; throws when the machine does not accept it. */
+  tell(fact: Undated<DaemonEvent>): void;
+  /** Folds facts until the daemon is in the state. */
+  bring(path: string): void;
+  readonly path: string;
+  /** Methods called, in order. */
+  readonly calls: string[];
+  /** What startRun was given. */
+  readonly inputs: RunInput[];
+  providers: ProviderRecord[];
+  /** Appends an event to a run and wakes those who follow it. */
+  append(run_id: string, type: string, data?: Record<string, unknown>): EventRecord;
+  /** Followers that have not ended. */
+  readonly following: number;
+  /** Makes the next call of this method throw. */
+  fail(method: keyof Runtime, error: unknown): void;
+  /** Resolves waiting cancellations. */
+  release(): void;
+}
+
+type Step = Undated<DaemonEvent>;
+
+const listening: Step = { type: 'daemon.listening', addresses: { http: 'http://127.0.0.1:1', grpc: '127.0.0.1:2', socket: null } };
+const opened: Step = { type: 'daemon.store_opened', last_boot: null };
+const recovered: Step = { type: 'daemon.runs_recovered', queued: 0, ended: 0 };
+const probed: Step = { type: 'daemon.providers_probed' };
+const admitted: Step = { type: 'daemon.run_admitted', run_id: 'run_x' };
+const stop: Step = { type: 'daemon.stop_requested', by: 'test', mode: 'drain', drain_deadline_at: 2e12, close_deadline_at: 2e12 };
+const ready = [listening, opened, recovered, probed];
+
+/** A way from the beginning to every state of the daemon, in an order in which a life can pass them. */
+export const WAYS: Record<string, Step[]> = {
+  'starting.binding': [],
+  'starting.opening': [listening],
+  'starting.recovering': [listening, opened],
+  'starting.probing': [listening, opened, recovered],
+  ready,
+  'running.accepting': [...ready, admitted],
+  'running.saturated': [...ready, admitted, admitted],
+  'stopping.draining': [...ready, admitted, stop],
+  'stopping.closing': [...ready, stop],
+  stopped: [...ready, stop, { type: 'daemon.stopped' }],
+  failed: [...ready, { type: 'daemon.failed', error: { code: 'store_full', message: 'The disk is full.', retryable: false } }],
+};
+
+const NOW = Date.parse('2026-01-01T00:00:00.000Z');
+const CREATED: DaemonCreated = {
+  type: 'daemon.boot_started',
+  at: NOW,
+  boot_id: 'boot_1',
+  host_boot_id: 'host',
+  pid: 1,
+  version: '0.1.0',
+  capacity: 2,
+  start_deadline_at: 2e12,
+};
+
+export function fakeRuntime(): FakeRuntime {
+  const calls: string[] = [];
+  const inputs: RunInput[] = [];
+  const runs = new Map<string, { record: RunRecord; events: EventRecord[] }>();
+  const listeners = new Set<() => void>();
+  const failures = new Map<string, unknown>();
+  let wakers = new Set<() => void>();
+  let held: (() => void)[] = [];
+  let seq = 0;
+  let following = 0;
+  let daemon: DaemonSnapshot = init(daemonMachine, CREATED).snapshot;
+
+  const note = (method: keyof Runtime) => {
+    calls.push(method);
+    if (!failures.has(method)) return;
+    const error = failures.get(method);
+    failures.delete(method);
+    throw error;
+  };
+  const find = (id: string) => {
+    const run = runs.get(id);
+    if (run === undefined) throw new SvcError('run_unknown', `There is no run ${JSON.stringify(id)}.`, { param: 'id' });
+    return run;
+  };
+  const sources = (): HealthSources => ({
+    daemon,
+    engine: undefined,
+    providers: fake.providers,
+    since: NOW,
+    transitions: [],
+    runs: { active: daemon.context.unsettled, queued: 0, finished: 0 },
+    seq,
+    backlog: 0,
+    last_commit_ms: null,
+    store_bytes: null,
+    stalled: null,
+    service_id: daemon.context.boot_id,
+    now: NOW,
+  });
+  const position = (): LifecycleResult => ({ state: statePath(daemon).split('.')[0] ?? '', state_path: statePath(daemon) });
+
+  const fake: FakeRuntime = {
+    calls,
+    inputs,
+    providers: [],
+    get path() {
+      return statePath(daemon);
+    },
+    get following() {
+      return following;
+    },
+    tell(fact) {
+      const event = { ...fact, at: NOW } as DaemonEvent;
+      if (!can(daemon, event)) throw new Error(`${event.type} is not accepted in ${statePath(daemon)}`);
+      daemon = step(daemonMachine, daemon, event).snapshot;
+      for (const listener of listeners) listener();
+    },
+    bring(path) {
+      daemon = init(daemonMachine, CREATED).snapshot;
+      for (const fact of WAYS[path] ?? []) fake.tell(fact);
+      if (statePath(daemon) !== path) throw new Error(`the way to ${path} leads to ${statePath(daemon)}`);
+    },
+    append(run_id, type, data = {}) {
+      const run = find(run_id);
+      const event: EventRecord = { seq: ++seq, stream: run_id, version: run.events.length + 1, type, at: new Date(NOW).toISOString(), boot_id: 'boot_1', data };
+      run.events.push(event);
+      run.record.seq = event.seq;
+      if (typeof data.text === 'string') run.record.output += data.text;
+      if (TERMINAL.has(type as never)) Object.assign(run.record, { state: type.slice('run.'.length), ended_at: event.at });
+      const woken = wakers;
+      wakers = new Set();
+      for (const wake of woken) wake();
+      return event;
+    },
+    fail: (method, error) => failures.set(method, error),
+    release() {
+      for (const resolve of held) resolve();
+      held = [];
+    },
+
+    probe() {
+      note('probe');
+      return { live: daemon.hasTag('live'), ready: daemon.hasTag('ready') };
+    },
+    health() {
+      note('health');
+      return healthRecord(sources());
+    },
+    report() {
+      note('report');
+      return reportRecord(sources());
+    },
+    status() {
+      note('status');
+      throw new Error('not here');
+    },
+    onState(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    why: () => [],
+    async startRun(input, _client) {
+      note('startRun');
+      inputs.push(input);
+      const id = `run_${runs.size + 1}`;
+      runs.set(id, { record: newRun(id, input), events: [] });
+      fake.append(id, 'run.accepted', { run_id: id });
+      return { ...find(id).record };
+    },
+    async getRun(id) {
+      note('getRun');
+      return { ...find(id).record };
+    },
+    async listRuns(query) {
+      note('listRuns');
+      return { runs: [...runs.values()].map((run) => run.record).slice(0, query.limit), next: JSON.stringify(query) };
+    },
+    async *followRun(id, { from_seq = 0, signal }) {
+      note('followRun');
+      const { events } = find(id);
+      following += 1;
+      try {
+        for (let index = 0; !signal.aborted; ) {
+          const event = events[index];
+          if (event === undefined) {
+            await new Promise<void>((resolve) => {
+              wakers.add(resolve);
+              signal.addEventListener('abort', () => resolve(), { once: true });
+            });
+            continue;
+          }
+          index += 1;
+          if (event.seq >= from_seq) yield event;
+          if (TERMINAL.has(event.type as never)) return;
+        }
+      } finally {
+        following -= 1;
+      }
+    },
+    async cancelRun(id) {
+      note('cancelRun');
+      const { record } = find(id);
+      if (record.ended_at === null) {
+        await new Promise<void>((resolve) => held.push(resolve));
+        fake.append(id, 'run.cancelled', { forced: false });
+      }
+      return { ...record };
+    },
+    async lifecycle(event) {
+      note('lifecycle');
+      if (event.type !== 'stop_requested' || !can(daemon, { ...stop, at: NOW } as DaemonEvent)) {
+        throw new SvcError('event_refused', `${JSON.stringify(event.type)} is not accepted in the state ${statePath(daemon)}.`, {
+          details: { ...position(), accepted: accepted(daemon) },
+        });
+      }
+      fake.tell(stop);
+      return position();
+    },
+    async listModels() {
+      note('listModels');
+      const rest = { size_bytes: 1, digest: null, quantization: null, parameters: null, context_length: 4096, capabilities: [], built_in: true, default: true };
+      return [{ id: 'local/svc-mini', provider: 'local', name: 'svc-mini', state: 'available', path: '/secret/place/svc-mini.gguf', ...rest }];
+    },
+    showModel: () => Promise.reject(new Error('not here')),
+    removeModel: () => Promise.reject(new Error('not here')),
+    listProviders() {
+      note('listProviders');
+      return fake.providers;
+    },
+    addProvider: () => Promise.reject(new Error('not here')),
+    removeProvider: () => Promise.reject(new Error('not here')),
+    testProvider: () => Promise.reject(new Error('not here')),
+  };
+  return fake;
+}
+
+function newRun(id: string, input: RunInput): RunRecord {
+  return {
+    id,
+    state: 'queued',
+    provider: input.provider ?? 'local',
+    model: input.model ?? 'svc-mini',
+    cloud: input.cloud ?? false,
+    prompt: input.prompt,
+    system: input.system ?? null,
+    output: '',
+    finish_reason: null,
+    usage: { input_tokens: null, output_tokens: null },
+    queue_position: 1,
+    attempts: 0,
+    created_at: new Date(NOW).toISOString(),
+    started_at: null,
+    first_output_at: null,
+    ended_at: null,
+    error: null,
+    idempotency_key: input.idempotency_key ?? null,
+    seq: 0,
+  };
+}
