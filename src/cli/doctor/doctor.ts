@@ -1,0 +1,83 @@
+import { loadConfig } from '../../config.ts';
+import { asSvcError } from '../../errors.ts';
+import { readRuntimeFile } from '../../runtime-file.ts';
+import { withDaemon } from '../ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { paint, plain, print, printJson } from '../output.ts';
+import { type Alive, type Check, fail, ok, type Patient } from './check.ts';
+import { checkDaemon } from './daemon-check.ts';
+import { checkEngine, checkModel } from './engine-check.ts';
+import { checkDisk, checkFolders, checkToken } from './home-check.ts';
+import { checkLastWords, checkLogs } from './log-check.ts';
+import { checkPorts } from './port-check.ts';
+import { checkNode, checkVersions } from './program-check.ts';
+import { checkProviders } from './provider-check.ts';
+import { checkStore } from './store-check.ts';
+
+/** Looks at everything that can go wrong, with or without a daemon. Exit 1 if a check fails. */
+export async function run({ paths, json }: Context): Promise<number> {
+  const { config, check: configured } = readConfig(paths.config);
+  const patient: Patient = { paths, config, alive: await askAlive(paths), runtime: readRuntimeFile(paths.runtime) };
+  const looked = await Promise.all(
+    [
+      checkNode,
+      checkVersions,
+      checkFolders,
+      checkToken,
+      checkDisk,
+      checkDaemon,
+      checkStore,
+      checkPorts,
+      checkEngine,
+      checkModel,
+      checkProviders,
+      checkLogs,
+      checkLastWords,
+    ].map((check) => look(check, patient)),
+  );
+  const checks = [configured, ...looked.flat()];
+  const failed = checks.some((check) => check.status === 'fail');
+  if (json) printJson({ ok: !failed, checks });
+  else print(checks.map(line).join('\n'));
+  return failed ? 1 : 0;
+}
+
+/** A check that itself fails is a finding, not the end of the others. */
+async function look(check: (patient: Patient) => Check[] | Promise<Check[]>, patient: Patient): Promise<Check[]> {
+  try {
+    return await check(patient);
+  } catch (thrown) {
+    const error = asSvcError(thrown);
+    const name = check.name.replace(/^check/, '').toLowerCase();
+    return [fail(name, error.code === 'internal' ? 'This could not be looked at.' : error.message, error.hint)];
+  }
+}
+
+function readConfig(file: string): { config: Patient['config']; check: Check } {
+  try {
+    return { config: loadConfig(file), check: ok('configuration', file) };
+  } catch (thrown) {
+    const error = asSvcError(thrown);
+    return { config: null, check: fail('configuration', error.message, error.hint) };
+  }
+}
+
+async function askAlive(paths: Patient['paths']): Promise<Alive | null> {
+  try {
+    return await withDaemon(paths, async (client) => {
+      const [status, report, { providers }] = await Promise.all([client.call('status'), client.call('report'), client.call('provider.list')]);
+      return { status, report, providers };
+    });
+  } catch {
+    return null;
+  }
+}
+
+const MARKS = { ok: ['green', 'ok  '], warn: ['yellow', 'warn'], fail: ['red', 'fail'] } as const;
+const NAME_WIDTH = 14;
+
+function line({ name, status, detail, hint }: Check): string {
+  const [colour, mark] = MARKS[status];
+  const first = `${paint(colour, mark)}  ${name.padEnd(NAME_WIDTH)}  ${plain(detail)}`;
+  return hint === null ? first : `${first}\n${' '.repeat(NAME_WIDTH + 8)}${paint('dim', '->')} ${plain(hint)}`;
+}

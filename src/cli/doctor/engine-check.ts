@@ -1,0 +1,68 @@
+import { execFile } from 'node:child_process';
+import { open } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
+import { promisify } from 'node:util';
+import { packageRoot } from '../../paths.ts';
+import { type Check, fail, ok, type Patient, warn } from './check.ts';
+
+/** Loads llama.cpp as the engine does, and says which build and how many threads it takes. */
+const PROBE =
+  "const { getLlama } = await import('node-llama-cpp'); const llama = await getLlama({ gpu: 'auto', build: 'never', progressLogs: false, logLevel: 'disabled' }); console.log(JSON.stringify({ gpu: llama.gpu, cores: llama.cpuMathCores }));";
+const PROBE_MS = 30_000;
+const BUILT_IN = 'svc-mini';
+
+export async function checkEngine({ alive }: Patient): Promise<Check[]> {
+  const engine = alive?.report.engine;
+  if (engine?.state.startsWith('warm'))
+    return [ok('engine', `${engine.model} loaded, ${engine.threads} thread${engine.threads === 1 ? '' : 's'}, ${engine.context_length} tokens of context`)];
+  if (engine?.state === 'crashed') return [warn('engine', `It crashed: ${engine.error}`, 'See: svc logs --level warn')];
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', PROBE], { cwd: packageRoot(), timeout: PROBE_MS });
+    const { gpu, cores } = JSON.parse(stdout) as { gpu: string | false; cores: number };
+    return [
+      ok(
+        'engine',
+        `llama.cpp loads, ${gpu === false ? 'CPU' : gpu}, ${cores} core${cores === 1 ? '' : 's'}; threads are measured when a model is first loaded`,
+      ),
+    ];
+  } catch {
+    return [fail('engine', 'llama.cpp cannot be loaded on this machine.', 'Install again without --omit=optional. Other providers work without it.')];
+  }
+}
+
+export async function checkModel({ config, paths }: Patient): Promise<Check[]> {
+  if (config === null) return [];
+  const path =
+    config.model === BUILT_IN
+      ? join(packageRoot(), 'src', 'providers', 'mini', `${BUILT_IN}.gguf`)
+      : isAbsolute(config.model) || config.model.endsWith('.gguf')
+        ? config.model
+        : join(paths.models, `${config.model}.gguf`);
+  const start = await readStart(path);
+  if (start === null)
+    return [
+      fail(
+        'model',
+        `The default model ${config.model} is not there: ${path} cannot be read.`,
+        'See: svc model list, and the setting `model` in svc config show',
+      ),
+    ];
+  return [
+    start === 'GGUF'
+      ? ok('model', `${config.model}: ${path}`)
+      : fail('model', `The default model ${path} is not a GGUF file.`, 'Fetch it again, or choose another with SVC_MODEL.'),
+  ];
+}
+
+async function readStart(path: string): Promise<string | null> {
+  const file = await open(path, 'r').catch(() => null);
+  if (file === null) return null;
+  try {
+    const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0);
+    return buffer.toString('latin1');
+  } catch {
+    return '';
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,56 @@
+import { access, constants, stat, statfs } from 'node:fs/promises';
+import { bytes } from '../format.ts';
+import { type Check, fail, ok, type Patient, warn } from './check.ts';
+
+const MIB = 1024 * 1024;
+/** Below this the event log may soon be unable to grow. */
+const FREE_LOW = 1024 * MIB;
+const FREE_OUT = 64 * MIB;
+
+/** Prompts and answers are in these folders: they are for their owner only, and must be writable. */
+export async function checkFolders({ paths }: Patient): Promise<Check[]> {
+  const folders = [...new Set([...(process.env.SVC_HOME === undefined ? [] : [paths.home]), paths.data, paths.logs])];
+  const found = await Promise.all(folders.map(checkFolder));
+  const bad = found.filter((check) => check !== null);
+  return bad.length > 0 ? bad : [ok('home', paths.home)];
+}
+
+async function checkFolder(folder: string): Promise<Check | null> {
+  const info = await stat(folder).catch(() => null);
+  if (info === null) return null;
+  if (!info.isDirectory()) return fail('home', `${folder} is not a folder.`, 'Move it away.');
+  const writable = await access(folder, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (!writable) return fail('home', `The folder ${folder} cannot be written.`, `Run: chown -R "$USER" ${folder}`);
+  if (process.platform === 'win32') return null;
+  if (info.uid !== process.getuid?.()) return fail('home', `The folder ${folder} belongs to another user.`, `Run: chown -R "$USER" ${folder}`);
+  const mode = info.mode & 0o777;
+  return (mode & 0o077) === 0
+    ? null
+    : fail('home', `Others can read the folder ${folder} (mode ${mode.toString(8).padStart(4, '0')}).`, `Run: chmod 700 ${folder}`);
+}
+
+export async function checkToken({ paths }: Patient): Promise<Check[]> {
+  const info = await stat(paths.token).catch(() => null);
+  if (info === null || process.platform === 'win32') return [];
+  const mode = info.mode & 0o777;
+  if ((mode & 0o077) === 0) return [ok('token', 'for its owner only')];
+  return [
+    fail(
+      'token',
+      `Others can read the token ${paths.token} (mode ${mode.toString(8).padStart(4, '0')}).`,
+      `Run: chmod 600 ${paths.token}, or delete it and restart to have a new one made.`,
+    ),
+  ];
+}
+
+export async function checkDisk({ paths }: Patient): Promise<Check[]> {
+  const info = await statfs(paths.data).catch(() => null);
+  if (info === null) return [];
+  const free = info.bavail * info.bsize;
+  const detail = `${bytes(free)} free where the event log is`;
+  if (free < FREE_OUT) return [fail('disk', `${detail}.`, 'Free some space: runs are refused when the log cannot grow.')];
+  return [free < FREE_LOW ? warn('disk', `${detail}.`, 'Free some space soon.') : ok('disk', detail)];
+}

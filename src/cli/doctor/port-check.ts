@@ -1,0 +1,32 @@
+import { createServer } from 'node:net';
+import { parseAddress } from '../../config.ts';
+import { type Check, fail, ok, type Patient } from './check.ts';
+import { portOwner } from './port-owner.ts';
+
+/** Whether the daemon, once started, could listen where it is told to. */
+export async function checkPorts({ config, alive }: Patient): Promise<Check[]> {
+  if (alive !== null) return [ok('listeners', `${alive.status.addresses.http}, gRPC ${alive.status.addresses.grpc}`)];
+  if (config === null) return [];
+  const checks = await Promise.all([checkPort('http', config.http), checkPort('grpc', config.grpc)]);
+  return checks.every((check) => check.status === 'ok')
+    ? [ok('listeners', `${config.http} and ${config.grpc} are free`)]
+    : checks.filter((check) => check.status !== 'ok');
+}
+
+async function checkPort(name: string, address: string): Promise<Check> {
+  const { host, port } = parseAddress(address) ?? { host: '127.0.0.1', port: 0 };
+  const code = await tryBind(host, port);
+  if (code === null) return ok(name, address);
+  if (code !== 'EADDRINUSE') return fail('listeners', `${address} cannot be bound (${code}).`, `Choose another with --${name}.`);
+  const owner = (await portOwner(port)) ?? 'another program';
+  return fail('listeners', `${address} is used by ${owner}.`, `Stop it, or choose another address with --${name} or SVC_${name.toUpperCase()}.`);
+}
+
+/** The error code of binding there; null when it worked. */
+function tryBind(host: string, port: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'unknown'));
+    server.listen(port, host, () => server.close(() => resolve(null)));
+  });
+}

@@ -1,0 +1,31 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+
+/** The process that listens on a TCP port of this machine, as `name (pid 1)`; null where the system does not tell. */
+export async function portOwner(port: number): Promise<string | null> {
+  const inodes = new Set((await Promise.all(['/proc/net/tcp', '/proc/net/tcp6'].map((table) => listening(table, port)))).flat());
+  if (inodes.size === 0) return null;
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  for (const pid of pids) if (await holds(pid, inodes)) return `${await nameOf(pid)} (pid ${pid})`;
+  return null;
+}
+
+const LISTEN = '0A';
+
+async function listening(table: string, port: number): Promise<string[]> {
+  const text = await readFile(table, 'latin1').catch(() => '');
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  return text.split('\n').flatMap((row) => {
+    const [, local = '', , state, , , , , , inode = ''] = row.trim().split(/\s+/);
+    return state === LISTEN && local.endsWith(`:${hex}`) ? [`socket:[${inode}]`] : [];
+  });
+}
+
+async function holds(pid: string, inodes: ReadonlySet<string>): Promise<boolean> {
+  const files = await readdir(`/proc/${pid}/fd`).catch(() => []);
+  const links = await Promise.all(files.map((file) => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')));
+  return links.some((link) => inodes.has(link));
+}
+
+async function nameOf(pid: string): Promise<string> {
+  return (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => 'a process')).trim();
+}

@@ -1,0 +1,62 @@
+import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon.ts';
+import { init, statePath, step } from '../../../machines/step.ts';
+import { inspectStore, type StoreContents } from '../../store/inspect.ts';
+import { toFact } from '../../store/store.ts';
+import { ago, bytes } from '../format.ts';
+import { type Check, fail, ok, type Patient, warn } from './check.ts';
+
+/** The event log: whole and in agreement with itself, and, when the daemon is dead, what it tells of its end. */
+export async function checkStore({ paths, config, alive }: Patient): Promise<Check[]> {
+  if (alive !== null) {
+    const { seq, lag, size_bytes } = alive.report.log;
+    return [ok('event log', `${seq} events, ${bytes(size_bytes)}, ${lag} waiting; its end was checked when the daemon started (stop it for a whole check)`)];
+  }
+  const found = await inspectStore({ database: paths.database, highWater: paths.highWater, ...(config === null ? {} : { limits: config.limits }) });
+  switch (found.state) {
+    case 'absent':
+      return [
+        found.high_water === null
+          ? ok('event log', 'none yet')
+          : fail(
+              'event log',
+              `It is gone: ${found.high_water.seq} events were acknowledged.`,
+              `Put ${paths.database} back, or delete ${paths.highWater} to begin anew.`,
+            ),
+      ];
+    case 'in_use':
+      return [warn('event log', 'Another process has it open, and no daemon answers.', 'See: svc status')];
+    case 'unreadable':
+      return [fail('event log', found.error.message, found.error.hint)];
+    case 'read':
+      return [integrity(found, paths.database), ...postMortem(found)];
+  }
+}
+
+function integrity({ verify, database_bytes, wal_bytes }: StoreContents, database: string): Check {
+  const size = bytes(database_bytes + wal_bytes);
+  if (verify.ok) return ok('event log', `${verify.events} events, ${size}, chain and database check out`);
+  return fail(
+    'event log',
+    verify.problems.slice(0, PROBLEMS).join(' '),
+    `Copy ${database} away before anything else; then see docs/operations.md, "A damaged event log".`,
+  );
+}
+
+/** The last state of a daemon that recorded no end, and the runs that it had. */
+function postMortem({ last_boot, runs, unfinished_runs }: StoreContents): Check[] {
+  if (last_boot === null) return [];
+  const [first, ...rest] = last_boot.events.map(toFact);
+  if (first === undefined) return [];
+  const last = rest.reduce((snapshot, fact) => step(daemonMachine, snapshot, fact).snapshot, init(daemonMachine, first).snapshot as DaemonSnapshot);
+  const at = ago(new Date(last_boot.events.at(-1)?.at ?? 0).toISOString());
+  const queued =
+    unfinished_runs.length === 0
+      ? 'no unfinished runs'
+      : `${runs.unfinished} unfinished run${runs.unfinished === 1 ? '' : 's'}: ${unfinished_runs.slice(0, RUNS).join(', ')}`;
+  if (last.matches('stopped')) return [ok('last boot', `stopped cleanly ${at}, ${queued}`)];
+  if (last.matches('failed')) return [warn('last boot', `It failed ${at}: ${last.context.error?.message} It had ${queued}.`, 'See: svc logs --level error')];
+  return [warn('last boot', `It died ${at} in the state ${statePath(last)}, with ${queued}.`, 'Run: svc start. It settles what was left.')];
+}
+
+const PROBLEMS = 3;
+const RUNS = 5;
