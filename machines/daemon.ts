@@ -31,9 +31,7 @@ const machine = setup({
   types: {} as { context: DaemonContext; events: DaemonEvent; input: DaemonCreated },
   actions: {
     closeDaemon: effect('closeDaemon'),
-    noteAddresses: assign(({ context, event }) =>
-      event.type === 'daemon.listening' ? { addresses: { ...context.addresses, ...event.addresses } } : {},
-    ),
+    noteAddresses: assign(({ context, event }) => (event.type === 'daemon.listening' ? { addresses: { ...context.addresses, ...event.addresses } } : {})),
     noteLastBoot: assign(({ event }) => (event.type === 'daemon.store_opened' ? { last_boot: event.last_boot } : {})),
     countRecovered: assign(({ event }) => (event.type === 'daemon.runs_recovered' ? { unsettled: event.queued } : {})),
     countAdmitted: assign(({ context }) => ({ unsettled: context.unsettled + 1 })),
@@ -132,10 +130,7 @@ export const daemonMachine = machine.createMachine({
               { guard: 'takesLastPlace', target: 'saturated', actions: 'countAdmitted' },
               { guard: 'hasRoom', actions: 'countAdmitted' },
             ],
-            'daemon.run_settled': [
-              { guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' },
-              { actions: 'countSettled' },
-            ],
+            'daemon.run_settled': [{ guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' }, { actions: 'countSettled' }],
           },
         },
         saturated: {
@@ -155,10 +150,7 @@ export const daemonMachine = machine.createMachine({
       states: {
         draining: {
           on: {
-            'daemon.run_settled': [
-              { guard: 'settlesLastRun', target: 'closing', actions: 'countSettled' },
-              { actions: 'countSettled' },
-            ],
+            'daemon.run_settled': [{ guard: 'settlesLastRun', target: 'closing', actions: 'countSettled' }, { actions: 'countSettled' }],
             'daemon.drain_deadline_passed': { target: 'closing' },
             'daemon.stop_requested': { guard: 'isForced', target: 'closing', actions: 'noteStop' },
           },

@@ -14,6 +14,10 @@ export interface Effects {
   stopEngine: { attempt: number };
   killEngine: { attempt: number };
   probeProvider: { provider_id: string; probe: number };
+  /** Fetch the model, from where the last attempt stopped. */
+  startPull: { pull_id: string; attempt: number };
+  /** Make the work of the pull stop; what was fetched stays. */
+  stopPull: { pull_id: string; attempt: number };
 }
 
 export type EffectName = keyof Effects;

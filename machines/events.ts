@@ -159,10 +159,7 @@ export interface EngineInfo {
   chat_template: string;
 }
 
-export type EngineCreated = Fact<
-  'engine.created',
-  { start_ms: number; load_ms: number; stop_ms: number; kill_ms: number; idle_ms: number }
->;
+export type EngineCreated = Fact<'engine.created', { start_ms: number; load_ms: number; stop_ms: number; kill_ms: number; idle_ms: number }>;
 
 export type EngineEvent =
   | Fact<'engine.load_requested', { attempt: number; model: string; path: string }>
@@ -176,8 +173,56 @@ export type EngineEvent =
   | Fact<'engine.exited', { attempt: number; exit_code: number | null; signal: string | null }>
   | Fact<'engine.backoff_elapsed'>;
 
-export type Created = DaemonCreated | RunCreated | ProviderCreated | EngineCreated;
-export type AnyEvent = DaemonEvent | RunEvent | ProviderEvent | EngineEvent;
+// ---------------------------------------------------------------- pull
+
+export type PullCreated = Fact<
+  'pull.requested',
+  {
+    pull_id: string;
+    /** As it was asked for, without what follows a question mark. */
+    reference: string;
+    client: string;
+    /** Failed attempts in a row, none of which got further than the one before, until it is given up. */
+    failure_limit: number;
+    /** Longest silence of the other side, and of the disk. */
+    idle_ms: number;
+    cancel_grace_ms: number;
+  }
+>;
+
+export interface PullSource {
+  /** Without what follows a question mark. */
+  url: string;
+  /** Name of the file in the models folder. */
+  file: string;
+  size_bytes: number | null;
+  /** What the file must hash to; null when nobody says. */
+  sha256: string | null;
+  etag: string | null;
+  /** Commit of the repository, where there is one. */
+  revision: string | null;
+  /** What else could have been meant, when one file of several was chosen. */
+  choices: string[];
+}
+
+export type PullEvent =
+  | Fact<'pull.started', { attempt: number }>
+  /** `offset_bytes` are there already, from before. */
+  | Fact<'pull.resolved', { attempt: number; offset_bytes: number } & PullSource>
+  | Fact<'pull.progressed', { attempt: number; bytes: number }>
+  /** All bytes are on disk. `existing`: a model of this name was there before. */
+  | Fact<'pull.downloaded', { attempt: number; bytes: number; existing: boolean }>
+  | Fact<'pull.hashed', { attempt: number; bytes: number }>
+  /** `compared`: there was a hash to compare with, and it is the same. */
+  | Fact<'pull.verified', { attempt: number; sha256: string; compared: boolean }>
+  | Fact<'pull.completed', { attempt: number; path: string }>
+  | Fact<'pull.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
+  | Fact<'pull.failed', { attempt: number; error: Failure }>
+  | Fact<'pull.cancel_requested', { by: string }>
+  | Fact<'pull.cancelled', { forced: boolean }>;
+
+export type Created = DaemonCreated | RunCreated | ProviderCreated | EngineCreated | PullCreated;
+export type AnyEvent = DaemonEvent | RunEvent | ProviderEvent | EngineEvent | PullEvent;
 export type AnyFact = Created | AnyEvent;
 
 /** A fact that has not happened yet: the kernel gives it its time. */

@@ -32,7 +32,9 @@ const machine = setup({
   types: {} as { context: ProviderContext; events: ProviderEvent; input: ProviderCreated },
   actions: {
     probeProvider: effect('probeProvider'),
-    noteProbe: assign(({ context, event }) => (event.type === 'provider.probe_started' ? { probe: event.probe, due_at: event.at + context.probe_timeout_ms } : {})),
+    noteProbe: assign(({ context, event }) =>
+      event.type === 'provider.probe_started' ? { probe: event.probe, due_at: event.at + context.probe_timeout_ms } : {},
+    ),
     noteModels: assign(({ event }) => (event.type === 'provider.probe_succeeded' ? { models: event.models } : {})),
     noteSuccess: assign(({ context, event }) => ({ failures: 0, error: null, since: event.at, due_at: nextProbe(context, event.at) })),
     noteFailure: assign(({ context, event }) =>

@@ -18,7 +18,12 @@ export function retryDelay(attempt: number, asked_ms: number | null = null): num
  * 2. Text was delivered and the work is gone (`lost`): the run is interrupted and keeps its partial text.
  * 3. Anything else: the run failed.
  */
-export function afterFailure(context: RunContext, error: Failure, now: number, options: { lost?: boolean; retry_after_ms?: number | null } = {}): Undated<RunEvent> {
+export function afterFailure(
+  context: RunContext,
+  error: Failure,
+  now: number,
+  options: { lost?: boolean; retry_after_ms?: number | null } = {},
+): Undated<RunEvent> {
   const { attempt } = context;
   if (mayRetry(context, error)) {
     return { type: 'run.attempt_failed', attempt, error, retry_at: now + retryDelay(attempt, options.retry_after_ms ?? null) };

@@ -1,6 +1,6 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
-import type { Deadline, Failure, FinishReason, RunCreated, RunEvent, RunRequest, Undated, Usage } from './events.ts';
+import type { Deadline, DeadlineName, Failure, FinishReason, RunCreated, RunEvent, RunRequest, Undated, Usage } from './events.ts';
 import { mayRetry } from './retry.ts';
 
 /**
@@ -68,7 +68,9 @@ const machine = setup({
           }
         : {},
     ),
-    noteCompletion: assign(({ event }) => (event.type === 'run.completed' ? { finish_reason: event.finish_reason, usage: event.usage, ended_at: event.at } : {})),
+    noteCompletion: assign(({ event }) =>
+      event.type === 'run.completed' ? { finish_reason: event.finish_reason, usage: event.usage, ended_at: event.at } : {},
+    ),
     noteBackoff: assign(({ event }) => (event.type === 'run.attempt_failed' ? { error: event.error, quiet_until: event.retry_at } : {})),
     noteGrace: assign(({ context, event }) => ({ quiet_until: event.at + context.cancel_grace_ms })),
     noteTimeout: assign(({ event }) =>
@@ -80,9 +82,15 @@ const machine = setup({
   guards: {
     isNextAttempt: ({ context, event }) => event.type === 'run.started' && event.attempt === context.attempt + 1,
     isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
+    isDeadlineHere: ({ event }, params: { silence: DeadlineName }) =>
+      event.type === 'run.deadline_passed' && (event.deadline === 'total' || event.deadline === params.silence),
     mayTryAgain: ({ context, event }) => event.type === 'run.attempt_failed' && event.attempt === context.attempt && mayRetry(context, event.error),
   },
 });
+
+/** Every wait of a run has its own name; the deadline of a wait that is over is not accepted. */
+const timesOut = (silence: DeadlineName) =>
+  ({ 'run.deadline_passed': { guard: { type: 'isDeadlineHere', params: { silence } }, target: 'cancelling.by_deadline' } }) as const;
 
 export const runMachine = machine.createMachine({
   id: 'run',
@@ -117,7 +125,7 @@ export const runMachine = machine.createMachine({
         'run.started': { guard: 'isNextAttempt', target: 'starting', actions: 'noteStart' },
         'run.failed': { guard: 'isThisAttempt', target: 'failed', actions: ['noteFailure', 'noteEnd'] },
         'run.cancel_requested': { target: 'cancelling.by_request' },
-        'run.deadline_passed': { target: 'cancelling.by_deadline' },
+        ...timesOut('queue'),
       },
     },
     starting: {
@@ -130,7 +138,7 @@ export const runMachine = machine.createMachine({
         'run.failed': { guard: 'isThisAttempt', target: 'failed', actions: ['noteFailure', 'noteEnd'] },
         'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
         'run.cancel_requested': { target: 'cancelling.by_request' },
-        'run.deadline_passed': { target: 'cancelling.by_deadline' },
+        ...timesOut('first_output'),
         'run.interrupt_requested': { target: 'cancelling.by_stop' },
       },
     },
@@ -142,7 +150,7 @@ export const runMachine = machine.createMachine({
         'run.failed': { guard: 'isThisAttempt', target: 'failed', actions: ['noteFailure', 'noteEnd'] },
         'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
         'run.cancel_requested': { target: 'cancelling.by_request' },
-        'run.deadline_passed': { target: 'cancelling.by_deadline' },
+        ...timesOut('idle'),
         'run.interrupt_requested': { target: 'cancelling.by_stop' },
       },
     },
@@ -152,7 +160,7 @@ export const runMachine = machine.createMachine({
         'run.started': { guard: 'isNextAttempt', target: 'starting', actions: 'noteStart' },
         'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
         'run.cancel_requested': { target: 'cancelling.by_request' },
-        'run.deadline_passed': { target: 'cancelling.by_deadline' },
+        ...timesOut('total'),
         'run.interrupt_requested': { target: 'cancelling.by_stop' },
       },
     },
@@ -193,7 +201,10 @@ export const DAEMON_STOPPING: Failure = {
 /** What happens by itself if nothing else does. */
 export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
   const { context } = snapshot;
-  const passed = (at: number, deadline: 'queue' | 'total' | 'first_output' | 'idle'): Deadline<RunEvent> => ({ at, event: { type: 'run.deadline_passed', deadline } });
+  const passed = (at: number, deadline: DeadlineName): Deadline<RunEvent> => ({
+    at,
+    event: { type: 'run.deadline_passed', deadline },
+  });
   const total = passed(context.deadline_at, 'total');
   if (snapshot.matches('queued')) return [passed(context.queue_deadline_at, 'queue'), total];
   if (snapshot.matches('starting')) return [passed(context.quiet_until, 'first_output'), total];

@@ -23,6 +23,7 @@ export function init<M extends AnyStateMachine>(machine: M, created: unknown): S
 
 /** The state after a fact. A fact that is not accepted leaves the state as it is and asks for nothing. */
 export function step<M extends AnyStateMachine, S extends AnyMachineSnapshot>(machine: M, snapshot: S, event: EventObject): Step<S> {
+  if (snapshot.status !== 'active') return { snapshot, effects: [] };
   const scope = openScope();
   return close(machine.transition(snapshot as never, event as never, scope as never) as unknown as S);
 }

@@ -1,7 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
-import { SvcError } from './errors.ts';
-import { defaultLimits, type LimitName, type Limits, limitSpecs } from './limits.ts';
+import { chooseValue, readWritten, refuseUnknownVariables, type SettingSpec, type Source, type Written } from './config-layers.ts';
+import { brief, plainValue, refuse } from './config-text.ts';
+import { nullText, readBaseUrl, readName, readOrigin, readWhole, wholeText } from './config-value.ts';
+import { type Limits, limitSpecs } from './limits.ts';
+
+export type { SettingSpec, Source } from './config-layers.ts';
 
 /**
  * The configuration: flag > environment > file > default, each value with where it came from.
@@ -11,6 +13,7 @@ import { defaultLimits, type LimitName, type Limits, limitSpecs } from './limits
 export interface ProviderConfig {
   adapter: 'openai-compatible';
   kind: 'local' | 'cloud';
+  /** Without a slash at its end. */
   base_url: string;
   /** Model used when a run names none. */
   model: string | null;
@@ -34,58 +37,136 @@ export interface Settings {
   engine_threads: number | null;
 }
 
-export type Source = 'flag' | 'environment' | 'file' | 'default';
-
 export interface Config extends Settings {
   limits: Limits;
+  /** Without a prototype: `constructor` is a name that a provider may have. */
   providers: Record<string, ProviderConfig>;
   /** Where each value came from, by its dotted key. */
   sources: Record<string, Source>;
   file: string;
 }
 
+export interface ConfigOptions {
+  env?: NodeJS.ProcessEnv;
+  flags?: Partial<Record<keyof Settings, unknown>>;
+}
+
 export const PROVIDER_ID = /^[a-z][a-z0-9_-]{0,39}$/;
 export const LOG_LEVELS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 
-export interface SettingSpec {
-  env: string;
-  default: Settings[keyof Settings];
-  meaning: string;
-  /** The value from JSON or from text; undefined when it is not of the right form. */
-  read(value: unknown): unknown;
-  expects: string;
-}
+const address = {
+  expects: 'an address such as "127.0.0.1:4780"',
+  read: (value: unknown) => (typeof value === 'string' && parseAddress(value) !== null ? value : undefined),
+};
+const name = { expects: 'a name', read: readName };
 
-const address = { expects: 'an address such as "127.0.0.1:4780"', read: (v: unknown) => (typeof v === 'string' && parseAddress(v) !== null ? v : undefined) };
-const name = { expects: 'a name', read: (v: unknown) => (typeof v === 'string' && v !== '' ? v : undefined) };
-const flag = { expects: 'true or false', read: (v: unknown) => (v === true || v === 'true' || v === '1' ? true : v === false || v === 'false' || v === '0' ? false : undefined) };
-
-export const settingSpecs: Record<keyof Settings, SettingSpec> = {
+export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Settings[K]> } = {
   http: { env: 'SVC_HTTP', default: '127.0.0.1:4780', meaning: 'Address of the HTTP and WebSocket listener; port 0 is any free one.', ...address },
   grpc: { env: 'SVC_GRPC', default: '127.0.0.1:4781', meaning: 'Address of the gRPC listener; port 0 is any free one.', ...address },
-  auth: { env: 'SVC_AUTH', default: true, meaning: 'Whether HTTP asks for the token. Off is possible on loopback only.', ...flag },
+  auth: {
+    env: 'SVC_AUTH',
+    default: true,
+    meaning: 'Whether HTTP asks for the token. Off is possible on loopback only.',
+    expects: 'true or false',
+    read: (value) => (typeof value === 'boolean' ? value : undefined),
+    fromText: (text) => ({ true: true, '1': true, false: false, '0': false })[text],
+  },
   allowed_origins: {
     env: 'SVC_ALLOWED_ORIGINS',
     default: [],
     meaning: 'Web origins that may call the HTTP interface, besides its own.',
     expects: 'a list of origins such as "https://example.org"',
-    read: (v) => {
-      const list = typeof v === 'string' ? v.split(',').filter((part) => part !== '') : v;
-      return Array.isArray(list) && list.every((item) => typeof item === 'string' && URL.canParse(item)) ? list : undefined;
+    read: (value) => {
+      const origins = Array.isArray(value) ? value.map(readOrigin) : [undefined];
+      return origins.every((origin) => origin !== undefined) ? origins : undefined;
     },
+    fromText: (text) => text.split(',').flatMap((part) => part.trim() || []),
   },
-  log_level: { env: 'SVC_LOG_LEVEL', default: 'info', meaning: 'Lowest level that is logged.', expects: LOG_LEVELS.join(', '), read: (v) => (LOG_LEVELS.includes(v as LogLevel) ? v : undefined) },
+  log_level: {
+    env: 'SVC_LOG_LEVEL',
+    default: 'info',
+    meaning: 'Lowest level that is logged.',
+    expects: `one of ${LOG_LEVELS.join(', ')}`,
+    read: (value) => LOG_LEVELS.find((level) => level === value),
+  },
   default_provider: { env: 'SVC_PROVIDER', default: 'local', meaning: 'Provider of a run that names none.', ...name },
-  default_cloud_provider: { env: 'SVC_CLOUD_PROVIDER', default: null, meaning: 'Provider of `svc run --cloud`; without it, the only cloud provider there is.', expects: 'a name or null', read: (v) => (v === null ? null : name.read(v)) },
-  model: { env: 'SVC_MODEL', default: 'svc-mini', meaning: 'Model of the local engine: svc-mini, a name in the models folder, or a path to a GGUF file.', ...name },
+  default_cloud_provider: {
+    env: 'SVC_CLOUD_PROVIDER',
+    default: null,
+    meaning: 'Provider of `svc run --cloud`; without it, the only cloud provider there is.',
+    expects: 'a name or null',
+    read: (value) => (value === null ? null : readName(value)),
+    fromText: nullText,
+  },
+  model: {
+    env: 'SVC_MODEL',
+    default: 'svc-mini',
+    meaning: 'Model of the local engine: svc-mini, a name in the models folder, or a path to a GGUF file.',
+    ...name,
+  },
   engine_threads: {
     env: 'SVC_ENGINE_THREADS',
     default: null,
     meaning: 'Threads of the local engine; null: measured when a model is first loaded.',
     expects: 'a whole number from 1 to 512, or null',
-    read: (v) => (v === null || v === 'null' ? null : whole(v, 1, 512)),
+    read: (value) => (value === null ? null : readWhole(value, 1, 512)),
+    fromText: (text) => nullText(wholeText(text)),
   },
 };
+
+/** Throws config_invalid, with line and column for a mistake in the file. */
+export function loadConfig(file: string, { env = process.env, flags = {} }: ConfigOptions = {}): Config {
+  const written = readWritten(
+    file,
+    (setting) => Object.hasOwn(settingSpecs, setting),
+    (limit) => Object.hasOwn(limitSpecs, limit),
+  );
+  const sources: Record<string, Source> = {};
+  const choose = (key: string, spec: SettingSpec, flag?: unknown) => {
+    const [value, source] = chooseValue(key, spec, { written, env, flag });
+    sources[key] = source;
+    return value;
+  };
+  refuseUnknownVariables(env, LIMIT_PREFIX, new Set(Object.keys(limitSpecs).map(limitVariable)));
+  const settings = mapValues(settingSpecs, (spec, key) => choose(key, spec, flags[key])) as unknown as Settings;
+  const limits = mapValues(limitSpecs, (_, key) => choose(`limits.${key}`, limitSetting(key))) as Limits;
+  const providers = readProviders(written, sources);
+  return { ...settings, limits, providers, sources, file };
+}
+
+/**
+ * Checks one provider's settings; also used for `svc provider add`. `where` begins the message: one place for all, or that of
+ * each field. Throws `code`, with the field as its param.
+ */
+export function readProvider(
+  id: string,
+  value: unknown,
+  where: string | ((field: string) => string),
+  code: 'config_invalid' | 'invalid_request' = 'config_invalid',
+): ProviderConfig {
+  const fail = (field: string, what: string): never =>
+    refuse(typeof where === 'string' ? where : where(field), `provider ${brief(id)}: ${what}`, { code, param: field });
+  if (id === 'local') fail('id', 'local is the built-in engine');
+  if (!PROVIDER_ID.test(id)) fail('id', 'an id is a lower-case letter, then letters, digits, - and _, 40 characters at most');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return fail('id', 'its settings must be an object');
+  const unknown = Object.keys(value).find((field) => !PROVIDER_FIELDS.includes(field));
+  if (unknown !== undefined) fail(unknown, `${brief(unknown)} is not a setting; there are ${PROVIDER_FIELDS.join(', ')}`);
+  const given = value as Record<string, unknown>;
+  const base_url = readBaseUrl(given.base_url, (what) => fail('base_url', what));
+  const { adapter = 'openai-compatible', kind = isLoopback(new URL(base_url).hostname) ? 'local' : 'cloud', model = null, key_env = null } = given;
+  if (adapter !== 'openai-compatible') return fail('adapter', 'adapter must be "openai-compatible"');
+  if (kind !== 'local' && kind !== 'cloud') return fail('kind', 'kind must be "local" or "cloud"');
+  const default_model = model === null ? null : (readName(model) ?? fail('model', 'model must be the name of a model'));
+  if (key_env !== null && (typeof key_env !== 'string' || !VARIABLE.test(key_env)))
+    return fail('key_env', 'key_env must name an environment variable; it is not the key');
+  return { adapter, kind, base_url, model: default_model, key_env };
+}
+
+/** An address that only this machine can have, as a name or a number, with or without brackets. */
+export function isLoopback(host: string): boolean {
+  const bare = host.toLowerCase().replace(/^\[|\]$/g, '');
+  return bare === 'localhost' || bare === '::1' || /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/.test(bare);
+}
 
 /** Host and port of an address; null when it is not one. */
 export function parseAddress(text: string): { host: string; port: number } | null {
@@ -94,148 +175,36 @@ export function parseAddress(text: string): { host: string; port: number } | nul
   return match !== null && port <= 65_535 ? { host: match[1] ?? match[2] ?? '', port } : null;
 }
 
-/** Throws config_invalid, with line and column for a mistake in the file. */
-export function loadConfig(file: string, options: { env?: NodeJS.ProcessEnv; flags?: Partial<Record<keyof Settings, unknown>> } = {}): Config {
-  const { env = process.env, flags = {} } = options;
-  const written = readFile(file);
-  const sources: Record<string, Source> = {};
-  const settings: Record<string, unknown> = {};
-  for (const [key, spec] of Object.entries(settingSpecs)) {
-    settings[key] = spec.default;
-    sources[key] = 'default';
-    const use = (value: unknown, source: Source, where: string) => {
-      const read = spec.read(value);
-      if (read === undefined) throw new SvcError('config_invalid', `${where}: ${key} must be ${spec.expects}, not ${JSON.stringify(value)}.`, { param: key });
-      settings[key] = read;
-      sources[key] = source;
-    };
-    const node = written.values.get(key);
-    if (node !== undefined) use(node.value, 'file', node.where);
-    if (env[spec.env] !== undefined && env[spec.env] !== '') use(env[spec.env], 'environment', `environment variable ${spec.env}`);
-    const flagged = flags[key as keyof Settings];
-    if (flagged !== undefined) use(flagged, 'flag', `--${key.replaceAll('_', '-')}`);
-  }
-  const limits = readLimits(written, env, sources);
-  const providers = readProviders(written, sources);
-  return { ...(settings as unknown as Settings), limits, providers, sources, file };
-}
+const PROVIDER_FIELDS = ['adapter', 'kind', 'base_url', 'model', 'key_env'];
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const LIMIT_PREFIX = 'SVC_LIMIT_';
 
-interface Written {
-  values: Map<string, { value: unknown; where: string }>;
-}
-
-/** The file as a flat map of dotted keys, each with its place for messages. */
-function readFile(file: string): Written {
-  const values: Written['values'] = new Map();
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { values };
-    throw new SvcError('config_invalid', `${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`, { cause: error });
-  }
-  const at = (offset: number) => {
-    const before = text.slice(0, offset).split('\n');
-    return `${file}:${before.length}:${(before.at(-1)?.length ?? 0) + 1}`;
+function limitSetting(key: keyof Limits): SettingSpec<number> {
+  const { value, min, max, reason } = limitSpecs[key];
+  return {
+    env: limitVariable(key),
+    default: value,
+    meaning: reason,
+    expects: `a whole number from ${min} to ${max}`,
+    read: (given) => readWhole(given, min, max),
+    fromText: wholeText,
   };
-  const problems: ParseError[] = [];
-  const root = parseTree(text, problems, { allowTrailingComma: true });
-  const [first] = problems;
-  if (first !== undefined) throw new SvcError('config_invalid', `${at(first.offset)}: ${words(printParseErrorCode(first.error))}.`);
-  if (root === undefined) return { values };
-  if (root.type !== 'object') throw new SvcError('config_invalid', `${at(root.offset)}: the configuration must be an object.`);
-  const walk = (node: Node, prefix: string, depth: number) => {
-    for (const property of node.children ?? []) {
-      const [keyNode, valueNode] = property.children ?? [];
-      if (keyNode === undefined || valueNode === undefined) continue;
-      const key = prefix + String(keyNode.value);
-      values.set(key, { value: plain(valueNode), where: at(valueNode.offset) });
-      if (valueNode.type === 'object' && depth < 2 && (key === 'limits' || key.startsWith('providers'))) walk(valueNode, `${key}.`, depth + 1);
-    }
-  };
-  walk(root, '', 0);
-  for (const [key, { where }] of values) {
-    const [top = '', second] = key.split('.');
-    if (top in settingSpecs || top === 'providers' || (top === 'limits' && (second === undefined || second in limitSpecs))) continue;
-    throw new SvcError('config_invalid', `${where}: ${key} is not a setting.`, { param: key, hint: 'See the table of settings in docs/operations.md.' });
-  }
-  return { values };
 }
 
-function plain(node: Node): unknown {
-  if (node.type === 'object') return Object.fromEntries((node.children ?? []).map((p) => [String(p.children?.[0]?.value), p.children?.[1] && plain(p.children[1])]));
-  if (node.type === 'array') return (node.children ?? []).map(plain);
-  return node.value;
-}
-
-function readLimits(written: Written, env: NodeJS.ProcessEnv, sources: Record<string, Source>): Limits {
-  const limits: Limits = { ...defaultLimits };
-  const whole_limits = written.values.get('limits');
-  if (whole_limits !== undefined && (typeof whole_limits.value !== 'object' || whole_limits.value === null || Array.isArray(whole_limits.value))) {
-    throw new SvcError('config_invalid', `${whole_limits.where}: limits must be an object.`, { param: 'limits' });
-  }
-  for (const [key, spec] of Object.entries(limitSpecs) as [LimitName, (typeof limitSpecs)[LimitName]][]) {
-    const variable = `SVC_LIMIT_${key.toUpperCase()}`;
-    const fromFile = written.values.get(`limits.${key}`);
-    sources[`limits.${key}`] = 'default';
-    const use = (value: unknown, source: Source, where: string) => {
-      const read = whole(value, spec.min, spec.max);
-      if (read === undefined) throw new SvcError('config_invalid', `${where}: ${key} must be a whole number from ${spec.min} to ${spec.max}, not ${JSON.stringify(value)}.`, { param: key });
-      limits[key] = read;
-      sources[`limits.${key}`] = source;
-    };
-    if (fromFile !== undefined) use(fromFile.value, 'file', fromFile.where);
-    if (env[variable] !== undefined && env[variable] !== '') use(env[variable], 'environment', `environment variable ${variable}`);
-  }
-  return limits;
+function limitVariable(key: string): string {
+  return LIMIT_PREFIX + key.toUpperCase();
 }
 
 function readProviders(written: Written, sources: Record<string, Source>): Record<string, ProviderConfig> {
-  const all = written.values.get('providers');
-  if (all === undefined) return {};
-  if (typeof all.value !== 'object' || all.value === null || Array.isArray(all.value)) throw new SvcError('config_invalid', `${all.where}: providers must be an object.`, { param: 'providers' });
-  const providers: Record<string, ProviderConfig> = {};
-  for (const [id, value] of Object.entries(all.value)) {
-    const where = written.values.get(`providers.${id}`)?.where ?? all.where;
-    providers[id] = readProvider(id, value, where);
+  const providers: Record<string, ProviderConfig> = Object.create(null);
+  for (const { name: id, value, node } of written.providers) {
+    const place = (field: string) => value.children?.find(({ children }) => children?.[0]?.value === field) ?? node;
+    providers[id] = readProvider(id, plainValue(value), (field) => written.where(place(field).offset));
     sources[`providers.${id}`] = 'file';
   }
   return providers;
 }
 
-/** Checks one provider's settings; also used for `svc provider add`. `where` begins the message. */
-export function readProvider(id: string, value: unknown, where: string): ProviderConfig {
-  const fail = (param: string, what: string): never => {
-    throw new SvcError('config_invalid', `${where}: provider ${JSON.stringify(id)}: ${what}.`, { param });
-  };
-  if (!PROVIDER_ID.test(id) || id === 'local') fail('id', id === 'local' ? 'local is the built-in engine' : 'an id is a lower-case letter, then letters, digits, - and _, 40 at most');
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return fail('providers', 'must be an object');
-  const given = value as Record<string, unknown>;
-  const known = ['adapter', 'kind', 'base_url', 'model', 'key_env'];
-  for (const key of Object.keys(given)) if (!known.includes(key)) fail(key, `${key} is not a setting; there are ${known.join(', ')}`);
-  const { adapter = 'openai-compatible', base_url, model = null, key_env = null } = given;
-  if (adapter !== 'openai-compatible') fail('adapter', 'adapter must be "openai-compatible"');
-  if (typeof base_url !== 'string' || !URL.canParse(base_url) || !/^https?:$/.test(new URL(base_url).protocol)) return fail('base_url', 'base_url must be an http or https address');
-  const url = new URL(base_url);
-  if (url.username !== '' || url.password !== '') fail('base_url', 'base_url must not hold credentials; use key_env');
-  const kind = given.kind ?? (isLoopback(url.hostname) ? 'local' : 'cloud');
-  if (kind !== 'local' && kind !== 'cloud') return fail('kind', 'kind must be "local" or "cloud"');
-  if (model !== null && (typeof model !== 'string' || model === '')) return fail('model', 'model must be a name');
-  if (key_env !== null && (typeof key_env !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(key_env))) return fail('key_env', 'key_env must be the name of an environment variable');
-  return { adapter: 'openai-compatible', kind, base_url: base_url.replace(/\/+$/, ''), model, key_env };
-}
-
-export function isLoopback(host: string): boolean {
-  const bare = host.replace(/^\[|\]$/g, '');
-  return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare);
-}
-
-function whole(value: unknown, min: number, max: number): number | undefined {
-  const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-  return typeof number === 'number' && Number.isInteger(number) && number >= min && number <= max ? number : undefined;
-}
-
-/** `CommaExpected` as words. */
-function words(code: string): string {
-  return code.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
+function mapValues<K extends string, V, R>(record: Record<K, V>, map: (value: V, key: K) => R): Record<K, R> {
+  return Object.fromEntries(Object.entries<V>(record).map(([key, value]) => [key, map(value, key as K)])) as Record<K, R>;
 }

@@ -33,25 +33,51 @@ export const limitSpecs = {
   probe_ms: limit(2_000, 50, 60_000, 'For a provider to answer its probe; the start waits no longer either.'),
   probe_every_ms: limit(15_000, 500, 3_600_000, 'Between two probes of a local provider.'),
   probe_failures: limit(3, 1, 100, 'Failed probes in a row until a provider that worked counts as unavailable.'),
+  provider_connect_ms: limit(10_000, 100, 120_000, 'For a connection to a remote provider to open.'),
+  provider_header_bytes: limit(65_536, 1024, 16 * MIB, 'Headers of one response of a remote provider.'),
+  provider_event_bytes: limit(1 * MIB, 1024, 256 * MIB, 'One event in the stream of a remote provider.'),
+  provider_answer_bytes: limit(256 * MIB, 1024, 4096 * MIB, 'One whole answer of a remote provider, as it comes over the wire.'),
+  provider_error_bytes: limit(65_536, 1024, 16 * MIB, 'Error of a remote provider that is read; the rest is left.'),
+  provider_list_bytes: limit(4 * MIB, 1024, 256 * MIB, 'List of models of a remote provider.'),
+  provider_models: limit(2000, 1, 100_000, 'Models of one remote provider that are listed; the rest is left out.'),
+  pulls: limit(2, 1, 16, 'Models being fetched at one time; more are refused as busy.'),
+  pull_failures: limit(5, 1, 100, 'Failed attempts to fetch a model in a row that got no further, until it is given up.'),
+  pull_idle_ms: limit(60_000, 500, 3_600_000, 'Silence of the other side while a model is fetched, or of the disk while it is verified.'),
+  pull_progress_ms: limit(1_000, 10, 60_000, 'Least time between two facts of progress of one pull.'),
+  pull_redirects: limit(5, 0, 20, 'Redirects that are followed for one request.'),
+  pull_list_bytes: limit(16 * MIB, 1024, 256 * MIB, 'List of the files of one repository.'),
+  pull_bytes: limit(1024 * 1024 * MIB, MIB, 1024 * 1024 * 1024 * MIB, 'One model file.'),
+  pull_sync_bytes: limit(256 * MIB, 4096, 1024 * 1024 * MIB, 'Fetched between two times that the disk is waited for: what a power cut can cost.'),
+  pull_spare_bytes: limit(512 * MIB, 0, 1024 * 1024 * MIB, 'Disk space that fetching a model leaves free.'),
+  model_header_bytes: limit(64 * MIB, 4096, 4096 * MIB, 'What stands before the weights in a model file that was fetched.'),
   engine_start_ms: limit(30_000, 1000, 600_000, 'For the engine process to come up.'),
   engine_load_ms: limit(300_000, 1000, 3_600_000, 'For the engine to load a model.'),
   engine_stop_ms: limit(3_000, 100, 60_000, 'For the engine to end when asked; then it is killed.'),
   engine_idle_ms: limit(300_000, 1000, 86_400_000, 'Without work until the engine is unloaded and its memory given back.'),
   engine_context_tokens: limit(4096, 256, 1_048_576, 'Context of one run at the local engine, prompt and answer together; a model with less has less.'),
+  engine_log_lines: limit(1000, 10, 1_000_000, 'Lines that one life of the engine process may print into the log; the rest is left out.'),
+  local_models: limit(500, 1, 10_000, 'Model files of the models folder that are listed; the rest is left out.'),
+  model_inspect_ms: limit(10_000, 100, 600_000, 'For the head of one model file to be read; a file that takes longer counts as invalid.'),
   output_tokens: limit(2048, 1, 1_048_576, 'Tokens of one answer unless --max-tokens says otherwise.'),
   commit_events: limit(4096, 1, 100_000, 'Facts gathered for one commit; the rest waits for the next.'),
   pending_events: limit(65_536, 16, 1_000_000, 'Facts waiting for their commit; then new runs are refused as busy.'),
   feed_events: limit(4096, 16, 1_000_000, 'Recent events kept in memory for those who follow; older ones are read from the log.'),
   output_buffer_bytes: limit(1 * MIB, 1024, 256 * MIB, 'Output of one run waiting for its commit; then its provider is read no further.'),
+  store_lock_ms: limit(500, 0, 60_000, 'For another process to let go of the event log when the daemon starts.'),
+  store_page_bytes: limit(8 * MIB, 1024, 256 * MIB, 'Events read from the log at one time; the rest is the next page.'),
+  inspect_bytes: limit(2048 * MIB, MIB, 1_048_576 * MIB, 'Event log of a dead daemon that the doctor copies to check it; a larger one is not checked.'),
   log_file_bytes: limit(16 * MIB, 4096, 4096 * MIB, 'One log file; then a new one is begun.'),
   log_files: limit(5, 1, 100, 'Log files kept, the present one included.'),
   log_line_bytes: limit(65_536, 256, 16 * MIB, 'One log line; the rest is cut.'),
   log_follow_lines: limit(1024, 16, 100_000, 'Lines waiting for one slow follower; then it is told how many it missed.'),
   log_tail_lines: limit(100_000, 1, 10_000_000, 'Lines that one `svc logs --tail` may ask for.'),
+  log_search_bytes: limit(128 * MIB, 65_536, 65_536 * MIB, 'Log that one search for lines reads; then it says that it went no further.'),
   connections: limit(512, 4, 65_536, 'Connections to one listener at one time.'),
   header_ms: limit(10_000, 100, 600_000, 'For a client to send its request headers.'),
+  header_bytes: limit(16_384, 1024, 1 * MIB, 'Headers of one HTTP request.'),
   request_ms: limit(60_000, 100, 3_600_000, 'For a client to send its whole request.'),
   heartbeat_ms: limit(15_000, 100, 600_000, 'Between two signs of life on a stream; a peer that misses two is let go.'),
+  goodbye_ms: limit(1_000, 10, 60_000, 'For clients to take the last bytes when a listener closes; then they are cut off.'),
   page_runs: limit(100, 1, 1000, 'Runs in one page of history.'),
 } as const satisfies Record<string, LimitSpec>;
 
@@ -59,3 +85,9 @@ export type LimitName = keyof typeof limitSpecs;
 export type Limits = Record<LimitName, number>;
 
 export const defaultLimits: Limits = Object.fromEntries(Object.entries(limitSpecs).map(([name, spec]) => [name, spec.value])) as Limits;
+
+/** Bounds of the configuration file itself; they apply before it is read, so they cannot be set. */
+export const CONFIG_BYTES_MAX = MIB;
+export const CONFIG_DEPTH_MAX = 16;
+/** For another process that is editing the file to be done. */
+export const CONFIG_LOCK_MS = 5_000;

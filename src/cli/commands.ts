@@ -28,12 +28,15 @@ const serveFlags: FlagSpec[] = [
   { name: 'log-level', value: '<level>', summary: 'Lowest level that is logged: trace, debug, info, warn, error, fatal.' },
 ];
 
-export const globalFlags: readonly FlagSpec[] = [
-  json,
-  { name: 'help', short: 'h', summary: 'Show what a command does and its flags.' },
-];
+export const globalFlags: readonly FlagSpec[] = [json, { name: 'help', short: 'h', summary: 'Show what a command does and its flags.' }];
 
-const command = (name: string, args: string, summary: string, flags: readonly FlagSpec[] = [], ...examples: string[]): CommandSpec => ({ name, args, summary, flags: [...flags, json], examples });
+const command = (name: string, args: string, summary: string, flags: readonly FlagSpec[] = [], ...examples: string[]): CommandSpec => ({
+  name,
+  args,
+  summary,
+  flags: [...flags, json],
+  examples,
+});
 
 export const commands: readonly CommandSpec[] = [
   command(
@@ -57,7 +60,14 @@ export const commands: readonly CommandSpec[] = [
     'run "Summarise this" < notes.txt',
     'run "Hello" --provider ollama --model llama3.2',
   ),
-  command('start', '', 'Start the daemon in the background; returns when it is ready.', [...serveFlags, { name: 'wait', value: '<s>', summary: 'Longest wait for it to be ready, in seconds (default 30).' }], 'start', 'start --http 127.0.0.1:0'),
+  command(
+    'start',
+    '',
+    'Start the daemon in the background; returns when it is ready.',
+    [...serveFlags, { name: 'wait', value: '<s>', summary: 'Longest wait for it to be ready, in seconds (default 30).' }],
+    'start',
+    'start --http 127.0.0.1:0',
+  ),
   command('serve', '', 'Run the daemon in the foreground, its log on stdout. Ctrl-C drains and stops it; a second Ctrl-C stops at once.', serveFlags, 'serve'),
   command(
     'stop',
@@ -70,8 +80,26 @@ export const commands: readonly CommandSpec[] = [
     'stop',
     'stop --timeout 5',
   ),
-  command('restart', '', 'Stop the daemon as `stop` does, then start it.', [...serveFlags, { name: 'timeout', value: '<s>', summary: 'Longest wait for active runs, in seconds (default 30).' }, { name: 'force', summary: 'Do not wait for active runs.' }, { name: 'wait', value: '<s>', summary: 'Longest wait for it to be ready, in seconds (default 30).' }], 'restart'),
-  command('status', '', 'State of the daemon, since when, where it listens, its runs. Exit 0 running, 1 died without a clean stop, 3 stopped.', [{ name: 'why', summary: 'The events that led here.' }], 'status', 'status --why'),
+  command(
+    'restart',
+    '',
+    'Stop the daemon as `stop` does, then start it.',
+    [
+      ...serveFlags,
+      { name: 'timeout', value: '<s>', summary: 'Longest wait for active runs, in seconds (default 30).' },
+      { name: 'force', summary: 'Do not wait for active runs.' },
+      { name: 'wait', value: '<s>', summary: 'Longest wait for it to be ready, in seconds (default 30).' },
+    ],
+    'restart',
+  ),
+  command(
+    'status',
+    '',
+    'State of the daemon, since when, where it listens, its runs. Exit 0 running, 1 died without a clean stop, 3 stopped.',
+    [{ name: 'why', summary: 'The events that led here.' }],
+    'status',
+    'status --why',
+  ),
   command(
     'health',
     '',
@@ -96,10 +124,27 @@ export const commands: readonly CommandSpec[] = [
     'logs --tail 100',
     'logs -f --level warn',
   ),
-  command('doctor', '', 'Check the installation and the daemon, also a dead one: what is wrong and what to do about it. Not zero if a check fails.', [], 'doctor'),
+  command(
+    'doctor',
+    '',
+    'Check the installation and the daemon, also a dead one: what is wrong and what to do about it. Not zero if a check fails.',
+    [],
+    'doctor',
+  ),
   command('version', '', 'Version of the program, and of the running daemon where it differs.', [], 'version'),
   command('model list', '', 'Models of every reachable provider.', [], 'model list --json'),
   command('model show', '<id>', 'One model, with what its file says of itself.', [], 'model show local/svc-mini'),
+  command(
+    'model pull',
+    '<ref>',
+    'Fetch a GGUF model into the models folder and verify it; run again after a break it goes on where it stopped. hf:user/repo takes Q4_K_M, else the smallest; hf:user/repo:Q8_0, hf:user/repo/file.gguf or an https address name the file.',
+    [
+      { name: 'name', value: '<name>', summary: 'Name of the model (default: that of the file).' },
+      { name: 'sha256', value: '<hex>', summary: 'What the file must hash to, where the other side does not say.' },
+    ],
+    'model pull hf:user/repo:Q4_K_M',
+    'model pull https://example.org/tiny.gguf --name tiny',
+  ),
   command('model remove', '<id>', 'Delete a model from the models folder.', [], 'model remove local/tiny'),
   command('provider list', '', 'Providers, their state and why.', [], 'provider list --json'),
   command(

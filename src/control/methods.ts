@@ -1,5 +1,7 @@
 import { SvcError } from '../errors.ts';
+import type { ModelRecord } from '../kernel/provider.ts';
 import type { Limits } from '../limits.ts';
+import { parsePullInput } from '../runtime/pull-input.ts';
 import { parseRunInput } from '../runtime/run-input.ts';
 import type { HealthRecord, ProviderInput, RunRecord, Runtime } from '../runtime/runtime.ts';
 import type { Method } from './protocol.ts';
@@ -60,6 +62,8 @@ export function createMethods({ runtime, limits, token, config }: MethodOptions)
     'model.list': async () => ({ models: await runtime.listModels() }),
     'model.show': (params) => runtime.showModel(text(params, 'id')),
     'model.remove': (params) => runtime.removeModel(text(params, 'id')),
+    'model.pull': (params, reply) => pull(runtime, params, reply),
+    'model.pull_cancel': (params) => runtime.cancelPull(text(params, 'id'), 'command line'),
     'provider.list': () => ({ providers: runtime.listProviders() }),
     'provider.add': (params) => runtime.addProvider({ ...params, id: text(params, 'id') } as unknown as ProviderInput),
     'provider.remove': (params) => runtime.removeProvider(text(params, 'id')),
@@ -88,6 +92,16 @@ async function watch(runtime: Runtime, read: () => HealthRecord, reply: Reply): 
     stop();
     reply.signal.removeEventListener('abort', give_up);
   }
+}
+
+/** The record of the pull at each change; its model at the end. */
+async function pull(runtime: Runtime, params: Record<string, unknown>, reply: Reply): Promise<ModelRecord | null> {
+  let model: ModelRecord | null = null;
+  for await (const record of runtime.pullModel(parsePullInput(params), { client: 'command line', signal: reply.signal })) {
+    await reply.event(record);
+    model = record.model;
+  }
+  return model;
 }
 
 function text(params: Record<string, unknown>, name: string): string {

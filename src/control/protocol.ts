@@ -32,6 +32,8 @@ export type Method =
   | 'model.list' // {} -> {models: ModelRecord[]}
   | 'model.show' // {id} -> ModelRecord & {metadata}
   | 'model.remove' // {id} -> ModelRecord
+  | 'model.pull' // {reference, name?, sha256?} stream of PullRecord, one now and one at each change, result is the ModelRecord
+  | 'model.pull_cancel' // {id} -> {cancelled}: false when others wait for the same pull
   | 'provider.list' // {} -> {providers: ProviderRecord[]}
   | 'provider.add' // ProviderInput -> ProviderRecord
   | 'provider.remove' // {id} -> ProviderRecord

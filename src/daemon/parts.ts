@@ -12,6 +12,7 @@ import { Kernel } from '../kernel/kernel.ts';
 import type { Performers } from '../kernel/port.ts';
 import { streamPort } from '../kernel/stream-port.ts';
 import { createLog } from '../log.ts';
+import { Puller } from '../models/puller.ts';
 import type { Paths } from '../paths.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { createRemoteProvider } from '../providers/remote/provider.ts';
@@ -21,6 +22,7 @@ import { Dispatch } from '../runtime/dispatch.ts';
 import { DaemonHistory } from '../runtime/history.ts';
 import { newBootId } from '../runtime/ids.ts';
 import { Providers } from '../runtime/providers.ts';
+import { Pulls } from '../runtime/pulls.ts';
 import { TERMINAL } from '../runtime/runtime.ts';
 import { createSqliteStore } from '../store/sqlite.ts';
 import { attachLogChannel } from '../ws/upgrade.ts';
@@ -95,10 +97,23 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     remote: (id, settings) => createRemoteProvider({ id, config: settings, env: process.env, limits }),
   });
   const attempts = new Attempts({ kernel, limits, log, provider: (id) => providers.port(id), onOutcome: (id, failure) => providers.noteOutcome(id, failure) });
+  const puller = new Puller({
+    folder: paths.models,
+    env: process.env,
+    limits,
+    log,
+    host_boot_id: hostBootId(),
+    stream: (id) => streamPort(kernel, `pull:${id}:${boot_id}`),
+    now: () => clock.now(),
+  });
+  const modelAt = async (path: string) => (await local.provider.models(AbortSignal.timeout(limits.probe_ms))).find((model) => model.path === path) ?? null;
+  const pulls = new Pulls({ kernel, limits, log, boot_id, daemon: streams.daemon, puller, modelAt });
   const performers: Performers = {
     startAttempt: (params) => attempts.start(params),
     stopAttempt: (params) => attempts.stop(params),
     probeProvider: (params) => providers.perform(params),
+    startPull: (params) => puller.start(params),
+    stopPull: (params) => puller.stop(params),
     ...local.performers,
     closeDaemon,
   };
@@ -116,6 +131,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     providers,
     dispatch,
     history,
+    pulls,
     streams,
     home: paths.home,
     stored: () => stored,
@@ -148,6 +164,8 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
       kernel,
       dispatch,
       providers,
+      puller,
+      pulls,
       local,
       runtime,
       http,

@@ -3,10 +3,11 @@ import { removeRuntimeFile } from '../runtime-file.ts';
 import type { Parts } from './parts.ts';
 
 /** Gives back what is held, the work and the engine, then records that the daemon stopped. The machine's deadline bounds it. */
-export async function releaseAll({ kernel, dispatch, streams, tell }: Parts): Promise<void> {
+export async function releaseAll({ kernel, dispatch, pulls, streams, tell }: Parts): Promise<void> {
   const runs = dispatch.activeRuns();
   await Promise.all(runs.map((run_id) => kernel.submit(run_id, { type: 'run.interrupt_requested', reason: 'daemon_stopping' })));
   for (const run_id of runs) while (kernel.cell(run_id)?.snapshot.status === 'active') await kernel.cell(run_id)?.next();
+  await pulls.close();
   await kernel.submit(streams.engine, { type: 'engine.stop_requested', reason: 'daemon_stopping' });
   for (const cell = kernel.cell(streams.engine); cell?.snapshot.matches('stopping' as never); ) await cell.next();
   await tell({ type: 'daemon.stopped' });
@@ -14,12 +15,12 @@ export async function releaseAll({ kernel, dispatch, streams, tell }: Parts): Pr
 
 /** Closes the parts in the reverse order of their start: the listeners go last, so that the end can be seen too. */
 export async function closeAll(parts: Parts, failure: SvcError | null): Promise<void> {
-  const { kernel, providers, store, http, grpc, control, paths, boot_id, log } = parts;
+  const { kernel, providers, puller, store, http, grpc, control, paths, boot_id, log } = parts;
   const owner = kernel.isOpen;
   if (owner && failure !== null)
     await parts.tell({ type: 'daemon.failed', error: { code: failure.code, message: failure.message, retryable: false } }).catch(() => false);
   kernel.close();
-  await Promise.allSettled([providers.close(), store.close()]);
+  await Promise.allSettled([puller.close(), providers.close(), store.close()]);
   await Promise.allSettled([http.close(), grpc.close(), control.close()]);
   if (owner && failure === null) await removeRuntimeFile(paths.runtime, boot_id);
   log.info({ failure: failure?.code ?? null }, 'stopped');

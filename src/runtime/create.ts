@@ -12,6 +12,7 @@ import type { Dispatch } from './dispatch.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health.ts';
 import type { DaemonHistory } from './history.ts';
 import type { Providers } from './providers.ts';
+import type { Pulls } from './pulls.ts';
 import { Runs } from './runs.ts';
 import { type LifecycleResult, type ProviderInput, type Runtime, type StatusRecord, toRecord } from './runtime.ts';
 
@@ -22,6 +23,7 @@ export interface RuntimeOptions {
   providers: Providers;
   dispatch: Dispatch;
   history: DaemonHistory;
+  pulls: Pulls;
   /** Streams of this boot's daemon and engine machines. */
   streams: { daemon: string; engine: string };
   home: string;
@@ -80,6 +82,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     listModels: () => providers.models(),
     showModel: (id) => localModels.show(id),
     removeModel: (id) => localModels.remove(id),
+    pullModel: (input, { client, signal }) => options.pulls.pull(input, client, signal),
+    cancelPull: (id, by) => options.pulls.cancel(id, by),
     listProviders: () => providers.list(),
     addProvider: async (input) => {
       const settings = readProvider(input.id, providerSettings(input), 'provider add');

@@ -7,6 +7,10 @@ export function newRunId(): string {
   return `run_${next()}`;
 }
 
+export function newPullId(): string {
+  return `pull_${next()}`;
+}
+
 export function newBootId(): string {
   return `boot_${next()}`;
 }

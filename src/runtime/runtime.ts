@@ -1,7 +1,9 @@
 import type { AnyFact } from '../../machines/events.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
+import type { PullInput } from '../kernel/puller.ts';
 import { type RunRecord, time } from '../kernel/run-record.ts';
 import type { StoredEvent } from '../store/store.ts';
+import type { PullRecord } from './pull-record.ts';
 
 export type { RunRecord } from '../kernel/run-record.ts';
 
@@ -153,6 +155,10 @@ export interface Runtime {
   listModels(): Promise<ModelRecord[]>;
   showModel(id: string): Promise<ModelRecord & { metadata: Record<string, unknown> }>;
   removeModel(id: string): Promise<ModelRecord>;
+  /** Fetches a model: its record, now and at each change; the last one has the model. It is cancelled when nobody waits for it any more. */
+  pullModel(input: PullInput, options: { client: string; signal: AbortSignal }): AsyncIterable<PullRecord>;
+  /** Resolves when the work has stopped; `cancelled` is false when others wait for it, so that it goes on. */
+  cancelPull(id: string, by: string): Promise<{ cancelled: boolean }>;
   listProviders(): ProviderRecord[];
   addProvider(input: ProviderInput): Promise<ProviderRecord>;
   removeProvider(id: string): Promise<ProviderRecord>;

@@ -71,11 +71,13 @@ export interface VerifyReport {
 export interface EventStore {
   /** Takes exclusive ownership. Throws daemon_already_running, store_foreign, store_corrupt, store_tail_lost, home_unusable. */
   open(): Promise<OpenReport>;
-  /** Resolves only when the commit is durable. A rejection other than store_conflict leaves the outcome unknown. */
+  /** Resolves only when the commit is durable. A rejection other than store_conflict and store_full, which change nothing, leaves the outcome unknown. */
   append(commit: Commit): Promise<void>;
+  /** Gives fewer than `limit` when they are large; none means that there are no more. */
   readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
+  /** As `readStream`, over the whole log. */
   readAll(fromSeq: number, limit: number): Promise<StoredEvent[]>;
-  /** Newest first. */
+  /** Newest first; none when there is no run `before`. */
   listRuns(query: RunQuery): Promise<RunRow[]>;
   getRun(run_id: string): Promise<RunRow | null>;
   /** Ids of the runs that have no terminal fact, oldest first. */
@@ -83,10 +85,11 @@ export interface EventStore {
   countRuns(): Promise<{ finished: number; unfinished: number }>;
   /** Reads everything and checks it: the chain of hashes, the numbering, the database's own check. */
   verify(): Promise<VerifyReport>;
+  /** After what was asked before. Then only `open` may be asked again; everything else is refused with store_failed. */
   close(): Promise<void>;
 }
 
-/** Thrown (as `code`) when seq or version does not continue what is stored: a programmer's error of the writer. */
+/** Thrown (as `code`) when a commit does not continue what is stored, or cannot be stored: a programmer's error of the writer. Nothing was changed. */
 export const CONFLICT = 'store_conflict';
 
 /** The fact back from its stored form. */

@@ -1,5 +1,5 @@
 import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon.ts';
-import type { DaemonCreated, DaemonEvent, Undated } from '../../machines/events.ts';
+import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health.ts';
@@ -12,6 +12,7 @@ import {
   type Runtime,
   TERMINAL,
 } from '../../src/runtime/runtime.ts';
+import { CREATED, NOW, stop, WAYS } from './daemon-ways.ts';
 
 /**
  * A runtime whose daemon is the real machine, folded by the test, and whose runs are lists of events that the test appends to.
@@ -37,43 +38,6 @@ export interface FakeRuntime extends Runtime {
   /** Resolves waiting cancellations. */
   release(): void;
 }
-
-type Step = Undated<DaemonEvent>;
-
-const listening: Step = { type: 'daemon.listening', addresses: { http: 'http://127.0.0.1:1', grpc: '127.0.0.1:2', socket: null } };
-const opened: Step = { type: 'daemon.store_opened', last_boot: null };
-const recovered: Step = { type: 'daemon.runs_recovered', queued: 0, ended: 0 };
-const probed: Step = { type: 'daemon.providers_probed' };
-const admitted: Step = { type: 'daemon.run_admitted', run_id: 'run_x' };
-const stop: Step = { type: 'daemon.stop_requested', by: 'test', mode: 'drain', drain_deadline_at: 2e12, close_deadline_at: 2e12 };
-const ready = [listening, opened, recovered, probed];
-
-/** A way from the beginning to every state of the daemon, in an order in which a life can pass them. */
-export const WAYS: Record<string, Step[]> = {
-  'starting.binding': [],
-  'starting.opening': [listening],
-  'starting.recovering': [listening, opened],
-  'starting.probing': [listening, opened, recovered],
-  ready,
-  'running.accepting': [...ready, admitted],
-  'running.saturated': [...ready, admitted, admitted],
-  'stopping.draining': [...ready, admitted, stop],
-  'stopping.closing': [...ready, stop],
-  stopped: [...ready, stop, { type: 'daemon.stopped' }],
-  failed: [...ready, { type: 'daemon.failed', error: { code: 'store_full', message: 'The disk is full.', retryable: false } }],
-};
-
-const NOW = Date.parse('2026-01-01T00:00:00.000Z');
-const CREATED: DaemonCreated = {
-  type: 'daemon.boot_started',
-  at: NOW,
-  boot_id: 'boot_1',
-  host_boot_id: 'host',
-  pid: 1,
-  version: '0.1.0',
-  capacity: 2,
-  start_deadline_at: 2e12,
-};
 
 export function fakeRuntime(): FakeRuntime {
   const calls: string[] = [];
@@ -240,6 +204,10 @@ export function fakeRuntime(): FakeRuntime {
     },
     showModel: () => Promise.reject(new Error('not here')),
     removeModel: () => Promise.reject(new Error('not here')),
+    pullModel: () => {
+      throw new Error('not here');
+    },
+    cancelPull: () => Promise.reject(new Error('not here')),
     listProviders() {
       note('listProviders');
       return fake.providers;

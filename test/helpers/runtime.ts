@@ -2,12 +2,15 @@ import type { Effect } from '../../machines/effects.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import type { Performers } from '../../src/kernel/port.ts';
 import type { ProviderPort } from '../../src/kernel/provider.ts';
+import { streamPort } from '../../src/kernel/stream-port.ts';
 import type { Limits } from '../../src/limits.ts';
+import { Puller, type PullerOptions } from '../../src/models/puller.ts';
 import { Attempts } from '../../src/runtime/attempts.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
 import { Dispatch } from '../../src/runtime/dispatch.ts';
 import { DaemonHistory } from '../../src/runtime/history.ts';
 import { Providers } from '../../src/runtime/providers.ts';
+import { Pulls } from '../../src/runtime/pulls.ts';
 import { recoverRuns } from '../../src/runtime/recover.ts';
 import type { EventStore } from '../../src/store/store.ts';
 import { bootKernel, silent } from './kernel.ts';
@@ -22,6 +25,8 @@ export interface RuntimeOptions {
   store?: EventStore;
   boot_id?: string;
   env?: NodeJS.ProcessEnv;
+  /** Where models are fetched to, and what the puller is told of the machine. */
+  puller?: Partial<Pick<PullerOptions, 'folder' | 'host_boot_id' | 'freeBytes' | 'log'>>;
   /** Go no further than this step of the start. */
   until?: 'opened' | 'recovered' | 'ready';
 }
@@ -69,11 +74,21 @@ export async function bootRuntime(options: RuntimeOptions) {
     provider: (id) => providers.port(id),
     onOutcome: (id, failure) => providers.noteOutcome(id, failure),
   });
+  const puller = new Puller({
+    ...{ folder: '/nonexistent/svc/models', env, limits: config.limits, log: silent, host_boot_id: 'host' },
+    ...options.puller,
+    stream: (id) => streamPort(kernel, `pull:${id}:${boot_id}`),
+    now: () => clock.now(),
+  });
+  const modelAt = async (path: string) => (await options.local.models(new AbortController().signal)).find((model) => model.path === path) ?? null;
+  const pulls = new Pulls({ kernel, limits: config.limits, log: silent, boot_id, daemon, puller, modelAt });
   const closed: unknown[] = [];
   Object.assign(performers, {
     startAttempt: (params) => attempts.start(params),
     stopAttempt: (params) => attempts.stop(params),
     probeProvider: (params) => providers.perform(params),
+    startPull: (params) => puller.start(params),
+    stopPull: (params) => puller.stop(params),
     closeDaemon: (params) => closed.push(params),
     startEngine() {},
     stopEngine() {},
@@ -81,7 +96,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   } satisfies Partial<Performers>);
   const saved: [string, unknown][] = [];
   const runtime = createRuntime({
-    ...{ kernel, store, config, providers, dispatch, history },
+    ...{ kernel, store, config, providers, dispatch, history, pulls },
     streams: { daemon, engine: `engine:${boot_id}` },
     home: '/nonexistent',
     stored: () => ({ finished: 0, size_bytes: null }),
@@ -97,5 +112,5 @@ export async function bootRuntime(options: RuntimeOptions) {
     await tell({ type: 'daemon.providers_probed' });
     dispatch.next();
   }
-  return { ...harness, runtime, providers, dispatch, attempts, daemon, tell, closed, saved, config };
+  return { ...harness, runtime, providers, dispatch, attempts, puller, pulls, daemon, tell, closed, saved, config };
 }

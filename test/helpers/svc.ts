@@ -28,7 +28,8 @@ export interface Home {
 }
 
 export interface RunOptions {
-  stdin?: string | Buffer;
+  /** Null leaves it open. */
+  stdin?: string | Buffer | null;
   env?: NodeJS.ProcessEnv;
 }
 
@@ -83,7 +84,7 @@ function launch(args: readonly string[], options: RunOptions, started: Set<Child
     stderr += text;
   });
   child.stdin.on('error', () => {});
-  child.stdin.end(options.stdin);
+  if (options.stdin !== null) child.stdin.end(options.stdin);
   const ended = new Promise<Outcome>((resolve) => {
     child.on('close', (code, signal) => {
       started.delete(child);

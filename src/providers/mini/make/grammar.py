@@ -1,4 +1,5 @@
 """Reads the corpus files and draws questions from them. The notation is described in ../README.md."""
+import math
 import random
 import re
 from pathlib import Path
@@ -8,9 +9,9 @@ FACT_FILES = ["commands", "flags", "states", "endpoints", "exit-codes", "provide
 
 
 class Fact:
-    def __init__(self, name, kind):
-        self.name, self.kind, self.answer = name, kind, ""
-        self.sentences, self.verbs, self.nouns = [], [], []
+    def __init__(self, name, kind, labels=()):
+        self.name, self.kind, self.labels = name, kind, labels
+        self.answers, self.sentences, self.verbs, self.nouns, self.named = [], [], [], [], []
 
 
 def read_lines(name):
@@ -24,12 +25,19 @@ def read_words():
     lists, synonyms = {}, {}
     for line in read_lines("words"):
         if line.startswith("~"):
-            parts = [part.strip() for part in line[1:].split("|")]
-            synonyms[parts[0]] = parts
+            parts = line[1:].strip().split(" | ")
+            head, *others = parts
+            synonyms.setdefault(head, [head]).extend(others)
         else:
             name, rest = line.split(":", 1)
-            lists.setdefault(name.strip(), []).extend(part.strip() for part in rest.split("|"))
+            lists.setdefault(name.strip(), []).extend(expand(rest))
     return lists, synonyms
+
+
+def expand(choices):
+    for choice in choices.strip().split(" | "):
+        word, _, times = choice.partition(" * ")
+        yield from [word] * int(times or 1)
 
 
 class Grammar:
@@ -44,6 +52,21 @@ class Grammar:
         if tree is None:
             tree = self.cache[pattern] = self.parse(pattern)
         return re.sub(r"\s+", " ", self.walk(tree, rng)).strip()
+
+    def size(self, pattern):
+        """How many questions a pattern can make, roughly: the more, the more often it is drawn."""
+        self.draw(pattern, random.Random(0))
+        return self.size_of(self.cache[pattern])
+
+    def size_of(self, tree):
+        if isinstance(tree, str):
+            return 1
+        kind, items = tree
+        if kind == "all":
+            return min(10 ** 6, math.prod(self.size_of(item) for item in items))
+        if kind == "any":
+            return sum(self.size_of(item) for item in items)
+        return len(self.lists[items]) if kind == "list" else len(items) ** 0.5
 
     def walk(self, tree, rng):
         if isinstance(tree, str):
@@ -113,36 +136,22 @@ class Grammar:
 
 
 def read_facts():
-    facts = []
-    for file in FACT_FILES:
+    facts, by_name = [], {}
+    for file in FACT_FILES + ["more"]:
         for line in read_lines(file):
             mark, _, rest = line.partition(" ")
             if mark == "#":
                 name, *labels = rest.split()
-                facts.append(Fact(name, file))
-                add_labels(facts[-1], labels)
+                fact = by_name.get(name) if file == "more" else Fact(name, file, labels)
+                assert fact and (file == "more" or name not in by_name), name
+                if file != "more":
+                    facts.append(fact)
+                    by_name[name] = fact
             elif mark == "=":
-                facts[-1].answer = rest
+                fact.answers.append(rest)
             else:
-                {"-": facts[-1].sentences, ">": facts[-1].verbs, "*": facts[-1].nouns}[mark].append(rest)
-    assert all(fact.answer for fact in facts)
+                {"-": fact.sentences, ">": fact.verbs, "*": fact.nouns}[mark].append(rest)
     return facts
-
-
-def add_labels(fact, labels):
-    """A fact about a command, flag, code, route or variable is also asked by that very name."""
-    for label in labels:
-        key, _, value = label.partition(":")
-        value = value.replace("_", " ") if key in ("cmd",) else value
-        if key == "cmd":
-            fact.sentences += ["$ask_command".replace("$ask_command", p) for p in patterns_of_command(value)]
-        elif key == "flag":
-            command, _, flag = value.partition(":")
-            fact.sentences += patterns_of_flag(command.replace("_", " "), flag)
-        elif key == "code":
-            fact.sentences += patterns_of_code(value)
-        elif key == "route":
-            fact.sentences += patterns_of_route(value)
 
 
 def patterns_of_command(command):
@@ -155,15 +164,19 @@ def patterns_of_command(command):
             f"{{should i|can i|do i}} {{use|run}} {full} {{here|for that|or not|}}", f"what would {full} {{do|show|give me}}"]
 
 
-def patterns_of_flag(command, flag):
-    name = f"--{flag}"
-    full = f"svc {command} {name}" if command else f"svc {name}"
-    where = f"(of svc {command}|for svc {command}|in svc {command}|on svc {command}|on =run)" if False else (
-        f"{{of|for|in|on|with}} {{svc {command}|{'=' + command.replace(' ', ' =')}}}" if command else "{of|for|in|on|with} {svc|the svc command}")
-    return [full, name, f"{name} {{flag|option|switch}}", f"what does {name} {{do|mean|change|control}}", f"what does {name} do {where}", f"what is {name} (for)",
-            f"$explain {name}", f"$explain (the) {name} ({{flag|option}}) {where}", f"what does {{the|this}} {{flag|option|switch}} {name} do",
-            f"{{when|why}} {{would|should}} i {{use|pass|add|set|give}} {name} ({where})", f"{{purpose|meaning|effect}} of {name} ({where})",
-            f"what happens {{when|if}} i {{pass|add|use|give|set}} {name} ({where})", f"what does {full} do"]
+def patterns_of_flag(command, flag, short=None, bare=True):
+    """A flag that several commands have is only asked with its command, except at the one it is best known by."""
+    name, spelled = f"--{flag}", command.replace(" ", " =")
+    full = f"svc {'=' + spelled} {name}" if command else name
+    where = f"{{of|for|in|on|with}} (svc) {'=' + spelled}" if command else "{of|for|in|on|with} svc"
+    patterns = [full, f"what does {full} do", f"what is {name} {where} (for)", f"$explain (the) {name} ({{flag|option}}) {where}", f"what does (the) {name} (flag|option) {{do|mean|change}} {where}",
+                f"{{purpose|meaning|effect}} of {name} {where}", f"what happens {{when|if}} i {{pass|add|use|give|set}} {name} {where}", f"{{when|why}} {{would|should}} i {{use|pass|add|set|give}} {name} {where}"]
+    if short:
+        patterns += [f"what {{is|does}} =-{short} (mean|do) {where}", f"svc {'=' + spelled} =-{short}"]
+    if bare:
+        patterns += [name, name, f"(the) {name} {{flag|option|switch}}", f"what does {name} {{do|mean|change|control}}", f"what is {name} (for)", f"$explain {name}", f"what does {{the|this}} {{flag|option|switch}} {name} do",
+                     f"{{when|why}} {{would|should}} i {{use|pass|add|set|give}} {name}", f"{{purpose|meaning|effect}} of {name}", f"what happens {{when|if}} i {{pass|add|use|give|set}} {name}"]
+    return patterns
 
 
 def patterns_of_code(code):

@@ -40,23 +40,25 @@ class Llama(torch.nn.Module):
         even, odd = x[..., 0::2], x[..., 1::2]
         return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
 
-    def forward(self, tokens, dropout=0.0):
+    def forward(self, tokens):
         batch, length = tokens.shape
         x = F.embedding(tokens, self.embedding)
         mask = self.mask[:length, :length]
-        for layer in range(self.layers):
-            h = norm(x, self.norm_attention[layer])
-            qkv = (h @ self.qkv[layer].reshape(3 * self.width, self.width).t()).view(batch, length, 3, self.heads, HEAD).permute(2, 0, 3, 1, 4)
+        # One unbind a step: indexing a stack inside the loop would make a full-size zero gradient for every layer.
+        stacks = [stack.unbind(0) for stack in (self.norm_attention, self.qkv, self.out, self.norm_ffn, self.gate_up, self.down)]
+        for norm_attention, into, out, norm_ffn, gate_up, down in zip(*stacks):
+            h = norm(x, norm_attention)
+            qkv = (h @ into.reshape(3 * self.width, self.width).t()).view(batch, length, 3, self.heads, HEAD).permute(2, 0, 3, 1, 4)
             qk = self.rotate(qkv[:2], length)
             weights = (qk[0] * HEAD ** -0.5) @ qk[1].transpose(-1, -2) + mask
             mixed = (weights.softmax(-1) @ qkv[2]).transpose(1, 2).reshape(batch, length, self.width)
-            mixed = mixed @ self.out[layer, 0].t()
-            x = x + (F.dropout(mixed, dropout) if dropout else mixed)
-            h = norm(x, self.norm_ffn[layer])
-            up = h @ self.gate_up[layer].reshape(-1, self.width).t()
+            mixed = mixed @ out[0].t()
+            x = x + mixed
+            h = norm(x, norm_ffn)
+            up = h @ gate_up.reshape(-1, self.width).t()
             hidden = up.shape[-1] // 2
-            fed = (F.silu(up[..., :hidden]) * up[..., hidden:]) @ self.down[layer, 0].t()
-            x = x + (F.dropout(fed, dropout) if dropout else fed)
+            fed = (F.silu(up[..., :hidden]) * up[..., hidden:]) @ down[0].t()
+            x = x + fed
         return norm(x, self.norm_out)
 
     def logits(self, hidden):

@@ -54,7 +54,40 @@ def typo(text, rng):
     return text[:match.start()] + word + text[match.end():]
 
 
+def noise(grammar, text, rng):
+    """Puts a word in that has nothing to do with it: a question about svc stays one in spite of unknown words."""
+    words = text.split(" ")
+    if len(words) < 3:
+        return text
+    at = 1 + int(rng.random() * (len(words) - 1))
+    if words[at - 1] in ("svc", "code", "status", "with") or words[at].startswith("-"):
+        return text
+    return " ".join(words[:at] + [grammar.draw("$filler", rng)] + words[at:])
+
+
+def loosen(text, rng):
+    """Leaves words out or turns the order round: a question is known by its words before its grammar."""
+    words = text.split(" ")
+    if len(words) < 4:
+        return text
+    kind = rng.random()
+    if kind < 0.6:
+        for _ in range(1 + (kind < 0.2)):
+            at = int(rng.random() * len(words))
+            if re.fullmatch(r"[a-z]+", words[at]) and words[at - 1] != "svc":
+                del words[at]
+    else:
+        at = 1 + int(rng.random() * (len(words) - 1))
+        if words[at - 1] not in ("svc", "the", "a", "code") and not words[at].startswith("-"):
+            words = words[at:] + words[:at]
+    return " ".join(words)
+
+
 def style(grammar, text, rng, about_svc):
+    if rng.random() < 0.08:
+        text = loosen(text, rng)
+    if about_svc and rng.random() < 0.10:
+        text = noise(grammar, text, rng)
     if rng.random() < 0.10:
         text = grammar.draw("$before", rng) + " " + text
     if rng.random() < 0.06:

@@ -1,0 +1,24 @@
+import { type CallOptions, type ControlClient, connect } from '../control/client.ts';
+import type { Method } from '../control/protocol.ts';
+import type { Results } from '../control/results.ts';
+import type { Paths } from '../paths.ts';
+
+/** Asks one thing of the daemon over a connection of its own. Throws daemon_not_running. */
+export async function askDaemon<M extends Method>(
+  paths: Paths,
+  method: M,
+  params: Record<string, unknown> = {},
+  options: CallOptions = {},
+): Promise<Results[M]> {
+  return withDaemon(paths, (client) => client.call(method, params, options));
+}
+
+/** Connects, uses, and closes the connection however it ends. */
+export async function withDaemon<T>(paths: Paths, use: (client: ControlClient) => Promise<T>): Promise<T> {
+  const client = await connect(paths.socket);
+  try {
+    return await use(client);
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,48 @@
+import { commands } from '../commands.ts';
+import { choices, firstWords, flagsOf, groupOf, groups } from './words.ts';
+
+/** Written for bash 3.2 too, which is what macOS has. */
+export function bashScript(): string {
+  return `_svc() {
+  local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} name=\${COMP_WORDS[1]} words
+  COMPREPLY=()
+  case $name in
+    ${groups().join('|')}) [ "$COMP_CWORD" -gt 2 ] && name="$name \${COMP_WORDS[2]}" ;;
+  esac
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    words='${firstWords()
+      .map(({ word }) => word)
+      .join(' ')} --help --version'
+  else
+    case "$name $before" in
+${valueCases()}
+    esac
+    case $name in
+${groups()
+  .map(
+    (word) =>
+      `      '${word}') words='${groupOf(word)
+        .map(({ name }) => name.split(' ')[1])
+        .join(' ')}' ;;`,
+  )
+  .join('\n')}
+${commands.map((spec) => `      '${spec.name}') words='${[...(choices(spec.args) ?? []), ...flagsOf(spec).map(({ name }) => `--${name}`)].join(' ')}' ;;`).join('\n')}
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -o default -F _svc svc`;
+}
+
+/** After a flag that takes a value: its choices, or files. */
+function valueCases(): string {
+  const lines = commands.flatMap((spec) =>
+    flagsOf(spec)
+      .filter(({ value }) => value?.startsWith('<'))
+      .map(({ name, short, value }) => {
+        const patterns = [`'${spec.name} --${name}'`, ...(short === undefined ? [] : [`'${spec.name} -${short}'`])].join('|');
+        return `      ${patterns}) COMPREPLY=(${choices(value) === null ? '' : `$(compgen -W '${choices(value)?.join(' ')}' -- "$word")`}); return ;;`;
+      }),
+  );
+  return lines.join('\n');
+}

@@ -1,0 +1,17 @@
+import type { Paths } from '../paths.ts';
+
+/** What a command is given. */
+export interface Context {
+  args: readonly string[];
+  flags: Flags;
+  json: boolean;
+  paths: Paths;
+}
+
+/** By name: the value, or true for a flag without one. */
+export type Flags = Readonly<Record<string, string | true>>;
+
+/** One command: does its work, prints it, and resolves with the exit code. Throws SvcError. */
+export interface CommandModule {
+  run(context: Context): Promise<number>;
+}

@@ -1,0 +1,85 @@
+import { connect } from '../../control/client.ts';
+import type { RuntimeFile } from '../../control/protocol.ts';
+import type { Results } from '../../control/results.ts';
+import { SvcError } from '../../errors.ts';
+import { limitSpecs } from '../../limits.ts';
+import type { Paths } from '../../paths.ts';
+import { ownerOf, readRuntimeFile } from '../../runtime-file.ts';
+
+type Status = Results['status'];
+
+/** A status; what only a daemon that answers can tell is null when none does. */
+export type StatusShown = { [K in keyof Status]: K extends 'state' | 'home' | 'addresses' ? Status[K] : Status[K] | null };
+
+export interface Found {
+  status: StatusShown;
+  exit: number;
+  events: Results['why']['events'] | null;
+}
+
+const ANSWER_MS = 3_000;
+const NOBODY: StatusShown['addresses'] = { http: null, grpc: null, socket: null };
+
+/**
+ * What there is to say about the daemon, and the exit code for it.
+ *
+ * 1. It answers on its socket: its own status, 0.
+ * 2. It does not, and its process is proven alive: `starting`, 0, in its first minute; then `unresponsive`, 4.
+ * 3. Its process is gone and its runtime file was left behind: `crashed`, 1.
+ * 4. There is no runtime file: `stopped`, 3.
+ */
+export async function findStatus(paths: Paths, { why = false }: { why?: boolean } = {}): Promise<Found> {
+  try {
+    return await ask(paths, why);
+  } catch (error) {
+    if (!(error instanceof SvcError) || !['daemon_not_running', 'timed_out'].includes(error.code)) throw error;
+    return withoutAnswer(paths, error.code === 'timed_out');
+  }
+}
+
+async function ask(paths: Paths, why: boolean): Promise<Found> {
+  const client = await connect(paths.socket, { timeout_ms: ANSWER_MS });
+  try {
+    const status = await client.call('status', {}, { timeout_ms: ANSWER_MS });
+    const { events } = why ? await client.call('why') : { events: null };
+    return { status, exit: 0, events };
+  } finally {
+    client.close();
+  }
+}
+
+function withoutAnswer(paths: Paths, accepted: boolean): Found {
+  const found = readRuntimeFile(paths.runtime);
+  const shown = (exit: number, fields: Partial<StatusShown> & Pick<StatusShown, 'state'>): Found => ({
+    exit,
+    events: null,
+    status: { ...empty(paths), ...fields },
+  });
+  if (found.kind !== 'present') return accepted ? shown(4, { state: 'unresponsive' }) : shown(3, { state: 'stopped', state_path: 'stopped' });
+  const { file } = found;
+  const { pid, version, boot_id } = file;
+  const known = { pid, version, boot_id };
+  if (!accepted && ownerOf(file) !== 'ours') return shown(1, { state: 'crashed', ...known });
+  if (isYoung(file)) return shown(0, { state: 'starting', ...known, since: file.started_at });
+  return shown(4, { state: 'unresponsive', ...known, addresses: file.addresses });
+}
+
+function empty(paths: Paths): StatusShown {
+  return {
+    state: 'stopped',
+    state_path: null,
+    since: null,
+    pid: null,
+    version: null,
+    boot_id: null,
+    home: paths.home,
+    addresses: NOBODY,
+    runs: null,
+    seq: null,
+    last_boot: null,
+  };
+}
+
+function isYoung({ started_at }: RuntimeFile): boolean {
+  return Date.now() - Date.parse(started_at) < limitSpecs.start_ms.value;
+}

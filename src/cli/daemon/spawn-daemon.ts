@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync } from 'node:fs';
+import { dirname, extname, parse, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Settings } from '../../config.ts';
+import type { Results } from '../../control/results.ts';
+import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
+import type { Paths } from '../../paths.ts';
+
+/**
+ * Starts the daemon in the background and waits for what it says of its start.
+ *
+ * 1. It gets its own session, its own working folder and no terminal: closing ours does not end it.
+ * 2. What it writes besides its log goes to a file that is emptied when it has grown over its bound.
+ * 3. Waiting ends with ready, with why not, with the end of the process, or with the time. The daemon itself is never ended here.
+ */
+
+export interface SpawnOptions {
+  paths: Paths;
+  flags: Partial<Settings>;
+  wait_ms: number;
+}
+
+type Message = { type: 'ready'; status: Results['status'] } | { type: 'failed'; error: ErrorBody };
+
+const STDERR_BYTES_MAX = 1024 * 1024;
+
+/** Throws what the daemon says is wrong, start_timed_out, or internal when it died without a word. */
+export async function spawnDaemon({ paths, flags, wait_ms }: SpawnOptions): Promise<Results['status']> {
+  const output = openOutput(paths.stderr);
+  const child = spawn(process.execPath, [...process.execArgv, programFile(), 'serve', '--background', ...words(flags)], {
+    detached: true,
+    windowsHide: true,
+    cwd: parse(process.execPath).root,
+    env: environment(process.env),
+    stdio: ['ignore', output, output, 'ipc'],
+  });
+  closeSync(output);
+  try {
+    return await firstWord(child, wait_ms);
+  } finally {
+    child.removeAllListeners();
+    child.on('error', () => {});
+    if (child.connected) child.disconnect();
+    child.unref();
+  }
+}
+
+function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['status']> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: SvcError) => {
+      clearTimeout(timer);
+      reject(error);
+    };
+    const timer = setTimeout(() => fail(new SvcError('start_timed_out', `The daemon was not ready after ${wait_ms / 1000} s; it goes on starting.`)), wait_ms);
+    child.on('message', (message: Message) => {
+      if (message.type === 'failed') return fail(fromBody(message.error));
+      clearTimeout(timer);
+      resolve(message.status);
+    });
+    child.on('error', (cause) => fail(new SvcError('internal', 'The daemon could not be started as a process.', { cause })));
+    child.on('exit', (code, signal) => {
+      const died = () => fail(new SvcError('internal', `The daemon ended while it started (${signal ?? `exit code ${code}`}).`, { hint: 'See: svc doctor' }));
+      // Its last word may still be on the way when its end is known.
+      if (child.connected) child.on('disconnect', died);
+      else died();
+    });
+  });
+}
+
+function openOutput(file: string): number {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    const output = openSync(file, 'a', 0o600);
+    if (fstatSync(output).size > STDERR_BYTES_MAX) ftruncateSync(output);
+    return output;
+  } catch (cause) {
+    throw new SvcError('home_unusable', `${file} cannot be written (${(cause as NodeJS.ErrnoException).code}).`, { cause });
+  }
+}
+
+/** The same program as this one: the build, or the sources when those are run. */
+function programFile(): string {
+  return fileURLToPath(new URL(`../../main${extname(import.meta.url)}`, import.meta.url));
+}
+
+function words(flags: Partial<Settings>): string[] {
+  return Object.entries(flags).map(([name, value]) => `--${name.replaceAll('_', '-')}=${value}`);
+}
+
+/** Paths that are meant from here must still be right in the daemon's working folder. */
+function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { SVC_HOME, SVC_MODEL } = env;
+  return {
+    ...env,
+    ...(SVC_HOME ? { SVC_HOME: resolve(SVC_HOME) } : {}),
+    ...(SVC_MODEL?.endsWith('.gguf') ? { SVC_MODEL: resolve(SVC_MODEL) } : {}),
+  };
+}

@@ -1,0 +1,98 @@
+import type { Settings } from '../../config.ts';
+import { type ControlClient, connect } from '../../control/client.ts';
+import type { Results } from '../../control/results.ts';
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../paths.ts';
+import { ownerOf, readRuntimeFile } from '../../runtime-file.ts';
+import { spawnDaemon } from './spawn-daemon.ts';
+
+type Status = Results['status'];
+
+export interface StartOptions {
+  paths: Paths;
+  flags: Partial<Settings>;
+  wait_ms: number;
+  /** Called when no daemon is there and one is going to be started. */
+  onStart?: () => void;
+}
+
+export interface Started {
+  status: Status;
+  /** False when one was running already. */
+  started: boolean;
+}
+
+const WAIT_MS = 30_000;
+export const WAIT = { default_ms: WAIT_MS, min: 0.1 };
+const ANSWER_MS = 3_000;
+const RETRY_MS = 50;
+
+/**
+ * A daemon that is ready, whoever started it.
+ *
+ * 1. One answers: its start is waited for; one that is stopping is waited for and followed by a new one.
+ * 2. None does: one is started. If another command does so at the same time, one of the two wins, and both wait for that one.
+ */
+export async function startDaemon(options: StartOptions): Promise<Started> {
+  const { paths, flags, wait_ms, onStart } = options;
+  const deadline = Date.now() + wait_ms;
+  const running = await whenAnswering(paths, deadline);
+  if (running !== null) return { status: running, started: false };
+  onStart?.();
+  try {
+    return { status: await spawnDaemon({ paths, flags, wait_ms: deadline - Date.now() }), started: true };
+  } catch (error) {
+    if (!(error instanceof SvcError) || error.code !== 'daemon_already_running') throw error;
+    return { status: await answerOfWinner(paths, deadline), started: false };
+  }
+}
+
+/** The status of the daemon that answers once it is ready; null when there is none, or no longer. */
+async function whenAnswering(paths: Paths, deadline: number): Promise<Status | null> {
+  let client: ControlClient;
+  try {
+    client = await connect(paths.socket, { timeout_ms: ANSWER_MS });
+  } catch (error) {
+    if (error instanceof SvcError && error.code === 'daemon_not_running') return null;
+    throw hung(paths, error);
+  }
+  try {
+    const status = await client.call('status', {}, { timeout_ms: ANSWER_MS });
+    if (status.state === 'ready' || status.state === 'running') return status;
+    return await nextStatus(client, deadline);
+  } catch (error) {
+    if (error instanceof SvcError && error.code === 'connection_lost') return null;
+    throw hung(paths, error);
+  } finally {
+    client.close();
+  }
+}
+
+/** Waits until it is ready, or has ended. */
+async function nextStatus(client: ControlClient, deadline: number): Promise<Status> {
+  const watch = client.stream('health.watch', {}, { timeout_ms: Math.max(1, deadline - Date.now()) });
+  for await (const health of watch) if (health.ready) return client.call('status');
+  await watch.result.catch((error: unknown) => {
+    throw error instanceof SvcError && error.code === 'timed_out' ? new SvcError('start_timed_out') : error;
+  });
+  return client.call('status');
+}
+
+/** The one that won may not have opened its socket yet, and nothing tells when it does. */
+async function answerOfWinner(paths: Paths, deadline: number): Promise<Status> {
+  while (Date.now() < deadline) {
+    const status = await whenAnswering(paths, deadline);
+    if (status !== null) return status;
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+  throw new SvcError('daemon_already_running', 'Another daemon owns this home and does not answer.', {
+    hint: 'See: svc status. End it with: svc stop --force',
+  });
+}
+
+function hung(paths: Paths, error: unknown): unknown {
+  if (!(error instanceof SvcError) || error.code !== 'timed_out') return error;
+  const found = readRuntimeFile(paths.runtime);
+  const pid = found.kind === 'present' && ownerOf(found.file) === 'ours' ? ` (pid ${found.file.pid})` : '';
+  return new SvcError('timed_out', `A daemon runs${pid} and does not answer.`, { cause: error, hint: 'End it with: svc stop --force' });
+}

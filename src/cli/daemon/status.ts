@@ -1,0 +1,58 @@
+import type { Results } from '../../control/results.ts';
+import type { Context } from '../context.ts';
+import { note, paint, plain, print, printJson } from '../output.ts';
+import { type Found, findStatus, type StatusShown } from './find-status.ts';
+
+export async function run({ paths, flags, json }: Context): Promise<number> {
+  const found = await findStatus(paths, { why: flags.why === true });
+  if (json) printJson(found.events === null ? found.status : { ...found.status, events: found.events });
+  else await printText(found);
+  return found.exit;
+}
+
+const ADVICE: Record<string, string> = {
+  stopped: 'Start it with: svc start',
+  crashed: 'It died without a clean stop. See how: svc doctor. Start it again with: svc start',
+  unresponsive: 'Its process is alive and does not answer. See: svc logs. End it with: svc stop --force',
+};
+
+async function printText({ status, events }: Found): Promise<void> {
+  const { fields } = await import('../table.ts');
+  const { ago, localTime } = await import('../format.ts');
+  const rows = await describe(status);
+  const since = status.since === null ? '' : ` since ${localTime(status.since)}, ${ago(status.since)}`;
+  const head = `${paint(colour(status.state), status.state)}${since}`;
+  print(rows.length === 0 ? head : `${head}\n${fields(rows)}`);
+  if (events !== null)
+    print(`\n${events.map((event) => `${localTime(event.at)}  ${plain(event.type)}  ${paint('dim', plain(JSON.stringify(event.data)))}`).join('\n')}`);
+  const advice = ADVICE[status.state];
+  if (advice !== undefined) note(advice);
+}
+
+async function describe(status: StatusShown): Promise<[string, string | null][]> {
+  if (status.pid === null) return [];
+  const { ago } = await import('../format.ts');
+  const { programVersion } = await import('../../version.ts');
+  const { addresses, runs, last_boot } = status;
+  const other = status.version === null || status.version === programVersion() ? '' : ` (this program is ${programVersion()}; to change it: svc restart)`;
+  return [
+    ['state', status.state_path],
+    ['pid', status.state === 'crashed' ? `${status.pid} (gone)` : String(status.pid)],
+    ['version', status.version === null ? null : `${status.version}${other}`],
+    ['http', addresses.http],
+    ['grpc', addresses.grpc],
+    ['socket', addresses.socket],
+    ['runs', runs === null ? null : runsText(runs)],
+    ['last boot', last_boot === null ? null : `${last_boot.ending}, ${ago(last_boot.at)}`],
+    ['home', status.home],
+  ];
+}
+
+export function runsText({ active, queued, finished }: Results['status']['runs']): string {
+  return `${active} active, ${queued} queued, ${finished} finished`;
+}
+
+function colour(state: string): Parameters<typeof paint>[0] {
+  if (state === 'ready' || state === 'running') return 'green';
+  return state === 'crashed' || state === 'failed' || state === 'unresponsive' ? 'red' : 'yellow';
+}

@@ -1,0 +1,23 @@
+import type { Context, Flags } from '../context.ts';
+import { secondsFlag } from '../flag-values.ts';
+import { note, print, printJson } from '../output.ts';
+import { type StopOptions, type Stopped, stopDaemon } from './stop-daemon.ts';
+
+export async function run({ paths, flags, json }: Context): Promise<number> {
+  const stopped = await stopDaemon(stopOptions(paths, flags, json));
+  if (json) printJson({ state: 'stopped', ...stopped });
+  else print(stoppedText(stopped));
+  return 0;
+}
+
+export function stopOptions(paths: StopOptions['paths'], flags: Flags, json: boolean): StopOptions {
+  const onDrain: StopOptions['onDrain'] = ({ active, queued }) =>
+    note(`Waiting for ${active + queued} ${active + queued === 1 ? 'run' : 'runs'} to end. Not to wait: svc stop --force`);
+  const onSilent: StopOptions['onSilent'] = (pid) => note(`The daemon (pid ${pid}) does not answer; it was sent SIGTERM. To end it at once: svc stop --force`);
+  return { paths, force: flags.force === true, timeout_ms: secondsFlag(flags, 'timeout', { min: 0 }), ...(json ? {} : { onDrain, onSilent }) };
+}
+
+function stoppedText({ was_running, pid, killed }: Stopped): string {
+  if (!was_running) return 'svc is not running.';
+  return killed ? `svc did not end by itself and was killed (pid ${pid}). Its next start recovers its runs.` : `svc has stopped (pid ${pid}).`;
+}

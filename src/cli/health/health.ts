@@ -1,0 +1,44 @@
+import { SvcError } from '../../errors.ts';
+import type { Context } from '../context.ts';
+import { choiceFlag } from '../flag-values.ts';
+import { paint, plain, print, printJson } from '../output.ts';
+import { findDoor } from './door.ts';
+import type { Answer, Source } from './source.ts';
+
+const SOURCES = ['http', 'grpc', 'socket'] as const;
+
+/** Exit 0 when the daemon is ready, 4 when it is not, 3 when it cannot be reached over that transport. */
+export async function run({ paths, flags, json }: Context): Promise<number> {
+  const name = choiceFlag(flags, 'source', SOURCES) ?? 'http';
+  const source = await load(name);
+  const show = (answer: Answer) => (json ? printJson({ source: name, ...answer }) : print(text(answer)));
+  if (flags.watch === true) {
+    const { watch } = await import('./watch.ts');
+    return watch(paths, source, name, (answer) => (json ? print(JSON.stringify({ source: name, ...answer })) : show(answer)));
+  }
+  const answer = await source.ask(await findDoor(paths, name)).catch(unreachable(name));
+  show(answer);
+  return answer.ready ? 0 : NOT_SERVING;
+}
+
+const NOT_SERVING = 4;
+
+function load(name: (typeof SOURCES)[number]): Promise<Source> {
+  if (name === 'grpc') return import('./grpc.ts').then(({ grpc }) => grpc);
+  return name === 'socket' ? import('./socket.ts').then(({ socket }) => socket) : import('./http.ts').then(({ http }) => http);
+}
+
+/** Whatever keeps the answer from coming, the daemon cannot be reached there. */
+function unreachable(name: string): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof SvcError && error.code === 'daemon_not_running') throw error;
+    const why = error instanceof SvcError ? `: ${error.message}` : '.';
+    throw new SvcError('daemon_not_running', `The daemon cannot be reached over ${name}${why}`, { cause: error, hint: 'See: svc status' });
+  };
+}
+
+function text({ ready, live, status, state_path, output }: Answer): string {
+  const word = ready ? paint('green', 'serving') : paint('red', 'not serving');
+  const state = [state_path ?? (ready ? 'ready' : 'not ready'), live ? 'live' : 'not live', ...(status === 'warn' ? ['with a warning'] : [])].join(', ');
+  return `${word} (${state})${output ? `: ${plain(output)}` : ''}`;
+}

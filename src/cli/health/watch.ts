@@ -1,0 +1,31 @@
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../paths.ts';
+import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
+import { note } from '../output.ts';
+import { findDoor } from './door.ts';
+import { sleep } from './http.ts';
+import type { Answer, Source } from './source.ts';
+
+const RETRY_MS = 500;
+
+/** Shows each change until it is interrupted; a daemon that goes away is one, and so is its coming back. */
+export async function watch(paths: Paths, source: Source, name: 'http' | 'grpc' | 'socket', show: (answer: Answer) => void): Promise<number> {
+  const interrupt = onInterrupt();
+  let reached = true;
+  while (!interrupt.signal.aborted) {
+    try {
+      for await (const answer of source.watch(await findDoor(paths, name), interrupt.signal)) {
+        reached = true;
+        show(answer);
+      }
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+    }
+    if (interrupt.signal.aborted) break;
+    if (reached) note(`The daemon cannot be reached over ${name}.`);
+    reached = false;
+    await sleep(RETRY_MS, interrupt.signal);
+  }
+  interrupt.release();
+  return INTERRUPTED;
+}

@@ -1,0 +1,29 @@
+import type { CommandModule } from './context.ts';
+
+/** The code of each command of the table, imported when it is used. */
+export const loaders: Record<string, () => Promise<CommandModule>> = {
+  run: () => import('./run/run.ts'),
+  start: () => import('./daemon/start.ts'),
+  serve: () => import('./daemon/serve.ts'),
+  stop: () => import('./daemon/stop.ts'),
+  restart: () => import('./daemon/restart.ts'),
+  status: () => import('./daemon/status.ts'),
+  health: () => import('./health/health.ts'),
+  logs: () => import('./logs/logs.ts'),
+  doctor: () => import('./doctor/doctor.ts'),
+  version: () => import('./version.ts'),
+  'model list': () => import('./model/list.ts'),
+  'model show': () => import('./model/show.ts'),
+  'model pull': () => import('./model/pull.ts'),
+  'model remove': () => import('./model/remove.ts'),
+  'provider list': () => import('./provider/list.ts'),
+  'provider add': () => import('./provider/add.ts'),
+  'provider remove': () => import('./provider/remove.ts'),
+  'provider test': () => import('./provider/test.ts'),
+  'runs list': () => import('./runs/list.ts'),
+  'runs show': () => import('./runs/show.ts'),
+  'runs cancel': () => import('./runs/cancel.ts'),
+  'config show': () => import('./config-show.ts'),
+  token: () => import('./token.ts'),
+  completion: () => import('./completion/completion.ts'),
+};

@@ -1,0 +1,68 @@
+import { SvcError } from '../../errors.ts';
+import { readLine } from '../../logs/filter.ts';
+import { readTail } from '../../logs/tail.ts';
+import type { Paths } from '../../paths.ts';
+import type { Context } from '../context.ts';
+import { findDoor } from '../health/door.ts';
+import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
+import { note } from '../output.ts';
+import { openStdout, type StdoutStream } from '../stdout-stream.ts';
+import { readToken } from '../token.ts';
+import { formatLine } from './format-line.ts';
+import { linesFromDaemon } from './from-daemon.ts';
+import { type LogQuery, readQuery } from './query.ts';
+
+/** From the daemon when it runs; from its files when it does not, or does not answer. */
+export async function run({ paths, flags, json }: Context): Promise<number> {
+  const query = readQuery(flags);
+  const stdout = openStdout();
+  const show = (line: string) => showLine(stdout, line, json);
+  const interrupt = onInterrupt();
+  const signal = AbortSignal.any([interrupt.signal, stdout.gone]);
+  const ending = await fromDaemon(paths, query, show, signal, json);
+  if (ending === 'none') await fromFiles(paths, query, show, signal);
+  await stdout.flush();
+  interrupt.release();
+  if (interrupt.signal.aborted) return INTERRUPTED;
+  if (stdout.gone.aborted) return 0;
+  if (query.follow && ending === 'none') throw new SvcError('daemon_not_running', 'The daemon does not run, so there is nothing to follow.');
+  if (query.follow && ending === 'stopped' && !json) note('The daemon stopped.');
+  return 0;
+}
+
+async function fromDaemon(
+  paths: Paths,
+  query: LogQuery,
+  show: (line: string) => Promise<void>,
+  signal: AbortSignal,
+  json: boolean,
+): Promise<'done' | 'stopped' | 'none'> {
+  let shown = false;
+  try {
+    const take = (line: string) => {
+      shown = true;
+      return show(line);
+    };
+    const http = await findDoor(paths, 'http');
+    return await linesFromDaemon(http, readToken(paths.token), query, take, signal);
+  } catch (error) {
+    if (!(error instanceof SvcError) || shown) throw error;
+    if (error.code !== 'daemon_not_running' && !json) note(`${error.message} These lines are from its files.`);
+    return 'none';
+  }
+}
+
+async function fromFiles(paths: Paths, query: LogQuery, show: (line: string) => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (const line of await readTail(paths.logs, query)) {
+    if (signal.aborted) return;
+    await show(line);
+  }
+}
+
+/** Lines that the daemon left out for a reader who is too slow are told apart from the log. */
+function showLine(stdout: StdoutStream, line: string, json: boolean): Promise<void> {
+  if (json) return stdout.write(`${line}\n`);
+  const missed = readLine(line)?.missed;
+  if (typeof missed === 'number') note(`${missed} lines came faster than they were read, and are left out.`);
+  return typeof missed === 'number' ? Promise.resolve() : stdout.write(`${formatLine(line)}\n`);
+}

@@ -1,0 +1,36 @@
+import { LOG_LEVELS } from '../../config.ts';
+import { SvcError } from '../../errors.ts';
+import { limitSpecs } from '../../limits.ts';
+import { parseSince } from '../../logs/filter.ts';
+import type { TailQuery } from '../../logs/tail.ts';
+import type { Flags } from '../context.ts';
+import { choiceFlag, textFlag, wholeFlag } from '../flag-values.ts';
+
+export interface LogQuery extends TailQuery {
+  follow: boolean;
+}
+
+const LINES_DEFAULT = 100;
+
+/** What lines are asked for. A bare --tail follows, as people expect of a tail. */
+export function readQuery(flags: Flags): LogQuery {
+  const bare = flags.tail === true;
+  const level = choiceFlag(flags, 'level', LOG_LEVELS);
+  const run = textFlag(flags, 'run');
+  const since = readSince(textFlag(flags, 'since'));
+  return {
+    lines: bare ? LINES_DEFAULT : (wholeFlag(flags, 'tail', { min: 0, max: limitSpecs.log_tail_lines.max }) ?? LINES_DEFAULT),
+    follow: bare || flags.follow === true,
+    ...(level === undefined ? {} : { level }),
+    ...(run === undefined ? {} : { run }),
+    ...(since === undefined ? {} : { since }),
+  };
+}
+
+function readSince(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const since = parseSince(text, Date.now());
+  if (since === null)
+    throw new SvcError('usage', `--since must be an RFC 3339 time or an age such as 10m, 2h, 1d, not ${JSON.stringify(text)}.`, { param: 'since' });
+  return since;
+}

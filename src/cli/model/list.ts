@@ -1,0 +1,28 @@
+import { askDaemon } from '../ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { bytes, parameters } from '../format.ts';
+import { note, print, printJson } from '../output.ts';
+import { table } from '../table.ts';
+
+export async function run({ paths, json }: Context): Promise<number> {
+  const { models } = await askDaemon(paths, 'model.list', {}, { timeout_ms: LIST_MS });
+  if (json) {
+    printJson({ models });
+    return 0;
+  }
+  if (models.length === 0) note('No provider has a model. See them with: svc provider list');
+  const rows = models.map((model) => [
+    `${model.id}${model.default ? ' *' : ''}`,
+    model.state,
+    bytes(model.size_bytes),
+    parameters(model.parameters),
+    model.quantization ?? '-',
+    model.context_length === null ? '-' : String(model.context_length),
+    model.capabilities.join(', '),
+  ]);
+  if (rows.length > 0) print(table(['MODEL', 'STATE', 'SIZE', 'PARAMETERS', 'QUANTIZATION', 'CONTEXT', 'CAPABILITIES'], rows));
+  return 0;
+}
+
+/** Providers are asked; each has its own, shorter time to answer. */
+const LIST_MS = 30_000;

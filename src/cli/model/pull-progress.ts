@@ -1,0 +1,96 @@
+import type { PullRecord } from '../../runtime/pull-record.ts';
+import { bytes, duration } from '../format.ts';
+import { note, plain } from '../output.ts';
+
+const STEP_PERCENT = 10;
+/** A step of a file whose size is not known. */
+const STEP_BYTES = 256 * 1024 * 1024;
+/** The rate is that of about so long a time. */
+const RATE_MS = 5_000;
+
+/**
+ * Progress on stderr: one line that is written over, on a terminal; a line at every tenth, elsewhere; or none. What a person should
+ * know besides (what was chosen, why it is tried again) is a line of its own.
+ */
+export class PullProgress {
+  private readonly mode: 'line' | 'steps' | 'none';
+  private readonly told = new Set<string>();
+  private readonly marks: { at: number; bytes: number }[] = [];
+  private open = false;
+
+  constructor(mode: 'line' | 'steps' | 'none') {
+    this.mode = mode;
+  }
+
+  show(record: PullRecord): void {
+    if (this.mode === 'none') return;
+    this.tell(record);
+    if (record.state === 'downloading') this.at(record, record.bytes, '');
+    if (record.state === 'verifying') this.at(record, record.hashed_bytes, 'verifying ');
+  }
+
+  /** Leaves the line that is written over. */
+  end(): void {
+    if (this.open) write('\n');
+    this.open = false;
+  }
+
+  private tell(record: PullRecord): void {
+    const { file, choices, existing, state, error, retry_at, sha256, verified, offset_bytes, attempt } = record;
+    if (file !== null && choices.length > 0) this.once('choice', `Taking ${file}. The repository also has ${choices.join(', ')}.`);
+    if (attempt === 1 && offset_bytes > 0 && !existing && state === 'downloading') this.once('resumed', `Going on from ${bytes(offset_bytes)}.`);
+    if (existing) this.once('existing', 'A model of this name is there already; verifying that it is the same.');
+    if (retry_at !== null && error !== null) this.once(`failed ${attempt}`, `${error.message} Trying again in ${duration(Date.parse(retry_at) - Date.now())}.`);
+    if (state === 'completed' && verified === false) this.once('unverified', `Nobody says what the file should hash to. Its sha256 is ${sha256}.`);
+  }
+
+  private once(key: string, text: string): void {
+    if (this.told.has(key)) return;
+    this.told.add(key);
+    if (this.open) write('\r\u001b[K');
+    this.open = false;
+    note(plain(text));
+  }
+
+  private at({ file, size_bytes }: PullRecord, count: number, what: string): void {
+    if (this.mode === 'line') this.line(file, size_bytes, count, what);
+    else this.step(size_bytes, count, `${what}${file}`);
+  }
+
+  private line(file: string | null, size_bytes: number | null, count: number, what: string): void {
+    const share = size_bytes === null ? '' : `${percent(count, size_bytes)}%  `;
+    write(
+      `\r\u001b[K${plain(`${what}${file}  ${share}${bytes(count)}${size_bytes === null ? '' : ` of ${bytes(size_bytes)}`}${this.pace(count, size_bytes)}`).slice(0, columns() - 1)}`,
+    );
+    this.open = true;
+  }
+
+  private step(size: number | null, count: number, what: string): void {
+    const step = size === null ? Math.floor(count / STEP_BYTES) : Math.floor(percent(count, size) / STEP_PERCENT) * STEP_PERCENT;
+    if (step > 0) this.once(`${what} ${step}`, `${what}  ${size === null ? bytes(count) : `${step}% of ${bytes(size)}`}`);
+  }
+
+  private pace(count: number, size: number | null): string {
+    const now = performance.now();
+    if ((this.marks.at(-1)?.bytes ?? 0) > count) this.marks.length = 0;
+    this.marks.push({ at: now, bytes: count });
+    while (this.marks.length > 2 && (this.marks[0]?.at ?? now) < now - RATE_MS) this.marks.shift();
+    const first = this.marks[0];
+    if (first === undefined || now - first.at < 500 || count <= first.bytes) return '';
+    const rate = (count - first.bytes) / ((now - first.at) / 1000);
+    return `  ${bytes(rate)}/s${size === null ? '' : `  ${duration(((size - count) / rate) * 1000)} left`}`;
+  }
+}
+
+function percent(count: number, size: number): number {
+  return size === 0 ? 100 : Math.min(100, Math.floor((count / size) * 100));
+}
+
+function columns(): number {
+  return Math.max(20, process.stderr.columns ?? 80);
+}
+
+/** To the terminal as it is, with nothing after it. */
+function write(text: string): void {
+  process.stderr.write(text);
+}

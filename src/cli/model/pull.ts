@@ -1,0 +1,60 @@
+import { type ControlClient, connect } from '../../control/client.ts';
+import type { Results } from '../../control/results.ts';
+import type { Context } from '../context.ts';
+import { textFlag } from '../flag-values.ts';
+import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
+import { isTerminal, note, print, printJson } from '../output.ts';
+import { PullProgress } from './pull-progress.ts';
+
+/**
+ * Fetches a model and prints its id.
+ *
+ * 1. The work goes on for as long as somebody waits for it: Ctrl-C cancels it unless another command waits for the same.
+ * 2. After Ctrl-C the command ends when the work has stopped; a second Ctrl-C does not wait for that.
+ */
+export async function run({ args, flags, paths, json }: Context): Promise<number> {
+  const input = { reference: args[0], name: textFlag(flags, 'name') ?? null, sha256: textFlag(flags, 'sha256') ?? null };
+  const interrupt = onInterrupt();
+  const progress = new PullProgress(isTerminal(2) ? 'line' : json ? 'none' : 'steps');
+  const client = await connect(paths.socket);
+  try {
+    const model = await follow(client, input, interrupt.signal, progress);
+    progress.end();
+    if (model === null) {
+      note('Another command waits for the same model: it goes on without this one.');
+      return INTERRUPTED;
+    }
+    if (json) printJson(model);
+    else print(model.id);
+    return 0;
+  } finally {
+    progress.end();
+    client.close();
+    interrupt.release();
+  }
+}
+
+/** Null when it was interrupted and goes on for others. */
+async function follow(client: ControlClient, input: Record<string, unknown>, stop: AbortSignal, progress: PullProgress): Promise<Results['model.pull'] | null> {
+  const stream = client.stream('model.pull', input);
+  const left = Promise.withResolvers<null>();
+  let listening = false;
+  const all = (async () => {
+    for await (const record of stream) {
+      const cancel = () =>
+        void client
+          .call('model.pull_cancel', { id: record.id }, { timeout_ms: CANCEL_MS })
+          .then(({ cancelled }) => cancelled || left.resolve(null))
+          .catch(() => {});
+      if (!listening && stop.aborted) cancel();
+      else if (!listening) stop.addEventListener('abort', cancel);
+      listening = true;
+      progress.show(record);
+    }
+    return stream.result;
+  })();
+  return Promise.race([all, left.promise]);
+}
+
+/** Above the longest grace that the daemon can be configured to give the work. */
+const CANCEL_MS = 660_000;

@@ -1,0 +1,71 @@
+import sade from 'sade';
+import { asSvcError, SvcError } from '../errors.ts';
+import { findPaths } from '../paths.ts';
+import type { Arguments } from './arguments.ts';
+import type { CommandSpec } from './commands.ts';
+import type { Flags } from './context.ts';
+import { findCommand } from './find-command.ts';
+import { loaders } from './loaders.ts';
+import { print, printError, READER_GONE } from './output.ts';
+
+/** Runs one command line and leaves its exit code with the process. */
+export async function program(argv: readonly string[]): Promise<void> {
+  const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : argv.length).includes('--json');
+  const fail = (thrown: unknown) => {
+    if (thrown === READER_GONE) return 0;
+    const error = asSvcError(thrown);
+    if (process.env.SVC_DEBUG === '1') console.error(error.cause ?? error);
+    printError(error, json);
+    return error.spec.exit;
+  };
+  process.on('uncaughtException', (error) => process.exit(fail(error)));
+  process.exitCode = await answer(argv).catch(fail);
+}
+
+async function answer(argv: readonly string[]): Promise<number> {
+  const asked = await findCommand(argv);
+  if (asked.kind === 'help') return help(asked.name);
+  const { spec, rest } = asked;
+  const { args, flags } = rest.length === 0 && spec.args === '' ? NOTHING : await read(spec, rest);
+  if (flags.help === true) return help(spec.name);
+  return build(spec, args, flags)
+    .parse(['node', 'svc', ...spec.name.split(' ')], { lazy: true })
+    .handler();
+}
+
+const NOTHING: Arguments = { args: [], flags: {} };
+
+async function read(spec: CommandSpec, rest: string[]): Promise<Arguments> {
+  const { readArguments } = await import('./arguments.ts');
+  return readArguments(spec, rest, HIDDEN[spec.name]);
+}
+
+/** Flags that `svc` gives itself. */
+const HIDDEN: Readonly<Record<string, CommandSpec['flags']>> = {
+  serve: [{ name: 'background', summary: 'Started by svc start.' }],
+};
+
+/**
+ * The program as sade knows it. Of the commands only the one that was asked for is made: making them all takes a short command
+ * longer than its own work. Its arguments are read by `readArguments`, since sade's parser makes numbers of them.
+ */
+function build({ name, summary }: CommandSpec, args: readonly string[], flags: Flags): sade.Sade {
+  return sade('svc')
+    .command(name, summary)
+    .action(async () => {
+      const { run } = await load(name);
+      return run({ args, flags, json: flags.json === true, paths: findPaths() });
+    });
+}
+
+function load(name: string): ReturnType<(typeof loaders)[string]> {
+  const loader = loaders[name];
+  if (loader === undefined) throw new SvcError('internal', `The command ${name} has no code.`);
+  return loader();
+}
+
+async function help(name: string): Promise<number> {
+  const { helpText } = await import('./help.ts');
+  print(helpText(name));
+  return 0;
+}

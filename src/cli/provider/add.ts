@@ -1,0 +1,53 @@
+import { loadConfig, type ProviderConfig, readProvider } from '../../config.ts';
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../paths.ts';
+import { askDaemon } from '../ask-daemon.ts';
+import type { Context, Flags } from '../context.ts';
+import { textFlag } from '../flag-values.ts';
+import { whenNotRunning } from '../not-running.ts';
+import { note, print, printJson } from '../output.ts';
+import { type ProviderShown, shown } from './configured.ts';
+
+/** Without a daemon the configuration file is edited, and the next start uses it. */
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const id = args[0] ?? '';
+  const settings = readSettings(id, flags);
+  const params = { id, ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null)) };
+  const provider: ProviderShown = await askDaemon(paths, 'provider.add', params, { timeout_ms: ADD_MS }).catch(
+    whenNotRunning(() => addToFile(paths, id, settings)),
+  );
+  if (json) printJson(provider);
+  else {
+    print(`Added ${provider.id} (${provider.kind}, ${provider.base_url}): ${provider.state}${provider.reason === null ? '' : `. ${provider.reason}`}`);
+    if (settings.kind === 'cloud') note(`Prompts leave this machine when it is asked: svc run "…" --provider ${id}`);
+    else note(`Ask it with: svc run "…" --provider ${id}`);
+  }
+  return 0;
+}
+
+/** A local provider is probed before the answer. */
+const ADD_MS = 70_000;
+
+function readSettings(id: string, flags: Flags): ProviderConfig {
+  const given = {
+    base_url: textFlag(flags, 'base-url'),
+    adapter: textFlag(flags, 'adapter'),
+    model: textFlag(flags, 'model'),
+    key_env: textFlag(flags, 'key-env'),
+    kind: textFlag(flags, 'kind'),
+  };
+  if (given.base_url === undefined) {
+    throw new SvcError('usage', 'svc provider add needs --base-url.', {
+      param: 'base-url',
+      hint: `For example: svc provider add ${id} --base-url http://127.0.0.1:11434/v1`,
+    });
+  }
+  return readProvider(id, Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)), 'svc provider add', 'invalid_request');
+}
+
+async function addToFile(paths: Paths, id: string, settings: ProviderConfig): Promise<ProviderShown> {
+  if (Object.hasOwn(loadConfig(paths.config).providers, id)) throw new SvcError('provider_exists', `A provider ${id} is configured already.`, { param: 'id' });
+  const { setProvider } = await import('../../config-file.ts');
+  await setProvider(paths.config, id, settings);
+  return shown(id, settings);
+}

@@ -1,0 +1,34 @@
+import { askDaemon } from '../ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { ago, shortened } from '../format.ts';
+import { whenNotRunning } from '../not-running.ts';
+import { note, print, printJson } from '../output.ts';
+import { table } from '../table.ts';
+import { configuredProviders } from './configured.ts';
+
+const REASON_WIDTH = 60;
+
+/** Without a daemon: what is configured, in the state `unknown`. Nothing is started for it. */
+export async function run({ paths, json }: Context): Promise<number> {
+  const { providers, asked } = await askDaemon(paths, 'provider.list').then(
+    ({ providers }) => ({ providers, asked: true }),
+    whenNotRunning(() => ({ providers: configuredProviders(paths), asked: false })),
+  );
+  if (json) {
+    printJson({ providers });
+    return 0;
+  }
+  const rows = providers.map((provider) => [
+    `${provider.id}${provider.default ? ' *' : ''}`,
+    provider.kind,
+    provider.state,
+    provider.since === null ? '-' : ago(provider.since),
+    provider.models === null ? '-' : String(provider.models),
+    provider.credential,
+    provider.base_url ?? '-',
+    shortened(provider.reason ?? '', REASON_WIDTH),
+  ]);
+  print(table(['PROVIDER', 'KIND', 'STATE', 'SINCE', 'MODELS', 'CREDENTIAL', 'ADDRESS', 'REASON'], rows));
+  if (!asked) note('The daemon is not running: these are configured, and their state is not known. Start it with: svc start');
+  return 0;
+}

@@ -1,0 +1,32 @@
+import { loadConfig } from '../../config.ts';
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../paths.ts';
+import { askDaemon } from '../ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { whenNotRunning } from '../not-running.ts';
+import { print, printJson } from '../output.ts';
+import { type ProviderShown, shown } from './configured.ts';
+
+export async function run({ paths, args, json }: Context): Promise<number> {
+  const id = args[0] ?? '';
+  const provider: ProviderShown = await askDaemon(paths, 'provider.remove', { id }).catch(whenNotRunning(() => removeFromFile(paths, id)));
+  if (json) printJson(provider);
+  else print(`Removed ${provider.id} from the configuration.`);
+  return 0;
+}
+
+async function removeFromFile(paths: Paths, id: string): Promise<ProviderShown> {
+  const { providers } = loadConfig(paths.config);
+  const settings = Object.hasOwn(providers, id) ? providers[id] : undefined;
+  if (id === 'local') throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', { param: 'id' });
+  if (settings === undefined) {
+    const known = ['local', ...Object.keys(providers)];
+    throw new SvcError('provider_unknown', `There is no provider ${JSON.stringify(id)}. Known: ${known.join(', ')}.`, {
+      param: 'provider',
+      details: { known },
+    });
+  }
+  const { unsetProvider } = await import('../../config-file.ts');
+  await unsetProvider(paths.config, id);
+  return { ...shown(id, settings), state: 'removed' };
+}

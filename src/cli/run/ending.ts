@@ -1,0 +1,29 @@
+import type { Results } from '../../control/results.ts';
+import { errors, fromBody, SvcError } from '../../errors.ts';
+
+export interface Ending {
+  exit: number;
+  error: SvcError | null;
+}
+
+/** The exit code of a run that has ended, and what there is to say about it. */
+export function ending({ id, state, error, output }: Results['run.get']): Ending {
+  if (state === 'completed') return { exit: 0, error: null };
+  const cause = error === null ? fallback(state) : fromBody(error);
+  const kept = output === '' ? '' : ' The text so far is kept.';
+  const told = new SvcError(cause.code, `${cause.message}${kept}`, { hint: output === '' ? cause.hint : `See: svc runs show ${id}` });
+  return { exit: EXIT[state] ?? cause.spec.exit, error: told };
+}
+
+/** States that have one exit code whatever brought them about. */
+const EXIT: Record<string, number> = {
+  cancelled: errors.run_cancelled.exit,
+  timed_out: errors.run_timed_out.exit,
+  interrupted: errors.run_interrupted.exit,
+};
+
+function fallback(state: string): SvcError {
+  if (state === 'cancelled') return new SvcError('run_cancelled');
+  if (state === 'timed_out') return new SvcError('run_timed_out');
+  return new SvcError(state === 'interrupted' ? 'run_interrupted' : 'provider_failed');
+}

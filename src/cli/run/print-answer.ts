@@ -1,0 +1,36 @@
+import { isTerminal, plain } from '../output.ts';
+import type { StdoutStream } from '../stdout-stream.ts';
+
+/**
+ * The answer on stdout, as it comes. Line breaks at its end are held back until more text follows, so that it ends with
+ * exactly one; on a terminal, what would move the cursor is made visible. Nothing is printed of an answer that has no text.
+ */
+export class AnswerPrinter {
+  private readonly stdout: StdoutStream;
+  private readonly clean: (text: string) => string;
+  private breaks = '';
+  private begun = false;
+  private length = 0;
+
+  constructor(stdout: StdoutStream) {
+    this.stdout = stdout;
+    this.clean = isTerminal(1) ? plain : (text) => text;
+  }
+
+  async append(text: string): Promise<void> {
+    this.length += text.length;
+    const whole = this.breaks + text;
+    const body = whole.replace(/\n+$/, '');
+    this.breaks = whole.slice(body.length);
+    if (body === '') return;
+    this.begun = true;
+    await this.stdout.write(this.clean(body));
+  }
+
+  /** Prints what of the whole answer has not been printed, and the end of its last line. */
+  async end(output: string, complete: boolean): Promise<void> {
+    if (output.length > this.length) await this.append(output.slice(this.length));
+    if (this.begun || complete) await this.stdout.write('\n');
+    await this.stdout.flush();
+  }
+}

@@ -1,0 +1,85 @@
+import { fstatSync } from 'node:fs';
+import { loadConfig } from '../../config.ts';
+import { SvcError } from '../../errors.ts';
+import { limitSpecs } from '../../limits.ts';
+import type { Paths } from '../../paths.ts';
+import { note } from '../output.ts';
+import { isArgumentText } from './argument-text.ts';
+
+/** How long stdin may be silent before the person is told that it is being waited for. */
+const SILENCE_MS = 1_500;
+
+/**
+ * The prompt: the argument, then what is piped in, with an empty line between.
+ *
+ * 1. stdin is read when it is a pipe, a file or a socket; a terminal only for `-`.
+ * 2. Reading ends as soon as there is too much. The final line break is the pipe's, not the prompt's.
+ * Throws prompt_missing, prompt_not_text, prompt_too_large.
+ */
+export async function readPrompt(argument: string | undefined, paths: Paths): Promise<string> {
+  const spoken = argument === '-' ? '' : (argument ?? '');
+  const bytes_max = bytesMax(paths, Buffer.byteLength(spoken));
+  if (Buffer.byteLength(spoken) > bytes_max) throw tooLarge(bytes_max);
+  const reads = argument === '-' || isPiped();
+  const piped = reads ? withoutLastBreak(toText(await readStdin(bytes_max))) : '';
+  const prompt = [spoken, piped].filter((part) => part !== '').join('\n\n');
+  if (prompt.includes('\0')) throw new SvcError('prompt_not_text', 'The prompt holds NUL bytes.');
+  if (!isArgumentText(spoken)) throw new SvcError('prompt_not_text', 'The prompt is not UTF-8 text.');
+  if (prompt.trim() === '') throw new SvcError('prompt_missing');
+  if (Buffer.byteLength(prompt) > bytes_max) throw tooLarge(bytes_max);
+  return prompt;
+}
+
+function isPiped(): boolean {
+  try {
+    const stdin = fstatSync(0);
+    return stdin.isFIFO() || stdin.isFile() || stdin.isSocket();
+  } catch {
+    return false;
+  }
+}
+
+/** The limit is the daemon's; a configuration that cannot be read is for the daemon to complain about. */
+function bytesMax(paths: Paths, wanted: number): number {
+  const { value } = limitSpecs.prompt_bytes;
+  if (wanted <= value && !isPiped()) return value;
+  try {
+    return loadConfig(paths.config).limits.prompt_bytes;
+  } catch {
+    return value;
+  }
+}
+
+async function readStdin(bytes_max: number): Promise<Buffer> {
+  const hint = setTimeout(() => note('Waiting for stdin to end (Ctrl-D at a terminal; < /dev/null for none).'), SILENCE_MS);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+      clearTimeout(hint);
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > bytes_max) throw tooLarge(bytes_max);
+    }
+  } finally {
+    clearTimeout(hint);
+    process.stdin.destroy();
+  }
+  return Buffer.concat(chunks);
+}
+
+function toText(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new SvcError('prompt_not_text', 'What comes from stdin is not UTF-8 text.', { cause });
+  }
+}
+
+function withoutLastBreak(text: string): string {
+  return text.replace(/\r?\n$/, '');
+}
+
+function tooLarge(bytes_max: number): SvcError {
+  return new SvcError('prompt_too_large', `The prompt has more than ${bytes_max} bytes.`);
+}

@@ -1,0 +1,25 @@
+import { connect } from '../../control/client.ts';
+import { SvcError } from '../../errors.ts';
+import type { Context } from '../context.ts';
+import { note } from '../output.ts';
+
+/** Sees to it that a daemon runs which takes runs: starts one unless that was forbidden, and waits for one that is starting. */
+export async function ready({ paths, flags, json }: Context): Promise<void> {
+  if (await takesRuns(paths.socket, flags['no-start'] === true)) return;
+  const { startOrExplain } = await import('../daemon/start.ts');
+  const { WAIT } = await import('../daemon/start-daemon.ts');
+  const onStart = () => json || note('Starting the daemon (svc stop ends it).');
+  await startOrExplain({ paths, flags: {}, wait_ms: WAIT.default_ms, onStart }, json);
+}
+
+/** Throws daemon_not_running when none may be started. */
+async function takesRuns(socket: string, forbidden: boolean): Promise<boolean> {
+  try {
+    const client = await connect(socket);
+    const { ready } = await client.call('health').finally(() => client.close());
+    return ready || forbidden;
+  } catch (error) {
+    if (!forbidden && error instanceof SvcError && error.code === 'daemon_not_running') return false;
+    throw error;
+  }
+}

@@ -1,0 +1,14 @@
+import { askDaemon } from '../ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { print, printJson } from '../output.ts';
+
+export async function run({ paths, args, json }: Context): Promise<number> {
+  const record = await askDaemon(paths, 'run.cancel', { id: args[0] }, { timeout_ms: CANCEL_MS });
+  if (json) printJson(record);
+  else if (record.state === 'cancelled') print(`${record.id} is cancelled; its work has stopped.`);
+  else print(`${record.id} had ended before: ${record.state}.`);
+  return 0;
+}
+
+/** Above the longest grace that the daemon can be configured to give the work. */
+const CANCEL_MS = 660_000;

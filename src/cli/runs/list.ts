@@ -1,0 +1,64 @@
+import type { ControlClient } from '../../control/client.ts';
+import type { Results } from '../../control/results.ts';
+import { withDaemon } from '../ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { choiceFlag, textFlag, wholeFlag } from '../flag-values.ts';
+import { ago, duration, shortened } from '../format.ts';
+import { note, print, printJson } from '../output.ts';
+import { table } from '../table.ts';
+
+type Run = Results['run.get'];
+
+const STATES = [
+  'queued',
+  'starting',
+  'streaming',
+  'backoff',
+  'recovering',
+  'cancelling',
+  'completed',
+  'failed',
+  'cancelled',
+  'interrupted',
+  'timed_out',
+] as const;
+const LIMIT_DEFAULT = 20;
+const LIMIT_MAX = 100_000;
+const PAGE = 100;
+const PROMPT_WIDTH = 40;
+
+export async function run({ paths, flags, json }: Context): Promise<number> {
+  const limit = wholeFlag(flags, 'limit', { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT;
+  const filter = { state: choiceFlag(flags, 'state', STATES), provider: textFlag(flags, 'provider') };
+  const page = await withDaemon(paths, (client) => readPages(client, filter, limit));
+  if (json) printJson(page);
+  else if (page.runs.length === 0) note('There are no such runs. Make one with: svc run "…"');
+  else {
+    print(table(['RUN', 'STATE', 'MODEL', 'STARTED', 'TOOK', 'PROMPT'], page.runs.map(row)));
+    if (page.next !== null) note(`There are more: svc runs list --limit ${limit * 5}`);
+  }
+  return 0;
+}
+
+/** As many pages as the limit takes; the daemon bounds the length of one. */
+async function readPages(client: ControlClient, filter: object, limit: number): Promise<Results['run.list']> {
+  const runs: Run[] = [];
+  let next: string | null = null;
+  do {
+    const page: Results['run.list'] = await client.call('run.list', {
+      ...filter,
+      limit: Math.min(PAGE, limit - runs.length),
+      ...(next === null ? {} : { before: next }),
+    });
+    runs.push(...page.runs);
+    next = page.runs.length === 0 ? null : page.next;
+  } while (next !== null && runs.length < limit);
+  return { runs, next };
+}
+
+function row(run: Run): string[] {
+  const end = run.ended_at === null ? Date.now() : Date.parse(run.ended_at);
+  const took = run.started_at === null ? '-' : duration(end - Date.parse(run.started_at));
+  const model = run.model.startsWith(`${run.provider}/`) ? run.model : `${run.provider}/${run.model}`;
+  return [run.id, run.state, model, ago(run.created_at), took, shortened(run.prompt, PROMPT_WIDTH)];
+}

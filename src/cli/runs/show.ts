@@ -1,0 +1,33 @@
+import { askDaemon } from '../ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { ago, duration, localTime } from '../format.ts';
+import { plain, print, printJson } from '../output.ts';
+import { fields } from '../table.ts';
+
+export async function run({ paths, args, json }: Context): Promise<number> {
+  const record = await askDaemon(paths, 'run.get', { id: args[0] });
+  if (json) {
+    printJson(record);
+    return 0;
+  }
+  const { usage, error } = record;
+  const head = fields([
+    ['state', record.queue_position === null ? record.state : `${record.state}, number ${record.queue_position} in the queue`],
+    ['error', error === null ? null : `${error.code}: ${error.message}`],
+    ['provider', `${record.provider}${record.cloud ? ' (cloud)' : ''}`],
+    ['model', record.model],
+    ['created', `${localTime(record.created_at)}, ${ago(record.created_at)}`],
+    ['first output', between(record.created_at, record.first_output_at)],
+    ['ended', between(record.created_at, record.ended_at)],
+    ['tokens', usage.output_tokens === null ? null : `${usage.input_tokens ?? '?'} in, ${usage.output_tokens} out`],
+    ['attempts', record.attempts > 1 ? String(record.attempts) : null],
+    ['finish', record.finish_reason],
+  ]);
+  const system = record.system === null ? '' : `\n\nSystem\n${plain(record.system)}`;
+  print(`${record.id}\n${head}${system}\n\nPrompt\n${plain(record.prompt)}\n\nAnswer\n${record.output === '' ? '(none)' : plain(record.output).trimEnd()}`);
+  return 0;
+}
+
+function between(from: string, to: string | null): string | null {
+  return to === null ? null : `after ${duration(Date.parse(to) - Date.parse(from))}`;
+}

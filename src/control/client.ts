@@ -1,0 +1,187 @@
+import { connect as connectSocket, type Socket } from 'node:net';
+import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
+import { defaultLimits } from '../limits.ts';
+import { EventQueue } from './event-queue.ts';
+import { createLineSplitter } from './lines.ts';
+import type { Method } from './protocol.ts';
+import type { Events, Results } from './results.ts';
+
+/**
+ * The local socket, asked.
+ *
+ * 1. Every wait has an end: a time, an abort, or the end of the connection, which ends all that is open with connection_lost.
+ * 2. Events that nobody has taken yet are bounded: the socket is read no further until they are.
+ * 3. What comes over the socket is checked for its frame only; a line that is no answer ends the connection.
+ */
+
+export interface CallOptions {
+  /** Longest wait for the answer; none for a stream unless said. */
+  timeout_ms?: number;
+  signal?: AbortSignal;
+}
+
+/** Events as they come; `result` settles when the stream has ended. */
+export interface ControlStream<E, R> extends AsyncIterable<E> {
+  readonly result: Promise<R>;
+}
+
+const CONNECT_MS = 2_000;
+const CALL_MS = 10_000;
+
+/** Throws daemon_not_running when nobody listens, timed_out when nobody accepts. */
+export async function connect(path: string, options: { timeout_ms?: number; line_bytes_max?: number } = {}): Promise<ControlClient> {
+  const { timeout_ms = CONNECT_MS, line_bytes_max = defaultLimits.frame_bytes } = options;
+  const socket = connectSocket(path);
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => settle(new SvcError('timed_out', 'The daemon does not accept connections on its local socket.')), timeout_ms);
+    const settle = (error?: SvcError) => {
+      clearTimeout(timer);
+      socket.off('connect', settle).removeAllListeners('error');
+      if (error === undefined) return resolve();
+      socket.destroy();
+      reject(error);
+    };
+    socket.once('connect', () => settle());
+    socket.once('error', (cause) => settle(notThere(cause)));
+  });
+  return new ControlClient(socket, line_bytes_max);
+}
+
+function notThere(cause: NodeJS.ErrnoException): SvcError {
+  if (cause.code === 'EACCES' || cause.code === 'EPERM')
+    return new SvcError('unauthorised', 'The local socket belongs to another user.', { cause, hint: 'Run the command as the user who started the daemon.' });
+  // Nobody takes connections off its queue: there is a process, and it hangs.
+  if (cause.code === 'EAGAIN') return new SvcError('timed_out', 'The daemon does not accept connections on its local socket.', { cause });
+  return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
+}
+
+interface Open {
+  event(event: unknown): void;
+  result(result: unknown): void;
+  error(error: SvcError): void;
+}
+
+export class ControlClient {
+  /** Resolves when the connection has ended, from either side. */
+  readonly closed: Promise<void>;
+  private readonly socket: Socket;
+  private readonly lineBytesMax: number;
+  private readonly open = new Map<number, Open>();
+  private lastId = 0;
+  private ended: SvcError | null = null;
+
+  constructor(socket: Socket, lineBytesMax: number) {
+    this.socket = socket;
+    this.lineBytesMax = lineBytesMax;
+    const lines = createLineSplitter(lineBytesMax, (line) => this.receive(line));
+    this.closed = new Promise((resolve) => {
+      socket.on('close', () => {
+        this.end(new SvcError('connection_lost'));
+        resolve();
+      });
+    });
+    socket.on('error', (cause) => this.end(new SvcError('connection_lost', undefined, { cause })));
+    socket.on('data', (chunk: Buffer) => {
+      if (!lines(chunk)) this.end(new SvcError('connection_lost', `The daemon sent a line of more than ${lineBytesMax} bytes.`));
+    });
+  }
+
+  async call<M extends Method>(method: M, params: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Results[M]> {
+    return this.send<never, M>(method, params, { timeout_ms: CALL_MS, ...options }).result;
+  }
+
+  stream<M extends keyof Events>(method: M, params: Record<string, unknown> = {}, options: CallOptions = {}): ControlStream<Events[M], Results[M]> {
+    return this.send<Events[M], M>(method, params, options);
+  }
+
+  close(): void {
+    this.end(new SvcError('connection_lost', 'The connection was closed.'));
+  }
+
+  private send<E, M extends Method>(method: M, params: Record<string, unknown>, { timeout_ms, signal }: CallOptions): ControlStream<E, Results[M]> {
+    const id = ++this.lastId;
+    const queue = new EventQueue<E>(this.socket);
+    const result = new Promise<Results[M]>((resolve, reject) => {
+      const timer = timeout_ms === undefined ? undefined : setTimeout(() => this.giveUp(id, new SvcError('timed_out')), timeout_ms);
+      const abort = () => this.giveUp(id, new SvcError('timed_out', 'The request was given up.'));
+      const settle = (done: () => void) => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', abort);
+        this.open.delete(id);
+        queue.end();
+        done();
+      };
+      this.open.set(id, {
+        event: (event) => queue.push(event as E),
+        result: (value) => settle(() => resolve(value as Results[M])),
+        error: (error) => settle(() => reject(error)),
+      });
+      signal?.addEventListener('abort', abort);
+      if (signal?.aborted) abort();
+      else this.write(id, { id, method, params });
+    });
+    // Whoever iterates and never asks for the result must not make the process fail.
+    result.catch(() => {});
+    return { result, [Symbol.asyncIterator]: () => queue };
+  }
+
+  private write(id: number, request: object): void {
+    const line = `${JSON.stringify(request)}\n`;
+    if (this.ended !== null) this.open.get(id)?.error(this.ended);
+    else if (Buffer.byteLength(line) > this.lineBytesMax) this.open.get(id)?.error(tooLong(this.lineBytesMax));
+    else this.socket.write(line);
+  }
+
+  private giveUp(id: number, error: SvcError): void {
+    const open = this.open.get(id);
+    if (open === undefined) return;
+    if (this.ended === null) this.socket.write(`${JSON.stringify({ id, cancel: true })}\n`);
+    open.error(error);
+  }
+
+  private receive(line: string): void {
+    const answer = this.ended === null ? parse(line) : undefined;
+    if (answer === undefined) return;
+    const open = answer === null ? undefined : this.open.get(answer.id);
+    if (answer === null) this.end(notOurs());
+    else if (answer.error !== undefined && answer.id === 0) this.end(fromBody(answer.error));
+    else if (answer.error !== undefined) open?.error(fromBody(answer.error));
+    else if ('result' in answer) open?.result(answer.result);
+    else open?.event(answer.event);
+  }
+
+  /** Ends the connection and all that is open on it, once. */
+  private end(error: SvcError): void {
+    if (this.ended !== null) return;
+    this.ended = error;
+    for (const open of [...this.open.values()]) open.error(error);
+    this.socket.destroy();
+  }
+}
+
+function tooLong(bytes_max: number): SvcError {
+  return new SvcError('body_too_large', `The request is longer than ${bytes_max} bytes.`, { hint: 'Send less, or raise the limit frame_bytes.' });
+}
+
+function notOurs(): SvcError {
+  const hint = 'Check the versions with: svc version';
+  return new SvcError('connection_lost', 'What answers on the local socket does not speak the protocol of svc.', { hint });
+}
+
+interface Answer {
+  id: number;
+  event?: unknown;
+  result?: unknown;
+  error?: Partial<ErrorBody>;
+}
+
+function parse(line: string): Answer | null {
+  try {
+    const value = JSON.parse(line) as Answer | null;
+    if (typeof value !== 'object' || value === null || !Number.isSafeInteger(value.id)) return null;
+    if (value.error !== undefined && (typeof value.error !== 'object' || value.error === null)) return null;
+    return 'event' in value || 'result' in value || value.error !== undefined ? value : null;
+  } catch {
+    return null;
+  }
+}

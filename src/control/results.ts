@@ -1,0 +1,37 @@
+import type { ModelRecord } from '../kernel/provider.ts';
+import type { PullRecord } from '../runtime/pull-record.ts';
+import type { EventRecord, HealthRecord, LifecycleResult, Probe, ProviderRecord, ReportRecord, RunPage, RunRecord, StatusRecord } from '../runtime/runtime.ts';
+
+/** What each method of the local socket answers with. */
+export interface Results {
+  health: HealthRecord & Probe;
+  'health.watch': HealthRecord & Probe;
+  report: ReportRecord;
+  status: StatusRecord;
+  why: { events: EventRecord[] };
+  lifecycle: LifecycleResult;
+  'run.start': RunRecord;
+  'run.follow': RunRecord;
+  'run.cancel': RunRecord;
+  'run.get': RunRecord;
+  'run.list': RunPage;
+  'model.list': { models: ModelRecord[] };
+  'model.show': ModelRecord & { metadata: Record<string, unknown> };
+  'model.remove': ModelRecord;
+  'model.pull': ModelRecord;
+  'model.pull_cancel': { cancelled: boolean };
+  'provider.list': { providers: ProviderRecord[] };
+  'provider.add': ProviderRecord;
+  'provider.remove': ProviderRecord;
+  'provider.test': ProviderRecord;
+  config: unknown;
+  token: { token: string };
+}
+
+/** What a stream sends before its result. */
+export interface Events {
+  'health.watch': HealthRecord & Probe;
+  'run.start': { run: RunRecord } | EventRecord;
+  'run.follow': EventRecord;
+  'model.pull': PullRecord;
+}

@@ -1,0 +1,53 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { SvcError } from '../errors.ts';
+
+/**
+ * The body as JSON. Never holds more than `limit` bytes: what comes beyond is thrown away as it comes, so that the client
+ * can still read the answer. Throws invalid_request, body_too_large.
+ */
+export async function readJson(req: IncomingMessage, res: ServerResponse, limit: number): Promise<unknown> {
+  const type = req.headers['content-type'] ?? '';
+  if (!/^\s*application\/json\s*(;|$)/i.test(type)) throw new SvcError('invalid_request', 'The body must be JSON, with Content-Type: application/json.');
+  if ((req.headers['content-encoding'] ?? 'identity') !== 'identity') throw new SvcError('invalid_request', 'The body must not be compressed.');
+  if (Number(req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+  if (req.headers.expect !== undefined) res.writeContinue();
+  return parse(await readBytes(req, limit));
+}
+
+function readBytes(req: IncomingMessage, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    req.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= limit) chunks.push(chunk);
+      else reject(tooLarge(limit));
+      if (bytes > limit) chunks.length = 0;
+    });
+    req.on('end', () => resolve(Buffer.concat(chunks)));
+    req.on('error', (cause) => reject(cutOff(cause)));
+    req.on('close', () => reject(cutOff()));
+  });
+}
+
+function parse(bytes: Buffer): unknown {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new SvcError('invalid_request', 'The body is not UTF-8 text.');
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new SvcError('invalid_request', 'The body is not JSON.');
+  }
+}
+
+function tooLarge(limit: number): SvcError {
+  return new SvcError('body_too_large', `The body has more than ${limit} bytes.`);
+}
+
+function cutOff(cause?: unknown): SvcError {
+  return new SvcError('invalid_request', 'The body ended before it was complete.', { cause });
+}

@@ -1,0 +1,27 @@
+import type { ServerResponse } from 'node:http';
+import type { Request } from 'polka';
+import type { Door } from '../access.ts';
+import type { Log } from '../kernel/port.ts';
+import type { Limits } from '../limits.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+
+export interface Route {
+  /** A GET route answers HEAD too. */
+  method: 'GET' | 'POST';
+  path: string;
+  /** Who may ask. */
+  door: Door;
+  summary: string;
+  answer(context: Context): void | Promise<void>;
+}
+
+/** What an answer is made from. */
+export interface Context {
+  req: Request;
+  res: ServerResponse;
+  runtime: Runtime;
+  limits: Limits;
+  log: Log;
+  /** Aborted when the listener closes: streams say so and end. */
+  closing: AbortSignal;
+}

@@ -1,0 +1,76 @@
+import { runMachine } from '../../machines/run.ts';
+import { readQuery, readWhole, readWord } from '../query.ts';
+import { wrong } from '../runtime/fields.ts';
+import { parseRunInput } from '../runtime/run-input.ts';
+import { readJson } from './body.ts';
+import { sendJson } from './reply.ts';
+import type { Context } from './route.ts';
+import { streamRun } from './sse.ts';
+
+const CLIENT = 'http';
+const RUN_STATES = Object.keys(runMachine.states);
+
+export async function startRun(context: Context): Promise<void> {
+  const { req, res, runtime, limits } = context;
+  const input = parseRunInput(withKey(await readJson(req, res, limits.body_bytes), req.headers['idempotency-key']), limits);
+  const run = await runtime.startRun(input, CLIENT);
+  if (/\btext\/event-stream\b/i.test(req.headers.accept ?? '')) return streamRun(context, run.id, 0);
+  res.setHeader('X-Svc-Run-Id', run.id);
+  res.setHeader('Location', `/v1/runs/${run.id}`);
+  sendJson(res, 202, run);
+}
+
+export async function listRuns({ req, res, runtime, limits }: Context): Promise<void> {
+  const query = readQuery(req.originalUrl, ['limit', 'before', 'state', 'provider']);
+  const limit = readWhole(query, 'limit', { min: 1, max: limits.page_runs });
+  const state = readWord(query, 'state', RUN_STATES);
+  const [before, provider] = [query.get('before'), query.get('provider')];
+  const page = await runtime.listRuns({
+    ...(limit === undefined ? {} : { limit }),
+    ...(state === undefined ? {} : { state }),
+    ...(before === undefined ? {} : { before }),
+    ...(provider === undefined ? {} : { provider }),
+  });
+  sendJson(res, 200, page);
+}
+
+export async function showRun({ req, res, runtime }: Context): Promise<void> {
+  sendJson(res, 200, await runtime.getRun(runId(req)));
+}
+
+/** A finished run of which the client has everything is answered with 204, which tells an event source to stop asking. */
+export async function followRun(context: Context): Promise<void> {
+  const { req, res, runtime } = context;
+  const from_seq = position(req);
+  const run = await runtime.getRun(runId(req));
+  if (run.ended_at !== null && from_seq > run.seq) {
+    res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
+    return;
+  }
+  await streamRun(context, run.id, from_seq);
+}
+
+export async function cancelRun({ req, res, runtime }: Context): Promise<void> {
+  sendJson(res, 200, await runtime.cancelRun(runId(req), CLIENT));
+}
+
+function runId(req: Context['req']): string {
+  return req.params.id ?? '';
+}
+
+/** The first position that the client wants: the one after Last-Event-ID, or `from`. */
+function position(req: Context['req']): number {
+  const query = readQuery(req.originalUrl, ['from']);
+  const last = req.headers['last-event-id'];
+  const from = readWhole(query, 'from', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
+  if (last === undefined || last === '') return from;
+  if (typeof last !== 'string' || !/^\d{1,15}$/.test(last)) throw wrong('Last-Event-ID', 'Last-Event-ID must be the id of an event of this stream.');
+  return Number(last) + 1;
+}
+
+/** The body, with the key that came as a header. */
+function withKey(body: unknown, key: string | string[] | undefined): unknown {
+  if (key === undefined || typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+  if ('idempotency_key' in body && body.idempotency_key !== key) throw wrong('idempotency_key', 'idempotency_key and the header Idempotency-Key differ.');
+  return { ...body, idempotency_key: key };
+}

@@ -1,0 +1,96 @@
+import type { Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import polka, { type Polka, type Request } from 'polka';
+import { type AccessOptions, createAccess } from '../access.ts';
+import { SvcError } from '../errors.ts';
+import type { Log } from '../kernel/port.ts';
+import type { Limits } from '../limits.ts';
+import { listen } from '../listen.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { allowOrigin, sendOptions } from './cross-origin.ts';
+import { createListener } from './listener.ts';
+import { sendError } from './reply.ts';
+import type { Route } from './route.ts';
+import { routes as allRoutes } from './routes.ts';
+
+/**
+ * The HTTP listener.
+ *
+ * 1. Every request passes the same door: target, Host and Origin first, then the token where the route asks for it.
+ * 2. Health needs the machine's state only, so it is answered in every state that the process is in.
+ * 3. Nothing waits for ever: connections, headers, bodies, streams and the closing itself have bounds.
+ */
+export interface HttpOptions extends AccessOptions {
+  runtime: Runtime;
+  limits: Limits;
+  log: Log;
+  routes?: readonly Route[];
+}
+
+export interface Http {
+  server: Server;
+  /** Resolves with the address as `http://host:port`. Throws port_in_use, address_refused. */
+  listen(host: string, port: number): Promise<string>;
+  /** Ends streams with a word, lets answers finish for a moment, cuts off what is left. */
+  close(): Promise<void>;
+}
+
+export function createHttp(options: HttpOptions): Http {
+  const { runtime, limits, log, routes = allRoutes } = options;
+  const access = createAccess(options);
+  const closing = new AbortController();
+  const server = createListener(limits);
+  const enter = (req: Request, res: ServerResponse) => {
+    if (closing.signal.aborted || isLeaving(runtime)) res.shouldKeepAlive = false;
+    access.checkSource(req);
+    allowOrigin(res, access.foreignOrigin(req));
+  };
+  const app: Polka = polka({
+    server,
+    onError: (thrown, req, res) => sendError(req, res, thrown, log),
+    onNoMatch: (req, res) => {
+      enter(req, res);
+      const methods = METHODS.filter((method) => app.find(method, req.path).handlers.length > 0);
+      if (methods.length === 0) throw new SvcError('route_unknown', `There is no route ${req.path.slice(0, 200)}.`);
+      const allow = [...methods, 'OPTIONS'];
+      if (req.method === 'OPTIONS') return sendOptions(req, res, allow);
+      throw new SvcError('method_not_allowed', `${req.path} does not take ${req.method}.`, { details: { allow } });
+    },
+  });
+  for (const route of routes) {
+    app.add(route.method, route.path, async (req, res) => {
+      enter(req, res);
+      access.checkToken(req, route.door);
+      await route.answer({ req, res, runtime, limits, log, closing: closing.signal });
+    });
+  }
+  const sockets = trackSockets(server);
+  return {
+    server,
+    listen: async (host, port) => `http://${await listen(server, host, port, (where) => app.listen(where))}`,
+    close: async () => {
+      closing.abort();
+      const cut = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, limits.goodbye_ms);
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      clearTimeout(cut);
+    },
+  };
+}
+
+const METHODS = ['GET', 'HEAD', 'POST'] as const;
+
+/** A daemon that is on its way out keeps no connection open. */
+function isLeaving(runtime: Runtime): boolean {
+  return !runtime.probe().ready && runtime.health().state !== 'starting';
+}
+
+function trackSockets(server: Server): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  return sockets;
+}

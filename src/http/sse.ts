@@ -1,0 +1,61 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { asSvcError, SvcError } from '../errors.ts';
+import { type EventRecord, TERMINAL } from '../runtime/runtime.ts';
+import type { Context } from './route.ts';
+
+/**
+ * Streams a run's events from a position on, until its terminal event. `id:` is the position in the log, so that
+ * Last-Event-ID goes on where the client stopped. A stream that ends without a terminal event says why in an event
+ * `stream.closed`, which has no id.
+ *
+ * 1. Nothing is read ahead of the client: the next event is asked for when the last one went out.
+ * 2. A client that takes nothing for two heartbeats is let go; the run goes on.
+ */
+export async function streamRun(context: Context, run_id: string, from_seq: number): Promise<void> {
+  const { res, runtime, limits, closing } = context;
+  const leave = new AbortController();
+  const stop = () => leave.abort();
+  res.once('close', stop);
+  closing.addEventListener('abort', stop);
+  begin(res, run_id, 2 * limits.heartbeat_ms);
+  const beat = setInterval(() => res.writableNeedDrain || res.write(': \n\n'), limits.heartbeat_ms);
+  try {
+    let over = false;
+    for await (const event of runtime.followRun(run_id, { from_seq, signal: leave.signal })) {
+      await send(res, eventText(event), leave.signal);
+      over = TERMINAL.has(event.type as never);
+    }
+    if (!over) throw new SvcError('daemon_stopping', 'The daemon stops; ask again with Last-Event-ID when it is started again.');
+  } catch (thrown) {
+    const error = asSvcError(thrown);
+    if (error.code === 'internal' && !res.destroyed) context.log.error({ err: error.cause ?? error, run_id }, 'a stream failed');
+    if (!res.destroyed) res.write(`event: stream.closed\ndata: ${JSON.stringify({ error: error.body() })}\n\n`);
+  } finally {
+    clearInterval(beat);
+    closing.removeEventListener('abort', stop);
+    res.end();
+  }
+}
+
+function begin(res: ServerResponse, run_id: string, idle_ms: number): void {
+  res.writeHead(200, {
+    'Content-Type': 'text/event-stream',
+    'Cache-Control': 'no-store',
+    'X-Accel-Buffering': 'no',
+    'X-Content-Type-Options': 'nosniff',
+    'X-Svc-Run-Id': run_id,
+  });
+  res.flushHeaders();
+  res.setTimeout(idle_ms, () => res.destroy());
+}
+
+function eventText({ seq, type, ...rest }: EventRecord): string {
+  return `id: ${seq}\nevent: ${type}\ndata: ${JSON.stringify({ seq, type, ...rest })}\n\n`;
+}
+
+/** Resolves when the client has taken enough to be sent more. */
+async function send(res: ServerResponse, text: string, signal: AbortSignal): Promise<void> {
+  if (res.write(text)) return;
+  await once(res, 'drain', { signal }).catch(() => {});
+}

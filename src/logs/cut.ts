@@ -1,0 +1,38 @@
+import { readLine } from './filter.ts';
+
+/**
+ * The line with at most `max` bytes, still JSON: fields are kept in their order, those that tell what a line belongs to
+ * first; a text that is too long ends in `…`, what has no room is left out, and `cut_bytes` tells how long the line was.
+ */
+export function cutLine(line: string, max: number): string {
+  const bytes = Buffer.byteLength(line);
+  if (bytes <= max) return line;
+  const fields = readLine(line) ?? {};
+  const names = [...FIRST.filter((name) => name in fields), ...Object.keys(fields).filter((name) => !FIRST.includes(name))];
+  let kept = `{"cut_bytes":${bytes}`;
+  for (const name of names) {
+    const head = `,${JSON.stringify(name)}:`;
+    const value = fit(fields[name], max - Buffer.byteLength(kept) - Buffer.byteLength(head) - 1);
+    if (value !== null) kept += head + value;
+  }
+  return `${kept}}`;
+}
+
+const FIRST = ['level', 'time', 'boot_id', 'run_id', 'seq', 'msg'];
+
+/** The value as JSON of at most `room` bytes; null when there is no way. */
+function fit(value: unknown, room: number): string | null {
+  const whole = JSON.stringify(value);
+  if (Buffer.byteLength(whole) <= room) return whole;
+  if (typeof value !== 'string' || room < SHORTEST) return null;
+  for (let length = value.length; length > 0; ) {
+    const text = JSON.stringify(`${value.slice(0, length)}…`);
+    const bytes = Buffer.byteLength(text);
+    if (bytes <= room) return text;
+    length = Math.min(length - 1, Math.floor((length * room) / bytes));
+  }
+  return null;
+}
+
+/** A text that is cut shorter than this tells nothing. */
+const SHORTEST = 16;

@@ -1,0 +1,88 @@
+/**
+ * Gives each new log line to those who follow.
+ *
+ * 1. Publishing never waits and costs nothing while nobody follows.
+ * 2. A follower's buffer is bounded; when it is full the oldest line goes, and the follower is told how many it missed.
+ */
+export class LogHub {
+  private readonly capacity: number;
+  private readonly followers = new Set<Buffered>();
+  private closed = false;
+
+  constructor(capacity: number) {
+    this.capacity = capacity;
+  }
+
+  publish(line: string): void {
+    for (const follower of this.followers) follower.add(line);
+  }
+
+  /** Lines from this instant on that the filter lets through. */
+  follow(matches: (line: string) => boolean): LogFollower {
+    const follower = new Buffered(this.capacity, matches, () => this.followers.delete(follower));
+    this.followers.add(follower);
+    if (this.closed) follower.close();
+    return follower;
+  }
+
+  /** What is buffered is still given out; nothing new comes. */
+  close(): void {
+    this.closed = true;
+    for (const follower of this.followers) follower.close();
+  }
+}
+
+export interface LogBatch {
+  /** Lines that had no room; they come before `lines`. */
+  missed: number;
+  lines: string[];
+}
+
+export interface LogFollower {
+  /** Waits for lines; null when closed and all were given out. One caller at a time. */
+  next(): Promise<LogBatch | null>;
+  close(): void;
+}
+
+class Buffered implements LogFollower {
+  private readonly capacity: number;
+  private readonly matches: (line: string) => boolean;
+  private readonly leave: () => void;
+  private lines: string[] = [];
+  private missed = 0;
+  private closed = false;
+  private wake = () => {};
+
+  constructor(capacity: number, matches: (line: string) => boolean, leave: () => void) {
+    this.capacity = capacity;
+    this.matches = matches;
+    this.leave = leave;
+  }
+
+  add(line: string): void {
+    if (!this.matches(line)) return;
+    if (this.lines.push(line) > this.capacity) {
+      this.lines.shift();
+      this.missed += 1;
+    }
+    this.wake();
+  }
+
+  async next(): Promise<LogBatch | null> {
+    while (this.lines.length === 0 && !this.closed) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
+    }
+    const batch = { missed: this.missed, lines: this.lines };
+    this.lines = [];
+    this.missed = 0;
+    return batch.lines.length === 0 ? null : batch;
+  }
+
+  close(): void {
+    this.closed = true;
+    this.leave();
+    this.wake();
+  }
+}

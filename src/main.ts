@@ -1,0 +1,17 @@
+#!/usr/bin/env node
+/** The bin. It has no imports, and no syntax that an old Node cannot read: it has to be able to say that it is too old. */
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+
+if (major < 22 || (major === 22 && minor < 13)) {
+  console.error(`error: svc needs Node.js 22.13 or later; this is ${process.versions.node} (node_too_old)`);
+  process.exitCode = 1;
+} else {
+  process.getBuiltinModule('node:module').enableCompileCache();
+  import('./cli/program.ts').then(
+    ({ program }) => program(process.argv.slice(2)),
+    (error) => {
+      console.error(`error: svc is not installed whole, so it cannot start (${error.code})`);
+      process.exitCode = 1;
+    },
+  );
+}

@@ -1,0 +1,51 @@
+import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Where the files of one pull are, in the models folder. */
+export interface Place {
+  folder: string;
+  /** The model, once it is verified. */
+  target: string;
+  partial: string;
+  /** What the partial file is a part of. */
+  sidecar: string;
+}
+
+export async function openPlace(folder: string, file: string): Promise<Place> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const target = join(folder, file);
+  return { folder, target, partial: `${target}.partial`, sidecar: `${target}.partial.json` };
+}
+
+/** Null where there is no file. */
+export async function sizeOf(path: string): Promise<number | null> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** The whole file takes its name, durably. */
+export async function putInPlace(place: Place): Promise<void> {
+  await rename(place.partial, place.target);
+  await syncFolder(place.folder);
+  await rm(place.sidecar, { force: true });
+}
+
+export async function discard(place: Place): Promise<void> {
+  await rm(place.sidecar, { force: true });
+  await rm(place.partial, { force: true });
+}
+
+/** A rename is durable once its folder is. Windows has no such call. */
+async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

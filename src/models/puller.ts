@@ -1,0 +1,151 @@
+import type { Effects } from '../../machines/effects.ts';
+import type { PullEvent, Undated } from '../../machines/events.ts';
+import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
+import type { Log, StreamPort } from '../kernel/port.ts';
+import type { PullerPort, PullInput } from '../kernel/puller.ts';
+import type { Limits } from '../limits.ts';
+import { attemptPull } from './attempt.ts';
+import { asPullFailure, PullFailure } from './failure.ts';
+import type { Report } from './report.ts';
+import { freeBytes } from './space.ts';
+import { readTask, type Task } from './task.ts';
+import type { Tools } from './tools.ts';
+import { Web } from './web.ts';
+
+/**
+ * The work behind pulls.
+ *
+ * 1. At most one work of a pull goes on: an attempt begins when the work of the one before has ended.
+ * 2. At most one pull writes a file.
+ * 3. What a work did is a fact before the work goes on; when nobody accepts the fact, the work stops.
+ */
+
+export interface PullerOptions {
+  /** The models folder. */
+  folder: string;
+  env: NodeJS.ProcessEnv;
+  limits: Limits;
+  log: Log;
+  host_boot_id: string | null;
+  stream(pull_id: string): StreamPort<PullSnapshot, PullEvent>;
+  now(): number;
+  freeBytes?: Tools['freeBytes'];
+}
+
+interface Work {
+  abort: AbortController;
+  ended: Promise<void>;
+}
+
+export class Puller implements PullerPort<Task> {
+  private readonly options: PullerOptions;
+  private readonly tools: Tools;
+  private readonly tasks = new Map<string, Task>();
+  private readonly works = new Map<string, Work>();
+  /** Who writes a file, by its name. */
+  private readonly claims = new Map<string, string>();
+
+  constructor(options: PullerOptions) {
+    const { folder, env, limits, host_boot_id } = options;
+    this.options = options;
+    this.tools = { web: new Web(env, limits), limits, folder, host_boot_id, freeBytes: options.freeBytes ?? freeBytes };
+  }
+
+  read(input: PullInput): Task {
+    return readTask(input, this.options.env);
+  }
+
+  accept(pull_id: string, task: Task): void {
+    this.tasks.set(pull_id, task);
+  }
+
+  release(pull_id: string): void {
+    this.tasks.delete(pull_id);
+  }
+
+  start({ pull_id, attempt }: Effects['startPull']): void {
+    const before = this.works.get(pull_id);
+    const abort = new AbortController();
+    before?.abort.abort();
+    const ended = Promise.resolve(before?.ended)
+      .then(() => this.work(pull_id, attempt, abort))
+      .catch((error: unknown) => this.options.log.error({ err: error, pull_id }, 'the outcome of a pull could not be recorded'))
+      .finally(() => this.works.get(pull_id)?.abort === abort && this.works.delete(pull_id));
+    this.works.set(pull_id, { abort, ended });
+  }
+
+  stop({ pull_id }: Effects['stopPull']): void {
+    const work = this.works.get(pull_id);
+    if (work !== undefined) work.abort.abort();
+    else this.recordEnd(pull_id).catch((error: unknown) => this.options.log.error({ err: error, pull_id }, 'the end of a pull could not be recorded'));
+  }
+
+  async close(): Promise<void> {
+    const works = [...this.works.values()];
+    for (const { abort } of works) abort.abort();
+    await Promise.all(works.map(({ ended }) => ended));
+    await this.tools.web.close();
+  }
+
+  private async work(pull_id: string, attempt: number, abort: AbortController): Promise<void> {
+    const { signal } = abort;
+    const { log } = this.options;
+    const task = this.tasks.get(pull_id);
+    try {
+      if (task === undefined) throw new PullFailure('pull_failed', 'The pull is not known any more.');
+      if (!signal.aborted)
+        await attemptPull({ task, tools: this.tools, report: this.report(pull_id, attempt, abort), claim: (file) => this.claim(file, pull_id), signal });
+    } catch (thrown) {
+      const failure = asPullFailure(thrown);
+      if (!signal.aborted) {
+        log.warn({ pull_id, attempt, code: failure.code, ...(failure.cause === undefined ? {} : { err: failure.cause }) }, failure.message);
+        await this.recordFailure(pull_id, attempt, failure);
+      }
+    } finally {
+      for (const [file, owner] of this.claims) if (owner === pull_id) this.claims.delete(file);
+    }
+    await this.recordEnd(pull_id);
+  }
+
+  private claim(file: string, pull_id: string): void {
+    // Some file systems tell no small letters from large ones.
+    const name = file.toLowerCase();
+    const owner = this.claims.get(name);
+    if (owner !== undefined && owner !== pull_id) throw new PullFailure('busy', `Another pull is fetching ${file} now.`);
+    this.claims.set(name, pull_id);
+  }
+
+  private report(pull_id: string, attempt: number, abort: AbortController): Report {
+    const stream = this.options.stream(pull_id);
+    const tell = async (fact: Undated<PullEvent>) => {
+      if (!(await stream.submit(fact))) abort.abort();
+      abort.signal.throwIfAborted();
+    };
+    return {
+      resolved: (source, offset_bytes) => tell({ type: 'pull.resolved', attempt, ...source, offset_bytes }),
+      progressed: (bytes) => tell({ type: 'pull.progressed', attempt, bytes }),
+      downloaded: (bytes, existing) => tell({ type: 'pull.downloaded', attempt, bytes, existing }),
+      hashed: (bytes) => tell({ type: 'pull.hashed', attempt, bytes }),
+      verified: (sha256, compared) => tell({ type: 'pull.verified', attempt, sha256, compared }),
+      completed: (path) => tell({ type: 'pull.completed', attempt, path }),
+    };
+  }
+
+  private async recordFailure(pull_id: string, attempt: number, failure: PullFailure): Promise<void> {
+    const stream = this.options.stream(pull_id);
+    const snapshot: PullSnapshot | undefined = stream.snapshot();
+    const { code, message, retryable, retry_after_ms } = failure;
+    if (snapshot?.context.attempt !== attempt) return;
+    const fact = afterPullFailure(snapshot.context, { code, message, retryable }, this.options.now(), retry_after_ms);
+    // Once the bytes are all there nothing is tried again.
+    if (!(await stream.submit(fact))) await stream.submit({ type: 'pull.failed', attempt, error: { code, message, retryable } });
+  }
+
+  /** A pull that was being cancelled has stopped. */
+  private async recordEnd(pull_id: string): Promise<void> {
+    const stream = this.options.stream(pull_id);
+    // It is gone when the pull is over.
+    const snapshot: PullSnapshot | undefined = stream.snapshot();
+    if (snapshot?.matches('cancelling')) await stream.submit({ type: 'pull.cancelled', forced: false });
+  }
+}

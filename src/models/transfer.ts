@@ -1,0 +1,95 @@
+import { PullFailure } from './failure.ts';
+import type { Identity, PartialFile } from './partial-file.ts';
+import { shownAddress } from './reference.ts';
+import { refusal } from './refusal.ts';
+import type { Source } from './source.ts';
+import { type Answer, type Web, wholeNumber } from './web.ts';
+
+/** The rest of the file, about to come. */
+export interface Transfer {
+  answer: Answer;
+  identity: Identity;
+  revision: string | null;
+}
+
+/**
+ * Asks for the bytes that are missing.
+ *
+ * 1. Nothing is there: the whole file.
+ * 2. Something is there: the rest, on the condition that the file is still the same.
+ * 3. The other side sends the whole file instead, because it changed or because it knows no ranges: from the start.
+ * 4. It sends a range that does not go on from ours: the whole file is asked for.
+ */
+export async function openTransfer(source: Source, partial: PartialFile, web: Web, signal: AbortSignal): Promise<Transfer> {
+  const answer = await web.get({ url: source.url, hub: source.hub, signal, headers: conditions(source, partial) });
+  try {
+    if (partial.bytes > 0 && (answer.status === 416 || (answer.status === 206 && !goesOn(answer, source, partial)))) {
+      await answer.body?.cancel();
+      partial.startOver();
+      return await openTransfer(source, partial, web, signal);
+    }
+    return accepted(source, partial, answer);
+  } catch (thrown) {
+    await answer.body?.cancel().catch(() => undefined);
+    throw thrown;
+  }
+}
+
+function conditions(source: Source, partial: PartialFile): Record<string, string> {
+  if (partial.bytes === 0) return {};
+  const etag = validator(source, partial);
+  return { range: `bytes=${partial.bytes}-`, ...(etag === null ? {} : { 'if-range': etag }) };
+}
+
+/** What the place that is asked said of our bytes; one that holds the same file elsewhere never said anything. */
+function validator(source: Source, { identity }: PartialFile): string | null {
+  return identity !== null && identity.url === shownAddress(source.url) ? identity.etag : null;
+}
+
+/** Whether an answer with a part of the file begins where ours ends, and is of the same file. */
+function goesOn({ headers }: Answer, source: Source, partial: PartialFile): boolean {
+  const [, from = '', total = ''] = /^bytes (\d{1,15})-\d{1,15}\/(\d{1,15}|\*)$/.exec(headers.get('content-range') ?? '') ?? [];
+  const size = source.size_bytes ?? partial.identity?.size_bytes ?? null;
+  if (from !== String(partial.bytes) || (size !== null && total !== '*' && Number(total) !== size)) return false;
+  const [before, now] = [validator(source, partial), strongEtag(headers)];
+  return before === null || now === null || before === now;
+}
+
+function accepted(source: Source, partial: PartialFile, answer: Answer): Transfer {
+  const { status, headers, host, told } = answer;
+  const what = source.file;
+  if (status !== 200 && !(status === 206 && partial.bytes > 0)) throw refusal(answer, what, source.hub?.host ?? null);
+  if (status === 200) partial.startOver();
+  if (/^text\/html/i.test(headers.get('content-type') ?? ''))
+    throw new PullFailure('pull_failed', `${host} sends a web page, not a model.`, { retryable: false });
+  if (!/^(identity)?$/i.test(headers.get('content-encoding') ?? ''))
+    throw new PullFailure('pull_failed', `${host} sends the file compressed, so that it can be neither resumed nor checked.`);
+  if (source.sha256 !== null && told.sha256 !== null && told.sha256 !== source.sha256) {
+    throw new PullFailure('pull_failed', `${what} changed on ${source.hub?.host ?? host} while it was asked for.`, { retryable: true });
+  }
+  const size = sizeOfAnswer(answer, partial.bytes);
+  const wanted = source.size_bytes ?? told.size_bytes;
+  if (size !== null && wanted !== null && size !== wanted) {
+    throw new PullFailure('pull_failed', `${host} sends ${size} bytes where ${wanted} were said.`, { retryable: true });
+  }
+  const identity = {
+    url: shownAddress(source.url),
+    etag: strongEtag(headers) ?? validator(source, partial),
+    size_bytes: wanted ?? size,
+    sha256: source.sha256 ?? told.sha256,
+  };
+  return { answer, identity, revision: told.commit ?? source.revision };
+}
+
+/** Size of the whole file; null when the answer does not say. */
+function sizeOfAnswer({ status, headers }: Answer, offset: number): number | null {
+  if (status === 206) return wholeNumber(/\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? null);
+  const length = wholeNumber(headers.get('content-length'));
+  return length === null ? null : length + offset;
+}
+
+/** Only a strong validator says that two files are the same byte for byte. */
+function strongEtag(headers: Headers): string | null {
+  const etag = headers.get('etag');
+  return etag !== null && /^"[\x21\x23-\x7e]{0,512}"$/.test(etag) ? etag : null;
+}

@@ -1,0 +1,68 @@
+import type { Failure } from '../../../machines/events.ts';
+import { asKnownCode } from '../../errors.ts';
+import { type OutputPart, ProviderFailure } from '../../kernel/provider.ts';
+import type { FromEngine } from './engine/messages.ts';
+
+export type AnswerMessage = Extract<FromEngine, { id: number }>;
+
+/**
+ * What the engine answers to one order, from the process to whoever reads it.
+ *
+ * 1. It ends once: by a finish, a failure, or because the work was stopped.
+ * 2. What waits to be read is one text, no longer than the context of the model.
+ */
+export class Answer {
+  private text = '';
+  private token_ids: number[] = [];
+  private end: Exclude<AnswerMessage, { type: 'output' }> | ProviderFailure | null = null;
+  private wake: (() => void) | null = null;
+  private readonly settled = Promise.withResolvers<void>();
+
+  /** Resolves when the engine computes nothing for it any more. */
+  get ended(): Promise<void> {
+    return this.settled.promise;
+  }
+
+  take(message: AnswerMessage): void {
+    if (message.type !== 'output') return this.finish(message);
+    this.text += message.text;
+    this.token_ids.push(...message.token_ids);
+    this.wake?.();
+  }
+
+  /** The work is gone although the engine did not say how it ended. */
+  lose(failure: ProviderFailure): void {
+    this.finish(failure);
+  }
+
+  /** The parts as they come. Ends without a finish when the work was stopped. Throws ProviderFailure. */
+  async *parts(): AsyncGenerator<OutputPart> {
+    for (;;) {
+      if (this.text !== '' || this.token_ids.length > 0) yield this.drain();
+      else if (this.end !== null) break;
+      else await new Promise<void>((resolve) => (this.wake = resolve));
+    }
+    if (this.end instanceof ProviderFailure) throw this.end;
+    if (this.end.type === 'failed') throw asProviderFailure(this.end.error);
+    if (this.end.type === 'finished') yield { type: 'finish', finish_reason: this.end.finish_reason, usage: this.end.usage };
+  }
+
+  private drain(): OutputPart {
+    const part: OutputPart = { type: 'output', text: this.text, token_ids: this.token_ids };
+    this.text = '';
+    this.token_ids = [];
+    return part;
+  }
+
+  private finish(end: NonNullable<Answer['end']>): void {
+    this.end ??= end;
+    this.wake?.();
+    this.settled.resolve();
+  }
+}
+
+/** A failure that the engine told, as a failure of its provider. Work that died with the process is lost. */
+export function asProviderFailure({ code, message, retryable }: Failure): ProviderFailure {
+  const known = asKnownCode(code);
+  return new ProviderFailure(known, message, { retryable, lost: known === 'engine_crashed' });
+}

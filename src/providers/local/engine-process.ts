@@ -1,0 +1,140 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Effects } from '../../../machines/effects.ts';
+import type { EngineEvent, Undated } from '../../../machines/events.ts';
+import type { Log } from '../../kernel/port.ts';
+import { ProviderFailure } from '../../kernel/provider.ts';
+import type { Limits } from '../../limits.ts';
+import { Answer } from './answer.ts';
+import { type FromEngine, type LoadOrder, parseFromEngine, type RunOrder, type ToEngine } from './engine/messages.ts';
+import { engineEnvironment } from './engine-environment.ts';
+import { logLines } from './engine-log.ts';
+
+export interface EngineProcessOptions {
+  started: Effects['startEngine'];
+  load: Omit<LoadOrder, 'type' | 'path'>;
+  env: NodeJS.ProcessEnv;
+  limits: Limits;
+  log: Log;
+  /** Proposes a fact of the engine machine. */
+  report(fact: Undated<EngineEvent>): void;
+}
+
+/**
+ * One life of the engine process.
+ *
+ * 1. What happens to the process becomes facts that carry the attempt it belongs to; that it is gone is told once, and last.
+ * 2. Every order has one answer, and every answer ends: when the process is gone, those that are open are lost.
+ */
+export class EngineProcess {
+  readonly attempt: number;
+  private readonly options: EngineProcessOptions;
+  private readonly child: ChildProcess;
+  private readonly answers = new Map<number, Answer>();
+  private last_id = 0;
+  private stopping = false;
+  private isGone = false;
+  private workers = 0;
+  private readonly exit = Promise.withResolvers<void>();
+
+  constructor(options: EngineProcessOptions) {
+    this.options = options;
+    this.attempt = options.started.attempt;
+    this.child = fork(ENTRY, { env: engineEnvironment(options.env), execArgv: [], stdio: ['ignore', 'pipe', 'pipe', 'ipc'], serialization: 'json' });
+    this.child.on('message', (message) => this.receive(parseFromEngine(message)));
+    this.child.on('error', (error) => this.noteError(error));
+    this.child.on('exit', (code, signal) => void this.noteExit(code, signal));
+    for (const source of [this.child.stdout, this.child.stderr]) {
+      if (source !== null) logLines(source, options.log, options.limits, { engine_pid: this.child.pid });
+    }
+  }
+
+  /** Resolves when the process is gone. */
+  get gone(): Promise<void> {
+    return this.exit.promise;
+  }
+
+  /** Somebody begins to use the process; true for the first. */
+  enter(): boolean {
+    this.workers += 1;
+    return this.workers === 1;
+  }
+
+  /** Somebody who entered is done; true for the last, while the process lives. */
+  leave(): boolean {
+    this.workers -= 1;
+    return this.workers === 0 && !this.isGone;
+  }
+
+  ask(order: Omit<RunOrder, 'type' | 'id'>): { id: number; answer: Answer } {
+    const id = ++this.last_id;
+    const answer = new Answer();
+    if (this.isGone) answer.lose(this.loss());
+    else this.answers.set(id, answer);
+    this.send({ type: 'run', id, ...order });
+    return { id, answer };
+  }
+
+  /** Makes the engine stop working on an order; its answer ends when it has. */
+  stopRun(id: number): void {
+    if (this.answers.has(id)) this.send({ type: 'stop_run', id });
+  }
+
+  stop(): void {
+    this.stopping = true;
+    this.send({ type: 'stop' });
+  }
+
+  kill(): void {
+    this.stopping = true;
+    this.child.kill('SIGKILL');
+  }
+
+  private receive(message: FromEngine | null): void {
+    const { report, started, load } = this.options;
+    const { attempt, model, path } = started;
+    if (message === null) return this.options.log.warn({}, 'a message of the engine was not understood');
+    if (message.type === 'started') {
+      report({ type: 'engine.process_started', attempt, pid: this.child.pid ?? 0 });
+      this.send({ type: 'load', path, ...load });
+    } else if (message.type === 'loaded') {
+      const { type: _, ...loaded } = message;
+      report({ type: 'engine.model_loaded', attempt, info: { pid: this.child.pid ?? 0, model, path, ...loaded } });
+    } else if (message.type === 'load_failed') {
+      report({ type: 'engine.load_failed', attempt, error: message.error });
+    } else {
+      this.answers.get(message.id)?.take(message);
+      if (message.type !== 'output') this.answers.delete(message.id);
+    }
+  }
+
+  /** Without a process there is no exit to wait for. */
+  private noteError(error: Error): void {
+    this.options.log.warn({ err: error }, 'trouble with the engine process');
+    if (this.child.pid !== undefined) return;
+    this.options.report({ type: 'engine.load_failed', attempt: this.attempt, error: { code: 'engine_failed', message: 'The engine process could not be started.', retryable: true } });
+    void this.noteExit(null, null);
+  }
+
+  private async noteExit(exit_code: number | null, signal: string | null): Promise<void> {
+    if (this.child.connected) await new Promise<void>((resolve) => this.child.once('disconnect', resolve));
+    this.isGone = true;
+    this.options.report({ type: 'engine.exited', attempt: this.attempt, exit_code, signal });
+    for (const answer of this.answers.values()) answer.lose(this.loss());
+    this.answers.clear();
+    this.exit.resolve();
+  }
+
+  private loss(): ProviderFailure {
+    if (this.stopping) return new ProviderFailure('run_interrupted', 'The engine was stopped before the answer was complete.', { retryable: true, lost: true });
+    return new ProviderFailure('engine_crashed', 'The engine process died before the answer was complete.', { retryable: true, lost: true });
+  }
+
+  private send(message: ToEngine): void {
+    if (this.child.connected) this.child.send(message, () => {});
+  }
+}
+
+/** Beside this file, in the sources and in the build alike. */
+const ENTRY = fileURLToPath(new URL(`./engine/main${extname(import.meta.url)}`, import.meta.url));

@@ -1,0 +1,49 @@
+import type { LlamaContextSequence, Token } from 'node-llama-cpp';
+import { type Gate, openGate } from './gate.ts';
+import type { LoadedModel } from './load.ts';
+import type { FromEngine, RunOrder } from './messages.ts';
+import { fittingPrompt } from './prompt.ts';
+import { steps } from './steps.ts';
+
+export type Finish = Omit<Extract<FromEngine, { type: 'finished' }>, 'type' | 'id'>;
+
+export interface Generation {
+  loaded: LoadedModel;
+  sequence: LlamaContextSequence;
+  order: RunOrder;
+  signal: AbortSignal;
+  /** Takes tokens of the answer, in order. */
+  emit(tokens: readonly Token[]): void;
+}
+
+/** How freely an answer is drawn when the request does not say. */
+const TEMPERATURE = 0.7;
+
+/**
+ * Answers one run, token by token. Null when the signal ended it, which is looked at between two tokens and between two
+ * batches of the prompt. When the request gives no temperature, the built-in model answers greedily (0), any other at 0.7.
+ * Throws EngineFault: context_length_exceeded.
+ */
+export async function generate({ loaded, sequence, order, signal, emit }: Generation): Promise<Finish | null> {
+  const { model, gate: rule, batch } = loaded;
+  const prompt = fittingPrompt(loaded, order);
+  const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
+  const gate: Gate = openGate(rule);
+  const sampling = { temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE), seed: order.seed, judged: rule?.tokens ?? 0, batch };
+  const finish = (finish_reason: Finish['finish_reason'], output_tokens: number): Finish => ({ finish_reason, usage: { input_tokens: prompt.length, output_tokens } });
+  let made = 0;
+  for await (const { token, probability } of steps(sequence, prompt, sampling, signal)) {
+    const ended = loaded.stops.has(token) || model.isEogToken(token);
+    if (!ended) made += 1;
+    const over = ended || made >= most;
+    const released = gate.pass(ended ? [] : [token], probability, over);
+    if (released === 'declined') {
+      const fallback = loaded.fallback.slice(0, most);
+      emit(fallback);
+      return finish(fallback.length < loaded.fallback.length ? 'length' : 'stop', fallback.length);
+    }
+    emit(released);
+    if (over) return finish(ended ? 'stop' : 'length', made);
+  }
+  return null;
+}

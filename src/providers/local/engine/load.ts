@@ -1,0 +1,96 @@
+import { stat } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import type { ChatWrapper, Llama, LlamaContext, LlamaContextSequence, LlamaModel, Token } from 'node-llama-cpp';
+import type { ConfidenceRule } from '../../mini/confidence.ts';
+import { EngineFault } from './fault.ts';
+import { startLlama } from './llama.ts';
+import { measureSpeed } from './measure.ts';
+import type { Loaded, LoadOrder } from './messages.ts';
+import { stopTokens, tokenBytesMax } from './prompt.ts';
+import { readOwnMetadata } from './own-metadata.ts';
+import { findThreads, type ThreadsFound } from './threads.ts';
+
+/** A model in memory, with one context that several runs share. */
+export interface LoadedModel {
+  model: LlamaModel;
+  wrapper: ChatWrapper;
+  sequences: LlamaContextSequence[];
+  /** Tokens that end an answer, besides those that the model file names. */
+  stops: ReadonlySet<Token>;
+  token_bytes_max: number;
+  /** Tokens of one run, prompt and answer together. */
+  context_length: number;
+  /** Tokens of a prompt that are computed in one go. */
+  batch: number;
+  built_in: boolean;
+  /** When an answer is not sure enough, and the tokens of what is said then. */
+  gate: ConfidenceRule | null;
+  fallback: Token[];
+  info: Loaded;
+}
+
+/** An abort is looked at between batches; the graphics processor is quick enough for large ones. */
+const BATCH_CPU = 128;
+const BATCH_GPU = 512;
+
+/** Loads a model file. Throws EngineFault: engine_missing, model_invalid, engine_failed (too little memory). */
+export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
+  const started_at = performance.now();
+  const available = Math.max(1, availableParallelism());
+  const llama = await startLlama(Math.max(available, order.threads ?? 0));
+  const model = await openModel(llama, order.path);
+  const { resolveChatWrapper } = await import('node-llama-cpp');
+  const wrapper = resolveChatWrapper(model);
+  const { threads, measured } = order.threads === null ? await chooseThreads(model, order, available) : { threads: order.threads, measured: {} };
+  const batch = llama.gpu === false ? BATCH_CPU : BATCH_GPU;
+  const context_length = Math.min(order.context_tokens, model.trainContextSize);
+  const context = await openContext(model, { sequences: order.parallel, contextSize: context_length, batchSize: batch, threads });
+  const sequences = Array.from({ length: context.totalSequences }, () => context.getSequence());
+  const { built_in, gate, fallback } = readOwnMetadata(model.fileInfo.metadata);
+  console.error(`threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed on ${llama.gpu || 'cpu'}`);
+  return {
+    ...{ model, wrapper, sequences, context_length, batch, built_in, gate },
+    stops: stopTokens(model, wrapper),
+    token_bytes_max: tokenBytesMax(model),
+    fallback: model.tokenize(fallback),
+    info: { threads, context_length, parallel: sequences.length, load_ms: Math.round(performance.now() - started_at), chat_template: wrapper.wrapperName },
+  };
+}
+
+async function openModel(llama: Llama, path: string): Promise<LlamaModel> {
+  try {
+    return await llama.loadModel({ modelPath: path });
+  } catch (error) {
+    throw isMemory(error) ? tooLarge(error) : new EngineFault('model_invalid', undefined, error);
+  }
+}
+
+/** With less memory than all runs need, fewer are answered at one time. */
+async function openContext(model: LlamaModel, options: { sequences: number; contextSize: number; batchSize: number; threads: number }): Promise<LlamaContext> {
+  try {
+    return await model.createContext({ ...options, failedCreationRemedy: false });
+  } catch (error) {
+    if (options.sequences > 1) return openContext(model, { ...options, sequences: Math.floor(options.sequences / 2) });
+    throw tooLarge(error);
+  }
+}
+
+async function chooseThreads(model: LlamaModel, order: LoadOrder, available: number): Promise<ThreadsFound> {
+  const { getModuleVersion } = await import('node-llama-cpp');
+  const { size, mtimeMs } = await stat(order.path);
+  return findThreads({
+    model_key: `${order.path} ${size} ${mtimeMs}`,
+    engine_key: `node-llama-cpp ${await getModuleVersion()} ${model.llama.gpu || 'cpu'}`,
+    file: order.threads_file,
+    available,
+    measure: (threads, limit_ms) => measureSpeed(model, threads, limit_ms),
+  });
+}
+
+function isMemory(error: unknown): boolean {
+  return error instanceof Error && error.constructor.name === 'InsufficientMemoryError';
+}
+
+function tooLarge(cause: unknown): EngineFault {
+  return new EngineFault('engine_failed', 'There is too little memory for the model and its context.', cause);
+}

@@ -1,0 +1,39 @@
+import { asFault } from './fault.ts';
+import { loadModel } from './load.ts';
+import { type FromEngine, type LoadOrder, parseToEngine } from './messages.ts';
+import { Runs } from './runs.ts';
+
+/**
+ * The engine process: it loads one model, answers runs with it, and ends when it is told to or when its daemon is gone.
+ * A signal that the terminal sends to the whole group is the daemon's to handle.
+ */
+let runs: Runs | null = null;
+
+process.on('message', (value) => {
+  const order = parseToEngine(value);
+  if (order === null) console.error('an order was not understood');
+  else if (order.type === 'load') void load(order);
+  else if (order.type === 'run') runs?.start(order);
+  else if (order.type === 'stop_run') runs?.stop(order.id);
+  else process.exit(0);
+});
+process.on('disconnect', () => process.exit(0));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+send({ type: 'started' });
+
+async function load(order: LoadOrder): Promise<void> {
+  try {
+    const loaded = await loadModel(order);
+    runs = new Runs(loaded, send);
+    send({ type: 'loaded', ...loaded.info });
+  } catch (thrown) {
+    const fault = asFault(thrown);
+    console.error('the model was not loaded:', fault.cause ?? fault);
+    send({ type: 'load_failed', error: fault.failure });
+  }
+}
+
+function send(message: FromEngine): void {
+  if (process.connected) process.send?.(message, undefined, {}, () => {});
+}

@@ -1,0 +1,92 @@
+import type { Failure, FinishReason, Usage } from '../../../../machines/events.ts';
+
+/** What the daemon asks of its engine process. */
+export type ToEngine = LoadOrder | RunOrder | { type: 'stop_run'; id: number } | { type: 'stop' };
+
+export interface LoadOrder {
+  type: 'load';
+  path: string;
+  /** Null: measured, or remembered from an earlier measurement. */
+  threads: number | null;
+  /** Where measured threads are remembered. */
+  threads_file: string;
+  /** Runs that are answered at one time. */
+  parallel: number;
+  /** Most tokens of one run, prompt and answer together. */
+  context_tokens: number;
+}
+
+export interface RunOrder {
+  type: 'run';
+  id: number;
+  prompt: string;
+  system: string | null;
+  max_tokens: number;
+  temperature: number | null;
+  seed: number;
+}
+
+/** What the engine process answers. Each run order is answered by outputs, then by exactly one of finished, failed and stopped. */
+export type FromEngine =
+  | { type: 'started' }
+  | ({ type: 'loaded' } & Loaded)
+  | { type: 'load_failed'; error: Failure }
+  | { type: 'output'; id: number; text: string; token_ids: number[] }
+  | { type: 'finished'; id: number; finish_reason: FinishReason; usage: Usage }
+  | { type: 'failed'; id: number; error: Failure }
+  | { type: 'stopped'; id: number };
+
+export interface Loaded {
+  threads: number;
+  context_length: number;
+  parallel: number;
+  load_ms: number;
+  chat_template: string;
+}
+
+/** Null when it is not one of ours. */
+export function parseToEngine(value: unknown): ToEngine | null {
+  return hasShape(value, toEngine) ? (value as ToEngine) : null;
+}
+
+/** Null when it is not one of ours. */
+export function parseFromEngine(value: unknown): FromEngine | null {
+  return hasShape(value, fromEngine) ? (value as FromEngine) : null;
+}
+
+type Check = (value: unknown) => boolean;
+type Shapes<M extends { type: string }> = { [T in M['type']]: { [K in Exclude<keyof Extract<M, { type: T }>, 'type'>]: Check } };
+
+const text: Check = (value) => typeof value === 'string';
+const number: Check = (value) => typeof value === 'number' && Number.isFinite(value);
+const whole: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const orNull = (check: Check): Check => (value) => value === null || check(value);
+const wholes: Check = (value) => Array.isArray(value) && value.every(whole);
+const failure: Check = (value) => isRecord(value) && text(value.code) && text(value.message) && typeof value.retryable === 'boolean';
+const usage: Check = (value) => isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);
+
+const toEngine: Shapes<ToEngine> = {
+  load: { path: text, threads: orNull(whole), threads_file: text, parallel: whole, context_tokens: whole },
+  run: { id: whole, prompt: text, system: orNull(text), max_tokens: whole, temperature: orNull(number), seed: whole },
+  stop_run: { id: whole },
+  stop: {},
+};
+
+const fromEngine: Shapes<FromEngine> = {
+  started: {},
+  loaded: { threads: whole, context_length: whole, parallel: whole, load_ms: whole, chat_template: text },
+  load_failed: { error: failure },
+  output: { id: whole, text, token_ids: wholes },
+  finished: { id: whole, finish_reason: text, usage },
+  failed: { id: whole, error: failure },
+  stopped: { id: whole },
+};
+
+function hasShape(value: unknown, shapes: Record<string, Record<string, Check>>): boolean {
+  if (!isRecord(value) || typeof value.type !== 'string' || !Object.hasOwn(shapes, value.type)) return false;
+  return Object.entries(shapes[value.type] ?? {}).every(([key, check]) => check(value[key]));
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,70 @@
+import type { LlamaContextSequence } from 'node-llama-cpp';
+import { asFault } from './fault.ts';
+import { generate } from './generate.ts';
+import type { LoadedModel } from './load.ts';
+import type { FromEngine, RunOrder } from './messages.ts';
+import { Outbox } from './outbox.ts';
+import { TokenText } from './token-text.ts';
+
+/**
+ * The runs being answered in the one context, and those that wait for a place in it.
+ *
+ * 1. A run has a sequence of the context to itself, from its start to its end; there are as many places as sequences.
+ * 2. Each order is answered by outputs and then exactly one of finished, failed and stopped; after it nothing is computed for it.
+ * The daemon bounds how many orders it has open, and so the ones that wait.
+ */
+export class Runs {
+  private readonly loaded: LoadedModel;
+  private readonly send: (message: FromEngine) => void;
+  private readonly free: LlamaContextSequence[];
+  private readonly active = new Map<number, AbortController>();
+  private waiting: RunOrder[] = [];
+
+  constructor(loaded: LoadedModel, send: (message: FromEngine) => void) {
+    this.loaded = loaded;
+    this.send = send;
+    this.free = [...loaded.sequences];
+  }
+
+  start(order: RunOrder): void {
+    const sequence = this.free.pop();
+    if (sequence === undefined) this.waiting.push(order);
+    else void this.answer(order, sequence);
+  }
+
+  stop(id: number): void {
+    this.active.get(id)?.abort();
+    const waiting = this.waiting.filter((order) => order.id !== id);
+    if (waiting.length < this.waiting.length) this.send({ type: 'stopped', id });
+    this.waiting = waiting;
+  }
+
+  private async answer(order: RunOrder, sequence: LlamaContextSequence): Promise<void> {
+    const abort = new AbortController();
+    this.active.set(order.id, abort);
+    this.send(await this.outcome(order, sequence, abort.signal));
+    this.active.delete(order.id);
+    this.free.push(sequence);
+    const next = this.waiting.shift();
+    if (next !== undefined) this.start(next);
+  }
+
+  private async outcome(order: RunOrder, sequence: LlamaContextSequence, signal: AbortSignal): Promise<FromEngine> {
+    const { id } = order;
+    const { model } = this.loaded;
+    const text = new TokenText<number>((tokens, before) => model.detokenize(tokens as never, false, before as never));
+    const outbox = new Outbox((fresh, token_ids) => this.send({ type: 'output', id, text: fresh, token_ids }));
+    try {
+      await sequence.clearHistory();
+      const finish = await generate({ loaded: this.loaded, sequence, order, signal, emit: (tokens) => outbox.push(text.push(tokens), tokens) });
+      outbox.push(text.end(), []);
+      return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
+    } catch (thrown) {
+      const fault = asFault(thrown);
+      if (fault.failure.code === 'engine_failed') console.error(`run ${id}:`, fault.cause ?? fault);
+      return { type: 'failed', id, error: fault.failure };
+    } finally {
+      outbox.flush();
+    }
+  }
+}

@@ -1,0 +1,10 @@
+/**
+ * The seed of one token, from the seed of the run and the token's position: an answer that is taken up again at any
+ * position draws as it would have without the break. Never the value that stands for "a random seed" in llama.cpp.
+ */
+export function seedAt(seed: number, position: number): number {
+  let mixed = (seed ^ Math.imul(position + 1, 0x9e3779b1)) >>> 0;
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 1;
+}

@@ -1,0 +1,48 @@
+import type { LlamaContextSequence, Token } from 'node-llama-cpp';
+import { EngineFault } from './fault.ts';
+import { seedAt } from './seed.ts';
+
+export interface Step {
+  token: Token;
+  /** Probability of the token; null where it was not asked for. */
+  probability: number | null;
+}
+
+export interface Sampling {
+  temperature: number;
+  seed: number;
+  /** How many of the first tokens come with their probability. */
+  judged: number;
+  /** Tokens of the prompt that are computed in one go. */
+  batch: number;
+}
+
+/**
+ * Endless tokens after a prompt, the one that ends the answer included; ends only when the signal aborts. A drawn token is
+ * one call with a seed of its own, so that an answer taken up again at any position goes on the same.
+ */
+export async function* steps(sequence: LlamaContextSequence, prompt: readonly Token[], sampling: Sampling, signal: AbortSignal): AsyncGenerator<Step> {
+  let next = await prefill(sequence, prompt, sampling.batch, signal);
+  for (let position = 0; !signal.aborted; ) {
+    const [judging, first] = [position < sampling.judged, position];
+    const options = { temperature: sampling.temperature, seed: seedAt(sampling.seed, position), yieldEogToken: true };
+    for await (const { token, ...rest } of sequence.evaluateWithMetadata(next, { confidence: judging }, options)) {
+      next = [token];
+      position += 1;
+      yield { token, probability: probabilityIn(rest) };
+      if (signal.aborted || sampling.temperature > 0 || position === sampling.judged) break;
+    }
+    if (position === first) throw new EngineFault('engine_failed');
+  }
+}
+
+/** Computes a long prompt in batches, so that an abort need not wait for all of it. Returns the tokens of the last one. */
+async function prefill(sequence: LlamaContextSequence, prompt: readonly Token[], batch: number, signal: AbortSignal): Promise<Token[]> {
+  let at = 0;
+  for (; prompt.length - at > batch && !signal.aborted; at += batch) await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, at + batch));
+  return prompt.slice(at);
+}
+
+function probabilityIn(metadata: { confidence?: number }): number | null {
+  return metadata.confidence ?? null;
+}

@@ -1,0 +1,83 @@
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
+
+/**
+ * How many threads generate fastest, measured and then remembered for a model on a machine.
+ * A guess is dangerous: on a busy machine one thread more than there are cores can be a hundred times slower.
+ */
+
+export interface ThreadsOptions {
+  /** Names the model file and its version. */
+  model_key: string;
+  /** Names the engine: its version and what it computes on. */
+  engine_key: string;
+  /** JSON file of what was measured; one that cannot be read or understood counts as empty. */
+  file: string;
+  /** Threads that this process may use at one time. */
+  available: number;
+  /** Tokens per second with this many threads; `limit_ms` bounds the measurement. */
+  measure(threads: number, limit_ms: number): Promise<number>;
+}
+
+export interface ThreadsFound {
+  threads: number;
+  /** Tokens per second by number of threads, empty when remembered. */
+  measured: Record<string, number>;
+}
+
+/** One candidate; a token that takes longer is waited for all the same. */
+const CANDIDATE_MS = 200;
+/** All candidates; the next one is not begun after it. */
+const CALIBRATION_MS = 1000;
+/** More threads must be worth it, since they take time from everything else. */
+const GAIN_LEAST = 1.05;
+const ENTRIES_MAX = 64;
+
+export async function findThreads(options: ThreadsOptions): Promise<ThreadsFound> {
+  const key = `${options.model_key} | ${options.engine_key} | ${cpus()[0]?.model ?? 'unknown'} x ${options.available}`;
+  const remembered = await readRemembered(options.file);
+  const known = remembered[key];
+  if (known !== undefined && known <= options.available) return { threads: known, measured: {} };
+  const found = await measureAll(options);
+  await remember(options.file, { ...remembered, [key]: found.threads }).catch(() => {});
+  return found;
+}
+
+/** Tries 1, 2, 4 … threads and stops when more are not worth it. */
+async function measureAll({ available, measure }: ThreadsOptions): Promise<ThreadsFound> {
+  const measured: Record<string, number> = {};
+  const end = performance.now() + CALIBRATION_MS;
+  let best = { threads: 1, speed: 0 };
+  for (const threads of candidates(available)) {
+    const speed = await measure(threads, CANDIDATE_MS);
+    measured[threads] = Math.round(speed);
+    if (best.speed > 0 && speed < best.speed * GAIN_LEAST) break;
+    best = { threads, speed };
+    if (performance.now() > end) break;
+  }
+  return { threads: best.threads, measured };
+}
+
+export function candidates(available: number): number[] {
+  const doubled: number[] = [];
+  for (let threads = 1; threads < available; threads *= 2) doubled.push(threads);
+  return [...doubled, Math.max(1, available)];
+}
+
+async function readRemembered(file: string): Promise<Record<string, number>> {
+  try {
+    const { threads } = JSON.parse(await readFile(file, 'utf8')) as { threads: unknown };
+    const entries = Object.entries(threads as Record<string, unknown>);
+    return Object.fromEntries(entries.filter((entry): entry is [string, number] => Number.isSafeInteger(entry[1]) && (entry[1] as number) > 0));
+  } catch {
+    return {};
+  }
+}
+
+/** Written beside and renamed, so that nobody reads half a file. */
+async function remember(file: string, threads: Record<string, number>): Promise<void> {
+  const newest = Object.fromEntries(Object.entries(threads).slice(-ENTRIES_MAX));
+  const draft = `${file}.${process.pid}`;
+  await writeFile(draft, `${JSON.stringify({ threads: newest }, null, 2)}\n`, { mode: 0o600 });
+  await rename(draft, file);
+}

@@ -1,0 +1,73 @@
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { Limits } from '../../limits.ts';
+import { invalidModel, type ModelInspection } from './inspection.ts';
+
+export interface FileVersion {
+  path: string;
+  size_bytes: number;
+  modified_ms: number;
+}
+
+/**
+ * What model files say about themselves, read in a thread of its own, one file after the other.
+ *
+ * 1. A file that cannot be read, is not what it says, or takes too long counts as invalid; it harms nobody.
+ * 2. What was found is kept for this very version of the file, for a bounded number of files.
+ * 3. The thread lives while there is a file to read.
+ */
+export class Inspector {
+  private readonly limits: Pick<Limits, 'model_inspect_ms' | 'local_models'>;
+  private readonly found = new Map<string, Promise<ModelInspection>>();
+  private worker: Worker | null = null;
+  private last: Promise<unknown> = Promise.resolve();
+  private waiting = 0;
+
+  constructor(limits: Pick<Limits, 'model_inspect_ms' | 'local_models'>) {
+    this.limits = limits;
+  }
+
+  inspect(file: FileVersion): Promise<ModelInspection> {
+    const key = `${file.path}\0${file.size_bytes}\0${file.modified_ms}`;
+    const known = this.found.get(key);
+    if (known !== undefined) return known;
+    const inspection = this.last.then(() => this.read(file));
+    this.last = inspection;
+    this.waiting += 1;
+    this.found.set(key, inspection);
+    const [oldest] = this.found.keys();
+    if (this.found.size > this.limits.local_models && oldest !== undefined) this.found.delete(oldest);
+    return inspection;
+  }
+
+  /** Never rejects. */
+  private async read({ path, size_bytes }: FileVersion): Promise<ModelInspection> {
+    this.worker ??= new Worker(ENTRY, { name: 'svc-models', resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } });
+    const worker = this.worker;
+    const inspection = await new Promise<ModelInspection>((resolve) => {
+      const end = (problem: string) => resolve(invalidModel(problem));
+      const timer = setTimeout(() => end('reading it took too long'), this.limits.model_inspect_ms);
+      worker.once('message', resolve);
+      worker.once('error', () => end('reading it took too much'));
+      worker.once('exit', () => end('reading it was broken off'));
+      worker.once('message', () => clearTimeout(timer));
+      worker.once('exit', () => clearTimeout(timer));
+      worker.postMessage({ path, size_bytes });
+    });
+    worker.removeAllListeners();
+    this.waiting -= 1;
+    if (inspection.problem !== null || this.waiting === 0) await this.endWorker(worker);
+    return inspection;
+  }
+
+  private async endWorker(worker: Worker): Promise<void> {
+    this.worker = null;
+    worker.on('error', () => {});
+    await worker.terminate();
+  }
+}
+
+/** A thread that wants more is ended, and the file with it. */
+const HEAP_MB = 512;
+/** Beside this file, in the sources and in the build alike. */
+const ENTRY = new URL(`./inspect-worker${extname(import.meta.url)}`, import.meta.url);

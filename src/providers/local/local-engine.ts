@@ -1,0 +1,130 @@
+import type { EngineEvent, Undated } from '../../../machines/events.ts';
+import type { Log, Performers } from '../../kernel/port.ts';
+import type { Limits } from '../../limits.ts';
+import { type Answer, asProviderFailure } from './answer.ts';
+import type { LoadOrder, RunOrder } from './engine/messages.ts';
+import { EngineProcess } from './engine-process.ts';
+import { type EnginePort, untilEngine } from './next-fact.ts';
+import { Turns } from './turns.ts';
+
+export interface LocalEngineOptions {
+  engine: EnginePort;
+  load: Omit<LoadOrder, 'type' | 'path'>;
+  env: NodeJS.ProcessEnv;
+  limits: Limits;
+  log: Log;
+}
+
+export interface ModelFile {
+  /** `local/name`. */
+  id: string;
+  name: string;
+  path: string;
+}
+
+/**
+ * The engine, as its machine says it is, and the process behind it.
+ *
+ * 1. Nothing is started, stopped or killed but by an effect of the machine; whoever needs the engine proposes facts and waits.
+ * 2. Those who need it come one at a time, in order, so that two models do not keep each other from being loaded.
+ * 3. The machine is busy from before the first order of a process until after the end of its last.
+ */
+export class LocalEngine {
+  readonly performers: Pick<Performers, 'startEngine' | 'stopEngine' | 'killEngine'>;
+  private readonly options: LocalEngineOptions;
+  private readonly turns = new Turns();
+  private process: EngineProcess | null = null;
+
+  constructor(options: LocalEngineOptions) {
+    this.options = options;
+    this.performers = {
+      startEngine: (started) => {
+        const { load, env, limits, log } = options;
+        if (this.process?.attempt === started.attempt) return;
+        this.process = new EngineProcess({ started, load, env, limits, log, report: (fact) => this.report(fact) });
+      },
+      stopEngine: ({ attempt }) => this.find(attempt)?.stop(),
+      killEngine: ({ attempt }) => this.find(attempt)?.kill(),
+    };
+  }
+
+  /** Loads the model, unless it is there. Throws ProviderFailure, or the signal's reason. */
+  async warm(model: ModelFile, signal: AbortSignal): Promise<void> {
+    const endTurn = await this.turns.take(signal);
+    await this.reach(model, signal, () => true).finally(endTurn);
+  }
+
+  /** Asks the model for an answer, once it is loaded. When the signal aborts, the engine is told to stop; the answer ends when it has. */
+  async ask(model: ModelFile, order: Omit<RunOrder, 'type' | 'id'>, signal: AbortSignal): Promise<{ answer: Answer; stop(): void }> {
+    const endTurn = await this.turns.take(signal);
+    const process = await this.reach(model, signal, (found) => this.beginWork(found)).finally(endTurn);
+    const { id, answer } = process.ask(order);
+    const stop = this.stopper(process, id, answer);
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    void answer.ended.then(() => {
+      signal.removeEventListener('abort', stop);
+      if (process.leave()) this.report({ type: 'engine.work_finished' });
+    });
+    return { answer, stop };
+  }
+
+  /** Ends the process without asking the machine: for when facts can no longer be recorded. */
+  async close(): Promise<void> {
+    this.process?.kill();
+    await this.process?.gone;
+  }
+
+  /** Waits, and proposes what leads there, until the engine is warm with the model and `use` agrees. */
+  private reach(model: ModelFile, signal: AbortSignal, use: (process: EngineProcess) => boolean | Promise<boolean>): Promise<EngineProcess> {
+    const { engine } = this.options;
+    let asked = 0;
+    return untilEngine(engine, signal, async (snapshot) => {
+      const { attempt, path, error } = snapshot.context;
+      if (asked === attempt && error !== null) throw asProviderFailure(error);
+      if (snapshot.matches('cold')) {
+        const accepted = await engine.submit({ type: 'engine.load_requested', attempt: attempt + 1, model: model.id, path: model.path });
+        if (accepted) asked = attempt + 1;
+      } else if (snapshot.matches('warm') && path === model.path) {
+        const process = this.find(attempt);
+        return process !== null && (await use(process)) ? process : null;
+      } else if (snapshot.matches({ warm: 'idle' })) {
+        await engine.submit({ type: 'engine.stop_requested', reason: 'model_changed' });
+      }
+      return null;
+    });
+  }
+
+  private async beginWork(process: EngineProcess): Promise<boolean> {
+    if (!process.enter() || (await this.options.engine.submit({ type: 'engine.work_started' }))) return true;
+    process.leave();
+    return false;
+  }
+
+  /** An engine that does not stop its work in time is stopped whole. */
+  private stopper(process: EngineProcess, id: number, answer: Answer): () => void {
+    const { limits, log } = this.options;
+    let timer: NodeJS.Timeout | null = null;
+    return () => {
+      if (timer !== null) return;
+      timer = setTimeout(() => {
+        log.warn({ engine_attempt: process.attempt }, 'the engine does not stop its work, so it is stopped itself');
+        this.report({ type: 'engine.stop_requested', reason: 'requested' });
+      }, limits.cancel_grace_ms);
+      process.stopRun(id);
+      void answer.ended.then(() => clearTimeout(timer ?? undefined));
+    };
+  }
+
+  /** The process of an attempt. Where there is none any more, the machine hears that it is gone. */
+  private find(attempt: number): EngineProcess | null {
+    if (this.process?.attempt === attempt) return this.process;
+    this.report({ type: 'engine.exited', attempt, exit_code: null, signal: null });
+    return null;
+  }
+
+  private report(fact: Undated<EngineEvent>): void {
+    const { engine, log } = this.options;
+    engine.submit(fact).catch((error: unknown) => log.debug({ err: error, fact: fact.type }, 'a fact of the engine was not recorded'));
+  }
+}

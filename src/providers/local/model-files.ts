@@ -1,0 +1,58 @@
+import { constants } from 'node:fs';
+import { open, readdir, stat } from 'node:fs/promises';
+import { isAbsolute, join, relative, sep } from 'node:path';
+import { SvcError } from '../../errors.ts';
+import type { FileVersion } from './inspector.ts';
+
+const DEPTH_MAX = 6;
+/** Later parts of a model that comes in several files; the first stands for all. */
+const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/;
+
+/** The paths of all model files in the folder, sorted, with a bound on their number and on how deep they may lie. */
+export async function modelFilesIn(folder: string, files_max: number): Promise<string[]> {
+  const found: string[] = [];
+  const walk = async (at: string, depth: number): Promise<void> => {
+    const entries = await readdir(at, { withFileTypes: true }).catch(() => []);
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      if (found.length >= files_max) return;
+      const path = join(at, entry.name);
+      if (entry.isDirectory() && depth < DEPTH_MAX) await walk(path, depth + 1);
+      else if (!entry.isDirectory() && entry.name.endsWith('.gguf') && !LATER_PART.test(entry.name)) found.push(path);
+    }
+  };
+  await walk(folder, 1);
+  return found;
+}
+
+/** The name of a file in the folder: its path there without the extension. Null when it lies elsewhere. */
+export function nameIn(folder: string, path: string): string | null {
+  const inside = relative(folder, path);
+  if (inside === '' || inside.startsWith('..') || isAbsolute(inside)) return null;
+  return inside.split(sep).join('/').replace(/\.gguf$/, '');
+}
+
+/** Null: there is no such file. Throws model_invalid for what is there and is not a readable file. */
+export async function fileVersion(path: string): Promise<FileVersion | null> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'ERR_INVALID_ARG_VALUE' || error.code === 'ENAMETOOLONG') return null;
+    throw new SvcError('model_invalid', `${path} cannot be read (${error.code}).`, { cause: error, param: 'model' });
+  });
+  if (found === null) return null;
+  if (!found.isFile()) throw new SvcError('model_invalid', `${path} is not a file.`, { param: 'model' });
+  return { path, size_bytes: found.size, modified_ms: found.mtimeMs };
+}
+
+/** Throws model_invalid when the file cannot be read or does not begin as a GGUF file does. Never waits for a pipe. */
+export async function refuseForeign(path: string): Promise<void> {
+  const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch((error: NodeJS.ErrnoException) => {
+    throw new SvcError('model_invalid', `${path} cannot be read (${error.code}).`, { cause: error, param: 'model' });
+  });
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0);
+    if (bytesRead < MAGIC.length || !buffer.equals(MAGIC)) throw new SvcError('model_invalid', `${path} is not a GGUF file.`, { param: 'model' });
+  } finally {
+    await file.close();
+  }
+}
+
+const MAGIC = Buffer.from('GGUF');

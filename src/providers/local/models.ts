@@ -1,0 +1,130 @@
+import { unlink } from 'node:fs/promises';
+import { basename, isAbsolute, resolve } from 'node:path';
+import { SvcError } from '../../errors.ts';
+import type { ModelRecord } from '../../kernel/provider.ts';
+import type { Limits } from '../../limits.ts';
+import type { ModelInspection } from './inspection.ts';
+import { Inspector } from './inspector.ts';
+import type { ModelFile } from './local-engine.ts';
+import { fileVersion, modelFilesIn, nameIn, refuseForeign } from './model-files.ts';
+import { modelRecord } from './model-record.ts';
+import type { EnginePort } from './next-fact.ts';
+import { unloadModel } from './unload.ts';
+
+export interface LocalModelsOptions {
+  folder: string;
+  built_in: string;
+  /** The model of a run that names none. */
+  default: string;
+  limits: Limits;
+  engine: EnginePort;
+}
+
+/**
+ * The model files there are: the built-in one, those in the models folder, and the default one wherever it lies.
+ *
+ * 1. A name stands for at most one file; the built-in name is never taken by another.
+ * 2. Only a file in the models folder is ever removed, and none that is in use.
+ */
+export class LocalModels {
+  private readonly options: LocalModelsOptions;
+  private readonly inspector: Inspector;
+
+  constructor(options: LocalModelsOptions) {
+    this.options = options;
+    this.inspector = new Inspector(options.limits);
+  }
+
+  /**
+   * The file that a name stands for: `svc-mini`, a name in the models folder, or a path; each also after `local/`.
+   * Throws model_unknown with the known names, and model_invalid.
+   */
+  async find(name: string): Promise<ModelFile> {
+    const short = shortName(name);
+    for (const path of this.places(short)) {
+      if ((await fileVersion(path)) === null) continue;
+      await refuseForeign(path);
+      return this.fileAt(path);
+    }
+    const known = await this.names();
+    throw new SvcError('model_unknown', `There is no model ${JSON.stringify(name)}. Known: ${known.join(', ')}.`, { param: 'model', details: { known } });
+  }
+
+  /** Names without the provider; nothing is read of the files. */
+  async names(): Promise<string[]> {
+    return (await this.files()).map(({ name }) => name);
+  }
+
+  /** Reads the heads of files that are new. What has not been read when the signal aborts is told with what is known by then. */
+  async list(signal: AbortSignal): Promise<ModelRecord[]> {
+    const late = new Promise<null>((done) => (signal.aborted ? done(null) : signal.addEventListener('abort', () => done(null), { once: true })));
+    const standard = await this.standard();
+    const files = await this.files();
+    if (standard !== null && !files.some(({ path }) => path === standard.path)) files.push(standard);
+    return Promise.all(files.map(async (file) => (await this.facts(file, standard, late)).record));
+  }
+
+  /** With all that the file says about itself. Throws model_unknown, model_invalid. */
+  async show(id: string): Promise<ModelRecord & { metadata: Record<string, unknown> }> {
+    const { record, inspection } = await this.facts(await this.find(id), await this.standard());
+    return { ...record, metadata: inspection?.metadata ?? {} };
+  }
+
+  /** Deletes the file of a model in the models folder. Throws model_unknown, model_in_use, invalid_request. */
+  async remove(id: string): Promise<ModelRecord> {
+    const name = shortName(id).replace(/\.gguf$/, '');
+    const file = (await this.files()).find((one) => one.name === name) ?? (await this.find(id));
+    if (file.path === this.options.built_in) throw new SvcError('model_in_use', 'The built-in model cannot be removed.', { param: 'model' });
+    if (nameIn(this.options.folder, file.path) === null) {
+      throw new SvcError('invalid_request', 'Only models in the models folder are removed.', { param: 'model', hint: `Delete the file yourself: ${file.path}` });
+    }
+    await unloadModel(this.options.engine, file.path, AbortSignal.timeout(3 * this.options.limits.engine_stop_ms));
+    const { record } = await this.facts(file, await this.standard());
+    await unlink(file.path);
+    return record;
+  }
+
+  /** Where the file of a name may lie, best place first. */
+  private places(name: string): string[] {
+    const { folder, built_in } = this.options;
+    if (name === nameOf(built_in)) return [built_in];
+    const inside = resolve(folder, name.endsWith('.gguf') ? name : `${name}.gguf`);
+    const elsewhere = isAbsolute(name) || /^\.\.?[\\/]|\.gguf$/.test(name) ? [resolve(name)] : [];
+    return nameIn(folder, inside) === null ? elsewhere : [inside, ...elsewhere];
+  }
+
+  private fileAt(path: string): ModelFile {
+    const { folder, built_in } = this.options;
+    const name = path === built_in ? nameOf(built_in) : (nameIn(folder, path) ?? path);
+    return { id: `local/${name}`, name, path };
+  }
+
+  private async files(): Promise<ModelFile[]> {
+    const { folder, built_in, limits } = this.options;
+    const inFolder = await modelFilesIn(folder, limits.local_models);
+    const has = await fileVersion(built_in).catch(() => null);
+    const files = inFolder.map((path) => this.fileAt(path)).filter(({ name }) => name !== nameOf(built_in));
+    return has === null ? files : [this.fileAt(built_in), ...files];
+  }
+
+  private standard(): Promise<ModelFile | null> {
+    return this.find(this.options.default).catch(() => null);
+  }
+
+  private async facts(file: ModelFile, standard: ModelFile | null, late?: Promise<null>): Promise<{ record: ModelRecord; inspection: ModelInspection | null }> {
+    const { built_in, engine } = this.options;
+    const version = await fileVersion(file.path).catch(() => null);
+    const reading = version === null ? Promise.resolve(null) : this.inspector.inspect(version);
+    const inspection = await Promise.race(late === undefined ? [reading] : [reading, late]);
+    const flags = { default: file.path === standard?.path, built_in: file.path === built_in };
+    return { record: modelRecord({ file, version, inspection, engine: engine.snapshot(), ...flags }), inspection };
+  }
+}
+
+function shortName(id: string): string {
+  return id.replace(/^local\//, '');
+}
+
+function nameOf(path: string): string {
+  return basename(path, '.gguf');
+}

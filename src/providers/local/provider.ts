@@ -1,0 +1,81 @@
+import { join } from 'node:path';
+import { asSvcError, SvcError } from '../../errors.ts';
+import type { Log, Performers } from '../../kernel/port.ts';
+import { type AttemptRequest, type OutputPart, ProviderFailure, type ProviderPort } from '../../kernel/provider.ts';
+import type { Limits } from '../../limits.ts';
+import { packageRoot } from '../../paths.ts';
+import { LocalEngine } from './local-engine.ts';
+import { LocalModels } from './models.ts';
+import type { EnginePort } from './next-fact.ts';
+
+export interface LocalProviderOptions {
+  engine: EnginePort;
+  /** Folder of model files. */
+  models: string;
+  /** Folder for what was measured. */
+  cache: string;
+  limits: Limits;
+  /** The model of a run that names none: `svc-mini`, a name in the models folder, or a path. */
+  model: string;
+  /** Null: measured when a model is first loaded. */
+  threads: number | null;
+  log: Log;
+  env?: NodeJS.ProcessEnv;
+}
+
+export interface LocalProvider {
+  provider: ProviderPort;
+  performers: Pick<Performers, 'startEngine' | 'stopEngine' | 'killEngine'>;
+  /** Loads the default model ahead of the first run. Throws ProviderFailure. */
+  warm(): Promise<void>;
+  models: Pick<LocalModels, 'show' | 'remove'>;
+}
+
+/** The provider `local`: llama.cpp in a process of its own, which the engine machine starts, stops and waits for. */
+export function createLocalProvider({ engine, models: folder, cache, limits, model, threads, log, env = process.env }: LocalProviderOptions): LocalProvider {
+  const load = { threads, threads_file: join(cache, 'engine-threads.json'), parallel: limits.local_runs, context_tokens: limits.engine_context_tokens };
+  const local = new LocalEngine({ engine, load, env, limits, log });
+  const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
+  const models = new LocalModels({ folder, built_in, default: model, limits, engine });
+  const closing = new AbortController();
+  let streams = 0;
+
+  async function* stream({ request }: AttemptRequest, signal: AbortSignal): AsyncGenerator<OutputPart> {
+    if (streams >= limits.provider_runs) throw new ProviderFailure('provider_busy', 'The engine has as many runs as it takes.', { retryable: true });
+    streams += 1;
+    try {
+      const { prompt, system, temperature, seed } = request;
+      const found = await models.find(request.model).catch(throwAsFailure);
+      const { answer, stop } = await local.ask(found, { prompt, system, temperature, seed, max_tokens: request.max_tokens ?? limits.output_tokens }, signal);
+      try {
+        yield* answer.parts();
+      } finally {
+        stop();
+        await answer.ended;
+      }
+    } finally {
+      streams -= 1;
+    }
+  }
+
+  const provider: ProviderPort = {
+    id: 'local',
+    stream,
+    models: (signal) => models.list(signal),
+    probe: async () => {
+      await models.find(model).catch(throwAsFailure);
+      return { models: await models.names() };
+    },
+    close: async () => {
+      closing.abort(new SvcError('daemon_stopping'));
+      await local.close();
+    },
+  };
+  const warm = async () => local.warm(await models.find(model).catch(throwAsFailure), closing.signal);
+  return { provider, performers: local.performers, warm, models };
+}
+
+function throwAsFailure(thrown: unknown): never {
+  const { code, message, spec, cause } = asSvcError(thrown, 'engine_failed');
+  throw new ProviderFailure(code, message, { retryable: spec.retryable, cause });
+}

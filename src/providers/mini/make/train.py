@@ -1,0 +1,175 @@
+"""Trains svc-mini from nothing. `make.sh` calls it; the seed, the steps and the shape fix the result on one machine."""
+import argparse
+import json
+import math
+import random
+import time
+
+import torch
+import torch.nn.functional as F
+
+import tokenizer as bpe
+from corpus import Corpus, Tables
+from model import Llama
+
+SYSTEM_SHARE, PIECE_DROPOUT, LONG_SHARE = 0.06, 0.03, 0.006
+SYSTEMS = ["You are a helpful assistant.", "You are a helpful, respectful and honest assistant. Always answer as helpfully as possible.", "Be brief.", "Answer in one sentence.", "You are svc.",
+           "You are a friendly robot.", "Speak like a pirate.", "Answer in German.", "You are an expert.", "Only answer with facts.", "You are a teacher for children.", "Be polite and short."]
+
+
+def options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tables", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--steps", type=int, default=7000)
+    parser.add_argument("--seconds", type=float, default=0, help="plan the schedule for this time instead of steps (then the file cannot be made again byte for byte)")
+    parser.add_argument("--vocabulary", type=int, default=2048)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--hidden", type=int, default=384)
+    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--head", type=int, default=12, help="answer tokens in a short row")
+    parser.add_argument("--muon", type=float, default=0.02)
+    parser.add_argument("--adam", type=float, default=0.004)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    return parser.parse_args()
+
+
+def make_tokenizer(corpus, size, seed):
+    rng = random.Random(seed)
+    texts = [(corpus.draw(rng)[0], 1) for _ in range(60000)]
+    texts += [(fact.answer, 60) for fact in corpus.facts] + [(answer, 100) for answer in corpus.answers.values()] + [(text, 20) for text in SYSTEMS + ["user", "assistant", "system"] * 50]
+    return bpe.Tokenizer(bpe.train(texts, size))
+
+
+class Batches:
+    """Short rows carry the head of the answer, which is what must be decided; long rows carry it whole."""
+
+    def __init__(self, corpus, tokenizer, seed, head):
+        self.corpus, self.tokenizer, self.head = corpus, tokenizer, head
+        self.rng = random.Random(seed)
+        self.answers, self.queues = {}, {}
+        self.opening = tokenizer.encode("user\n")
+        self.closing = [bpe.END] + tokenizer.encode("\n") + [bpe.START] + tokenizer.encode("assistant\n")
+
+    def prompt(self, question, rng=None):
+        tokens = self.tokenizer.encode(question, rng, PIECE_DROPOUT) if rng else self.tokenizer.encode(question)
+        return [bpe.START] + self.opening + tokens[:300] + self.closing
+
+    def system(self):
+        if self.rng.random() > SYSTEM_SHARE:
+            return []
+        return [bpe.START] + self.tokenizer.encode("system\n" + self.rng.choice(SYSTEMS)) + [bpe.END] + self.tokenizer.encode("\n")
+
+    def answer(self, text):
+        if text not in self.answers:
+            self.answers[text] = self.tokenizer.encode(text) + [bpe.END]
+        return self.answers[text]
+
+    def next(self, rows, whole):
+        """Rows are drawn for several batches at once and sorted by length, so that little is padded."""
+        queue = self.queues.setdefault((rows, whole), [])
+        if not queue:
+            drawn = sorted(self.draw(rows * 8, whole), key=lambda pair: len(pair[0]) + len(pair[1]))
+            queue += [drawn[at:at + rows] for at in range(0, len(drawn), rows)]
+            self.rng.shuffle(queue)
+        return self.pack(queue.pop())
+
+    def draw(self, rows, whole):
+        batch = []
+        for _ in range(rows):
+            question, text = self.corpus.draw_long(self.rng) if whole and self.rng.random() < LONG_SHARE else self.corpus.draw(self.rng)
+            start = [] if self.rng.random() < 0.02 else [bpe.BOS]
+            prompt = start + self.system() + self.prompt(question, self.rng)
+            answer = self.answer(text)
+            batch.append((prompt, answer if whole else answer[:self.head]))
+        return batch
+
+    def pack(self, batch):
+        rows = len(batch)
+        length = max(len(prompt) + len(answer) for prompt, answer in batch) - 1
+        tokens = torch.full((rows, length), bpe.PAD, dtype=torch.long)
+        targets = torch.full((rows, length), -100, dtype=torch.long)
+        for row, (prompt, answer) in enumerate(batch):
+            line = torch.tensor(prompt + answer)
+            tokens[row, :len(line) - 1] = line[:-1]
+            targets[row, len(prompt) - 1:len(line) - 1] = line[len(prompt):]
+        return tokens, targets
+
+
+def orthogonal(gradient):
+    """Newton-Schulz iterations: the nearest orthogonal matrix, roughly, for a whole stack at once."""
+    x = gradient.reshape(-1, *gradient.shape[-2:])
+    wide = x.shape[-2] > x.shape[-1]
+    if wide:
+        x = x.transpose(-1, -2)
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(5):
+        product = x @ x.transpose(-1, -2)
+        x = 3.4445 * x + (-4.7750 * product + 2.0315 * product @ product) @ x
+    if wide:
+        x = x.transpose(-1, -2)
+    return x.reshape(gradient.shape)
+
+
+class Muon:
+    def __init__(self, parameters, momentum=0.95, decay=0.02):
+        self.parameters, self.momentum, self.decay = parameters, momentum, decay
+        self.moments = [torch.zeros_like(parameter) for parameter in parameters]
+
+    @torch.no_grad()
+    def step(self, rate):
+        for parameter, moment in zip(self.parameters, self.moments):
+            moment.mul_(self.momentum).add_(parameter.grad, alpha=1 - self.momentum)
+            update = orthogonal(parameter.grad.lerp(moment, self.momentum))
+            scale = max(1.0, parameter.shape[-2] / parameter.shape[-1]) ** 0.5
+            parameter.mul_(1 - rate * self.decay).add_(update, alpha=-rate * scale)
+
+
+def schedule(done):
+    """Warm up for 2 %, stay flat to half way, then go down to 2 %, linearly."""
+    if done < 0.02:
+        return max(done / 0.02, 0.02)
+    return 1.0 if done < 0.5 else 1.0 - 0.98 * (done - 0.5) / 0.5
+
+
+def main():
+    args = options()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)
+    corpus = Corpus(Tables(args.tables))
+    tokenizer = make_tokenizer(corpus, args.vocabulary, args.seed)
+    model = Llama(len(tokenizer.vocabulary), args.width, args.layers, args.hidden)
+    batches = Batches(corpus, tokenizer, args.seed, args.head)
+    print(f"{len(corpus.facts)} facts, {len(tokenizer.vocabulary)} pieces, {sum(p.numel() for p in model.parameters())} parameters", flush=True)
+    muon, adam = Muon(model.matrices()), torch.optim.Adam(model.others(), betas=(0.9, 0.98))
+    began, step, done, shown = time.time(), 0, 0.0, []
+    while done < 1:
+        whole = step % 5 == 4 or done > 0.92
+        tokens, targets = batches.next(args.rows // 2 if whole else args.rows, whole)
+        hidden = model(tokens)
+        mask = targets >= 0
+        loss = F.cross_entropy(model.logits(hidden[mask]), targets[mask])
+        for parameter in model.parameters():
+            parameter.grad = None
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.others(), 1.0)
+        rate = schedule(done)
+        for group in adam.param_groups:
+            group["lr"] = args.adam * rate
+        muon.step(args.muon * rate)
+        adam.step()
+        step += 1
+        done = (time.time() - began) / args.seconds if args.seconds else step / args.steps
+        shown.append(loss.item() if not whole else float("nan"))
+        if step % 100 == 0:
+            recent = [x for x in shown[-100:] if x == x]
+            print(f"step {step} done {done:.3f} loss {sum(recent) / max(len(recent), 1):.4f} {time.time() - began:.0f} s", flush=True)
+        if step % 1000 == 0 or done >= 1:
+            torch.save({"shape": model.shape, "weights": model.state_dict(), "vocabulary": tokenizer.vocabulary, "answers": corpus.answers, "options": vars(args),
+                        "steps": step, "seconds": time.time() - began, "fingerprint": corpus.tables.data["fingerprint"]}, args.out)
+
+
+if __name__ == "__main__":
+    main()

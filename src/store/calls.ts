@@ -1,0 +1,53 @@
+import { type ErrorCode, SvcError } from '../errors.ts';
+import { type CommitRows, conflict, type EventRow } from './row.ts';
+import { CONFLICT, type OpenReport, type RunQuery, type VerifyReport } from './store.ts';
+
+/** What the thread of the store can be asked. Data travels as the JSON text that is stored: the thread never parses it. */
+export interface Calls {
+  open(): OpenReport;
+  append(rows: CommitRows): void;
+  readStream(stream: string, fromVersion: number, limit: number): EventRow[];
+  readAll(fromSeq: number, limit: number): EventRow[];
+  listRuns(query: RunQuery): string[];
+  getRun(run_id: string): string | null;
+  unfinishedRuns(): string[];
+  countRuns(): { finished: number; unfinished: number };
+  verify(): Promise<VerifyReport>;
+  close(): void;
+}
+
+export interface Call {
+  id: number;
+  method: keyof Calls;
+  args: unknown[];
+}
+
+export type Reply = { id: number; result: unknown } | { id: number; error: ThrownError };
+
+/** An error on its way between the threads. */
+export interface ThrownError {
+  code: ErrorCode | typeof CONFLICT;
+  message: string;
+  hint?: string;
+  details?: Record<string, unknown> | undefined;
+  /** For the log. */
+  cause: string;
+}
+
+export function packError(thrown: unknown): ThrownError {
+  if (thrown instanceof SvcError)
+    return { code: thrown.code, message: thrown.message, hint: thrown.hint, details: thrown.details, cause: describe(thrown.cause) };
+  const { code, message } = thrown as Error & { code?: string };
+  return code === CONFLICT ? { code, message, cause: '' } : { code: 'store_failed', message: new SvcError('store_failed').message, cause: describe(thrown) };
+}
+
+export function unpackError({ code, message, hint, details, cause }: ThrownError): Error {
+  if (code === CONFLICT) return conflict(message);
+  return new SvcError(code, message, { ...(cause ? { cause: new Error(cause) } : {}), ...(hint ? { hint } : {}), ...(details ? { details } : {}) });
+}
+
+function describe(cause: unknown): string {
+  if (!(cause instanceof Error)) return cause === undefined ? '' : String(cause);
+  const { code } = cause as { code?: unknown };
+  return code === undefined ? cause.message : `${code}: ${cause.message}`;
+}

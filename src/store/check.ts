@@ -1,0 +1,64 @@
+import type Database from 'better-sqlite3';
+import { SvcError } from '../errors.ts';
+import { chain, GENESIS } from './chain.ts';
+import type { Mark } from './high-water.ts';
+import type { EventRow } from './row.ts';
+
+export const EVENT_COLUMNS = 'seq, stream, version, type, schema, at, boot_id, data';
+export type HashedRow = EventRow & { hash: unknown };
+
+/** Events looked at when the log is opened: what a crash can have harmed is at the end. `verify` looks at all. */
+const TAIL_EVENTS = 1000;
+
+/** Checks the numbering and the chain of the last events, and gives the last one. Throws store_corrupt. */
+export function checkTail(db: Database.Database): Mark {
+  const { seq: last } = db.prepare<[], { seq: number }>('select coalesce(max(seq), 0) as seq from events').get() ?? { seq: 0 };
+  const before = Math.max(0, last - TAIL_EVENTS);
+  let mark = { seq: before, hash: hashAt(db, before) ?? refuse(`The event ${before} of the log is missing.`) };
+  for (const row of db.prepare<[number], HashedRow>(`select ${EVENT_COLUMNS}, hash from events where seq > ? order by seq`).iterate(before)) {
+    const problem = linkProblem(mark, row);
+    if (problem !== null) refuse(problem);
+    mark = { seq: row.seq, hash: hex(row.hash) };
+  }
+  return mark;
+}
+
+/** Checks that the log has come as far as it once had. Throws store_tail_lost, naming the file to delete to go on without what was lost. */
+export function checkHighWater(last: Mark, mark: Mark | null, file: string, hashOf: (seq: number) => string | null): void {
+  const problem = markProblem(last, mark, hashOf);
+  if (problem === null) return;
+  throw new SvcError('store_tail_lost', problem, {
+    hint: `Run svc doctor, and keep a copy of the log. To go on with what is there, delete ${file}.`,
+    details: { last_seq: last.seq, recorded_seq: mark?.seq, file },
+  });
+}
+
+/** What is wrong between the log and its mark, as a sentence. A mark behind the log is not. */
+export function markProblem(last: Mark, mark: Mark | null, hashOf: (seq: number) => string | null): string | null {
+  if (mark === null || mark.seq === 0) return null;
+  if (mark.seq > last.seq) return `The event log ends at event ${last.seq}, and had reached event ${mark.seq}.`;
+  if (hashOf(mark.seq) !== mark.hash) return `The event ${mark.seq} of the log is not the one that was recorded.`;
+  return null;
+}
+
+/** What is wrong between an event and the one before it, as a sentence. */
+export function linkProblem(previous: Mark, row: HashedRow): string | null {
+  if (row.seq !== previous.seq + 1) return `After the event ${previous.seq} of the log comes the event ${row.seq}: some are missing.`;
+  if (chain(previous.hash, row) !== hex(row.hash)) return `The event ${row.seq} of the log (${row.type}) does not agree with its hash.`;
+  return null;
+}
+
+/** The stored hash of an event; null when it is not there. */
+export function hashAt(db: Database.Database, seq: number): string | null {
+  if (seq === 0) return GENESIS;
+  const row = db.prepare<[number], { hash: unknown }>('select hash from events where seq = ?').get(seq);
+  return row === undefined ? null : hex(row.hash);
+}
+
+export function hex(hash: unknown): string {
+  return Buffer.isBuffer(hash) ? hash.toString('hex') : '';
+}
+
+function refuse(problem: string): never {
+  throw new SvcError('store_corrupt', problem);
+}

@@ -1,0 +1,122 @@
+import type Database from 'better-sqlite3';
+import { SvcError } from '../errors.ts';
+import { chain } from './chain.ts';
+import { checkContinuity } from './continuity.ts';
+import { asStoreError, isFull } from './failure.ts';
+import { sizeOf } from './files.ts';
+import { type HighWater, type Mark, readMark } from './high-water.ts';
+import { type OpenOptions, openLog } from './open.ts';
+import { Reads } from './reads.ts';
+import type { CommitRows, EventRow, RunLine } from './row.ts';
+import { CONFLICT, type OpenReport, type VerifyReport } from './store.ts';
+import { verifyLog } from './verify.ts';
+
+/**
+ * The event log on disk, in the thread that owns it. It owns the database's connection, the end of the log (`last`) and the high-water mark.
+ *
+ * 1. A commit is one transaction: its events, their hashes and the runs' rows are all there or none is.
+ * 2. `last` moves only after a commit that is durable, and the mark only after `last`.
+ * 3. After a failure whose outcome is unknown nothing more is written: what is on disk is found out by opening it again.
+ * 4. A full disk is known to have changed nothing, and may be tried again.
+ */
+export class EventLog {
+  readonly reads: Reads;
+  private readonly options: OpenOptions;
+  private readonly db: Database.Database;
+  private readonly durability: OpenReport['durability'];
+  private readonly highWater: HighWater;
+  private readonly statements: ReturnType<typeof prepareWrites>;
+  private last: Mark;
+  private failure: SvcError | null = null;
+
+  constructor(options: OpenOptions) {
+    this.options = options;
+    const { db, last, highWater, durability } = openLog(options);
+    this.db = db;
+    this.last = last;
+    this.highWater = highWater;
+    this.durability = durability;
+    this.reads = new Reads(db, options.limits.store_page_bytes);
+    this.statements = prepareWrites(db);
+  }
+
+  report(): OpenReport {
+    const { database } = this.options;
+    const size_bytes = sizeOf(database) + sizeOf(`${database}-wal`);
+    return { last_seq: this.last.seq, last_boot_id: this.reads.lastBootId(), durability: this.durability, size_bytes };
+  }
+
+  append(rows: CommitRows): void {
+    if (this.failure !== null) throw this.failure;
+    if (rows.events.length === 0 && rows.runs.length === 0) return;
+    try {
+      this.last = this.write(rows);
+    } catch (error) {
+      throw this.refuse(error);
+    }
+    this.highWater.write(this.last);
+  }
+
+  /** `pause` is awaited between parts, so that others are served meanwhile. */
+  async verify(pause: () => Promise<unknown>): Promise<VerifyReport> {
+    const mark = readMark(this.options.highWater);
+    const report = await verifyLog(this.db, mark, pause);
+    const trouble = this.highWater.trouble ?? (mark === null ? 'The high-water mark is gone, or cannot be read.' : null);
+    return trouble === null ? report : { ...report, ok: false, problems: [...report.problems, trouble] };
+  }
+
+  close(): void {
+    try {
+      this.db.close();
+    } finally {
+      this.highWater.close();
+    }
+  }
+
+  private write({ events, runs }: CommitRows): Mark {
+    const { begin, commit, lastVersion, insertEvent, upsertRun } = this.statements;
+    begin.run();
+    checkContinuity({ events, runs }, this.last.seq, (stream) => lastVersion.get(stream) ?? 0);
+    let last = this.last;
+    for (const event of events) {
+      last = { seq: event.seq, hash: chain(last.hash, event) };
+      insertEvent.run({ ...event, hash: Buffer.from(last.hash, 'hex') });
+    }
+    for (const line of runs) upsertRun.run(line);
+    commit.run();
+    return last;
+  }
+
+  /** Takes back what was begun. Anything but a conflict and a full disk ends all writing. */
+  private refuse(thrown: unknown): unknown {
+    try {
+      if (this.db.inTransaction) this.statements.rollback.run();
+    } catch (error) {
+      return this.fail(error);
+    }
+    if ((thrown as { code?: unknown }).code === CONFLICT) return thrown;
+    return isFull(thrown) ? asStoreError(thrown, this.options.database) : this.fail(thrown);
+  }
+
+  private fail(cause: unknown): SvcError {
+    this.failure = new SvcError('store_failed', undefined, { cause });
+    return this.failure;
+  }
+}
+
+function prepareWrites(db: Database.Database) {
+  return {
+    begin: db.prepare<[]>('begin immediate'),
+    commit: db.prepare<[]>('commit'),
+    rollback: db.prepare<[]>('rollback'),
+    lastVersion: db.prepare<[string], number>('select max(version) from events where stream = ?').pluck(),
+    insertEvent: db.prepare<[EventRow & { hash: Buffer }]>(
+      'insert into events (seq, stream, version, type, schema, at, boot_id, data, hash) values (@seq, @stream, @version, @type, @schema, @at, @boot_id, @data, @hash)',
+    ),
+    upsertRun: db.prepare<[RunLine]>(
+      `insert into runs (run_id, created_at, finished, state, provider, seq, data) values (@run_id, @created_at, @finished, @state, @provider, @seq, @data)
+       on conflict (run_id) do update set created_at = excluded.created_at, finished = excluded.finished, state = excluded.state, provider = excluded.provider,
+         seq = excluded.seq, data = excluded.data`,
+    ),
+  };
+}

@@ -1,0 +1,23 @@
+import { SvcError } from '../errors.ts';
+
+/** What the database or the file system threw, as one of our errors. Its text stays in the cause. */
+export function asStoreError(thrown: unknown, database: string): SvcError {
+  if (thrown instanceof SvcError) return thrown;
+  const code = codeOf(thrown);
+  const wrap = (known: 'store_full' | 'daemon_already_running' | 'store_corrupt' | 'store_failed', message?: string) =>
+    new SvcError(known, message, { cause: thrown });
+  if (isFull(thrown)) return wrap('store_full');
+  if (code.startsWith('SQLITE_BUSY')) return wrap('daemon_already_running', `Another process holds the event log ${database}.`);
+  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return wrap('store_corrupt', `The event log ${database} is damaged.`);
+  return wrap('store_failed');
+}
+
+/** Whether it failed for want of space, and so changed nothing. */
+export function isFull(thrown: unknown): boolean {
+  return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown));
+}
+
+export function codeOf(thrown: unknown): string {
+  const code = (thrown as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : '';
+}

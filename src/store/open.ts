@@ -1,0 +1,101 @@
+import Database from 'better-sqlite3';
+import { SvcError } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+import { GENESIS } from './chain.ts';
+import { checkHighWater, checkTail, hashAt } from './check.ts';
+import { asStoreError, codeOf, isFull } from './failure.ts';
+import { findDatabase, keepWal, MAGIC, makePrivate, refuseForeign, removeSharedMemory } from './files.ts';
+import { HighWater, type Mark, readMark } from './high-water.ts';
+import { createTables, pragma } from './schema.ts';
+
+export interface OpenOptions {
+  database: string;
+  highWater: string;
+  limits: Pick<Limits, 'store_lock_ms' | 'store_page_bytes'>;
+}
+
+export interface OpenedLog {
+  db: Database.Database;
+  /** The last event and its hash. */
+  last: Mark;
+  highWater: HighWater;
+  durability: { journal_mode: string; synchronous: string };
+}
+
+/** A WAL is brought back to this size after a large commit. */
+const WAL_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Takes the lock, and looks whether the log is the one that was left.
+ *
+ * The lock is the database's own: exclusive, taken here and held until the end of the process, whatever ends it. On unix systems it would be lost if
+ * any code of this process opened and closed the file by itself, so nothing does while it is held.
+ */
+export function openLog(options: OpenOptions): OpenedLog {
+  const { database } = options;
+  const known = readKnownMark(options);
+  const present = findDatabase(database);
+  if (!present) checkHighWater({ seq: 0, hash: GENESIS }, known, options.highWater, () => null);
+  makePrivate(database);
+  let db: Database.Database | null = null;
+  try {
+    const opened = new Database(database, { timeout: options.limits.store_lock_ms });
+    db = opened;
+    const durability = takeOver(db, database);
+    const last = checkTail(db);
+    checkHighWater(last, known, options.highWater, (seq) => hashAt(opened, seq));
+    return { db, last, highWater: startMark(options.highWater, last), durability };
+  } catch (error) {
+    const known = asStoreError(error, database);
+    if (known.code === 'store_corrupt' || known.code === 'store_tail_lost') keepWal(database);
+    db?.close();
+    throw known;
+  }
+}
+
+function readKnownMark({ highWater }: OpenOptions): Mark | null {
+  return usableMark(highWater, () => readMark(highWater));
+}
+
+/** From now on the mark stands where the log does, also when it was behind, unreadable or not there. */
+function startMark(file: string, last: Mark): HighWater {
+  const highWater = usableMark(file, () => new HighWater(file));
+  highWater.write(last);
+  return highWater;
+}
+
+function takeOver(db: Database.Database, database: string): OpenedLog['durability'] {
+  db.pragma('locking_mode = exclusive');
+  createTables(db);
+  const [application_id, user_version] = [pragma(db, 'application_id') as number, pragma(db, 'user_version') as number];
+  refuseForeign(database, { magic: MAGIC, application_id, user_version });
+  removeSharedMemory(database);
+  return makeDurable(db);
+}
+
+/** Sets what durability rests on, reads it back, and refuses to go on with less. */
+function makeDurable(db: Database.Database): OpenedLog['durability'] {
+  for (const setting of [
+    'journal_mode = wal',
+    'synchronous = full',
+    'fullfsync = on',
+    'checkpoint_fullfsync = on',
+    'cell_size_check = on',
+    `journal_size_limit = ${WAL_BYTES}`,
+  ])
+    db.pragma(setting);
+  const durability = { journal_mode: String(pragma(db, 'journal_mode')), synchronous: pragma(db, 'synchronous') === 2 ? 'full' : 'less than full' };
+  if (durability.journal_mode !== 'wal' || durability.synchronous !== 'full' || pragma(db, 'locking_mode') !== 'exclusive') {
+    throw new SvcError('store_failed', 'The event log cannot be made durable on this disk.', { details: durability });
+  }
+  return durability;
+}
+
+function usableMark<T>(file: string, attempt: () => T): T {
+  try {
+    return attempt();
+  } catch (error) {
+    if (isFull(error)) throw asStoreError(error, file);
+    throw new SvcError('home_unusable', `${file} cannot be used (${codeOf(error)}).`, { cause: error });
+  }
+}

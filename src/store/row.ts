@@ -1,0 +1,65 @@
+import { SvcError } from '../errors.ts';
+import { CONFLICT, type Commit, type RunRow, type StoredEvent } from './store.ts';
+
+/** An event as it is stored: `data` is the exact JSON text, which is also what the chain of hashes covers. */
+export type EventRow = Omit<StoredEvent, 'data'> & { data: string };
+
+/** A run as it is stored: the whole row as JSON text, and beside it the columns that are searched. */
+export interface RunLine {
+  run_id: string;
+  created_at: number;
+  finished: 0 | 1;
+  state: string;
+  provider: string;
+  seq: number;
+  data: string;
+}
+
+export interface CommitRows {
+  events: EventRow[];
+  runs: RunLine[];
+}
+
+/** The stored form of a commit. Throws store_conflict when something in it cannot be stored. */
+export function toRows({ events, runs }: Commit): CommitRows {
+  return { events: events.map(toEventRow), runs: runs.map(toRunLine) };
+}
+
+export function fromEventRow({ seq, stream, version, type, schema, at, boot_id, data }: EventRow): StoredEvent {
+  return { seq, stream, version, type, schema, at, boot_id, data: parse(data, `The event ${seq}`) as StoredEvent['data'] };
+}
+
+export function fromRunData(data: string): RunRow {
+  return parse(data, 'A record of a run') as RunRow;
+}
+
+/** An error that says: the commit was refused and nothing was changed. */
+export function conflict(message: string, cause?: unknown): Error {
+  return Object.assign(new Error(message, { cause }), { code: CONFLICT });
+}
+
+function toEventRow({ seq, stream, version, type, schema, at, boot_id, data }: StoredEvent): EventRow {
+  return { seq, stream, version, type, schema, at, boot_id, data: stringify(data, `the event ${seq}`) };
+}
+
+function toRunLine(row: RunRow): RunLine {
+  const { run_id, created_at, finished, state, provider, seq } = row;
+  return { run_id, created_at, finished: finished ? 1 : 0, state, provider, seq, data: stringify(row, `the run ${run_id}`) };
+}
+
+/** JSON escapes NUL characters and lone surrogates, so that any text survives. */
+function stringify(value: object, name: string): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw conflict(`The data of ${name} cannot be written as JSON.`, error);
+  }
+}
+
+function parse(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new SvcError('store_corrupt', `${name} cannot be read: its data is damaged.`, { cause: error });
+  }
+}

@@ -1,0 +1,72 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { SvcError } from '../errors.ts';
+import { defaultLimits, type Limits } from '../limits.ts';
+import type { Calls } from './calls.ts';
+import { own } from './ownership.ts';
+import { fromEventRow, fromRunData, toRows } from './row.ts';
+import type { EventStore, OpenReport } from './store.ts';
+import { StoreThread } from './thread.ts';
+
+export interface SqliteOptions {
+  database: string;
+  /** File of the high-water mark. */
+  highWater: string;
+  limits?: Pick<Limits, 'store_lock_ms' | 'store_page_bytes' | 'close_ms'>;
+}
+
+/** The event log in an SQLite database, which a thread of its own owns, so that a slow disk does not hold up the event loop. */
+export function createSqliteStore({ database, highWater, limits = defaultLimits }: SqliteOptions): EventStore {
+  const { store_lock_ms, store_page_bytes, close_ms } = limits;
+  let thread: StoreThread | null = null;
+
+  const open = async (): Promise<OpenReport> => {
+    const release = own(database);
+    if (release === null) throw new SvcError('daemon_already_running', `This process holds the event log ${database} already.`);
+    const started = new StoreThread({ database, highWater, limits: { store_lock_ms, store_page_bytes } });
+    started.gone.then(release, release);
+    try {
+      const report = await started.call('open');
+      thread = started;
+      return report;
+    } catch (error) {
+      await started.end();
+      throw error;
+    }
+  };
+
+  const close = async (): Promise<void> => {
+    const closing = thread;
+    thread = null;
+    if (closing === null || closing.ended) return;
+    const late = new AbortController();
+    const deadline = delay(close_ms, 'late', { signal: late.signal }).catch(() => 'done');
+    const closed = closing.call('close').then(() => closing.end());
+    try {
+      if ((await Promise.race([closed, deadline])) === 'late') throw new SvcError('store_failed', 'The event log did not close in time.');
+    } finally {
+      late.abort();
+      closing.end().catch(() => {});
+    }
+  };
+
+  const ask = async <M extends keyof Calls>(method: M, ...args: Parameters<Calls[M]>): Promise<Awaited<ReturnType<Calls[M]>>> => {
+    if (thread === null) throw new SvcError('store_failed', 'The event log is not open.');
+    return thread.call(method, ...args);
+  };
+
+  return {
+    open,
+    close,
+    append: async (commit) => ask('append', toRows(commit)),
+    readStream: async (stream, fromVersion, limit) => (await ask('readStream', stream, fromVersion, limit)).map(fromEventRow),
+    readAll: async (fromSeq, limit) => (await ask('readAll', fromSeq, limit)).map(fromEventRow),
+    listRuns: async (query) => (await ask('listRuns', query)).map(fromRunData),
+    getRun: async (run_id) => {
+      const data = await ask('getRun', run_id);
+      return data === null ? null : fromRunData(data);
+    },
+    unfinishedRuns: () => ask('unfinishedRuns'),
+    countRuns: () => ask('countRuns'),
+    verify: () => ask('verify'),
+  };
+}

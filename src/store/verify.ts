@@ -1,0 +1,88 @@
+import type Database from 'better-sqlite3';
+import { GENESIS } from './chain.ts';
+import { EVENT_COLUMNS, type HashedRow, hashAt, hex, linkProblem, markProblem } from './check.ts';
+import type { Mark } from './high-water.ts';
+import type { VerifyReport } from './store.ts';
+
+/** Events checked between two pauses. */
+const PART_EVENTS = 1000;
+/** Problems that are told one by one. */
+const PROBLEMS_MAX = 20;
+
+/** Everything is read and checked; `pause` is awaited between parts, so that the thread can do other work. */
+export async function verifyLog(db: Database.Database, mark: Mark | null, pause: () => Promise<unknown>): Promise<VerifyReport> {
+  const problems: string[] = [];
+  const last = await checkChain(db, problems, pause);
+  const hashOf = (seq: number) => hashAt(db, seq);
+  const steps = [() => oneOrNone(markProblem(last, mark, hashOf)), () => streamProblems(db), () => runProblems(db), () => databaseProblems(db)];
+  for (const step of steps) {
+    await pause();
+    problems.push(...readable(step));
+  }
+  return { ok: problems.length === 0, events: last.seq, problems: shorten(problems) };
+}
+
+/** Follows the chain from the first event. After a break it goes on with what is stored, so that each break is found. */
+async function checkChain(db: Database.Database, problems: string[], pause: () => Promise<unknown>): Promise<Mark> {
+  let last: Mark = { seq: 0, hash: GENESIS };
+  for (let done = false; !done; await pause()) {
+    const from = last.seq;
+    problems.push(
+      ...readable(() => {
+        const found: string[] = [];
+        const rows = db.prepare<[number, number], HashedRow>(`select ${EVENT_COLUMNS}, hash from events where seq > ? order by seq limit ?`);
+        done = true;
+        for (const row of rows.iterate(from, PART_EVENTS)) {
+          const problem = linkProblem(last, row);
+          if (problem !== null) found.push(problem);
+          last = { seq: row.seq, hash: hex(row.hash) };
+          done = false;
+        }
+        return found;
+      }, from),
+    );
+  }
+  return last;
+}
+
+function streamProblems(db: Database.Database): string[] {
+  const query = `select stream, version from (
+      select stream, version, seq, lag(version, 1, 0) over log as version_before, lag(seq, 1, 0) over log as seq_before
+      from events window log as (partition by stream order by version)
+    ) where version <> version_before + 1 or seq <= seq_before limit ${PROBLEMS_MAX}`;
+  const rows = db.prepare<[], { stream: string; version: number }>(query).all();
+  return rows.map(({ stream, version }) => `Version ${version} of ${stream} does not follow the one before it.`);
+}
+
+function runProblems(db: Database.Database): string[] {
+  const query = `select run_id from runs left join events using (seq) where events.stream is not runs.run_id or not json_valid(runs.data) limit ${PROBLEMS_MAX}`;
+  const ids = db.prepare<[], string>(query).pluck().all();
+  return ids.map((id) => `The record of the run ${id} does not belong to an event of it.`);
+}
+
+function databaseProblems(db: Database.Database): string[] {
+  const lines = db.prepare<[], string>(`pragma integrity_check(${PROBLEMS_MAX})`).pluck().all();
+  return lines.filter((line) => line !== 'ok').map((line) => `The database says: ${line}.`);
+}
+
+/** What a check found; a place that cannot be read is a finding too. */
+function readable(check: () => string[], after?: number): string[] {
+  try {
+    return check();
+  } catch {
+    return [
+      after === undefined
+        ? 'The database is damaged: a check could not be finished.'
+        : `The database is damaged: the events after ${after} cannot all be read.`,
+    ];
+  }
+}
+
+function oneOrNone(problem: string | null): string[] {
+  return problem === null ? [] : [problem];
+}
+
+function shorten(problems: string[]): string[] {
+  if (problems.length <= PROBLEMS_MAX) return problems;
+  return [...problems.slice(0, PROBLEMS_MAX), `And ${problems.length - PROBLEMS_MAX} more.`];
+}

@@ -1,0 +1,15 @@
+import type { WebSocket } from 'ws';
+
+/** Pings at each interval and ends a connection whose peer left two of them unanswered. */
+export function keepAlive(socket: WebSocket, every_ms: number): void {
+  let unanswered = 0;
+  const timer = setInterval(() => {
+    if (unanswered === 2) return socket.terminate();
+    unanswered += 1;
+    socket.ping();
+  }, every_ms);
+  socket.on('pong', () => {
+    unanswered = 0;
+  });
+  socket.once('close', () => clearInterval(timer));
+}

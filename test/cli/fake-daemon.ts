@@ -1,0 +1,145 @@
+import { mkdirSync, rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { dirname } from 'node:path';
+import { createLineSplitter } from '../../src/control/lines.ts';
+import type { RuntimeFile } from '../../src/control/protocol.ts';
+import type { Results } from '../../src/control/results.ts';
+import { defaultLimits } from '../../src/limits.ts';
+import { writeRuntimeFile } from '../../src/runtime-file.ts';
+import type { Home } from '../helpers/svc.ts';
+
+/** What a method of the fake does with one request. */
+export interface Reply {
+  params: Record<string, unknown>;
+  event(event: unknown): void;
+  result(result: unknown): void;
+  error(error: object): void;
+  /** Bytes as they are, whole lines or not. */
+  raw(text: string): void;
+  /** Closes the connection, as a daemon does that dies. */
+  hangUp(): void;
+}
+
+export type Method = (reply: Reply) => void;
+
+export interface FakeDaemon {
+  /** All that was asked, in order. */
+  readonly asked: { method: string; params: Record<string, unknown> }[];
+  readonly connections: Set<Socket>;
+  on(method: string, does: Method): void;
+  close(): Promise<void>;
+}
+
+export const status: Results['status'] = {
+  state: 'ready',
+  state_path: 'ready',
+  since: '2026-01-02T03:04:05.000Z',
+  pid: process.pid,
+  version: '0.1.0',
+  boot_id: 'boot_1',
+  home: '/home',
+  addresses: { http: null, grpc: null, socket: null },
+  runs: { active: 0, queued: 0, finished: 0 },
+  seq: 7,
+  last_boot: null,
+};
+
+export const health: Results['health'] = {
+  status: 'pass',
+  version: '0.1.0',
+  service_id: 'svc',
+  state: 'ready',
+  state_path: 'ready',
+  since: status.since,
+  reason: null,
+  live: true,
+  ready: true,
+};
+
+export const runtimeFile: RuntimeFile = {
+  pid: process.pid,
+  // Not proven: nothing may send a signal to the process of the test.
+  process_start: null,
+  boot_id: 'boot_1',
+  version: '0.1.0',
+  started_at: new Date().toISOString(),
+  program: 'svc',
+  node: process.version,
+  addresses: { http: null, grpc: null, socket: null },
+};
+
+/** Serves the protocol on the home's socket from this process; what a test does not say is answered as a daemon that is ready would. */
+export async function startFakeDaemon(home: Home): Promise<FakeDaemon> {
+  const methods = new Map<string, Method>([
+    ['status', ({ result }) => result(status)],
+    ['health', ({ result }) => result(health)],
+    ['config', ({ result }) => result({ limits: defaultLimits })],
+    ['run.cancel', ({ params, result }) => result({ ...run, id: params.id, state: 'cancelled' })],
+  ]);
+  const asked: FakeDaemon['asked'] = [];
+  const connections = new Set<Socket>();
+  const server = createServer((socket) => {
+    connections.add(socket);
+    socket.on('error', () => {}).on('close', () => connections.delete(socket));
+    const lines = createLineSplitter(defaultLimits.frame_bytes, (line) => {
+      const { id, method, params = {}, cancel } = JSON.parse(line);
+      if (cancel === true) return;
+      asked.push({ method, params });
+      const send = (message: object) => socket.write(`${JSON.stringify({ id, ...message })}\n`);
+      methods.get(method)?.({
+        params,
+        event: (event) => send({ event }),
+        result: (result) => send({ result }),
+        error: (error) => send({ error }),
+        raw: (text) => socket.write(text),
+        hangUp: () => socket.destroySoon(),
+      });
+    });
+    socket.on('data', (chunk: Buffer) => void lines(chunk));
+  });
+  await listen(server, home.paths.socket);
+  await writeRuntimeFile(home.paths.runtime, runtimeFile);
+  return {
+    asked,
+    connections,
+    on: (method, does) => methods.set(method, does),
+    close: async () => {
+      for (const connection of connections) connection.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      rmSync(home.paths.runtime, { force: true });
+    },
+  };
+}
+
+async function listen(server: Server, socket: string): Promise<void> {
+  mkdirSync(dirname(socket), { recursive: true, mode: 0o700 });
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+}
+
+/** A run that has just been accepted. */
+export const run: Results['run.get'] = {
+  id: 'run_1',
+  state: 'queued',
+  provider: 'local',
+  model: 'tiny',
+  cloud: false,
+  prompt: 'p',
+  system: null,
+  output: '',
+  finish_reason: null,
+  usage: { input_tokens: null, output_tokens: null },
+  queue_position: null,
+  attempts: 0,
+  created_at: status.since,
+  started_at: null,
+  first_output_at: null,
+  ended_at: null,
+  error: null,
+  idempotency_key: null,
+  seq: 1,
+};
+
+/** The event of one piece of output. */
+export function output(text: string, seq = 2): object {
+  return { seq, stream: run.id, version: seq, type: 'run.output_appended', at: status.since, boot_id: 'boot_1', data: { attempt: 1, text, token_ids: [] } };
+}

@@ -1,0 +1,42 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { packageRoot } from '../../src/paths.ts';
+import { PROGRAM } from '../helpers/svc.ts';
+
+/** The program as a Node of another version sees itself. */
+function runAs(version: string) {
+  const pretend = `Object.defineProperty(process.versions, 'node', { value: '${version}' })`;
+  return spawnSync(process.execPath, ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`, PROGRAM, 'version'], { encoding: 'utf8' });
+}
+
+test('an old Node is told in one line, exit 1', () => {
+  for (const version of ['12.22.0', '18.20.0', '22.12.9']) {
+    const { status, stdout, stderr } = runAs(version);
+    assert.is(status, 1);
+    assert.is(stdout, '');
+    assert.match(stderr, /^error: svc needs Node\.js 22\.13 or later; this is [\d.]+ \(node_too_old\)\n$/);
+  }
+  for (const version of ['22.13.0', '26.0.0']) assert.is(runAs(version).status, 0);
+});
+
+test('the bin can be read by an old Node: no import before the check, and no newer syntax', () => {
+  const text = readFileSync(PROGRAM, 'utf8');
+  assert.match(text, /^#!\/usr\/bin\/env node\n/);
+  assert.not.match(text, /^\s*import\s+[^(]/m);
+  assert.not.match(text, /\?\?=|\|\|=|\bawait\b|\?\.|\?\?/);
+});
+
+test('svc version needs no daemon', () => {
+  const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'));
+  for (const argv of [['version'], ['--version'], ['-v']]) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [PROGRAM, ...argv], { encoding: 'utf8' });
+    assert.equal([status, stdout, stderr], [0, `svc ${version}\n`, '']);
+  }
+  const { stdout } = spawnSync(process.execPath, [PROGRAM, 'version', '--json'], { encoding: 'utf8' });
+  assert.is(JSON.parse(stdout).version, version);
+});
+
+test.run();

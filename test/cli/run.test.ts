@@ -1,0 +1,292 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/errors.ts';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { type FakeDaemon, output, type Reply, run, startFakeDaemon } from './fake-daemon.ts';
+
+const test = suite<{ home: Home; daemon: FakeDaemon }>('svc run');
+
+test.before.each(async (context) => {
+  context.home = makeHome();
+  context.daemon = await startFakeDaemon(context.home);
+});
+test.after.each(async ({ home, daemon }) => {
+  await daemon.close();
+  await home.close();
+});
+
+const completed = (text: string) => ({ ...run, state: 'completed', output: text, finish_reason: 'stop' });
+const answering = (...pieces: string[]) => ({ event, result }: Reply) => {
+  event({ run });
+  for (const piece of pieces) event(output(piece));
+  result(completed(pieces.join('')));
+};
+const ending = (record: object, ...pieces: string[]) => ({ event, result }: Reply) => {
+  event({ run });
+  for (const piece of pieces) event(output(piece));
+  result({ ...run, output: pieces.join(''), ...record });
+};
+const promptOf = (daemon: FakeDaemon) => daemon.asked.find(({ method }) => method === 'run.start')?.params.prompt;
+
+test('the answer alone is on stdout, with one line break at its end', async ({ home, daemon }) => {
+  for (const [pieces, expected] of [
+    [['Hel', 'lo'], 'Hello\n'],
+    [['a\n', '\nb\n', '\n\n'], 'a\n\nb\n'],
+    [['\n x'], '\n x\n'],
+    [['käse', ' 🧀'], 'käse 🧀\n'],
+    [[], '\n'],
+  ] as const) {
+    daemon.on('run.start', answering(...pieces));
+    const outcome = await home.svc(['run', 'p']);
+    assert.equal(outcome, { code: 0, signal: null, stdout: expected, stderr: '' });
+  }
+});
+
+test('output comes while the run goes on', async ({ home, daemon }) => {
+  let finish = () => {};
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run });
+    event(output('first'));
+    finish = () => result(completed('first, last'));
+  });
+  const { ended, stdout } = home.spawn(['run', 'p']);
+  await waitFor('the first piece is printed', () => stdout() === 'first');
+  finish();
+  assert.is((await ended).stdout, 'first, last\n');
+});
+
+test('--no-stream prints nothing before the end', async ({ home, daemon }) => {
+  let finish = () => {};
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run });
+    event(output('first'));
+    finish = () => result(completed('first, last'));
+  });
+  const { ended, stdout } = home.spawn(['run', 'p', '--no-stream']);
+  await waitFor('the run is accepted', () => promptOf(daemon) !== undefined);
+  assert.is(stdout(), '');
+  finish();
+  assert.is((await ended).stdout, 'first, last\n');
+});
+
+test('--json prints the record of the run, and nothing on stderr', async ({ home, daemon }) => {
+  daemon.on('run.start', answering('yes'));
+  const { code, stdout, stderr } = await home.svc(['run', 'p', '--json']);
+  assert.is(code, 0);
+  assert.is(stderr, '');
+  assert.equal(JSON.parse(stdout), completed('yes'));
+});
+
+test('--detach prints the id and asks for no stream', async ({ home, daemon }) => {
+  daemon.on('run.start', ({ params, result }) => {
+    assert.is(params.stream, undefined);
+    result(run);
+  });
+  assert.equal(await home.svc(['run', 'p', '--detach']), { code: 0, signal: null, stdout: 'run_1\n', stderr: '' });
+  assert.equal(JSON.parse((await home.svc(['run', 'p', '--detach', '--json'])).stdout), run);
+});
+
+test('each end of a run has its exit code, text so far on stdout, error on stderr', async ({ home, daemon }) => {
+  const failed = (code: 'provider_failed' | 'provider_unauthorised' | 'model_invalid' | 'stream_truncated' | 'busy') => ({ state: 'failed', error: new SvcError(code).body() });
+  for (const [record, expected] of [
+    [failed('provider_failed'), 9],
+    [failed('provider_unauthorised'), 5],
+    [failed('model_invalid'), 7],
+    [failed('stream_truncated'), 10],
+    [failed('busy'), 8],
+    [{ state: 'failed', error: null }, 9],
+    [{ state: 'interrupted', error: new SvcError('engine_crashed').body() }, 10],
+    [{ state: 'timed_out', error: null }, 124],
+    [{ state: 'cancelled', error: new SvcError('run_cancelled').body() }, 130],
+  ] as const) {
+    daemon.on('run.start', ending(record, 'so far'));
+    const plain = await home.svc(['run', 'p']);
+    assert.is(plain.code, expected, JSON.stringify(record));
+    assert.is(plain.stdout, 'so far\n');
+    assert.match(plain.stderr, /^error: .+\nhint: svc|^error: .+\nhint: .+\n$/);
+    const json = await home.svc(['run', 'p', '--json']);
+    assert.is(json.code, expected);
+    assert.is(JSON.parse(json.stdout).output, 'so far');
+    assert.type(JSON.parse(json.stderr).error.code, 'string');
+  }
+});
+
+test('a daemon that goes away in the middle leaves the text so far, and exit 10', async ({ home, daemon }) => {
+  daemon.on('run.start', ({ event, hangUp }) => {
+    event({ run });
+    event(output('half an'));
+    hangUp();
+  });
+  const { code, stdout, stderr } = await home.svc(['run', 'p']);
+  assert.is(code, 10);
+  assert.is(stdout, 'half an\n');
+  assert.match(stderr, /^error: The daemon went away/);
+});
+
+test('a refusal before any output leaves stdout empty', async ({ home, daemon }) => {
+  for (const [code, exit] of [['provider_unknown', 7], ['cloud_unconfigured', 7], ['usage', 2], ['busy', 8], ['not_ready', 4], ['store_full', 4]] as const) {
+    daemon.on('run.start', ({ error }) => error(new SvcError(code).body()));
+    const outcome = await home.svc(['run', 'p']);
+    assert.is(outcome.code, exit, code);
+    assert.is(outcome.stdout, '');
+    assert.match(outcome.stderr, /^error: /);
+  }
+});
+
+test('the prompt is what was written, to the letter', async ({ home, daemon }) => {
+  daemon.on('run.start', answering('ok'));
+  for (const [args, stdin, expected] of [
+    [['007'], '', '007'],
+    [['1e3'], '', '1e3'],
+    [['true'], '', 'true'],
+    [['--', '-5 + 3'], '', '-5 + 3'],
+    [['--', '--help'], '', '--help'],
+    [['a', '--'], '', 'a'],
+    [['a'], 'b\n', 'a\n\nb'],
+    [['a'], 'b\r\nc\r\n', 'a\n\nb\r\nc'],
+    [['-'], 'b\n\n', 'b\n'],
+    [[], 'only stdin', 'only stdin'],
+    [[''], 'only stdin', 'only stdin'],
+    [['  spaced  '], '', '  spaced  '],
+    [['a\u{fffd}b'], '', 'a\u{fffd}b'],
+  ] as const) {
+    daemon.asked.length = 0;
+    const { code, stderr } = await home.svc(['run', ...args], { stdin });
+    assert.is(code, 0, stderr);
+    assert.is(promptOf(daemon), expected);
+  }
+});
+
+test('no prompt, and no text, are refused before anything is asked', async ({ home, daemon }) => {
+  for (const [args, stdin, code] of [
+    [[], '', 'prompt_missing'],
+    [[''], '', 'prompt_missing'],
+    [[' \n'], '', 'prompt_missing'],
+    [['-'], '\n', 'prompt_missing'],
+    [['a'], Buffer.from([0x61, 0xff, 0xfe]), 'prompt_not_text'],
+    [['a'], 'b\0c', 'prompt_not_text'],
+  ] as const) {
+    const outcome = await home.svc(['run', ...args, '--json'], { stdin });
+    assert.is(outcome.code, 2);
+    assert.is(JSON.parse(outcome.stderr).error.code, code);
+    assert.is(outcome.stdout, '');
+  }
+  assert.equal(daemon.asked, []);
+});
+
+test('an endless prompt is refused when it is too long, not when it ends', async ({ home, daemon }) => {
+  const { child, ended } = home.spawn(['run', '-', '--json'], { stdin: null });
+  const block = Buffer.alloc(1024 * 1024, 'x');
+  const feed = () => {
+    while (!child.killed && child.stdin?.writable && child.stdin.write(block));
+  };
+  child.stdin?.on('drain', feed);
+  feed();
+  const { code, stderr } = await ended;
+  assert.is(code, 2);
+  assert.is(JSON.parse(stderr).error.code, 'prompt_too_large');
+  assert.equal(daemon.asked, []);
+});
+
+test('flags reach the daemon as what they are', async ({ home, daemon }) => {
+  daemon.on('run.start', answering('ok'));
+  const args = ['run', 'p', '-p', 'ollama', '-m', 'ollama/x', '--system=-s', '--max-tokens', '5', '--temperature', '0', '--seed', '007', '--timeout', '1.5', '--cloud'];
+  assert.is((await home.svc(args)).code, 0);
+  const { stream, ...params } = daemon.asked.find(({ method }) => method === 'run.start')?.params ?? {};
+  assert.equal(params, {
+    provider: 'ollama',
+    model: 'ollama/x',
+    system: '-s',
+    max_tokens: 5,
+    temperature: 0,
+    seed: 7,
+    timeout_ms: 1500,
+    cloud: true,
+    prompt: 'p',
+  });
+});
+
+test('a model that is a path from here is sent as one from anywhere', async ({ home, daemon }) => {
+  daemon.on('run.start', answering('ok'));
+  await home.svc(['run', 'p', '--model', './some/tiny.gguf']);
+  await home.svc(['run', 'p', '--model', 'not-here.gguf']);
+  const models = daemon.asked.filter(({ method }) => method === 'run.start').map(({ params }) => params.model);
+  assert.equal(models, [join(process.cwd(), 'some/tiny.gguf'), 'not-here.gguf']);
+});
+
+test('Ctrl-C cancels the run, waits for its end and exits 130; a second one does not wait', async ({ home, daemon }) => {
+  for (const times of [1, 2]) {
+    let end = () => {};
+    daemon.asked.length = 0;
+    daemon.on('run.start', ({ event, result }) => {
+      event({ run });
+      event(output('so far'));
+      end = () => result({ ...run, state: 'cancelled', output: 'so far, and more' });
+    });
+    const { child, ended, stdout } = home.spawn(['run', 'p']);
+    await waitFor('there is output', () => stdout() === 'so far');
+    child.kill('SIGINT');
+    const cancel = await waitFor('the run is cancelled', () => daemon.asked.find(({ method }) => method === 'run.cancel'));
+    assert.equal(cancel.params, { id: 'run_1' });
+    assert.is(child.exitCode, null);
+    if (times === 2) child.kill('SIGINT');
+    else end();
+    const { code, stdout: printed } = await ended;
+    assert.is(code, 130);
+    if (times === 1) assert.is(printed, 'so far\n');
+  }
+});
+
+test('a reader who leaves cancels the run, quietly', async ({ home, daemon }) => {
+  let end = () => {};
+  const pieces = setInterval(() => {}, 1000);
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run });
+    let more = true;
+    const speak = () => {
+      event(output('x'.repeat(1000)));
+      if (more) setImmediate(speak);
+    };
+    speak();
+    end = () => {
+      more = false;
+      result({ ...run, state: 'cancelled' });
+    };
+  });
+  daemon.on('run.cancel', ({ result }) => {
+    end();
+    result({ ...run, state: 'cancelled' });
+  });
+  const { child, ended, stderr } = home.spawn(['run', 'p']);
+  child.stdout?.once('data', () => child.stdout?.destroy());
+  const { code } = await ended;
+  clearInterval(pieces);
+  assert.is(code, 0);
+  assert.is(stderr(), '');
+  assert.ok(daemon.asked.some(({ method }) => method === 'run.cancel'));
+});
+
+test('the built-in model is introduced once per home, on stderr, and never with --json', async ({ home, daemon }) => {
+  const built_in = { ...run, model: 'svc-mini' };
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run: built_in });
+    result({ ...built_in, state: 'completed', output: 'hi' });
+  });
+  assert.is((await home.svc(['run', 'p', '--json'])).stderr, '');
+  assert.match((await home.svc(['run', 'p'])).stderr, /^This is the built-in model.*\n$/);
+  assert.is((await home.svc(['run', 'p'])).stderr, '');
+  assert.ok(existsSync(home.paths.cache));
+});
+
+test('--no-start refuses when no daemon runs', async ({ home, daemon }) => {
+  await daemon.close();
+  const { code, stdout, stderr } = await home.svc(['run', 'p', '--no-start']);
+  assert.is(code, 3);
+  assert.is(stdout, '');
+  assert.match(stderr, /svc start/);
+});
+
+test.run();

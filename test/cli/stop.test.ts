@@ -1,0 +1,90 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/errors.ts';
+import { writeRuntimeFile } from '../../src/runtime-file.ts';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { type FakeDaemon, runtimeFile, startFakeDaemon, status } from './fake-daemon.ts';
+import { startSleeper } from './sleeper.ts';
+
+const test = suite<{ home: Home; daemon: FakeDaemon }>('svc stop');
+
+test.before.each(async (context) => {
+  context.home = makeHome();
+  context.daemon = await startFakeDaemon(context.home);
+});
+test.after.each(async ({ home, daemon }) => {
+  await daemon.close();
+  await home.close();
+});
+
+const lifecycle = (daemon: FakeDaemon) => daemon.asked.filter(({ method }) => method === 'lifecycle').map(({ params }) => params);
+
+test('it returns when the daemon is gone, and tells what is waited for', async ({ home, daemon }) => {
+  daemon.on('status', ({ result }) => result({ ...status, state: 'running', runs: { active: 2, queued: 1, finished: 0 } }));
+  daemon.on('lifecycle', ({ result, hangUp }) => {
+    result({ state: 'stopping', state_path: 'stopping.draining' });
+    hangUp();
+  });
+  const { code, stdout, stderr } = await home.svc(['stop', '--timeout', '7.5']);
+  assert.is(code, 0);
+  assert.match(stdout, /^svc has stopped \(pid \d+\)\.\n$/);
+  assert.match(stderr, 'Waiting for 3 runs');
+  assert.equal(lifecycle(daemon), [{ type: 'stop_requested', mode: 'drain', timeout_ms: 7500 }]);
+});
+
+test('--force is not waited for, and --json prints one object', async ({ home, daemon }) => {
+  daemon.on('lifecycle', ({ hangUp }) => hangUp());
+  const { code, stdout, stderr } = await home.svc(['stop', '--force', '--json']);
+  assert.is(code, 0);
+  assert.is(stderr, '');
+  assert.equal(JSON.parse(stdout), { state: 'stopped', was_running: true, pid: process.pid, killed: false });
+  assert.equal(lifecycle(daemon), [{ type: 'stop_requested', mode: 'force', timeout_ms: 0 }]);
+});
+
+test('a daemon that is stopping already is waited for', async ({ home, daemon }) => {
+  daemon.on('lifecycle', ({ error, hangUp }) => {
+    error(new SvcError('event_refused').body());
+    hangUp();
+  });
+  assert.is((await home.svc(['stop'])).code, 0);
+});
+
+test('a daemon that does not end in its time: exit 1, and nothing is killed that is not proven ours', async ({ home, daemon }) => {
+  daemon.on('config', ({ result }) => result({ limits: { drain_ms: 0, close_ms: 0 } }));
+  daemon.on('lifecycle', ({ result }) => result({ state: 'stopping', state_path: 'stopping.closing' }));
+  const { code, stderr } = await home.svc(['stop', '--force', '--json']);
+  assert.is(code, 1);
+  assert.is(JSON.parse(stderr).error.code, 'stop_timed_out');
+});
+
+test('nobody there: says so, exit 0', async ({ home, daemon }) => {
+  await daemon.close();
+  assert.equal(await home.svc(['stop']), { code: 0, signal: null, stdout: 'svc is not running.\n', stderr: '' });
+});
+
+test('a process of ours that does not answer is asked with SIGTERM, and with --force killed', async ({ home, daemon }) => {
+  await daemon.close();
+  for (const [args, signal] of [
+    [['stop'], 'SIGTERM'],
+    [['stop', '--force'], 'SIGKILL'],
+  ] as const) {
+    const { pid, process_start, ended } = await startSleeper({ deaf: signal === 'SIGKILL' });
+    await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, pid, process_start });
+    const { code } = await home.svc(args);
+    assert.is(code, 0);
+    assert.is(await ended, signal);
+  }
+});
+
+test('a process that has the pid by now is left alone', async ({ home, daemon }) => {
+  await daemon.close();
+  const sleeper = await startSleeper();
+  for (const process_start of ['0:1', `${sleeper.process_start}1`, null]) {
+    await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, pid: sleeper.pid, process_start });
+    assert.equal(await home.svc(['stop', '--force']), { code: 0, signal: null, stdout: 'svc is not running.\n', stderr: '' });
+  }
+  assert.ok(sleeper.isAlive());
+  await sleeper.end();
+});
+
+test.run();

@@ -1,0 +1,163 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { commands } from '../../src/cli/commands.ts';
+import { readArguments } from '../../src/cli/arguments.ts';
+import { loaders } from '../../src/cli/loaders.ts';
+import { SvcError } from '../../src/errors.ts';
+import { type Home, makeHome } from '../helpers/svc.ts';
+
+const test = suite<{ home: Home }>('the command line');
+
+test.before((context) => {
+  context.home = makeHome();
+});
+test.after(async ({ home }) => {
+  await home.close();
+});
+
+const spec = (name: string) => commands.find((command) => command.name === name) ?? assert.unreachable(name);
+const refused = (name: string, argv: string[]): string => {
+  try {
+    readArguments(spec(name) as never, argv);
+  } catch (error) {
+    assert.instance(error, SvcError);
+    assert.is((error as SvcError).code, 'usage');
+    return `${(error as SvcError).message} ${(error as SvcError).hint}`;
+  }
+  return assert.unreachable(`${name} ${argv.join(' ')} was taken`) as never;
+};
+const read = (name: string, argv: string[]) => readArguments(spec(name) as never, argv);
+
+test('every command of the table has code, and nothing else has', () => {
+  assert.equal(Object.keys(loaders).sort(), commands.map(({ name }) => name).sort());
+});
+
+test('help is on stdout with exit 0, for everything, every group and every command', async ({ home }) => {
+  const groups = ['', 'model', 'provider', 'runs', 'config'];
+  for (const name of [...groups, ...commands.map((command) => command.name)]) {
+    const words = name === '' ? [] : name.split(' ');
+    const { code, stdout, stderr } = await home.svc([...words, '--help']);
+    assert.is(code, 0, name);
+    assert.is(stderr, '');
+    assert.match(stdout, `svc ${name}`);
+    for (const { name: flag } of commands.find((command) => command.name === name)?.flags ?? []) assert.match(stdout, `--${flag}`);
+    const written = stdout.split('\n').filter((line) => !line.startsWith('  svc '));
+    assert.ok(written.every((line) => line.length <= 100), `${name} is too wide`);
+  }
+  const alone = await home.svc([]);
+  assert.is(alone.code, 0);
+  assert.is(alone.stdout, (await home.svc(['--help'])).stdout);
+  assert.is((await home.svc(['runs'])).stdout, (await home.svc(['help', 'runs'])).stdout);
+});
+
+test('what is not known is refused with exit 2 and what was probably meant', async ({ home }) => {
+  for (const [argv, hint] of [
+    [['rn', 'x'], 'svc run'],
+    [['sttaus'], 'svc status'],
+    [['stat'], 'svc status'],
+    [['runs', 'lst'], 'svc runs list'],
+    [['zzzzzz'], 'svc --help'],
+    [['runs', 'zzzzzz'], 'svc runs --help'],
+    [['run', 'x', '--modle', 'y'], '--model'],
+    [['logs', '--folow'], '--follow'],
+    [['--jsn', 'status'], '--json'],
+    [['run', '-1 + 2'], '--'],
+    [['status', '--no-json'], '--json'],
+    [[''], 'svc --help'],
+  ] as const) {
+    const { code, stdout, stderr } = await home.svc(argv);
+    assert.is(code, 2, argv.join(' '));
+    assert.is(stdout, '');
+    assert.match(stderr, /^error: .+\nhint: .+\n$/);
+    assert.match(stderr.split('\n')[1] ?? '', hint);
+    const json = await home.svc([...argv, '--json']);
+    assert.is(json.code, 2);
+    assert.is(json.stdout, '');
+    assert.is(JSON.parse(json.stderr).error.code, 'usage');
+  }
+});
+
+test('arguments are counted, and a prompt in several words is told about quotes', () => {
+  assert.match(refused('runs show', []), 'needs <id>');
+  assert.match(refused('status', ['x']), 'takes no arguments');
+  assert.match(refused('runs show', ['a', 'b']), '"b" is one too many');
+  assert.match(refused('run', ['what', 'is', 'svc']), 'in quotes');
+});
+
+test('a flag is given once, with a value if it takes one and without if it does not', () => {
+  assert.match(refused('stop', ['--timeout']), 'needs a value');
+  assert.match(refused('run', ['x', '--system', '--cloud']), '--system=--cloud');
+  assert.match(refused('run', ['x', '--cloud=yes']), 'takes no value');
+  assert.match(refused('run', ['x', '--seed', '1', '--seed=2']), 'twice');
+  assert.match(refused('run', ['x', '-m', 'a', '--model', 'b']), 'twice');
+  assert.equal(read('status', ['--json', '--json']).flags, { json: true });
+});
+
+test('values stay text, and a dash can be part of one', () => {
+  assert.equal(read('run', ['007', '--seed', '007']), { args: ['007'], flags: { seed: '007' } });
+  assert.equal(read('run', ['--system=-x', '--', '-y']), { args: ['-y'], flags: { system: '-x' } });
+  assert.equal(read('run', ['-', '--temperature', '-1']), { args: ['-'], flags: { temperature: '-1' } });
+  assert.equal(read('run', ['', '-pollama']), { args: [''], flags: { provider: 'ollama' } });
+  assert.equal(read('run', ['--', '--json']), { args: ['--json'], flags: {} });
+  assert.equal(read('run', ['x', '--no-start']), { args: ['x'], flags: { 'no-start': true } });
+});
+
+test('a tail takes a number or nothing', () => {
+  for (const [argv, flags] of [
+    [['--tail'], { tail: true }],
+    [['-n'], { tail: true }],
+    [['--tail', '5'], { tail: '5' }],
+    [['--tail=5'], { tail: '5' }],
+    [['-n', '5'], { tail: '5' }],
+    [['-n5'], { tail: '5' }],
+    [['-fn', '5'], { tail: '5', follow: true }],
+    [['--tail', '--follow'], { tail: true, follow: true }],
+    [['-n', '-f'], { tail: true, follow: true }],
+    [['--tail', '-5'], { tail: '-5' }],
+    [['--tail', 'abc'], { tail: 'abc' }],
+  ] as const) {
+    const { flags: found, args } = read('logs', [...argv]);
+    assert.equal(args, []);
+    assert.equal({ ...found }, flags, argv.join(' '));
+  }
+});
+
+test('a value that is not of the right form is refused with exit 2 before anything is asked', async ({ home }) => {
+  for (const argv of [
+    ['logs', '--tail', 'abc'],
+    ['logs', '--tail', '-5'],
+    ['logs', '--tail', '1.5'],
+    ['logs', '--tail', '1e3'],
+    ['logs', '--tail='],
+    ['logs', '--level', 'loud'],
+    ['logs', '--since', 'yesterday'],
+    ['run', 'x', '--timeout', '0'],
+    ['run', 'x', '--timeout', '-1'],
+    ['run', 'x', '--timeout', 'NaN'],
+    ['run', 'x', '--timeout', 'Infinity'],
+    ['run', 'x', '--max-tokens', '0'],
+    ['run', 'x', '--max-tokens', '1.5'],
+    ['run', 'x', '--temperature', '3'],
+    ['run', 'x', '--seed', '-1'],
+    ['run', 'x', '--seed', '4294967296'],
+    ['run', 'x', '--model', ''],
+    ['stop', '--timeout', 'soon'],
+    ['start', '--wait', '0'],
+    ['start', '--log-level', 'loud'],
+    ['health', '--source', 'pigeon'],
+    ['runs', 'list', '--limit', '0'],
+    ['runs', 'list', '--state', 'sleeping'],
+    ['provider', 'add', 'x'],
+    ['provider', 'add', 'X', '--base-url', 'http://127.0.0.1'],
+    ['provider', 'add', 'x', '--base-url', 'ftp://127.0.0.1'],
+    ['provider', 'add', 'x', '--base-url', 'http://127.0.0.1', '--kind', 'remote'],
+    ['completion', 'tcsh'],
+  ]) {
+    const { code, stdout, stderr } = await home.svc([...argv, '--json']);
+    assert.is(code, 2, argv.join(' '));
+    assert.is(stdout, '');
+    assert.ok(['usage', 'invalid_request'].includes(JSON.parse(stderr).error.code), stderr);
+  }
+});
+
+test.run();

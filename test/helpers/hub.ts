@@ -1,0 +1,181 @@
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+
+/**
+ * A model hub on loopback that does to each download what the test says. It counts what it sent and keeps what it was asked, so
+ * that a test can see a byte that was fetched twice and a token that went to the wrong place.
+ */
+
+/** What is done to one download; by default the file is sent whole, or from where it is asked for. */
+export interface Behaviour {
+  status?: number;
+  headers?: Record<string, string>;
+  /** Answered in place of the file. */
+  body?: string;
+  redirect?: string;
+  /** The range that is asked for is not looked at. */
+  noRanges?: boolean;
+  /** The other side of a range: another part is sent than was asked for. */
+  rangeFrom?: number;
+  /** Null: none is sent. */
+  etag?: string | null;
+  /** No length is said, and the end is the end of the chunks. */
+  chunked?: boolean;
+  /** Said in place of the real one; the connection ends after the bytes that are there. */
+  claimedLength?: number;
+  /** Sent in place of the file's. */
+  bytes?: Buffer;
+  /** After so many bytes of this answer the connection is cut. */
+  cutAfter?: number;
+  /** After so many bytes of this answer nothing more comes, and the connection stays. */
+  hangAfter?: number;
+  /** No answer at all. */
+  silent?: boolean;
+}
+
+export interface Asked {
+  path: string;
+  headers: IncomingMessage['headers'];
+  /** Bytes of the answer's body. */
+  sent: number;
+  status: number;
+}
+
+export class Hub {
+  /** By path, as they are listed and sent now. */
+  readonly files = new Map<string, Buffer>();
+  /** What is done to the next downloads, one after the other; then each is as `usual`. */
+  readonly next: Behaviour[] = [];
+  usual: Behaviour = {};
+  /** What is done to the next listings. */
+  readonly nextLists: Behaviour[] = [];
+  readonly asked: Asked[] = [];
+  readonly sockets = new Set<Socket>();
+  /** Whether the list says what a file hashes to. */
+  hashes = true;
+  /** What is listed in place of the real hash. */
+  listedHash: string | null = null;
+  commit = 'c'.repeat(40);
+  pageSize = 1000;
+  private readonly server: Server;
+
+  constructor() {
+    this.server = createServer((request, response) => void this.take(request, response));
+    this.server.on('connection', (socket) => {
+      this.sockets.add(socket);
+      socket.on('error', () => undefined);
+      socket.once('close', () => this.sockets.delete(socket));
+    });
+  }
+
+  static async start(files: Record<string, Buffer> = {}): Promise<Hub> {
+    const hub = new Hub();
+    for (const [path, bytes] of Object.entries(files)) hub.files.set(path, bytes);
+    await new Promise<void>((resolve) => hub.server.listen(0, '127.0.0.1', resolve));
+    return hub;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  get downloads(): Asked[] {
+    return this.asked.filter(({ path }) => !path.startsWith('/api/'));
+  }
+
+  get lists(): Asked[] {
+    return this.asked.filter(({ path }) => path.startsWith('/api/'));
+  }
+
+  /** Bytes of files that were sent, all downloads together. */
+  get sent(): number {
+    return this.downloads.reduce((sum, { sent }) => sum + sent, 0);
+  }
+
+  async stop(): Promise<void> {
+    const closed = new Promise((resolve) => this.server.close(resolve));
+    for (const socket of this.sockets) socket.destroy();
+    await closed;
+  }
+
+  private async take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', this.url);
+    const asked: Asked = { path: decodeURIComponent(url.pathname), headers: request.headers, sent: 0, status: 0 };
+    this.asked.push(asked);
+    if (asked.path.startsWith('/api/')) this.list(url, response, asked);
+    else await this.download(request, response, asked);
+  }
+
+  /** `/api/models/<user>/<repo>/tree/<revision>` */
+  private list(url: URL, response: ServerResponse, asked: Asked): void {
+    const behaviour = this.nextLists.shift() ?? {};
+    if (behaviour.silent) return;
+    const from = Number(url.searchParams.get('cursor') ?? 0);
+    const all = [...this.files].map(([path, bytes]) => this.entry(path, bytes));
+    asked.status = behaviour.status ?? 200;
+    const more = from + this.pageSize < all.length ? { link: `<${url.origin}${url.pathname}?recursive=true&cursor=${from + this.pageSize}>; rel="next"` } : {};
+    const headers = { 'content-type': 'application/json', ...more, ...behaviour.headers };
+    response.writeHead(asked.status, headers).end(behaviour.body ?? JSON.stringify([{ type: 'directory', path: 'sub' }, ...all.slice(from, from + this.pageSize)]));
+  }
+
+  private entry(path: string, bytes: Buffer): object {
+    const entry = { type: 'file', path, size: bytes.length, oid: '0'.repeat(40) };
+    return this.hashes ? { ...entry, lfs: { oid: this.listedHash ?? sha256(bytes), size: bytes.length, pointerSize: 134 } } : entry;
+  }
+
+  private async download(request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> {
+    const behaviour = this.next.shift() ?? this.usual;
+    if (behaviour.silent) return;
+    if (behaviour.redirect !== undefined) return this.reply(response, asked, 302, { location: behaviour.redirect, 'x-repo-commit': this.commit }, '');
+    if (behaviour.body !== undefined || (behaviour.status ?? 200) >= 400) return this.reply(response, asked, behaviour.status ?? 200, behaviour.headers ?? {}, behaviour.body ?? 'no');
+    const file = behaviour.bytes ?? this.file(asked.path);
+    if (file === null) return this.reply(response, asked, 404, {}, 'not here');
+    await this.send(file, behaviour, request, response, asked);
+  }
+
+  private file(path: string): Buffer | null {
+    const [, , , kind, , ...rest] = path.split('/');
+    return this.files.get(kind === 'resolve' ? rest.join('/') : path.slice(1)) ?? null;
+  }
+
+  private async send(file: Buffer, behaviour: Behaviour, request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> {
+    const etag = behaviour.etag === undefined ? `"${sha256(file).slice(0, 16)}"` : behaviour.etag;
+    const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
+    const condition = request.headers['if-range'];
+    const partial = range !== null && behaviour.noRanges !== true && (condition === undefined || condition === etag);
+    const from = partial ? (behaviour.rangeFrom ?? Number(range[1])) : 0;
+    if (partial && from >= file.length) return this.reply(response, asked, 416, { 'content-range': `bytes */${file.length}` }, '');
+    const bytes = file.subarray(from);
+    asked.status = partial ? 206 : 200;
+    response.writeHead(asked.status, {
+      'content-type': 'application/octet-stream',
+      'x-repo-commit': this.commit,
+      ...(etag === null ? {} : { etag }),
+      ...(partial ? { 'content-range': `bytes ${from}-${file.length - 1}/${file.length}` } : {}),
+      ...(behaviour.chunked ? {} : { 'content-length': String(behaviour.claimedLength ?? bytes.length) }),
+      ...behaviour.headers,
+    });
+    const stop = behaviour.cutAfter ?? behaviour.hangAfter ?? bytes.length;
+    for (let at = 0; at < Math.min(stop, bytes.length) && !response.destroyed; ) {
+      const piece = bytes.subarray(at, Math.min(at + PIECE_BYTES, stop));
+      await new Promise<void>((resolve) => response.write(piece, () => resolve()));
+      at += piece.length;
+      asked.sent += piece.length;
+    }
+    if (behaviour.hangAfter !== undefined) return;
+    if (behaviour.cutAfter !== undefined || behaviour.claimedLength !== undefined) response.socket?.end();
+    else response.end();
+  }
+
+  private reply(response: ServerResponse, asked: Asked, status: number, headers: Record<string, string>, body: string): void {
+    asked.status = status;
+    response.writeHead(status, headers).end(body);
+  }
+}
+
+const PIECE_BYTES = 16 * 1024;
+
+export function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

@@ -1,0 +1,86 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type EngineSnapshot, engineDeadlines, engineMachine } from '../../machines/engine.ts';
+import type { EngineEvent, RunRequest } from '../../machines/events.ts';
+import { statePath } from '../../machines/step.ts';
+import type { Log } from '../../src/kernel/port.ts';
+import type { OutputPart } from '../../src/kernel/provider.ts';
+import { defaultLimits, type Limits } from '../../src/limits.ts';
+import { createLocalProvider, type LocalProvider, type LocalProviderOptions } from '../../src/providers/local/provider.ts';
+import { type StreamDriver, driveStream } from './stream.ts';
+
+export interface LocalHarness extends LocalProvider {
+  folder: string;
+  models_folder: string;
+  engine: StreamDriver<EngineSnapshot, EngineEvent>;
+  /** What the engine process printed. */
+  printed: string[];
+  state(): string;
+  /** Pid of the engine process; throws when none is loaded. */
+  pid(): number;
+  close(): Promise<void>;
+}
+
+/** The local provider with the real engine process and the real machine, in a folder of its own. */
+export function makeLocalProvider(options: Partial<Omit<LocalProviderOptions, 'limits'>> & { limits?: Partial<Limits> } = {}): LocalHarness {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-local-'));
+  const printed: string[] = [];
+  const log: Log = { debug: (_, message) => void printed.push(message), info() {}, warn() {}, error() {} };
+  const engine = driveStream<EngineSnapshot, EngineEvent>({
+    machine: engineMachine,
+    created: { type: 'engine.created', start_ms: 60_000, load_ms: 60_000, stop_ms: 10_000, kill_ms: 10_000, idle_ms: 60_000 },
+    deadlines: engineDeadlines,
+    perform: ({ type, params }) => {
+      if (type === 'startEngine') local.performers.startEngine(params);
+      if (type === 'stopEngine') local.performers.stopEngine(params);
+      if (type === 'killEngine') local.performers.killEngine(params);
+    },
+  });
+  const local = createLocalProvider({ engine, models: folder, cache: folder, model: 'svc-mini', threads: 1, log, ...options, limits: { ...defaultLimits, ...options.limits } });
+  return {
+    ...local,
+    folder,
+    models_folder: options.models ?? folder,
+    engine,
+    printed,
+    state: () => statePath(engine.snapshot()),
+    pid: () => {
+      const pid = engine.snapshot().context.info?.pid;
+      if (pid === undefined) throw new Error('no engine is loaded');
+      return pid;
+    },
+    close: async () => {
+      await local.provider.close();
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+export function runRequest(changes: Partial<RunRequest> = {}): RunRequest {
+  return { provider: 'local', model: 'svc-mini', cloud: false, prompt: 'How do I start it?', system: null, max_tokens: 40, temperature: 0, seed: 7, ...changes };
+}
+
+export interface Heard {
+  text: string;
+  token_ids: number[];
+  parts: OutputPart[];
+  finish: Extract<OutputPart, { type: 'finish' }> | null;
+}
+
+let asked = 0;
+
+/** Reads a whole answer. */
+export async function hear(local: LocalProvider, changes: Partial<RunRequest> = {}, signal: AbortSignal = new AbortController().signal): Promise<Heard> {
+  asked += 1;
+  const heard: Heard = { text: '', token_ids: [], parts: [], finish: null };
+  for await (const part of local.provider.stream({ run_id: `run_${asked}`, attempt: 1, request: runRequest(changes) }, signal)) {
+    heard.parts.push(part);
+    if (part.type === 'finish') heard.finish = part;
+    else {
+      heard.text += part.text;
+      heard.token_ids.push(...part.token_ids);
+    }
+  }
+  return heard;
+}

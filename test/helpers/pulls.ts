@@ -1,0 +1,93 @@
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { SvcError } from '../../src/errors.ts';
+import type { ModelRecord } from '../../src/kernel/provider.ts';
+import type { PullRecord } from '../../src/runtime/pull-record.ts';
+import { encodeGguf } from '../fixtures/models/gguf-bytes.ts';
+import { Hub } from './hub.ts';
+import { bootRuntime, type RuntimeOptions } from './runtime.ts';
+import { ScriptedProvider } from './scripted-provider.ts';
+import { waitFor } from './wait.ts';
+
+/** A small GGUF file that is whole; another one for each seed. */
+export function makeModel(kibibytes: number, seed = 1): Buffer {
+  const data = new Float32Array(kibibytes * 256).map((_, index) => Math.fround(Math.sin(index * seed)));
+  return encodeGguf([['general.architecture', 'string', 'llama']], [{ name: 'token_embd.weight', shape: [256, kibibytes], data }]);
+}
+
+/** Lists the models folder, as the engine's provider does. */
+class FolderProvider extends ScriptedProvider {
+  private readonly folder: string;
+
+  constructor(folder: string) {
+    super('local', []);
+    this.folder = folder;
+  }
+
+  override models(): Promise<ModelRecord[]> {
+    const names = readdirSync(this.folder).filter((file) => file.endsWith('.gguf'));
+    return Promise.resolve(names.map((file) => this.record(file)));
+  }
+
+  private record(file: string): ModelRecord {
+    const path = join(this.folder, file);
+    const name = file.replace(/\.gguf$/, '');
+    const unknown = { digest: null, quantization: null, parameters: null, context_length: null, capabilities: [] };
+    return { id: `local/${name}`, provider: 'local', name, state: 'available', size_bytes: statSync(path).size, ...unknown, default: false, built_in: false, path };
+  }
+}
+
+export interface Ending {
+  records: PullRecord[];
+  /** The last record. */
+  last: PullRecord | undefined;
+  error: SvcError | null;
+}
+
+export type PullHarness = Awaited<ReturnType<typeof bootPulls>>;
+
+/** The runtime with a hub and an empty models folder of its own. The clock moves only when a pull waits for its next attempt. */
+export async function bootPulls(files: Record<string, Buffer>, options: Partial<RuntimeOptions> = {}) {
+  const hub = await Hub.start(files);
+  const folder = mkdtempSync(join(tmpdir(), 'svc-pull-'));
+  const limits = { pull_progress_ms: 10, pull_spare_bytes: 0, ...options.limits };
+  const env = { HF_ENDPOINT: hub.url, ...options.env };
+  const harness = await bootRuntime({ local: new FolderProvider(folder), ...options, limits, env, puller: { folder, ...options.puller } });
+  const { runtime, clock, store } = harness;
+
+  const pull = async (reference: string, input: { name?: string; sha256?: string; signal?: AbortSignal; onRecord?: (record: PullRecord) => unknown } = {}): Promise<Ending> => {
+    const { name = null, sha256 = null, signal = new AbortController().signal, onRecord = () => undefined } = input;
+    const records: PullRecord[] = [];
+    try {
+      for await (const record of runtime.pullModel({ reference, name, sha256 }, { client: 'test', signal })) {
+        records.push(record);
+        await onRecord(record);
+        if (record.state === 'backoff') clock.advance(60_000);
+      }
+      return { records, last: records.at(-1), error: null };
+    } catch (error) {
+      return { records, last: records.at(-1), error: error as SvcError };
+    }
+  };
+
+  return {
+    ...harness,
+    hub,
+    folder,
+    pull,
+    inFolder: () => readdirSync(folder).sort(),
+    path: (file: string) => join(folder, file),
+    sizeOf: (file: string) => (readdirSync(folder).includes(file) ? statSync(join(folder, file)).size : 0),
+    /** The facts of every pull, in order. */
+    facts: async () => (await store.readAll(1, 10_000)).filter(({ stream }) => stream.startsWith('pull:')),
+    /** Waits until so many bytes are on disk. */
+    fetched: (file: string, bytes: number) => waitFor(`${bytes} bytes of ${file} are on disk`, () => readdirSync(folder).includes(`${file}.partial`) && statSync(join(folder, `${file}.partial`)).size >= bytes),
+    close: async () => {
+      await harness.pulls.close();
+      await harness.puller.close();
+      await hub.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

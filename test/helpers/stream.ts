@@ -1,0 +1,69 @@
+import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
+import type { Effect } from '../../machines/effects.ts';
+import type { AnyEvent, Created, Deadline, Undated } from '../../machines/events.ts';
+import { can, init, step } from '../../machines/step.ts';
+import type { StreamPort } from '../../src/kernel/port.ts';
+
+export interface StreamDriver<S, E extends AnyEvent> extends StreamPort<S, E> {
+  /** Every fact so far, the refused ones left out. */
+  readonly facts: E[];
+  /** Makes the next deadline of the present state come true; throws when there is none. */
+  fireDeadline(): Promise<void>;
+  /** Proposals are refused as a kernel refuses them whose store has failed. */
+  fail(error: Error): void;
+}
+
+export interface StreamDriverOptions<S, E extends AnyEvent> {
+  machine: AnyStateMachine;
+  created: Undated<Created>;
+  deadlines(snapshot: S): Deadline<E>[];
+  perform(effect: Effect): void;
+}
+
+/**
+ * One machine, driven as the kernel drives it, without a store: a fact is accepted at once or not at all, shows in the state a
+ * turn later, is told to listeners then, and its effects come last. Deadlines come true only when the test says so.
+ */
+export function driveStream<S extends AnyMachineSnapshot, E extends AnyEvent>({ machine, created, deadlines, perform }: StreamDriverOptions<S, E>): StreamDriver<S, E> {
+  const listeners = new Set<(event: E) => void>();
+  const facts: E[] = [];
+  let failure: Error | null = null;
+  const first = init(machine, { ...created, at: Date.now() });
+  let tail = first.snapshot as unknown as S;
+  let durable = tail;
+  let commits = Promise.resolve();
+
+  const commit = (event: E, snapshot: S, effects: Effect[]) => {
+    durable = snapshot;
+    facts.push(event);
+    for (const listener of [...listeners]) listener(event);
+    for (const effect of effects) perform(effect);
+  };
+  const submit = async (undated: Undated<E>): Promise<boolean> => {
+    if (failure !== null) throw failure;
+    const event = { ...undated, at: Date.now() } as unknown as E;
+    if (!can(tail, event)) return false;
+    const next = step(machine, tail, event);
+    tail = next.snapshot;
+    commits = commits.then(() => new Promise((resolve) => setImmediate(resolve))).then(() => commit(event, next.snapshot, next.effects));
+    await commits;
+    return true;
+  };
+  return {
+    facts,
+    submit,
+    snapshot: () => durable,
+    onFact: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    fireDeadline: async () => {
+      const [soonest] = deadlines(durable).sort((a, b) => a.at - b.at);
+      if (soonest === undefined) throw new Error('the state has no deadline');
+      await submit(soonest.event);
+    },
+    fail: (error) => {
+      failure = error;
+    },
+  };
+}

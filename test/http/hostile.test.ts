@@ -1,0 +1,208 @@
+import { once } from 'node:events';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { waitFor } from '../helpers/wait.ts';
+import { ask, BEARER, type Booted, boot, parseRaw, TOKEN, wire } from './boot.ts';
+
+const test = suite<{ http: Booted }>('hostile requests');
+
+const LIMITS = { header_ms: 200, request_ms: 400, header_bytes: 2048, body_bytes: 4096, connections: 8 };
+
+test.before.each(async (context) => {
+  context.http = await boot({ limits: LIMITS });
+});
+
+test.after.each(async ({ http }) => {
+  assert.is((await ask(`${http.url}/livez`)).status, 200, 'the daemon still answers');
+  await http.close();
+});
+
+const post = (http: Booted, body: string, more = '') =>
+  `POST /v1/runs HTTP/1.1\r\nHost: ${http.host}\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n${more}\r\n${body}`;
+
+test('headers that come too slowly end in 408 and a closed connection', async ({ http }) => {
+  const { status, json } = parseRaw(await wire(http.port, `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\nX-Slow: `).ended);
+  assert.is(status, 408);
+  assert.is(json.error.code, 'request_timed_out');
+});
+
+test('a connection that says nothing is closed', async ({ http }) => {
+  await wire(http.port).ended;
+});
+
+test('a body that comes too slowly ends in 408 and a closed connection', async ({ http }) => {
+  const { status, json } = parseRaw(await wire(http.port, post(http, '{"prompt":', 'Content-Length: 100\r\n')).ended);
+  assert.is(status, 408);
+  assert.is(json.error.code, 'request_timed_out');
+  assert.equal(http.runtime.inputs, []);
+});
+
+test('headers that are too large end in 431', async ({ http }) => {
+  const { status, json } = parseRaw(await wire(http.port, `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\nX-Large: ${'x'.repeat(4000)}\r\n\r\n`).ended);
+  assert.is(status, 431);
+  assert.is(json.error.code, 'headers_too_large');
+});
+
+test('what is not HTTP, or ambiguous HTTP, ends in 400 and is never acted on', async ({ http }) => {
+  const body = '{"prompt":"a"}';
+  const requests = [
+    'hello\r\n\r\n',
+    '\0\0\0\0\r\n\r\n',
+    '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+    'GET /livez HTTP/9.9\r\n\r\n',
+    'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n',
+    'GET /livez HTTP/1.0\r\n\r\n',
+    `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\nBad Header: x\r\n\r\n`,
+    post(http, body, `Content-Length: ${body.length}\r\nContent-Length: ${body.length + 5}\r\n`),
+    post(http, body, `Content-Length: ${body.length}\r\nTransfer-Encoding: chunked\r\n`),
+    post(http, body, 'Content-Length: -1\r\n'),
+    post(http, body, 'Content-Length: 0x10\r\n'),
+    post(http, 'zz\r\n', 'Transfer-Encoding: chunked\r\n'),
+  ];
+  for (const request of requests) {
+    const { status, json } = parseRaw(await wire(http.port, request).ended);
+    assert.is(status, 400, request);
+    assert.is(json.error.code, 'invalid_request', request);
+  }
+  assert.equal(http.runtime.inputs, []);
+});
+
+test('two Hosts are refused even when one of them is ours', async ({ http }) => {
+  for (const hosts of [
+    [http.host, 'evil.example'],
+    ['evil.example', http.host],
+    [http.host, http.host],
+  ]) {
+    const lines = hosts.map((host) => `Host: ${host}\r\n`).join('');
+    assert.is(parseRaw(await wire(http.port, `GET /livez HTTP/1.1\r\n${lines}Connection: close\r\n\r\n`).ended).status, 400);
+  }
+});
+
+test('a target that is not a plain path is refused', async ({ http }) => {
+  const targets = [
+    `http://${http.host}/livez`,
+    'http://evil.example/livez',
+    '*',
+    '/v1/runs/%',
+    '/v1/runs/%zz',
+    '/v1/runs/%ff',
+    '/v1/runs/%00',
+    '/livez%0d%0aX: y',
+    '/v1/runs?before=%c0%af',
+    '/livez?a=%00',
+  ];
+  for (const target of targets) {
+    const { status, json } = parseRaw(
+      await wire(http.port, `GET ${target} HTTP/1.1\r\nHost: ${http.host}\r\nAuthorization: Bearer ${TOKEN}\r\nConnection: close\r\n\r\n`).ended,
+    );
+    assert.is(status, 400, target);
+    assert.is(json.error.code, 'invalid_request');
+  }
+  assert.not.ok(http.runtime.calls.includes('getRun'));
+});
+
+test('a run id can hold anything that is text and is looked up as that', async ({ http }) => {
+  for (const id of ['__proto__', 'constructor', '..%2f..%2fetc', '%F0%9F%98%80', "'%20OR%201=1--"]) {
+    const { status, json } = await ask(`${http.url}/v1/runs/${id}`, { headers: BEARER });
+    assert.is(status, 404, id);
+    assert.is(json.error.code, 'run_unknown');
+  }
+});
+
+test('a GET with a body is answered, and the body is not taken for a request', async ({ http }) => {
+  const smuggled = 'POST /v1/runs HTTP/1.1\r\n\r\n';
+  const answers = await wire(
+    http.port,
+    `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\nContent-Length: ${smuggled.length}\r\n\r\n${smuggled}GET /readyz HTTP/1.1\r\nHost: ${http.host}\r\nConnection: close\r\n\r\n`,
+  ).ended;
+  assert.equal(answers.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 200']);
+});
+
+test('a body that is said to be too large is refused before any of it is sent', async ({ http }) => {
+  const line = wire(http.port, post(http, '', 'Content-Length: 104857600\r\n'));
+  await waitFor('an answer', () => line.received().includes('body_too_large'));
+  assert.is(parseRaw(line.received()).status, 413);
+  line.socket.destroy();
+});
+
+test('a body that turns out too large is refused and never held, and the connection goes on', async () => {
+  const http = await boot({ limits: { body_bytes: LIMITS.body_bytes } });
+  const before = process.memoryUsage().arrayBuffers;
+  const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
+  const line = wire(http.port, post(http, '', 'Transfer-Encoding: chunked\r\n'));
+  let most = 0;
+  for (let sent = 0; sent < 100 * 1024 * 1024; sent += 65_536) {
+    if (!line.socket.write(chunk)) await once(line.socket, 'drain');
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+  }
+  line.socket.write(`0\r\n\r\nGET /readyz HTTP/1.1\r\nHost: ${http.host}\r\nConnection: close\r\n\r\n`);
+  const answers = await line.ended;
+  assert.equal(answers.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 413', 'HTTP/1.1 200']);
+  assert.ok(most < 50 * 1024 * 1024, `${most} bytes were held`);
+  assert.equal(http.runtime.inputs, []);
+  await http.close();
+});
+
+test('a client that waits to be told to go on is told, or refused before it sends', async ({ http }) => {
+  const good = '{"prompt":"a"}';
+  const line = wire(http.port, post(http, '', `Content-Length: ${good.length}\r\nExpect: 100-continue\r\nConnection: close\r\n`));
+  await waitFor('100 Continue', () => line.received().includes('100 Continue'));
+  line.socket.write(good);
+  assert.match(await line.ended, 'HTTP/1.1 202');
+  const large = wire(http.port, post(http, '', 'Content-Length: 5000\r\nExpect: 100-continue\r\nConnection: close\r\n'));
+  assert.is(parseRaw(await large.ended).status, 413);
+});
+
+test('a body that is broken off starts nothing', async ({ http }) => {
+  const line = wire(http.port, post(http, '{"prompt":"a"}', 'Content-Length: 100\r\n'));
+  await waitFor('the request to arrive', () => http.runtime.calls.includes('probe'));
+  line.socket.destroy();
+  await line.ended;
+  assert.is((await ask(`${http.url}/livez`)).status, 200);
+  assert.equal(http.runtime.inputs, []);
+});
+
+test('a body that is not the JSON that is expected is refused with what is wrong', async ({ http }) => {
+  const json = { ...BEARER, 'content-type': 'application/json' };
+  const cases: [string | Buffer, Record<string, string>, string, string | null][] = [
+    ['', json, 'invalid_request', null],
+    ['{', json, 'invalid_request', null],
+    ['nul', json, 'invalid_request', null],
+    ['[]', json, 'invalid_request', null],
+    ['"a"', json, 'invalid_request', null],
+    ['['.repeat(4000), json, 'invalid_request', null],
+    [Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), json, 'invalid_request', null],
+    [Buffer.from('{"prompt":"caf\xe9"}', 'latin1'), json, 'invalid_request', null],
+    ['{"prompt":"a"}', BEARER, 'invalid_request', null],
+    ['{"prompt":"a"}', { ...BEARER, 'content-type': 'text/plain' }, 'invalid_request', null],
+    ['{"prompt":"a"}', { ...BEARER, 'content-type': 'application/jsonx' }, 'invalid_request', null],
+    ['{"prompt":"a"}', { ...json, 'content-encoding': 'gzip' }, 'invalid_request', null],
+    ['{"prompt":"a\\u0000b"}', json, 'prompt_not_text', 'prompt'],
+    ['{"prompt":"a","promt":1}', json, 'invalid_request', 'promt'],
+    ['{"prompt":"a","__proto__":{}}', json, 'invalid_request', '__proto__'],
+    ['{"prompt":1}', json, 'invalid_request', 'prompt'],
+    ['{}', json, 'prompt_missing', 'prompt'],
+  ];
+  for (const [body, headers, code, param] of cases) {
+    const answer = await ask(`${http.url}/v1/runs`, { method: 'POST', headers, body });
+    assert.is(answer.status, 400, String(body).slice(0, 40));
+    assert.is(answer.json.error.code, code, String(body).slice(0, 40));
+    assert.is(answer.json.error.param, param, String(body).slice(0, 40));
+  }
+  assert.equal(http.runtime.inputs, []);
+});
+
+test('more connections than there may be are turned away, and there is room again when they close', async ({ http }) => {
+  const lines = Array.from({ length: LIMITS.connections }, () => wire(http.port, `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\n\r\n`));
+  await waitFor('all to be answered', () => lines.every((line) => line.received().includes('200 OK')));
+  assert.is(await wire(http.port, `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\n\r\n`).ended, '');
+  for (const line of lines) line.socket.destroy();
+  await waitFor('room', () =>
+    ask(`${http.url}/livez`).then(
+      ({ status }) => status === 200,
+      () => false,
+    ),
+  );
+});
+
+test.run();

@@ -1,0 +1,61 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { LogHub } from '../../src/logs/hub.ts';
+
+const all = () => true;
+
+test('a follower is given what is published after it came, in order', async () => {
+  const hub = new LogHub(16);
+  hub.publish('before');
+  const follower = hub.follow(all);
+  hub.publish('a');
+  hub.publish('b');
+  assert.equal(await follower.next(), { missed: 0, lines: ['a', 'b'] });
+  const waiting = follower.next();
+  hub.publish('c');
+  assert.equal(await waiting, { missed: 0, lines: ['c'] });
+});
+
+test('a follower that does not read keeps the newest lines and is told how many it missed', async () => {
+  const hub = new LogHub(16);
+  const follower = hub.follow(all);
+  for (let index = 0; index < 100; index += 1) hub.publish(String(index));
+  const batch = await follower.next();
+  assert.is(batch?.missed, 84);
+  assert.equal(
+    batch?.lines,
+    Array.from({ length: 16 }, (_, index) => String(84 + index)),
+  );
+  hub.publish('next');
+  assert.equal(await follower.next(), { missed: 0, lines: ['next'] });
+});
+
+test('a line that the filter does not let through is neither given nor counted as missed', async () => {
+  const hub = new LogHub(16);
+  const follower = hub.follow((line) => line === 'wanted');
+  for (let index = 0; index < 100; index += 1) hub.publish('other');
+  hub.publish('wanted');
+  assert.equal(await follower.next(), { missed: 0, lines: ['wanted'] });
+});
+
+test('a follower that leaves is forgotten and ends', async () => {
+  const hub = new LogHub(16);
+  const follower = hub.follow(all);
+  const waiting = follower.next();
+  follower.close();
+  hub.publish('a');
+  assert.is(await waiting, null);
+});
+
+test('closing gives out what is buffered, then ends; one that comes later ends at once', async () => {
+  const hub = new LogHub(16);
+  const follower = hub.follow(all);
+  hub.publish('last');
+  hub.close();
+  hub.publish('too late');
+  assert.equal(await follower.next(), { missed: 0, lines: ['last'] });
+  assert.is(await follower.next(), null);
+  assert.is(await hub.follow(all).next(), null);
+});
+
+test.run();

@@ -1,0 +1,174 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { getStateNodes } from '@xstate/graph';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { AnyMachineSnapshot, AnyStateMachine, AnyStateNode } from 'xstate';
+import type { AnyEvent } from '../../machines/events.ts';
+import { can, init, step } from '../../machines/step.ts';
+import { coverOf, type Reached } from './cover.ts';
+import { models } from './models/all.ts';
+import { type Model, NOW } from './models/model.ts';
+
+/** What holds of every machine, whatever it is about: it is pure, it is wholly reachable, and nothing gets stuck in it. */
+
+const FOLDER = 'machines';
+const sources = new Map(
+  readdirSync(FOLDER)
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => [file, readFileSync(`${FOLDER}/${file}`, 'utf8')]),
+);
+/** Steps that a state may take to its end by itself. */
+const STEPS_MAX = 20;
+
+for (const model of models) {
+  const { states, accepted } = coverOf(model);
+
+  test(`${model.name}: every state of the machine is reached`, () => {
+    const reached = new Set([...states.values()].flatMap(({ snapshot }) => snapshot._nodes.map((node) => node.id)));
+    const all = nodesOf(model.machine).map(({ id }) => id);
+    assert.equal(
+      all.filter((id) => !reached.has(id)),
+      [],
+    );
+  });
+
+  test(`${model.name}: every event of every state is accepted there in some payload class`, () => {
+    const taken = new Set(accepted.flatMap(({ from, event }) => from.snapshot._nodes.map((node) => `${node.id} ${event.type}`)));
+    for (const node of nodesOf(model.machine)) {
+      for (const type of node.ownEvents) assert.ok(taken.has(`${node.id} ${type}`), `${node.id} never takes ${String(type)}`);
+    }
+  });
+
+  test(`${model.name}: a state that is not at rest leaves by a deadline of its own`, () => {
+    for (const from of states.values()) {
+      if (!isStuckWithout(model, from) || from.snapshot.hasTag('resting')) continue;
+      const deadlines = model.deadlines(from.snapshot);
+      assert.ok(deadlines.length > 0, `${from.key} has no deadline`);
+      for (const { at } of deadlines) assert.ok(Number.isFinite(at) && at >= NOW - 1000, `${from.key} is due at ${at}`);
+      const moves = deadlines.filter(({ at, event }) => can(from.snapshot, { ...event, at } as AnyEvent));
+      assert.ok(moves.length > 0, `${from.key} accepts none of its deadlines`);
+    }
+  });
+
+  test(`${model.name}: without a word from outside, every state comes to an end or to rest`, () => {
+    for (const from of states.values()) {
+      const trail = drift(model, from.snapshot);
+      const end = trail.at(-1) ?? from.snapshot;
+      assert.ok(model.isOver(end) || end.hasTag('resting'), `${from.key} → ${trail.map(model.key).join(' → ')}`);
+    }
+  });
+
+  test(`${model.name}: asked to end, every state comes to its end`, () => {
+    for (const from of states.values()) {
+      const asked = can(from.snapshot, model.stop) ? step(model.machine, from.snapshot, model.stop).snapshot : from.snapshot;
+      const trail = drift(model, asked);
+      assert.ok(model.isOver(trail.at(-1) ?? asked), `${from.key} → ${trail.map(model.key).join(' → ')}`);
+    }
+  });
+
+  test(`${model.name}: no invoke, no timer, no child, no transition without an event`, () => {
+    for (const node of nodesOf(model.machine)) {
+      assert.is(node.invoke.length, 0, node.id);
+      assert.is(node.after.length, 0, node.id);
+      assert.is(node.always?.length ?? 0, 0, node.id);
+    }
+    for (const { snapshot } of states.values()) assert.equal(Object.keys(snapshot.children), []);
+  });
+
+  test(`${model.name}: guards and actions go by name, and each is used`, () => {
+    const used = namesIn(model.machine.config);
+    for (const kind of ['guards', 'actions'] as const) {
+      const there = Object.keys(model.machine.implementations[kind] as object).sort();
+      assert.equal([...used[kind]].sort(), there, kind);
+    }
+  });
+}
+
+test('every machine of the folder is walked', () => {
+  const walked = new Set(models.map(({ machine }) => machine.id));
+  const found = [...sources].filter(([, source]) => source.includes('createMachine(')).map(([file]) => file.replace('.ts', ''));
+  assert.ok(found.length >= 4);
+  assert.equal([...walked].sort(), found.sort());
+});
+
+test('machines import xstate and each other, and know no clock, no chance and no world outside', () => {
+  const banned =
+    /\b(Date|Math\.random|performance|crypto|process|globalThis|setTimeout|setInterval|setImmediate|fetch|console|require)\b|\bimport\(|\b(invoke|after|spawn\w*|fromPromise|fromCallback|sendTo|raise)\s*[:(]/;
+  for (const [file, source] of sources) {
+    for (const [, from = ''] of source.matchAll(/\bfrom '([^']+)'/g)) assert.ok(from === 'xstate' || /^\.\/[a-z-]+\.ts$/.test(from), `${file} imports ${from}`);
+    const code = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'[^'\n]*'/g, '');
+    assert.is(banned.exec(code)?.[0], undefined, file);
+  }
+});
+
+test('every effect is asked for by some machine, and nothing else is', () => {
+  const block = /export interface Effects \{([\s\S]*?)\n\}/.exec(sources.get('effects.ts') ?? '')?.[1] ?? '';
+  const named = [...block.matchAll(/^ {2}(\w+): /gm)].map(([, name]) => name);
+  const asked = new Set<string>();
+  for (const model of models) {
+    for (const { type } of init(model.machine, model.created).effects) asked.add(type);
+    for (const { from, event } of coverOf(model).accepted) for (const { type } of step(model.machine, from.snapshot, event).effects) asked.add(type);
+  }
+  assert.ok(named.length >= 7);
+  assert.equal([...asked].sort(), named.sort());
+});
+
+test('every fact of the vocabulary is taken by a machine', () => {
+  const source = sources.get('events.ts') ?? '';
+  const created = new Set<string>(models.map(({ created: { type } }) => type));
+  const named = new Set([...source.matchAll(/'((?:daemon|run|provider|engine|pull)\.\w+)'/g)].map(([, type]) => type));
+  const taken = new Set<string>(models.flatMap(({ machine }) => nodesOf(machine).flatMap((node) => node.ownEvents.map(String))));
+  assert.ok(named.size >= 40);
+  assert.equal([...named].sort(), [...created, ...taken].sort());
+});
+
+function nodesOf(machine: AnyStateMachine): AnyStateNode[] {
+  return [machine.root, ...getStateNodes(machine)];
+}
+
+function isStuckWithout(model: Model, { snapshot }: Reached): boolean {
+  return snapshot.status === 'active' && !model.isOver(snapshot);
+}
+
+/** The states that follow from deadlines alone, until the end, rest, or the bound. */
+function drift(model: Model, start: AnyMachineSnapshot): AnyMachineSnapshot[] {
+  const trail: AnyMachineSnapshot[] = [];
+  let now = NOW;
+  for (let snapshot = start; trail.length < STEPS_MAX && !model.isOver(snapshot); ) {
+    const due = model
+      .deadlines(snapshot)
+      .sort((a, b) => a.at - b.at)
+      .find(({ at, event }) => can(snapshot, { ...event, at } as AnyEvent));
+    if (due === undefined || snapshot.hasTag('resting')) break;
+    now = Math.max(now, due.at);
+    snapshot = step(model.machine, snapshot, { ...due.event, at: now } as AnyEvent).snapshot;
+    trail.push(snapshot);
+  }
+  return trail;
+}
+
+/** The names of guards and actions in a machine's definition; a function in their place throws. */
+function namesIn(config: AnyStateMachine['config']): { guards: Set<string>; actions: Set<string> } {
+  const guards = new Set<string>();
+  const actions = new Set<string>();
+  const note = (into: Set<string>, found: unknown) => {
+    for (const item of [found].flat()) {
+      const name = typeof item === 'object' && item !== null ? (item as { type?: unknown }).type : item;
+      if (typeof name === 'string') into.add(name);
+      else if (item !== undefined) throw new Error(`not a name: ${String(item)}`);
+    }
+  };
+  const walk = (node: Record<string, unknown>) => {
+    note(actions, node.entry);
+    note(actions, node.exit);
+    for (const transition of Object.values((node.on ?? {}) as object).flat() as Record<string, unknown>[]) {
+      note(guards, transition.guard);
+      note(actions, transition.actions);
+    }
+    for (const child of Object.values((node.states ?? {}) as object)) walk(child as Record<string, unknown>);
+  };
+  walk(config as Record<string, unknown>);
+  return { guards, actions };
+}
+
+test.run();

@@ -1,0 +1,29 @@
+import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
+import type { AnyEvent, Created, Deadline } from '../../../machines/events.ts';
+
+/** What the walk over a machine has to know of it: the bounds within which "every path" is meant. */
+export interface Model<S = AnyMachineSnapshot> {
+  name: string;
+  machine: AnyStateMachine;
+  /** The fact that creates the machine; its numbers are the bounds. */
+  created: Created;
+  /** Every event in each of its payload classes, seen from a state: matching and stale, forced or not, retryable or not. */
+  samples(snapshot: S): AnyEvent[];
+  /** States with the same key take the same events to the same keys. Counters saturate here, so that the graph is finite. */
+  key(snapshot: S): string;
+  deadlines(snapshot: S): Deadline[];
+  /** What somebody asks for who wants it to end. */
+  stop: AnyEvent;
+  /** Nothing is held any more: a final state, or one that is the machine's rest. */
+  isOver(snapshot: S): boolean;
+  /** A walk that finds fewer has lost its way. */
+  least: { states: number; edges: number; refused: number };
+}
+
+/** The time of every sample: after the creation, before every deadline. */
+export const NOW = 1_700_000_001_000;
+
+/** Forgets the machine's own type of snapshot: the walk treats all machines alike. */
+export function model<S extends AnyMachineSnapshot>(typed: Model<S>): Model {
+  return typed as unknown as Model;
+}

@@ -1,0 +1,43 @@
+import type { Failure, ProviderCreated, ProviderEvent } from '../../../machines/events.ts';
+import { type ProviderSnapshot, providerDeadlines, providerMachine } from '../../../machines/provider.ts';
+import { type Model, model, NOW } from './model.ts';
+
+const error: Failure = { code: 'provider_unreachable', message: 'The provider does not answer.', retryable: true };
+
+/** A local provider is probed by the clock, a cloud provider only when asked. */
+export function providerModel({ kind, failure_limit }: { kind: 'local' | 'cloud'; failure_limit: number }): Model {
+  const created: ProviderCreated = {
+    type: 'provider.configured',
+    at: NOW - 1000,
+    provider_id: 'ollama',
+    kind,
+    adapter: 'openai-compatible',
+    base_url: 'http://127.0.0.1:11434/v1',
+    failure_limit,
+    probe_every_ms: kind === 'local' ? 15_000 : null,
+    probe_timeout_ms: 2000,
+  };
+  return model<ProviderSnapshot>({
+    name: `provider (${kind})`,
+    machine: providerMachine,
+    created,
+    samples: ({ context: { probe } }): ProviderEvent[] => [
+      ...[probe, probe + 1, probe + 2].map((of): ProviderEvent => ({ type: 'provider.probe_started', at: NOW, probe: of })),
+      ...[probe, probe - 1, probe + 1].flatMap((of): ProviderEvent[] => [
+        { type: 'provider.probe_succeeded', at: NOW, probe: of, models: ['llama'] },
+        { type: 'provider.probe_succeeded', at: NOW, probe: of, models: [] },
+        { type: 'provider.probe_failed', at: NOW, probe: of, error, unauthorised: false },
+        { type: 'provider.probe_failed', at: NOW, probe: of, error, unauthorised: true },
+      ]),
+      { type: 'provider.answered', at: NOW },
+      { type: 'provider.faulted', at: NOW, error, unauthorised: false },
+      { type: 'provider.faulted', at: NOW, error, unauthorised: true },
+      { type: 'provider.removed', at: NOW },
+    ],
+    key: ({ value, context }) => JSON.stringify([value, Math.min(2, context.probe), context.failures, context.models.length > 0]),
+    deadlines: providerDeadlines,
+    stop: { type: 'provider.removed', at: NOW },
+    isOver: (snapshot) => snapshot.status === 'done',
+    least: { states: 72, edges: 219, refused: 1149 },
+  });
+}

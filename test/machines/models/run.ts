@@ -1,0 +1,53 @@
+import type { Failure, RunCreated, RunEvent } from '../../../machines/events.ts';
+import { type RunSnapshot, runDeadlines, runMachine } from '../../../machines/run.ts';
+import { type Model, model, NOW } from './model.ts';
+
+export const retryable: Failure = { code: 'provider_unreachable', message: 'The provider does not answer.', retryable: true };
+export const lasting: Failure = { code: 'provider_rejected', message: 'The provider did not accept the request.', retryable: false };
+const usage = { input_tokens: 3, output_tokens: 2 };
+
+/** Outputs are told apart up to `outputs`. */
+export function runModel({ max_attempts, outputs }: { max_attempts: number; outputs: number }): Model {
+  const created: RunCreated = {
+    type: 'run.accepted',
+    at: NOW - 1000,
+    run_id: 'run_1',
+    request: { provider: 'local', model: 'svc-mini', cloud: false, prompt: 'Hello', system: null, max_tokens: null, temperature: null, seed: 1 },
+    idempotency_key: null,
+    client: 'test',
+    max_attempts,
+    queue_deadline_at: NOW + 50_000,
+    deadline_at: NOW + 60_000,
+    first_output_ms: 5000,
+    idle_ms: 2000,
+    cancel_grace_ms: 1000,
+  };
+  return model<RunSnapshot>({
+    name: 'run',
+    machine: runMachine,
+    created,
+    samples: ({ context: { attempt } }): RunEvent[] => [
+      ...[attempt, attempt + 1, attempt + 2].map((of): RunEvent => ({ type: 'run.started', at: NOW, attempt: of })),
+      ...[attempt, attempt - 1, attempt + 1].flatMap((of): RunEvent[] => [
+        { type: 'run.output_appended', at: NOW, attempt: of, text: 'Hi', token_ids: [7, 8] },
+        { type: 'run.completed', at: NOW, attempt: of, finish_reason: 'stop', usage },
+        { type: 'run.attempt_failed', at: NOW, attempt: of, error: retryable, retry_at: NOW + 500 },
+        { type: 'run.attempt_failed', at: NOW, attempt: of, error: lasting, retry_at: NOW + 500 },
+        { type: 'run.failed', at: NOW, attempt: of, error: lasting },
+      ]),
+      { type: 'run.cancel_requested', at: NOW, by: 'test' },
+      ...(['queue', 'total', 'first_output', 'idle'] as const).map((deadline): RunEvent => ({ type: 'run.deadline_passed', at: NOW, deadline })),
+      { type: 'run.interrupt_requested', at: NOW, reason: 'daemon_stopping' },
+      ...[true, false].flatMap((forced): RunEvent[] => [
+        { type: 'run.cancelled', at: NOW, forced },
+        { type: 'run.timed_out', at: NOW, forced },
+      ]),
+      { type: 'run.interrupted', at: NOW, error: retryable },
+    ],
+    key: ({ value, context }) => JSON.stringify([value, context.attempt, Math.min(outputs, context.outputs)]),
+    deadlines: runDeadlines,
+    stop: { type: 'run.cancel_requested', at: NOW, by: 'test' },
+    isOver: (snapshot) => snapshot.status === 'done',
+    least: { states: 89, edges: 138, refused: 2443 },
+  });
+}

@@ -1,0 +1,85 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { AnyMachineSnapshot } from 'xstate';
+import type { Failure } from '../../machines/events.ts';
+import { afterFailure, mayRetry, RETRY_FIRST_MS, RETRY_LONGEST_MS, retryDelay } from '../../machines/retry.ts';
+import type { RunContext, RunSnapshot } from '../../machines/run.ts';
+import { can, init, step } from '../../machines/step.ts';
+import { coverOf } from './cover.ts';
+import { NOW } from './models/model.ts';
+import { lasting, retryable, runModel } from './models/run.ts';
+
+const model = runModel({ max_attempts: 3, outputs: 2 });
+const context = (change: Partial<RunContext>): RunContext => ({
+  ...(init(model.machine, model.created).snapshot as RunSnapshot).context,
+  attempt: 1,
+  ...change,
+});
+
+test('the wait doubles with each attempt, up to the longest', () => {
+  assert.equal(
+    [1, 2, 3, 4].map((attempt) => retryDelay(attempt)),
+    [1, 2, 4, 8].map((times) => times * RETRY_FIRST_MS),
+  );
+  for (const attempt of [7, 8, 100, 1e9]) assert.is(retryDelay(attempt), RETRY_LONGEST_MS);
+});
+
+test('a provider may ask for a longer wait, never for a shorter one, and not for more than the longest', () => {
+  assert.is(retryDelay(1, 2000), 2000);
+  assert.is(retryDelay(3, 1), 4 * RETRY_FIRST_MS);
+  assert.is(retryDelay(1, 3_600_000), RETRY_LONGEST_MS);
+});
+
+test('a failure that can be retried, with nothing delivered and attempts left, leads to a wait', () => {
+  assert.equal(afterFailure(context({}), retryable, NOW), { type: 'run.attempt_failed', attempt: 1, error: retryable, retry_at: NOW + RETRY_FIRST_MS });
+  const asked = afterFailure(context({ attempt: 2 }), retryable, NOW, { retry_after_ms: 5000 });
+  assert.equal(asked, { type: 'run.attempt_failed', attempt: 2, error: retryable, retry_at: NOW + 5000 });
+});
+
+test('nothing is asked again once text was delivered', () => {
+  assert.not.ok(mayRetry(context({ outputs: 1 }), retryable));
+  assert.equal(afterFailure(context({ outputs: 1 }), retryable, NOW), { type: 'run.failed', attempt: 1, error: retryable });
+});
+
+test('work that was lost after text was delivered is an interruption; lost before, it is tried again or failed', () => {
+  assert.equal(afterFailure(context({ outputs: 2 }), retryable, NOW, { lost: true }), { type: 'run.interrupted', error: retryable });
+  assert.is(afterFailure(context({}), retryable, NOW, { lost: true }).type, 'run.attempt_failed');
+  assert.is(afterFailure(context({}), lasting, NOW, { lost: true }).type, 'run.failed');
+});
+
+test('the last attempt and a lasting failure end the run', () => {
+  assert.equal(afterFailure(context({ attempt: 3 }), retryable, NOW), { type: 'run.failed', attempt: 3, error: retryable });
+  assert.equal(afterFailure(context({}), lasting, NOW), { type: 'run.failed', attempt: 1, error: lasting });
+});
+
+test('what a failure leads to is accepted in every state in which an attempt can fail', () => {
+  let checked = 0;
+  for (const { snapshot } of coverOf(model).states.values()) {
+    if (!snapshot.matches('starting') && !snapshot.matches('streaming')) continue;
+    for (const [error, lost] of [
+      [retryable, true],
+      [retryable, false],
+      [lasting, true],
+      [lasting, false],
+    ] as [Failure, boolean][]) {
+      const fact = { ...afterFailure((snapshot as RunSnapshot).context, error, NOW, { lost }), at: NOW };
+      assert.ok(can(snapshot, fact), `${model.key(snapshot)} ${fact.type}`);
+      checked += 1;
+    }
+  }
+  assert.ok(checked >= 20);
+});
+
+test('a run whose attempts all fail makes as many as it may, then fails', () => {
+  let snapshot: AnyMachineSnapshot = init(model.machine, model.created).snapshot;
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    snapshot = step(model.machine, snapshot, { type: 'run.started', at: NOW, attempt } as never).snapshot;
+    assert.ok(snapshot.matches('starting'));
+    const fact = { ...afterFailure((snapshot as RunSnapshot).context, retryable, NOW), at: NOW };
+    snapshot = step(model.machine, snapshot, fact).snapshot;
+  }
+  assert.ok(snapshot.matches('failed'));
+  assert.is((snapshot as RunSnapshot).context.attempt, 3);
+});
+
+test.run();

@@ -1,0 +1,44 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { parseFromEngine, parseToEngine } from '../../../src/providers/local/engine/messages.ts';
+import { seedAt } from '../../../src/providers/local/engine/seed.ts';
+import { engineEnvironment } from '../../../src/providers/local/engine-environment.ts';
+
+test('a message of the right form is taken', () => {
+  const run = { type: 'run', id: 1, prompt: 'hello', system: null, max_tokens: 5, temperature: 0.5, seed: 3 };
+  assert.equal(parseToEngine(run), run);
+  const output = { type: 'output', id: 1, text: 'a', token_ids: [1, 2] };
+  assert.equal(parseFromEngine(output), output);
+});
+
+test('a message of another form is not taken', () => {
+  const wrong = [
+    null,
+    'output',
+    [],
+    {},
+    { type: 'toString' },
+    { type: '__proto__' },
+    { type: 'output', id: 1, text: 'a', token_ids: ['1'] },
+    { type: 'output', id: -1, text: 'a', token_ids: [] },
+    { type: 'failed', id: 1, error: { code: 'x' } },
+    { type: 'finished', id: 1, finish_reason: 'stop', usage: null },
+    { type: 'loaded', threads: 1 },
+  ];
+  for (const value of wrong) assert.is(parseFromEngine(value), null, JSON.stringify(value));
+  for (const value of [null, 7, { type: 'load', path: 1 }, { type: 'stop_run' }, { type: 'run', id: 1 }]) assert.is(parseToEngine(value), null);
+});
+
+test('each position of a run has a seed of its own, which is never the one that means a random seed', () => {
+  const seeds = new Set<number>();
+  for (let run = 0; run < 40; run += 1) for (let position = 0; position < 250; position += 1) seeds.add(seedAt(run * 107_374_182, position));
+  assert.ok(seeds.size > 9_990, `${seeds.size} of 10000 differ`);
+  for (const seed of seeds) assert.ok(Number.isInteger(seed) && seed >= 0 && seed < 2 ** 31);
+});
+
+test('the engine sees what it needs of the environment and no key', () => {
+  const env = { PATH: '/bin', HOME: '/h', CUDA_VISIBLE_DEVICES: '0', LC_ALL: 'C', OPENAI_API_KEY: 's', NODE_OPTIONS: '--inspect', SVC_MODEL: 'm', AWS_SECRET: 'x', PATHOLOGICAL: 'y' };
+  assert.equal(engineEnvironment(env), { PATH: '/bin', HOME: '/h', CUDA_VISIBLE_DEVICES: '0', LC_ALL: 'C' });
+});
+
+test.run();

@@ -1,0 +1,183 @@
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ProviderFailure } from '../../../src/kernel/provider.ts';
+import type { RunRequest } from '../../../machines/events.ts';
+import { CHATML, makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { type Heard, hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+/** Weights are random here, so an answer is gibberish that hangs on its prompt and does not end by itself. */
+let local: LocalHarness;
+const PROMPTS = ['one', 'two three', 'a longer question, with more words', 'é😀', '4'];
+
+test.before(() => {
+  local = makeLocalProvider({ model: 'random', limits: { local_runs: 4, provider_runs: 6, output_tokens: 50 } });
+  makeGguf(join(local.folder, 'random.gguf'), { context: 4096 });
+});
+test.after(() => local.close());
+
+const ask = (changes: Partial<RunRequest> = {}, signal?: AbortSignal): Promise<Heard> => hear(local, { model: 'random', ...changes }, signal);
+
+async function failure(work: Promise<unknown>): Promise<ProviderFailure> {
+  const thrown = await work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+  assert.instance(thrown, ProviderFailure);
+  return thrown as ProviderFailure;
+}
+
+test('an answer comes in parts and ends with one finish and true counts', async () => {
+  const heard = await ask({ max_tokens: 60 });
+  assert.is(heard.finish?.finish_reason, 'length');
+  assert.is(heard.finish, heard.parts.at(-1));
+  assert.is(heard.token_ids.length, 60);
+  assert.is(heard.finish?.usage.output_tokens, 60);
+  assert.ok((heard.finish?.usage.input_tokens ?? 0) > 10);
+  assert.ok(heard.parts.length > 3 && heard.parts.length < 60, `${heard.parts.length} parts for 60 tokens`);
+});
+
+test('without a number of tokens in the request the limit holds', async () => {
+  assert.is((await ask({ max_tokens: null })).token_ids.length, 50);
+});
+
+test('a greedy answer is the same whenever it is asked for, alone or with others', async () => {
+  const alone: string[] = [];
+  for (const prompt of PROMPTS) alone.push((await ask({ prompt, max_tokens: 120 })).text);
+  const together = await Promise.all(PROMPTS.map((prompt) => ask({ prompt, max_tokens: 120 })));
+  assert.equal(together.map(({ text }) => text), alone);
+  assert.is(new Set(alone).size, PROMPTS.length);
+});
+
+test('a drawn answer is the same for the same seed and another one for another', async () => {
+  const drawn = (seed: number) => ask({ seed, temperature: 0.9, max_tokens: 80 }).then(({ token_ids }) => token_ids);
+  const first = await drawn(5);
+  assert.equal(await drawn(5), first);
+  assert.not.equal(await drawn(6), first);
+  const greedy = (await ask({ max_tokens: 80 })).token_ids;
+  assert.not.equal(first, greedy);
+  assert.not.equal((await ask({ temperature: null, max_tokens: 80 })).token_ids, greedy, 'a model that is not built in draws by itself');
+});
+
+test('system text changes the answer', async () => {
+  assert.is.not((await ask({ system: 'You are terse.' })).text, (await ask()).text);
+});
+
+test('a prompt that leaves no room for an answer is refused with its size, never cut', async () => {
+  const { finish } = await ask({ prompt: 'x', max_tokens: 1 });
+  const overhead = (finish?.usage.input_tokens ?? 0) - 1;
+  const fits = await ask({ prompt: 'x'.repeat(4095 - overhead), max_tokens: 10 });
+  assert.equal(fits.finish, { type: 'finish', finish_reason: 'length', usage: { input_tokens: 4095, output_tokens: 1 } });
+  const refused = await failure(ask({ prompt: 'x'.repeat(4096 - overhead) }));
+  assert.is(refused.code, 'context_length_exceeded');
+  assert.is(refused.retryable, false);
+  assert.match(refused.message, '4096 tokens');
+  const far = await failure(ask({ prompt: 'x'.repeat(3_000_000) }));
+  assert.is(far.code, 'context_length_exceeded');
+  assert.is((await ask({ max_tokens: 5 })).token_ids.length, 5);
+});
+
+test('what fills the context ends there', async () => {
+  const { finish } = await ask({ prompt: 'y'.repeat(4000), max_tokens: 1_000_000 });
+  const { input_tokens, output_tokens } = finish?.usage ?? {};
+  assert.is((input_tokens ?? 0) + (output_tokens ?? 0), 4096);
+});
+
+test('an abort while decoding ends the stream without a finish, and only when the work has stopped', async () => {
+  const abort = new AbortController();
+  const stream = local.provider.stream({ run_id: 'run_a', attempt: 1, request: { provider: 'local', model: 'random', cloud: false, prompt: 'go', system: null, max_tokens: 4000, temperature: 0, seed: 1 } }, abort.signal);
+  let tokens = 0;
+  let finished = false;
+  for await (const part of stream) {
+    if (part.type === 'finish') finished = true;
+    else tokens += part.token_ids.length;
+    abort.abort();
+  }
+  assert.not(finished);
+  assert.ok(tokens > 0 && tokens < 4000, `${tokens} tokens`);
+  await waitFor('the machine knows', () => local.state() === 'warm.idle');
+});
+
+test('a reader that leaves early stops the work', async () => {
+  const stream = local.provider.stream({ run_id: 'run_b', attempt: 1, request: { provider: 'local', model: 'random', cloud: false, prompt: 'go', system: null, max_tokens: 4000, temperature: 0, seed: 1 } }, new AbortController().signal);
+  for await (const _ of stream) break;
+  await waitFor('the machine knows', () => local.state() === 'warm.idle');
+});
+
+test('an abort while the prompt is read ends the stream without a word', async () => {
+  const abort = new AbortController();
+  const heard = ask({ prompt: 'z'.repeat(4000), max_tokens: 5 }, abort.signal);
+  await waitFor('the work has begun', () => local.state() === 'warm.busy', { every_ms: 1 });
+  abort.abort();
+  assert.is((await heard).finish, null);
+  await waitFor('the machine knows', () => local.state() === 'warm.idle');
+});
+
+test('a run that waits for a place in the context can be aborted, and the others go on', async () => {
+  const [first, last] = [new AbortController(), new AbortController()];
+  const running = [0, 1, 2, 3].map((seed) => ask({ seed, prompt: `long ${seed}`, max_tokens: 3000 }, first.signal));
+  const waiting = ask({ max_tokens: 10 }, last.signal);
+  const next = ask({ max_tokens: 10 });
+  const refused = await failure(ask());
+  assert.is(refused.code, 'provider_busy');
+  assert.ok(refused.retryable);
+  last.abort();
+  const { parts } = await waiting;
+  assert.equal(parts, []);
+  first.abort();
+  for (const heard of await Promise.all(running)) assert.is(heard.finish, null);
+  assert.is((await next).token_ids.length, 10);
+});
+
+test('a signal that is aborted already asks for nothing', async () => {
+  const facts = local.engine.facts.length;
+  const thrown = await ask({}, AbortSignal.abort(new Error('no'))).catch((error: Error) => error.message);
+  assert.is(thrown, 'no');
+  assert.is(local.engine.facts.length, facts);
+});
+
+test('a control token that is spelled out in a prompt stays text', async () => {
+  const count = async (prompt: string) => (await ask({ prompt, max_tokens: 1 })).finish?.usage.input_tokens ?? 0;
+  const one = await count('x');
+  assert.is(await count('x<|im_end|>'), one + '<|im_end|>'.length);
+});
+
+test('a character that is split over tokens comes out whole, and the model ends its answer itself', async () => {
+  makeGguf(join(local.folder, 'says.gguf'), { says: ['H', 'i', ' ', 0xf0, 0x9f, 0x98, 0x80, '!'] });
+  const heard = await ask({ model: 'says' });
+  assert.is(heard.text, 'Hi 😀!');
+  assert.is(heard.token_ids.length, 8);
+  assert.is(heard.finish?.finish_reason, 'stop');
+  for (const part of heard.parts) if (part.type === 'output') assert.not.match(part.text, '\ufffd');
+  const cut = await ask({ model: 'says', max_tokens: 5 });
+  assert.is(cut.text, 'Hi \ufffd');
+});
+
+test('a template of its own is used, and text cannot forge its control tokens either', async () => {
+  const template = "{% for m in messages %}[{{m['role']}}] {{m['content']}}<|im_end|>\n{% endfor %}";
+  makeGguf(join(local.folder, 'jinja.gguf'), { template, name: 'jinja' });
+  const first = await ask({ model: 'jinja', prompt: 'x', max_tokens: 1 });
+  assert.is(local.engine.snapshot().context.info?.chat_template, 'JinjaTemplate');
+  const second = await ask({ model: 'jinja', prompt: 'x<|im_end|>', max_tokens: 1 });
+  assert.is(second.finish?.usage.input_tokens, (first.finish?.usage.input_tokens ?? 0) + '<|im_end|>'.length);
+});
+
+test('an answer that the model is sure of passes the gate, an unsure one is replaced', async () => {
+  const gate = (minimum: number): [string, 'uint32' | 'float32' | 'string', number | string][] => [
+    ['svc.confidence.tokens', 'uint32', 4],
+    ['svc.confidence.minimum', 'float32', minimum],
+    ['svc.confidence.fallback', 'string', 'Not sure.'],
+  ];
+  makeGguf(join(local.folder, 'sure.gguf'), { says: [...'Yes!'], template: CHATML, metadata: gate(0.5) });
+  assert.is((await ask({ model: 'sure' })).text, 'Yes!');
+  assert.is((await ask({ model: 'sure', max_tokens: 2 })).text, 'Ye');
+  makeGguf(join(local.folder, 'unsure.gguf'), { metadata: gate(0.9999) });
+  const declined = await ask({ model: 'unsure' });
+  assert.is(declined.text, 'Not sure.');
+  assert.equal(declined.finish?.usage.output_tokens, declined.token_ids.length);
+  assert.is(declined.finish?.finish_reason, 'stop');
+  assert.is((await ask({ model: 'unsure', max_tokens: 3 })).text, 'Not');
+});
+
+test.run();

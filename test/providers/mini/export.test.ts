@@ -1,0 +1,24 @@
+import { readFile } from 'node:fs/promises';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { openAsker } from '../../eval/ask.ts';
+
+interface Case {
+  readonly prompt: string;
+  readonly tokens: readonly number[];
+}
+
+// Recorded by the trainer when it wrote the model file: its own greedy tokens, from its own arithmetic.
+const cases = JSON.parse(await readFile(new URL('trainer-tokens.json', import.meta.url), 'utf8')) as readonly Case[];
+const asker = await openAsker();
+
+test('llama.cpp says the same greedy tokens as the trainer for 100 prompts', async () => {
+  assert.is(cases.length, 100);
+  for (const { prompt, tokens } of cases) {
+    const { tokens: said } = await asker.ask(prompt);
+    assert.equal(said, tokens, prompt);
+  }
+});
+
+test.after(() => asker.close());
+test.run();

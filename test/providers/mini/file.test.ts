@@ -1,0 +1,37 @@
+import { stat } from 'node:fs/promises';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { metadataOf, modelFile } from '../../eval/ask.ts';
+
+const metadata = await metadataOf(modelFile);
+
+test('the file has at most 6 MB', async () => {
+  const { size } = await stat(modelFile);
+  assert.ok(size <= 6_000_000, `${size} bytes`);
+});
+
+test('it says what it is', () => {
+  assert.is(metadata['general.architecture'], 'llama');
+  assert.is(metadata['general.name'], 'svc-mini');
+  assert.is(metadata['general.license'], 'MIT');
+  assert.is(metadata['general.author'], 'svc');
+  assert.is(metadata['general.organization'], 'svc');
+  assert.match(String(metadata['general.size_label']), /^\d+(\.\d+)?M$/);
+  assert.match(String(metadata['general.description']), /built into svc/);
+  assert.is(metadata['svc.builtin'], true);
+});
+
+test('it carries its chat template and context', () => {
+  assert.match(String(metadata['tokenizer.chat_template']), /<\|im_start\|>/);
+  assert.is(Number(metadata['llama.context_length']), 512);
+});
+
+test('it carries the rule by which unsure answers are replaced', () => {
+  const tokens = Number(metadata['svc.confidence.tokens']);
+  const minimum = Number(metadata['svc.confidence.minimum']);
+  assert.ok(Number.isInteger(tokens) && tokens > 0 && tokens <= 32);
+  assert.ok(minimum > 0 && minimum < 1);
+  assert.match(String(metadata['svc.confidence.fallback']), /not sure.*`svc /);
+});
+
+test.run();

@@ -1,0 +1,41 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { judge } from '../../../src/providers/mini/confidence.ts';
+import { openAsker } from '../../eval/ask.ts';
+
+const asker = await openAsker();
+
+const questions: [string, string][] = [
+  ['What is svc?', 'svc is a local AI runtime daemon'],
+  ['How do I start the daemon?', '`svc start`'],
+  ['How do I stop it?', '`svc stop`'],
+  ['Is the daemon running?', '`svc status`'],
+  ['How do I run it in the foreground?', '`svc serve`'],
+  ['Something is broken, what now?', '`svc doctor`'],
+  ['How do I see the last log lines?', '`svc logs --tail 100`'],
+  ['How do I check health over gRPC?', '`svc health --source grpc`'],
+  ['Which models do I have?', '`svc model list`'],
+  ['How do I add a provider?', '`svc provider add <id>'],
+  ['How do I send a prompt to the cloud?', '--cloud'],
+  ['How do I cancel a run?', '`svc runs cancel <id>`'],
+  ['What does exit code 3 mean?', 'not running'],
+  ['What does exit code 8 mean?', 'busy'],
+  ['What is the difference between ready and running?', 'ready is idle'],
+  ['What does /readyz return?', '`GET /readyz`'],
+  ['What is event sourcing?', 'Event sourcing'],
+  ['Does my data leave this machine?', 'Nothing leaves this machine'],
+  ['Who are you?', 'I am svc-mini'],
+  ['What is the capital of France?', 'I know only svc'],
+];
+
+test('the twenty questions of the quick start are answered at temperature 0, and surely', async () => {
+  assert.is(questions.length, 20);
+  for (const [question, part] of questions) {
+    const { text, confidence, ended } = await asker.ask(question);
+    assert.ok(text.includes(part) && ended, `${question} → ${text}`);
+    assert.is(judge({ ...asker.rule, tokens: 1 }, [confidence], true), 'accepted', `${question}: ${confidence}`);
+  }
+});
+
+test.after(() => asker.close());
+test.run();

@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** What became of one test file. */
+export interface Outcome {
+  file: string;
+  passed: number;
+  failed: number;
+  skipped: number;
+  ms: number;
+  output: string;
+  /** What was wrong besides failed tests, as sentences. */
+  problems: string[];
+}
+
+export interface RunOptions {
+  env: NodeJS.ProcessEnv;
+  /** Empty and its own: the file's temporary folder. Its name also tells what the file has started. */
+  folder: string;
+  bound_ms: number;
+  signal: AbortSignal;
+}
+
+/** For children that were told to end and are about to. */
+const LEAVE_MS = 3000;
+
+/** Runs one test file in its own process and process group, and ends whatever it leaves. */
+export async function runFile(file: string, { env, folder, bound_ms, signal }: RunOptions): Promise<Outcome> {
+  const started = performance.now();
+  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+    env: { ...env, TMPDIR: folder, TEMP: folder, TMP: folder, SVC_HOME: join(folder, 'home') },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const problems: string[] = [];
+  const expired = AbortSignal.timeout(bound_ms);
+  const kill = () => killGroup(child);
+  for (const cause of [expired, signal]) cause.addEventListener('abort', kill);
+  const output = collect(child);
+  const end = await new Promise<string | number | null>((resolve) => {
+    child.once('exit', (code, by) => resolve(by ?? code));
+    child.once('error', () => resolve('not started'));
+  });
+  for (const cause of [expired, signal]) cause.removeEventListener('abort', kill);
+  if (expired.aborted) problems.push(`it was killed at its bound of ${bound_ms / 1000} s`);
+  else if (end !== 0 && end !== 1) problems.push(`it crashed: ${end}`);
+  const leaked = await endLeft(child, folder, expired.aborted || signal.aborted ? 0 : LEAVE_MS);
+  if (leaked.length > 0 && !expired.aborted) problems.push(`it left ${leaked.length} running: ${leaked.join(', ')}`);
+  const text = await output();
+  return { file, ...count(text, end, problems), ms: performance.now() - started, output: text, problems };
+}
+
+/** uvu's own sums; a file that says less than all is well has failed. */
+function count(output: string, end: string | number | null, problems: string[]): Pick<Outcome, 'passed' | 'failed' | 'skipped'> {
+  const last = (name: string) => Number([...output.matchAll(new RegExp(`^ {2}${name}:\\s+(\\d+)$`, 'gm'))].at(-1)?.[1] ?? 0);
+  const [total, passed, skipped] = [last('Total'), last('Passed'), last('Skipped')];
+  if (total === 0 && problems.length === 0) problems.push('no test ran');
+  if (end !== 0 && total === passed && problems.length === 0) problems.push('it ended badly after its tests had passed');
+  if (total > passed && !output.includes(' FAIL ')) problems.push(`${total - passed} did not run: a hook failed`);
+  return { passed, failed: Math.max(total - passed, problems.length), skipped };
+}
+
+/** Gathers what a child prints. The way out does not wait for a stream that a process left behind still holds. */
+function collect(child: ChildProcess): () => Promise<string> {
+  const parts: Buffer[] = [];
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part: Buffer) => parts.push(part));
+  return async () => {
+    await Promise.race([closed, sleep(LEAVE_MS, undefined, { ref: false })]);
+    return Buffer.concat(parts).toString('utf8');
+  };
+}
+
+/** Gives what a file started `grace_ms` to leave, then kills it; returns what had to be killed. */
+async function endLeft(child: ChildProcess, folder: string, grace_ms: number): Promise<string[]> {
+  const end = performance.now() + grace_ms;
+  let left = findLeft(child, folder);
+  while (left.size > 0 && performance.now() < end) {
+    await sleep(20);
+    left = findLeft(child, folder);
+  }
+  for (const pid of left.keys()) tryKill(pid);
+  const gone = performance.now() + LEAVE_MS;
+  while (left.size > 0 && findLeft(child, folder).size > 0 && performance.now() < gone) await sleep(20);
+  return [...left.values()];
+}
+
+/** By process id: where the system tells, those that know the folder, in whatever session they are; else the process group as a whole. */
+function findLeft(child: ChildProcess, folder: string): Map<number, string> {
+  const found = new Map<number, string>();
+  if (process.platform === 'linux') {
+    for (const entry of readdirSync('/proc')) {
+      if (!/^\d+$/.test(entry)) continue;
+      const command = read(entry, 'cmdline').replaceAll('\0', ' ').trim();
+      if (command.includes(folder) || read(entry, 'environ').includes(folder)) found.set(Number(entry), `${command} (${entry})`);
+    }
+  } else if (process.platform !== 'win32' && child.pid !== undefined && isGroup(child.pid)) found.set(-child.pid, `process group ${child.pid}`);
+  return found;
+}
+
+function read(pid: string, name: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function isGroup(pid: number): boolean {
+  try {
+    return process.kill(-pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid !== undefined) tryKill(process.platform === 'win32' ? child.pid : -child.pid);
+}
+
+function tryKill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}

@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join, relative, resolve, sep } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type Outcome, runFile } from './run-file.ts';
+
+/**
+ * Runs the tests: `tsx test/run.ts [filter…] [--coverage] [--jobs 2] [--bound 180] [--root test]`.
+ *
+ * Each file runs in a process of its own, since uvu by itself passes when nothing ran: a file without `.run()`, a file whose
+ * `before` hook throws, and a pattern that matches nothing all exit 0. Here each of these fails, and so does a file that
+ * hangs, that crashes, or that leaves a process behind. The last line is `N passed, N failed`.
+ */
+
+const COVERAGE = 'coverage';
+
+const { values, positionals: filters } = parseArgs({
+  allowPositionals: true,
+  options: {
+    coverage: { type: 'boolean', default: false },
+    jobs: { type: 'string', default: String(Math.min(2, availableParallelism())) },
+    /** Longest time of one file, in seconds. */
+    bound: { type: 'string', default: '180' },
+    root: { type: 'string', default: 'test' },
+  },
+});
+
+const stop = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
+
+const root = resolve(values.root);
+const scratch = mkdtempSync(join(tmpdir(), 'svct-'));
+const env = cleanEnvironment();
+const outcomes = await runAll(findFiles());
+rmSync(scratch, { recursive: true, force: true });
+if (values.coverage) await reportCoverage();
+process.exitCode = conclude(outcomes) ? 0 : 1;
+
+function findFiles(): string[] {
+  return globSync('**/*.test.ts', { cwd: root })
+    .map((file) => join(root, file))
+    .filter((file) => values.root !== 'test' || !file.startsWith(join(root, 'fixtures') + sep))
+    .filter((file) => filters.length === 0 || filters.some((filter) => shown(file).includes(filter)))
+    .sort();
+}
+
+/** What the user has set for the real daemon must not reach the one under test, nor a test the user's files. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(SVC_|FORCE_COLOR$|NODE_TEST|NODE_OPTIONS$|NODE_V8_COVERAGE$)/.test(name));
+  const coverage = values.coverage ? { NODE_V8_COVERAGE: resolve(COVERAGE, 'tmp') } : {};
+  if (values.coverage) rmSync(COVERAGE, { recursive: true, force: true });
+  return { ...Object.fromEntries(kept), ...coverage };
+}
+
+async function runAll(files: readonly string[]): Promise<Outcome[]> {
+  const waiting = [...files];
+  const done: Outcome[] = [];
+  const worker = async () => {
+    for (let file = waiting.shift(); file !== undefined && !stop.signal.aborted; file = waiting.shift()) {
+      const outcome = await runOne(file);
+      done.push(outcome);
+      print(outcome);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, worker));
+  return done;
+}
+
+async function runOne(file: string): Promise<Outcome> {
+  const problem = refuse(readFileSync(file, 'utf8'));
+  if (problem !== null) return { file, passed: 0, failed: 1, skipped: 0, ms: 0, output: '', problems: [problem] };
+  const folder = mkdtempSync(join(scratch, 't-'));
+  try {
+    return await runFile(file, { env, folder, bound_ms: Number(values.bound) * 1000, signal: stop.signal });
+  } finally {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+/** Why a file's source cannot be trusted to run its tests; null if it can. */
+function refuse(source: string): string | null {
+  const suites = source.match(/=\s*suite(<[^(]*>)?\(/g)?.length ?? 0;
+  const runs = source.match(/\.run\(\)/g)?.length ?? 0;
+  if (runs < Math.max(1, suites)) return `.run() is missing: ${Math.max(1, suites)} needed, ${runs} found`;
+  return /\.only\(\s*['"`]/.test(source) ? 'a test is marked .only: the others would be left out' : null;
+}
+
+function print({ file, passed, failed, skipped, ms, output, problems }: Outcome): void {
+  const counts = [`${passed} passed`, failed > 0 && `${failed} failed`, skipped > 0 && `${skipped} skipped`].filter(Boolean).join(', ');
+  process.stdout.write(`${failed > 0 ? 'FAIL' : 'ok  '} ${shown(file)}  ${counts}  ${(ms / 1000).toFixed(1)} s\n`);
+  if (failed === 0) return;
+  if (output.trim() !== '') process.stdout.write(`${output.trimEnd()}\n`);
+  for (const problem of problems) process.stdout.write(`     ${problem}\n`);
+}
+
+/** Prints the sum as the last line; true when all is well and something ran. */
+function conclude(all: readonly Outcome[]): boolean {
+  const sum = (key: 'passed' | 'failed' | 'skipped') => all.reduce((total, outcome) => total + outcome[key], 0);
+  const [passed, skipped] = [sum('passed'), sum('skipped')];
+  const failed = sum('failed') + (stop.signal.aborted ? 1 : 0);
+  if (all.length === 0) process.stdout.write(filters.length > 0 ? `no test file matches ${filters.join(', ')}\n` : 'no test file was found\n');
+  if (stop.signal.aborted) process.stdout.write('the run was stopped before its end\n');
+  process.stdout.write(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}\n`);
+  return passed > 0 && failed === 0;
+}
+
+function reportCoverage(): Promise<void> {
+  const args = ['report', '--temp-directory', join(COVERAGE, 'tmp'), '--reporter', 'text', '--reporter', 'lcovonly', '--all', '--src', '.'];
+  const scope = ['--include', 'src/**/*.ts', '--include', 'machines/**/*.ts', '--exclude-after-remap'];
+  const child = spawn(process.execPath, [resolve('node_modules/c8/bin/c8.js'), ...args, ...scope], { stdio: 'inherit' });
+  return new Promise((done) => child.once('close', () => done()));
+}
+
+function shown(file: string): string {
+  return relative(process.cwd(), file).replaceAll(sep, '/');
+}

@@ -1,0 +1,421 @@
+import fc from 'fast-check';
+import type { Test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/store.ts';
+import { codeOf, event, run, series } from './samples.ts';
+
+export interface Subject {
+  store: EventStore;
+  /** Another store over the same log, once the first is closed. */
+  again(): EventStore;
+  remove(): void;
+}
+
+/** What every event store promises. */
+export function storeConformance(test: Test, make: () => Subject): void {
+  const opened = (name: string, work: (store: EventStore, subject: Subject) => Promise<void>) =>
+    test(name, async () => {
+      const subject = make();
+      try {
+        await subject.store.open();
+        await work(subject.store, subject);
+        await subject.store.close();
+      } finally {
+        await subject.store.close();
+        subject.remove();
+      }
+    });
+
+  testLog(opened);
+  testRefusals(opened);
+  testRuns(opened);
+  testContents(opened);
+  testLife(opened, test, make);
+}
+
+type Opened = (name: string, work: (store: EventStore, subject: Subject) => Promise<void>) => void;
+
+async function everything(store: EventStore): Promise<StoredEvent[]> {
+  const all: StoredEvent[] = [];
+  for (;;) {
+    const page = await store.readAll(all.length + 1, 1000);
+    if (page.length === 0) return all;
+    all.push(...page);
+  }
+}
+
+function testLog(opened: Opened): void {
+  opened('an event comes back as it was appended', async (store) => {
+    const one = event(1, 'run_1', 1, { type: 'run.accepted', schema: 3, at: 1_700_000_000_123, boot_id: 'boot_9', data: { a: [1, { b: null }], c: 'x' } });
+    await store.append({ events: [one], runs: [] });
+    assert.equal(await store.readAll(1, 10), [one]);
+    assert.equal(await store.readStream('run_1', 1, 10), [one]);
+  });
+
+  opened('the log is in the order of seq, each stream in the order of its versions', async (store) => {
+    await store.append({ events: [event(1, 'a', 1), event(2, 'b', 1), event(3, 'a', 2)], runs: [] });
+    await store.append({ events: [event(4, 'b', 2), event(5, 'a', 3)], runs: [] });
+    assert.equal(
+      (await everything(store)).map(({ seq, stream, version }) => [seq, stream, version]),
+      [
+        [1, 'a', 1],
+        [2, 'b', 1],
+        [3, 'a', 2],
+        [4, 'b', 2],
+        [5, 'a', 3],
+      ],
+    );
+    assert.equal(
+      (await store.readStream('a', 1, 10)).map(({ seq }) => seq),
+      [1, 3, 5],
+    );
+  });
+
+  opened('a range of a stream is read from a version on, and no more than was asked for', async (store) => {
+    await store.append({ events: [event(1, 'other', 1)], runs: [] });
+    await store.append({ events: Array.from({ length: 10 }, (_, index) => event(index + 2, 's', index + 1)), runs: [] });
+    const versions = async (from: number, limit: number) => (await store.readStream('s', from, limit)).map(({ version }) => version);
+    assert.equal(await versions(4, 3), [4, 5, 6]);
+    assert.equal(await versions(9, 100), [9, 10]);
+    assert.equal(await versions(0, 2), [1, 2]);
+    assert.equal(await versions(-5, 2), [1, 2]);
+    assert.equal(await versions(11, 5), []);
+    assert.equal(await versions(1, 0), []);
+    assert.equal(await store.readStream('unknown', 1, 5), []);
+  });
+
+  opened('a range of the log is read from a position on, and no more than was asked for', async (store) => {
+    await store.append(series(1, 10));
+    const seqs = async (from: number, limit: number) => (await store.readAll(from, limit)).map(({ seq }) => seq);
+    assert.equal(await seqs(8, 2), [8, 9]);
+    assert.equal(await seqs(10, 1000), [10]);
+    assert.equal(await seqs(0, 1), [1]);
+    assert.equal(await seqs(11, 1), []);
+  });
+
+  opened('many streams keep their events apart', async (store) => {
+    let seq = 0;
+    for (let version = 1; version <= 5; version += 1) {
+      await store.append({ events: Array.from({ length: 200 }, (_, index) => event(++seq, `stream_${index}`, version)), runs: [] });
+    }
+    assert.is((await everything(store)).length, 1000);
+    for (const index of [0, 7, 199])
+      assert.equal(
+        (await store.readStream(`stream_${index}`, 1, 100)).map((one) => one.seq),
+        [1, 201, 401, 601, 801].map((first) => first + index),
+      );
+  });
+
+  opened('appends that are asked for without waiting are done in their order', async (store) => {
+    const asked = Array.from({ length: 50 }, (_, index) => store.append(series(index * 3 + 1, 3)));
+    assert.is((await store.readAll(1, 1000)).length, 150, 'a read that is asked for later sees them');
+    await Promise.all(asked);
+    assert.equal(
+      (await everything(store)).map(({ seq }) => seq),
+      Array.from({ length: 150 }, (_, index) => index + 1),
+    );
+  });
+
+  opened('of two appends for the same place one is refused', async (store) => {
+    const both = await Promise.all([codeOf(store.append(series(1, 2))), codeOf(store.append({ events: [event(1, 'late', 1)], runs: [] }))]);
+    assert.equal(both, [null, 'store_conflict']);
+    assert.equal(
+      (await everything(store)).map(({ stream }) => stream),
+      ['s', 's'],
+    );
+  });
+
+  opened('an append of nothing is done', async (store) => {
+    await store.append({ events: [], runs: [] });
+    assert.equal(await everything(store), []);
+  });
+
+  opened('any sequence of commits reads back as a list would', async (store) => {
+    const model: StoredEvent[] = [];
+    const commits = fc.array(fc.record({ stream: fc.constantFrom('a', 'b', 'c'), data: fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()) }), {
+      minLength: 1,
+      maxLength: 6,
+    });
+    await fc.assert(
+      fc.asyncProperty(commits, async (facts) => {
+        const events: StoredEvent[] = [];
+        for (const { stream, data } of facts) {
+          const version = [...model, ...events].filter((one) => one.stream === stream).length + 1;
+          events.push(event(model.length + events.length + 1, stream, version, { data: JSON.parse(JSON.stringify(data)) as Record<string, unknown> }));
+        }
+        await store.append({ events, runs: [] });
+        model.push(...events);
+        assert.equal(await everything(store), model);
+      }),
+      { numRuns: 25 },
+    );
+    assert.equal((await store.verify()).problems, []);
+  });
+}
+
+function testRefusals(opened: Opened): void {
+  const wrong: [fact: string, commit: Commit][] = [
+    ['a gap in the log', { events: [event(4, 's', 3)], runs: [] }],
+    ['a position that is taken', { events: [event(2, 's', 3)], runs: [] }],
+    ['a gap in a stream', { events: [event(3, 's', 4)], runs: [] }],
+    ['a version that is taken', { events: [event(3, 's', 2)], runs: [] }],
+    ['a stream that does not begin with 1', { events: [event(3, 'new', 2)], runs: [] }],
+    ['a gap within a commit', { events: [event(3, 's', 3), event(5, 's', 4)], runs: [] }],
+    ['a version twice within a commit', { events: [event(3, 's', 3), event(4, 's', 3)], runs: [] }],
+    ['an error in the last of many', { events: [...series(3, 500).events, event(503, 's', 1)], runs: [] }],
+    ['a position that is not a number', { events: [event(Number.NaN, 's', 3)], runs: [] }],
+    ['a time that is not a number', { events: [event(3, 's', 3, { at: Number.NaN })], runs: [] }],
+    ['a stream without a name', { events: [event(3, '', 1)], runs: [] }],
+    ['a name with a NUL', { events: [event(3, 'a\0b', 1)], runs: [] }],
+    ['a name with a lone surrogate', { events: [event(3, 's', 3, { type: 'x\ud800' })], runs: [] }],
+    ['a run without an id', { events: [event(3, 's', 3)], runs: [run('')] }],
+    ['data that refers to itself', { events: [event(3, 's', 3, { data: circular() })], runs: [] }],
+    ['data that JSON does not have', { events: [event(3, 's', 3, { data: { big: 1n } })], runs: [] }],
+  ];
+  for (const [fact, commit] of wrong) {
+    opened(`${fact} is refused and changes nothing`, async (store) => {
+      await store.append({ ...series(1, 2), runs: [run('run_1')] });
+      assert.is(
+        await codeOf(store.append({ events: commit.events, runs: [run('run_1', { state: 'wrong', finished: true }), run('run_2'), ...commit.runs] })),
+        'store_conflict',
+      );
+      assert.equal(
+        (await everything(store)).map(({ seq }) => seq),
+        [1, 2],
+      );
+      assert.is((await store.getRun('run_1'))?.state, 'queued');
+      assert.is(await store.getRun('run_2'), null);
+      await store.append(series(3, 1));
+      assert.equal(
+        (await everything(store)).map(({ seq }) => seq),
+        [1, 2, 3],
+        'the right commit is taken afterwards',
+      );
+    });
+  }
+}
+
+function circular(): Record<string, unknown> {
+  const data: Record<string, unknown> = {};
+  data.self = data;
+  return data;
+}
+
+function testRuns(opened: Opened): void {
+  opened('a run is what its last row says, and comes with the events of the same commit', async (store) => {
+    const done = run('run_1', { state: 'completed', finished: true, idempotency_key: 'key', record: { output: 'hello', seq: 2 }, seq: 2 });
+    await store.append({ events: [event(1, 'run_1', 1)], runs: [run('run_1')] });
+    assert.equal(await store.getRun('run_1'), run('run_1'));
+    await store.append({ events: [event(2, 'run_1', 2)], runs: [run('run_1', { state: 'streaming', seq: 2 }), done] });
+    assert.equal(await store.getRun('run_1'), done);
+    assert.equal(await store.listRuns({ limit: 10 }), [done]);
+    assert.is(await store.getRun('unknown'), null);
+  });
+
+  opened('runs are listed newest first, and pages meet without a gap or a repeat', async (store) => {
+    const times = [5, 3, 9, 3, 9, 1, 7, 3];
+    await store.append({ events: [event(1, 's', 1)], runs: times.map((created_at, index) => run(`run_${index}`, { created_at })) });
+    const newestFirst = ['run_4', 'run_2', 'run_6', 'run_0', 'run_7', 'run_3', 'run_1', 'run_5'];
+    assert.equal(
+      (await store.listRuns({ limit: 100 })).map(({ run_id }) => run_id),
+      newestFirst,
+    );
+    const paged: string[] = [];
+    for (let page = await store.listRuns({ limit: 3 }); page.length > 0; page = await store.listRuns({ limit: 3, before: paged.at(-1) as string }))
+      paged.push(...page.map(({ run_id }) => run_id));
+    assert.equal(paged, newestFirst);
+    assert.equal(await store.listRuns({ limit: 3, before: 'unknown' }), []);
+    assert.equal(await store.listRuns({ limit: 0 }), []);
+  });
+
+  opened('runs are listed by state and by provider', async (store) => {
+    const kinds: [state: string, provider: string][] = [
+      ['failed', 'local'],
+      ['completed', 'local'],
+      ['completed', 'cloud'],
+      ['failed', 'cloud'],
+      ['completed', 'local'],
+    ];
+    await store.append({
+      events: [event(1, 's', 1)],
+      runs: kinds.map(([state, provider], index) => run(`run_${index}`, { state, provider, created_at: index })),
+    });
+    const list = async (query: { state?: string; provider?: string; before?: string }) =>
+      (await store.listRuns({ limit: 10, ...query })).map(({ run_id }) => run_id);
+    assert.equal(await list({ state: 'completed' }), ['run_4', 'run_2', 'run_1']);
+    assert.equal(await list({ provider: 'cloud' }), ['run_3', 'run_2']);
+    assert.equal(await list({ state: 'completed', provider: 'local' }), ['run_4', 'run_1']);
+    assert.equal(await list({ state: 'completed', before: 'run_3' }), ['run_2', 'run_1']);
+    assert.equal(await list({ state: 'unknown' }), []);
+  });
+
+  opened('unfinished runs are found oldest first, and counted', async (store) => {
+    const rows: RunRow[] = [
+      run('run_c', { created_at: 1 }),
+      run('run_a', { created_at: 2 }),
+      run('run_b', { created_at: 2 }),
+      run('run_d', { created_at: 0, finished: true }),
+    ];
+    await store.append({ events: [event(1, 's', 1)], runs: rows });
+    assert.equal(await store.unfinishedRuns(), ['run_c', 'run_a', 'run_b']);
+    assert.equal(await store.countRuns(), { finished: 1, unfinished: 3 });
+    await store.append({ events: [event(2, 's', 2)], runs: [run('run_a', { created_at: 2, finished: true })] });
+    assert.equal(await store.unfinishedRuns(), ['run_c', 'run_b']);
+    assert.equal(await store.countRuns(), { finished: 2, unfinished: 2 });
+  });
+}
+
+/** Texts that a careless store changes or cuts. */
+const TEXTS = [
+  '',
+  'äöü €',
+  '日本語',
+  '👩‍👩‍👧',
+  '\u0000',
+  'a\u0000b',
+  '\ud800',
+  'x\udfffy',
+  '\u2028\u2029',
+  '\ufeff',
+  '"\\/\b\f\n\r\t',
+  "'; drop table events; --",
+  '\u007f\u0080\uffff',
+];
+
+function testContents(opened: Opened): void {
+  opened('any text survives, NUL characters and lone surrogates too', async (store) => {
+    const data = { texts: TEXTS, ...Object.fromEntries(TEXTS.map((text, index) => [text, index])) };
+    const row = run('run_1', { provider: 'a\u0000\ud800', model: '\udfff', idempotency_key: '\u0000k', record: { texts: TEXTS } });
+    await store.append({ events: [event(1, 's', 1, { data })], runs: [row] });
+    assert.equal((await store.readAll(1, 1))[0]?.data, data);
+    assert.equal(await store.getRun('run_1'), row);
+    assert.equal(await store.listRuns({ limit: 1, provider: 'a\u0000\ud800' }), [row]);
+    assert.equal((await store.verify()).problems, []);
+  });
+
+  opened('names of objects that mean something to the language survive', async (store) => {
+    const data = JSON.parse('{"__proto__":{"a":1},"constructor":2,"toString":3}') as Record<string, unknown>;
+    await store.append({ events: [event(1, 's', 1, { data })], runs: [] });
+    assert.is(JSON.stringify((await store.readAll(1, 1))[0]?.data), JSON.stringify(data));
+  });
+
+  opened('a large event survives, and does not keep others out', async (store) => {
+    const text = 'grüße\u0000'.repeat(1_000_000);
+    await store.append({ events: [event(1, 's', 1, { data: { text } }), event(2, 's', 2)], runs: [run('run_1', { record: { text } })] });
+    const [large] = await store.readAll(1, 1);
+    assert.ok(large?.data.text === text);
+    assert.ok((await store.getRun('run_1'))?.record?.text === text);
+    assert.equal(
+      (await everything(store)).map(({ seq }) => seq),
+      [1, 2],
+    );
+  });
+
+  opened('large events come in pages that end only with the log', async (store) => {
+    const text = 'x'.repeat(1024 * 1024);
+    for (let seq = 1; seq <= 20; seq += 1) await store.append(series(seq, 1, 's', { data: { text } }));
+    const seqs: number[] = [];
+    for (let page = await store.readStream('s', 1, 1000); page.length > 0; page = await store.readStream('s', seqs.length + 1, 1000))
+      seqs.push(...page.map(({ seq }) => seq));
+    assert.equal(
+      seqs,
+      Array.from({ length: 20 }, (_, index) => index + 1),
+    );
+  });
+
+  opened('what was given and what was read can be changed without a change of the log', async (store) => {
+    const list = [1];
+    const appended = store.append({ events: [event(1, 's', 1, { data: { list } })], runs: [run('run_1', { record: { list } })] });
+    list.push(2);
+    await appended;
+    for (let time = 1; time <= 2; time += 1) {
+      const kept = [(await store.readAll(1, 1))[0]?.data.list, (await store.getRun('run_1'))?.record?.list] as number[][];
+      assert.equal(kept, [[1], [1]]);
+      for (const one of kept) one.push(3);
+    }
+  });
+
+  opened('a whole log passes its check', async (store) => {
+    await store.append({
+      events: [event(1, 'run_1', 1), event(2, 'run_2', 1), event(3, 'run_1', 2)],
+      runs: [run('run_1', { seq: 3 }), run('run_2', { seq: 2 })],
+    });
+    assert.equal(await store.verify(), { ok: true, events: 3, problems: [] });
+  });
+}
+
+function testLife(opened: Opened, test: Test, make: () => Subject): void {
+  test('a new log is empty', async () => {
+    const { store, remove } = make();
+    try {
+      const { last_seq, last_boot_id } = await store.open();
+      assert.equal([last_seq, last_boot_id], [0, null]);
+      assert.equal([await store.readAll(1, 10), await store.listRuns({ limit: 10 }), await store.unfinishedRuns()], [[], [], []]);
+      assert.equal(await store.countRuns(), { finished: 0, unfinished: 0 });
+      assert.equal(await store.verify(), { ok: true, events: 0, problems: [] });
+    } finally {
+      await store.close();
+      remove();
+    }
+  });
+
+  opened('a log is found again as it was left, and goes on', async (store, subject) => {
+    const boots = ['boot_1', 'boot_2'].map((boot_id, index) => event(index + 1, `daemon:${boot_id}`, 1, { type: 'daemon.boot_started', boot_id }));
+    await store.append({ events: [...boots, event(3, 's', 1)], runs: [run('run_1'), run('run_2', { finished: true, created_at: 2000 })] });
+    const before = await everything(store);
+    await store.close();
+    const again = subject.again();
+    const { last_seq, last_boot_id } = await again.open();
+    assert.equal([last_seq, last_boot_id], [3, 'boot_2']);
+    assert.equal(await everything(again), before);
+    assert.equal(await again.unfinishedRuns(), ['run_1']);
+    assert.equal(
+      (await again.listRuns({ limit: 9 })).map(({ run_id }) => run_id),
+      ['run_2', 'run_1'],
+    );
+    assert.is(await codeOf(again.append({ events: [event(3, 's', 2)], runs: [] })), 'store_conflict');
+    await again.append({ events: [event(4, 's', 2)], runs: [] });
+    assert.ok((await again.verify()).ok);
+    await again.close();
+  });
+
+  opened('a close lets finish what was asked before, and refuses what is asked after', async (store, subject) => {
+    const asked = store.append(series(1, 100));
+    const closed = store.close();
+    assert.is(await codeOf(store.append(series(101, 1))), 'store_failed');
+    await asked;
+    await closed;
+    for (const late of [
+      store.append(series(101, 1)),
+      store.readAll(1, 1),
+      store.readStream('s', 1, 1),
+      store.getRun('r'),
+      store.listRuns({ limit: 1 }),
+      store.unfinishedRuns(),
+      store.countRuns(),
+      store.verify(),
+    ]) {
+      assert.is(await codeOf(late), 'store_failed');
+    }
+    const again = subject.again();
+    assert.is((await again.open()).last_seq, 100);
+    await again.close();
+  });
+
+  opened('a store that is closed can be opened again', async (store) => {
+    await store.append(series(1, 2));
+    await store.close();
+    await store.close();
+    assert.is((await store.open()).last_seq, 2);
+    await store.append(series(3, 1));
+    assert.is((await everything(store)).length, 3);
+  });
+
+  test('nothing can be asked before the open, and a close does no harm then', async () => {
+    const { store, remove } = make();
+    assert.is(await codeOf(store.append(series(1, 1))), 'store_failed');
+    assert.is(await codeOf(store.readAll(1, 1)), 'store_failed');
+    await store.close();
+    remove();
+  });
+}

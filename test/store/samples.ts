@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createSqliteStore } from '../../src/store/sqlite.ts';
+import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/store.ts';
+
+export function event(seq: number, stream: string, version: number, changes: Partial<StoredEvent> = {}): StoredEvent {
+  return { seq, stream, version, type: 'test.happened', schema: 1, at: 1_700_000_000_000 + seq, boot_id: 'boot_1', data: { seq }, ...changes };
+}
+
+export function run(run_id: string, changes: Partial<RunRow> = {}): RunRow {
+  return {
+    run_id,
+    state: 'queued',
+    finished: false,
+    provider: 'local',
+    model: 'mini',
+    created_at: 1000,
+    idempotency_key: null,
+    record: null,
+    seq: 1,
+    ...changes,
+  };
+}
+
+/** Events of one stream: versions and positions from `first` on. */
+export function series(first: number, count: number, stream = 's', changes: Partial<StoredEvent> = {}): Commit {
+  return { events: Array.from({ length: count }, (_, index) => event(first + index, stream, first + index, changes)), runs: [] };
+}
+
+/** The code of what a promise is rejected with; null when it is not. */
+export async function codeOf(promise: Promise<unknown>): Promise<string | null> {
+  return promise.then(
+    () => null,
+    (error: { code?: string }) => error.code ?? `no code: ${String(error)}`,
+  );
+}
+
+export interface Place {
+  folder: string;
+  database: string;
+  highWater: string;
+  store(): EventStore;
+  remove(): void;
+}
+
+/** A folder of its own for one store. */
+export function makePlace(folder = mkdtempSync(join(tmpdir(), 'svc-store-'))): Place {
+  const data = join(folder, 'data');
+  const files = { database: join(data, 'events.db'), highWater: join(data, 'events.high-water') };
+  return { folder, ...files, store: () => createSqliteStore(files), remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** Runs a test in a folder of its own, which is gone afterwards. */
+export function placed(work: (place: Place) => Promise<void>): () => Promise<void> {
+  return async () => {
+    const place = makePlace();
+    try {
+      await work(place);
+    } finally {
+      place.remove();
+    }
+  };
+}
+
+/** A place with a log of this many events, written in several commits and closed. */
+export async function filled(place: Place, count: number): Promise<void> {
+  const store = place.store();
+  await store.open();
+  for (let first = 1; first <= count; first += 100) await store.append(series(first, Math.min(100, count - first + 1)));
+  await store.close();
+}
