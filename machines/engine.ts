@@ -6,7 +6,7 @@ import type { Deadline, EngineCreated, EngineEvent, EngineInfo, Failure } from '
  * The child process that holds the local model.
  *
  * 1. At most one process exists; it belongs to the attempt whose number it carries, and facts of an earlier one are not accepted.
- * 2. A process is gone only when `engine.exited` says so: every way out of a state with a process leads through it.
+ * 2. A process is gone when `engine.exited` says so, or given up when it outlives its kill: no other way leads out of a state with one.
  * 3. A crash is followed by a wait that doubles with each crash in a row, up to a bound.
  */
 

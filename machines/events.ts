@@ -84,7 +84,10 @@ export interface RunRequest {
   system: string | null;
   max_tokens: number | null;
   temperature: number | null;
+  /** Every run has one, so that it can be repeated. */
   seed: number;
+  /** Whether the caller chose it; a seed of ours means nothing to others. */
+  seed_asked: boolean;
 }
 
 export type RunCreated = Fact<

@@ -86,7 +86,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     cancelPull: (id, by) => options.pulls.cancel(id, by),
     listProviders: () => providers.list(),
     addProvider: async (input) => {
-      const settings = readProvider(input.id, providerSettings(input), 'provider add');
+      const settings = readProvider(input.id, providerSettings(input), 'provider add', 'invalid_request');
       if (providers.ids().includes(input.id)) throw new SvcError('provider_exists', `A provider ${input.id} is configured already.`, { param: 'id' });
       await options.saveProvider(input.id, settings);
       return providers.add(input.id, settings);

@@ -105,6 +105,7 @@ export class Runs {
         max_tokens: input.max_tokens ?? null,
         temperature: input.temperature ?? null,
         seed: input.seed ?? randomInt(2 ** 32),
+        seed_asked: input.seed != null,
       },
       idempotency_key: input.idempotency_key ?? null,
       client,

@@ -48,9 +48,12 @@ test('answers find their requests, in whatever order and pieces they come', asyn
     if (late.length === 3) for (const answer of late) answer();
   });
   const runs = await Promise.all(['a', 'b', 'c'].map((id) => client.call('run.get', { id })));
-  assert.equal(runs.map(({ id }) => id), ['a', 'b', 'c']);
+  assert.equal(
+    runs.map(({ id }) => id),
+    ['a', 'b', 'c'],
+  );
   const text = JSON.stringify({ id: 4, result: { ...run, output: 'käse 🧀' } });
-  daemon.on('run.get', async ({ raw }) => {
+  daemon.on('run.get', ({ raw }) => {
     for (const letter of `${text}\n`) raw(letter);
   });
   assert.is((await client.call('run.get', {})).output, 'käse 🧀');
@@ -86,7 +89,8 @@ test('events that nobody takes stop the reading, and nothing is lost', async ({ 
     const [socket] = daemon.connections;
     const speak = () => {
       while (sent < 20_000 && !full) {
-        event(output(piece, (sent += 1)));
+        sent += 1;
+        event(output(piece, sent));
         full = socket?.writableNeedDrain === true;
       }
       if (sent === 20_000) result(run);
@@ -123,7 +127,7 @@ test('a call ends by its time, by its signal, and by the end of the connection',
   assert.is((await failure(client.call('health'))).code, 'connection_lost');
 });
 
-test('a late answer of a call that was given up is nobody\'s', async ({ daemon, client }) => {
+test("a late answer of a call that was given up is nobody's", async ({ daemon, client }) => {
   let answer = () => {};
   daemon.on('run.get', ({ result }) => {
     answer = () => result(run);
@@ -142,7 +146,7 @@ test('lines that are no answers, and lines without an end, end the connection', 
   }
 });
 
-test('an error that is no request\'s ends everything on the connection', async ({ daemon, client }) => {
+test("an error that is no request's ends everything on the connection", async ({ daemon, client }) => {
   daemon.on('run.get', ({ raw }) => raw(`${JSON.stringify({ id: 0, error: new SvcError('invalid_request', 'A line is too long.').body() })}\n`));
   assert.is((await failure(client.call('run.get'))).message, 'A line is too long.');
   await client.closed;
@@ -152,7 +156,10 @@ test('a request that is longer than a line may be is not sent', async ({ home, d
   const client = await connect(home.paths.socket, { line_bytes_max: 1000 });
   assert.is((await failure(client.call('run.start', { prompt: 'x'.repeat(1000) }))).code, 'body_too_large');
   assert.ok((await client.call('health')).ready);
-  assert.equal(daemon.asked.map(({ method }) => method), ['health']);
+  assert.equal(
+    daemon.asked.map(({ method }) => method),
+    ['health'],
+  );
   client.close();
 });
 

@@ -19,16 +19,20 @@ test.after.each(async ({ home, daemon }) => {
 });
 
 const completed = (text: string) => ({ ...run, state: 'completed', output: text, finish_reason: 'stop' });
-const answering = (...pieces: string[]) => ({ event, result }: Reply) => {
-  event({ run });
-  for (const piece of pieces) event(output(piece));
-  result(completed(pieces.join('')));
-};
-const ending = (record: object, ...pieces: string[]) => ({ event, result }: Reply) => {
-  event({ run });
-  for (const piece of pieces) event(output(piece));
-  result({ ...run, output: pieces.join(''), ...record });
-};
+const answering =
+  (...pieces: string[]) =>
+  ({ event, result }: Reply) => {
+    event({ run });
+    for (const piece of pieces) event(output(piece));
+    result(completed(pieces.join('')));
+  };
+const ending =
+  (record: object, ...pieces: string[]) =>
+  ({ event, result }: Reply) => {
+    event({ run });
+    for (const piece of pieces) event(output(piece));
+    result({ ...run, output: pieces.join(''), ...record });
+  };
 const promptOf = (daemon: FakeDaemon) => daemon.asked.find(({ method }) => method === 'run.start')?.params.prompt;
 
 test('the answer alone is on stdout, with one line break at its end', async ({ home, daemon }) => {
@@ -90,7 +94,10 @@ test('--detach prints the id and asks for no stream', async ({ home, daemon }) =
 });
 
 test('each end of a run has its exit code, text so far on stdout, error on stderr', async ({ home, daemon }) => {
-  const failed = (code: 'provider_failed' | 'provider_unauthorised' | 'model_invalid' | 'stream_truncated' | 'busy') => ({ state: 'failed', error: new SvcError(code).body() });
+  const failed = (code: 'provider_failed' | 'provider_unauthorised' | 'model_invalid' | 'stream_truncated' | 'busy') => ({
+    state: 'failed',
+    error: new SvcError(code).body(),
+  });
   for (const [record, expected] of [
     [failed('provider_failed'), 9],
     [failed('provider_unauthorised'), 5],
@@ -123,11 +130,18 @@ test('a daemon that goes away in the middle leaves the text so far, and exit 10'
   const { code, stdout, stderr } = await home.svc(['run', 'p']);
   assert.is(code, 10);
   assert.is(stdout, 'half an\n');
-  assert.match(stderr, /^error: The daemon went away/);
+  assert.match(stderr, /^error: The daemon went away.+\nhint: .+svc runs show run_1\n$/);
 });
 
 test('a refusal before any output leaves stdout empty', async ({ home, daemon }) => {
-  for (const [code, exit] of [['provider_unknown', 7], ['cloud_unconfigured', 7], ['usage', 2], ['busy', 8], ['not_ready', 4], ['store_full', 4]] as const) {
+  for (const [code, exit] of [
+    ['provider_unknown', 7],
+    ['cloud_unconfigured', 7],
+    ['usage', 2],
+    ['busy', 8],
+    ['not_ready', 4],
+    ['store_full', 4],
+  ] as const) {
     daemon.on('run.start', ({ error }) => error(new SvcError(code).body()));
     const outcome = await home.svc(['run', 'p']);
     assert.is(outcome.code, exit, code);
@@ -193,7 +207,24 @@ test('an endless prompt is refused when it is too long, not when it ends', async
 
 test('flags reach the daemon as what they are', async ({ home, daemon }) => {
   daemon.on('run.start', answering('ok'));
-  const args = ['run', 'p', '-p', 'ollama', '-m', 'ollama/x', '--system=-s', '--max-tokens', '5', '--temperature', '0', '--seed', '007', '--timeout', '1.5', '--cloud'];
+  const args = [
+    'run',
+    'p',
+    '-p',
+    'ollama',
+    '-m',
+    'ollama/x',
+    '--system=-s',
+    '--max-tokens',
+    '5',
+    '--temperature',
+    '0',
+    '--seed',
+    '007',
+    '--timeout',
+    '1.5',
+    '--cloud',
+  ];
   assert.is((await home.svc(args)).code, 0);
   const { stream, ...params } = daemon.asked.find(({ method }) => method === 'run.start')?.params ?? {};
   assert.equal(params, {

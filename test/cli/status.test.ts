@@ -38,7 +38,16 @@ test('a daemon that answers tells its own status, exit 0', async ({ home }) => {
     const { code, stdout, stderr } = await home.svc(['status']);
     assert.is(code, 0);
     assert.is(stderr, '');
-    for (const part of ['running since', 'running.accepting', '9.9.9', 'svc restart', 'http://127.0.0.1:4780', '127.0.0.1:4781', '0 active, 0 queued, 0 finished', 'killed']) {
+    for (const part of [
+      'running since',
+      'running.accepting',
+      '9.9.9',
+      'svc restart',
+      'http://127.0.0.1:4780',
+      '127.0.0.1:4781',
+      '0 active, 0 queued, 0 finished',
+      'killed',
+    ]) {
       assert.match(stdout, part);
     }
   });
@@ -67,7 +76,10 @@ test('no runtime file, or one that cannot be read: stopped, exit 3', async ({ ho
 test('a runtime file whose process is gone, or is another by now: crashed, exit 1', async ({ home }) => {
   const sleeper = await startSleeper();
   const { pid, process_start } = sleeper;
-  for (const file of [{ ...runtimeFile, pid: 2 ** 22 + 1 }, { ...runtimeFile, pid, process_start: `${process_start}0` }]) {
+  for (const file of [
+    { ...runtimeFile, pid: 2 ** 22 + 1 },
+    { ...runtimeFile, pid, process_start: `${process_start}0` },
+  ]) {
     await writeRuntimeFile(home.paths.runtime, file);
     const { code, record } = await json(home);
     assert.is(code, 1);

@@ -1,7 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { commands } from '../../src/cli/commands.ts';
 import { readArguments } from '../../src/cli/arguments.ts';
+import { commands } from '../../src/cli/commands.ts';
 import { loaders } from '../../src/cli/loaders.ts';
 import { SvcError } from '../../src/errors.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -42,7 +42,10 @@ test('help is on stdout with exit 0, for everything, every group and every comma
     assert.match(stdout, `svc ${name}`);
     for (const { name: flag } of commands.find((command) => command.name === name)?.flags ?? []) assert.match(stdout, `--${flag}`);
     const written = stdout.split('\n').filter((line) => !line.startsWith('  svc '));
-    assert.ok(written.every((line) => line.length <= 100), `${name} is too wide`);
+    assert.ok(
+      written.every((line) => line.length <= 100),
+      `${name} is too wide`,
+    );
   }
   const alone = await home.svc([]);
   assert.is(alone.code, 0);
@@ -144,6 +147,8 @@ test('a value that is not of the right form is refused with exit 2 before anythi
     ['stop', '--timeout', 'soon'],
     ['start', '--wait', '0'],
     ['start', '--log-level', 'loud'],
+    ['start', '--http', 'nowhere'],
+    ['serve', '--grpc', '127.0.0.1:70000'],
     ['health', '--source', 'pigeon'],
     ['runs', 'list', '--limit', '0'],
     ['runs', 'list', '--state', 'sleeping'],

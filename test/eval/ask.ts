@@ -50,7 +50,10 @@ export async function openAsker(file: string = modelFile): Promise<Asker> {
 }
 
 export function promptTokens(model: LlamaModel, prompt: string): Token[] {
-  const chatHistory = [{ type: 'user' as const, text: prompt }, { type: 'model' as const, response: [] }];
+  const chatHistory = [
+    { type: 'user' as const, text: prompt },
+    { type: 'model' as const, response: [] },
+  ];
   return LlamaText(resolveChatWrapper(model).generateContextState({ chatHistory }).contextText).tokenize(model.tokenizer);
 }
 

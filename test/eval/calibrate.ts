@@ -16,6 +16,8 @@ for (const tokens of [1, 2, 3, 4, 6, 8, 12, 16]) {
     const results = asked.map(({ question, answer }) => grade({ tokens, minimum }, asker.fallback, question, answer));
     const about = results.filter(({ question }) => question.kind !== 'foreign');
     const foreign = results.filter(({ question }) => question.kind === 'foreign');
-    console.log(`${String(tokens).padStart(6)} ${minimum.toFixed(2).padStart(7)} ${share(about, ({ rightGated }) => rightGated)}   ${share(about, ({ rightGated, unsure }) => !rightGated && !unsure)}            ${share(foreign, ({ rightGated }) => rightGated)}`);
+    console.log(
+      `${String(tokens).padStart(6)} ${minimum.toFixed(2).padStart(7)} ${share(about, ({ rightGated }) => rightGated)}   ${share(about, ({ rightGated, unsure }) => !rightGated && !unsure)}            ${share(foreign, ({ rightGated }) => rightGated)}`,
+    );
   }
 }

@@ -15,5 +15,5 @@ function inventionsIn(span: string, isCode = true): string[] {
   const named = at >= 0 && words.length > at + 1;
   if (named && name === undefined) return [span];
   const known = named && name !== undefined ? flagsOf.get(name) : anyFlag;
-  return [...span.matchAll(/(?<![\w-])--([a-z][a-z-]*)/g)].filter(([, flag = '']) => !known?.has(flag)).map(([flag]) => (named ? `${name} ${flag}` : flag));
+  return [...span.matchAll(/(?<![\w-])--([a-z][a-z0-9-]*)/g)].filter(([, flag = '']) => !known?.has(flag)).map(([flag]) => (named ? `${name} ${flag}` : flag));
 }

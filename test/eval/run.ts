@@ -7,20 +7,32 @@ import { readQuestions } from './questions.ts';
 const { values: options } = parseArgs({ options: { model: { type: 'string', default: modelFile }, failures: { type: 'boolean', default: false } } });
 
 const count = (of: readonly Grade[], what: (result: Grade) => boolean): number => of.filter(what).length;
-const percent = (of: readonly Grade[], what: (result: Grade) => boolean): string => (of.length === 0 ? '-' : `${((100 * count(of, what)) / of.length).toFixed(1)} %`).padStart(8);
+const percent = (of: readonly Grade[], what: (result: Grade) => boolean): string =>
+  (of.length === 0 ? '-' : `${((100 * count(of, what)) / of.length).toFixed(1)} %`).padStart(8);
 
 function printTable(results: readonly Grade[]): void {
   console.log(`${'kind'.padEnd(12)} questions  ungated    gated  sure and wrong |      open gated     blind gated`);
-  for (const kind of new Set(results.map(({ question }) => question.kind))) printRow(kind, results.filter(({ question }) => question.kind === kind));
-  printRow('about svc', results.filter(({ question }) => question.kind !== 'foreign'));
+  for (const kind of new Set(results.map(({ question }) => question.kind)))
+    printRow(
+      kind,
+      results.filter(({ question }) => question.kind === kind),
+    );
+  printRow(
+    'about svc',
+    results.filter(({ question }) => question.kind !== 'foreign'),
+  );
   printRow('all', results);
 }
 
 function printRow(name: string, of: readonly Grade[]): void {
   const halves = (['open', 'blind'] as const).map((half) => of.filter(({ question }) => question.half === half));
-  const cells = halves.map((part) => `${`${count(part, ({ rightGated }) => rightGated)}/${part.length}`.padStart(8)}${percent(part, ({ rightGated }) => rightGated)}`);
+  const cells = halves.map(
+    (part) => `${`${count(part, ({ rightGated }) => rightGated)}/${part.length}`.padStart(8)}${percent(part, ({ rightGated }) => rightGated)}`,
+  );
   const sureAndWrong = percent(of, ({ rightGated, unsure }) => !rightGated && !unsure);
-  console.log(`${name.padEnd(12)}${String(of.length).padStart(10)} ${percent(of, ({ right }) => right)} ${percent(of, ({ rightGated }) => rightGated)}        ${sureAndWrong} |${cells.join('')}`);
+  console.log(
+    `${name.padEnd(12)}${String(of.length).padStart(10)} ${percent(of, ({ right }) => right)} ${percent(of, ({ rightGated }) => rightGated)}        ${sureAndWrong} |${cells.join('')}`,
+  );
 }
 
 /** Only the open half is shown: who reads the blind half's failures can no longer measure with it. */
@@ -39,5 +51,7 @@ if (options.failures) printFailures(results);
 printTable(results);
 const invented = results.flatMap((result) => result.invented);
 console.log(`made-up commands or flags: ${invented.length === 0 ? 'none' : invented.join(', ')}`);
-console.log(`answers that did not end: ${count(results, ({ answer }) => !answer.ended)}; gate: ${asker.rule.tokens} tokens, minimum ${asker.rule.minimum.toFixed(3)}`);
+console.log(
+  `answers that did not end: ${count(results, ({ answer }) => !answer.ended)}; gate: ${asker.rule.tokens} tokens, minimum ${asker.rule.minimum.toFixed(3)}`,
+);
 if (invented.length > 0) process.exitCode = 1;

@@ -33,6 +33,8 @@ export interface FakeRuntime extends Runtime {
   append(run_id: string, type: string, data?: Record<string, unknown>): EventRecord;
   /** Followers that have not ended. */
   readonly following: number;
+  /** Events that followers have asked for. */
+  readonly given: number;
   /** Makes the next call of this method throw. */
   fail(method: keyof Runtime, error: unknown): void;
   /** Resolves waiting cancellations. */
@@ -49,6 +51,7 @@ export function fakeRuntime(): FakeRuntime {
   let held: (() => void)[] = [];
   let seq = 0;
   let following = 0;
+  let given = 0;
   let daemon: DaemonSnapshot = init(daemonMachine, CREATED).snapshot;
 
   const note = (method: keyof Runtime) => {
@@ -89,6 +92,9 @@ export function fakeRuntime(): FakeRuntime {
     },
     get following() {
       return following;
+    },
+    get given() {
+      return given;
     },
     tell(fact) {
       const event = { ...fact, at: NOW } as DaemonEvent;
@@ -171,6 +177,7 @@ export function fakeRuntime(): FakeRuntime {
             continue;
           }
           index += 1;
+          given += 1;
           if (event.seq >= from_seq) yield event;
           if (TERMINAL.has(event.type as never)) return;
         }

@@ -58,7 +58,7 @@ export function makeLocalProvider(options: Partial<Omit<LocalProviderOptions, 'l
 }
 
 export function runRequest(changes: Partial<RunRequest> = {}): RunRequest {
-  return { provider: 'local', model: 'svc-mini', cloud: false, prompt: 'How do I start it?', system: null, max_tokens: 40, temperature: 0, seed: 7, ...changes };
+  return { provider: 'local', model: 'svc-mini', cloud: false, prompt: 'How do I start it?', system: null, max_tokens: 40, temperature: 0, seed: 7, seed_asked: true, ...changes };
 }
 
 export interface Heard {
@@ -70,10 +70,14 @@ export interface Heard {
 
 let asked = 0;
 
-/** Reads a whole answer. */
-export async function hear(local: LocalProvider, changes: Partial<RunRequest> = {}, signal: AbortSignal = new AbortController().signal): Promise<Heard> {
+/** Reads a whole answer; `heard` shows it while it comes. */
+export async function hear(
+  local: LocalProvider,
+  changes: Partial<RunRequest> = {},
+  signal: AbortSignal = new AbortController().signal,
+  heard: Heard = { text: '', token_ids: [], parts: [], finish: null },
+): Promise<Heard> {
   asked += 1;
-  const heard: Heard = { text: '', token_ids: [], parts: [], finish: null };
   for await (const part of local.provider.stream({ run_id: `run_${asked}`, attempt: 1, request: runRequest(changes) }, signal)) {
     heard.parts.push(part);
     if (part.type === 'finish') heard.finish = part;

@@ -50,10 +50,11 @@ export type PullHarness = Awaited<ReturnType<typeof bootPulls>>;
 /** The runtime with a hub and an empty models folder of its own. The clock moves only when a pull waits for its next attempt. */
 export async function bootPulls(files: Record<string, Buffer>, options: Partial<RuntimeOptions> = {}) {
   const hub = await Hub.start(files);
-  const folder = mkdtempSync(join(tmpdir(), 'svc-pull-'));
+  const own = mkdtempSync(join(tmpdir(), 'svc-pull-'));
+  const folder = options.puller?.folder ?? own;
   const limits = { pull_progress_ms: 10, pull_spare_bytes: 0, ...options.limits };
   const env = { HF_ENDPOINT: hub.url, ...options.env };
-  const harness = await bootRuntime({ local: new FolderProvider(folder), ...options, limits, env, puller: { folder, ...options.puller } });
+  const harness = await bootRuntime({ local: new FolderProvider(folder), ...options, limits, env, puller: { ...options.puller, folder } });
   const { runtime, clock, store } = harness;
 
   const pull = async (reference: string, input: { name?: string; sha256?: string; signal?: AbortSignal; onRecord?: (record: PullRecord) => unknown } = {}): Promise<Ending> => {
@@ -87,7 +88,7 @@ export async function bootPulls(files: Record<string, Buffer>, options: Partial<
       await harness.pulls.close();
       await harness.puller.close();
       await hub.stop();
-      rmSync(folder, { recursive: true, force: true });
+      rmSync(own, { recursive: true, force: true });
     },
   };
 }

@@ -139,8 +139,9 @@ test('a client that does not read is sent no more than fits on the way, and is l
   line.socket.write(`GET /v1/runs/run_1/events HTTP/1.1\r\nHost: ${http.host}\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`);
   await waitFor('the stream', () => http.runtime.following === 1);
   await waitFor('it to be let go', () => http.runtime.following === 0);
+  assert.ok(http.runtime.given < 300, `${http.runtime.given} events were read ahead of the client`);
   line.socket.resume();
-  assert.ok((await line.ended).length < 400 * text.length, 'not everything was read ahead of the client');
+  await line.ended;
 });
 
 test('a slow client gets everything', async ({ http }) => {

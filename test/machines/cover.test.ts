@@ -12,6 +12,8 @@ import type { Model } from './models/model.ts';
  * library's way. And the other half: in every state, every event that is not accepted changes nothing.
  */
 
+/** The facts that begin an attempt carry the number of the next one. */
+const BEGINNINGS = new Set<string>(['run.started', 'provider.probe_started', 'engine.load_requested', 'pull.started']);
 /** Events that no machine has, and names that a lookup could stumble over. */
 const FOREIGN = ['nope', '', '*', 'xstate.stop', 'xstate.init', 'xstate.error', '__proto__', 'constructor', 'toString'];
 
@@ -35,6 +37,16 @@ for (const model of models) {
       assert.equal(ours.effects, effectsOf(actions), say(edge));
       assert.is(model.key(ours.snapshot), edge.to, say(edge));
       assert.ok(can(before, edge.event), say(edge));
+    }
+  });
+
+  test(`${model.name}: a fact that carries a number is taken only by the attempt it belongs to`, () => {
+    for (const { from, event } of accepted) {
+      if (!('attempt' in event) && !('probe' in event)) continue;
+      const of = 'attempt' in event ? event.attempt : event.probe;
+      const context = from.snapshot.context as { attempt?: number; probe?: number };
+      const now = ('attempt' in event ? context.attempt : context.probe) ?? Number.NaN;
+      assert.is(of, BEGINNINGS.has(event.type) ? now + 1 : now, say({ from, event, to: '' }));
     }
   });
 

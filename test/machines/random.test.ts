@@ -7,6 +7,7 @@ import type { Effect } from '../../machines/effects.ts';
 import { CRASHES_COUNTED, type EngineSnapshot } from '../../machines/engine.ts';
 import type { AnyEvent } from '../../machines/events.ts';
 import type { ProviderSnapshot } from '../../machines/provider.ts';
+import type { PullSnapshot } from '../../machines/pull.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { accepted, can, init, stateName, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
@@ -15,6 +16,7 @@ import { daemonModel } from './models/daemon.ts';
 import { engineModel } from './models/engine.ts';
 import type { Model } from './models/model.ts';
 import { providerModel } from './models/provider.ts';
+import { pullModel } from './models/pull.ts';
 import { runModel } from './models/run.ts';
 
 /** Long random lives, beyond the bounds within which the graph is walked whole. */
@@ -126,6 +128,22 @@ test('engine: one process at a time, each started once, stopped before it is kil
   });
 });
 
+test('pull: only a model that was verified is completed, and attempts that get no further are bounded', () => {
+  live(pullModel(4), (moments) => {
+    let verified = false;
+    let idle = 0;
+    for (const { event, taken, after } of moments as PullMoment[]) {
+      if (!taken) continue;
+      if (event.type === 'pull.verified') verified = true;
+      if (event.type === 'pull.completed') assert.ok(verified, 'completed without having been verified');
+      if (event.type === 'pull.progressed' && after.context.failures === 0) idle = 0;
+      if (event.type === 'pull.attempt_failed') idle += 1;
+      assert.ok(idle < 4, `${idle} attempts in vain`);
+      assert.is(after.context.ended_at !== null, after.status === 'done');
+    }
+  });
+});
+
 test('what a state says it accepts is what it takes, guards apart', () => {
   for (const model of models) {
     live(model, (moments) => {
@@ -138,6 +156,7 @@ type Of<S> = Omit<Moment, 'before' | 'after'> & { before: S; after: S };
 type DaemonMoment = Of<DaemonSnapshot>;
 type RunMoment = Of<RunSnapshot>;
 type ProviderMoment = Of<ProviderSnapshot>;
+type PullMoment = Of<PullSnapshot>;
 type EngineMoment = Of<EngineSnapshot>;
 
 /** Lives a machine through random events, of which about every second one is accepted, and shows each life to `check`. */

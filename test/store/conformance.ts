@@ -286,7 +286,7 @@ function testContents(opened: Opened): void {
   opened('any text survives, NUL characters and lone surrogates too', async (store) => {
     const data = { texts: TEXTS, ...Object.fromEntries(TEXTS.map((text, index) => [text, index])) };
     const row = run('run_1', { provider: 'a\u0000\ud800', model: '\udfff', idempotency_key: '\u0000k', record: { texts: TEXTS } });
-    await store.append({ events: [event(1, 's', 1, { data })], runs: [row] });
+    await store.append({ events: [event(1, 'run_1', 1, { data })], runs: [row] });
     assert.equal((await store.readAll(1, 1))[0]?.data, data);
     assert.equal(await store.getRun('run_1'), row);
     assert.equal(await store.listRuns({ limit: 1, provider: 'a\u0000\ud800' }), [row]);
@@ -361,20 +361,23 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
 
   opened('a log is found again as it was left, and goes on', async (store, subject) => {
     const boots = ['boot_1', 'boot_2'].map((boot_id, index) => event(index + 1, `daemon:${boot_id}`, 1, { type: 'daemon.boot_started', boot_id }));
-    await store.append({ events: [...boots, event(3, 's', 1)], runs: [run('run_1'), run('run_2', { finished: true, created_at: 2000 })] });
+    await store.append({
+      events: [...boots, event(3, 'run_1', 1), event(4, 'run_2', 1)],
+      runs: [run('run_1', { seq: 3 }), run('run_2', { seq: 4, finished: true, created_at: 2000 })],
+    });
     const before = await everything(store);
     await store.close();
     const again = subject.again();
     const { last_seq, last_boot_id } = await again.open();
-    assert.equal([last_seq, last_boot_id], [3, 'boot_2']);
+    assert.equal([last_seq, last_boot_id], [4, 'boot_2']);
     assert.equal(await everything(again), before);
     assert.equal(await again.unfinishedRuns(), ['run_1']);
     assert.equal(
       (await again.listRuns({ limit: 9 })).map(({ run_id }) => run_id),
       ['run_2', 'run_1'],
     );
-    assert.is(await codeOf(again.append({ events: [event(3, 's', 2)], runs: [] })), 'store_conflict');
-    await again.append({ events: [event(4, 's', 2)], runs: [] });
+    assert.is(await codeOf(again.append({ events: [event(4, 'run_1', 2)], runs: [] })), 'store_conflict');
+    await again.append({ events: [event(5, 'run_1', 2)], runs: [] });
     assert.ok((await again.verify()).ok);
     await again.close();
   });

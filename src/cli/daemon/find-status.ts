@@ -24,9 +24,10 @@ const NOBODY: StatusShown['addresses'] = { http: null, grpc: null, socket: null 
  * What there is to say about the daemon, and the exit code for it.
  *
  * 1. It answers on its socket: its own status, 0.
- * 2. It does not, and its process is proven alive: `starting`, 0, in its first minute; then `unresponsive`, 4.
- * 3. Its process is gone and its runtime file was left behind: `crashed`, 1.
- * 4. There is no runtime file: `stopped`, 3.
+ * 2. It takes the connection and says nothing: `unresponsive`, 4.
+ * 3. There is no socket, and its process is proven alive: `starting`, 0, in its first minute; then `unresponsive`, 4.
+ * 4. Its process is gone and its runtime file was left behind: `crashed`, 1.
+ * 5. There is no runtime file: `stopped`, 3.
  */
 export async function findStatus(paths: Paths, { why = false }: { why?: boolean } = {}): Promise<Found> {
   try {
@@ -60,7 +61,7 @@ function withoutAnswer(paths: Paths, accepted: boolean): Found {
   const { pid, version, boot_id } = file;
   const known = { pid, version, boot_id };
   if (!accepted && ownerOf(file) !== 'ours') return shown(1, { state: 'crashed', ...known });
-  if (isYoung(file)) return shown(0, { state: 'starting', ...known, since: file.started_at });
+  if (!accepted && isYoung(file)) return shown(0, { state: 'starting', ...known, since: file.started_at });
   return shown(4, { state: 'unresponsive', ...known, addresses: file.addresses });
 }
 

@@ -1,9 +1,7 @@
-import type { LogLevel, Settings } from '../../config.ts';
-import { asSvcError } from '../../errors.ts';
+import { LOG_LEVELS, parseAddress, type Settings } from '../../config.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
 import type { Context, Flags } from '../context.ts';
 import { choiceFlag, textFlag } from '../flag-values.ts';
-
-const LEVELS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 
 /** The daemon itself: in the foreground, or in the background where `svc start` started it. */
 export async function run({ paths, flags }: Context): Promise<number> {
@@ -12,17 +10,26 @@ export async function run({ paths, flags }: Context): Promise<number> {
     const { serveDaemon } = await import('../../daemon.ts');
     return await serveDaemon({ paths, flags: settingFlags(flags), background });
   } catch (thrown) {
-    if (background) tellParent({ type: 'failed', error: asSvcError(thrown).body() });
+    const error = asSvcError(thrown);
+    if (background && tellParent({ type: 'failed', error: error.body() })) return error.spec.exit;
     throw thrown;
   }
 }
 
 /** The flags that set a setting of the daemon. */
 export function settingFlags(flags: Flags): Partial<Settings> {
-  const given = { http: textFlag(flags, 'http'), grpc: textFlag(flags, 'grpc'), log_level: choiceFlag(flags, 'log-level', LEVELS) };
+  const given = { http: addressFlag(flags, 'http'), grpc: addressFlag(flags, 'grpc'), log_level: choiceFlag(flags, 'log-level', LOG_LEVELS) };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
-function tellParent(message: object): void {
-  if (process.send !== undefined && process.connected) process.send(message, () => process.connected && process.disconnect());
+function addressFlag(flags: Flags, name: string): string | undefined {
+  const text = textFlag(flags, name);
+  if (text === undefined || parseAddress(text) !== null) return text;
+  throw new SvcError('usage', `--${name} must be an address such as 127.0.0.1:4780, not ${JSON.stringify(text)}.`, { param: name });
+}
+
+/** False when nobody listens. */
+function tellParent(message: object): boolean {
+  if (process.send === undefined || !process.connected) return false;
+  return process.send(message, () => process.connected && process.disconnect());
 }

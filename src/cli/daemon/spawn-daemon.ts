@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, ftruncateSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, extname, parse, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Settings } from '../../config.ts';
@@ -52,7 +52,7 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
       clearTimeout(timer);
       reject(error);
     };
-    const timer = setTimeout(() => fail(new SvcError('start_timed_out', `The daemon was not ready after ${wait_ms / 1000} s; it goes on starting.`)), wait_ms);
+    const timer = setTimeout(() => fail(new SvcError('start_timed_out', 'The daemon was not ready in time; it goes on starting.')), wait_ms);
     child.on('message', (message: Message) => {
       if (message.type === 'failed') return fail(fromBody(message.error));
       clearTimeout(timer);
@@ -70,12 +70,24 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
 
 function openOutput(file: string): number {
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(file));
     const output = openSync(file, 'a', 0o600);
     if (fstatSync(output).size > STDERR_BYTES_MAX) ftruncateSync(output);
     return output;
   } catch (cause) {
     throw new SvcError('home_unusable', `${file} cannot be written (${(cause as NodeJS.ErrnoException).code}).`, { cause });
+  }
+}
+
+/** Step by step: the recursive mkdir of Node never ends in a folder that takes no folders, such as /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another command may have made it meanwhile.
+    if (!existsSync(folder)) throw error;
   }
 }
 

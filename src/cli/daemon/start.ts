@@ -1,8 +1,9 @@
+import { readFileSync, statSync } from 'node:fs';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../paths.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../flag-values.ts';
-import { note, print, printJson } from '../output.ts';
+import { note, plain, print, printJson } from '../output.ts';
 import { settingFlags } from './serve.ts';
 import { type Started, type StartOptions, startDaemon, WAIT } from './start-daemon.ts';
 
@@ -24,33 +25,30 @@ export function printStarted({ status, started }: Started, json: boolean): void 
 
 /** A start that fails shows the last that the daemon wrote. */
 export async function startOrExplain(options: StartOptions, json: boolean): Promise<Started> {
-  const since = Date.now();
+  const before = { at: Date.now(), bytes: sizeOf(options.paths.stderr) };
   try {
     return await startDaemon(options);
   } catch (error) {
-    const log = await lastLines(options.paths, since).catch(() => []);
+    const log = await writtenSince(options.paths, before).catch(() => []);
     if (!(error instanceof SvcError) || log.length === 0) throw error;
-    if (!json) {
-      const { formatLine } = await import('../logs/format-line.ts');
-      note(log.map((line) => formatLine(line, 2)).join('\n'));
-    }
-    throw new SvcError(error.code, error.message, {
-      cause: error.cause,
-      hint: error.hint,
-      details: { ...error.details, log },
-      ...(error.param === null ? {} : { param: error.param }),
-    });
+    if (!json) note(log.join('\n'));
+    const { cause, hint, param, details } = error;
+    throw new SvcError(error.code, error.message, { cause, hint, details: { ...details, log }, ...(param === null ? {} : { param }) });
   }
 }
 
 const LINES = 10;
 
-/** Its log since then, and where it could not log, what it wrote besides. */
-async function lastLines(paths: Paths, since: number): Promise<string[]> {
+/** Its log, and where it could not log, what it wrote besides. */
+async function writtenSince(paths: Paths, { at, bytes }: { at: number; bytes: number }): Promise<string[]> {
   const { readTail } = await import('../../logs/tail.ts');
-  const lines = await readTail(paths.logs, { lines: LINES, since });
-  if (lines.length > 0) return lines;
-  const { readFileSync, statSync } = await import('node:fs');
-  if (statSync(paths.stderr).mtimeMs < since) return [];
-  return readFileSync(paths.stderr, 'utf8').trimEnd().split('\n').slice(-LINES);
+  const { formatLine } = await import('../logs/format-line.ts');
+  const lines = await readTail(paths.logs, { lines: LINES, since: at });
+  if (lines.length > 0) return lines.map((line) => formatLine(line, 2));
+  const text = readFileSync(paths.stderr).subarray(bytes).toString('utf8').trimEnd();
+  return text === '' ? [] : text.split('\n').slice(-LINES).map(plain);
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }

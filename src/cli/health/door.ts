@@ -9,7 +9,8 @@ import { ownerOf, readRuntimeFile } from '../../runtime-file.ts';
 export async function findDoor(paths: Paths, name: 'http' | 'grpc' | 'socket'): Promise<string> {
   if (name === 'socket') return paths.socket;
   const found = readRuntimeFile(paths.runtime);
-  if (found.kind === 'present' && ['gone', 'other'].includes(ownerOf(found.file))) throw new SvcError('daemon_not_running');
+  if (found.kind === 'present' && ['gone', 'other'].includes(ownerOf(found.file)))
+    throw new SvcError('daemon_not_running', 'The daemon died without a clean stop.', { hint: 'See how: svc doctor. Start it again with: svc start' });
   const addresses = found.kind === 'present' ? found.file.addresses : await askSocket(paths);
   const address = addresses[name];
   if (address === null) throw new SvcError('daemon_not_running', `The daemon does not listen on ${name}.`, { hint: 'See: svc status' });

@@ -11,9 +11,15 @@ export function formatLine(line: string, fd: 1 | 2 = 1): string {
   if (fields === null) return plain(line);
   const level = String(fields.level ?? '');
   const rest = Object.entries(fields).filter(([name]) => !LEFT_OUT.has(name));
-  const tail = rest.map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`).join(' ');
+  const tail = rest.map(([name, value]) => `${name}=${shown(value)}`).join(' ');
   const head = `${time(fields.time)} ${paint(COLOURS[level] ?? 'dim', level.toUpperCase().padEnd(5), fd)} ${plain(String(fields.msg ?? ''))}`;
   return tail === '' ? head : `${head} ${paint('dim', plain(tail), fd)}`;
+}
+
+/** Of an error its message: its stack is in the line itself, which --json shows. */
+function shown(value: unknown): string {
+  if (typeof value === 'object' && value !== null && 'stack' in value && 'message' in value) return JSON.stringify(value.message);
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** Local time of day with milliseconds, and the date of lines that are not of today. */

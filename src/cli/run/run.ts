@@ -1,5 +1,6 @@
 import { type ControlClient, connect } from '../../control/client.ts';
 import type { Results } from '../../control/results.ts';
+import { SvcError } from '../../errors.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { print, printError, printJson } from '../output.ts';
@@ -65,16 +66,20 @@ interface Steps {
 /** From the start of the run to its end. What stops the work is sent once the run is known; the end is waited for all the same. */
 async function follow(client: ControlClient, input: Record<string, unknown>, stop: AbortSignal, steps: Steps): Promise<Run> {
   const stream = client.stream('run.start', { ...input, stream: true });
+  let id = '';
+  const cancel = () => void client.call('run.cancel', { id }, { timeout_ms: CANCEL_MS }).catch(() => {});
   for await (const event of stream) {
     if ('run' in event) {
-      const { id } = event.run;
-      const cancel = () => void client.call('run.cancel', { id }, { timeout_ms: CANCEL_MS }).catch(() => {});
+      id = event.run.id;
       if (stop.aborted) cancel();
       stop.addEventListener('abort', cancel);
       steps.accepted(event.run);
     } else if (event.type === 'run.output_appended' && !stop.aborted) await steps.output(String(event.data.text ?? ''));
   }
-  return stream.result;
+  return stream.result.catch((error: unknown) => {
+    if (id === '' || !(error instanceof SvcError) || error.code !== 'connection_lost') throw error;
+    throw new SvcError('connection_lost', error.message, { cause: error.cause, hint: `What it kept of the run: svc start, then svc runs show ${id}` });
+  });
 }
 
 /** Above the longest grace that the daemon can be configured to give the work. */

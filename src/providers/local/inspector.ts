@@ -44,19 +44,22 @@ export class Inspector {
   private async read({ path, size_bytes }: FileVersion): Promise<ModelInspection> {
     this.worker ??= new Worker(ENTRY, { name: 'svc-models', resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } });
     const worker = this.worker;
-    const inspection = await new Promise<ModelInspection>((resolve) => {
-      const end = (problem: string) => resolve(invalidModel(problem));
-      const timer = setTimeout(() => end('reading it took too long'), this.limits.model_inspect_ms);
-      worker.once('message', resolve);
-      worker.once('error', () => end('reading it took too much'));
-      worker.once('exit', () => end('reading it was broken off'));
-      worker.once('message', () => clearTimeout(timer));
-      worker.once('exit', () => clearTimeout(timer));
-      worker.postMessage({ path, size_bytes });
-    });
-    worker.removeAllListeners();
+    const inspection = await this.ask(worker, { path, size_bytes });
     this.waiting -= 1;
     if (inspection.problem !== null || this.waiting === 0) await this.endWorker(worker);
+    return inspection;
+  }
+
+  private async ask(worker: Worker, question: { path: string; size_bytes: number }): Promise<ModelInspection> {
+    const { promise, resolve } = Promise.withResolvers<ModelInspection>();
+    const end = (problem: string) => resolve(invalidModel(problem));
+    const timer = setTimeout(() => end('reading it took too long'), this.limits.model_inspect_ms);
+    const listeners = { message: resolve, error: () => end('reading it took too much'), exit: () => end('reading it was broken off') };
+    for (const [event, listener] of Object.entries(listeners)) worker.on(event, listener);
+    worker.postMessage(question);
+    const inspection = await promise;
+    for (const [event, listener] of Object.entries(listeners)) worker.off(event, listener);
+    clearTimeout(timer);
     return inspection;
   }
 

@@ -22,6 +22,10 @@ export interface ModelFile {
   path: string;
 }
 
+type FindModel = () => Promise<ModelFile>;
+/** False: the process cannot be used after all. */
+type Use = (process: EngineProcess) => boolean | Promise<boolean>;
+
 /**
  * The engine, as its machine says it is, and the process behind it.
  *
@@ -48,16 +52,14 @@ export class LocalEngine {
     };
   }
 
-  /** Loads the model, unless it is there. Throws ProviderFailure, or the signal's reason. */
-  async warm(model: ModelFile, signal: AbortSignal): Promise<void> {
-    const endTurn = await this.turns.take(signal);
-    await this.reach(model, signal, () => true).finally(endTurn);
+  /** Loads the model, unless it is there. Throws what `find` throws, ProviderFailure, or the signal's reason. */
+  async warm(find: FindModel, signal: AbortSignal): Promise<void> {
+    await this.take(find, signal, () => true);
   }
 
   /** Asks the model for an answer, once it is loaded. When the signal aborts, the engine is told to stop; the answer ends when it has. */
-  async ask(model: ModelFile, order: Omit<RunOrder, 'type' | 'id'>, signal: AbortSignal): Promise<{ answer: Answer; stop(): void }> {
-    const endTurn = await this.turns.take(signal);
-    const process = await this.reach(model, signal, (found) => this.beginWork(found)).finally(endTurn);
+  async ask(find: FindModel, order: Omit<RunOrder, 'type' | 'id'>, signal: AbortSignal): Promise<{ answer: Answer; stop(): void }> {
+    const process = await this.take(find, signal, (found) => this.beginWork(found));
     const { id, answer } = process.ask(order);
     const stop = this.stopper(process, id, answer);
     signal.addEventListener('abort', stop, { once: true });
@@ -75,8 +77,18 @@ export class LocalEngine {
     await this.process?.gone;
   }
 
+  /** The process with the model, in the caller's turn. */
+  private async take(find: FindModel, signal: AbortSignal, use: Use): Promise<EngineProcess> {
+    const endTurn = await this.turns.take(signal);
+    try {
+      return await this.reach(await find(), signal, use);
+    } finally {
+      endTurn();
+    }
+  }
+
   /** Waits, and proposes what leads there, until the engine is warm with the model and `use` agrees. */
-  private reach(model: ModelFile, signal: AbortSignal, use: (process: EngineProcess) => boolean | Promise<boolean>): Promise<EngineProcess> {
+  private reach(model: ModelFile, signal: AbortSignal, use: Use): Promise<EngineProcess> {
     const { engine } = this.options;
     let asked = 0;
     return untilEngine(engine, signal, async (snapshot) => {

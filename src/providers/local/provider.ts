@@ -38,6 +38,7 @@ export function createLocalProvider({ engine, models: folder, cache, limits, mod
   const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
   const models = new LocalModels({ folder, built_in, default: model, limits, engine });
   const closing = new AbortController();
+  const find = (name: string) => models.find(name).catch(throwAsFailure);
   let streams = 0;
 
   async function* stream({ request }: AttemptRequest, signal: AbortSignal): AsyncGenerator<OutputPart> {
@@ -45,8 +46,8 @@ export function createLocalProvider({ engine, models: folder, cache, limits, mod
     streams += 1;
     try {
       const { prompt, system, temperature, seed } = request;
-      const found = await models.find(request.model).catch(throwAsFailure);
-      const { answer, stop } = await local.ask(found, { prompt, system, temperature, seed, max_tokens: request.max_tokens ?? limits.output_tokens }, signal);
+      const order = { prompt, system, temperature, seed, max_tokens: request.max_tokens ?? limits.output_tokens };
+      const { answer, stop } = await local.ask(() => find(request.model), order, signal);
       try {
         yield* answer.parts();
       } finally {
@@ -63,7 +64,7 @@ export function createLocalProvider({ engine, models: folder, cache, limits, mod
     stream,
     models: (signal) => models.list(signal),
     probe: async () => {
-      await models.find(model).catch(throwAsFailure);
+      await find(model);
       return { models: await models.names() };
     },
     close: async () => {
@@ -71,7 +72,7 @@ export function createLocalProvider({ engine, models: folder, cache, limits, mod
       await local.close();
     },
   };
-  const warm = async () => local.warm(await models.find(model).catch(throwAsFailure), closing.signal);
+  const warm = () => local.warm(() => find(model), closing.signal);
   return { provider, performers: local.performers, warm, models };
 }
 

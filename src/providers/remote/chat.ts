@@ -32,7 +32,7 @@ export async function openChat(chat: Chat, signal: AbortSignal): Promise<Readabl
     fetch: (url, init) => fetchEvents(chat, signal, String(url), init),
     ...(adapt === null ? {} : { transformRequestBody: adapt }),
   });
-  const { stream } = await provider.chatModel(model).doStream({ ...callOptions(request, config), abortSignal: signal });
+  const { stream } = await provider.chatModel(model).doStream({ ...callOptions(request), abortSignal: signal });
   return stream;
 }
 

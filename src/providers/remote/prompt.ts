@@ -3,15 +3,15 @@ import type { RunRequest } from '../../../machines/events.ts';
 import type { ProviderConfig } from '../../config.ts';
 
 /**
- * A run as the AI SDK takes it. The seed goes to servers on this machine only: every run has one, whether it was asked for or
- * not, and some clouds refuse a request with a parameter that they do not know.
+ * A run as the AI SDK takes it. A seed that nobody asked for is not sent: some servers refuse a request with a parameter that they
+ * do not know.
  */
-export function callOptions({ prompt, system, max_tokens, temperature, seed }: RunRequest, { kind }: ProviderConfig): LanguageModelV4CallOptions {
+export function callOptions({ prompt, system, max_tokens, temperature, seed, seed_asked }: RunRequest): LanguageModelV4CallOptions {
   return {
     prompt: [...(system === null ? [] : [{ role: 'system', content: system } as const]), { role: 'user', content: [{ type: 'text', text: prompt }] }],
     ...(max_tokens === null ? {} : { maxOutputTokens: max_tokens }),
     ...(temperature === null ? {} : { temperature }),
-    ...(kind === 'local' ? { seed } : {}),
+    ...(seed_asked ? { seed } : {}),
   };
 }
 

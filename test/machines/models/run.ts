@@ -12,7 +12,7 @@ export function runModel({ max_attempts, outputs }: { max_attempts: number; outp
     type: 'run.accepted',
     at: NOW - 1000,
     run_id: 'run_1',
-    request: { provider: 'local', model: 'svc-mini', cloud: false, prompt: 'Hello', system: null, max_tokens: null, temperature: null, seed: 1 },
+    request: { provider: 'local', model: 'svc-mini', cloud: false, prompt: 'Hello', system: null, max_tokens: null, temperature: null, seed: 1, seed_asked: true },
     idempotency_key: null,
     client: 'test',
     max_attempts,

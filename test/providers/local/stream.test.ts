@@ -17,7 +17,8 @@ test.before(() => {
 });
 test.after(() => local.close());
 
-const ask = (changes: Partial<RunRequest> = {}, signal?: AbortSignal): Promise<Heard> => hear(local, { model: 'random', ...changes }, signal);
+const ask = (changes: Partial<RunRequest> = {}, signal?: AbortSignal, heard?: Heard): Promise<Heard> => hear(local, { model: 'random', ...changes }, signal, heard);
+const nothing = (): Heard => ({ text: '', token_ids: [], parts: [], finish: null });
 
 async function failure(work: Promise<unknown>): Promise<ProviderFailure> {
   const thrown = await work.then(
@@ -86,7 +87,7 @@ test('what fills the context ends there', async () => {
 
 test('an abort while decoding ends the stream without a finish, and only when the work has stopped', async () => {
   const abort = new AbortController();
-  const stream = local.provider.stream({ run_id: 'run_a', attempt: 1, request: { provider: 'local', model: 'random', cloud: false, prompt: 'go', system: null, max_tokens: 4000, temperature: 0, seed: 1 } }, abort.signal);
+  const stream = local.provider.stream({ run_id: 'run_a', attempt: 1, request: { provider: 'local', model: 'random', cloud: false, prompt: 'go', system: null, max_tokens: 4000, temperature: 0, seed: 1, seed_asked: true } }, abort.signal);
   let tokens = 0;
   let finished = false;
   for await (const part of stream) {
@@ -100,7 +101,7 @@ test('an abort while decoding ends the stream without a finish, and only when th
 });
 
 test('a reader that leaves early stops the work', async () => {
-  const stream = local.provider.stream({ run_id: 'run_b', attempt: 1, request: { provider: 'local', model: 'random', cloud: false, prompt: 'go', system: null, max_tokens: 4000, temperature: 0, seed: 1 } }, new AbortController().signal);
+  const stream = local.provider.stream({ run_id: 'run_b', attempt: 1, request: { provider: 'local', model: 'random', cloud: false, prompt: 'go', system: null, max_tokens: 4000, temperature: 0, seed: 1, seed_asked: true } }, new AbortController().signal);
   for await (const _ of stream) break;
   await waitFor('the machine knows', () => local.state() === 'warm.idle');
 });
@@ -116,21 +117,24 @@ test('an abort while the prompt is read ends the stream without a word', async (
 
 test('a run that waits for a place in the context can be aborted, and the others go on', async () => {
   const [first, last] = [new AbortController(), new AbortController()];
-  const running = [0, 1, 2, 3].map((seed) => ask({ seed, prompt: `long ${seed}`, max_tokens: 3000 }, first.signal));
+  const heard = [nothing(), nothing(), nothing(), nothing()];
+  const running = heard.map((one, seed) => ask({ seed, prompt: `long ${seed}`, max_tokens: 3000 }, first.signal, one));
   const waiting = ask({ max_tokens: 10 }, last.signal);
   const next = ask({ max_tokens: 10 });
   const refused = await failure(ask());
   assert.is(refused.code, 'provider_busy');
   assert.ok(refused.retryable);
+  await waitFor('all places are taken', () => heard.every(({ parts }) => parts.length > 0), { every_ms: 1 });
   last.abort();
   const { parts } = await waiting;
   assert.equal(parts, []);
   first.abort();
-  for (const heard of await Promise.all(running)) assert.is(heard.finish, null);
+  for (const { finish } of await Promise.all(running)) assert.is(finish, null);
   assert.is((await next).token_ids.length, 10);
 });
 
 test('a signal that is aborted already asks for nothing', async () => {
+  await waitFor('the engine rests', () => local.state() === 'warm.idle');
   const facts = local.engine.facts.length;
   const thrown = await ask({}, AbortSignal.abort(new Error('no'))).catch((error: Error) => error.message);
   assert.is(thrown, 'no');

@@ -9,7 +9,8 @@ interface Case {
 }
 
 // Recorded by the trainer when it wrote the model file: its own greedy tokens, from its own arithmetic.
-const cases = JSON.parse(await readFile(new URL('trainer-tokens.json', import.meta.url), 'utf8')) as readonly Case[];
+const lines = (await readFile(new URL('trainer-tokens.jsonl', import.meta.url), 'utf8')).trim().split('\n');
+const cases = lines.map((line) => JSON.parse(line) as Case);
 const asker = await openAsker();
 
 test('llama.cpp says the same greedy tokens as the trainer for 100 prompts', async () => {

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { inventions } from '../../eval/inventions.ts';
 import { openAsker } from '../../eval/ask.ts';
+import { inventions } from '../../eval/inventions.ts';
 
 const asker = await openAsker();
 const answerCharactersMax = 400;

@@ -34,8 +34,8 @@ test('every setting of a run is sent', async () => {
   assert.equal([body.model, body.max_tokens, body.temperature, body.seed], ['other/m:2', 5, 0, 7]);
 });
 
-test('a cloud is not sent the seed that nobody asked for', async () => {
-  assert.is((await sent({ seed: 7 }, { config: { kind: 'cloud' } })).seed, undefined);
+test('a seed that nobody asked for is not sent', async () => {
+  assert.is((await sent({ seed: 7, seed_asked: false })).seed, undefined);
 });
 
 test('a prompt is sent as it is, whatever is in it', async () => {

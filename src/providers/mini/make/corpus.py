@@ -23,7 +23,7 @@ class Tables:
             command = self.command_of(words)
             if words[:1] == ["svc"] and len(words) > 1 and command is None:
                 return False
-            for flag in re.findall(r"(?<![\w-])--([a-z][a-z-]*)", span):
+            for flag in re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*)", span):
                 if flag not in (self.flags[command] if command else self.any_flag):
                     return False
         return True

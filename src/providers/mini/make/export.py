@@ -131,7 +131,7 @@ def main():
         batches = Batches(corpus, tokenizer, 0, 0)
         prompts = [corpus.draw(rng)[0] for _ in range(100)]
         cases = [{"prompt": prompt, "tokens": greedy(model, [bpe.BOS] + batches.prompt(prompt))} for prompt in prompts]
-        Path(args.fixture).write_text("[\n" + ",\n".join(json.dumps(case, ensure_ascii=False) for case in cases) + "\n]\n")
+        Path(args.fixture).write_text("".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases), encoding="utf-8")
     print(path, path.stat().st_size, "bytes", digest)
 
 

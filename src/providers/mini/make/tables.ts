@@ -7,7 +7,12 @@ const table = commands.map(({ name, args, summary, flags }) => ({
   name,
   args,
   summary,
-  flags: [...flags, ...globalFlags].map(({ name: flag, short, value, summary: what }) => ({ name: flag, short: short ?? null, value: value ?? null, summary: what })),
+  flags: [...flags, ...globalFlags].map(({ name: flag, short, value, summary: what }) => ({
+    name: flag,
+    short: short ?? null,
+    value: value ?? null,
+    summary: what,
+  })),
 }));
 const exits = [...new Set(Object.values(errors).map((error) => error.exit))].sort((a, b) => a - b);
 process.stdout.write(`${JSON.stringify({ fingerprint: fingerprint(commands, globalFlags), commands: table, exits }, null, 1)}\n`);

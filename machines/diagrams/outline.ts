@@ -1,0 +1,96 @@
+import type { AnyStateMachine, AnyStateNode } from 'xstate';
+
+/** A machine as a drawing sees it: states in the order of their definition, and what leads from one to another. */
+export interface Outline {
+  name: string;
+  states: State[];
+  edges: Edge[];
+}
+
+export interface State {
+  /** Keys from the outside in, joined by `_`; empty for the machine itself. */
+  id: string;
+  name: string;
+  /** Id of the state around it; empty at the outermost level. */
+  parent: string;
+  kind: 'simple' | 'compound' | 'final';
+  /** Its own and those of the states around it. */
+  tags: string[];
+  /** What happens inside: actions on entry, and events that lead nowhere else. */
+  inside: string[];
+  /** Id of the state that is entered first; null in a simple one. */
+  initial: string | null;
+}
+
+export interface Edge {
+  /** Empty for an event that the machine takes in any state. */
+  from: string;
+  to: string;
+  event: string;
+  guard: string | null;
+  actions: string[];
+}
+
+export function outline(machine: AnyStateMachine): Outline {
+  const nodes = [machine.root, ...descend(machine.root)];
+  const states = nodes.slice(1).map((node) => describe(node, machine.id));
+  return { name: machine.id, states, edges: nodes.flatMap((node) => leaving(node, machine.id)) };
+}
+
+/** `event [guard] / action, action`, in one line. */
+export function labelOf({ event, guard, actions }: Pick<Edge, 'event' | 'guard' | 'actions'>): string {
+  return [event, guard && `[${guard}]`, actions.length > 0 && `/ ${actions.join(', ')}`].filter(Boolean).join(' ');
+}
+
+function descend(node: AnyStateNode): AnyStateNode[] {
+  return Object.values(node.states).flatMap((child) => [child, ...descend(child)]);
+}
+
+function describe(node: AnyStateNode, machine: string): State {
+  const entry = names(node.entry);
+  const loops = transitions(node).filter(({ target }) => target === undefined || target.length === 0);
+  return {
+    id: idOf(node),
+    name: node.key,
+    parent: node.parent === undefined ? '' : idOf(node.parent),
+    kind: node.type === 'final' ? 'final' : node.type === 'compound' ? 'compound' : 'simple',
+    tags: lineage(node).flatMap(({ tags }) => tags),
+    inside: [...(entry.length > 0 ? [`on entry / ${entry.join(', ')}`] : []), ...loops.map((loop) => labelOf(say(loop, machine)))],
+    initial: node.type === 'compound' ? idOf(node.initial.target[0] as AnyStateNode) : null,
+  };
+}
+
+function leaving(node: AnyStateNode, machine: string): Edge[] {
+  return transitions(node).flatMap((transition) =>
+    (transition.target ?? []).map((target) => ({ from: idOf(node), to: idOf(target as AnyStateNode), ...say(transition, machine) })),
+  );
+}
+
+type Transition = ReturnType<typeof transitions>[number];
+
+function transitions(node: AnyStateNode) {
+  return [...node.transitions.values()].flat();
+}
+
+function say({ eventType, guard, actions }: Transition, machine: string): Pick<Edge, 'event' | 'guard' | 'actions'> {
+  return { event: eventType.replace(`${machine}.`, ''), guard: guard === undefined ? null : nameOf(guard), actions: names(actions) };
+}
+
+function names(actions: readonly unknown[]): string[] {
+  return actions.map(nameOf);
+}
+
+/** A guard with parameters shows them: `isDeadlineHere(idle)`. */
+function nameOf(item: unknown): string {
+  if (typeof item === 'string') return item;
+  const { type, params } = item as { type: string; params?: unknown };
+  return typeof params === 'object' && params !== null ? `${type}(${Object.values(params).join(', ')})` : type;
+}
+
+function lineage(node: AnyStateNode): AnyStateNode[] {
+  return node.parent === undefined ? [node] : [...lineage(node.parent), node];
+}
+
+function idOf(node: AnyStateNode): string {
+  return node.path.join('_');
+}

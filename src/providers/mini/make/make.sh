@@ -1,0 +1,14 @@
+#!/bin/sh
+# Makes svc-mini again from its corpus and the command table. PYTHON names an interpreter that has PyTorch and NumPy.
+set -eu
+cd "$(dirname "$0")/../../../.."
+PATH="$PWD/node_modules/.bin:$PATH"
+PYTHON="${PYTHON:-python3}"
+mini=src/providers/mini
+work="${1:-.train}"
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0
+mkdir -p "$work"
+tsx "$mini/make/tables.ts" > "$work/tables.json"
+"$PYTHON" "$mini/make/train.py" --tables "$work/tables.json" --out "$work/svc-mini.pt"
+"$PYTHON" "$mini/make/export.py" --checkpoint "$work/svc-mini.pt" --tables "$work/tables.json" --confidence "$mini/make/confidence.json" \
+  --gguf "$mini/svc-mini.gguf" --fingerprint "$mini/fingerprint.json" --fixture test/providers/mini/trainer-tokens.jsonl

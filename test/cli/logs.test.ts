@@ -1,0 +1,148 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { writeRuntimeFile } from '../../src/runtime-file.ts';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { runtimeFile } from './fake-daemon.ts';
+
+interface Door {
+  server: Server;
+  asked: URL[];
+  clients: WebSocket[];
+}
+
+const test = suite<{ home: Home; door: Door }>('svc logs');
+
+const line = (n: number, more: object = {}) => JSON.stringify({ level: 'info', time: '2026-01-02T03:04:05.678Z', boot_id: 'b', msg: `line ${n}`, n, ...more });
+
+test.before.each(async (context) => {
+  context.home = makeHome();
+  mkdirSync(context.home.paths.logs, { recursive: true });
+  writeFileSync(join(context.home.paths.logs, 'svc.log'), Array.from({ length: 150 }, (_, n) => `${line(n)}\n`).join(''));
+});
+test.after.each(async ({ home, door }) => {
+  door?.server.closeAllConnections();
+  door?.server.close();
+  for (const client of door?.clients ?? []) client.terminate();
+  await home.close();
+});
+
+/** A daemon's log channel that asks for the token and does what it is told with a client. */
+async function openDoor(home: Home, serve: (client: WebSocket) => void): Promise<Door> {
+  const server = createServer();
+  const sockets = new WebSocketServer({ noServer: true });
+  const door: Door = { server, asked: [], clients: [] };
+  server.on('upgrade', (request, socket, head) => {
+    if (request.headers.authorization !== 'Bearer secret') {
+      socket.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n');
+      return;
+    }
+    door.asked.push(new URL(request.url ?? '', 'http://x'));
+    sockets.handleUpgrade(request, socket, head, (client) => {
+      door.clients.push(client);
+      serve(client);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  mkdirSync(home.paths.data, { recursive: true });
+  writeFileSync(home.paths.token, 'secret\n');
+  const http = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, addresses: { ...runtimeFile.addresses, http } });
+  return door;
+}
+
+test('without a daemon the lines are from its files: 100, or as many as are asked for', async ({ home }) => {
+  const numbers = async (...args: string[]) => {
+    const { code, stdout, stderr } = await home.svc(['logs', '--json', ...args]);
+    assert.equal([code, stderr], [0, '']);
+    return stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((text) => JSON.parse(text).n);
+  };
+  assert.is((await numbers()).length, 100);
+  assert.equal(await numbers('--tail', '2'), [148, 149]);
+  assert.equal(await numbers('-n3'), [147, 148, 149]);
+  assert.equal(await numbers('--tail', '0'), []);
+  assert.equal(await numbers('--level', 'warn'), []);
+  assert.equal(await numbers('--since', '1d'), []);
+  const { stdout } = await home.svc(['logs', '--tail', '1', '--json']);
+  assert.is(stdout, `${line(149)}\n`);
+});
+
+test('without a daemon there is nothing to follow: the lines, then exit 3', async ({ home }) => {
+  for (const args of [
+    ['-f', '-n', '1'],
+    ['--tail', '--json'],
+  ]) {
+    const { code, stdout, stderr } = await home.svc(['logs', ...args]);
+    assert.is(code, 3);
+    assert.match(stdout, 'line 149');
+    assert.match(stderr, 'nothing to follow');
+  }
+});
+
+test('a daemon is asked over its channel, with the token and what is wanted', async (context) => {
+  const { home } = context;
+  context.door = await openDoor(home, (client) => {
+    client.send(line(7, { run_id: 'run_1', err: { message: 'it broke', stack: 'Error: it broke\n at x' } }));
+    client.close(1000);
+  });
+  const { code, stdout, stderr } = await home.svc(['logs', '--tail', '5', '--level', 'warn', '--run', 'run_1', '--since', '2026-01-02']);
+  assert.equal([code, stderr], [0, '']);
+  assert.match(stdout, /^2026-01-0\d \d\d:\d\d:05\.678 INFO {2}line 7 n=7 run_id=run_1 err="it broke"\n$/);
+  const query = Object.fromEntries(context.door.asked[0]?.searchParams ?? []);
+  assert.equal(query, { tail: '5', follow: '0', level: 'warn', run: 'run_1', since: '2026-01-02T00:00:00.000Z' });
+  assert.is((await home.svc(['logs', '--json'])).stdout, `${line(7, { run_id: 'run_1', err: { message: 'it broke', stack: 'Error: it broke\n at x' } })}\n`);
+});
+
+test('following goes on until the daemon stops, or Ctrl-C', async (context) => {
+  const { home } = context;
+  context.door = await openDoor(home, (client) => client.send(line(1)));
+  const follow = home.spawn(['logs', '--tail', '--json']);
+  await waitFor('the first line is there', () => follow.stdout() === `${line(1)}\n`);
+  context.door.clients[0]?.send(line(2));
+  await waitFor('the next line is there', () => follow.stdout() === `${line(1)}\n${line(2)}\n`);
+  assert.is(context.door.asked[0]?.searchParams.get('follow'), '1');
+  follow.child.kill('SIGINT');
+  assert.is((await follow.ended).code, 130);
+
+  const again = home.spawn(['logs', '-f']);
+  await waitFor('the line is there', () => again.stdout() !== '');
+  context.door.clients[1]?.send('{"missed":3}');
+  context.door.clients[1]?.close(1001);
+  const { code, stderr } = await again.ended;
+  assert.is(code, 0);
+  assert.is(stderr, '3 lines came faster than they were read, and are left out.\nThe daemon stopped.\n');
+});
+
+test('a channel that breaks in the middle is an error; one that refuses is made good by the files', async (context) => {
+  const { home } = context;
+  context.door = await openDoor(home, (client) => client.send(line(1), () => client.terminate()));
+  const broken = await home.svc(['logs', '-f', '--json']);
+  assert.is(broken.code, 10);
+  assert.is(broken.stdout, `${line(1)}\n`);
+  writeFileSync(home.paths.token, 'wrong\n');
+  const refused = await home.svc(['logs', '-n', '1']);
+  assert.is(refused.code, 0);
+  assert.match(refused.stdout, 'line 149');
+  assert.match(refused.stderr, 'from its files');
+});
+
+test('a reader who leaves ends it, quietly', async (context) => {
+  const { home } = context;
+  context.door = await openDoor(home, (client) => {
+    const speak = () => client.readyState === client.OPEN && client.send(line(1), () => setImmediate(speak));
+    speak();
+  });
+  const { child, ended } = home.spawn(['logs', '-f', '--json']);
+  child.stdout?.once('data', () => child.stdout?.destroy());
+  assert.equal(await ended.then(({ code, stderr }) => [code, stderr]), [0, '']);
+});
+
+test.run();

@@ -1,0 +1,203 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/errors.ts';
+import { limitSpecs } from '../../src/limits.ts';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { type FakeDaemon, run, startFakeDaemon, status } from './fake-daemon.ts';
+
+const test = suite<{ home: Home; daemon: FakeDaemon }>('models, providers, runs and configuration on the command line');
+
+test.before.each(async (context) => {
+  context.home = makeHome();
+  context.daemon = await startFakeDaemon(context.home);
+});
+test.after.each(async ({ home, daemon }) => {
+  await daemon.close();
+  await home.close();
+});
+
+const provider = {
+  id: 'o',
+  kind: 'local',
+  adapter: 'openai-compatible',
+  state: 'available',
+  reason: null,
+  since: status.since,
+  base_url: 'http://127.0.0.1:1/v1',
+  credential: 'none',
+  models: 2,
+  default: false,
+};
+const model = {
+  id: 'local/m',
+  provider: 'local',
+  name: 'm',
+  state: 'available',
+  size_bytes: 1536,
+  digest: null,
+  quantization: 'Q4',
+  parameters: 7_200_000_000,
+  context_length: 4096,
+  capabilities: ['completion'],
+  default: true,
+  built_in: false,
+  path: '/m.gguf',
+};
+const asked = (daemon: FakeDaemon, method: string) => daemon.asked.filter((request) => request.method === method).map(({ params }) => params);
+const configure = (home: Home, text: string) => {
+  mkdirSync(dirname(home.paths.config), { recursive: true });
+  writeFileSync(home.paths.config, text);
+};
+
+test('lists are JSON in their envelope, and a table to a person', async ({ home, daemon }) => {
+  daemon.on('model.list', ({ result }) => result({ models: [model] }));
+  daemon.on('provider.list', ({ result }) => result({ providers: [provider] }));
+  daemon.on('run.list', ({ result }) => result({ runs: [{ ...run, prompt: 'two\nlines' }], next: null }));
+  assert.equal(JSON.parse((await home.svc(['model', 'list', '--json'])).stdout), { models: [model] });
+  assert.equal(JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout), { providers: [provider] });
+  assert.equal(JSON.parse((await home.svc(['runs', 'list', '--json'])).stdout).runs.length, 1);
+  for (const [args, parts] of [
+    [
+      ['model', 'list'],
+      ['local/m *', '1.5 KiB', '7.2B', 'Q4', '4096', 'completion'],
+    ],
+    [
+      ['provider', 'list'],
+      ['available', 'http://127.0.0.1:1/v1'],
+    ],
+    [
+      ['runs', 'list'],
+      ['run_1', 'queued', 'local/tiny', 'two…'],
+    ],
+  ] as const) {
+    const { stdout, stderr } = await home.svc(args);
+    assert.is(stderr, '');
+    assert.is(stdout.split('\n').length, 3, 'a heading, a row, an end');
+    for (const part of parts) assert.match(stdout, part);
+  }
+});
+
+test('a text of others cannot command the terminal', async ({ home, daemon }) => {
+  const evil = 'a\u001b]0;gone\u0007\u001b[2J\u009bb\r';
+  daemon.on('model.list', ({ result }) => result({ models: [{ ...model, id: evil }] }));
+  daemon.on('run.get', ({ result }) => result({ ...run, prompt: evil, output: evil }));
+  daemon.on('run.cancel', ({ error }) => error(new SvcError('run_unknown', evil).body()));
+  for (const args of [
+    ['model', 'list'],
+    ['runs', 'show', 'x'],
+    ['runs', 'cancel', 'x'],
+  ]) {
+    const { stdout, stderr } = await home.svc(args);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
+    assert.not.match(stdout + stderr, /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/);
+  }
+});
+
+test('runs are read page by page up to the limit', async ({ home, daemon }) => {
+  daemon.on('run.list', ({ params, result }) => {
+    const first = params.before === undefined ? 0 : Number(params.before);
+    const runs = Array.from({ length: Math.min(50, Number(params.limit)) }, (_, index) => ({ ...run, id: `run_${first + index}` }));
+    result({ runs, next: String(first + runs.length) });
+  });
+  const { stdout } = await home.svc(['runs', 'list', '--limit', '120', '--state', 'failed', '--provider', 'o', '--json']);
+  const page = JSON.parse(stdout);
+  assert.is(page.runs.length, 120);
+  assert.is(page.next, '120');
+  assert.equal(
+    asked(daemon, 'run.list').map(({ limit, before }) => [limit, before]),
+    [
+      [100, undefined],
+      [70, '50'],
+      [20, '100'],
+    ],
+  );
+  assert.ok(asked(daemon, 'run.list').every(({ state, provider: of }) => state === 'failed' && of === 'o'));
+});
+
+test('one record is asked for by its id, and a run that is not known is exit 2', async ({ home, daemon }) => {
+  daemon.on('run.get', ({ params, result, error }) => (params.id === 'run_1' ? result(run) : error(new SvcError('run_unknown').body())));
+  daemon.on('model.show', ({ params, result }) => result({ ...model, id: params.id, metadata: { 'general.name': 'M' } }));
+  assert.equal(JSON.parse((await home.svc(['runs', 'show', 'run_1', '--json'])).stdout), run);
+  assert.is((await home.svc(['runs', 'show', 'nope'])).code, 2);
+  assert.match((await home.svc(['model', 'show', 'local/m'])).stdout, /general\.name +M/);
+  assert.match((await home.svc(['runs', 'cancel', 'run_1'])).stdout, 'is cancelled');
+});
+
+test('a provider is tested: 0 when it answers, 5 when it refuses us, 9 when it is not there', async ({ home, daemon }) => {
+  for (const [state, code] of [
+    ['available', 0],
+    ['unauthorised', 5],
+    ['unavailable', 9],
+    ['degraded', 9],
+  ] as const) {
+    daemon.on('provider.test', ({ result }) => result({ ...provider, state, reason: 'Because.' }));
+    const outcome = await home.svc(['provider', 'test', 'o', '--json']);
+    assert.is(outcome.code, code);
+    assert.is(JSON.parse(outcome.stdout).state, state);
+  }
+});
+
+test('providers are added and removed through the daemon that runs, and the key is only named', async ({ home, daemon }) => {
+  daemon.on('provider.add', ({ result }) => result(provider));
+  daemon.on('provider.remove', ({ result }) => result(provider));
+  assert.is((await home.svc(['provider', 'add', 'o', '--base-url', 'https://api.example/v1/', '--key-env', 'KEY', '--model', 'm'])).code, 0);
+  assert.is((await home.svc(['provider', 'remove', 'o'])).code, 0);
+  const expected = { id: 'o', adapter: 'openai-compatible', kind: 'cloud', base_url: 'https://api.example/v1', model: 'm', key_env: 'KEY' };
+  assert.equal(asked(daemon, 'provider.add'), [expected]);
+  assert.not.ok(existsSync(home.paths.config));
+});
+
+test('without a daemon the configuration is edited, and shown in the state unknown', async ({ home, daemon }) => {
+  await daemon.close();
+  configure(home, '{\n  // mine\n  "default_provider": "o"\n}\n');
+  const added = await home.svc(['provider', 'add', 'o', '--base-url', 'http://localhost:8080/v1', '--json']);
+  assert.is(added.code, 0);
+  assert.is(JSON.parse(added.stdout).state, 'unknown');
+  assert.match(readFileSync(home.paths.config, 'utf8'), '// mine');
+  assert.is((await home.svc(['provider', 'add', 'o', '--base-url', 'http://localhost:1'])).code, 2);
+  const { providers } = JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout);
+  assert.equal(
+    providers.map(({ id, kind, state, default: is }: Record<string, unknown>) => [id, kind, state, is]),
+    [
+      ['local', 'local', 'unknown', false],
+      ['o', 'local', 'unknown', true],
+    ],
+  );
+  assert.is((await home.svc(['provider', 'remove', 'o'])).code, 0);
+  assert.is((await home.svc(['provider', 'remove', 'o'])).code, 7);
+  assert.is((await home.svc(['provider', 'remove', 'local'])).code, 2);
+  assert.is((await home.svc(['model', 'list'])).code, 3);
+  assert.is((await home.svc(['runs', 'list'])).code, 3);
+});
+
+test('config show says what is in force and from where; a mistake in the file is exit 6 with its place', async ({ home, daemon }) => {
+  await daemon.close();
+  configure(home, '{"model":"x","limits":{"queue_runs":3},"providers":{"o":{"base_url":"http://127.0.0.1:1","key_env":"KEY"}}}');
+  const { stdout } = await home.svc(['config', 'show', '--json'], { env: { SVC_LOG_LEVEL: 'debug', KEY: 'secret-key' } });
+  const shown = JSON.parse(stdout);
+  assert.equal(shown.settings.model, { value: 'x', source: 'file' });
+  assert.equal(shown.settings.log_level, { value: 'debug', source: 'environment' });
+  assert.equal(shown.settings.auth, { value: true, source: 'default' });
+  assert.equal(shown.limits.queue_runs, { value: 3, source: 'file' });
+  assert.equal(Object.keys(shown.limits).length, Object.keys(limitSpecs).length);
+  assert.is(shown.providers.o.value.key_env, 'KEY');
+  assert.not.match(stdout, 'secret-key');
+  assert.match((await home.svc(['config', 'show'])).stdout, /limits\.queue_runs +3 +file/);
+  configure(home, '{\n  "modle": 1\n}');
+  const broken = await home.svc(['config', 'show', '--json']);
+  assert.is(broken.code, 6);
+  assert.match(JSON.parse(broken.stderr).error.message, ':2:');
+});
+
+test('the token is printed from its file, and made by nobody but the daemon', async ({ home }) => {
+  const none = await home.svc(['token']);
+  assert.equal([none.code, none.stdout], [3, '']);
+  mkdirSync(home.paths.data, { recursive: true });
+  writeFileSync(home.paths.token, 'abc\n');
+  assert.is((await home.svc(['token'])).stdout, 'abc\n');
+  assert.equal(JSON.parse((await home.svc(['token', '--json'])).stdout), { token: 'abc' });
+});
+
+test.run();

@@ -1,0 +1,95 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ownerOf, processStart, readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from '../../src/runtime-file.ts';
+import { runtimeFile } from './fake-daemon.ts';
+import { startSleeper } from './sleeper.ts';
+
+const test = suite<{ folder: string; path: string }>('the runtime file');
+
+test.before.each((context) => {
+  context.folder = mkdtempSync(join(tmpdir(), 'svc-runtime-'));
+  context.path = join(context.folder, 'state', 'runtime.json');
+});
+test.after.each(({ folder }) => rmSync(folder, { recursive: true, force: true }));
+
+test('it is written whole, for its owner only, and read as it was', async ({ path }) => {
+  await writeRuntimeFile(path, runtimeFile);
+  assert.is(statSync(path).mode & 0o777, 0o600);
+  assert.equal(readRuntimeFile(path), { kind: 'present', file: runtimeFile });
+  writeFileSync(path, 'open to all', { mode: 0o644 });
+  await Promise.all([writeRuntimeFile(path, runtimeFile), writeRuntimeFile(path, runtimeFile)].map((written) => written.catch(() => {})));
+  assert.is(statSync(path).mode & 0o777, 0o600);
+  assert.equal(JSON.parse(readFileSync(path, 'utf8')), runtimeFile);
+  assert.equal(readdirSync(join(path, '..')), ['runtime.json']);
+});
+
+test('what is missing, cut, foreign or absurd is told apart, and never thrown', ({ path, folder }) => {
+  assert.equal(readRuntimeFile(path), { kind: 'missing' });
+  assert.is(readRuntimeFile(folder).kind, 'corrupt');
+  mkdirSync(join(path, '..'));
+  const whole = JSON.stringify(runtimeFile);
+  const wrong = (change: object) => JSON.stringify({ ...runtimeFile, ...change });
+  for (const text of [
+    '',
+    whole.slice(0, -1),
+    'null',
+    '[]',
+    '"x"',
+    '1',
+    '{}',
+    wrong({ pid: 0 }),
+    wrong({ pid: -1 }),
+    wrong({ pid: 1.5 }),
+    wrong({ pid: '1' }),
+    wrong({ process_start: 1 }),
+    wrong({ addresses: null }),
+    wrong({ addresses: { http: 1 } }),
+    wrong({ version: null }),
+    wrong({ started_at: 1 }),
+  ]) {
+    writeFileSync(path, text);
+    assert.is(readRuntimeFile(path).kind, 'corrupt', text);
+  }
+});
+
+test('it is removed only by the boot that wrote it', async ({ path }) => {
+  await writeRuntimeFile(path, runtimeFile);
+  await removeRuntimeFile(path, 'another');
+  assert.is(readRuntimeFile(path).kind, 'present');
+  await removeRuntimeFile(path, runtimeFile.boot_id);
+  assert.is(readRuntimeFile(path).kind, 'missing');
+  await removeRuntimeFile(path, runtimeFile.boot_id);
+});
+
+test('a process is ours only with its start time; one that has ended is gone', async () => {
+  const { pid, process_start, end } = await startSleeper();
+  if (process.platform === 'linux') assert.type(process_start, 'string');
+  assert.is(processStart(pid), process_start);
+  if (process_start !== null) {
+    assert.is(ownerOf({ pid, process_start }), 'ours');
+    assert.is(ownerOf({ pid, process_start: `${process_start}0` }), 'other');
+  }
+  assert.is(ownerOf({ pid, process_start: null }), 'unproven');
+  await end();
+  assert.is(ownerOf({ pid, process_start }), 'gone');
+});
+
+test('a process that has ended and was not collected by its parent is gone', async () => {
+  if (process.platform !== 'linux') return;
+  const { spawn } = await import('node:child_process');
+  const { once } = await import('node:events');
+  // The shell starts a child, becomes a program that never collects it, and tells its pid.
+  const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 1000'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [line] = await once(parent.stdout, 'data');
+  const pid = Number(String(line).trim());
+  const { waitFor } = await import('../helpers/wait.ts');
+  await waitFor('it is a zombie', () => readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z '));
+  assert.is(ownerOf({ pid, process_start: 'x' }), 'gone');
+  parent.kill('SIGKILL');
+  await once(parent, 'exit');
+});
+
+test.run();

@@ -1,0 +1,111 @@
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { health, startFakeDaemon, status } from './fake-daemon.ts';
+
+const test = suite<{ home: Home }>('svc start');
+
+test.before.each((context) => {
+  context.home = makeHome();
+});
+test.after.each(async ({ home }) => {
+  await home.close();
+});
+
+const starting = { ...status, state: 'starting', state_path: 'starting.probing' };
+
+test('one that runs already is told so, exit 0', async ({ home }) => {
+  const daemon = await startFakeDaemon(home);
+  const plain = await home.svc(['start']);
+  assert.equal([plain.code, plain.stderr], [0, '']);
+  assert.match(plain.stdout, /^svc is running already \(pid \d+\)\.\n/);
+  assert.equal(JSON.parse((await home.svc(['start', '--json'])).stdout), { ...status, started: false });
+  await daemon.close();
+});
+
+test('one that is starting is waited for, and so it is by svc run', async ({ home }) => {
+  const daemon = await startFakeDaemon(home);
+  let ready = () => {};
+  daemon.on('status', ({ result }) => result(starting));
+  daemon.on('health', ({ result }) => result({ ...health, ready: false }));
+  daemon.on('health.watch', ({ event }) => {
+    event({ ...health, ready: false });
+    ready = () => {
+      daemon.on('status', ({ result }) => result(status));
+      event(health);
+    };
+  });
+  daemon.on('run.start', ({ result }) => result({ id: 'run_1', state: 'completed', output: 'ok' }));
+  for (const [args, stdout] of [
+    [['start'], /already/],
+    [['run', 'p'], /^ok\n$/],
+  ] as const) {
+    daemon.asked.length = 0;
+    daemon.on('status', ({ result }) => result(starting));
+    const outcome = home.spawn(args);
+    await waitFor('it watches', () => daemon.asked.some(({ method }) => method === 'health.watch'));
+    ready();
+    const { code, stdout: printed, stderr } = await outcome.ended;
+    assert.equal([code, stderr], [0, '']);
+    assert.match(printed, stdout);
+  }
+  await daemon.close();
+});
+
+test('--wait bounds the waiting: exit 4', async ({ home }) => {
+  const daemon = await startFakeDaemon(home);
+  daemon.on('status', ({ result }) => result(starting));
+  daemon.on('health.watch', ({ event }) => event({ ...health, ready: false }));
+  const { code, stderr } = await home.svc(['start', '--wait', '0.2', '--json']);
+  assert.is(code, 4);
+  assert.is(JSON.parse(stderr).error.code, 'start_timed_out');
+  await daemon.close();
+});
+
+test('a daemon that does not answer is not started twice', async ({ home }) => {
+  const daemon = await startFakeDaemon(home);
+  daemon.on('status', () => {});
+  const { code, stderr } = await home.svc(['start', '--json']);
+  assert.is(code, 124);
+  assert.match(JSON.parse(stderr).error.hint, 'svc stop --force');
+  await daemon.close();
+});
+
+test('what the daemon says is wrong is said with its exit code, to start and to run alike', async ({ home }) => {
+  mkdirSync(home.folder, { recursive: true, mode: 0o700 });
+  writeFileSync(home.paths.config, '{ "http": 5 }');
+  for (const args of [
+    ['start', '--json'],
+    ['run', 'p', '--json'],
+  ]) {
+    const { code, stdout, stderr } = await home.svc(args);
+    assert.equal([code, stdout], [6, '']);
+    assert.is(JSON.parse(stderr).error.code, 'config_invalid');
+  }
+});
+
+test('a home that cannot be written is exit 6, also where making folders never ends', async () => {
+  for (const SVC_HOME of ['/dev/null', '/dev/null/x', ...(process.platform === 'linux' ? ['/proc/none/x'] : [])]) {
+    const home = makeHome({ SVC_HOME });
+    const { code, stderr } = await home.svc(['start', '--json']);
+    assert.is(code, 6);
+    assert.is(JSON.parse(stderr).error.code, 'home_unusable');
+    await home.close();
+  }
+});
+
+test('what the daemon writes besides its log is kept in one file, emptied when it has grown', async ({ home }) => {
+  writeFileSync(home.paths.config, '{ "http": 5 }');
+  mkdirSync(home.paths.logs, { recursive: true });
+  writeFileSync(home.paths.stderr, 'kept\n');
+  await home.svc(['start']);
+  assert.match(readFileSync(home.paths.stderr, 'utf8'), /^kept\n/);
+  writeFileSync(home.paths.stderr, Buffer.alloc(1024 * 1024 + 1));
+  chmodSync(home.paths.stderr, 0o600);
+  await home.svc(['start']);
+  assert.ok(statSync(home.paths.stderr).size < 1024 * 1024);
+});
+
+test.run();

@@ -1,0 +1,96 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { statePath } from '../../machines/step.ts';
+import { coverOf } from './cover.ts';
+import { models } from './models/all.ts';
+import { NOW } from './models/model.ts';
+
+/**
+ * What comes true by itself in each state, and when: milliseconds after the event that led there, which every event of the
+ * models is at. A state that is missing here, or has another deadline in some way of reaching it, fails.
+ */
+const expected: Record<string, Record<string, string[]>> = {
+  daemon: {
+    'starting.binding': ['daemon.start_deadline_passed +5000'],
+    'starting.opening': ['daemon.start_deadline_passed +5000'],
+    'starting.recovering': ['daemon.start_deadline_passed +5000'],
+    'starting.probing': ['daemon.start_deadline_passed +5000'],
+    ready: ['none'],
+    'running.accepting': ['none'],
+    'running.saturated': ['none'],
+    'stopping.draining': ['daemon.drain_deadline_passed +10000'],
+    'stopping.closing': ['daemon.close_deadline_passed +20000'],
+    stopped: ['none'],
+    failed: ['none'],
+  },
+  run: {
+    queued: ['run.deadline_passed queue +50000, run.deadline_passed total +60000'],
+    starting: ['run.deadline_passed first_output +5000, run.deadline_passed total +60000'],
+    streaming: ['run.deadline_passed idle +2000, run.deadline_passed total +60000'],
+    backoff: ['run.started +500, run.deadline_passed total +60000'],
+    'cancelling.by_request': ['run.cancelled +1000'],
+    'cancelling.by_deadline': ['run.timed_out +1000'],
+    'cancelling.by_stop': ['run.interrupted +1000'],
+    completed: ['none'],
+    failed: ['none'],
+    cancelled: ['none'],
+    timed_out: ['none'],
+    interrupted: ['none'],
+  },
+  'provider (local)': {
+    unknown: ['provider.probe_started +-1000'],
+    probing: ['provider.probe_failed +2000'],
+    available: ['provider.probe_started +15000'],
+    degraded: ['provider.probe_started +15000'],
+    unavailable: ['provider.probe_started +15000'],
+    unauthorised: ['provider.probe_started +15000'],
+    removed: ['none'],
+  },
+  'provider (cloud)': {
+    unknown: ['none'],
+    probing: ['provider.probe_failed +2000'],
+    available: ['none'],
+    degraded: ['none'],
+    unavailable: ['none'],
+    unauthorised: ['none'],
+    removed: ['none'],
+  },
+  engine: {
+    cold: ['none'],
+    starting: ['engine.deadline_passed +3000'],
+    loading: ['engine.deadline_passed +9000'],
+    'warm.idle': ['engine.stop_requested +60000'],
+    'warm.busy': ['none'],
+    'stopping.asked': ['engine.deadline_passed +2000'],
+    'stopping.killed': ['engine.deadline_passed +1000'],
+    crashed: [250, 500, 1000, 2000, 4000].map((wait) => `engine.backoff_elapsed +${wait}`),
+  },
+  pull: {
+    // The first attempt is at the creation, a second before every other event.
+    resolving: ['pull.attempt_failed +29000', 'pull.attempt_failed +30000', 'pull.failed +30000'],
+    downloading: ['pull.attempt_failed +30000', 'pull.failed +30000'],
+    backoff: ['pull.started +500'],
+    'verifying.hashing': ['pull.failed +30000'],
+    'verifying.placing': ['pull.failed +30000'],
+    cancelling: ['pull.cancelled +1000'],
+    completed: ['none'],
+    failed: ['none'],
+    cancelled: ['none'],
+  },
+};
+
+for (const model of models) {
+  test(`${model.name}: every state has the deadlines it should have, whatever led there`, () => {
+    const found = new Map<string, Set<string>>();
+    for (const { snapshot } of coverOf(model).states.values()) {
+      const armed = model.deadlines(snapshot).map(({ at, event }) => `${event.type}${'deadline' in event ? ` ${event.deadline}` : ''} +${at - NOW}`);
+      const path = statePath(snapshot);
+      found.set(path, (found.get(path) ?? new Set()).add(armed.join(', ') || 'none'));
+    }
+    const wanted = expected[model.name] ?? {};
+    assert.equal([...found.keys()].sort(), Object.keys(wanted).sort());
+    for (const [path, armed] of found) assert.equal([...armed].sort(), wanted[path]?.sort(), path);
+  });
+}
+
+test.run();

@@ -1,0 +1,48 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Asker, openAsker } from '../../eval/ask.ts';
+import { hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+
+const PROMPTS = [
+  'How do I start the daemon?',
+  'how can i see the last 20 log lines',
+  'What is the capital of France?',
+  'stop it',
+  'write me a poem about the sea',
+  'zxq blorf wibble?',
+  'Which providers are there?',
+  'naïve café, 日本語? 😀',
+  'How much is 17 times 23',
+  'which exit code means that it is busy',
+];
+
+let local: LocalHarness;
+let asker: Asker;
+test.before(async () => {
+  local = makeLocalProvider();
+  asker = await openAsker();
+});
+test.after(async () => {
+  await asker.close();
+  await local.close();
+});
+
+test('the built-in model answers as llama.cpp does when it is called directly, or says that it is not sure', async () => {
+  const heard = await Promise.all(PROMPTS.map((prompt) => hear(local, { prompt, temperature: null, max_tokens: 160 })));
+  const kept: boolean[] = [];
+  for (const [at, prompt] of PROMPTS.entries()) {
+    const direct = await asker.ask(prompt);
+    const sure = direct.confidence >= asker.rule.minimum;
+    kept.push(sure);
+    assert.is(heard[at]?.text, sure ? direct.text : asker.fallback, prompt);
+    if (sure) assert.equal(heard[at]?.token_ids, direct.ended ? direct.tokens.slice(0, -1) : direct.tokens);
+  }
+  assert.ok(kept.includes(true) && kept.includes(false), 'both cases were met');
+});
+
+test('without a temperature the built-in model does not draw', async () => {
+  const [first, second] = await Promise.all([1, 2].map((seed) => hear(local, { prompt: 'How do I stop it?', temperature: null, seed })));
+  assert.is(first?.text, second?.text);
+});
+
+test.run();

@@ -1,0 +1,214 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { RunRequest } from '../../../machines/events.ts';
+import { ProviderFailure } from '../../../src/kernel/provider.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { type Heard, hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+let local: LocalHarness;
+const LONG = { model: 'long', max_tokens: 4000 };
+
+test.before(() => {
+  const env = { ...process.env, OPENAI_API_KEY: 'planted-secret', HF_TOKEN: 'planted-secret' };
+  local = makeLocalProvider({ model: 'short', env, limits: { local_runs: 2 } });
+  makeGguf(join(local.folder, 'long.gguf'), { context: 4096 });
+  makeGguf(join(local.folder, 'short.gguf'), { says: [...'Done.'] });
+});
+test.after(() => local.close());
+
+const idle = () => waitFor('the engine rests', () => local.state() === 'warm.idle');
+const types = () => local.engine.facts.map(({ type }) => type);
+
+async function failure(work: Promise<unknown>): Promise<ProviderFailure> {
+  const thrown = await work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+  assert.instance(thrown, ProviderFailure, String(thrown));
+  return thrown as ProviderFailure;
+}
+
+/** Asks, and resolves once the first output is there. */
+async function begin(changes: Partial<RunRequest>): Promise<{ heard: Heard; end: Promise<Heard>; abort: AbortController }> {
+  const abort = new AbortController();
+  const heard: Heard = { text: '', token_ids: [], parts: [], finish: null };
+  const end = hear(local, changes, abort.signal, heard);
+  end.catch(() => {});
+  await waitFor('the first output', () => heard.parts.length > 0, { every_ms: 1, within_ms: 60_000 });
+  return { heard, end, abort };
+}
+
+test('the engine is loaded when it is first needed, and the machine knows of all of it', async () => {
+  assert.is(local.state(), 'cold');
+  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  await idle();
+  assert.equal(types(), ['engine.load_requested', 'engine.process_started', 'engine.model_loaded', 'engine.work_started', 'engine.work_finished']);
+  const { info, attempt } = local.engine.snapshot().context;
+  assert.is(attempt, 1);
+  assert.equal({ ...info, pid: 0, load_ms: 0 }, { pid: 0, model: 'local/short', path: join(local.folder, 'short.gguf'), threads: 1, context_length: 512, parallel: 2, load_ms: 0, chat_template: 'ChatML' });
+});
+
+if (process.platform === 'linux') {
+  test('no key of the environment is in the engine process, and what it needs is', () => {
+    const environment = readFileSync(`/proc/${local.pid()}/environ`, 'utf8');
+    assert.not.match(environment, 'planted-secret');
+    assert.match(environment, 'PATH=');
+  });
+}
+
+test('another model takes the place of an idle one, and goes when the first is asked again', async () => {
+  assert.is((await hear(local, { model: 'long', max_tokens: 3 })).token_ids.length, 3);
+  assert.is(local.engine.snapshot().context.model, 'local/long');
+  assert.ok(types().includes('engine.exited'));
+  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+});
+
+test('runs for two models at once wait for each other, and each is answered by its own', async () => {
+  const order: string[] = [];
+  const asks = ['short', 'long', 'short', 'long'].map((model) => hear(local, { model, max_tokens: 5 }).then(({ token_ids }) => order.push(`${model} ${token_ids.length}`)));
+  await Promise.all(asks);
+  assert.equal(order, ['short 5', 'long 5', 'short 5', 'long 5']);
+});
+
+test('an idle engine is unloaded, its process is gone, and the next run loads it again', async () => {
+  await hear(local, { model: 'short' });
+  await idle();
+  const pid = local.pid();
+  await local.engine.fireDeadline();
+  await waitFor('the engine is unloaded', () => local.state() === 'cold');
+  assert.throws(() => process.kill(pid, 0));
+  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+});
+
+test('a run that comes as the engine is being unloaded is answered by the next life of it', async () => {
+  await idle();
+  const unloaded = local.engine.fireDeadline();
+  const heard = hear(local, { model: 'short' });
+  await unloaded;
+  assert.is((await heard).text, 'Done.');
+});
+
+test('a killed engine loses its runs, with the text they had; the machine waits, then the next run is answered', async () => {
+  const [first, second] = [await begin(LONG), await begin({ ...LONG, prompt: 'and another' })];
+  process.kill(local.pid(), 'SIGKILL');
+  for (const { end, heard } of [first, second]) {
+    const lost = await failure(end);
+    assert.is(lost.code, 'engine_crashed');
+    assert.ok(lost.lost && lost.retryable);
+    assert.ok(heard.text.length > 0);
+  }
+  await waitFor('the machine knows', () => local.state() === 'crashed');
+  const exited = local.engine.facts.findLast(({ type }) => type === 'engine.exited');
+  assert.equal(exited && 'signal' in exited && exited.signal, 'SIGKILL');
+  const next = hear(local, { model: 'short' });
+  await local.engine.fireDeadline();
+  assert.is((await next).text, 'Done.');
+  assert.is(local.engine.snapshot().context.crashes, 0);
+});
+
+test('work of a dead process does not count as work of the next one', async () => {
+  const { end } = await begin(LONG);
+  process.kill(local.pid(), 'SIGKILL');
+  await failure(end);
+  await waitFor('the machine knows', () => local.state() === 'crashed');
+  await local.engine.fireDeadline();
+  const { heard, abort, end: ended } = await begin(LONG);
+  assert.is(local.state(), 'warm.busy');
+  abort.abort();
+  await ended;
+  assert.ok(heard.text.length > 0);
+  await idle();
+});
+
+test('an engine that is stopped under its runs tells them that they were interrupted', async () => {
+  const { end } = await begin(LONG);
+  await local.engine.submit({ type: 'engine.stop_requested', reason: 'daemon_stopping' });
+  const interrupted = await failure(end);
+  assert.is(interrupted.code, 'run_interrupted');
+  assert.ok(interrupted.lost);
+  await waitFor('the engine is gone', () => local.state() === 'cold');
+});
+
+test('a signal that aborts while the engine loads ends the run, and the engine is there for the next', async () => {
+  const abort = new AbortController();
+  const heard = hear(local, { model: 'short' }, abort.signal).catch((error: Error) => error);
+  await waitFor('it is on its way', () => local.state() !== 'cold', { every_ms: 1 });
+  abort.abort(new Error('enough'));
+  assert.is((await heard as Error).message, 'enough');
+  await local.warm();
+  assert.is(local.state(), 'warm.idle');
+});
+
+test('a signal of the terminal is left to the daemon', async () => {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(local.pid(), signal);
+  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  await idle();
+});
+
+test('an engine that hangs is killed by its deadlines', async () => {
+  const pid = local.pid();
+  process.kill(pid, 'SIGSTOP');
+  await local.engine.submit({ type: 'engine.stop_requested', reason: 'requested' });
+  assert.is(local.state(), 'stopping.asked');
+  await local.engine.fireDeadline();
+  await waitFor('it is gone', () => local.state() === 'cold');
+  assert.throws(() => process.kill(pid, 0));
+});
+
+test('a file that only looks like a model is told as invalid and is not tried again', async () => {
+  const whole = readFileSync(join(local.folder, 'short.gguf'));
+  writeFileSync(join(local.folder, 'half.gguf'), whole.subarray(0, Math.floor(whole.length / 2)));
+  const invalid = await failure(hear(local, { model: 'half' }));
+  assert.is(invalid.code, 'model_invalid');
+  assert.not(invalid.retryable);
+  assert.not.match(invalid.message, /llama|Error:/);
+  await waitFor('the machine rests', () => local.state() === 'cold');
+  assert.is(local.engine.snapshot().context.error?.code, 'model_invalid');
+  writeFileSync(join(local.folder, 'text.gguf'), 'just text');
+  assert.is((await failure(hear(local, { model: 'text' }))).code, 'model_invalid');
+  const unknown = await failure(hear(local, { model: 'nothing' }));
+  assert.is(unknown.code, 'model_unknown');
+  assert.match(unknown.message, 'Known: svc-mini, half, long, short, text.');
+  assert.is(local.state(), 'cold');
+});
+
+test('a model that takes too long to load is given up', async () => {
+  const heard = hear(local, { model: 'short' });
+  heard.catch(() => {});
+  await waitFor('the process loads', () => local.state() === 'loading', { every_ms: 1 });
+  await local.engine.fireDeadline();
+  const late = await failure(heard);
+  assert.is(late.code, 'engine_timed_out');
+  assert.ok(late.retryable);
+  await waitFor('the machine rests', () => local.state() === 'cold');
+});
+
+test('the engine process ends by itself when its daemon is gone', async () => {
+  const script = `
+    import { makeLocalProvider, hear } from ${JSON.stringify(new URL('../../helpers/local-provider.ts', import.meta.url).href)};
+    const local = makeLocalProvider({ model: ${JSON.stringify(join(local.folder, 'long.gguf'))} });
+    setInterval(() => {}, 1000);
+    await local.warm();
+    void hear(local, { model: ${JSON.stringify(join(local.folder, 'long.gguf'))}, max_tokens: 4000 });
+    console.log(JSON.stringify({ pid: local.pid(), folder: local.folder }));`;
+  const daemon = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [line] = (await once(daemon.stdout, 'data')) as [Buffer];
+  const { pid, folder } = JSON.parse(String(line)) as { pid: number; folder: string };
+  process.kill(pid, 0);
+  daemon.kill('SIGKILL');
+  rmSync(folder, { recursive: true });
+  await waitFor('the engine is gone', () => {
+    try {
+      return !process.kill(pid, 0);
+    } catch {
+      return true;
+    }
+  });
+});
+
+test.run();

@@ -1,0 +1,199 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
+import type { ModelRecord } from '../../../src/kernel/provider.ts';
+import { encodeGguf, type Entry } from '../../fixtures/models/gguf-bytes.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+let local: LocalHarness;
+test.before.each(() => {
+  local = makeLocalProvider();
+});
+test.after.each(() => local.close());
+
+const list = () => local.provider.models(AbortSignal.timeout(60_000));
+const put = (name: string) => join(local.folder, name);
+const byName = async (name: string): Promise<ModelRecord | undefined> => (await list()).find((model) => model.name === name);
+
+async function refusal(work: Promise<unknown>): Promise<SvcError> {
+  const thrown = await work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+  assert.instance(thrown, SvcError, String(thrown));
+  return thrown as SvcError;
+}
+
+test('the built-in model comes first, then the files of the folder by name, each with what its file says', async () => {
+  mkdirSync(put('org/deep'), { recursive: true });
+  makeGguf(put('org/deep/b.gguf'), { context: 1024 });
+  makeGguf(put('a.gguf'), { template: null });
+  const models = await list();
+  assert.equal(models.map(({ id }) => id), ['local/svc-mini', 'local/a', 'local/org/deep/b']);
+  const [mini, a, b] = models;
+  assert.ok(mini?.built_in && mini.default && (mini.parameters ?? 0) > 100_000);
+  const digest = `sha256:${createHash('sha256').update(readFileSync(put('a.gguf'))).digest('hex')}`;
+  const expected = { state: 'available', digest, quantization: 'F32', context_length: 512, capabilities: ['completion'], default: false, built_in: false, path: put('a.gguf') };
+  assert.equal({ ...a, ...expected }, a);
+  assert.is(b?.context_length, 1024);
+  assert.equal(b?.capabilities, ['chat', 'completion']);
+});
+
+test('a default model that lies elsewhere is in the list, and a missing one makes the probe fail with its name', async () => {
+  await local.close();
+  const elsewhere = makeLocalProvider();
+  const path = makeGguf(join(elsewhere.folder, 'my model.gguf'));
+  local = makeLocalProvider({ model: path });
+  const models = await list();
+  assert.equal(models.map(({ name, default: standard }) => [name, standard]), [['svc-mini', false], [path, true]]);
+  assert.equal(await local.provider.probe(AbortSignal.timeout(1000)), { models: ['svc-mini'] });
+  await elsewhere.close();
+  const failed = await local.provider.probe(AbortSignal.timeout(1000)).catch((error: unknown) => error);
+  assert.match(String(failed), 'my model.gguf');
+});
+
+test('a file that is no model, or a broken one, is listed as invalid and harms nothing', async () => {
+  const whole = readFileSync(makeGguf(put('whole.gguf')));
+  const cases: Record<string, Buffer> = {
+    empty: Buffer.alloc(0),
+    magic: whole.subarray(0, 4),
+    text: Buffer.from('GGUF is a format'),
+    head: whole.subarray(0, 2000),
+    cut: whole.subarray(0, whole.length - 1),
+    version: Buffer.concat([Buffer.from('GGUF'), Buffer.from([9, 0, 0, 0]), whole.subarray(8)]),
+    weightless: encodeGguf([['general.architecture', 'string', 'llama']], []),
+    counts: Buffer.concat([Buffer.from('GGUF'), Buffer.from([3, 0, 0, 0]), Buffer.alloc(16, 0xff)]),
+  };
+  for (const [name, bytes] of Object.entries(cases)) writeFileSync(put(`${name}.gguf`), bytes);
+  const states = Object.fromEntries((await list()).map(({ name, state }) => [name, state]));
+  assert.equal(states, { 'svc-mini': 'available', whole: 'available', ...Object.fromEntries(Object.keys(cases).map((name) => [name, 'invalid'])) });
+});
+
+test('a head that costs a lot is given up, and the models behind it are still read', async () => {
+  await local.close();
+  local = makeLocalProvider({ limits: { model_inspect_ms: 1500 } });
+  const keys = Array.from({ length: 20 }, (_, key): Entry => [`k${key}`, 'strings', Array.from({ length: 100_000 }, () => '')]);
+  writeFileSync(put('bomb.gguf'), encodeGguf(keys, []));
+  makeGguf(put('good.gguf'));
+  let turns = 0;
+  const counting = setInterval(() => (turns += 1), 20);
+  assert.is((await byName('bomb'))?.state, 'invalid');
+  clearInterval(counting);
+  assert.ok(turns > 3, 'the daemon goes on while the file is read');
+  assert.is((await byName('good'))?.state, 'available');
+});
+
+test('a listing whose time is over tells what is known by then, and the next one more', async () => {
+  makeGguf(put('a.gguf'));
+  const early = (await local.provider.models(AbortSignal.abort())).find(({ name }) => name === 'a');
+  assert.is(early?.parameters, null);
+  assert.is(early?.state, 'available');
+  assert.ok(((await byName('a'))?.parameters ?? 0) > 0);
+});
+
+test('a file that changed is read again', async () => {
+  makeGguf(put('a.gguf'), { context: 512 });
+  assert.is((await byName('a'))?.context_length, 512);
+  makeGguf(put('a.gguf'), { context: 2048, layers: 3 });
+  assert.is((await byName('a'))?.context_length, 2048);
+  truncateSync(put('a.gguf'), 5000);
+  assert.is((await byName('a'))?.state, 'invalid');
+  unlinkSync(put('a.gguf'));
+  assert.is(await byName('a'), undefined);
+});
+
+test('a name that is not known is refused with those that are', async () => {
+  makeGguf(put('a.gguf'));
+  for (const name of ['b', '', '../a', 'a/../../x', 'a\0', 'x'.repeat(5000), '/no/such.gguf', 'local/b', '.', 'svc-mini/x']) {
+    const { code, details } = await refusal(local.models.show(name));
+    assert.is(code, 'model_unknown', name);
+    assert.equal(details, { known: ['svc-mini', 'a'] });
+  }
+});
+
+test('what is there and is no readable file is told as such and waited for by nobody', async () => {
+  mkdirSync(put('folder.gguf'));
+  assert.match((await refusal(local.models.show('folder'))).message, 'is not a file');
+  if (process.platform === 'win32') return;
+  execFileSync('mkfifo', [put('pipe.gguf')]);
+  assert.match((await refusal(local.models.show('pipe'))).message, 'is not a file');
+  assert.match((await refusal(local.models.show('/dev/zero'))).message, 'is not a file');
+  symlinkSync('/dev/zero', put('zero.gguf'));
+  assert.match((await refusal(local.models.show('zero'))).message, 'is not a file');
+  symlinkSync(put('loop.gguf'), put('loop.gguf'));
+  assert.match((await refusal(local.models.show('loop'))).message, 'cannot be read');
+  makeGguf(put('secret.gguf'));
+  chmodSync(put('secret.gguf'), 0);
+  if (process.getuid?.() !== 0) assert.match((await refusal(local.models.show('secret'))).message, 'cannot be read');
+  const states = new Map((await list()).map(({ name, state }) => [name, state]));
+  for (const name of ['pipe', 'zero', 'loop']) assert.is(states.get(name), 'invalid', name);
+});
+
+test('a model is found by name, by path and with its provider before it', async () => {
+  makeGguf(put('a.b.gguf'));
+  for (const name of ['a.b', 'a.b.gguf', 'local/a.b', put('a.b.gguf'), `local/${put('a.b.gguf')}`]) assert.is((await local.models.show(name)).id, 'local/a.b', name);
+  assert.ok((await local.models.show('svc-mini')).built_in);
+});
+
+test('a file cannot take the name of the built-in model', async () => {
+  makeGguf(put('svc-mini.gguf'));
+  assert.equal((await list()).map(({ id, built_in }) => [id, built_in]), [['local/svc-mini', true]]);
+  assert.ok((await local.models.show('svc-mini')).built_in);
+});
+
+test('what a model file says is shown, its long lists by their length', async () => {
+  makeGguf(put('a.gguf'), { metadata: [['x.few', 'int32s', [1, 2, 3]], ['__proto__', 'string', 'p'], ['x.text', 'string', 't'.repeat(100_000)]] });
+  const { metadata } = await local.models.show('a');
+  assert.equal(metadata['tokenizer.ggml.tokens'], { count: 355 });
+  assert.equal(metadata['x.few'], [1, 2, 3]);
+  assert.is((metadata['x.text'] as string).length, 65_536);
+  assert.is(metadata['llama.block_count'], 2);
+  assert.ok(JSON.stringify(metadata).length < 100_000);
+});
+
+test('a model of the folder is removed, also a broken one; nothing else ever is', async () => {
+  mkdirSync(put('org'));
+  makeGguf(put('org/a.gguf'));
+  writeFileSync(put('broken.gguf'), 'x');
+  assert.is((await local.models.remove('local/org/a')).name, 'org/a');
+  assert.not(existsSync(put('org/a.gguf')));
+  assert.is((await local.models.remove('broken')).state, 'invalid');
+  assert.is((await refusal(local.models.remove('local/org/a'))).code, 'model_unknown');
+  assert.is((await refusal(local.models.remove('svc-mini'))).code, 'model_in_use');
+
+  const outside = makeLocalProvider();
+  const path = makeGguf(join(outside.folder, 'other.gguf'));
+  for (const name of [path, `../${path.split('/').slice(-2).join('/')}`, `local/${path}`]) {
+    assert.ok(['invalid_request', 'model_unknown'].includes((await refusal(local.models.remove(name))).code), name);
+  }
+  symlinkSync(path, put('link.gguf'));
+  await local.models.remove('link');
+  assert.ok(existsSync(path), 'only the link goes');
+  await outside.close();
+});
+
+test('a model in use is not removed; an idle one is unloaded first', async () => {
+  makeGguf(put('long.gguf'), { context: 4096 });
+  const abort = new AbortController();
+  const heard = hear(local, { model: 'long', max_tokens: 4000 }, abort.signal);
+  await waitFor('it is loading', () => local.state() === 'loading', { every_ms: 1 });
+  assert.is((await byName('long'))?.state, 'loading');
+  assert.is((await refusal(local.models.remove('long'))).code, 'model_in_use');
+  await waitFor('it is busy', () => local.state() === 'warm.busy', { every_ms: 1 });
+  assert.is((await refusal(local.models.remove('long'))).code, 'model_in_use');
+  abort.abort();
+  await heard;
+  await waitFor('it rests', () => local.state() === 'warm.idle');
+  assert.is((await byName('long'))?.state, 'loaded');
+  await local.models.remove('long');
+  assert.is(local.state(), 'cold');
+  assert.not(existsSync(put('long.gguf')));
+});
+
+test.run();

@@ -1,0 +1,128 @@
+import { appendFileSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { HighWater, readMark } from '../../src/store/high-water.ts';
+import { codeOf, filled, makePlace, type Place, placed, series } from './samples.ts';
+
+const mark = (seq: number) => ({ seq, hash: seq.toString(16).padStart(64, '0') });
+
+function written(seqs: number[]): { place: Place; file: string } {
+  const place = makePlace();
+  const file = `${place.folder}/mark`;
+  const highWater = new HighWater(file);
+  for (const seq of seqs) highWater.write(mark(seq));
+  highWater.close();
+  return { place, file };
+}
+
+test('the mark that was written last is read', () => {
+  for (const count of [1, 2, 3, 500]) {
+    const { place, file } = written(Array.from({ length: count }, (_, index) => index + 1));
+    assert.equal(readMark(file), mark(count));
+    assert.is(statSync(file).mode & 0o777, 0o600);
+    place.remove();
+  }
+});
+
+test('it goes on in the slot that is older, also after it was opened again', () => {
+  const { place, file } = written([1, 2, 3]);
+  for (const seq of [4, 5]) {
+    const again = new HighWater(file);
+    again.write(mark(seq));
+    again.close();
+    truncateTorn(file, seq);
+    assert.equal(readMark(file), mark(seq));
+  }
+  place.remove();
+});
+
+/** Both slots are whole: the mark just written and the one before. */
+function truncateTorn(file: string, seq: number): void {
+  const text = readFileSync(file, 'latin1');
+  assert.ok(text.includes(` ${seq} `) && text.includes(` ${seq - 1} `));
+}
+
+test('a write that was cut anywhere leaves the mark before it', () => {
+  const { place, file } = written([1, 2, 3]);
+  const before = readFileSync(file);
+  const next = new HighWater(file);
+  next.write(mark(4));
+  next.close();
+  const after = readFileSync(file);
+  for (let cut = 0; cut <= 1024; cut += 1) {
+    writeFileSync(file, Buffer.concat([after.subarray(0, cut), before.subarray(cut)]));
+    const found = readMark(file)?.seq;
+    assert.ok(found === 3 || found === 4, `cut at ${cut}: ${found}`);
+  }
+  place.remove();
+});
+
+test('no changed byte passes for another mark', () => {
+  const { place, file } = written([10, 11]);
+  const whole = readFileSync(file);
+  for (let at = 0; at < whole.length; at += 1) {
+    for (const bit of [1, 16]) {
+      const changed = Buffer.from(whole);
+      changed[at] = (changed[at] ?? 0) ^ bit;
+      writeFileSync(file, changed);
+      const found = readMark(file);
+      assert.ok(found === null || JSON.stringify(found) === JSON.stringify(mark(found.seq)), `byte ${at}`);
+      assert.ok(found?.seq === 10 || found?.seq === 11, `byte ${at}: one slot is whole`);
+    }
+  }
+  place.remove();
+});
+
+test('a file that is missing, empty, cut or of something else has no mark', () => {
+  const { place, file } = written([1]);
+  truncateSync(file, 100);
+  assert.is(readMark(file), null);
+  for (const content of ['', 'hello', '\0'.repeat(2000), 'x'.repeat(100_000)]) {
+    writeFileSync(file, content);
+    assert.is(readMark(file), null);
+  }
+  rmSync(file);
+  assert.is(readMark(file), null);
+  place.remove();
+});
+
+test(
+  'a mark that is torn, unreadable, gone or behind the log raises no alarm, and is put right',
+  placed(async (place) => {
+    await filled(place, 10);
+    const spoil: (() => void)[] = [
+      () => rmSync(place.highWater),
+      () => writeFileSync(place.highWater, ''),
+      () => writeFileSync(place.highWater, 'nonsense'),
+      () => truncateSync(place.highWater, 300),
+      () => appendFileSync(place.highWater, 'more'),
+    ];
+    for (const harm of spoil) {
+      harm();
+      const store = place.store();
+      assert.is((await store.open()).last_seq, 10);
+      assert.ok((await store.verify()).ok);
+      await store.close();
+      assert.is(readMark(place.highWater)?.seq, 10);
+    }
+  }),
+);
+
+test(
+  'the mark follows each commit, without a close',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    for (let seq = 1; seq <= 5; seq += 1) {
+      await store.append(series(seq, 1));
+      assert.is(readMark(place.highWater)?.seq, seq);
+    }
+    assert.is(await codeOf(store.append(series(7, 1))), 'store_conflict');
+    assert.is(readMark(place.highWater)?.seq, 5);
+    rmSync(place.highWater);
+    assert.match((await store.verify()).problems.join(), 'The high-water mark is gone');
+    await store.close();
+  }),
+);
+
+test.run();

@@ -1,0 +1,43 @@
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { waitFor } from '../helpers/wait.ts';
+import type { Place } from './samples.ts';
+
+export interface Writer {
+  child: ChildProcess;
+  /** What it has printed, line by line. */
+  lines: string[];
+  /** The last event that it was told is durable. */
+  acked(): number;
+  tell(line: 'one' | 'on'): void;
+  /** Waits for a line that begins with this. */
+  says(start: string): Promise<string>;
+  /** Ends it, and waits until all it printed is here. */
+  end(signal: 'SIGKILL' | 'close'): Promise<void>;
+}
+
+/** Starts the writer of `writer.ts`; `wrapper` is a command that runs it. */
+export function startWriter(place: Pick<Place, 'database' | 'highWater'>, options: SpawnOptions = {}, wrapper: readonly string[] = []): Writer {
+  const script = fileURLToPath(new URL('./writer.ts', import.meta.url));
+  const [command = process.execPath, ...args] = [...wrapper, process.execPath, ...process.execArgv, script, place.database, place.highWater];
+  const child = spawn(command, args, { ...options, stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines: string[] = [];
+  const acked = () => Number(lines.findLast((line) => line.startsWith('acked'))?.slice(6) ?? 0);
+  const ended = once(child, 'close');
+  child.stdin?.on('error', () => {});
+  if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));
+  return {
+    child,
+    lines,
+    acked,
+    tell: (line) => child.stdin?.write(`${line}\n`),
+    says: (start) => waitFor(`the writer says ${start}`, () => lines.find((line) => line.startsWith(start)), { within_ms: 60_000, every_ms: 2 }),
+    end: async (signal) => {
+      if (signal === 'SIGKILL') child.kill(signal);
+      else child.stdin?.end();
+      await ended;
+    },
+  };
+}
