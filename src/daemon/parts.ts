@@ -140,7 +140,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
   });
 
   const http = createHttp({ runtime, settings: config, token: () => token, limits, log });
-  attachLogChannel(http.server, { hub: logging.hub, folder: paths.logs, settings: config, token: () => token, limits, log });
+  const logChannel = attachLogChannel(http.server, { hub: logging.hub, folder: paths.logs, settings: config, token: () => token, limits, log });
   const grpc = createGrpc({ runtime, limits, log });
   const control = new ControlServer({
     socket: paths.socket,
@@ -169,6 +169,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
       local,
       runtime,
       http,
+      logChannel,
       grpc,
       control,
     },

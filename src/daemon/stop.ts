@@ -15,14 +15,15 @@ export async function releaseAll({ kernel, dispatch, pulls, streams, tell }: Par
 
 /** Closes the parts in the reverse order of their start: the listeners go last, so that the end can be seen too. */
 export async function closeAll(parts: Parts, failure: SvcError | null): Promise<void> {
-  const { kernel, providers, puller, store, http, grpc, control, paths, boot_id, log } = parts;
+  const { kernel, providers, puller, store, http, logChannel, grpc, control, paths, boot_id, log } = parts;
   const owner = kernel.isOpen;
   if (owner && failure !== null)
     await parts.tell({ type: 'daemon.failed', error: { code: failure.code, message: failure.message, retryable: false } }).catch(() => false);
   kernel.close();
   await Promise.allSettled([puller.close(), providers.close(), store.close()]);
-  await Promise.allSettled([http.close(), grpc.close(), control.close()]);
-  if (owner && failure === null) await removeRuntimeFile(paths.runtime, boot_id);
+  // Said before the listeners close, so that those who follow the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
+  await Promise.allSettled([logChannel.close(), http.close(), grpc.close(), control.close()]);
+  if (owner && failure === null) await removeRuntimeFile(paths.runtime, boot_id);
   parts.closeLog();
 }

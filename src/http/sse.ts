@@ -14,10 +14,12 @@ import type { Context } from './route.ts';
  */
 export async function streamRun(context: Context, run_id: string, from_seq: number): Promise<void> {
   const { res, runtime, limits, closing } = context;
+  if (res.destroyed) return;
   const leave = new AbortController();
   const stop = () => leave.abort();
   res.once('close', stop);
   closing.addEventListener('abort', stop);
+  if (closing.aborted) stop();
   begin(res, run_id, 2 * limits.heartbeat_ms);
   const beat = setInterval(() => res.writableNeedDrain || res.write(': \n\n'), limits.heartbeat_ms);
   try {

@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { commands } from '../../src/cli/commands.ts';
@@ -61,8 +63,10 @@ for (const shell of ['zsh', 'fish']) {
       for (const word of name.split(' ')) assert.match(stdout, word);
       for (const flag of flags) assert.match(stdout, shell === 'zsh' ? `--${flag.name}[` : `-l ${flag.name} `);
     }
-    const { status, error } = spawnSync(shell, ['-n'], { input: stdout, encoding: 'utf8' });
-    if (error === undefined) assert.is(status, 0);
+    const file = join(home.folder, `svc.${shell}`);
+    writeFileSync(file, stdout);
+    const { error, stderr } = spawnSync(shell, ['-n', file], { encoding: 'utf8' });
+    if (error === undefined) assert.is(stderr, '');
   });
 }
 

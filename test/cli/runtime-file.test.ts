@@ -1,9 +1,12 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ownerOf, processStart, readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from '../../src/runtime-file.ts';
+import { waitFor } from '../helpers/wait.ts';
 import { runtimeFile } from './fake-daemon.ts';
 import { startSleeper } from './sleeper.ts';
 
@@ -79,13 +82,10 @@ test('a process is ours only with its start time; one that has ended is gone', a
 
 test('a process that has ended and was not collected by its parent is gone', async () => {
   if (process.platform !== 'linux') return;
-  const { spawn } = await import('node:child_process');
-  const { once } = await import('node:events');
   // The shell starts a child, becomes a program that never collects it, and tells its pid.
   const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 1000'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = await once(parent.stdout, 'data');
   const pid = Number(String(line).trim());
-  const { waitFor } = await import('../helpers/wait.ts');
   await waitFor('it is a zombie', () => readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z '));
   assert.is(ownerOf({ pid, process_start: 'x' }), 'gone');
   parent.kill('SIGKILL');

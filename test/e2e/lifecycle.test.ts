@@ -145,7 +145,7 @@ test('a file that is no event log is refused and left as it is', async ({ home }
   const before = readFileSync(home.paths.database);
   const outcome = await home.svc(['start']);
   assert.is(outcome.code, 6, outcome.stderr);
-  assert.match(outcome.stderr, /not an event log/);
+  assert.match(outcome.stderr, /events\.db is not a database/);
   assert.ok(before.equals(readFileSync(home.paths.database)));
 });
 

@@ -51,7 +51,9 @@ export class Hub {
   /** What is done to the next listings. */
   readonly nextLists: Behaviour[] = [];
   readonly asked: Asked[] = [];
-  readonly sockets = new Set<Socket>();
+  /** Answers that are under way. */
+  readonly open = new Set<ServerResponse>();
+  private readonly sockets = new Set<Socket>();
   /** Whether the list says what a file hashes to. */
   hashes = true;
   /** What is listed in place of the real hash. */
@@ -103,6 +105,8 @@ export class Hub {
     const url = new URL(request.url ?? '/', this.url);
     const asked: Asked = { path: decodeURIComponent(url.pathname), headers: request.headers, sent: 0, status: 0 };
     this.asked.push(asked);
+    this.open.add(response);
+    response.once('close', () => this.open.delete(response));
     if (asked.path.startsWith('/api/')) this.list(url, response, asked);
     else await this.download(request, response, asked);
   }
@@ -116,7 +120,9 @@ export class Hub {
     asked.status = behaviour.status ?? 200;
     const more = from + this.pageSize < all.length ? { link: `<${url.origin}${url.pathname}?recursive=true&cursor=${from + this.pageSize}>; rel="next"` } : {};
     const headers = { 'content-type': 'application/json', ...more, ...behaviour.headers };
-    response.writeHead(asked.status, headers).end(behaviour.body ?? JSON.stringify([{ type: 'directory', path: 'sub' }, ...all.slice(from, from + this.pageSize)]));
+    response
+      .writeHead(asked.status, headers)
+      .end(behaviour.body ?? JSON.stringify([{ type: 'directory', path: 'sub' }, ...all.slice(from, from + this.pageSize)]));
   }
 
   private entry(path: string, bytes: Buffer): object {
@@ -128,7 +134,8 @@ export class Hub {
     const behaviour = this.next.shift() ?? this.usual;
     if (behaviour.silent) return;
     if (behaviour.redirect !== undefined) return this.reply(response, asked, 302, { location: behaviour.redirect, 'x-repo-commit': this.commit }, '');
-    if (behaviour.body !== undefined || (behaviour.status ?? 200) >= 400) return this.reply(response, asked, behaviour.status ?? 200, behaviour.headers ?? {}, behaviour.body ?? 'no');
+    if (behaviour.body !== undefined || (behaviour.status ?? 200) >= 400)
+      return this.reply(response, asked, behaviour.status ?? 200, behaviour.headers ?? {}, behaviour.body ?? 'no');
     const file = behaviour.bytes ?? this.file(asked.path);
     if (file === null) return this.reply(response, asked, 404, {}, 'not here');
     await this.send(file, behaviour, request, response, asked);

@@ -8,7 +8,7 @@ import type { Log } from '../../src/kernel/port.ts';
 import type { OutputPart } from '../../src/kernel/provider.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { createLocalProvider, type LocalProvider, type LocalProviderOptions } from '../../src/providers/local/provider.ts';
-import { type StreamDriver, driveStream } from './stream.ts';
+import { driveStream, type StreamDriver } from './stream.ts';
 
 export interface LocalHarness extends LocalProvider {
   folder: string;
@@ -37,7 +37,16 @@ export function makeLocalProvider(options: Partial<Omit<LocalProviderOptions, 'l
       if (type === 'killEngine') local.performers.killEngine(params);
     },
   });
-  const local = createLocalProvider({ engine, models: folder, cache: folder, model: 'svc-mini', threads: 1, log, ...options, limits: { ...defaultLimits, ...options.limits } });
+  const local = createLocalProvider({
+    engine,
+    models: folder,
+    cache: folder,
+    model: 'svc-mini',
+    threads: 1,
+    log,
+    ...options,
+    limits: { ...defaultLimits, ...options.limits },
+  });
   return {
     ...local,
     folder,
@@ -58,7 +67,18 @@ export function makeLocalProvider(options: Partial<Omit<LocalProviderOptions, 'l
 }
 
 export function runRequest(changes: Partial<RunRequest> = {}): RunRequest {
-  return { provider: 'local', model: 'svc-mini', cloud: false, prompt: 'How do I start it?', system: null, max_tokens: 40, temperature: 0, seed: 7, seed_asked: true, ...changes };
+  return {
+    provider: 'local',
+    model: 'svc-mini',
+    cloud: false,
+    prompt: 'How do I start it?',
+    system: null,
+    max_tokens: 40,
+    temperature: 0,
+    seed: 7,
+    seed_asked: true,
+    ...changes,
+  };
 }
 
 export interface Heard {

@@ -1,6 +1,8 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
 import type { ModelRecord } from '../../src/kernel/provider.ts';
 import type { PullRecord } from '../../src/runtime/pull-record.ts';
@@ -34,7 +36,17 @@ class FolderProvider extends ScriptedProvider {
     const path = join(this.folder, file);
     const name = file.replace(/\.gguf$/, '');
     const unknown = { digest: null, quantization: null, parameters: null, context_length: null, capabilities: [] };
-    return { id: `local/${name}`, provider: 'local', name, state: 'available', size_bytes: statSync(path).size, ...unknown, default: false, built_in: false, path };
+    return {
+      id: `local/${name}`,
+      provider: 'local',
+      name,
+      state: 'available',
+      size_bytes: statSync(path).size,
+      ...unknown,
+      default: false,
+      built_in: false,
+      path,
+    };
   }
 }
 
@@ -57,7 +69,10 @@ export async function bootPulls(files: Record<string, Buffer>, options: Partial<
   const harness = await bootRuntime({ local: new FolderProvider(folder), ...options, limits, env, puller: { ...options.puller, folder } });
   const { runtime, clock, store } = harness;
 
-  const pull = async (reference: string, input: { name?: string; sha256?: string; signal?: AbortSignal; onRecord?: (record: PullRecord) => unknown } = {}): Promise<Ending> => {
+  const pull = async (
+    reference: string,
+    input: { name?: string; sha256?: string; signal?: AbortSignal; onRecord?: (record: PullRecord) => unknown } = {},
+  ): Promise<Ending> => {
     const { name = null, sha256 = null, signal = new AbortController().signal, onRecord = () => undefined } = input;
     const records: PullRecord[] = [];
     try {
@@ -83,7 +98,11 @@ export async function bootPulls(files: Record<string, Buffer>, options: Partial<
     /** The facts of every pull, in order. */
     facts: async () => (await store.readAll(1, 10_000)).filter(({ stream }) => stream.startsWith('pull:')),
     /** Waits until so many bytes are on disk. */
-    fetched: (file: string, bytes: number) => waitFor(`${bytes} bytes of ${file} are on disk`, () => readdirSync(folder).includes(`${file}.partial`) && statSync(join(folder, `${file}.partial`)).size >= bytes),
+    fetched: (file: string, bytes: number) =>
+      waitFor(
+        `${bytes} bytes of ${file} are on disk`,
+        () => readdirSync(folder).includes(`${file}.partial`) && statSync(join(folder, `${file}.partial`)).size >= bytes,
+      ),
     close: async () => {
       await harness.pulls.close();
       await harness.puller.close();
@@ -91,4 +110,33 @@ export async function bootPulls(files: Record<string, Buffer>, options: Partial<
       rmSync(own, { recursive: true, force: true });
     },
   };
+}
+
+export const MODEL = makeModel(512);
+export const OTHER = makeModel(512, 2);
+export const FILE = 'tiny-Q4_K_M.gguf';
+/** Where a download is broken off. */
+export const CUT = 200_000;
+
+/** A test with a hub and a folder of its own; the hub has MODEL as FILE. */
+export function pulls(name: string, body: (harness: PullHarness) => Promise<void>, options: Partial<RuntimeOptions> = {}): void {
+  test(name, async () => {
+    const harness = await bootPulls({ [FILE]: MODEL }, options);
+    try {
+      await body(harness);
+    } finally {
+      await harness.close();
+    }
+  });
+}
+
+/** The address of FILE, for a pull that asks no hub. */
+export function address({ hub }: PullHarness): string {
+  return `${hub.url}/${FILE}`;
+}
+
+/** The model is there, byte for byte, and nothing beside it. */
+export function isThere({ inFolder, path }: PullHarness, model = MODEL, file = FILE): void {
+  assert.equal(inFolder(), [file]);
+  assert.ok(readFileSync(path(file)).equals(model));
 }

@@ -24,7 +24,12 @@ export interface StreamDriverOptions<S, E extends AnyEvent> {
  * One machine, driven as the kernel drives it, without a store: a fact is accepted at once or not at all, shows in the state a
  * turn later, is told to listeners then, and its effects come last. Deadlines come true only when the test says so.
  */
-export function driveStream<S extends AnyMachineSnapshot, E extends AnyEvent>({ machine, created, deadlines, perform }: StreamDriverOptions<S, E>): StreamDriver<S, E> {
+export function driveStream<S extends AnyMachineSnapshot, E extends AnyEvent>({
+  machine,
+  created,
+  deadlines,
+  perform,
+}: StreamDriverOptions<S, E>): StreamDriver<S, E> {
   const listeners = new Set<(event: E) => void>();
   const facts: E[] = [];
   let failure: Error | null = null;

@@ -130,6 +130,30 @@ test('a client that goes is no longer followed for, and its run goes on', async 
   assert.not.ok(http.runtime.calls.includes('cancelRun'));
 });
 
+test('a client that went while its run was being accepted is not followed for', async ({ http }) => {
+  const { startRun } = http.runtime;
+  let accept = () => {};
+  http.runtime.startRun = async (input, client) => {
+    await new Promise<void>((resolve) => {
+      accept = resolve;
+    });
+    return startRun(input, client);
+  };
+  const body = '{"prompt":"a"}';
+  const line = wire(
+    http.port,
+    `POST /v1/runs HTTP/1.1\r\nHost: ${http.host}\r\nAuthorization: Bearer ${TOKEN}\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  const gone = new Promise((resolve) => http.server.once('connection', (socket) => socket.once('close', resolve)));
+  await waitFor('the request to arrive', () => http.runtime.calls.includes('probe'));
+  line.socket.destroy();
+  await gone;
+  accept();
+  await waitFor('the run', () => http.runtime.inputs.length === 1);
+  await ask(`${http.url}/livez`);
+  assert.is(http.runtime.following, 0);
+});
+
 test('a client that does not read is sent no more than fits on the way, and is let go', async ({ http }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
   const text = 'x'.repeat(64 * 1024);

@@ -15,7 +15,9 @@ const KILLS = [300_000, 1_000_000, 2_345_678];
 
 /** A process of its own that fetches the model; killed with the test. */
 function fetchIn(folder: string, hub: Hub): { child: ChildProcess; ended: Promise<string> } {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'test/helpers/pull-process.ts', hub.url, folder, 'hf:user/tiny'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--import', 'tsx', 'test/helpers/pull-process.ts', hub.url, folder, 'hf:user/tiny'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   let stdout = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;

@@ -51,7 +51,7 @@ function specs(spec: CommandSpec): string[] {
 }
 
 function flagSpecs({ name, short, value, summary }: FlagSpec): string[] {
-  const text = summary.replace(/[[\]:]/g, '\\\\$&').replaceAll('\\\\\\\\', '\\\\');
+  const text = summary.replace(/[\\[\]:]/g, '\\$&');
   const rest = value === undefined ? '' : `:${value.replace(/[<>[\]:]/g, '')}:${action(value)}`;
   const names = [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
   return names.map((form) => quoted(`(${names.join(' ')})${form}[${text}]${rest}`));

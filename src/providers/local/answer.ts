@@ -24,10 +24,11 @@ export class Answer {
   }
 
   take(message: AnswerMessage): void {
-    if (message.type !== 'output') return this.finish(message);
-    this.text += message.text;
-    this.token_ids.push(...message.token_ids);
-    this.wake?.();
+    if (message.type === 'output') {
+      this.text += message.text;
+      this.token_ids.push(...message.token_ids);
+      this.wake?.();
+    } else this.finish(message);
   }
 
   /** The work is gone although the engine did not say how it ended. */

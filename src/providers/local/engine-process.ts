@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Effects } from '../../../machines/effects.ts';
-import type { EngineEvent, Undated } from '../../../machines/events.ts';
+import type { EngineEvent, Failure, Undated } from '../../../machines/events.ts';
 import type { Log } from '../../kernel/port.ts';
 import { ProviderFailure } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
@@ -44,7 +44,7 @@ export class EngineProcess {
     this.child = fork(ENTRY, { env: engineEnvironment(options.env), execArgv: [], stdio: ['ignore', 'pipe', 'pipe', 'ipc'], serialization: 'json' });
     this.child.on('message', (message) => this.receive(parseFromEngine(message)));
     this.child.on('error', (error) => this.noteError(error));
-    this.child.on('exit', (code, signal) => void this.noteExit(code, signal));
+    this.child.on('exit', (code, signal) => this.noteExit(code, signal));
     for (const source of [this.child.stdout, this.child.stderr]) {
       if (source !== null) logLines(source, options.log, options.limits, { engine_pid: this.child.pid });
     }
@@ -76,9 +76,10 @@ export class EngineProcess {
     return { id, answer };
   }
 
-  /** Makes the engine stop working on an order; its answer ends when it has. */
-  stopRun(id: number): void {
+  /** Makes the engine stop working on an order; its answer ends when it has. False: it has ended already. */
+  stopRun(id: number): boolean {
     if (this.answers.has(id)) this.send({ type: 'stop_run', id });
+    return this.answers.has(id);
   }
 
   stop(): void {
@@ -94,8 +95,9 @@ export class EngineProcess {
   private receive(message: FromEngine | null): void {
     const { report, started, load } = this.options;
     const { attempt, model, path } = started;
-    if (message === null) return this.options.log.warn({}, 'a message of the engine was not understood');
-    if (message.type === 'started') {
+    if (message === null) {
+      this.options.log.warn({}, 'a message of the engine was not understood');
+    } else if (message.type === 'started') {
       report({ type: 'engine.process_started', attempt, pid: this.child.pid ?? 0 });
       this.send({ type: 'load', path, ...load });
     } else if (message.type === 'loaded') {
@@ -109,16 +111,21 @@ export class EngineProcess {
     }
   }
 
-  /** Without a process there is no exit to wait for. */
+  /** A process that could not be made does not exit either. */
   private noteError(error: Error): void {
     this.options.log.warn({ err: error }, 'trouble with the engine process');
     if (this.child.pid !== undefined) return;
-    this.options.report({ type: 'engine.load_failed', attempt: this.attempt, error: { code: 'engine_failed', message: 'The engine process could not be started.', retryable: true } });
-    void this.noteExit(null, null);
+    this.options.report({ type: 'engine.load_failed', attempt: this.attempt, error: NOT_STARTED });
+    this.end(null, null);
   }
 
-  private async noteExit(exit_code: number | null, signal: string | null): Promise<void> {
-    if (this.child.connected) await new Promise<void>((resolve) => this.child.once('disconnect', resolve));
+  /** What the process said before it went is heard first. */
+  private noteExit(exit_code: number | null, signal: string | null): void {
+    if (this.child.connected) this.child.once('disconnect', () => this.end(exit_code, signal));
+    else this.end(exit_code, signal);
+  }
+
+  private end(exit_code: number | null, signal: string | null): void {
     this.isGone = true;
     this.options.report({ type: 'engine.exited', attempt: this.attempt, exit_code, signal });
     for (const answer of this.answers.values()) answer.lose(this.loss());
@@ -135,6 +142,8 @@ export class EngineProcess {
     if (this.child.connected) this.child.send(message, () => {});
   }
 }
+
+export const NOT_STARTED: Failure = { code: 'engine_failed', message: 'The engine process could not be started.', retryable: true };
 
 /** Beside this file, in the sources and in the build alike. */
 const ENTRY = fileURLToPath(new URL(`./engine/main${extname(import.meta.url)}`, import.meta.url));

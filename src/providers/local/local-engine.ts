@@ -1,9 +1,10 @@
+import type { Effects } from '../../../machines/effects.ts';
 import type { EngineEvent, Undated } from '../../../machines/events.ts';
 import type { Log, Performers } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { type Answer, asProviderFailure } from './answer.ts';
 import type { LoadOrder, RunOrder } from './engine/messages.ts';
-import { EngineProcess } from './engine-process.ts';
+import { EngineProcess, NOT_STARTED } from './engine-process.ts';
 import { type EnginePort, untilEngine } from './next-fact.ts';
 import { Turns } from './turns.ts';
 
@@ -42,11 +43,7 @@ export class LocalEngine {
   constructor(options: LocalEngineOptions) {
     this.options = options;
     this.performers = {
-      startEngine: (started) => {
-        const { load, env, limits, log } = options;
-        if (this.process?.attempt === started.attempt) return;
-        this.process = new EngineProcess({ started, load, env, limits, log, report: (fact) => this.report(fact) });
-      },
+      startEngine: (started) => this.start(started),
       stopEngine: ({ attempt }) => this.find(attempt)?.stop(),
       killEngine: ({ attempt }) => this.find(attempt)?.kill(),
     };
@@ -87,6 +84,18 @@ export class LocalEngine {
     }
   }
 
+  private start(started: Effects['startEngine']): void {
+    const { load, env, limits, log } = this.options;
+    if (this.process?.attempt === started.attempt) return;
+    try {
+      this.process = new EngineProcess({ started, load, env, limits, log, report: (fact) => this.report(fact) });
+    } catch (error) {
+      log.warn({ err: error }, 'trouble with the engine process');
+      this.report({ type: 'engine.load_failed', attempt: started.attempt, error: NOT_STARTED });
+      this.find(started.attempt);
+    }
+  }
+
   /** Waits, and proposes what leads there, until the engine is warm with the model and `use` agrees. */
   private reach(model: ModelFile, signal: AbortSignal, use: Use): Promise<EngineProcess> {
     const { engine } = this.options;
@@ -118,12 +127,11 @@ export class LocalEngine {
     const { limits, log } = this.options;
     let timer: NodeJS.Timeout | null = null;
     return () => {
-      if (timer !== null) return;
+      if (timer !== null || !process.stopRun(id)) return;
       timer = setTimeout(() => {
         log.warn({ engine_attempt: process.attempt }, 'the engine does not stop its work, so it is stopped itself');
-        this.report({ type: 'engine.stop_requested', reason: 'requested' });
+        if (this.process === process) this.report({ type: 'engine.stop_requested', reason: 'requested' });
       }, limits.cancel_grace_ms);
-      process.stopRun(id);
       void answer.ended.then(() => clearTimeout(timer ?? undefined));
     };
   }

@@ -28,7 +28,10 @@ export async function modelFilesIn(folder: string, files_max: number): Promise<s
 export function nameIn(folder: string, path: string): string | null {
   const inside = relative(folder, path);
   if (inside === '' || inside.startsWith('..') || isAbsolute(inside)) return null;
-  return inside.split(sep).join('/').replace(/\.gguf$/, '');
+  return inside
+    .split(sep)
+    .join('/')
+    .replace(/\.gguf$/, '');
 }
 
 /** Null: there is no such file. Throws model_invalid for what is there and is not a readable file. */

@@ -76,7 +76,10 @@ export class LocalModels {
     const file = (await this.files()).find((one) => one.name === name) ?? (await this.find(id));
     if (file.path === this.options.built_in) throw new SvcError('model_in_use', 'The built-in model cannot be removed.', { param: 'model' });
     if (nameIn(this.options.folder, file.path) === null) {
-      throw new SvcError('invalid_request', 'Only models in the models folder are removed.', { param: 'model', hint: `Delete the file yourself: ${file.path}` });
+      throw new SvcError('invalid_request', 'Only models in the models folder are removed.', {
+        param: 'model',
+        hint: `Delete the file yourself: ${file.path}`,
+      });
     }
     await unloadModel(this.options.engine, file.path, AbortSignal.timeout(3 * this.options.limits.engine_stop_ms));
     const { record } = await this.facts(file, await this.standard());

@@ -15,7 +15,7 @@ const LONG = { model: 'long', max_tokens: 4000 };
 
 test.before(() => {
   const env = { ...process.env, OPENAI_API_KEY: 'planted-secret', HF_TOKEN: 'planted-secret' };
-  local = makeLocalProvider({ model: 'short', env, limits: { local_runs: 2 } });
+  local = makeLocalProvider({ model: 'short', env, limits: { local_runs: 2, cancel_grace_ms: 200 } });
   makeGguf(join(local.folder, 'long.gguf'), { context: 4096 });
   makeGguf(join(local.folder, 'short.gguf'), { says: [...'Done.'] });
 });
@@ -50,7 +50,10 @@ test('the engine is loaded when it is first needed, and the machine knows of all
   assert.equal(types(), ['engine.load_requested', 'engine.process_started', 'engine.model_loaded', 'engine.work_started', 'engine.work_finished']);
   const { info, attempt } = local.engine.snapshot().context;
   assert.is(attempt, 1);
-  assert.equal({ ...info, pid: 0, load_ms: 0 }, { pid: 0, model: 'local/short', path: join(local.folder, 'short.gguf'), threads: 1, context_length: 512, parallel: 2, load_ms: 0, chat_template: 'ChatML' });
+  assert.equal(
+    { ...info, pid: 0, load_ms: 0 },
+    { pid: 0, model: 'local/short', path: join(local.folder, 'short.gguf'), threads: 1, context_length: 512, parallel: 2, load_ms: 0, chat_template: 'ChatML' },
+  );
 });
 
 if (process.platform === 'linux') {
@@ -70,7 +73,9 @@ test('another model takes the place of an idle one, and goes when the first is a
 
 test('runs for two models at once wait for each other, and each is answered by its own', async () => {
   const order: string[] = [];
-  const asks = ['short', 'long', 'short', 'long'].map((model) => hear(local, { model, max_tokens: 5 }).then(({ token_ids }) => order.push(`${model} ${token_ids.length}`)));
+  const asks = ['short', 'long', 'short', 'long'].map((model) =>
+    hear(local, { model, max_tokens: 5 }).then(({ token_ids }) => order.push(`${model} ${token_ids.length}`)),
+  );
   await Promise.all(asks);
   assert.equal(order, ['short 5', 'long 5', 'short 5', 'long 5']);
 });
@@ -139,7 +144,7 @@ test('a signal that aborts while the engine loads ends the run, and the engine i
   const heard = hear(local, { model: 'short' }, abort.signal).catch((error: Error) => error);
   await waitFor('it is on its way', () => local.state() !== 'cold', { every_ms: 1 });
   abort.abort(new Error('enough'));
-  assert.is((await heard as Error).message, 'enough');
+  assert.is(((await heard) as Error).message, 'enough');
   await local.warm();
   assert.is(local.state(), 'warm.idle');
 });
@@ -148,6 +153,33 @@ test('a signal of the terminal is left to the daemon', async () => {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(local.pid(), signal);
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
   await idle();
+});
+
+test('work that does not stop when it is told to takes the engine with it, and the next run has a new one', async () => {
+  const { end, abort } = await begin(LONG);
+  const pid = local.pid();
+  process.kill(pid, 'SIGSTOP');
+  abort.abort();
+  await waitFor('the engine is given up', () => local.state() === 'stopping.asked');
+  await local.engine.fireDeadline();
+  assert.is((await failure(end)).code, 'run_interrupted');
+  assert.throws(() => process.kill(pid, 0));
+  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  await idle();
+});
+
+test('a process that cannot be made is told as such, and the machine rests', async () => {
+  await local.engine.fireDeadline();
+  await waitFor('it is unloaded', () => local.state() === 'cold');
+  const program = process.execPath;
+  process.execPath = join(local.folder, 'no-such-program');
+  try {
+    assert.is((await failure(hear(local, { model: 'short' }))).code, 'engine_failed');
+  } finally {
+    process.execPath = program;
+  }
+  await waitFor('the machine rests', () => local.state() === 'cold');
+  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
 });
 
 test('an engine that hangs is killed by its deadlines', async () => {

@@ -37,7 +37,17 @@ test('each position of a run has a seed of its own, which is never the one that 
 });
 
 test('the engine sees what it needs of the environment and no key', () => {
-  const env = { PATH: '/bin', HOME: '/h', CUDA_VISIBLE_DEVICES: '0', LC_ALL: 'C', OPENAI_API_KEY: 's', NODE_OPTIONS: '--inspect', SVC_MODEL: 'm', AWS_SECRET: 'x', PATHOLOGICAL: 'y' };
+  const env = {
+    PATH: '/bin',
+    HOME: '/h',
+    CUDA_VISIBLE_DEVICES: '0',
+    LC_ALL: 'C',
+    OPENAI_API_KEY: 's',
+    NODE_OPTIONS: '--inspect',
+    SVC_MODEL: 'm',
+    AWS_SECRET: 'x',
+    PATHOLOGICAL: 'y',
+  };
   assert.equal(engineEnvironment(env), { PATH: '/bin', HOME: '/h', CUDA_VISIBLE_DEVICES: '0', LC_ALL: 'C' });
 });
 

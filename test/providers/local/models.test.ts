@@ -6,7 +6,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import type { ModelRecord } from '../../../src/kernel/provider.ts';
-import { encodeGguf, type Entry } from '../../fixtures/models/gguf-bytes.ts';
+import { type Entry, encodeGguf } from '../../fixtures/models/gguf-bytes.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
@@ -35,11 +35,25 @@ test('the built-in model comes first, then the files of the folder by name, each
   makeGguf(put('org/deep/b.gguf'), { context: 1024 });
   makeGguf(put('a.gguf'), { template: null });
   const models = await list();
-  assert.equal(models.map(({ id }) => id), ['local/svc-mini', 'local/a', 'local/org/deep/b']);
+  assert.equal(
+    models.map(({ id }) => id),
+    ['local/svc-mini', 'local/a', 'local/org/deep/b'],
+  );
   const [mini, a, b] = models;
   assert.ok(mini?.built_in && mini.default && (mini.parameters ?? 0) > 100_000);
-  const digest = `sha256:${createHash('sha256').update(readFileSync(put('a.gguf'))).digest('hex')}`;
-  const expected = { state: 'available', digest, quantization: 'F32', context_length: 512, capabilities: ['completion'], default: false, built_in: false, path: put('a.gguf') };
+  const digest = `sha256:${createHash('sha256')
+    .update(readFileSync(put('a.gguf')))
+    .digest('hex')}`;
+  const expected = {
+    state: 'available',
+    digest,
+    quantization: 'F32',
+    context_length: 512,
+    capabilities: ['completion'],
+    default: false,
+    built_in: false,
+    path: put('a.gguf'),
+  };
   assert.equal({ ...a, ...expected }, a);
   assert.is(b?.context_length, 1024);
   assert.equal(b?.capabilities, ['chat', 'completion']);
@@ -51,7 +65,13 @@ test('a default model that lies elsewhere is in the list, and a missing one make
   const path = makeGguf(join(elsewhere.folder, 'my model.gguf'));
   local = makeLocalProvider({ model: path });
   const models = await list();
-  assert.equal(models.map(({ name, default: standard }) => [name, standard]), [['svc-mini', false], [path, true]]);
+  assert.equal(
+    models.map(({ name, default: standard }) => [name, standard]),
+    [
+      ['svc-mini', false],
+      [path, true],
+    ],
+  );
   assert.equal(await local.provider.probe(AbortSignal.timeout(1000)), { models: ['svc-mini'] });
   await elsewhere.close();
   const failed = await local.provider.probe(AbortSignal.timeout(1000)).catch((error: unknown) => error);
@@ -137,18 +157,28 @@ test('what is there and is no readable file is told as such and waited for by no
 
 test('a model is found by name, by path and with its provider before it', async () => {
   makeGguf(put('a.b.gguf'));
-  for (const name of ['a.b', 'a.b.gguf', 'local/a.b', put('a.b.gguf'), `local/${put('a.b.gguf')}`]) assert.is((await local.models.show(name)).id, 'local/a.b', name);
+  for (const name of ['a.b', 'a.b.gguf', 'local/a.b', put('a.b.gguf'), `local/${put('a.b.gguf')}`])
+    assert.is((await local.models.show(name)).id, 'local/a.b', name);
   assert.ok((await local.models.show('svc-mini')).built_in);
 });
 
 test('a file cannot take the name of the built-in model', async () => {
   makeGguf(put('svc-mini.gguf'));
-  assert.equal((await list()).map(({ id, built_in }) => [id, built_in]), [['local/svc-mini', true]]);
+  assert.equal(
+    (await list()).map(({ id, built_in }) => [id, built_in]),
+    [['local/svc-mini', true]],
+  );
   assert.ok((await local.models.show('svc-mini')).built_in);
 });
 
 test('what a model file says is shown, its long lists by their length', async () => {
-  makeGguf(put('a.gguf'), { metadata: [['x.few', 'int32s', [1, 2, 3]], ['__proto__', 'string', 'p'], ['x.text', 'string', 't'.repeat(100_000)]] });
+  makeGguf(put('a.gguf'), {
+    metadata: [
+      ['x.few', 'int32s', [1, 2, 3]],
+      ['__proto__', 'string', 'p'],
+      ['x.text', 'string', 't'.repeat(100_000)],
+    ],
+  });
   const { metadata } = await local.models.show('a');
   assert.equal(metadata['tokenizer.ggml.tokens'], { count: 355 });
   assert.equal(metadata['x.few'], [1, 2, 3]);

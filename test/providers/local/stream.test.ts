@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ProviderFailure } from '../../../src/kernel/provider.ts';
 import type { RunRequest } from '../../../machines/events.ts';
+import { ProviderFailure } from '../../../src/kernel/provider.ts';
 import { CHATML, makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { type Heard, hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import { type Heard, hear, type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 /** Weights are random here, so an answer is gibberish that hangs on its prompt and does not end by itself. */
@@ -17,7 +17,9 @@ test.before(() => {
 });
 test.after(() => local.close());
 
-const ask = (changes: Partial<RunRequest> = {}, signal?: AbortSignal, heard?: Heard): Promise<Heard> => hear(local, { model: 'random', ...changes }, signal, heard);
+const ask = (changes: Partial<RunRequest> = {}, signal?: AbortSignal, heard?: Heard): Promise<Heard> =>
+  hear(local, { model: 'random', ...changes }, signal, heard);
+const LONG = runRequest({ model: 'random', prompt: 'go', max_tokens: 4000 });
 const nothing = (): Heard => ({ text: '', token_ids: [], parts: [], finish: null });
 
 async function failure(work: Promise<unknown>): Promise<ProviderFailure> {
@@ -47,7 +49,10 @@ test('a greedy answer is the same whenever it is asked for, alone or with others
   const alone: string[] = [];
   for (const prompt of PROMPTS) alone.push((await ask({ prompt, max_tokens: 120 })).text);
   const together = await Promise.all(PROMPTS.map((prompt) => ask({ prompt, max_tokens: 120 })));
-  assert.equal(together.map(({ text }) => text), alone);
+  assert.equal(
+    together.map(({ text }) => text),
+    alone,
+  );
   assert.is(new Set(alone).size, PROMPTS.length);
 });
 
@@ -87,7 +92,14 @@ test('what fills the context ends there', async () => {
 
 test('an abort while decoding ends the stream without a finish, and only when the work has stopped', async () => {
   const abort = new AbortController();
-  const stream = local.provider.stream({ run_id: 'run_a', attempt: 1, request: { provider: 'local', model: 'random', cloud: false, prompt: 'go', system: null, max_tokens: 4000, temperature: 0, seed: 1, seed_asked: true } }, abort.signal);
+  const stream = local.provider.stream(
+    {
+      run_id: 'run_a',
+      attempt: 1,
+      request: LONG,
+    },
+    abort.signal,
+  );
   let tokens = 0;
   let finished = false;
   for await (const part of stream) {
@@ -101,7 +113,14 @@ test('an abort while decoding ends the stream without a finish, and only when th
 });
 
 test('a reader that leaves early stops the work', async () => {
-  const stream = local.provider.stream({ run_id: 'run_b', attempt: 1, request: { provider: 'local', model: 'random', cloud: false, prompt: 'go', system: null, max_tokens: 4000, temperature: 0, seed: 1, seed_asked: true } }, new AbortController().signal);
+  const stream = local.provider.stream(
+    {
+      run_id: 'run_b',
+      attempt: 1,
+      request: LONG,
+    },
+    new AbortController().signal,
+  );
   for await (const _ of stream) break;
   await waitFor('the machine knows', () => local.state() === 'warm.idle');
 });

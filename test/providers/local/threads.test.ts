@@ -49,7 +49,12 @@ test('what was measured is remembered for this model on this engine only', async
   assert.is((await find({ 1: 10, 2: 1 }, { available: 4 })).threads, 1);
 });
 
-for (const [what, text] of Object.entries({ empty: '', 'cut off': '{"threads": {"a', 'another shape': '[1,2]', 'hostile values': '{"threads":{"__proto__":{"x":1},"m":-4,"n":1e99,"o":"2"}}' })) {
+for (const [what, text] of Object.entries({
+  empty: '',
+  'cut off': '{"threads": {"a',
+  'another shape': '[1,2]',
+  'hostile values': '{"threads":{"__proto__":{"x":1},"m":-4,"n":1e99,"o":"2"}}',
+})) {
   test(`a file that is ${what} counts as empty and is written anew`, async () => {
     writeFileSync(file, text);
     assert.is((await find({ 1: 10, 2: 20 })).threads, 2);

@@ -30,7 +30,10 @@ export async function generate({ loaded, sequence, order, signal, emit }: Genera
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   const gate: Gate = openGate(rule);
   const sampling = { temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE), seed: order.seed, judged: rule?.tokens ?? 0, batch };
-  const finish = (finish_reason: Finish['finish_reason'], output_tokens: number): Finish => ({ finish_reason, usage: { input_tokens: prompt.length, output_tokens } });
+  const finish = (finish_reason: Finish['finish_reason'], output_tokens: number): Finish => ({
+    finish_reason,
+    usage: { input_tokens: prompt.length, output_tokens },
+  });
   let made = 0;
   for await (const { token, probability } of steps(sequence, prompt, sampling, signal)) {
     const ended = loaded.stops.has(token) || model.isEogToken(token);
@@ -42,7 +45,7 @@ export async function generate({ loaded, sequence, order, signal, emit }: Genera
       emit(fallback);
       return finish(fallback.length < loaded.fallback.length ? 'length' : 'stop', fallback.length);
     }
-    emit(released);
+    if (released.length > 0) emit(released);
     if (over) return finish(ended ? 'stop' : 'length', made);
   }
   return null;

@@ -6,8 +6,8 @@ import { EngineFault } from './fault.ts';
 import { startLlama } from './llama.ts';
 import { measureSpeed } from './measure.ts';
 import type { Loaded, LoadOrder } from './messages.ts';
-import { stopTokens, tokenBytesMax } from './prompt.ts';
 import { readOwnMetadata } from './own-metadata.ts';
+import { stopTokens, tokenBytesMax } from './prompt.ts';
 import { findThreads, type ThreadsFound } from './threads.ts';
 
 /** A model in memory, with one context that several runs share. */

@@ -60,7 +60,10 @@ type Shapes<M extends { type: string }> = { [T in M['type']]: { [K in Exclude<ke
 const text: Check = (value) => typeof value === 'string';
 const number: Check = (value) => typeof value === 'number' && Number.isFinite(value);
 const whole: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
-const orNull = (check: Check): Check => (value) => value === null || check(value);
+const orNull =
+  (check: Check): Check =>
+  (value) =>
+    value === null || check(value);
 const wholes: Check = (value) => Array.isArray(value) && value.every(whole);
 const failure: Check = (value) => isRecord(value) && text(value.code) && text(value.message) && typeof value.retryable === 'boolean';
 const usage: Check = (value) => isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);

@@ -17,10 +17,9 @@ export class Outbox {
   push(text: string, token_ids: readonly number[]): void {
     this.text += text;
     this.token_ids.push(...token_ids);
-    if (this.text === '') return;
     const quiet_ms = performance.now() - this.sent_at;
-    if (quiet_ms >= GATHER_MS || this.token_ids.length >= GATHER_TOKENS) this.flush();
-    else this.timer ??= setTimeout(() => this.flush(), GATHER_MS - quiet_ms);
+    if (this.token_ids.length >= GATHER_TOKENS || (this.text !== '' && quiet_ms >= GATHER_MS)) this.flush();
+    else if (this.text !== '') this.timer ??= setTimeout(() => this.flush(), GATHER_MS - quiet_ms);
   }
 
   flush(): void {
