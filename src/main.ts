@@ -7,8 +7,9 @@ if (major < 22 || (major === 22 && minor < 13)) {
   process.exitCode = 1;
 } else {
   process.getBuiltinModule('node:module').enableCompileCache();
-  import('./cli/program.ts').then(
-    ({ program }) => program(process.argv.slice(2)),
+  const quick = ['version', 'status', 'health'].includes(String(process.argv[2]));
+  (quick ? import('./cli/quick.ts') : import('./cli/loaders.ts')).then(
+    ({ main }) => main(process.argv.slice(2)),
     (error) => {
       console.error(`error: svc is not installed whole, so it cannot start (${error.code})`);
       process.exitCode = 1;

@@ -1,8 +1,7 @@
-import { homedir, tmpdir, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// An import of node:fs or node:crypto builds all of their exports, which costs each command of the command line 3 ms; this does not.
+// An import of node:fs, node:os or node:crypto builds all of their exports, which takes longer than a short command has; this does not.
 const { existsSync } = process.getBuiltinModule('node:fs');
 
 /** Where everything is. `SVC_HOME` puts it all under one folder; without it, the platform's own folders are used. */
@@ -30,7 +29,7 @@ const SOCKET_PATH_MAX = 103;
 
 export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
   const own = env.SVC_HOME;
-  const user = homedir();
+  const user = own || env.HOME || process.getBuiltinModule('node:os').homedir();
   const pick = (name: string, xdg: string | undefined, fallback: string) => (own ? join(resolve(own), name) : join(xdg || join(user, fallback), 'svc'));
   const mac = process.platform === 'darwin';
   const windows = process.platform === 'win32';
@@ -75,5 +74,6 @@ function socketPath(wanted: string): string {
   if (!windows && Buffer.byteLength(wanted) <= SOCKET_PATH_MAX) return wanted;
   const name = process.getBuiltinModule('node:crypto').createHash('sha256').update(wanted).digest('hex').slice(0, 16);
   if (windows) return `\\\\.\\pipe\\svc-${name}`;
+  const { tmpdir, userInfo } = process.getBuiltinModule('node:os');
   return join(tmpdir(), `svc-${userInfo().uid}`, `${name}.sock`);
 }

@@ -1,7 +1,7 @@
-import type { CommandModule } from './context.ts';
+import { type Loaders, program } from './program.ts';
 
-/** The code of each command of the table, imported when it is used. */
-export const loaders: Record<string, () => Promise<CommandModule>> = {
+/** The code of each command of the table. */
+export const loaders: Loaders = {
   run: () => import('./run/run.ts'),
   start: () => import('./daemon/start.ts'),
   serve: () => import('./daemon/serve.ts'),
@@ -27,3 +27,7 @@ export const loaders: Record<string, () => Promise<CommandModule>> = {
   token: () => import('./token.ts'),
   completion: () => import('./completion/completion.ts'),
 };
+
+export function main(argv: readonly string[]): Promise<void> {
+  return program(argv, loaders);
+}

@@ -3,13 +3,15 @@ import { asSvcError, SvcError } from '../errors.ts';
 import { findPaths } from '../paths.ts';
 import type { Arguments } from './arguments.ts';
 import type { CommandSpec } from './commands.ts';
-import type { Flags } from './context.ts';
+import type { CommandModule } from './context.ts';
 import { findCommand } from './find-command.ts';
-import { loaders } from './loaders.ts';
 import { print, printError, READER_GONE } from './output.ts';
 
+/** The code of each command by its name, imported when it is used. */
+export type Loaders = Readonly<Record<string, () => Promise<CommandModule>>>;
+
 /** Runs one command line and leaves its exit code with the process. */
-export async function program(argv: readonly string[]): Promise<void> {
+export async function program(argv: readonly string[], loaders: Loaders): Promise<void> {
   const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : argv.length).includes('--json');
   const fail = (thrown: unknown) => {
     if (thrown === READER_GONE) return 0;
@@ -19,16 +21,16 @@ export async function program(argv: readonly string[]): Promise<void> {
     return error.spec.exit;
   };
   process.on('uncaughtException', (error) => process.exit(fail(error)));
-  process.exitCode = await answer(argv).catch(fail);
+  process.exitCode = await answer(argv, loaders).catch(fail);
 }
 
-async function answer(argv: readonly string[]): Promise<number> {
+async function answer(argv: readonly string[], loaders: Loaders): Promise<number> {
   const asked = await findCommand(argv);
   if (asked.kind === 'help') return help(asked.name);
   const { spec, rest } = asked;
   const { args, flags } = rest.length === 0 && spec.args === '' ? NOTHING : await read(spec, rest);
   if (flags.help === true) return help(spec.name);
-  return build(spec, args, flags)
+  return build(spec, loaders, { args, flags })
     .parse(['node', 'svc', ...spec.name.split(' ')], { lazy: true })
     .handler();
 }
@@ -49,16 +51,16 @@ const HIDDEN: Readonly<Record<string, CommandSpec['flags']>> = {
  * The program as sade knows it. Of the commands only the one that was asked for is made: making them all takes a short command
  * longer than its own work. Its arguments are read by `readArguments`, since sade's parser makes numbers of them.
  */
-function build({ name, summary }: CommandSpec, args: readonly string[], flags: Flags): sade.Sade {
+function build({ name, summary }: CommandSpec, loaders: Loaders, { args, flags }: Arguments): sade.Sade {
   return sade('svc')
     .command(name, summary)
     .action(async () => {
-      const { run } = await load(name);
+      const { run } = await load(name, loaders);
       return run({ args, flags, json: flags.json === true, paths: findPaths() });
     });
 }
 
-function load(name: string): ReturnType<(typeof loaders)[string]> {
+function load(name: string, loaders: Loaders): Promise<CommandModule> {
   const loader = loaders[name];
   if (loader === undefined) throw new SvcError('internal', `The command ${name} has no code.`);
   return loader();

@@ -1,4 +1,4 @@
-import { connect as connectSocket, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import { defaultLimits } from '../limits.ts';
 import { EventQueue } from './event-queue.ts';
@@ -24,6 +24,9 @@ export interface CallOptions {
 export interface ControlStream<E, R> extends AsyncIterable<E> {
   readonly result: Promise<R>;
 }
+
+// Not imported: see src/paths.ts.
+const { connect: connectSocket } = process.getBuiltinModule('node:net');
 
 const CONNECT_MS = 2_000;
 const CALL_MS = 10_000;

@@ -100,6 +100,6 @@ function hash(path: string, { tools, report, signal }: AttemptOptions): Promise<
 }
 
 function taken({ file, sha256 }: Source): PullFailure {
-  const why = sha256 === null ? 'whether it is the same cannot be told, since nobody says what it hashes to' : 'it is another one';
+  const why = sha256 === null ? 'whether it is the same cannot be told without --sha256, since nobody says what the new one hashes to' : 'it is another one';
   return new PullFailure('model_exists', `There is a model ${file.replace(/\.gguf$/, '')} already, and ${why}.`);
 }

@@ -66,8 +66,8 @@ export function pullRecord(snapshot: PullSnapshot, model: ModelRecord | null): P
 
 /** What a pull that ended without a model is to those who waited for it; null for any other. */
 export function pullError(snapshot: PullSnapshot): SvcError | null {
-  const { error, cancelled_by, bytes } = snapshot.context;
-  const kept = bytes > 0 ? ` What was fetched is kept: ${Math.round(bytes / 104857.6) / 10} MiB.` : '';
+  const { error, cancelled_by, source } = snapshot.context;
+  const kept = source === null ? '' : ' What was fetched is kept.';
   if (snapshot.matches('cancelled') && cancelled_by === DAEMON_STOPPING)
     return new SvcError('daemon_stopping', `The daemon stopped before the model was there.${kept}`, {
       hint: 'Start it again with svc start, and run the command again: it goes on where it stopped.',

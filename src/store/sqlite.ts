@@ -37,7 +37,8 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
   const close = async (): Promise<void> => {
     const closing = thread;
     thread = null;
-    if (closing === null || closing.ended) return;
+    if (closing === null) return;
+    if (closing.failed) return closing.end();
     const late = new AbortController();
     const deadline = delay(close_ms, 'late', { signal: late.signal }).catch(() => 'done');
     const closed = closing.call('close').then(() => closing.end());

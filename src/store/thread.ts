@@ -16,7 +16,6 @@ interface Waiting {
  */
 export class StoreThread {
   readonly gone: Promise<void>;
-  ended = false;
   private readonly worker: Worker;
   private readonly waiting = new Map<number, Waiting>();
   private failure: SvcError | null = null;
@@ -33,11 +32,15 @@ export class StoreThread {
     this.worker.on('error', (error) => this.abandon(error));
     this.gone = new Promise((resolve) => {
       this.worker.on('exit', (code) => {
-        this.ended = true;
         this.abandon(new Error(`the thread of the store ended with ${code}`));
         resolve();
       });
     });
+  }
+
+  /** Whether the thread is dead or dying: no call will be answered. */
+  get failed(): boolean {
+    return this.failure !== null;
   }
 
   call<M extends keyof Calls>(method: M, ...args: Parameters<Calls[M]>): Promise<Awaited<ReturnType<Calls[M]>>> {

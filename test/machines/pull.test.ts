@@ -124,9 +124,10 @@ test('a cancel that comes while the file takes its place does not hide that it i
     { type: 'pull.cancel_requested', by: 'test' },
   );
   assert.is(stateName(placing), 'cancelling');
-  assert.is(stateName(step(pullMachine, placing, { type: 'pull.completed', attempt: 1, path: '/m.gguf', at: NOW }).snapshot), 'completed');
+  const completed = { type: 'pull.completed', attempt: 1, path: '/m.gguf', at: NOW } as const;
+  assert.is(stateName(step(pullMachine, placing, completed as AnyEvent).snapshot), 'completed');
   const early = live(resolved(1), { type: 'pull.cancel_requested', by: 'test' });
-  assert.not.ok(can(early, { type: 'pull.completed', attempt: 1, path: '/m.gguf', at: NOW } as AnyEvent));
+  assert.not.ok(can(early, completed));
 });
 
 test.run();

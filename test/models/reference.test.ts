@@ -63,7 +63,7 @@ const WRONG = [
   'http://example.org/a.gguf',
   'http://127.0.0.1.example.org/a.gguf',
   'http://localhost@example.org/a.gguf',
-  'https://user:pass@example.org/a.gguf',
+  'https://user:sesame@example.org/a.gguf',
   'https://',
   'https:///a.gguf',
   `https://example.org/${'a'.repeat(5000)}.gguf`,
@@ -78,7 +78,7 @@ test('what is no reference is refused as invalid_request, and the parameter is n
     } catch (error) {
       assert.is((error as SvcError).code, 'invalid_request', text);
       assert.is((error as SvcError).param, 'reference', text);
-      assert.not.ok((error as SvcError).message.includes('pass'), text);
+      assert.not.ok((error as SvcError).message.includes('sesame'), text);
     }
   }
 });

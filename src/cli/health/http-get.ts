@@ -1,5 +1,7 @@
-import { connect } from 'node:net';
 import { SvcError } from '../../errors.ts';
+
+// Not imported: see src/paths.ts.
+const { connect } = process.getBuiltinModule('node:net');
 
 export interface Response {
   status: number;

@@ -87,7 +87,7 @@ function percent(count: number, size: number): number {
 }
 
 function columns(): number {
-  return Math.max(20, process.stderr.columns ?? 80);
+  return Math.max(20, process.stderr.columns || 80);
 }
 
 /** To the terminal as it is, with nothing after it. */

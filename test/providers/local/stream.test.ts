@@ -152,6 +152,22 @@ test('a run that waits for a place in the context can be aborted, and the others
   assert.is((await next).token_ids.length, 10);
 });
 
+test('a run that starts while others are busy is answered beside them', async () => {
+  for (let round = 0; round < 3; round += 1) {
+    const abort = new AbortController();
+    const heard = [nothing(), nothing()];
+    const running = heard.map((one, at) => ask({ prompt: `long ${at}`, max_tokens: 3900 }, abort.signal, one));
+    await waitFor('both are busy', () => heard.every(({ parts }) => parts.length > 0), { every_ms: 1 });
+    assert.is((await ask({ max_tokens: 10 })).token_ids.length, 10);
+    assert.equal(
+      heard.map(({ finish }) => finish),
+      [null, null],
+    );
+    abort.abort();
+    for (const { finish } of await Promise.all(running)) assert.is(finish, null);
+  }
+});
+
 test('a signal that is aborted already asks for nothing', async () => {
   await waitFor('the engine rests', () => local.state() === 'warm.idle');
   const facts = local.engine.facts.length;

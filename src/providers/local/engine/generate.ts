@@ -1,5 +1,6 @@
 import type { LlamaContextSequence, Token } from 'node-llama-cpp';
 import { type Gate, openGate } from './gate.ts';
+import type { Interlude } from './interlude.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
 import { fittingPrompt } from './prompt.ts';
@@ -11,6 +12,7 @@ export interface Generation {
   loaded: LoadedModel;
   sequence: LlamaContextSequence;
   order: RunOrder;
+  interlude: Interlude;
   signal: AbortSignal;
   /** Takes tokens of the answer, in order. */
   emit(tokens: readonly Token[]): void;
@@ -24,12 +26,12 @@ const TEMPERATURE = 0.7;
  * batches of the prompt. When the request gives no temperature, the built-in model answers greedily (0), any other at 0.7.
  * Throws EngineFault: context_length_exceeded.
  */
-export async function generate({ loaded, sequence, order, signal, emit }: Generation): Promise<Finish | null> {
+export async function generate({ loaded, sequence, order, interlude, signal, emit }: Generation): Promise<Finish | null> {
   const { model, gate: rule, batch } = loaded;
   const prompt = fittingPrompt(loaded, order);
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   const gate: Gate = openGate(rule);
-  const sampling = { temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE), seed: order.seed, judged: rule?.tokens ?? 0, batch };
+  const sampling = { temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE), seed: order.seed, judged: rule?.tokens ?? 0, batch, interlude };
   const finish = (finish_reason: Finish['finish_reason'], output_tokens: number): Finish => ({
     finish_reason,
     usage: { input_tokens: prompt.length, output_tokens },

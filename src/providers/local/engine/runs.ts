@@ -1,6 +1,7 @@
 import type { LlamaContextSequence } from 'node-llama-cpp';
 import { asFault } from './fault.ts';
 import { generate } from './generate.ts';
+import { Interlude } from './interlude.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
 import { Outbox } from './outbox.ts';
@@ -18,6 +19,7 @@ export class Runs {
   private readonly send: (message: FromEngine) => void;
   private readonly free: LlamaContextSequence[];
   private readonly active = new Map<number, AbortController>();
+  private readonly interlude = new Interlude();
   private waiting: RunOrder[] = [];
 
   constructor(loaded: LoadedModel, send: (message: FromEngine) => void) {
@@ -51,12 +53,13 @@ export class Runs {
 
   private async outcome(order: RunOrder, sequence: LlamaContextSequence, signal: AbortSignal): Promise<FromEngine> {
     const { id } = order;
-    const { model } = this.loaded;
+    const { loaded, interlude } = this;
+    const { model } = loaded;
     const text = new TokenText<number>((tokens, before) => model.detokenize(tokens as never, false, before as never));
     const outbox = new Outbox((fresh, token_ids) => this.send({ type: 'output', id, text: fresh, token_ids }));
     try {
-      await sequence.clearHistory();
-      const finish = await generate({ loaded: this.loaded, sequence, order, signal, emit: (tokens) => outbox.push(text.push(tokens), tokens) });
+      if (sequence.nextTokenIndex > 0) await interlude.during(() => sequence.clearHistory());
+      const finish = await generate({ loaded, sequence, order, interlude, signal, emit: (tokens) => outbox.push(text.push(tokens), tokens) });
       outbox.push(text.end(), []);
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {

@@ -1,5 +1,6 @@
 import type { LlamaContextSequence, Token } from 'node-llama-cpp';
 import { EngineFault } from './fault.ts';
+import type { Interlude } from './interlude.ts';
 import { seedAt } from './seed.ts';
 
 export interface Step {
@@ -15,6 +16,7 @@ export interface Sampling {
   judged: number;
   /** Tokens of the prompt that are computed in one go. */
   batch: number;
+  interlude: Interlude;
 }
 
 /**
@@ -22,14 +24,16 @@ export interface Sampling {
  * one call with a seed of its own, so that an answer taken up again at any position goes on the same.
  */
 export async function* steps(sequence: LlamaContextSequence, prompt: readonly Token[], sampling: Sampling, signal: AbortSignal): AsyncGenerator<Step> {
-  let next = await prefill(sequence, prompt, sampling.batch, signal);
+  let next = await prefill(sequence, prompt, sampling, signal);
   for (let position = 0; !signal.aborted; ) {
+    await sampling.interlude.wait;
     const [judging, first] = [position < sampling.judged, position];
     const options = { temperature: sampling.temperature, seed: seedAt(sampling.seed, position), yieldEogToken: true };
     for await (const { token, ...rest } of sequence.evaluateWithMetadata(next, { confidence: judging }, options)) {
       next = [token];
       position += 1;
       yield { token, probability: probabilityIn(rest) };
+      if (sampling.interlude.wait !== null) await sampling.interlude.wait;
       if (signal.aborted || sampling.temperature > 0 || position === sampling.judged) break;
     }
     if (position === first) throw new EngineFault('engine_failed');
@@ -37,9 +41,12 @@ export async function* steps(sequence: LlamaContextSequence, prompt: readonly To
 }
 
 /** Computes a long prompt in batches, so that an abort need not wait for all of it. Returns the tokens of the last one. */
-async function prefill(sequence: LlamaContextSequence, prompt: readonly Token[], batch: number, signal: AbortSignal): Promise<Token[]> {
+async function prefill(sequence: LlamaContextSequence, prompt: readonly Token[], { batch, interlude }: Sampling, signal: AbortSignal): Promise<Token[]> {
   let at = 0;
-  for (; prompt.length - at > batch && !signal.aborted; at += batch) await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, at + batch));
+  for (; prompt.length - at > batch && !signal.aborted; at += batch) {
+    await interlude.wait;
+    await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, at + batch));
+  }
   return prompt.slice(at);
 }
 

@@ -1,0 +1,73 @@
+import { spawnSync } from 'node:child_process';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { startWriter, type Writer } from './process.ts';
+import { makePlace, type Place, placed } from './samples.ts';
+
+/** Runs a command whose system calls fail as this says; null where that cannot be done. */
+const inject = (fault: string) => ['strace', '-f', '-qqq', '-e', 'trace=none', '-e', 'signal=none', '-o', '/dev/null', '-e', `inject=${fault}`];
+const possible = spawnSync('strace', [...inject('fsync:error=EIO').slice(1), 'true']).status === 0;
+const tried = possible ? test : test.skip;
+if (!possible) console.log('faults of the disk cannot be tried: there is no strace here, or it may not trace');
+
+/** A writer that writes until it is stopped by what happens to it. */
+async function writeUntilRefused(place: Place, fault: string): Promise<Writer> {
+  const writer = startWriter(place, {}, inject(fault));
+  await Promise.race([writer.says('open'), writer.says('refused')]);
+  writer.tell('on');
+  await Promise.race([writer.says('refused'), new Promise((resolve) => writer.child.once('exit', resolve))]);
+  await writer.end('close');
+  return writer;
+}
+
+/** What was acknowledged is there, and everything that is there is whole. */
+async function checkAcknowledged(place: Place, acked: number, label: string): Promise<void> {
+  const store = place.store();
+  const { last_seq } = await store.open();
+  assert.ok(last_seq >= acked, `${label}: ${last_seq} of ${acked}`);
+  assert.equal(await store.verify(), { ok: true, events: last_seq, problems: [] }, label);
+  await store.close();
+}
+
+for (const [fact, fault, code] of [
+  ['a disk that does not take a sync ends all writing', 'fsync:error=EIO:when=8+', 'store_failed'],
+  ['a sync that failed once is not tried again', 'fsync:error=EIO:when=8', 'store_failed'],
+  ['a disk that does not take a write ends all writing', 'pwrite64:error=EIO:when=40+', 'store_failed'],
+  ['a write without space is known to have changed nothing', 'pwrite64:error=ENOSPC:when=40+', 'store_full'],
+] as const) {
+  tried(
+    fact,
+    placed(async (place) => {
+      const writer = await writeUntilRefused(place, fault);
+      assert.match(writer.lines.at(-1) ?? '', `refused ${code}`);
+      assert.ok(writer.acked() > 0, writer.lines.join());
+      await checkAcknowledged(place, writer.acked(), fault);
+    }),
+  );
+}
+
+/** Places in the writer's first commits; SVC_TEST_POINTS=1 tries each one. */
+const STRIDE = Number(process.env.SVC_TEST_POINTS ?? 9);
+
+tried('a writer that is killed at its first writes and syncs, at one after the other, leaves a whole log', async () => {
+  let points = 0;
+  for (const [call, count] of [
+    ['pwrite64', 90],
+    ['fsync', 14],
+  ] as const) {
+    for (let when = 1; when <= count; when += STRIDE) {
+      const place = makePlace();
+      try {
+        const fault = `${call}:signal=SIGKILL:when=${when}`;
+        const writer = await writeUntilRefused(place, fault);
+        await checkAcknowledged(place, writer.acked(), fault);
+        points += 1;
+      } finally {
+        place.remove();
+      }
+    }
+  }
+  assert.ok(points >= 10);
+});
+
+test.run();

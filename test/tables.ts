@@ -1,0 +1,138 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { commands, globalFlags } from '../src/cli/commands.ts';
+import { settingSpecs } from '../src/config.ts';
+import { type ErrorSpec, errors } from '../src/errors.ts';
+import { routes } from '../src/http/routes.ts';
+import { limitSpecs } from '../src/limits.ts';
+
+/**
+ * The tables of the README and the documentation, made from the tables of the code: `npm run docs` writes each between its
+ * marks, `<!-- name:begin -->` and `<!-- name:end -->`. A test holds them to what would be written.
+ */
+
+/** Which tables each file has. */
+export const documents: Record<string, readonly TableName[]> = {
+  'README.md': ['commands', 'exit-codes', 'routes'],
+  'docs/errors.md': ['errors'],
+  'docs/operations.md': ['settings', 'limits'],
+};
+
+const tables = {
+  commands: () =>
+    table(
+      ['Command', 'What it does'],
+      commands.map(({ name, args, summary }) => [`\`${['svc', name, args].filter(Boolean).join(' ')}\``, `${summary}${flagsOf(name)}`]),
+    ),
+  'exit-codes': () => table(['Exit code', 'Cause', 'Errors'], exitCodes()),
+  routes: () =>
+    table(
+      ['Route', 'Answer', 'Who may ask'],
+      routes.map(({ method, path, summary, door }) => [`\`${method} ${path}\``, summary, DOORS[door]]),
+    ),
+  errors: () =>
+    table(
+      ['Code', 'Meaning', 'What to do', 'HTTP', 'gRPC', 'Exit', 'Try again'],
+      Object.entries<ErrorSpec>(errors).map(([code, { meaning, hint, http, grpc, exit, retryable }]) => [
+        `<a id="${code}"></a>\`${code}\``,
+        meaning,
+        hint,
+        String(http),
+        grpc,
+        String(exit),
+        retryable ? 'yes' : 'no',
+      ]),
+    ),
+  settings: () =>
+    table(
+      ['Setting', 'Variable', 'Default', 'Meaning', 'Value'],
+      Object.entries(settingSpecs).map(([name, spec]) => [`\`${name}\``, `\`${spec.env}\``, `\`${JSON.stringify(spec.default)}\``, spec.meaning, spec.expects]),
+    ),
+  limits: () =>
+    table(
+      ['Limit', 'Default', 'From', 'To', 'What it bounds'],
+      Object.entries(limitSpecs).map(([name, { value, min, max, reason }]) => [`\`${name}\``, inWords(name, value), String(min), String(max), reason]),
+    ),
+};
+
+export type TableName = keyof typeof tables;
+
+/** What the exit codes have in common; each error names its own. */
+const CAUSES: Record<number, string> = {
+  0: 'Done.',
+  1: 'Unexpected failure; `svc status`: the daemon died without a clean stop.',
+  2: 'Usage: the command line or the request was not understood.',
+  3: 'The daemon is not running.',
+  4: 'Not ready, or not serving.',
+  5: 'Not authorised.',
+  6: 'Bad configuration.',
+  7: 'Unknown or unconfigured provider or model.',
+  8: 'Busy: as many runs are queued as the daemon holds.',
+  9: 'The provider failed.',
+  10: 'The answer is incomplete.',
+  124: 'Timed out.',
+  130: 'Cancelled, and the work has stopped.',
+};
+
+const DOORS: Record<(typeof routes)[number]['door'], string> = { public: 'anybody', loopback: 'anybody on this machine', token: 'with the token' };
+
+/** The file as it should be. Throws if a mark is missing, or one of them is unknown. */
+export function filled(file: string, text: string): string {
+  const names = documents[file] ?? [];
+  const marks = [...text.matchAll(/<!-- ([\w-]+):begin -->/g)].map(([, name]) => name);
+  if (marks.join() !== names.join()) throw new Error(`${file} has the marks ${marks.join(', ')}; expected are ${names.join(', ')}`);
+  return names.reduce((filling, name) => fill(filling, name), text);
+}
+
+function fill(text: string, name: TableName): string {
+  const [begin, end] = [`<!-- ${name}:begin -->`, `<!-- ${name}:end -->`];
+  const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)];
+  if (to < from) throw new Error(`${begin} has no ${end}`);
+  return `${text.slice(0, from)}\n${tables[name]()}\n${text.slice(to)}`;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+/** The flags of a command, those of every command apart. */
+function flagsOf(name: string): string {
+  const own = commands.find((command) => command.name === name)?.flags.filter((flag) => !globalFlags.some((other) => other.name === flag.name)) ?? [];
+  const forms = own.map((flag) => `\`${flag.short === undefined ? '' : `-${flag.short}, `}--${flag.name}${flag.value === undefined ? '' : ` ${flag.value}`}\``);
+  return forms.length === 0 ? '' : `<br>${forms.join(' ')}`;
+}
+
+function exitCodes(): string[][] {
+  const codes = new Map<number, string[]>([[0, []]]);
+  for (const [code, { exit }] of Object.entries<ErrorSpec>(errors)) codes.set(exit, [...(codes.get(exit) ?? []), code]);
+  return [...codes]
+    .sort(([a], [b]) => a - b)
+    .map(([exit, names]) => {
+      const cause = CAUSES[exit];
+      if (cause === undefined) throw new Error(`the exit code ${exit} of ${names.join(', ')} has no cause`);
+      return [String(exit), cause, names.map((name) => `\`${name}\``).join(' ')];
+    });
+}
+
+/** A number as it is written in the configuration, and as it is said. */
+function inWords(name: string, value: number): string {
+  const units: [number, string][] = name.endsWith('_bytes')
+    ? [
+        [2 ** 20, 'MiB'],
+        [1024, 'KiB'],
+      ]
+    : name.endsWith('_ms')
+      ? [
+          [3_600_000, 'h'],
+          [60_000, 'min'],
+          [1000, 's'],
+        ]
+      : [];
+  const unit = units.find(([size]) => value >= size && value % size === 0);
+  return unit === undefined ? String(value) : `${value} (${value / unit[0]} ${unit[1]})`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const file of Object.keys(documents)) writeFileSync(file, filled(file, readFileSync(file, 'utf8')));
+}
