@@ -14,6 +14,7 @@ import { programVersion } from './version.ts';
  *
  * 1. What happens next is read from the daemon's machine; this file performs, it does not decide.
  * 2. The life ends when the machine has reached a final state, or when facts can no longer be recorded.
+ * 3. A start and a stop end in their time even if the log takes no fact that says so: the disk may be full, or not answer.
  */
 
 export interface ServeOptions {
@@ -26,6 +27,8 @@ export interface ServeOptions {
 /** Runs the daemon. Resolves with its exit code; throws SvcError when it could not start or failed. */
 export async function serveDaemon({ paths, flags = {}, background }: ServeOptions): Promise<number> {
   const failure = await live({ paths, flags, background }).catch((error: unknown) => asSvcError(error));
+  // Work that does not end when it is told to must not keep the process.
+  setTimeout(() => process.exit(), LEAVE_MS).unref();
   if (failure === null) return 0;
   notifyParent({ type: 'failed', error: failure.body() });
   throw failure;
@@ -40,24 +43,40 @@ async function live({ paths, flags, background }: Required<ServeOptions>): Promi
 
   const { promise: ended, resolve: end } = Promise.withResolvers<SvcError | null>();
   const fail = (error: unknown) => end(asSvcError(error));
+  const bounds: (() => void)[] = [];
+  const endBy = (at: number, code: 'start_timed_out' | 'stop_timed_out') => {
+    const callOff = parts.clock.after(at + SLACK_MS - parts.clock.now(), () => fail(parts.kernel.stalled ?? new SvcError(code)));
+    bounds.push(callOff);
+    return callOff;
+  };
+  const onStop = (close_deadline_at: number) => endBy(close_deadline_at, 'stop_timed_out');
   const closeDaemon = () => void starting.then(() => releaseAll(parts)).catch(fail);
-  const parts = buildParts({ paths, config, version: programVersion(), token, stdout, closeDaemon, onFatal: fail });
+  const parts = buildParts({ paths, config, version: programVersion(), token, stdout, closeDaemon, onStop, onFatal: fail });
   parts.kernel.onFact((event, snapshot) => {
     if (event.stream === parts.streams.daemon && snapshot.status === 'done') end(failureOf(snapshot as unknown as DaemonSnapshot));
   });
   const unlisten = listen(parts, fail);
-  const starting = startDaemon(parts).then(
-    () => notifyParent({ type: 'ready', status: parts.runtime.status() }),
-    (error: unknown) => {
-      if (error !== STOPPED) fail(error);
-    },
-  );
+  const callOff = endBy(parts.clock.now() + config.limits.start_ms, 'start_timed_out');
+  const starting = startDaemon(parts)
+    .finally(callOff)
+    .then(
+      () => notifyParent({ type: 'ready', status: parts.runtime.status() }),
+      (error: unknown) => {
+        if (error !== STOPPED) fail(error);
+      },
+    );
   const failure = await ended;
+  for (const callOff of bounds) callOff();
   if (failure !== null) parts.log.error({ code: failure.code, err: failure.cause ?? failure }, failure.message);
   await closeAll(parts, failure);
   unlisten();
   return failure;
 }
+
+/** The machine's own deadline comes first wherever it can be recorded. */
+const SLACK_MS = 500;
+
+const LEAVE_MS = 2000;
 
 /** Signals ask the machine to stop; an error that nobody caught ends this life, loudly. */
 function listen(parts: Parts, fail: (error: unknown) => void): () => void {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, link, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SvcError } from './errors.ts';
 import type { Paths } from './paths.ts';
@@ -33,16 +33,35 @@ async function refuseShared(folder: string): Promise<void> {
   }
 }
 
-/** The token that TCP clients send; made on the first start, mode 0600. */
+/** The token that TCP clients send; made on the first start, mode 0600. Of two first starts at one time both get the same. */
 export async function readToken(file: string): Promise<string> {
-  const token = await readFile(file, 'utf8').catch(() => '');
-  if (token.trim().length >= TOKEN_LENGTH_MIN) return token.trim();
-  const made = randomBytes(32).toString('base64url');
-  await writeFile(file, `${made}\n`, { mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
-    throw new SvcError('home_unusable', `The token file ${file} cannot be written (${error.code}).`, { cause: error });
+  const found = await readFile(file, 'utf8').catch(() => null);
+  if (isToken(found)) return found.trim();
+  const fresh = `${file}.${process.pid}.${randomBytes(4).toString('hex')}.tmp`;
+  try {
+    await writeFile(fresh, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600 });
+    if (found === null) await place(fresh, file);
+    else await rename(fresh, file);
+    const token = await readFile(file, 'utf8');
+    if (isToken(token)) return token.trim();
+    throw new SvcError('home_unusable', `The token file ${file} holds no token.`, { hint: `Delete it; a new one is made at the next start.` });
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    throw new SvcError('home_unusable', `The token file ${file} cannot be written (${(error as NodeJS.ErrnoException).code}).`, { cause: error });
+  } finally {
+    await rm(fresh, { force: true });
+  }
+}
+
+/** Gives the file its name unless another has it by now. A file system without links has the last one win. */
+async function place(fresh: string, file: string): Promise<void> {
+  await link(fresh, file).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') await rename(fresh, file);
   });
-  await chmod(file, 0o600);
-  return made;
+}
+
+function isToken(text: string | null): text is string {
+  return text !== null && text.trim().length >= TOKEN_LENGTH_MIN;
 }
 
 const TOKEN_LENGTH_MIN = 32;

@@ -29,7 +29,7 @@ export const limitSpecs = {
   cancel_grace_ms: limit(10_000, 100, 600_000, 'For the work to stop once a run is cancelled; then it is given up.'),
   start_ms: limit(60_000, 1000, 3_600_000, 'From the first instant of the daemon to ready.'),
   drain_ms: limit(30_000, 0, 86_400_000, 'For active runs to end when the daemon stops.'),
-  close_ms: limit(10_000, 100, 600_000, 'For the daemon to release what it holds after the drain.'),
+  close_ms: limit(20_000, 100, 600_000, 'For the daemon to release what it holds after the drain: longer than cancel_grace_ms and the engine together.'),
   probe_ms: limit(2_000, 50, 60_000, 'For a provider to answer its probe; the start waits no longer either.'),
   probe_every_ms: limit(15_000, 500, 3_600_000, 'Between two probes of a local provider.'),
   probe_failures: limit(3, 1, 100, 'Failed probes in a row until a provider that worked counts as unavailable.'),

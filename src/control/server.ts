@@ -1,4 +1,4 @@
-import { chmod, mkdir, rm } from 'node:fs/promises';
+import { chmod, mkdir, rm, stat } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { asSvcError, SvcError } from '../errors.ts';
@@ -11,9 +11,10 @@ import type { Response } from './protocol.ts';
 /**
  * The local socket, served.
  *
- * 1. Whoever can open the socket is the user: it has mode 0600, in a folder of mode 0700.
- * 2. A connection has a bound on its open requests, on the length of a line and on what waits to be read by it.
+ * 1. Whoever can open the socket is the user: it has mode 0600, in a folder that only the user can change.
+ * 2. A connection has a bound on its open requests and on the length of a line; while it does not read its answers, no request of it is read.
  * 3. A connection that closes gives up its requests; the runs they started go on.
+ * 4. A peer that does not read holds up nobody: when the server closes, it is cut off after a moment.
  */
 
 export interface ControlOptions {
@@ -34,30 +35,38 @@ export class ControlServer {
     this.options = options;
     this.server = createServer((socket) => this.serve(socket));
     this.server.maxConnections = options.limits.connections;
+    this.server.on('error', (error) => options.log.warn({ err: error }, 'trouble with the local socket'));
   }
 
   /** The caller owns the store, so a socket that is there already is left over from a daemon that died. */
   async listen(): Promise<string> {
     const { socket } = this.options;
-    if (process.platform !== 'win32') {
-      await mkdir(dirname(socket), { recursive: true, mode: 0o700 });
-      await rm(socket, { force: true });
+    try {
+      if (process.platform !== 'win32') await clear(socket);
+      await new Promise<void>((resolve, reject) => {
+        this.server.once('error', reject);
+        this.server.listen(socket, () => {
+          this.server.off('error', reject);
+          resolve();
+        });
+      });
+      if (process.platform !== 'win32') await chmod(socket, 0o600);
+    } catch (error) {
+      if (error instanceof SvcError) throw error;
+      throw new SvcError('address_refused', `The local socket ${socket} cannot be made (${(error as NodeJS.ErrnoException).code}).`, { cause: error });
     }
-    await new Promise<void>((resolve, reject) => {
-      this.server.once('error', (error) =>
-        reject(new SvcError('address_refused', `The local socket ${socket} cannot be made (${(error as NodeJS.ErrnoException).code}).`, { cause: error })),
-      );
-      this.server.listen(socket, resolve);
-    });
-    if (process.platform !== 'win32') await chmod(socket, 0o600);
     return socket;
   }
 
-  /** Stops listening, lets what is being written go out, and closes what is left. */
+  /** Stops listening, lets what is being written go out for a moment, and closes what is left. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const connection of this.connections) connection.destroySoon();
+    const cut = setTimeout(() => {
+      for (const connection of this.connections) connection.destroy();
+    }, this.options.limits.goodbye_ms);
     await closed;
+    clearTimeout(cut);
   }
 
   private serve(socket: Socket): void {
@@ -69,6 +78,7 @@ export class ControlServer {
       if (!lines(chunk))
         this.send(socket, { id: 0, error: new SvcError('invalid_request', `A line is longer than ${limits.frame_bytes} bytes.`).body() }, true);
     });
+    socket.on('drain', () => socket.resume());
     socket.on('error', (error) => log.debug({ err: error }, 'a local connection broke'));
     socket.on('close', () => {
       this.connections.delete(socket);
@@ -109,9 +119,19 @@ export class ControlServer {
 
   private send(socket: Socket, response: Response, last = false): void {
     if (socket.destroyed || socket.writableEnded) return;
-    socket.write(`${JSON.stringify(response)}\n`);
+    if (!socket.write(`${JSON.stringify(response)}\n`)) socket.pause();
     if (last) socket.end();
   }
+}
+
+/** Makes the folder and takes away what a daemon that died left there. Throws home_unusable for a folder that others can change. */
+async function clear(socket: string): Promise<void> {
+  const folder = dirname(socket);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const { uid, mode } = await stat(folder);
+  if (uid !== process.getuid?.() || (mode & 0o022) !== 0)
+    throw new SvcError('home_unusable', `Others can change the folder ${folder}, where the local socket belongs.`, { hint: `Run: chmod 700 ${folder}` });
+  await rm(socket, { force: true });
 }
 
 interface Parsed {

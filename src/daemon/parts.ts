@@ -36,13 +36,14 @@ export interface Given {
   token: string;
   stdout: 'none' | 'json' | 'pretty';
   closeDaemon(params: Effects['closeDaemon']): void;
+  onStop(close_deadline_at: number): void;
   onFatal(error: SvcError): void;
 }
 
 export type Parts = ReturnType<typeof buildParts>;
 
 /** Builds every part and introduces them to each other. Nothing is started, bound or opened yet. */
-export function buildParts({ paths, config, version, token, stdout, closeDaemon, onFatal }: Given) {
+export function buildParts({ paths, config, version, token, stdout, closeDaemon, onStop, onFatal }: Given) {
   const { limits } = config;
   const boot_id = newBootId();
   const streams = { daemon: `daemon:${boot_id}`, engine: `engine:${boot_id}` };
@@ -106,7 +107,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     stream: (id) => streamPort(kernel, `pull:${id}:${boot_id}`),
     now: () => clock.now(),
   });
-  const modelAt = async (path: string) => (await local.provider.models(AbortSignal.timeout(limits.probe_ms))).find((model) => model.path === path) ?? null;
+  const modelAt = async (path: string) => (await local.provider.models(AbortSignal.timeout(limits.pull_idle_ms))).find((model) => model.path === path) ?? null;
   const pulls = new Pulls({ kernel, limits, log, boot_id, daemon: streams.daemon, puller, modelAt });
   const performers: Performers = {
     startAttempt: (params) => attempts.start(params),
@@ -135,6 +136,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     streams,
     home: paths.home,
     stored: () => stored,
+    onStop,
     saveProvider: (id, settings) => (settings === null ? unsetProvider(paths.config, id) : setProvider(paths.config, id, settings)),
     localModels: local.models,
   });

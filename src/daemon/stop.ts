@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { SvcError } from '../errors.ts';
 import { removeRuntimeFile } from '../runtime-file.ts';
 import type { Parts } from './parts.ts';
@@ -17,8 +18,7 @@ export async function releaseAll({ kernel, dispatch, pulls, streams, tell }: Par
 export async function closeAll(parts: Parts, failure: SvcError | null): Promise<void> {
   const { kernel, providers, puller, store, http, logChannel, grpc, control, paths, boot_id, log } = parts;
   const owner = kernel.isOpen;
-  if (owner && failure !== null)
-    await parts.tell({ type: 'daemon.failed', error: { code: failure.code, message: failure.message, retryable: false } }).catch(() => false);
+  if (owner && failure !== null) await recordFailure(parts, failure);
   kernel.close();
   await Promise.allSettled([puller.close(), providers.close(), store.close()]);
   // Said before the listeners close, so that those who follow the log see it.
@@ -26,4 +26,12 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   await Promise.allSettled([logChannel.close(), http.close(), grpc.close(), control.close()]);
   if (owner && failure === null) await removeRuntimeFile(paths.runtime, boot_id);
   parts.closeLog();
+}
+
+/** Tells the log how this life ended, if it still takes facts: a full disk, or one that does not answer, is not waited for. */
+async function recordFailure({ tell, config }: Parts, { code, message }: SvcError): Promise<void> {
+  const late = new AbortController();
+  const recorded = tell({ type: 'daemon.failed', error: { code, message, retryable: false } }).catch(() => false);
+  await Promise.race([recorded, delay(config.limits.goodbye_ms, false, { signal: late.signal })]);
+  late.abort();
 }

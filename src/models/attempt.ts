@@ -57,6 +57,7 @@ async function checkExisting(place: Place, source: Source, size: number, options
   const found = await hash(place.target, options);
   if (found !== sha256) throw taken(source);
   await options.report.verified(found, true);
+  await discard(place);
 }
 
 async function fetchNew(place: Place, source: Source, options: AttemptOptions): Promise<void> {

@@ -48,21 +48,24 @@ function readEntries(text: string, host: string): HubFile[] {
   return entries.flatMap((entry: unknown) => readEntry(entry) ?? []);
 }
 
+/** A longer one is no file that anybody means, and it would stand in messages. */
+const PATH_MAX = 512;
+
 /** Null for a folder, and for what is not of the form of a file. */
 function readEntry(entry: unknown): HubFile | null {
-  if (!isObject(entry) || entry.type !== 'file' || typeof entry.path !== 'string') return null;
+  if (!isObject(entry) || entry.type !== 'file' || typeof entry.path !== 'string' || entry.path.length > PATH_MAX) return null;
   const lfs = isObject(entry.lfs) ? entry.lfs : {};
   const size = lfs.size ?? entry.size;
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) return null;
   return { path: entry.path, size_bytes: size, sha256: typeof lfs.oid === 'string' && /^[0-9a-f]{64}$/.test(lfs.oid) ? lfs.oid : null };
 }
 
-/** A list goes on only on the hub itself. */
+/** A list goes on only on the hub itself: a mirror may name the hub that it mirrors. */
 function nextPage(link: string | null, from: URL, hub: URL): URL | null {
   const next = /<([^<>]+)>\s*;\s*rel="?next"?/.exec(link ?? '')?.[1];
   if (next === undefined || !URL.canParse(next, from.href)) return null;
-  const url = new URL(next, from);
-  return url.origin === hub.origin ? url : null;
+  const { pathname, search } = new URL(next, from);
+  return new URL(pathname + search, hub.origin);
 }
 
 function parse(text: string): unknown {

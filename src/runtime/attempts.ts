@@ -94,7 +94,7 @@ export class Attempts {
         }
         text += part.text;
         token_ids.push(...part.token_ids);
-        recording ??= record();
+        if (text !== '' || token_ids.length > 0) recording ??= record();
         if (text.length > limits.output_buffer_bytes) await recording;
         if (abort.signal.aborted) break;
       }

@@ -31,6 +31,8 @@ export interface RuntimeOptions {
   stored(): { finished: number; size_bytes: number | null };
   /** Writes the provider to the configuration file, or takes it out (null). */
   saveProvider(id: string, config: ProviderConfig | null): Promise<void>;
+  /** A stop was asked for: it is over at this time, one way or another. */
+  onStop?(close_deadline_at: number): void;
   localModels: {
     show(id: string): Promise<ModelRecord & { metadata: Record<string, unknown> }>;
     remove(id: string): Promise<ModelRecord>;
@@ -42,6 +44,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { kernel, config, providers, dispatch, history, streams, localModels } = options;
   const runs = new Runs({ kernel, store: options.store, config, providers, dispatch, daemon: streams.daemon });
   const daemon = () => kernel.snapshot<DaemonSnapshot>(streams.daemon) as DaemonSnapshot;
+  const inTurn = oneAtATime();
   const counts = () => ({ active: dispatch.running, queued: dispatch.queued, finished: options.stored().finished });
   const sources = (): HealthSources => ({
     daemon: daemon(),
@@ -75,6 +78,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     lifecycle: async (event, by) => {
       const fact = lifecycleFact(event, by, config, kernel.clock.now());
       if (fact === null || !kernel.accepts(streams.daemon, fact)) throw refused(event.type, kernel.tail<DaemonSnapshot>(streams.daemon) as DaemonSnapshot);
+      if (fact.type === 'daemon.stop_requested') options.onStop?.(fact.close_deadline_at);
       await kernel.propose([{ stream: streams.daemon, fact }]);
       return position(daemon());
     },
@@ -85,18 +89,20 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     pullModel: (input, { client, signal }) => options.pulls.pull(input, client, signal),
     cancelPull: (id, by) => options.pulls.cancel(id, by),
     listProviders: () => providers.list(),
-    addProvider: async (input) => {
-      const settings = readProvider(input.id, providerSettings(input), 'provider add', 'invalid_request');
-      if (providers.ids().includes(input.id)) throw new SvcError('provider_exists', `A provider ${input.id} is configured already.`, { param: 'id' });
-      await options.saveProvider(input.id, settings);
-      return providers.add(input.id, settings);
-    },
-    removeProvider: async (id) => {
-      if (providers.config(id) === null) throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', { param: 'id' });
-      providers.record(id);
-      await options.saveProvider(id, null);
-      return providers.remove(id);
-    },
+    addProvider: (input) =>
+      inTurn(async () => {
+        const settings = readProvider(input.id, providerSettings(input), 'provider add', 'invalid_request');
+        if (providers.ids().includes(input.id)) throw new SvcError('provider_exists', `A provider ${input.id} is configured already.`, { param: 'id' });
+        await options.saveProvider(input.id, settings);
+        return providers.add(input.id, settings);
+      }),
+    removeProvider: (id) =>
+      inTurn(async () => {
+        if (providers.config(id) === null) throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', { param: 'id' });
+        providers.record(id);
+        await options.saveProvider(id, null);
+        return providers.remove(id);
+      }),
     testProvider: (id) => providers.probe(id),
   };
 }
@@ -113,13 +119,24 @@ function position(daemon: DaemonSnapshot): LifecycleResult {
 /** The fact that a lifecycle event from outside becomes; null for an event that only the daemon itself can bring about. */
 function lifecycleFact(event: { type: string; mode?: string; timeout_ms?: number }, by: string, config: Config, now: number): Undated<DaemonEvent> | null {
   if (event.type !== 'stop_requested') return null;
-  const drain_deadline_at = now + (event.timeout_ms ?? config.limits.drain_ms);
+  const mode = event.mode === 'force' ? 'force' : 'drain';
+  const drain_deadline_at = now + (mode === 'force' ? 0 : (event.timeout_ms ?? config.limits.drain_ms));
   return {
     type: 'daemon.stop_requested',
     by,
-    mode: event.mode === 'force' ? 'force' : 'drain',
+    mode,
     drain_deadline_at,
     close_deadline_at: drain_deadline_at + config.limits.close_ms,
+  };
+}
+
+/** Changes that come together are made one after the other, so that the configuration file and the providers tell the same. */
+function oneAtATime(): <T>(change: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (change) => {
+    const mine = last.then(change);
+    last = mine.catch(() => undefined);
+    return mine;
   };
 }
 

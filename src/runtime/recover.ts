@@ -31,5 +31,6 @@ export async function recoverRuns(kernel: Kernel, store: EventStore, dispatch: D
     else ends.push(kernel.submit(run_id, end));
   }
   await Promise.all(ends);
-  return { queued: dispatch.queued, ended: ends.length };
+  // Some may have passed their deadline meanwhile and are being ended; they too are settled later.
+  return { queued: dispatch.queued + dispatch.running, ended: ends.length };
 }

@@ -14,7 +14,7 @@ export interface Route {
  * Chooses provider and model of a run.
  *
  * 1. `provider` names it; with `cloud` it must be a cloud one.
- * 2. `model` is `provider/name`, or a name of the chosen provider; a path or a .gguf file is of the local engine.
+ * 2. `model` is `provider/name`, or a name of the chosen provider. Where none is chosen, a path or a .gguf file is of the local engine.
  * 3. `cloud` alone: the default cloud provider, or the only one there is.
  * 4. Nothing said: the default provider of the configuration.
  * Throws usage, provider_unknown, cloud_unconfigured, model_unknown.
@@ -24,7 +24,7 @@ export function chooseRoute(
   config: Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model'>,
   providers: ReadonlyMap<string, ProviderConfig | null>,
 ): Route {
-  const named = splitModel(input.model ?? null, providers);
+  const named = splitModel(input, providers);
   const provider = input.provider ?? named.provider ?? (input.cloud === true ? cloudProvider(config, providers) : config.default_provider);
   const settings = providers.get(provider);
   if (settings === undefined) {
@@ -48,12 +48,12 @@ export function chooseRoute(
   return { provider, model, cloud };
 }
 
-function splitModel(model: string | null, providers: ReadonlyMap<string, ProviderConfig | null>): { provider: string | null; name: string | null } {
-  if (model === null || model === '') return { provider: null, name: null };
-  if (isFile(model)) return { provider: LOCAL, name: model };
+function splitModel({ model, provider }: RunInput, providers: ReadonlyMap<string, ProviderConfig | null>): { provider: string | null; name: string | null } {
+  if (model == null || model === '') return { provider: null, name: null };
   const slash = model.indexOf('/');
   const prefix = slash > 0 ? model.slice(0, slash) : '';
-  return providers.has(prefix) ? { provider: prefix, name: model.slice(slash + 1) } : { provider: null, name: model };
+  if (providers.has(prefix)) return { provider: prefix, name: model.slice(slash + 1) || null };
+  return { provider: provider == null && isFile(model) ? LOCAL : null, name: model };
 }
 
 function isFile(model: string): boolean {

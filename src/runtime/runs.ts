@@ -84,7 +84,10 @@ export class Runs {
   async cancel(run_id: string, by: string): Promise<RunRecord> {
     const { kernel } = this.options;
     await kernel.submit(run_id, { type: 'run.cancel_requested', by });
-    for (let cell = kernel.cell(run_id); cell !== undefined && cell.snapshot.status === 'active'; cell = kernel.cell(run_id)) await cell.next();
+    for (let cell = kernel.cell(run_id); cell !== undefined && cell.snapshot.status === 'active'; cell = kernel.cell(run_id)) {
+      if (kernel.closed) throw new SvcError('daemon_stopping', 'The daemon stopped before the work of the run had.');
+      await cell.next();
+    }
     return this.get(run_id);
   }
 
@@ -129,6 +132,8 @@ export class Runs {
   }
 
   private fromRow(row: RunRow): RunRecord {
+    // Only a run that is not taken up yet, after a start, is in neither place.
+    if (row.record === null) throw new SvcError('not_ready');
     return row.record as unknown as RunRecord;
   }
 }

@@ -8,7 +8,16 @@ import { makeHome, PROGRAM } from '../helpers/svc.ts';
 
 const rounds = Number(process.argv[2] ?? 30);
 const home = makeHome();
-const commands = [['version'], ['status'], ['health', '--source', 'socket'], ['health'], ['health', '--source', 'grpc'], ['logs'], ['status', '--json'], ['--help']];
+const commands = [
+  ['version'],
+  ['status'],
+  ['health', '--source', 'socket'],
+  ['health'],
+  ['health', '--source', 'grpc'],
+  ['logs'],
+  ['status', '--json'],
+  ['--help'],
+];
 const cases = { 'node -e 0': ['-e', '0'], ...Object.fromEntries(commands.map((words) => [`svc ${words.join(' ')}`, [PROGRAM, ...words]])) };
 const times = new Map(Object.keys(cases).map((name) => [name, [] as number[]]));
 

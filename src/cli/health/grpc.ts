@@ -1,4 +1,4 @@
-import { Client, status as codes, credentials, type ServiceError } from '@grpc/grpc-js';
+import type { Client, ServiceError } from '@grpc/grpc-js';
 import { SvcError } from '../../errors.ts';
 import { ANSWER_MS, type Answer, type Source } from './source.ts';
 
@@ -6,10 +6,11 @@ import { ANSWER_MS, type Answer, type Source } from './source.ts';
 const CHECK = '/grpc.health.v1.Health/Check';
 const WATCH = '/grpc.health.v1.Health/Watch';
 const SERVING = 1;
+const DEADLINE_EXCEEDED = 4;
 
 export const grpc: Source = {
   async ask(address) {
-    const client = open(address);
+    const client = await open(address);
     try {
       const [live, ready] = await Promise.all([check(client, 'svc.livez'), check(client, 'svc.readyz')]);
       return answer(live, ready);
@@ -19,7 +20,7 @@ export const grpc: Source = {
   },
 
   async *watch(address, signal) {
-    const client = open(address);
+    const client = await open(address);
     const call = client.makeServerStreamRequest(WATCH, encode, decode, 'svc.readyz');
     const stop = () => call.cancel();
     signal.addEventListener('abort', stop);
@@ -34,7 +35,9 @@ export const grpc: Source = {
   },
 };
 
-function open(address: string): Client {
+/** The library is imported here: where this file is one with others (src/cli/quick.ts), it would else be loaded for each of them. */
+async function open(address: string): Promise<Client> {
+  const { Client, credentials } = await import('@grpc/grpc-js');
   return new Client(address.replace(/^[a-z]+:\/\//, ''), credentials.createInsecure(), { 'grpc.enable_http_proxy': 0 });
 }
 
@@ -47,8 +50,8 @@ function check(client: Client, service: string): Promise<number> {
 }
 
 function failure(error: ServiceError): SvcError {
-  if (error.code === codes.DEADLINE_EXCEEDED) return new SvcError('timed_out', `Nothing answered within ${ANSWER_MS / 1000} s.`, { cause: error });
-  return new SvcError('daemon_not_running', `The health service answers with ${codes[error.code]}.`, { cause: error });
+  if (error.code === DEADLINE_EXCEEDED) return new SvcError('timed_out', `Nothing answered within ${ANSWER_MS / 1000} s.`, { cause: error });
+  return new SvcError('daemon_not_running', `The health service answers with status ${error.code}.`, { cause: error });
 }
 
 function answer(live: number, ready: number): Answer {

@@ -3,8 +3,10 @@ import { httpGet, type Response } from './http-get.ts';
 import { ANSWER_MS, type Answer, type Source } from './source.ts';
 
 export const http: Source = {
+  /** What is ready is live, so that is asked only of what is not. */
   async ask(address) {
-    const [live, ready] = await Promise.all([httpGet(address, '/livez', ANSWER_MS), httpGet(address, '/readyz', ANSWER_MS)]);
+    const ready = await httpGet(address, '/readyz', ANSWER_MS);
+    const live = ready.status === OK ? ready : await httpGet(address, '/livez', ANSWER_MS);
     return answer(live, ready);
   },
 
@@ -20,6 +22,7 @@ export const http: Source = {
   },
 };
 
+const OK = 200;
 const POLL_MS = 500;
 
 export function sleep(ms: number, signal: AbortSignal): Promise<void> {
@@ -36,7 +39,7 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
 
 function answer(live: Response, ready: Response): Answer {
   const { status, state, state_path, since, reason, output, version } = read(ready.body);
-  return { live: live.status === 200, ready: ready.status === 200, status, state, state_path, since, reason, output: output ?? null, version };
+  return { live: live.status === OK, ready: ready.status === OK, status, state, state_path, since, reason, output: output ?? null, version };
 }
 
 /** A port can be another program's by now: only a health record is taken as an answer. */

@@ -7,7 +7,7 @@ import type { ModelInspection } from './inspection.ts';
 import { Inspector } from './inspector.ts';
 import type { ModelFile } from './local-engine.ts';
 import { fileVersion, modelFilesIn, nameIn, refuseForeign } from './model-files.ts';
-import { modelRecord } from './model-record.ts';
+import { modelRecord, stateOf } from './model-record.ts';
 import type { EnginePort } from './next-fact.ts';
 import { unloadModel } from './unload.ts';
 
@@ -43,7 +43,7 @@ export class LocalModels {
     const short = shortName(name);
     for (const path of this.places(short)) {
       if ((await fileVersion(path)) === null) continue;
-      await refuseForeign(path);
+      if (stateOf(path, this.options.engine.snapshot()) !== 'loaded') await refuseForeign(path);
       return this.fileAt(path);
     }
     const known = await this.names();

@@ -1,0 +1,81 @@
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../src/errors.ts';
+import { prepareHome, readToken } from '../../src/home.ts';
+import { findPaths } from '../../src/paths.ts';
+
+const test = suite<{ folder: string }>('the home of a daemon');
+
+test.before.each((context) => {
+  context.folder = mkdtempSync(join(tmpdir(), 'svc-home-'));
+});
+test.after.each(({ folder }) => rmSync(folder, { recursive: true, force: true }));
+
+const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
+const failureOf = (work: Promise<unknown>) => work.then(() => null).catch((error: SvcError) => error);
+const pathsOf = (home: string) => findPaths({ SVC_HOME: home });
+
+test('first starts at one time agree on the token, which only its owner can read', async ({ folder }) => {
+  const file = join(folder, 'token');
+  const tokens = await Promise.all(Array.from({ length: 20 }, () => readToken(file)));
+  assert.is(new Set(tokens).size, 1);
+  assert.is(readFileSync(file, 'utf8').trim(), tokens[0]);
+  assert.is(mode(file), '600');
+  assert.equal(readdirSync(folder), ['token']);
+  assert.is(await readToken(file), tokens[0]);
+});
+
+test('a token that was cut short is made anew', async ({ folder }) => {
+  const file = join(folder, 'token');
+  writeFileSync(file, 'short');
+  const token = await readToken(file);
+  assert.ok(token.length >= 32);
+  assert.is(await readToken(file), token);
+});
+
+test('a token file that cannot be made is an error that names it', async ({ folder }) => {
+  const file = join(folder, 'token');
+  mkdirSync(file);
+  const failure = await failureOf(readToken(file));
+  assert.is(failure?.code, 'home_unusable');
+  assert.match(failure?.message ?? '', /token/);
+  assert.equal(readdirSync(folder), ['token']);
+});
+
+test('whatever the umask, what is made is for its owner only', async ({ folder }) => {
+  const before = process.umask(0);
+  try {
+    const paths = pathsOf(join(folder, 'deep', 'home'));
+    await prepareHome(paths, true);
+    await readToken(paths.token);
+    for (const made of [join(folder, 'deep'), paths.home, paths.data, paths.logs, paths.models, paths.cache]) assert.is(mode(made), '700', made);
+    assert.is(mode(paths.token), '600');
+  } finally {
+    process.umask(before);
+  }
+});
+
+test('a home behind a symbolic link is used; one that leads nowhere, or to what others can read, is refused', async ({ folder }) => {
+  const real = join(folder, 'real');
+  mkdirSync(real, { mode: 0o700 });
+  symlinkSync(real, join(folder, 'link'));
+  await prepareHome(pathsOf(join(folder, 'link')), true);
+  assert.is(mode(join(real, 'data')), '700');
+  symlinkSync(join(folder, 'nowhere'), join(folder, 'dangling'));
+  assert.is((await failureOf(prepareHome(pathsOf(join(folder, 'dangling')), true)))?.code, 'home_unusable');
+  chmodSync(real, 0o755);
+  assert.is((await failureOf(prepareHome(pathsOf(join(folder, 'link')), true)))?.code, 'home_unusable');
+});
+
+test('a file where a folder should be is named', async ({ folder }) => {
+  chmodSync(folder, 0o700);
+  writeFileSync(join(folder, 'logs'), 'x');
+  const failure = await failureOf(prepareHome(pathsOf(folder), true));
+  assert.is(failure?.code, 'home_unusable');
+  assert.match(failure?.message ?? '', /logs/);
+});
+
+test.run();

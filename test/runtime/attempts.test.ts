@@ -1,0 +1,79 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../src/errors.ts';
+import { TERMINAL } from '../../src/runtime/runtime.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { gatedStore } from '../helpers/kernel.ts';
+import { bootRuntime } from '../helpers/runtime.ts';
+import { finish, gate, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
+import { turns } from '../helpers/turns.ts';
+import { waitFor } from '../helpers/wait.ts';
+
+const codeOf = (work: Promise<unknown>) => work.then(() => null).catch((error: SvcError) => error.code);
+
+test('a part without text loses none of the text after it', async () => {
+  const local = new ScriptedProvider('local', [output(''), output('Hello'), output(''), output(' you'), finish()]);
+  const { runtime, kernel } = await bootRuntime({ local });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await waitFor('the run has ended', () => kernel.cell(id) === undefined);
+  const run = await runtime.getRun(id);
+  assert.is(run.state, 'completed');
+  assert.is(run.output, 'Hello you');
+});
+
+test('a cancel that comes while the start is being recorded stops the work, and there is one end', async () => {
+  const store = gatedStore(createMemoryStore());
+  const local = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
+  const { runtime, kernel } = await bootRuntime({ local, store });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  store.hold();
+  const cancelling = runtime.cancelRun(id, 'test');
+  await turns();
+  store.release();
+  assert.is((await cancelling).state, 'cancelled');
+  await kernel.settled();
+  assert.is(local.open, 0);
+  assert.is((await store.readStream(id, 1, 100)).filter((event) => TERMINAL.has(event.type as never)).length, 1);
+});
+
+test('what a provider says after its run was given up is heard by nobody', async () => {
+  const late = gate();
+  const store = createMemoryStore();
+  const local = new ScriptedProvider('local', [output('a'), () => late.opened, output('too late'), finish()]);
+  local.stream = async function* () {
+    yield output('a');
+    await late.opened;
+    yield output('too late');
+    yield finish();
+  };
+  const { runtime, clock, kernel } = await bootRuntime({ local, store });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await turns();
+  const cancelling = runtime.cancelRun(id, 'test');
+  await turns();
+  clock.advance(10_000);
+  const cancelled = await cancelling;
+  late.open();
+  await turns();
+  await kernel.settled();
+  assert.equal(await runtime.getRun(id), cancelled);
+  const events = await store.readStream(id, 1, 100);
+  assert.is(events.at(-1)?.type, 'run.cancelled');
+});
+
+test('a cancel that waits when the daemon closes is told so, and does not wait for ever', async () => {
+  const local = new ScriptedProvider('local', () => [output('a'), () => new Promise<void>(() => {})]);
+  const { runtime, kernel } = await bootRuntime({ local });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await turns();
+  let code: string | null = null;
+  void codeOf(runtime.cancelRun(id, 'test')).then((found) => {
+    code = found;
+  });
+  await turns();
+  kernel.close();
+  await waitFor('the caller is told', () => code !== null);
+  assert.is(code, 'daemon_stopping');
+});
+
+test.run();
