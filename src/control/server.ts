@@ -88,13 +88,15 @@ export class ControlServer {
 
   private receive(socket: Socket, open: Map<number, AbortController>, line: string): void {
     const request = parse(line);
-    if (request === null) return this.send(socket, { id: 0, error: new SvcError('invalid_request', 'A line is not a request.').body() }, true);
-    if (request.cancel) return open.get(request.id)?.abort();
-    if (open.has(request.id) || open.size >= OPEN_REQUESTS_MAX)
-      return this.send(socket, { id: request.id, error: new SvcError('busy', 'Too many requests are open on this connection.').body() });
-    const abort = new AbortController();
-    open.set(request.id, abort);
-    void this.answer(socket, request, abort.signal).finally(() => open.delete(request.id));
+    if (request === null) this.send(socket, { id: 0, error: new SvcError('invalid_request', 'A line is not a request.').body() }, true);
+    else if (request.cancel) open.get(request.id)?.abort();
+    else if (open.has(request.id) || open.size >= OPEN_REQUESTS_MAX)
+      this.send(socket, { id: request.id, error: new SvcError('busy', 'Too many requests are open on this connection.').body() });
+    else {
+      const abort = new AbortController();
+      open.set(request.id, abort);
+      void this.answer(socket, request, abort.signal).finally(() => open.delete(request.id));
+    }
   }
 
   private async answer(socket: Socket, request: Parsed, signal: AbortSignal): Promise<void> {

@@ -97,7 +97,13 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     local: local.provider,
     remote: (id, settings) => createRemoteProvider({ id, config: settings, env: process.env, limits }),
   });
-  const attempts = new Attempts({ kernel, limits, log, provider: (id) => providers.port(id), onOutcome: (id, failure) => providers.noteOutcome(id, failure) });
+  const attempts = new Attempts({
+    kernel,
+    limits,
+    log,
+    provider: (request) => providers.portFor(request),
+    onOutcome: (id, failure) => providers.noteOutcome(id, failure),
+  });
   const puller = new Puller({
     folder: paths.models,
     env: process.env,

@@ -66,7 +66,6 @@ export class Puller implements PullerPort<Task> {
   start({ pull_id, attempt }: Effects['startPull']): void {
     const before = this.works.get(pull_id);
     const abort = new AbortController();
-    before?.abort.abort();
     const ended = Promise.resolve(before?.ended)
       .then(() => this.work(pull_id, attempt, abort))
       .catch((error: unknown) => this.options.log.error({ err: error, pull_id }, 'the outcome of a pull could not be recorded'))

@@ -1,5 +1,5 @@
 import type { Effects } from '../../machines/effects.ts';
-import type { RunEvent, Undated } from '../../machines/events.ts';
+import type { RunEvent, RunRequest, Undated } from '../../machines/events.ts';
 import { afterFailure } from '../../machines/retry.ts';
 import { type RunSnapshot, terminalOf } from '../../machines/run.ts';
 import type { Kernel } from '../kernel/kernel.ts';
@@ -20,7 +20,8 @@ export interface AttemptsOptions {
   kernel: Kernel;
   limits: Limits;
   log: Log;
-  provider(id: string): ProviderPort | undefined;
+  /** Undefined where there is none any more, or none that the run may be sent to. */
+  provider(request: RunRequest): ProviderPort | undefined;
   /** How an attempt went, for the state of its provider. */
   onOutcome(provider: string, failure: ProviderFailure | null): void;
 }
@@ -69,8 +70,9 @@ export class Attempts {
   private async consume(run_id: string, attempt: number, abort: AbortController): Promise<Extract<OutputPart, { type: 'finish' }>> {
     const { kernel, limits, provider } = this.options;
     const { request } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot).context;
-    const port = provider(request.provider);
-    if (port === undefined) throw new ProviderFailure('provider_unknown', `There is no provider ${request.provider} any more.`, { retryable: false });
+    const port = provider(request);
+    if (port === undefined)
+      throw new ProviderFailure('provider_unknown', `There is no provider ${request.provider} any more that this run may be sent to.`, { retryable: false });
 
     let text = '';
     let token_ids: number[] = [];

@@ -1,5 +1,5 @@
 import type { Effects } from '../../machines/effects.ts';
-import type { ProviderCreated, ProviderEvent, Undated } from '../../machines/events.ts';
+import type { ProviderCreated, ProviderEvent, RunRequest, Undated } from '../../machines/events.ts';
 import type { ProviderSnapshot } from '../../machines/provider.ts';
 import { stateName } from '../../machines/step.ts';
 import type { Config, ProviderConfig } from '../config.ts';
@@ -53,10 +53,6 @@ export class Providers {
     await Promise.all([...this.entries].filter(([, entry]) => entry.config?.kind !== 'cloud').map(([id]) => this.probe(id)));
   }
 
-  port(id: string): ProviderPort | undefined {
-    return this.entries.get(id)?.port;
-  }
-
   config(id: string): ProviderConfig | null | undefined {
     return this.entries.get(id)?.config;
   }
@@ -65,8 +61,10 @@ export class Providers {
     return [...this.entries.keys()];
   }
 
-  isCloud(id: string): boolean {
-    return this.entries.get(id)?.config?.kind === 'cloud';
+  /** What answers a run. A provider that became a cloud one since the run was accepted does not: nobody said that its prompt may leave. */
+  portFor({ provider, cloud }: Pick<RunRequest, 'provider' | 'cloud'>): ProviderPort | undefined {
+    const entry = this.entries.get(provider);
+    return entry?.config?.kind === 'cloud' && !cloud ? undefined : entry?.port;
   }
 
   async add(id: string, settings: ProviderConfig): Promise<ProviderRecord> {

@@ -34,7 +34,9 @@ await home.close();
 const [d, b] = [median(times.daemon), median(times.bare)];
 console.log(`start to ready   svc ${d.toFixed(0)} ms   bare HTTP server ${b.toFixed(0)} ms   ratio ${(d / b).toFixed(2)}`);
 const [dm, bm] = [median(memory.daemon) / 2 ** 20, median(memory.bare) / 2 ** 20];
-console.log(`resident memory  svc ${dm.toFixed(0)} MiB  bare HTTP server ${bm.toFixed(0)} MiB  ratio ${(dm / bm).toFixed(2)}  (at the first ready answer, without the engine process)`);
+console.log(
+  `resident memory  svc ${dm.toFixed(0)} MiB  bare HTTP server ${bm.toFixed(0)} MiB  ratio ${(dm / bm).toFixed(2)}  (at the first ready answer, without the engine process)`,
+);
 
 async function firstAnswer(path: string): Promise<void> {
   for (;;) {

@@ -9,17 +9,23 @@ import { waitFor } from '../helpers/wait.ts';
 const test = suite<{ home: Home }>('a daemon whose disk gives no answer');
 
 test.before.each((context) => {
-  context.home = makeHome({ SVC_LIMIT_DRAIN_MS: '0', SVC_LIMIT_CLOSE_MS: '500', SVC_LIMIT_START_MS: '1000', SVC_LIMIT_GOODBYE_MS: '100' });
+  context.home = makeHome({ SVC_LIMIT_DRAIN_MS: '0', SVC_LIMIT_CLOSE_MS: '500', SVC_LIMIT_GOODBYE_MS: '100' });
 });
 test.after.each(async ({ home }) => {
   await home.close();
 });
 
 /** A daemon in a process of its own, whose store does what the test says from a step on. */
-function serve(home: Home, trouble: 'full when ready' | 'silent when ready' | 'opens never' | 'full when opened') {
+function serve(home: Home, trouble: string, limits: NodeJS.ProcessEnv = {}) {
   const root = packageRoot();
   const args = ['--import', 'tsx', join(root, 'test', 'daemon', 'troubled-daemon.ts'), trouble];
-  const child = spawn(process.execPath, args, { cwd: root, env: home.env, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000, killSignal: 'SIGKILL' });
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    env: { ...home.env, ...limits },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 60_000,
+    killSignal: 'SIGKILL',
+  });
   let out = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
@@ -36,7 +42,9 @@ for (const [trouble, code] of [
 ] as const) {
   test(`a stop ends in its time although nothing can be recorded: ${trouble}`, async ({ home }) => {
     const daemon = serve(home, trouble);
-    await waitFor('the disk is in trouble', () => /in trouble/.test(daemon.out()), { within_ms: 30_000 });
+    await waitFor('the daemon is ready', () => /"msg":"ready"/.test(daemon.out()), { within_ms: 50_000 });
+    daemon.child.kill('SIGUSR2');
+    await waitFor('the disk is in trouble', () => /in trouble/.test(daemon.out()));
     daemon.child.kill('SIGTERM');
     daemon.child.kill('SIGTERM');
     const { code: exit, signal } = await daemon.ended;
@@ -51,7 +59,7 @@ for (const [trouble, code] of [
   ['full when opened', 'store_full'],
 ] as const) {
   test(`a start ends in its time although nothing can be recorded: ${trouble}`, async ({ home }) => {
-    const daemon = serve(home, trouble);
+    const daemon = serve(home, trouble, { SVC_LIMIT_START_MS: '1000' });
     const { code: exit, signal } = await daemon.ended;
     assert.is(signal, null, daemon.out());
     assert.is.not(exit, 0);

@@ -43,7 +43,18 @@ export async function bootKernel(
 }
 
 export function request(changes: Partial<RunRequest> = {}): RunRequest {
-  return { provider: 'scripted', model: 'm', cloud: false, prompt: 'hello', system: null, max_tokens: null, temperature: null, seed: 1, seed_asked: false, ...changes };
+  return {
+    provider: 'scripted',
+    model: 'm',
+    cloud: false,
+    prompt: 'hello',
+    system: null,
+    max_tokens: null,
+    temperature: null,
+    seed: 1,
+    seed_asked: false,
+    ...changes,
+  };
 }
 
 /** The fact that creates a run, with deadlines counted from `now`. */

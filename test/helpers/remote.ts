@@ -20,7 +20,18 @@ export function remote(base_url: string, { config = {}, env = { TEST_KEY: SECRET
 }
 
 export function runRequest(changes: Partial<RunRequest> = {}): RunRequest {
-  return { provider: 'test', model: 'm', cloud: false, prompt: SECRET_PROMPT, system: null, max_tokens: null, temperature: null, seed: 42, seed_asked: true, ...changes };
+  return {
+    provider: 'test',
+    model: 'm',
+    cloud: false,
+    prompt: SECRET_PROMPT,
+    system: null,
+    max_tokens: null,
+    temperature: null,
+    seed: 42,
+    seed_asked: true,
+    ...changes,
+  };
 }
 
 export interface Outcome {

@@ -71,7 +71,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     kernel,
     limits: config.limits,
     log: silent,
-    provider: (id) => providers.port(id),
+    provider: (request) => providers.portFor(request),
     onOutcome: (id, failure) => providers.noteOutcome(id, failure),
   });
   const puller = new Puller({

@@ -164,13 +164,17 @@ pulls('a partial file that is whole costs one byte more', async (harness) => {
 });
 
 test('after a power cut the pull goes on from what was surely on disk', async () => {
-  const limits = { pull_sync_bytes: 65_536 };
+  const limits = { pull_sync_bytes: 100_000 };
   const harness = await bootPulls({ [FILE]: MODEL }, { limits, puller: { host_boot_id: 'before' } });
-  harness.hub.next.push({ cutAfter: CUT });
-  harness.hub.usual = { status: 503 };
-  await harness.pull('hf:user/tiny');
+  harness.hub.next.push({ hangAfter: CUT });
+  const stop = new AbortController();
+  const pulling = harness.pull('hf:user/tiny', { signal: stop.signal });
+  await harness.fetched(FILE, CUT);
+  stop.abort();
+  await pulling;
+  await waitFor('the work has stopped', () => harness.hub.open.size === 0);
   const { synced_bytes } = JSON.parse(readFileSync(harness.path(`${FILE}.partial.json`), 'utf8')) as { synced_bytes: number };
-  assert.ok(synced_bytes >= 65_536 && synced_bytes < CUT, String(synced_bytes));
+  assert.ok(synced_bytes >= 100_000 && synced_bytes < CUT, String(synced_bytes));
   const kept = readFileSync(harness.path(`${FILE}.partial`));
   writeFileSync(harness.path(`${FILE}.partial`), Buffer.concat([kept.subarray(0, synced_bytes), Buffer.alloc(kept.length - synced_bytes)]));
   const sidecar = readFileSync(harness.path(`${FILE}.partial.json`));

@@ -1,9 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
-import { ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
+import { finish, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
 import { turns } from '../helpers/turns.ts';
+import { waitFor } from '../helpers/wait.ts';
 
 const codeOf = (work: Promise<unknown>) => work.then(() => null).catch((error: SvcError) => error.code);
 const boot = () => bootRuntime({ local: new ScriptedProvider('local', []) });
@@ -15,7 +17,8 @@ test('of two that add the same provider at once one is refused, and the file kee
   );
   assert.equal(codes, [null, 'provider_exists']);
   assert.is(saved.length, 1);
-  assert.is((saved[0]?.[1] as { base_url: string }).base_url, runtime.listProviders().find(({ id }) => id === 'twice')?.base_url);
+  const known = runtime.listProviders().find(({ id }) => id === 'twice');
+  assert.match(JSON.stringify(saved[0]), `"base_url":"${known?.base_url}"`);
 });
 
 test('a provider that is removed while it is added is gone from both, and can be added again', async () => {
@@ -38,7 +41,7 @@ test('the outcome of a probe that comes after the removal is left', async () => 
     });
   const adding = providers.add('late', { adapter: 'openai-compatible', kind: 'cloud', base_url: 'http://x', model: null, key_env: null });
   await adding;
-  const entry = providers.port('late') as ScriptedProvider;
+  const entry = providers.portFor({ provider: 'late', cloud: true }) as ScriptedProvider;
   entry.probe = port.probe;
   const testing = codeOf(runtime.testProvider('late'));
   await turns();
@@ -47,6 +50,22 @@ test('the outcome of a probe that comes after the removal is left', async () => 
   assert.is(await testing, 'provider_unknown');
   await kernel.settled();
   assert.not.ok(runtime.listProviders().some(({ id }) => id === 'late'));
+});
+
+test('a run that was to stay on this machine is not sent to a provider that became a cloud one', async () => {
+  const store = createMemoryStore();
+  const before = await bootRuntime({
+    ...{ local: new ScriptedProvider('local', []), store, limits: { provider_runs: 1 } },
+    remote: { other: { port: new ScriptedProvider('other', (_, signal) => [untilAborted(signal)]), kind: 'local' } },
+  });
+  await before.runtime.startRun({ prompt: '1', provider: 'other' }, 'test');
+  const { id } = await before.runtime.startRun({ prompt: 'mine', provider: 'other' }, 'test');
+  before.kernel.close();
+  const cloud = new ScriptedProvider('other', [finish()]);
+  const after = await bootRuntime({ local: new ScriptedProvider('local', []), store, boot_id: 'boot_2', remote: { other: { port: cloud, kind: 'cloud' } } });
+  await waitFor('it has ended', () => after.kernel.cell(id) === undefined);
+  assert.equal(cloud.asked, []);
+  assert.is((await after.runtime.getRun(id)).error?.code, 'provider_unknown');
 });
 
 test('a provider that is removed while it streams lets its run end', async () => {

@@ -22,7 +22,7 @@ async function refusal(place: Pick<Place, 'database' | 'highWater'>): Promise<Sv
 
 async function refusalAsUser(place: Place): Promise<string> {
   const writer = startWriter(place, USER);
-  const said = await Promise.race([writer.says('refused'), writer.says('open')]);
+  const said = await writer.says('open', 'refused');
   await writer.end('close');
   return said;
 }

@@ -12,8 +12,8 @@ export interface Writer {
   /** The last event that it was told is durable. */
   acked(): number;
   tell(line: 'one' | 'on'): void;
-  /** Waits for a line that begins with this. */
-  says(start: string): Promise<string>;
+  /** Waits for a line that begins with one of these; empty when it ended without. */
+  says(...starts: string[]): Promise<string>;
   /** Ends it, and waits until all it printed is here. */
   end(signal: 'SIGKILL' | 'close'): Promise<void>;
 }
@@ -25,7 +25,10 @@ export function startWriter(place: Pick<Place, 'database' | 'highWater'>, option
   const child = spawn(command, args, { ...options, stdio: ['pipe', 'pipe', 'inherit'] });
   const lines: string[] = [];
   const acked = () => Number(lines.findLast((line) => line.startsWith('acked'))?.slice(6) ?? 0);
-  const ended = once(child, 'close');
+  let over = false;
+  const ended = once(child, 'close').then(() => {
+    over = true;
+  });
   child.stdin?.on('error', () => {});
   if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));
   return {
@@ -33,7 +36,10 @@ export function startWriter(place: Pick<Place, 'database' | 'highWater'>, option
     lines,
     acked,
     tell: (line) => child.stdin?.write(`${line}\n`),
-    says: (start) => waitFor(`the writer says ${start}`, () => lines.find((line) => line.startsWith(start)), { within_ms: 60_000, every_ms: 2 }),
+    says: (...starts) => {
+      const said = () => lines.find((line) => starts.some((start) => line.startsWith(start))) ?? (over ? '' : null);
+      return waitFor(`the writer says ${starts.join(' or ')}`, said, { within_ms: 60_000, every_ms: 2 });
+    },
     end: async (signal) => {
       if (signal === 'SIGKILL') child.kill(signal);
       else child.stdin?.end();

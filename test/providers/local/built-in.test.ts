@@ -1,7 +1,11 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Asker, openAsker } from '../../eval/ask.ts';
 import { hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
 
 const PROMPTS = [
   'How do I start the daemon?',
@@ -40,6 +44,23 @@ test('the built-in model answers as llama.cpp does when it is called directly, o
 test('without a temperature the built-in model does not draw', async () => {
   const [first, second] = await Promise.all([1, 2].map((seed) => hear(local, { prompt: 'How do I stop it?', temperature: null, seed })));
   assert.is(first?.text, second?.text);
+});
+
+test('threads are measured when a model is first loaded, also beside a broken memory of them, and then remembered', async () => {
+  const first = makeLocalProvider({ threads: null });
+  const file = join(first.folder, 'engine-threads.json');
+  writeFileSync(file, '{"threads": {"cut');
+  await first.warm();
+  const threads = first.engine.snapshot().context.info?.threads ?? 0;
+  assert.ok(threads >= 1 && threads <= availableParallelism());
+  await waitFor('it is printed', () => first.printed.some((line) => line.includes(`threads ${threads}, tokens per second by threads {"1":`)));
+  assert.equal(Object.values(JSON.parse(readFileSync(file, 'utf8')).threads), [threads]);
+  const second = makeLocalProvider({ threads: null, cache: first.folder });
+  await second.warm();
+  assert.is(second.engine.snapshot().context.info?.threads, threads);
+  await waitFor('it is printed', () => second.printed.some((line) => line.includes('tokens per second by threads {}')));
+  await second.close();
+  await first.close();
 });
 
 test.run();

@@ -209,6 +209,24 @@ test('a file that only looks like a model is told as invalid and is not tried ag
   assert.is(local.state(), 'cold');
 });
 
+test('an engine that dies while it loads is told as crashed, and the next run waits until it may be tried again', async () => {
+  const heard = hear(local, { model: 'short' });
+  heard.catch(() => {});
+  await waitFor('the process loads', () => local.state() === 'loading', { every_ms: 1 });
+  const started = local.engine.facts.findLast(({ type }) => type === 'engine.process_started');
+  process.kill(started !== undefined && 'pid' in started ? started.pid : 0, 'SIGKILL');
+  const lost = await failure(heard);
+  assert.is(lost.code, 'engine_crashed');
+  assert.ok(lost.lost && lost.retryable);
+  const next = hear(local, { model: 'short' });
+  assert.is(local.state(), 'crashed');
+  await local.engine.fireDeadline();
+  assert.is((await next).text, 'Done.');
+  await idle();
+  await local.engine.fireDeadline();
+  await waitFor('it is unloaded', () => local.state() === 'cold');
+});
+
 test('a model that takes too long to load is given up', async () => {
   const heard = hear(local, { model: 'short' });
   heard.catch(() => {});

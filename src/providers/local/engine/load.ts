@@ -61,7 +61,8 @@ async function openModel(llama: Llama, path: string): Promise<LlamaModel> {
   try {
     return await llama.loadModel({ modelPath: path });
   } catch (error) {
-    throw isMemory(error) ? tooLarge(error) : new EngineFault('model_invalid', undefined, error);
+    const { InsufficientMemoryError } = await import('node-llama-cpp');
+    throw error instanceof InsufficientMemoryError ? tooLarge(error) : new EngineFault('model_invalid', undefined, error);
   }
 }
 
@@ -85,10 +86,6 @@ async function chooseThreads(model: LlamaModel, order: LoadOrder, available: num
     available,
     measure: (threads, limit_ms) => measureSpeed(model, threads, limit_ms),
   });
-}
-
-function isMemory(error: unknown): boolean {
-  return error instanceof Error && error.constructor.name === 'InsufficientMemoryError';
 }
 
 function tooLarge(cause: unknown): EngineFault {
