@@ -23,6 +23,7 @@ export interface ProviderContext {
   probe_every_ms: number | null;
   probe_timeout_ms: number;
   error: Failure | null;
+  /** Since when it answers, or since when it fails. */
   since: number;
   /** When the present probe has taken too long, or the next one is due. */
   due_at: number;
@@ -36,10 +37,20 @@ const machine = setup({
       event.type === 'provider.probe_started' ? { probe: event.probe, due_at: event.at + context.probe_timeout_ms } : {},
     ),
     noteModels: assign(({ event }) => (event.type === 'provider.probe_succeeded' ? { models: event.models } : {})),
-    noteSuccess: assign(({ context, event }) => ({ failures: 0, error: null, since: event.at, due_at: nextProbe(context, event.at) })),
+    noteSuccess: assign(({ context, event }) => ({
+      failures: 0,
+      error: null,
+      since: sinceWhen(context, false, event.at),
+      due_at: nextProbe(context, event.at),
+    })),
     noteFailure: assign(({ context, event }) =>
       'error' in event
-        ? { failures: Math.min(context.failure_limit, context.failures + 1), error: event.error, since: event.at, due_at: nextProbe(context, event.at) }
+        ? {
+            failures: Math.min(context.failure_limit, context.failures + 1),
+            error: event.error,
+            since: sinceWhen(context, true, event.at),
+            due_at: nextProbe(context, event.at),
+          }
         : {},
     ),
     noteRemoval: assign(({ event }) => ({ since: event.at })),
@@ -122,4 +133,10 @@ export function providerDeadlines(snapshot: ProviderSnapshot): Deadline<Provider
 
 function nextProbe(context: ProviderContext, now: number): number {
   return now + (context.probe_every_ms ?? 0);
+}
+
+/** A probe that finds what the one before found changes nothing. */
+function sinceWhen(context: ProviderContext, fails: boolean, now: number): number {
+  const asked = context.probe > 1 || context.error !== null;
+  return asked && fails === (context.error !== null) ? context.since : now;
 }

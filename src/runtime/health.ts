@@ -89,7 +89,12 @@ export function engineRecord(engine: EngineSnapshot | undefined, now: number): E
 }
 
 function providersDown(providers: ProviderRecord[]): string | null {
-  return providers.length > 0 && providers.every((provider) => DOWN.has(provider.state)) ? 'No provider can be asked.' : null;
+  return providers.length > 0 && providers.every(isDown) ? 'No provider can be asked.' : null;
+}
+
+/** One that failed and is being probed again is down until it answers. */
+function isDown({ state, reason }: ProviderRecord): boolean {
+  return DOWN.has(state) || (state === 'probing' && reason !== null);
 }
 
 /** The checks of the health draft, each with the time it was read. */
@@ -122,7 +127,7 @@ function checks(sources: HealthSources, rss: number): ReportRecord['checks'] {
     ],
   };
   for (const provider of sources.providers) {
-    const down = DOWN.has(provider.state) || provider.state === 'degraded';
+    const down = isDown(provider) || provider.state === 'degraded';
     found[`provider:${provider.id}`] = [
       {
         status: down ? 'warn' : 'pass',

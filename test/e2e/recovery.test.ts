@@ -46,7 +46,7 @@ test('what a client has seen is on disk, the cut run gets one end, and the queue
   assert.is(third?.state, 'queued');
   home.server.say('answer');
   home.server.finish();
-  await waitFor('the last one streams', async () => home.server.streams.size === 1 && (await runs(home))[1]?.state === 'completed');
+  await waitFor('the last one streams', () => home.server.chats === 3 && home.server.streams.size === 1);
   home.server.finish();
   await waitFor('all are settled', async () => (await runs(home)).every((run) => !['queued', 'starting', 'streaming'].includes(run.state)));
 });

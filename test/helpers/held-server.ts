@@ -8,6 +8,8 @@ import type { AddressInfo } from 'node:net';
 export class HeldServer {
   /** Chat requests that are open now. */
   readonly streams = new Set<ServerResponse>();
+  /** Chat requests there ever were. */
+  chats = 0;
   private readonly server: Server;
   private lists: ServerResponse[] = [];
   private holding = false;
@@ -62,6 +64,7 @@ export class HeldServer {
   }
 
   private chat(response: ServerResponse): void {
+    this.chats += 1;
     this.streams.add(response);
     response.on('close', () => this.streams.delete(response));
     response.writeHead(200, { 'content-type': 'text/event-stream' });
