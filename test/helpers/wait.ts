@@ -8,7 +8,7 @@ export interface WaitOptions {
 
 /** Asks until there is an answer that is neither false, null nor undefined, and returns it. Throws, naming `fact`, when the wait is over. */
 export async function waitFor<T>(fact: string, ask: () => T | Promise<T>, options: WaitOptions = {}): Promise<Exclude<Awaited<T>, false | null | undefined>> {
-  const { within_ms = 10_000, every_ms = 10 } = options;
+  const { within_ms = 30_000, every_ms = 10 } = options;
   const end = performance.now() + within_ms;
   for (;;) {
     const answer = await ask();
