@@ -6,7 +6,9 @@ if (major < 22 || (major === 22 && minor < 13)) {
   console.error(`error: svc needs Node.js 22.13 or later; this is ${process.versions.node} (node_too_old)`);
   process.exitCode = 1;
 } else {
-  process.getBuiltinModule('node:module').enableCompileCache();
+  // The folder that is the default too; to have it found is to have node:os loaded, which every command would pay for.
+  const temporary = process.platform === 'win32' ? undefined : process.env.TMPDIR || '/tmp';
+  process.getBuiltinModule('node:module').enableCompileCache(temporary && `${temporary}/node-compile-cache`);
   const quick = ['version', 'status', 'health'].includes(String(process.argv[2]));
   (quick ? import('./cli/quick.ts') : import('./cli/loaders.ts')).then(
     ({ main }) => main(process.argv.slice(2)),

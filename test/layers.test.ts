@@ -215,7 +215,7 @@ test('the daemon process never loads the engine: only the process that the engin
   const loaders = imports.filter(({ to, kind }) => to === 'node-llama-cpp' && kind !== 'type').map(({ from }) => from);
   assert.ok(loaders.length > 0);
   // The doctor loads it in a process of its own, to see whether that can be done.
-  for (const file of loaders) assert.ok(file.startsWith('src/providers/local/engine/') || file === 'src/cli/doctor/engine-check.ts', file);
+  for (const file of loaders) assert.ok(file.startsWith('src/providers/local/engine/') || file === 'src/cli/doctor/engine-probe.ts', file);
 });
 
 function layerOf(file: string): string {

@@ -127,7 +127,8 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
 
   /** What the store held when it was opened, counted on since. */
   const stored = { finished: 0, size_bytes: null as number | null };
-  kernel.onFact((event) => {
+  kernel.onFact((event, snapshot) => {
+    if (event.type === 'engine.exited' && snapshot.matches('crashed' as never)) log.warn({ ...event.data, seq: event.seq }, 'the engine process died');
     log.debug({ seq: event.seq, stream: event.stream, ...(event.stream.startsWith('run_') ? { run_id: event.stream } : {}) }, event.type);
     if (TERMINAL.has(event.type as never)) stored.finished += 1;
   });

@@ -30,7 +30,7 @@ export interface CommitterOptions {
   commit_events: number;
   /** Called for each fact that has become durable, in log order. */
   onDurable(item: Pending): void;
-  /** The disk is full: called once, until there is space again. */
+  /** The disk is full: called once, until there is space again. What waits goes on waiting. */
   onFull(error: SvcError): void;
   /** The store cannot be trusted any more: called once. */
   onFatal(error: SvcError): void;

@@ -20,11 +20,13 @@ export async function* followStream(kernel: Kernel, store: EventStore, stream: s
   const leave = () => kernel.cell(stream)?.wake();
   signal.addEventListener('abort', leave);
   try {
-    for (let version = 0; !signal.aborted && !kernel.closed; ) {
+    for (let version = 0; !signal.aborted; ) {
       const cell = kernel.cell(stream);
       const recent = cell?.recent ?? [];
       const first = recent[0]?.version ?? Number.POSITIVE_INFINITY;
-      const waiting = cell !== undefined && cell.version <= version ? cell.next() : null;
+      const caughtUp = cell !== undefined && cell.version <= version;
+      if (caughtUp && kernel.closed) return;
+      const waiting = caughtUp ? cell.next() : null;
       const page = waiting !== null ? [] : first <= version + 1 ? recent.slice(version + 1 - first) : await store.readStream(stream, version + 1, PAGE);
       for (const event of page) {
         version = event.version;

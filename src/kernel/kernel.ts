@@ -54,18 +54,16 @@ export class Kernel {
   private readonly committer: Committer;
   private readonly cells = new Map<string, Cell>();
   private readonly listeners = new Set<FactListener>();
+  private readonly stalls = new Set<(error: SvcError) => void>();
 
   constructor(options: KernelOptions) {
-    const { store, clock, limits, log, onFatal } = options;
     this.options = options;
-    this.clock = clock;
+    this.clock = options.clock;
     this.committer = new Committer({
-      store,
-      clock,
-      commit_events: limits.commit_events,
+      ...options,
+      commit_events: options.limits.commit_events,
       onDurable: (item) => this.publish(item),
-      onFull: (error) => log.error({ code: error.code }, error.message),
-      onFatal,
+      onFull: (error) => this.tellStall(error),
     });
   }
 
@@ -83,17 +81,16 @@ export class Kernel {
     return this.committer.lastCommitMs;
   }
 
-  /** Why no fact can be recorded now (the disk is full); null when it can. */
+  /** The disk is full. */
   get stalled(): SvcError | null {
     return this.committer.stalled;
   }
 
-  /** Whether the store can be asked. */
   get isOpen(): boolean {
     return this.committer.isOpen;
   }
 
-  /** The store is open: what was held becomes the first commit. */
+  /** The store can be asked from now on: what was held becomes the first commit. */
   open(last_seq: number): void {
     this.committer.open(last_seq);
   }
@@ -126,8 +123,8 @@ export class Kernel {
   }
 
   accepts(stream: string, fact: Undated<AnyFact>): boolean {
-    const cell = this.cells.get(stream);
-    return cell !== undefined && can(cell.tail, { ...fact, at: this.clock.now() } as AnyFact);
+    const tail = this.tail(stream);
+    return tail !== undefined && can(tail, { ...fact, at: this.clock.now() } as AnyFact);
   }
 
   /** The state with all proposed facts, for policies that are asked in the same turn as they propose. */
@@ -149,6 +146,12 @@ export class Kernel {
     return () => this.listeners.delete(listener);
   }
 
+  /** Calls when the disk turns out to be full, for those who would rather not wait; returns the way to stop it. */
+  onStall(listener: (error: SvcError) => void): () => void {
+    this.stalls.add(listener);
+    return () => this.stalls.delete(listener);
+  }
+
   /** Folds a stream from the store into memory; its effects are not asked for again. */
   async load(stream: string): Promise<AnyMachineSnapshot | undefined> {
     const cell = await foldStream(this.options.store, stream);
@@ -167,7 +170,6 @@ export class Kernel {
     cell.wake();
   }
 
-  /** Resolves when nothing waits for a commit. */
   settled(): Promise<void> {
     return this.committer.settled();
   }
@@ -206,6 +208,11 @@ export class Kernel {
       throw new SvcError('event_refused', `${fact.type} is not accepted in the state ${state}.`, { details: { state, accepted: accepted(tail) } });
     }
     return step(kindOf(stream).machine, tail, fact);
+  }
+
+  private tellStall(error: SvcError): void {
+    this.options.log.error({ code: error.code }, error.message);
+    for (const listener of this.stalls) listener(error);
   }
 
   /** The order is: state, then those who follow, then effects; the proposer is told last. */

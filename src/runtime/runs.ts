@@ -42,10 +42,13 @@ export class Runs {
     const route = chooseRoute(input, config, settings);
     const run_id = newRunId();
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
-    await kernel.propose([
-      { stream: daemon, fact: { type: 'daemon.run_admitted', run_id } },
-      { stream: run_id, fact: this.accepted(run_id, input, route, client) },
-    ]);
+    await this.unlessFull(
+      run_id,
+      kernel.propose([
+        { stream: daemon, fact: { type: 'daemon.run_admitted', run_id } },
+        { stream: run_id, fact: this.accepted(run_id, input, route, client) },
+      ]),
+    );
     return this.get(run_id);
   }
 
@@ -76,8 +79,7 @@ export class Runs {
       over = isLast(event);
       yield toRecord(event);
     }
-    if (!over && !options.signal.aborted && kernel.closed)
-      throw new SvcError('daemon_stopping', 'The daemon stops; the run is taken up when it is started again.');
+    if (!over && !options.signal.aborted && kernel.closed) throw this.cutOff(run_id);
   }
 
   /** Resolves when the work has stopped; asked again, or of a finished run, it gives the same answer. */
@@ -89,6 +91,32 @@ export class Runs {
       await cell.next();
     }
     return this.get(run_id);
+  }
+
+  /**
+   * Waits for the run to be durable, but not for space on a full disk: then the run is refused, and withdrawn, so that it is not
+   * answered to nobody when there is space again. Throws store_full.
+   */
+  private async unlessFull(run_id: string, recorded: Promise<void>): Promise<void> {
+    const { kernel } = this.options;
+    const { promise: full, reject } = Promise.withResolvers<never>();
+    recorded.catch(() => {});
+    const stopListening = kernel.onStall(reject);
+    try {
+      await Promise.race([recorded, full]);
+    } catch (error) {
+      if (kernel.stalled !== null) kernel.submit(run_id, { type: 'run.cancel_requested', by: 'store_full' }).catch(() => {});
+      throw error;
+    } finally {
+      stopListening();
+    }
+  }
+
+  /** What a follower is told when the daemon closes before the run has ended. */
+  private cutOff(run_id: string): SvcError {
+    const queued = this.options.kernel.snapshot<RunSnapshot>(run_id)?.matches('queued') === true;
+    if (queued) return new SvcError('daemon_stopping', 'The daemon stopped while the run was queued; it is answered when the daemon is started again.');
+    return new SvcError('run_interrupted', 'The daemon stopped before the answer was complete; the text so far is kept.');
   }
 
   private accepted(run_id: string, input: RunInput, route: Route, client: string): Undated<RunCreated> {

@@ -1,9 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
-import { type Home, makeHome } from '../helpers/svc.ts';
+import { type Home, makeHome, PROGRAM } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type FakeDaemon, output, type Reply, run, startFakeDaemon } from './fake-daemon.ts';
 
@@ -187,6 +188,17 @@ test('no prompt, and no text, are refused before anything is asked', async ({ ho
     assert.is(outcome.code, 2);
     assert.is(JSON.parse(outcome.stderr).error.code, code);
     assert.is(outcome.stdout, '');
+  }
+  assert.equal(daemon.asked, []);
+});
+
+test('an argument that is not UTF-8 is refused, not sent with its bytes replaced', async ({ home, daemon }) => {
+  if (process.platform !== 'linux') return;
+  for (const flags of ['', '--system "$text" p']) {
+    const line = `text=$(printf 'a\\377b'); exec "$0" "$1" run ${flags === '' ? '"$text"' : flags} --json`;
+    const { status, stderr } = spawnSync('sh', ['-c', line, process.execPath, PROGRAM], { env: home.env, encoding: 'utf8' });
+    assert.is(status, 2);
+    assert.is(JSON.parse(stderr).error.code, 'prompt_not_text');
   }
   assert.equal(daemon.asked, []);
 });

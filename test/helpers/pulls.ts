@@ -62,6 +62,7 @@ export type PullHarness = Awaited<ReturnType<typeof bootPulls>>;
 /** The runtime with a hub and an empty models folder of its own. The clock moves only when a pull waits for its next attempt. */
 export async function bootPulls(files: Record<string, Buffer>, options: Partial<RuntimeOptions> = {}) {
   const hub = await Hub.start(files);
+  const others: Hub[] = [];
   const own = mkdtempSync(join(tmpdir(), 'svc-pull-'));
   const folder = options.puller?.folder ?? own;
   const limits = { pull_progress_ms: 10, pull_spare_bytes: 0, ...options.limits };
@@ -90,6 +91,12 @@ export async function bootPulls(files: Record<string, Buffer>, options: Partial<
   return {
     ...harness,
     hub,
+    /** A server of another origin, that has the same files. */
+    elsewhere: async () => {
+      const other = await Hub.start(files);
+      others.push(other);
+      return other;
+    },
     folder,
     pull,
     inFolder: () => readdirSync(folder).sort(),
@@ -106,7 +113,7 @@ export async function bootPulls(files: Record<string, Buffer>, options: Partial<
     close: async () => {
       await harness.pulls.close();
       await harness.puller.close();
-      await hub.stop();
+      for (const each of [hub, ...others]) await each.stop();
       rmSync(own, { recursive: true, force: true });
     },
   };

@@ -28,26 +28,38 @@ function fetchIn(folder: string, hub: Hub): { child: ChildProcess; ended: Promis
 test('killed again and again, a pull goes on each time with what it has: the model is right byte for byte and no byte came twice', async () => {
   const hub = await Hub.start({ [FILE]: MODEL });
   const folder = mkdtempSync(join(tmpdir(), 'svc-pull-'));
+  try {
+    const kept = await killOften(folder, hub);
+    const told = JSON.parse(await fetchIn(folder, hub).ended) as { last: PullRecord; error: string | null };
+    assert.is(told.error, null);
+    assert.is(told.last.offset_bytes, kept);
+    assert.is(told.last.verified, true);
+    assert.is(hub.sent, MODEL.length);
+    assert.equal(readdirSync(folder), [FILE]);
+    assert.ok(readFileSync(join(folder, FILE)).equals(MODEL));
+  } finally {
+    await hub.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+/** Resolves with the bytes that are on disk after the last kill. */
+async function killOften(folder: string, hub: Hub): Promise<number> {
   const partial = join(folder, `${FILE}.partial`);
   let before = 0;
   for (const bytes of KILLS) {
     hub.next.push({ hangAfter: bytes - before });
     const { child, ended } = fetchIn(folder, hub);
-    await waitFor(`${bytes} bytes are on disk`, () => existsSync(partial) && statSync(partial).size === bytes, { within_ms: 60_000 });
-    child.kill('SIGKILL');
+    try {
+      await waitFor(`${bytes} bytes are on disk`, () => existsSync(partial) && statSync(partial).size === bytes, { within_ms: 60_000 });
+    } finally {
+      child.kill('SIGKILL');
+    }
     assert.is(await ended, '');
     assert.is(statSync(partial).size, bytes);
     before = bytes;
   }
-  const told = JSON.parse(await fetchIn(folder, hub).ended) as { last: PullRecord; error: string | null };
-  assert.is(told.error, null);
-  assert.is(told.last.offset_bytes, before);
-  assert.is(told.last.verified, true);
-  assert.is(hub.sent, MODEL.length);
-  assert.equal(readdirSync(folder), [FILE]);
-  assert.ok(readFileSync(join(folder, FILE)).equals(MODEL));
-  rmSync(folder, { recursive: true, force: true });
-  await hub.stop();
-});
+  return before;
+}
 
 test.run();

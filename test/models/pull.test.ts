@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { sha256 } from '../helpers/hub.ts';
-import { address, bootPulls, FILE, isThere, MODEL, OTHER, pulls } from '../helpers/pulls.ts';
+import { address, FILE, isThere, MODEL, OTHER, pulls } from '../helpers/pulls.ts';
 
 /** A model that is fetched: verified, named, and in its place. */
 
@@ -57,14 +57,14 @@ pulls('a hash of the user that the hub contradicts ends the pull before anything
 });
 
 for (const path of ['../../evil.gguf', 'a/../../evil.gguf', '..\\..\\evil.gguf', '/etc/evil.gguf', '.hidden.gguf', 'sub/-rf.gguf', 'new\nline.gguf']) {
-  test(`a file that the hub names ${JSON.stringify(path)} stays in the models folder`, async () => {
-    const harness = await bootPulls({ [path]: MODEL });
-    harness.hub.usual = { bytes: MODEL };
-    const { last, error } = await harness.pull('hf:user/tiny');
+  pulls(`a file that the hub names ${JSON.stringify(path)} stays in the models folder`, async ({ pull, hub, inFolder }) => {
+    hub.files.clear();
+    hub.files.set(path, MODEL);
+    hub.usual = { bytes: MODEL };
+    const { last, error } = await pull('hf:user/tiny');
     assert.is(error, null);
     assert.match(last?.model?.name ?? '', /^[A-Za-z0-9][\w.-]*$/);
-    assert.is(harness.inFolder().length, 1);
-    await harness.close();
+    assert.is(inFolder().length, 1);
   });
 }
 
@@ -93,18 +93,21 @@ pulls(
   { puller: { freeBytes: async () => MODEL.length + 999 }, limits: { pull_spare_bytes: 1000 } },
 );
 
-test('a disk that fills while the model comes ends the pull and leaves the daemon its share', async () => {
-  let free = 1e9;
-  const harness = await bootPulls({ [FILE]: MODEL }, { puller: { freeBytes: async () => free }, limits: { pull_spare_bytes: 1000, pull_progress_ms: 0 } });
-  const { error } = await harness.pull('hf:user/tiny', {
-    onRecord: ({ state }) => {
-      if (state === 'downloading') free = 500;
-    },
-  });
-  assert.is(error?.code, 'pull_failed');
-  assert.match(error?.message ?? '', /nearly full/);
-  await harness.close();
-});
+const disk = { free: 1e9 };
+
+pulls(
+  'a disk that fills while the model comes ends the pull and leaves the daemon its share',
+  async ({ pull }) => {
+    const { error } = await pull('hf:user/tiny', {
+      onRecord: ({ state }) => {
+        if (state === 'downloading') disk.free = 500;
+      },
+    });
+    assert.is(error?.code, 'pull_failed');
+    assert.match(error?.message ?? '', /nearly full/);
+  },
+  { puller: { freeBytes: async () => disk.free }, limits: { pull_spare_bytes: 1000, pull_progress_ms: 0 } },
+);
 
 pulls('a model that is there and is the same is not fetched again', async (harness) => {
   const { pull, hub } = harness;

@@ -1,36 +1,41 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Hub } from '../helpers/hub.ts';
-import { address, bootPulls, FILE, isThere, MODEL, makeModel, OTHER, pulls } from '../helpers/pulls.ts';
+import { address, FILE, isThere, MODEL, makeModel, OTHER, pulls } from '../helpers/pulls.ts';
 import { waitFor } from '../helpers/wait.ts';
 
 /** Hubs and servers that refuse, lie, lead elsewhere or send something else. */
 
-test('the token goes to the hub and to nobody else, wherever it redirects to', async () => {
-  const elsewhere = await Hub.start({ [FILE]: MODEL });
-  const harness = await bootPulls({ [FILE]: MODEL }, { env: { HF_TOKEN: 'hf_secret_1234' } });
-  harness.hub.usual = { redirect: `${elsewhere.url}/${FILE}` };
-  const { last } = await harness.pull('hf:user/tiny');
-  assert.is(last?.state, 'completed');
-  assert.is(last?.revision, harness.hub.commit);
-  for (const { headers } of harness.hub.asked) assert.is(headers.authorization, 'Bearer hf_secret_1234');
-  assert.is(elsewhere.downloads.length, 1);
-  for (const { headers } of elsewhere.asked) assert.is(headers.authorization, undefined);
-  assert.not.ok(JSON.stringify(await harness.facts()).includes('hf_secret'));
-  await harness.close();
-  await elsewhere.stop();
-});
+const withToken = { env: { HF_TOKEN: 'hf_secret_1234' } };
 
-test('an address elsewhere gets no token, not even when it redirects to the hub', async () => {
-  const elsewhere = await Hub.start({ [FILE]: MODEL });
-  const harness = await bootPulls({ [FILE]: MODEL }, { env: { HF_TOKEN: 'hf_secret_1234' } });
-  elsewhere.usual = { redirect: `${harness.hub.url}/user/tiny/resolve/main/${FILE}` };
-  await harness.pull(`${elsewhere.url}/${FILE}`);
-  for (const { headers } of [...elsewhere.asked, ...harness.hub.asked]) assert.is(headers.authorization, undefined);
-  isThere(harness);
-  await harness.close();
-  await elsewhere.stop();
-});
+pulls(
+  'the token goes to the hub and to nobody else, wherever it redirects to',
+  async ({ pull, hub, elsewhere, facts }) => {
+    const other = await elsewhere();
+    hub.usual = { redirect: `${other.url}/${FILE}` };
+    const { last } = await pull('hf:user/tiny');
+    assert.is(last?.state, 'completed');
+    assert.is(last?.revision, hub.commit);
+    for (const { headers } of hub.asked) assert.is(headers.authorization, 'Bearer hf_secret_1234');
+    assert.is(other.downloads.length, 1);
+    for (const { headers } of other.asked) assert.is(headers.authorization, undefined);
+    assert.not.ok(JSON.stringify(await facts()).includes('hf_secret'));
+  },
+  withToken,
+);
+
+pulls(
+  'an address elsewhere gets no token, not even when it redirects to the hub',
+  async (harness) => {
+    const { pull, hub, elsewhere } = harness;
+    const other = await elsewhere();
+    other.usual = { redirect: `${hub.url}/user/tiny/resolve/main/${FILE}` };
+    await pull(`${other.url}/${FILE}`);
+    assert.ok(hub.downloads.length > 0);
+    for (const { headers } of [...other.asked, ...hub.asked]) assert.is(headers.authorization, undefined);
+    isThere(harness);
+  },
+  withToken,
+);
 
 for (const [what, redirect] of [
   ['in the clear to another machine', 'http://192.0.2.1/tiny.gguf'],

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Hub, sha256 } from '../helpers/hub.ts';
+import { sha256 } from '../helpers/hub.ts';
 import { address, bootPulls, CUT, FILE, isThere, MODEL, makeModel, OTHER, type PullHarness, pulls } from '../helpers/pulls.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -119,17 +119,15 @@ pulls('with a hash a file without a validator is gone on with', async (harness) 
   isThere(harness);
 });
 
-test('after a break the redirect is asked for anew, since the address it leads to may have run out', async () => {
-  const elsewhere = await Hub.start({ [FILE]: MODEL });
-  elsewhere.next.push({ cutAfter: CUT }, { status: 403 });
-  const harness = await bootPulls({ [FILE]: MODEL });
-  harness.hub.usual = { redirect: `${elsewhere.url}/${FILE}` };
-  const { last } = await harness.pull('hf:user/tiny');
+pulls('after a break the redirect is asked for anew, since the address it leads to may have run out', async (harness) => {
+  const { pull, hub, elsewhere } = harness;
+  const other = await elsewhere();
+  other.next.push({ cutAfter: CUT }, { status: 403 });
+  hub.usual = { redirect: `${other.url}/${FILE}` };
+  const { last } = await pull('hf:user/tiny');
   assert.is(last?.state, 'completed');
-  assert.is(harness.hub.downloads.length, 3);
+  assert.is(hub.downloads.length, 3);
   isThere(harness);
-  await harness.close();
-  await elsewhere.stop();
 });
 
 for (const [what, spoil] of [
@@ -163,29 +161,31 @@ pulls('a partial file that is whole costs one byte more', async (harness) => {
   isThere(harness);
 });
 
-test('after a power cut the pull goes on from what was surely on disk', async () => {
-  const limits = { pull_sync_bytes: 100_000 };
-  const harness = await bootPulls({ [FILE]: MODEL }, { limits, puller: { host_boot_id: 'before' } });
-  harness.hub.next.push({ hangAfter: CUT });
-  const stop = new AbortController();
-  const pulling = harness.pull('hf:user/tiny', { signal: stop.signal });
-  await harness.fetched(FILE, CUT);
-  stop.abort();
-  await pulling;
-  await waitFor('the work has stopped', () => harness.hub.open.size === 0);
-  const { synced_bytes } = JSON.parse(readFileSync(harness.path(`${FILE}.partial.json`), 'utf8')) as { synced_bytes: number };
-  assert.ok(synced_bytes >= 100_000 && synced_bytes < CUT, String(synced_bytes));
-  const kept = readFileSync(harness.path(`${FILE}.partial`));
-  writeFileSync(harness.path(`${FILE}.partial`), Buffer.concat([kept.subarray(0, synced_bytes), Buffer.alloc(kept.length - synced_bytes)]));
-  const sidecar = readFileSync(harness.path(`${FILE}.partial.json`));
-  const later = await bootPulls({ [FILE]: MODEL }, { limits, puller: { host_boot_id: 'after' } });
-  writeFileSync(later.path(`${FILE}.partial`), readFileSync(harness.path(`${FILE}.partial`)));
-  writeFileSync(later.path(`${FILE}.partial.json`), sidecar);
-  const { last } = await later.pull('hf:user/tiny');
-  assert.is(last?.offset_bytes, synced_bytes);
-  isThere(later);
-  await harness.close();
-  await later.close();
-});
+const synced = { limits: { pull_sync_bytes: 100_000 } };
+
+pulls(
+  'after a power cut the pull goes on from what was surely on disk',
+  async ({ pull, hub, folder, path, fetched }) => {
+    hub.next.push({ hangAfter: CUT });
+    const stop = new AbortController();
+    const pulling = pull('hf:user/tiny', { signal: stop.signal });
+    await fetched(FILE, CUT);
+    stop.abort();
+    await pulling;
+    await waitFor('the work has stopped', () => hub.open.size === 0);
+    const { synced_bytes } = JSON.parse(readFileSync(path(`${FILE}.partial.json`), 'utf8')) as { synced_bytes: number };
+    assert.ok(synced_bytes >= 100_000 && synced_bytes < CUT, String(synced_bytes));
+    const kept = readFileSync(path(`${FILE}.partial`));
+    writeFileSync(path(`${FILE}.partial`), Buffer.concat([kept.subarray(0, synced_bytes), Buffer.alloc(CUT - synced_bytes)]));
+    const later = await bootPulls({ [FILE]: MODEL }, { ...synced, puller: { folder, host_boot_id: 'after' } });
+    try {
+      assert.is((await later.pull('hf:user/tiny')).last?.offset_bytes, synced_bytes);
+      isThere(later);
+    } finally {
+      await later.close();
+    }
+  },
+  synced,
+);
 
 test.run();

@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process';
 import { open } from 'node:fs/promises';
-import { isAbsolute, join } from 'node:path';
+import { extname, isAbsolute, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { packageRoot } from '../../paths.ts';
 import { type Check, fail, ok, type Patient, warn } from './check.ts';
 
-/** Loads llama.cpp as the engine does, and says which build and how many threads it takes. */
-const PROBE =
-  "const { getLlama } = await import('node-llama-cpp'); const llama = await getLlama({ gpu: 'auto', build: 'never', progressLogs: false, logLevel: 'disabled' }); console.log(JSON.stringify({ gpu: llama.gpu, cores: llama.cpuMathCores }));";
+/** The file is beside this one, from the sources and from the build alike. */
+const PROBE = fileURLToPath(new URL(`./engine-probe${extname(import.meta.url)}`, import.meta.url));
 const PROBE_MS = 30_000;
 const BUILT_IN = 'svc-mini';
 
@@ -17,7 +17,7 @@ export async function checkEngine({ alive }: Patient): Promise<Check[]> {
     return [ok('engine', `${engine.model} loaded, ${engine.threads} thread${engine.threads === 1 ? '' : 's'}, ${engine.context_length} tokens of context`)];
   if (engine?.state === 'crashed') return [warn('engine', `It crashed: ${engine.error}`, 'See: svc logs --level warn')];
   try {
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', PROBE], { cwd: packageRoot(), timeout: PROBE_MS });
+    const { stdout } = await promisify(execFile)(process.execPath, [PROBE], { timeout: PROBE_MS });
     const { gpu, cores } = JSON.parse(stdout) as { gpu: string | false; cores: number };
     return [
       ok(
