@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -31,6 +31,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(sign
 
 const root = resolve(values.root);
 const scratch = mkdtempSync(join(tmpdir(), 'svct-'));
+chmodSync(scratch, 0o711);
 const env = cleanEnvironment();
 const outcomes = await runAll(findFiles());
 rmSync(scratch, { recursive: true, force: true });
@@ -70,7 +71,9 @@ async function runAll(files: readonly string[]): Promise<Outcome[]> {
 async function runOne(file: string): Promise<Outcome> {
   const problem = refuse(readFileSync(file, 'utf8'));
   if (problem !== null) return { file, passed: 0, failed: 1, skipped: 0, ms: 0, output: '', problems: [problem] };
+  // It stands for /tmp, also for a test's process that has given up its rights.
   const folder = mkdtempSync(join(scratch, 't-'));
+  chmodSync(folder, 0o1777);
   try {
     return await runFile(file, { env, folder, bound_ms: Number(values.bound) * 1000, signal: stop.signal });
   } finally {

@@ -1,7 +1,8 @@
 import { brokenOff, PullFailure } from './failure.ts';
 import { isGguf } from './gguf-check.ts';
+import { Pace } from './pace.ts';
 import type { PartialFile } from './partial-file.ts';
-import { paced, type Report } from './report.ts';
+import type { Report } from './report.ts';
 import { checkSpace } from './space.ts';
 import type { Tools } from './tools.ts';
 import type { Transfer } from './transfer.ts';
@@ -17,7 +18,7 @@ export interface ReceiveOptions {
 export async function receive({ answer, identity }: Transfer, partial: PartialFile, { tools, report, signal }: ReceiveOptions): Promise<void> {
   const { pull_bytes, pull_progress_ms } = tools.limits;
   const most = Math.min(pull_bytes, identity.size_bytes ?? pull_bytes);
-  const tell = paced(pull_progress_ms, async (bytes) => {
+  const pace = new Pace(pull_progress_ms, partial.bytes, async (bytes) => {
     await report.progressed(bytes);
     await checkSpace(tools, 0);
   });
@@ -27,13 +28,15 @@ export async function receive({ answer, identity }: Transfer, partial: PartialFi
       if (partial.bytes + chunk.length > most) throw spoilt('pull_failed', `${answer.host} sends more than the ${most} bytes that are taken.`);
       await partial.append(chunk);
       if (!known) known = await isModel(partial, answer.host);
-      await tell(partial.bytes);
+      await pace.at(partial.bytes);
     }
     const missing = (identity.size_bytes ?? 0) - partial.bytes;
     if (missing > 0) throw new PullFailure('pull_failed', `${answer.host} stopped ${missing} bytes before the end of the file.`, { retryable: true });
   } catch (thrown) {
     if (!signal.aborted) await report.progressed(partial.bytes);
     throw thrown;
+  } finally {
+    pace.stop();
   }
 }
 

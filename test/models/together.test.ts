@@ -139,4 +139,31 @@ pulls('when the daemon stops, pulls stop with it, and say that they can be gone 
   assert.is(sizeOf(`${FILE}.partial`), CUT);
 });
 
+pulls('how far it came is known also when nothing more comes, and told no more often than it may be', async (harness) => {
+  const { pull, hub, facts } = harness;
+  hub.next.push({ hangAfter: CUT });
+  const seen: number[] = [];
+  const stop = new AbortController();
+  const pulling = pull('hf:user/tiny', {
+    signal: stop.signal,
+    onRecord: ({ bytes }) => {
+      seen.push(bytes);
+    },
+  });
+  await waitFor('the last byte that came is told', () => seen.includes(CUT));
+  stop.abort();
+  await pulling;
+  const told = (await facts()).filter(({ type }) => type === 'pull.progressed').map(({ data }) => data.bytes);
+  assert.is(new Set(told).size, told.length);
+});
+
+pulls(
+  'a pull that is quicker than the time between two facts of progress has none',
+  async ({ pull, facts }) => {
+    assert.is((await pull('hf:user/tiny')).last?.state, 'completed');
+    assert.not.ok((await facts()).some(({ type }) => type === 'pull.progressed' || type === 'pull.hashed'));
+  },
+  { limits: { pull_progress_ms: 60_000 } },
+);
+
 test.run();
