@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -27,6 +28,26 @@ test('the bin can be read by an old Node: no import before the check, and no new
   assert.match(text, /^#!\/usr\/bin\/env node\n/);
   assert.not.match(text, /^\s*import\s+[^(]/m);
   assert.not.match(text, /\?\?=|\|\|=|\bawait\b|\?\.|\?\?/);
+});
+
+test('compiled code is kept only where nobody else can write', () => {
+  if (process.getuid === undefined) return;
+  const own = `svc-${process.getuid()}`;
+  for (const [make, kept] of [
+    [() => {}, true],
+    [(folder: string) => mkdirSync(join(folder, own), { mode: 0o700 }), true],
+    [(folder: string) => chmodSync(mkdirSync(join(folder, own, 'x'), { recursive: true }) ?? '', 0o770), false],
+    [(folder: string) => symlinkSync(folder, join(folder, own)), false],
+    [(folder: string) => writeFileSync(join(folder, own), ''), false],
+  ] as const) {
+    const folder = mkdtempSync(join(tmpdir(), 'svc-code-'));
+    make(folder);
+    const { NODE_COMPILE_CACHE: _, ...env } = process.env;
+    const { status, stderr } = spawnSync(process.execPath, [PROGRAM, 'version'], { env: { ...env, TMPDIR: folder }, encoding: 'utf8' });
+    assert.equal([status, stderr], [0, '']);
+    assert.is(existsSync(join(folder, own, 'code')), kept);
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('svc version needs no daemon', () => {
