@@ -78,17 +78,22 @@ export function brief(value: unknown): string {
 
 const require = createRequire(import.meta.url);
 
+const MOVE = 'Move it away: its settings then have their defaults.';
+const READ = 'See to it that you can read it (chmod 600), or move it away: its settings then have their defaults.';
+const FOLDER = 'What should be a folder of it is a file; choose another place with SVC_HOME.';
+
 function readBytes(file: string): Buffer | null {
   try {
     const stat = statSync(file);
-    if (!stat.isFile()) throw new SvcError('config_invalid', `${file} is not a file.`);
-    if (stat.size > CONFIG_BYTES_MAX) throw new SvcError('config_invalid', `${file} is larger than a configuration can be (${CONFIG_BYTES_MAX} bytes).`);
+    if (!stat.isFile()) throw new SvcError('config_invalid', `${file} is not a file.`, { hint: MOVE });
+    if (stat.size > CONFIG_BYTES_MAX)
+      throw new SvcError('config_invalid', `${file} is larger than a configuration can be (${CONFIG_BYTES_MAX} bytes).`, { hint: MOVE });
     return readFileSync(file);
   } catch (error) {
     if (error instanceof SvcError) throw error;
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return null;
-    throw new SvcError('config_invalid', `${file} cannot be read (${code}).`, { cause: error });
+    throw new SvcError('config_invalid', `${file} cannot be read (${code}).`, { cause: error, hint: code === 'ENOTDIR' ? FOLDER : READ });
   }
 }
 

@@ -1,4 +1,4 @@
-import { dirname, join, resolve } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 // An import of node:fs, node:os or node:crypto builds all of their exports, which takes longer than a short command has; this does not.
@@ -29,8 +29,9 @@ const SOCKET_PATH_MAX = 103;
 
 export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
   const own = env.SVC_HOME;
-  const user = own || env.HOME || process.getBuiltinModule('node:os').homedir();
-  const pick = (name: string, xdg: string | undefined, fallback: string) => (own ? join(resolve(own), name) : join(xdg || join(user, fallback), 'svc'));
+  const user = own || userFolder(env);
+  const pick = (name: string, xdg: string | undefined, fallback: string) =>
+    own ? join(resolve(own), name) : join(xdg && isAbsolute(xdg) ? xdg : join(user, fallback), 'svc');
   const mac = process.platform === 'darwin';
   const windows = process.platform === 'win32';
   const local = env.LOCALAPPDATA ?? join(user, 'AppData', 'Local');
@@ -55,6 +56,13 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     cache,
     socket: socketPath(join(state, 'svc.sock')),
   };
+}
+
+/** The daemon works in another folder than its clients, so a path that is not absolute would be two places. */
+function userFolder({ HOME }: NodeJS.ProcessEnv): string {
+  if (HOME && isAbsolute(HOME)) return HOME;
+  const { homedir, userInfo } = process.getBuiltinModule('node:os');
+  return HOME === undefined ? homedir() : userInfo().homedir;
 }
 
 /** The folder that holds package.json, from the sources and from the build alike. */

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -74,11 +74,21 @@ async function runOne(file: string): Promise<Outcome> {
   // It stands for /tmp, also for a test's process that has given up its rights.
   const folder = mkdtempSync(join(scratch, 't-'));
   chmodSync(folder, 0o1777);
+  shareCompiled(folder);
   try {
     return await runFile(file, { env, folder, bound_ms: Number(values.bound) * 1000, signal: stop.signal });
   } finally {
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }
+}
+
+/** tsx keeps what it compiled in the temporary folder: every file would compile everything anew. */
+function shareCompiled(folder: string): void {
+  const user = process.geteuid?.();
+  if (user === undefined) return;
+  const shared = join(tmpdir(), `tsx-${user}`);
+  mkdirSync(shared, { recursive: true, mode: 0o700 });
+  symlinkSync(shared, join(folder, `tsx-${user}`));
 }
 
 /** Why a file's source cannot be trusted to run its tests; null if it can. */

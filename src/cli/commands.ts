@@ -95,7 +95,7 @@ export const commands: readonly CommandSpec[] = [
   command(
     'status',
     '',
-    'State of the daemon, since when, where it listens, its runs. Exit 0 running, 1 died without a clean stop, 3 stopped.',
+    'State of the daemon, since when, where it listens, its runs. Exit 0 running, 1 died without a clean stop, 3 stopped, 4 does not answer.',
     [{ name: 'why', summary: 'The events that led here.' }],
     'status',
     'status --why',

@@ -1,13 +1,13 @@
 import { type Config, loadConfig } from '../config.ts';
+import { asSvcError } from '../errors.ts';
 import { askDaemon } from './ask-daemon.ts';
 import type { Context } from './context.ts';
-import { whenNotRunning } from './not-running.ts';
 import { note, paint, print, printJson } from './output.ts';
 import { table } from './table.ts';
 
 /** What is in force: of the daemon that runs, else what the next start would use. */
 export async function run({ paths, json }: Context): Promise<number> {
-  const running = (await askDaemon(paths, 'config').catch(whenNotRunning(() => null))) as Config | null;
+  const { running, why } = await ask(paths);
   const config = running ?? loadConfig(paths.config);
   const { sources, file, providers, limits, ...settings } = config;
   const valued = (values: object, prefix = '') =>
@@ -15,7 +15,7 @@ export async function run({ paths, json }: Context): Promise<number> {
   if (json) {
     printJson({
       file,
-      daemon_running: running !== null,
+      daemon_running: why !== 'is not running',
       settings: valued(settings),
       limits: valued(limits, 'limits.'),
       providers: valued(providers, 'providers.'),
@@ -30,9 +30,23 @@ export async function run({ paths, json }: Context): Promise<number> {
   ];
   print(`${table(['SETTING', 'VALUE', 'FROM'], rows)}\n\n${paint('dim', `File: ${file}`)}`);
   note(`${Object.keys(limits).length - changed.length} limits have their defaults; all are in: svc config show --json`);
-  if (running === null) note('The daemon is not running: this is what its next start uses.');
+  if (why !== null) note(`The daemon ${why}: this is what its next start uses.`);
   return 0;
 }
+
+/** The daemon's own configuration, or why it does not tell it. */
+async function ask(paths: Context['paths']): Promise<{ running: Config | null; why: string | null }> {
+  try {
+    return { running: (await askDaemon(paths, 'config', {}, { timeout_ms: ANSWER_MS })) as unknown as Config, why: null };
+  } catch (error) {
+    const { code } = asSvcError(error);
+    if (code === 'daemon_not_running') return { running: null, why: 'is not running' };
+    if (code === 'timed_out') return { running: null, why: 'does not answer' };
+    throw error;
+  }
+}
+
+const ANSWER_MS = 3_000;
 
 function text(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);

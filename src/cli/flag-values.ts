@@ -37,7 +37,7 @@ const DAY_S = 86_400;
 export function choiceFlag<T extends string>(flags: Flags, name: string, choices: readonly T[]): T | undefined {
   const value = flags[name];
   if (value === undefined) return undefined;
-  const chosen = choices.find((choice) => choice === value);
+  const chosen = choices.find((choice) => choice === String(value).toLowerCase());
   if (chosen !== undefined) return chosen;
   throw new SvcError('usage', `--${name} must be one of ${choices.join(', ')}, not ${JSON.stringify(value)}.`, { param: name });
 }

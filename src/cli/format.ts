@@ -1,8 +1,9 @@
 /** Times, sizes and tables as a person reads them. */
 
-/** `3 s`, `12 min`, `5 h`, `2 days`. */
+/** `40 ms`, `3 s`, `12 min`, `5 h`, `2 days`. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, ms) / 1000;
+  if (ms > 0 && seconds < 0.1) return `${Math.ceil(ms)} ms`;
   if (seconds < 10) return `${Math.round(seconds * 10) / 10} s`;
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;

@@ -12,11 +12,13 @@ export interface Interrupt {
 
 export const INTERRUPTED = 130;
 
-export function onInterrupt(): Interrupt {
+/** `onFirst` is called at the first: what there is to say to whoever now waits. */
+export function onInterrupt(onFirst: () => void = () => {}): Interrupt {
   const controller = new AbortController();
   const heard = () => {
     if (controller.signal.aborted) process.exit(INTERRUPTED);
     controller.abort();
+    onFirst();
   };
   process.on('SIGINT', heard);
   process.on('SIGTERM', heard);

@@ -32,7 +32,17 @@ async function answer(argv: readonly string[], loaders: Loaders): Promise<number
   if (flags.help === true) return help(spec.name);
   return build(spec, loaders, { args, flags })
     .parse(['node', 'svc', ...spec.name.split(' ')], { lazy: true })
-    .handler();
+    .handler()
+    .catch((thrown: unknown) => {
+      throw withHelp(thrown, spec.name);
+    });
+}
+
+/** A value that is wrong is told with where the right ones are listed, as a flag that is wrong is. */
+function withHelp(thrown: unknown, name: string): unknown {
+  if (!(thrown instanceof SvcError) || thrown.code !== 'usage' || thrown.hint !== thrown.spec.hint) return thrown;
+  const { message, param, cause } = thrown;
+  return new SvcError('usage', message, { cause, hint: `See: svc ${name} --help`, ...(param === null ? {} : { param }) });
 }
 
 const NOTHING: Arguments = { args: [], flags: {} };

@@ -8,9 +8,12 @@ export function asStoreError(thrown: unknown, database: string): SvcError {
     new SvcError(known, message, { cause: thrown });
   if (isFull(thrown)) return wrap('store_full');
   if (code.startsWith('SQLITE_BUSY')) return wrap('daemon_already_running', `Another process holds the event log ${database}.`);
-  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return wrap('store_corrupt', `The event log ${database} is damaged.`);
+  if (DAMAGE.some((start) => code.startsWith(start))) return wrap('store_corrupt', `The event log ${database} is damaged.`);
   return wrap('store_failed');
 }
+
+/** Our statements are right, so one that the database does not understand means tables that are not as we made them. */
+const DAMAGE = ['SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_ERROR', 'SQLITE_MISMATCH'];
 
 /** Whether it failed for want of space, and so changed nothing. */
 export function isFull(thrown: unknown): boolean {

@@ -24,11 +24,13 @@ export interface OpenedLog {
 
 /** A WAL is brought back to this size after a large commit. */
 const WAL_BYTES = 16 * 1024 * 1024;
+/** A full sync is what a Mac needs to get past the cache of its disk; elsewhere it changes nothing. */
+const SETTINGS = ['journal_mode = wal', 'synchronous = full', 'fullfsync = on', 'checkpoint_fullfsync = on', 'cell_size_check = on', `journal_size_limit = ${WAL_BYTES}`];
 
 /**
  * Takes the lock, and looks whether the log is the one that was left.
  *
- * The lock is the database's own: exclusive, taken here and held until the end of the process, whatever ends it. On unix systems it would be lost if
+ * The lock is the database's own: exclusive, taken here and held until it is closed or the process ends, whatever ends it. On unix systems it would be lost if
  * any code of this process opened and closed the file by itself, so nothing does while it is held.
  */
 export function openLog(options: OpenOptions): OpenedLog {
@@ -46,10 +48,10 @@ export function openLog(options: OpenOptions): OpenedLog {
     checkHighWater(last, known, options.highWater, (seq) => hashAt(opened, seq));
     return { db, last, highWater: startMark(options.highWater, last), durability };
   } catch (error) {
-    const known = asStoreError(error, database);
-    if (known.code === 'store_corrupt' || known.code === 'store_tail_lost') keepWal(database);
+    const refusal = asStoreError(error, database);
+    if (refusal.code === 'store_corrupt' || refusal.code === 'store_tail_lost') keepWal(database);
     db?.close();
-    throw known;
+    throw refusal;
   }
 }
 
@@ -75,15 +77,7 @@ function takeOver(db: Database.Database, database: string): OpenedLog['durabilit
 
 /** Sets what durability rests on, reads it back, and refuses to go on with less. */
 function makeDurable(db: Database.Database): OpenedLog['durability'] {
-  for (const setting of [
-    'journal_mode = wal',
-    'synchronous = full',
-    'fullfsync = on',
-    'checkpoint_fullfsync = on',
-    'cell_size_check = on',
-    `journal_size_limit = ${WAL_BYTES}`,
-  ])
-    db.pragma(setting);
+  for (const setting of SETTINGS) db.pragma(setting);
   const durability = { journal_mode: String(pragma(db, 'journal_mode')), synchronous: pragma(db, 'synchronous') === 2 ? 'full' : 'less than full' };
   if (durability.journal_mode !== 'wal' || durability.synchronous !== 'full' || pragma(db, 'locking_mode') !== 'exclusive') {
     throw new SvcError('store_failed', 'The event log cannot be made durable on this disk.', { details: durability });

@@ -38,16 +38,7 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
     const closing = thread;
     thread = null;
     if (closing === null) return;
-    if (closing.failed) return closing.end();
-    const late = new AbortController();
-    const deadline = delay(close_ms, 'late', { signal: late.signal }).catch(() => 'done');
-    const closed = closing.call('close').then(() => closing.end());
-    try {
-      if ((await Promise.race([closed, deadline])) === 'late') throw new SvcError('store_failed', 'The event log did not close in time.');
-    } finally {
-      late.abort();
-      closing.end().catch(() => {});
-    }
+    await (closing.failed ? closing.end() : closeThread(closing, close_ms));
   };
 
   const ask = async <M extends keyof Calls>(method: M, ...args: Parameters<Calls[M]>): Promise<Awaited<ReturnType<Calls[M]>>> => {
@@ -70,4 +61,17 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
     countRuns: () => ask('countRuns'),
     verify: () => ask('verify'),
   };
+}
+
+/** A thread that the disk holds up is left to itself after a while: the process need not wait for it to end. */
+async function closeThread(thread: StoreThread, close_ms: number): Promise<void> {
+  const closed = new AbortController();
+  const late = delay(close_ms, 'late', { signal: closed.signal }).catch(() => 'closed');
+  try {
+    const first = await Promise.race([thread.call('close').then(() => thread.end()), late]);
+    if (first === 'late') throw new SvcError('store_failed', 'The event log did not close in time.');
+  } finally {
+    closed.abort();
+    thread.end().catch(() => {});
+  }
 }

@@ -1,15 +1,15 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
-import type { EventStore, StoredEvent } from '../../src/store/store.ts';
+import type { StoredEvent } from '../../src/store/store.ts';
 import { event, makePlace } from '../store/samples.ts';
 
 /**
- * Durable events a second, of the store and of the least that any durable log can do: a loop of append and fdatasync of the same bytes. Both take turns in one
- * run, so that the ratio holds on a busy machine too.
+ * Durable events a second, of the store and of the least that any durable log can do: a loop of append and fdatasync of the same bytes. They take turns, and
+ * the ratio is the median of the ratios within a turn, so that what slows the machine for a while slows both.
  */
 
 const BATCHES = [1, 10, 100, 1000];
-const TURNS = 5;
-const TURN_MS = 400;
+const TURNS = 7;
+const TURN_MS = 300;
 const text = 'x'.repeat(800);
 
 /** About one kilobyte an event, of eight streams. */
@@ -20,69 +20,75 @@ function batch(first: number, count: number): StoredEvent[] {
   });
 }
 
-interface Tally {
-  events: number;
-  ms: number;
+interface Turn {
+  /** Events a second. */
+  rate: number;
   commits_ms: number[];
 }
 
-async function turn(tally: Tally, count: number, append: (events: StoredEvent[]) => unknown, next: () => number): Promise<void> {
+/** Commits for a while, one after the other. */
+async function takeTurn(count: number, commit: () => unknown): Promise<Turn> {
+  const commits_ms: number[] = [];
   const started = performance.now();
-  for (let now = started; now - started < TURN_MS; ) {
-    await append(batch(next(), count));
-    const after = performance.now();
-    tally.commits_ms.push(after - now);
-    tally.events += count;
-    now = after;
+  let now = started;
+  while (now - started < TURN_MS) {
+    await commit();
+    commits_ms.push(performance.now() - now);
+    now = performance.now();
   }
-  tally.ms += performance.now() - started;
+  return { rate: (commits_ms.length * count * 1000) / (now - started), commits_ms };
 }
 
-async function measure(count: number, store: EventStore, log: { fd: number; seq: number }): Promise<Record<string, unknown>> {
-  const stored: Tally = { events: 0, ms: 0, commits_ms: [] };
-  const bare: Tally = { events: 0, ms: 0, commits_ms: [] };
+async function measure(count: number): Promise<Record<string, number>> {
+  const stored: Turn[] = [];
+  const bare: Turn[] = [];
   for (let time = 0; time < TURNS; time += 1) {
-    await turn(
-      stored,
-      count,
-      async (events) => {
-        await store.append({ events, runs: [] });
-        log.seq += count;
-      },
-      () => log.seq + 1,
-    );
-    let seq = 1;
-    await turn(
-      bare,
-      count,
-      (events) => {
-        writeSync(log.fd, events.map((one) => `${JSON.stringify(one)}\n`).join(''));
-        fdatasyncSync(log.fd);
-        seq += count;
-      },
-      () => seq,
-    );
+    stored.push(await takeTurn(count, () => appendToStore(count)));
+    bare.push(await takeTurn(count, () => appendToFile(count)));
   }
-  const rate = ({ events, ms }: Tally) => (events * 1000) / ms;
-  const at = ({ commits_ms }: Tally, share: number) => Number(commits_ms.sort((a, b) => a - b)[Math.floor(commits_ms.length * share)]?.toFixed(2));
   return {
     batch: count,
-    'store events/s': Math.round(rate(stored)),
-    'bare events/s': Math.round(rate(bare)),
-    ratio: Number((rate(stored) / rate(bare)).toFixed(2)),
-    'store p50 ms': at(stored, 0.5),
-    'store p99 ms': at(stored, 0.99),
-    'bare p50 ms': at(bare, 0.5),
-    'bare p99 ms': at(bare, 0.99),
+    'store events/s': Math.round(median(stored.map(({ rate }) => rate))),
+    'bare events/s': Math.round(median(bare.map(({ rate }) => rate))),
+    ratio: round(median(stored.map(({ rate }, turn) => rate / (bare[turn]?.rate ?? Number.NaN)))),
+    'store p50 ms': round(percentile(stored, 0.5)),
+    'store p99 ms': round(percentile(stored, 0.99)),
+    'bare p50 ms': round(percentile(bare, 0.5)),
+    'bare p99 ms': round(percentile(bare, 0.99)),
   };
+}
+
+async function appendToStore(count: number): Promise<void> {
+  await store.append({ events: batch(seq + 1, count), runs: [] });
+  seq += count;
+}
+
+function appendToFile(count: number): void {
+  const lines = batch(1, count).map((one) => `${JSON.stringify(one)}\n`);
+  writeSync(file, lines.join(''));
+  fdatasyncSync(file);
+}
+
+function percentile(turns: Turn[], share: number): number {
+  const all = turns.flatMap(({ commits_ms }) => commits_ms).sort((a, b) => a - b);
+  return all[Math.floor(all.length * share)] ?? Number.NaN;
+}
+
+function median(values: number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+function round(value: number): number {
+  return Number(value.toFixed(2));
 }
 
 const place = makePlace();
 const store = place.store();
 await store.open();
-const log = { fd: openSync(`${place.folder}/bare`, 'a'), seq: 0 };
-const rows: Record<string, unknown>[] = [];
-for (const count of BATCHES) rows.push(await measure(count, store, log));
+const file = openSync(`${place.folder}/bare`, 'a');
+let seq = 0;
+const rows: Record<string, number>[] = [];
+for (const count of BATCHES) rows.push(await measure(count));
 console.table(rows);
 
 const started = performance.now();
@@ -94,5 +100,5 @@ const opening = performance.now();
 await again.open();
 console.log(`open of that log, thread and check of its end included: ${Math.round(performance.now() - opening)} ms`);
 await again.close();
-closeSync(log.fd);
+closeSync(file);
 place.remove();

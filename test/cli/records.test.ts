@@ -139,6 +139,38 @@ test('a provider is tested: 0 when it answers, 5 when it refuses us, 9 when it i
   }
 });
 
+test('config show tells the values of the file when the daemon does not answer', async ({ home, daemon }) => {
+  daemon.on('config', () => {});
+  const { code, stdout, stderr } = await home.svc(['config', 'show']);
+  assert.is(code, 0);
+  assert.match(stdout, 'log_level');
+  assert.match(stderr, 'The daemon does not answer: this is what its next start uses.');
+});
+
+test('a configuration that is no file is told with what to do about it', async ({ home, daemon }) => {
+  await daemon.close();
+  mkdirSync(home.paths.config, { recursive: true });
+  const { code, stderr } = await home.svc(['config', 'show']);
+  assert.is(code, 6);
+  assert.match(stderr, 'is not a file.');
+  assert.match(stderr, 'hint: Move it away');
+});
+
+test('what is wrong with a provider is told in flags', async ({ home }) => {
+  for (const [args, message] of [
+    [['x', '--base-url', 'ftp://h'], '--base-url must be an http or https address.'],
+    [['x', '--base-url', 'https://a:b@h'], '--base-url must not hold credentials; name their variable with --key-env.'],
+    [['x', '--base-url', 'https://h', '--key-env', 'sk-1'], '--key-env must name an environment variable; it is not the key.'],
+    [['x', '--base-url', 'https://h', '--kind', 'remote'], '--kind must be "local" or "cloud".'],
+    [['X: y', '--base-url', 'https://h'], 'A provider cannot be named "X: y": an id is'],
+  ] as const) {
+    const { code, stderr } = await home.svc(['provider', 'add', ...args]);
+    assert.is(code, 2);
+    assert.match(stderr, `error: ${message}`);
+    assert.match(stderr, 'hint: See: svc provider add --help');
+  }
+});
+
 test('providers are added and removed through the daemon that runs, and the key is only named', async ({ home, daemon }) => {
   daemon.on('provider.add', ({ result }) => result(provider));
   daemon.on('provider.remove', ({ result }) => result(provider));

@@ -1,9 +1,14 @@
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { isAbsolute } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { findPaths } from '../../src/paths.ts';
+import { writeRuntimeFile } from '../../src/runtime-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { health, startFakeDaemon, status } from './fake-daemon.ts';
+import { health, runtimeFile, startFakeDaemon, status } from './fake-daemon.ts';
+import { startSleeper } from './sleeper.ts';
 
 const test = suite<{ home: Home }>('svc start');
 
@@ -23,6 +28,50 @@ test('one that runs already is told so, exit 0', async ({ home }) => {
   assert.match(plain.stdout, /^svc is running already \(pid \d+\)\.\n/);
   assert.equal(JSON.parse((await home.svc(['start', '--json'])).stdout), { ...status, started: false });
   await daemon.close();
+});
+
+test('flags that one which runs already does not take are told', async ({ home }) => {
+  const daemon = await startFakeDaemon(home);
+  const { code, stderr } = await home.svc(['start', '--grpc', '127.0.0.1:0', '--log-level', 'DEBUG']);
+  assert.equal(
+    [code, stderr],
+    [0, 'Not applied, since svc runs already: --grpc 127.0.0.1:0 --log-level debug. To apply: svc restart --grpc 127.0.0.1:0 --log-level debug\n'],
+  );
+  await daemon.close();
+});
+
+test('a failure that the daemon has logged is told once', async ({ home }) => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  const { port } = taken.address() as AddressInfo;
+  const { code, stderr } = await home.svc(['start', '--http', `127.0.0.1:${port}`]);
+  assert.is(code, 6);
+  assert.match(stderr, /^error: Another program listens on [^\n]*\nhint: [^\n]*\n$/);
+  await new Promise((resolve) => taken.close(resolve));
+});
+
+test('a daemon whose socket was deleted is told by start and run alike, and no second one is started', async ({ home }) => {
+  const { pid, process_start, end } = await startSleeper();
+  const addresses = { http: null, grpc: null, socket: home.paths.socket };
+  await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, pid, process_start, addresses });
+  for (const args of [['start'], ['run', 'p']]) {
+    const { code, stdout, stderr } = await home.svc(args);
+    assert.equal([code, stdout], [124, '']);
+    assert.match(stderr, `(pid ${pid}) and does not answer on its socket`);
+    assert.match(stderr, 'svc restart');
+    assert.not.match(stderr, 'Starting');
+  }
+  const status = await home.svc(['status']);
+  assert.is(status.code, 4);
+  assert.match(status.stdout, 'unresponsive');
+  assert.match(status.stderr, /socket was deleted.*svc restart/);
+  await end();
+});
+
+test('an empty HOME is not the folder one happens to be in', () => {
+  for (const env of [{ HOME: '' }, { HOME: 'here' }, { HOME: '', XDG_STATE_HOME: 'state' }]) {
+    for (const path of Object.values(findPaths(env))) assert.ok(isAbsolute(path), path);
+  }
 });
 
 test('one that is starting is waited for, and so it is by svc run', async ({ home }) => {

@@ -51,7 +51,8 @@ for (const [fact, fault, code] of [
     fact,
     placed(async (place) => {
       const writer = await writeUntilRefused(place, fault);
-      assert.match(writer.lines.at(-1) ?? '', `refused ${code}`);
+      assert.match(writer.lines.at(-2) ?? '', `refused ${code}`);
+      assert.is(writer.lines.at(-1), `again ${code}`);
       assert.ok(writer.acked() > 0, writer.lines.join());
       await checkAcknowledged(place, writer.acked(), fault);
     }),
@@ -72,6 +73,7 @@ tried('a writer that is killed at its first writes and syncs, at one after the o
       try {
         const fault = `${call}:signal=SIGKILL:when=${when}`;
         const writer = await writeUntilRefused(place, fault);
+        assert.is(writer.child.signalCode, 'SIGKILL', fault);
         await checkAcknowledged(place, writer.acked(), fault);
         points += 1;
       } finally {

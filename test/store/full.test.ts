@@ -17,7 +17,8 @@ function mountSmall(): (Place & { unmount(): void }) | null {
   return {
     ...makePlace(folder),
     unmount: () => {
-      spawnSync('umount', [folder]);
+      // Lazily, since a test that failed may have left its store open.
+      spawnSync('umount', ['-l', folder]);
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -4,7 +4,8 @@ import { event, run } from './samples.ts';
 
 /**
  * A process that owns a log: `writer.ts <database> <highWater>`. It prints `open <last_seq>` or `refused <code> <message>`. Then, after each line on stdin, it
- * appends commits: `one`, or `on` for one after the other. Each commit that is acknowledged is printed as `acked <seq>`.
+ * appends commits: `one`, or `on` for one after the other. Each commit that is acknowledged is printed as `acked <seq>`. When one is refused, it is tried
+ * once more: `again <code>`.
  */
 
 const [, , database = '', highWater = ''] = process.argv;
@@ -13,16 +14,17 @@ let seq = 0;
 /** Far more than any test lets it write: a writer that is left behind comes to an end. */
 const EVENTS_MAX = 100_000;
 
-/** A commit of 1 to 40 events, the same whenever it begins at the same place: events of a run and of a stream that all share. */
+/** A commit of 2 to 41 events of one run, the same whenever it begins at the same place. */
 async function append(): Promise<void> {
   const count = 1 + ((seq * 7) % 40);
   const run_id = `run_${seq + 1}`;
-  const shared = event(seq + 1, run_id, 1);
-  const own = Array.from({ length: count }, (_, index) =>
+  const first = event(seq + 1, run_id, 1);
+  const others = Array.from({ length: count }, (_, index) =>
     event(seq + 2 + index, run_id, index + 2, { data: { text: 'x'.repeat((seq * 31 + index * 17) % 3000) } }),
   );
-  seq += count + 1;
-  await store.append({ events: [shared, ...own], runs: [run(run_id, { seq, created_at: seq })] });
+  const last = seq + count + 1;
+  await store.append({ events: [first, ...others], runs: [run(run_id, { seq: last, created_at: last })] });
+  seq = last;
   console.log(`acked ${seq}`);
 }
 
@@ -39,6 +41,7 @@ try {
 } catch (error) {
   const { code, message } = error as { code?: string; message: string };
   console.log(`refused ${code} ${message}`);
+  await append().catch((second: { code?: string }) => console.log(`again ${second.code}`));
 } finally {
   await store.close().catch(() => {});
 }

@@ -25,7 +25,8 @@ const NOBODY: StatusShown['addresses'] = { http: null, grpc: null, socket: null 
  *
  * 1. It answers on its socket: its own status, 0.
  * 2. It takes the connection and says nothing: `unresponsive`, 4.
- * 3. There is no socket, and its process is proven alive: `starting`, 0, in its first minute; then `unresponsive`, 4.
+ * 3. There is no socket, and its process is proven alive: `starting`, 0, in its first minute, unless it had a socket already;
+ *    then `unresponsive`, 4.
  * 4. Its process is gone and its runtime file was left behind: `crashed`, 1.
  * 5. There is no runtime file: `stopped`, 3.
  */
@@ -61,7 +62,7 @@ function withoutAnswer(paths: Paths, accepted: boolean): Found {
   const { pid, version, boot_id } = file;
   const known = { pid, version, boot_id };
   if (!accepted && ownerOf(file) !== 'ours') return shown(1, { state: 'crashed', ...known });
-  if (!accepted && isYoung(file)) return shown(0, { state: 'starting', ...known, since: file.started_at });
+  if (!accepted && file.addresses.socket === null && isYoung(file)) return shown(0, { state: 'starting', ...known, since: file.started_at });
   return shown(4, { state: 'unresponsive', ...known, addresses: file.addresses });
 }
 

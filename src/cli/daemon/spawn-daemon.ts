@@ -75,7 +75,9 @@ function openOutput(file: string): number {
     if (fstatSync(output).size > STDERR_BYTES_MAX) ftruncateSync(output);
     return output;
   } catch (cause) {
-    throw new SvcError('home_unusable', `${file} cannot be written (${(cause as NodeJS.ErrnoException).code}).`, { cause });
+    const { code } = cause as NodeJS.ErrnoException;
+    const hint = code === 'ENOTDIR' ? { hint: 'What should be a folder of it is a file; choose another place with SVC_HOME.' } : {};
+    throw new SvcError('home_unusable', `${file} cannot be written (${code}).`, { cause, ...hint });
   }
 }
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { Settings } from '../../config.ts';
 import { type ControlClient, connect } from '../../control/client.ts';
 import type { Results } from '../../control/results.ts';
@@ -31,12 +32,13 @@ const RETRY_MS = 50;
  * A daemon that is ready, whoever started it.
  *
  * 1. One answers: its start is waited for; one that is stopping is waited for and followed by a new one.
- * 2. None does: one is started. If another command does so at the same time, one of the two wins, and both wait for that one.
+ * 2. None does, and one lives that had a socket: it is ending, or its socket was deleted. It is given a short time to end.
+ * 3. There is none: one is started. If another command does so at the same time, one of the two wins, and both wait for that one.
  */
 export async function startDaemon(options: StartOptions): Promise<Started> {
   const { paths, flags, wait_ms, onStart } = options;
   const deadline = Date.now() + wait_ms;
-  const running = await whenAnswering(paths, deadline);
+  const running = (await whenAnswering(paths, deadline)) ?? (await whenEnding(paths, deadline));
   if (running !== null) return { status: running, started: false };
   onStart?.();
   try {
@@ -66,6 +68,27 @@ async function whenAnswering(paths: Paths, deadline: number): Promise<Status | n
   } finally {
     client.close();
   }
+}
+
+/** Null once no process is left that had a socket. Throws timed_out for one that stays and cannot be reached. */
+async function whenEnding(paths: Paths, deadline: number): Promise<Status | null> {
+  for (const until = Math.min(deadline, Date.now() + ANSWER_MS); ; ) {
+    const socketless = withoutSocket(paths);
+    if (socketless === null) return whenAnswering(paths, deadline);
+    if (Date.now() >= until) {
+      throw new SvcError('timed_out', `A daemon runs (pid ${socketless.pid}) and does not answer on its socket ${paths.socket}.`, {
+        hint: 'Its socket may have been deleted. Start it again with: svc restart',
+      });
+    }
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}
+
+/** A daemon that has told where its socket is, of which there is nothing to see. */
+function withoutSocket(paths: Paths): { pid: number } | null {
+  const found = readRuntimeFile(paths.runtime);
+  if (found.kind !== 'present' || found.file.addresses.socket === null || ownerOf(found.file) !== 'ours') return null;
+  return process.platform === 'win32' || existsSync(paths.socket) ? null : found.file;
 }
 
 /** Waits until it is ready, or has ended. */

@@ -9,8 +9,10 @@ import { type Started, type StartOptions, startDaemon, WAIT } from './start-daem
 
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const wait_ms = secondsFlag(flags, 'wait', WAIT) ?? WAIT.default_ms;
-  const started = await startOrExplain({ paths, flags: settingFlags(flags), wait_ms }, json);
+  const settings = settingFlags(flags);
+  const started = await startOrExplain({ paths, flags: settings, wait_ms }, json);
   printStarted(started, json);
+  if (!started.started) noteNotApplied(settings);
   return 0;
 }
 
@@ -23,13 +25,19 @@ export function printStarted({ status, started }: Started, json: boolean): void 
   print([status.addresses.http && `  http  ${status.addresses.http}`, status.addresses.grpc && `  grpc  ${status.addresses.grpc}`].filter(Boolean).join('\n'));
 }
 
-/** A start that fails shows the last that the daemon wrote. */
+/** A daemon that runs keeps its settings until it is started again. */
+function noteNotApplied(settings: StartOptions['flags']): void {
+  const words = Object.entries(settings).map(([name, value]) => `--${name.replaceAll('_', '-')} ${value}`);
+  if (words.length > 0) note(`Not applied, since svc runs already: ${words.join(' ')}. To apply: svc restart ${words.join(' ')}`);
+}
+
+/** A start that fails shows the last that the daemon wrote, without what the error itself tells. */
 export async function startOrExplain(options: StartOptions, json: boolean): Promise<Started> {
   const before = { at: Date.now(), bytes: sizeOf(options.paths.stderr) };
   try {
     return await startDaemon(options);
   } catch (error) {
-    const log = await writtenSince(options.paths, before).catch(() => []);
+    const log = await writtenSince(options.paths, before, error).catch(() => []);
     if (!(error instanceof SvcError) || log.length === 0) throw error;
     if (!json) note(log.join('\n'));
     const { cause, hint, param, details } = error;
@@ -40,11 +48,16 @@ export async function startOrExplain(options: StartOptions, json: boolean): Prom
 const LINES = 10;
 
 /** Its log, and where it could not log, what it wrote besides. */
-async function writtenSince(paths: Paths, { at, bytes }: { at: number; bytes: number }): Promise<string[]> {
+async function writtenSince(paths: Paths, { at, bytes }: { at: number; bytes: number }, error: unknown): Promise<string[]> {
   const { readTail } = await import('../../logs/tail.ts');
+  const { readLine } = await import('../../logs/filter.ts');
   const { formatLine } = await import('../logs/format-line.ts');
   const lines = await readTail(paths.logs, { lines: LINES, since: at });
-  if (lines.length > 0) return lines.map((line) => formatLine(line, 2));
+  const isTold = (line: string) => {
+    const { code, failure, msg } = readLine(line) ?? {};
+    return msg === 'stopped' || (error instanceof SvcError && [code, failure].includes(error.code));
+  };
+  if (lines.length > 0) return lines.filter((line) => !isTold(line)).map((line) => formatLine(line, 2));
   const text = readFileSync(paths.stderr).subarray(bytes).toString('utf8').trimEnd();
   return text === '' ? [] : text.split('\n').slice(-LINES).map(plain);
 }

@@ -25,8 +25,14 @@ async function printText({ status, events }: Found): Promise<void> {
   print(rows.length === 0 ? head : `${head}\n${fields(rows)}`);
   if (events !== null)
     print(`\n${events.map((event) => `${localTime(event.at)}  ${plain(event.type)}  ${paint('dim', plain(JSON.stringify(event.data)))}`).join('\n')}`);
-  const advice = ADVICE[status.state];
+  const advice = hasLostSocket(status) ? LOST_SOCKET : ADVICE[status.state];
   if (advice !== undefined) note(advice);
+}
+
+const LOST_SOCKET = 'Its process is alive, and its socket was deleted, so nothing can reach it. Start it again with: svc restart';
+
+function hasLostSocket({ state, addresses: { socket } }: StatusShown): boolean {
+  return state === 'unresponsive' && socket !== null && process.platform !== 'win32' && !process.getBuiltinModule('node:fs').existsSync(socket);
 }
 
 async function describe(status: StatusShown): Promise<[string, string | null][]> {

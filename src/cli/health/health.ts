@@ -32,9 +32,14 @@ function load(name: (typeof SOURCES)[number]): Promise<Source> {
 function unreachable(name: string): (error: unknown) => never {
   return (error) => {
     if (error instanceof SvcError && error.code === 'daemon_not_running') throw error;
-    const why = error instanceof SvcError ? `: ${error.message}` : '.';
-    throw new SvcError('daemon_not_running', `The daemon cannot be reached over ${name}${why}`, { cause: error, hint: 'See: svc status' });
+    const why = error instanceof SvcError ? `: ${error.message.charAt(0).toLowerCase()}${error.message.slice(1)}` : '.';
+    throw new SvcError('daemon_not_running', `The daemon cannot be reached over ${doorName(name)}${why}`, { cause: error, hint: 'See: svc status' });
   };
+}
+
+/** As it stands in a sentence. */
+function doorName(name: string): string {
+  return name === 'socket' ? 'the socket' : name;
 }
 
 function text({ ready, live, status, state_path, output }: Answer): string {

@@ -22,7 +22,7 @@ export async function watch(paths: Paths, source: Source, name: 'http' | 'grpc' 
       if (!(error instanceof SvcError)) throw error;
     }
     if (interrupt.signal.aborted) break;
-    if (reached) note(`The daemon cannot be reached over ${name}.`);
+    if (reached) note(`The daemon cannot be reached over ${name === 'socket' ? 'the socket' : name}.`);
     reached = false;
     await sleep(RETRY_MS, interrupt.signal);
   }

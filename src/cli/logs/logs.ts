@@ -16,7 +16,11 @@ import { type LogQuery, readQuery } from './query.ts';
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const query = readQuery(flags);
   const stdout = openStdout();
-  const show = (line: string) => showLine(stdout, line, json);
+  let lines = 0;
+  const show = (line: string) => {
+    lines += 1;
+    return showLine(stdout, line, json);
+  };
   const interrupt = onInterrupt();
   const signal = AbortSignal.any([interrupt.signal, stdout.gone]);
   const ending = await fromDaemon(paths, query, show, signal, json);
@@ -26,6 +30,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   if (interrupt.signal.aborted) return INTERRUPTED;
   if (stdout.gone.aborted) return 0;
   if (query.follow && ending === 'none') throw new SvcError('daemon_not_running', 'The daemon does not run, so there is nothing to follow.');
+  if (lines === 0 && !query.follow && !json) note('There are no such lines.');
   if (query.follow && ending === 'stopped' && !json) note('The daemon stopped.');
   return 0;
 }

@@ -1,4 +1,5 @@
 import { loadConfig, type ProviderConfig, readProvider } from '../../config.ts';
+import { brief } from '../../config-text.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../paths.ts';
 import { askDaemon } from '../ask-daemon.ts';
@@ -42,7 +43,22 @@ function readSettings(id: string, flags: Flags): ProviderConfig {
       hint: `For example: svc provider add ${id} --base-url http://127.0.0.1:11434/v1`,
     });
   }
-  return readProvider(id, Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)), 'svc provider add', 'invalid_request');
+  const written = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  try {
+    return readProvider(id, written, WHERE, 'invalid_request');
+  } catch (error) {
+    throw error instanceof SvcError ? inFlags(id, error) : error;
+  }
+}
+
+const WHERE = 'svc provider add';
+
+/** What is wrong, in the words of the command line. */
+function inFlags(id: string, { message, param }: SvcError): SvcError {
+  const what = message.slice(`${WHERE}: provider ${brief(id)}: `.length).replace(/\b(base_url|key_env)\b/g, (field) => `--${field.replace('_', '-')}`);
+  const flagged = what.startsWith('--') ? what : `--${what}`;
+  const named = param === 'id' ? `A provider cannot be named ${JSON.stringify(id)}: ${what}` : flagged;
+  return new SvcError('usage', named, { hint: 'See: svc provider add --help', ...(param === null ? {} : { param: param.replace('_', '-') }) });
 }
 
 async function addToFile(paths: Paths, id: string, settings: ProviderConfig): Promise<ProviderShown> {

@@ -26,7 +26,7 @@ export async function run({ paths, json }: Context): Promise<number> {
     provider.models === null ? '-' : String(provider.models),
     provider.credential,
     provider.base_url ?? '-',
-    shortened(provider.reason ?? '', REASON_WIDTH),
+    shortened(provider.reason ?? '-', REASON_WIDTH),
   ]);
   print(table(['PROVIDER', 'KIND', 'STATE', 'SINCE', 'MODELS', 'CREDENTIAL', 'ADDRESS', 'REASON'], rows));
   if (!asked) note('The daemon is not running: these are configured, and their state is not known. Start it with: svc start');

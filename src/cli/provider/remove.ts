@@ -9,6 +9,8 @@ import { type ProviderShown, shown } from './configured.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const id = args[0] ?? '';
+  if (id === 'local')
+    throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', { param: 'id', hint: 'To ask another one: svc run "…" --provider <id>' });
   const provider: ProviderShown = await askDaemon(paths, 'provider.remove', { id }).catch(whenNotRunning(() => removeFromFile(paths, id)));
   if (json) printJson(provider);
   else print(`Removed ${provider.id} from the configuration.`);
@@ -18,7 +20,6 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 async function removeFromFile(paths: Paths, id: string): Promise<ProviderShown> {
   const { providers } = loadConfig(paths.config);
   const settings = Object.hasOwn(providers, id) ? providers[id] : undefined;
-  if (id === 'local') throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', { param: 'id' });
   if (settings === undefined) {
     const known = ['local', ...Object.keys(providers)];
     throw new SvcError('provider_unknown', `There is no provider ${JSON.stringify(id)}. Known: ${known.join(', ')}.`, {

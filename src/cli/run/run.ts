@@ -3,7 +3,7 @@ import type { Results } from '../../control/results.ts';
 import { SvcError } from '../../errors.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
-import { print, printError, printJson } from '../output.ts';
+import { note, print, printError, printJson } from '../output.ts';
 import { openStdout, type StdoutStream } from '../stdout-stream.ts';
 import { ending } from './ending.ts';
 import { noteBuiltIn } from './note-built-in.ts';
@@ -42,7 +42,7 @@ async function detach(client: ControlClient, input: Record<string, unknown>, jso
 }
 
 async function answer(client: ControlClient, input: Record<string, unknown>, { flags, json, paths }: Context): Promise<number> {
-  const interrupt = onInterrupt();
+  const interrupt = onInterrupt(() => json || note('Cancelling; Ctrl-C again leaves at once.'));
   const stdout = openStdout();
   const printer = json ? null : new AnswerPrinter(stdout);
   const live = flags['no-stream'] === true ? null : printer;
@@ -55,7 +55,7 @@ async function answer(client: ControlClient, input: Record<string, unknown>, { f
   });
   await printer?.end(interrupt.signal.aborted ? '' : record.output, record.state === 'completed');
   interrupt.release();
-  return finish(record, json, stdout);
+  return finish(record, json, stdout, interrupt.signal.aborted);
 }
 
 interface Steps {
@@ -85,10 +85,12 @@ async function follow(client: ControlClient, input: Record<string, unknown>, sto
 /** Above the longest grace that the daemon can be configured to give the work. */
 const CANCEL_MS = 660_000;
 
-function finish(record: Run, json: boolean, stdout: StdoutStream): number {
+function finish(record: Run, json: boolean, stdout: StdoutStream, interrupted: boolean): number {
   if (stdout.gone.aborted) return 0;
   if (json) printJson(record);
   const { exit, error } = ending(record);
-  if (error !== null) printError(error, json);
+  // Whoever has just pressed Ctrl-C needs no advice.
+  if (interrupted && !json && error?.code === 'run_cancelled') note(error.message);
+  else if (error !== null) printError(error, json);
   return exit;
 }

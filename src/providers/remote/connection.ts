@@ -42,7 +42,7 @@ const CONNECTION: Record<string, Connection> = {
   EHOSTUNREACH: remote,
   ENETUNREACH: remote,
   EAI_AGAIN: { what: 'has a name that cannot be looked up now', retryable: true },
-  ENOTFOUND: { what: 'has a name that is not known', retryable: false },
+  ENOTFOUND: { what: 'has a name that is not known to DNS', retryable: false },
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: noHttp,
   UND_ERR_HEADERS_OVERFLOW: { what: 'sends larger headers than the daemon takes', retryable: false, code: 'provider_failed' },
   UND_ERR_ABORTED: { what: 'cannot be reached through the proxy of the environment', retryable: true },

@@ -79,7 +79,7 @@ class Grammar:
         if kind == "list":
             choices = self.lists[items]
             return self.draw(choices[int(rng.random() * len(choices))], rng)
-        return items[0] if rng.random() < 0.35 else items[int(rng.random() * len(items))]
+        return items[0] if rng.random() < 0.5 else items[int(rng.random() * len(items))]
 
     def parse(self, pattern):
         tree, rest = self.parse_until(pattern, 0, "")

@@ -14,7 +14,7 @@ def plain(text):
     text = text.lower()
     for long, short in CONTRACTIONS:
         text = text.replace(short.lower(), long.lower())
-    return " ".join(re.findall(r"[a-z0-9/_-]+", text))
+    return " ".join(re.findall(r"[\w/-]+", text))
 
 
 def main():

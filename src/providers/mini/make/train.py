@@ -21,7 +21,7 @@ def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--steps", type=int, default=5000)
+    parser.add_argument("--steps", type=int, default=9000)
     parser.add_argument("--seconds", type=float, default=0, help="plan the schedule for this time instead of steps (then the file cannot be made again byte for byte)")
     parser.add_argument("--vocabulary", type=int, default=2048)
     parser.add_argument("--width", type=int, default=128)
