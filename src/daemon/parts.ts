@@ -50,7 +50,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
   const logging = createLog({ folder: paths.logs, level: config.log_level, limits, boot_id, stdout });
   const { log } = logging;
   const clock = systemClock();
-  const store = createSqliteStore({ database: paths.database, highWater: paths.highWater });
+  const store = createSqliteStore({ database: paths.database, highWater: paths.highWater, limits });
 
   const kernel = new Kernel({
     store,

@@ -25,7 +25,14 @@ export interface OpenedLog {
 /** A WAL is brought back to this size after a large commit. */
 const WAL_BYTES = 16 * 1024 * 1024;
 /** A full sync is what a Mac needs to get past the cache of its disk; elsewhere it changes nothing. */
-const SETTINGS = ['journal_mode = wal', 'synchronous = full', 'fullfsync = on', 'checkpoint_fullfsync = on', 'cell_size_check = on', `journal_size_limit = ${WAL_BYTES}`];
+const SETTINGS = [
+  'journal_mode = wal',
+  'synchronous = full',
+  'fullfsync = on',
+  'checkpoint_fullfsync = on',
+  'cell_size_check = on',
+  `journal_size_limit = ${WAL_BYTES}`,
+];
 
 /**
  * Takes the lock, and looks whether the log is the one that was left.

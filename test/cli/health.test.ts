@@ -177,7 +177,7 @@ test('--watch tells each change, the going and the coming back, until it is inte
   change({ ...health, ready: false, state_path: 'stopping.draining' });
   await waitFor('the change is told', () => stdout().endsWith('not serving (stopping.draining, live)\n'));
   for (const connection of daemon.connections) connection.destroy();
-  await waitFor('the going is told', () => /cannot be reached over socket/.test(stderr()));
+  await waitFor('the going is told', () => /cannot be reached over the socket/.test(stderr()));
   await waitFor('the coming back is told', () => stdout().endsWith('live)\nserving (ready, live)\n'));
   child.kill('SIGINT');
   assert.is((await ended).code, 130);

@@ -269,9 +269,10 @@ test('Ctrl-C cancels the run, waits for its end and exits 130; a second one does
       event(output('so far'));
       end = () => result({ ...run, state: 'cancelled', output: 'so far, and more' });
     });
-    const { child, ended, stdout } = home.spawn(['run', 'p']);
+    const { child, ended, stdout, stderr } = home.spawn(['run', 'p']);
     await waitFor('there is output', () => stdout() === 'so far');
     child.kill('SIGINT');
+    await waitFor('it is said', () => stderr() === 'Cancelling; Ctrl-C again leaves at once.\n');
     const cancel = await waitFor('the run is cancelled', () => daemon.asked.find(({ method }) => method === 'run.cancel'));
     assert.equal(cancel.params, { id: 'run_1' });
     assert.is(child.exitCode, null);

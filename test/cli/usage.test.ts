@@ -125,6 +125,16 @@ test('a tail takes a number or nothing', () => {
   }
 });
 
+test('a wrong value is told with the help of its command', async ({ home }) => {
+  assert.match((await home.svc(['run', 'x', '--seed', '-1'])).stderr, 'hint: See: svc run --help');
+  assert.match((await home.svc(['logs', '--level', 'loud'])).stderr, 'hint: See: svc logs --help');
+});
+
+test('a log without such lines is said to have none', async ({ home }) => {
+  const { code, stdout, stderr } = await home.svc(['logs', '--level', 'INFO']);
+  assert.equal([code, stdout, stderr], [0, '', 'There are no such lines.\n']);
+});
+
 test('a value that is not of the right form is refused with exit 2 before anything is asked', async ({ home }) => {
   for (const argv of [
     ['logs', '--tail', 'abc'],
