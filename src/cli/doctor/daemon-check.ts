@@ -16,7 +16,7 @@ export function checkDaemon({ alive, runtime, paths }: Patient): Check[] {
   const { pid, started_at, version } = runtime.file;
   switch (ownerOf(runtime.file)) {
     case 'ours':
-      return [fail('daemon', `The process ${pid} is there since ${ago(started_at)} and does not answer.`, 'See: svc logs. End it with: svc stop --force')];
+      return [fail('daemon', `Process ${pid} was started ${ago(started_at)} and does not answer.`, 'See: svc logs. End it with: svc stop --force')];
     case 'unproven':
       return [warn('daemon', `A process ${pid} is there, and may or may not be the daemon; it does not answer.`, 'Look at it before you end it.')];
     case 'other':

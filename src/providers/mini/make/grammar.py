@@ -46,6 +46,7 @@ class Grammar:
     def __init__(self):
         self.lists, self.synonyms = read_words()
         self.cache = {}
+        self.head_share = 0.35
 
     def draw(self, pattern, rng):
         tree = self.cache.get(pattern)
@@ -79,7 +80,7 @@ class Grammar:
         if kind == "list":
             choices = self.lists[items]
             return self.draw(choices[int(rng.random() * len(choices))], rng)
-        return items[0] if rng.random() < 0.5 else items[int(rng.random() * len(items))]
+        return items[0] if rng.random() < self.head_share else items[int(rng.random() * len(items))]
 
     def parse(self, pattern):
         tree, rest = self.parse_until(pattern, 0, "")

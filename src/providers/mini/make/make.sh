@@ -9,6 +9,8 @@ work="${1:-.train}"
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0
 mkdir -p "$work"
 tsx "$mini/make/tables.ts" > "$work/tables.json"
-"$PYTHON" "$mini/make/train.py" --tables "$work/tables.json" --out "$work/svc-mini.pt"
+# First the whole breadth of synonyms, then the plain words more often.
+"$PYTHON" "$mini/make/train.py" --tables "$work/tables.json" --out "$work/first.pt" --steps 5000 --seed 1
+"$PYTHON" "$mini/make/train.py" --tables "$work/tables.json" --out "$work/svc-mini.pt" --steps 5000 --seed 2 --head-share 0.5 --start "$work/first.pt"
 "$PYTHON" "$mini/make/export.py" --checkpoint "$work/svc-mini.pt" --tables "$work/tables.json" --confidence "$mini/make/confidence.json" \
   --gguf "$mini/svc-mini.gguf" --fingerprint "$mini/fingerprint.json" --fixture test/providers/mini/trainer-tokens.jsonl

@@ -1,7 +1,5 @@
 """Trains svc-mini from nothing. `make.sh` calls it; the seed, the steps and the shape fix the result on one machine."""
 import argparse
-import json
-import math
 import random
 import time
 
@@ -21,8 +19,9 @@ def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--steps", type=int, default=9000)
-    parser.add_argument("--seconds", type=float, default=0, help="plan the schedule for this time instead of steps (then the file cannot be made again byte for byte)")
+    parser.add_argument("--start", help="checkpoint to go on from, with its tokenizer and shape")
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--head-share", type=float, default=0.35, help="how often a word that has synonyms is left as it is")
     parser.add_argument("--vocabulary", type=int, default=2048)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--layers", type=int, default=3)
@@ -134,13 +133,27 @@ def schedule(done):
     return 1.0 if done < 0.5 else 1.0 - 0.98 * (done - 0.5) / 0.5
 
 
+def begin(corpus, args):
+    tokenizer = make_tokenizer(corpus, args.vocabulary, args.seed)
+    return tokenizer, Llama(len(tokenizer.vocabulary), args.width, args.layers, args.hidden), {"steps": 0, "seconds": 0}
+
+
+def load(path):
+    """The tokenizer lies in the checkpoint: one made anew from a changed corpus would give every token another meaning."""
+    checkpoint = torch.load(path)
+    shape = checkpoint["shape"]
+    model = Llama(shape["vocabulary"], shape["width"], shape["layers"], shape["hidden"], shape["context"])
+    model.load_state_dict(checkpoint["weights"], strict=False)
+    return bpe.Tokenizer(checkpoint["vocabulary"]), model, checkpoint
+
+
 def main():
     args = options()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     corpus = Corpus(Tables(args.tables))
-    tokenizer = make_tokenizer(corpus, args.vocabulary, args.seed)
-    model = Llama(len(tokenizer.vocabulary), args.width, args.layers, args.hidden)
+    corpus.grammar.head_share = args.head_share
+    tokenizer, model, before = load(args.start) if args.start else begin(corpus, args)
     batches = Batches(corpus, tokenizer, args.seed, args.head)
     print(f"{len(corpus.facts)} facts, {len(tokenizer.vocabulary)} pieces, {sum(p.numel() for p in model.parameters())} parameters", flush=True)
     muon, adam = Muon(model.matrices()), torch.optim.Adam(model.others(), betas=(0.9, 0.98))
@@ -161,14 +174,14 @@ def main():
         muon.step(args.muon * rate)
         adam.step()
         step += 1
-        done = (time.time() - began) / args.seconds if args.seconds else step / args.steps
+        done = step / args.steps
         shown.append(loss.item() if not whole else float("nan"))
         if step % 100 == 0:
             recent = [x for x in shown[-100:] if x == x]
             print(f"step {step} done {done:.3f} loss {sum(recent) / max(len(recent), 1):.4f} {time.time() - began:.0f} s", flush=True)
         if step % 1000 == 0 or done >= 1:
             torch.save({"shape": model.shape, "weights": model.state_dict(), "vocabulary": tokenizer.vocabulary, "answers": corpus.answers, "options": vars(args),
-                        "steps": step, "seconds": time.time() - began, "fingerprint": corpus.tables.data["fingerprint"]}, args.out)
+                        "steps": before["steps"] + step, "seconds": before["seconds"] + time.time() - began, "fingerprint": corpus.tables.data["fingerprint"]}, args.out)
 
 
 if __name__ == "__main__":
