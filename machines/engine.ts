@@ -7,7 +7,7 @@ import type { Deadline, EngineCreated, EngineEvent, EngineInfo, Failure } from '
  *
  * 1. At most one process exists; it belongs to the attempt whose number it carries, and facts of an earlier one are not accepted.
  * 2. A process is gone when `engine.exited` says so, or given up when it outlives its kill: no other way leads out of a state with one.
- * 3. A crash is followed by a wait that doubles with each crash in a row, up to a bound.
+ * 3. A crash is followed by a wait that doubles with each crash in a row, up to a bound; work that was done ends the row.
  */
 
 export interface EngineContext {
@@ -43,11 +43,11 @@ const machine = setup({
     ),
     noteProcess: assign(({ context, event }) => ({ since: event.at, due_at: event.at + context.load_ms })),
     noteLoaded: assign(({ context, event }) =>
-      event.type === 'engine.model_loaded' ? { info: event.info, crashes: 0, since: event.at, due_at: event.at + context.idle_ms } : {},
+      event.type === 'engine.model_loaded' ? { info: event.info, since: event.at, due_at: event.at + context.idle_ms } : {},
     ),
     noteLoadFailure: assign(({ event }) => (event.type === 'engine.load_failed' ? { error: event.error } : {})),
     noteTimeout: assign({ error: { code: 'engine_timed_out', message: 'The engine did not load the model in time.', retryable: true } }),
-    noteIdle: assign(({ context, event }) => ({ since: event.at, due_at: event.at + context.idle_ms })),
+    noteIdle: assign(({ context, event }) => ({ crashes: 0, since: event.at, due_at: event.at + context.idle_ms })),
     noteBusy: assign(({ event }) => ({ since: event.at })),
     noteStopping: assign(({ context, event }) => ({ since: event.at, due_at: event.at + context.stop_ms })),
     noteKilling: assign(({ context, event }) => ({ due_at: event.at + context.kill_ms })),
