@@ -13,7 +13,7 @@ const questions: [string, string][] = [
   ['How do I run it in the foreground?', '`svc serve`'],
   ['What is wrong with my setup?', '`svc doctor`'],
   ['How do I see the last log lines?', '`svc logs --tail 100`'],
-  ['How do I check health over gRPC?', '`svc health --source grpc`'],
+  ['Check health with grpc', '`svc health --source grpc`'],
   ['Which models do I have?', '`svc model list`'],
   ['How do I add a provider?', '`svc provider add <id>'],
   ['How do I send a prompt to the cloud?', '--cloud'],
@@ -24,7 +24,7 @@ const questions: [string, string][] = [
   ['What does /readyz return?', '`GET /readyz`'],
   ['What is event sourcing?', 'Event sourcing'],
   ['Does my data leave this machine?', 'Nothing leaves this machine'],
-  ['Who are you?', 'I am svc-mini'],
+  ['Who are you?', 'trained me from nothing'],
   ['What is the capital of France?', 'I know only svc'],
 ];
 
