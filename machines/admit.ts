@@ -1,5 +1,5 @@
 /**
- * Which queued run may start now: first come, first served, within the limits of each provider.
+ * Which queued run may start now: in the order of their turns, within the limits of each provider.
  * A local run whose model is not the loaded one waits until no other local run is active, and holds back those
  * behind it, so that two models cannot starve each other.
  */
@@ -18,8 +18,10 @@ export interface Active {
 export interface Places {
   /** Active runs, all providers together. */
   total: number;
-  /** Active runs of one provider. */
+  /** Active runs of one provider, where it has no number of its own. */
   perProvider: number;
+  /** Active runs of a provider that is configured with a number of its own. */
+  ofProvider?(provider: string): number | undefined;
   /** Active runs of the local engine, which answers them in one context. */
   local: number;
 }
@@ -38,7 +40,7 @@ export function admit(queue: readonly Waiting[], active: readonly Active[], plac
         localHeld = true;
         continue;
       }
-    } else if (peers.length >= places.perProvider) continue;
+    } else if (peers.length >= (places.ofProvider?.(run.provider) ?? places.perProvider)) continue;
     running.push(run);
     started.push(run.run_id);
   }

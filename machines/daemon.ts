@@ -1,14 +1,15 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
-import type { Addresses, DaemonCreated, DaemonEvent, Deadline, Ending, Failure, LastBoot } from './events.ts';
+import type { Addresses, DaemonCreated, DaemonEvent, Deadline, Ending, Failure, LastBoot, StopReport } from './events.ts';
 
 /**
  * One life of the daemon process, from its first instant to its last.
  *
  * 1. `live` and `ready` are tags of states: health is read from them and from nothing else.
  * 2. A run is admitted only while this machine accepts `daemon.run_admitted`: the queue has no other door.
- * 3. `unsettled` is the number of runs admitted and not settled; it is zero in `ready`, above zero in `running`.
- * 4. `starting` and `stopping` end by a deadline if nothing else ends them; the rest end by a stop.
+ * 3. `unsettled` is the number of runs admitted and not settled; it is zero in `ready`, above zero in `running` but for `held`.
+ * 4. `held`: the disk is full. What was accepted goes on; nothing new is admitted until there is space.
+ * 5. `starting` and `stopping` end by a deadline if nothing else ends them; the rest end by a stop.
  */
 
 export interface DaemonContext {
@@ -23,7 +24,10 @@ export interface DaemonContext {
   start_deadline_at: number;
   drain_deadline_at: number;
   close_deadline_at: number;
+  /** Finished runs that this life removed from the history. */
+  pruned_runs: number;
   stop_requested_by: string | null;
+  stop_report: StopReport | null;
   error: Failure | null;
 }
 
@@ -33,13 +37,18 @@ const machine = setup({
     closeDaemon: effect('closeDaemon'),
     noteAddresses: assign(({ context, event }) => (event.type === 'daemon.listening' ? { addresses: { ...context.addresses, ...event.addresses } } : {})),
     noteLastBoot: assign(({ event }) => (event.type === 'daemon.store_opened' ? { last_boot: event.last_boot } : {})),
-    countRecovered: assign(({ event }) => (event.type === 'daemon.runs_recovered' ? { unsettled: event.queued } : {})),
+    countRecovered: assign(({ event }) => (event.type === 'daemon.runs_recovered' ? { unsettled: event.queued + (event.suspended ?? 0) } : {})),
     countAdmitted: assign(({ context }) => ({ unsettled: context.unsettled + 1 })),
     countSettled: assign(({ context }) => ({ unsettled: Math.max(0, context.unsettled - 1) })),
+    // A transition without an action would count as not accepted.
+    notePruning: assign(({ context, event }) => (event.type === 'daemon.history_pruned' ? { pruned_runs: context.pruned_runs + event.runs } : {})),
     noteStop: assign(({ event }) =>
       event.type === 'daemon.stop_requested'
         ? { drain_deadline_at: event.drain_deadline_at, close_deadline_at: event.close_deadline_at, stop_requested_by: event.by }
         : {},
+    ),
+    noteReport: assign(({ event }) =>
+      event.type === 'daemon.stopped' ? { stop_report: { finished: event.finished ?? 0, handed_over: event.handed_over ?? 0, ended: event.ended ?? 0 } } : {},
     ),
     noteFailure: assign(({ event }) => (event.type === 'daemon.failed' ? { error: event.error } : {})),
     noteStartTimeout: assign({ error: { code: 'start_timed_out', message: 'The daemon did not become ready in time.', retryable: true } }),
@@ -70,7 +79,9 @@ export const daemonMachine = machine.createMachine({
     start_deadline_at: input.start_deadline_at,
     drain_deadline_at: 0,
     close_deadline_at: 0,
+    pruned_runs: 0,
     stop_requested_by: null,
+    stop_report: null,
     error: null,
   }),
   initial: 'starting',
@@ -111,21 +122,27 @@ export const daemonMachine = machine.createMachine({
           { guard: 'takesLastPlace', target: 'running.saturated', actions: 'countAdmitted' },
           { target: 'running.accepting', actions: 'countAdmitted' },
         ],
+        'daemon.store_filled': { target: 'running.held' },
+        'daemon.history_pruned': { actions: 'notePruning' },
         'daemon.stop_requested': { target: 'stopping.closing', actions: 'noteStop' },
       },
     },
     running: {
-      tags: ['live', 'ready', 'resting'],
+      tags: ['live', 'resting'],
       initial: 'accepting',
       on: {
+        'daemon.history_pruned': { actions: 'notePruning' },
         'daemon.stop_requested': [
           { guard: 'isForced', target: 'stopping.closing', actions: 'noteStop' },
-          { target: 'stopping.draining', actions: 'noteStop' },
+          { guard: 'hasRuns', target: 'stopping.draining', actions: 'noteStop' },
+          { target: 'stopping.closing', actions: 'noteStop' },
         ],
       },
       states: {
         accepting: {
+          tags: ['ready'],
           on: {
+            'daemon.store_filled': { target: 'held' },
             'daemon.run_admitted': [
               { guard: 'takesLastPlace', target: 'saturated', actions: 'countAdmitted' },
               { guard: 'hasRoom', actions: 'countAdmitted' },
@@ -134,12 +151,20 @@ export const daemonMachine = machine.createMachine({
           },
         },
         saturated: {
+          tags: ['ready'],
           on: {
+            'daemon.store_filled': { target: 'held' },
             'daemon.run_settled': [
               { guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' },
               { guard: 'staysFull', actions: 'countSettled' },
               { target: 'accepting', actions: 'countSettled' },
             ],
+          },
+        },
+        held: {
+          on: {
+            'daemon.run_settled': { actions: 'countSettled' },
+            'daemon.store_freed': [{ guard: 'isFull', target: 'saturated' }, { guard: 'hasRuns', target: 'accepting' }, { target: '#daemon.ready' }],
           },
         },
       },
@@ -159,7 +184,7 @@ export const daemonMachine = machine.createMachine({
           entry: { type: 'closeDaemon', params: ({ context }) => ({ interrupt: context.unsettled > 0 }) },
           on: {
             'daemon.run_settled': { actions: 'countSettled' },
-            'daemon.stopped': { target: '#daemon.stopped' },
+            'daemon.stopped': { target: '#daemon.stopped', actions: 'noteReport' },
             'daemon.close_deadline_passed': { target: '#daemon.failed', actions: 'noteCloseTimeout' },
           },
         },
@@ -196,5 +221,6 @@ export function readyWhen(snapshot: DaemonSnapshot): string | null {
   if (snapshot.matches({ starting: 'opening' })) return 'the event log is open';
   if (snapshot.matches({ starting: 'recovering' })) return 'unfinished runs of the last boot are settled';
   if (snapshot.matches({ starting: 'probing' })) return 'the local providers have answered their first probe';
+  if (snapshot.matches({ running: 'held' })) return 'there is space on the disk again';
   return 'the daemon is started again';
 }

@@ -1,5 +1,5 @@
 /**
- * Every fact the daemon records: one vocabulary for the log and for the machines.
+ * Every fact the daemon records: one vocabulary for the log and for the machines. A field that older logs do not have is optional.
  *
  * A fact is past tense, carries `at` (milliseconds since the epoch) and is versioned by `schema`.
  * The log stores exactly these objects; a machine's state is the fold of them. The first fact of a
@@ -29,6 +29,16 @@ export interface LastBoot {
   unfinished_runs: number;
 }
 
+/** What became of the runs while the daemon stopped. */
+export interface StopReport {
+  /** Reached their own end. */
+  finished: number;
+  /** Are taken up again at the next start. */
+  handed_over: number;
+  /** Could not be handed over, and ended as interrupted. */
+  ended: number;
+}
+
 /** What went wrong, as a code of the error table; `message` is written for the user. */
 export interface Failure {
   code: string;
@@ -55,15 +65,21 @@ export type DaemonCreated = Fact<
 export type DaemonEvent =
   | Fact<'daemon.listening', { addresses: Addresses }>
   | Fact<'daemon.store_opened', { last_boot: LastBoot | null }>
-  | Fact<'daemon.runs_recovered', { queued: number; ended: number }>
+  /** `suspended`: runs that are taken up again. */
+  | Fact<'daemon.runs_recovered', { queued: number; suspended?: number; ended: number }>
   | Fact<'daemon.providers_probed'>
   | Fact<'daemon.run_admitted', { run_id: string }>
   | Fact<'daemon.run_settled', { run_id: string }>
+  /** The disk is full: what was accepted is recorded from the reserve, nothing new is taken. */
+  | Fact<'daemon.store_filled'>
+  | Fact<'daemon.store_freed'>
+  /** Finished runs were removed, as the retention says. */
+  | Fact<'daemon.history_pruned', { runs: number; events: number }>
   | Fact<'daemon.stop_requested', { by: string; mode: 'drain' | 'force'; drain_deadline_at: number; close_deadline_at: number }>
   | Fact<'daemon.start_deadline_passed'>
   | Fact<'daemon.drain_deadline_passed'>
   | Fact<'daemon.close_deadline_passed'>
-  | Fact<'daemon.stopped'>
+  | Fact<'daemon.stopped', Partial<StopReport>>
   | Fact<'daemon.failed', { error: Failure }>;
 
 // ---------------------------------------------------------------- run
@@ -90,14 +106,31 @@ export interface RunRequest {
   seed_asked: boolean;
 }
 
+/**
+ * What becomes of a run that was cut off by the death of the daemon or of the engine, or by a stop. `resume`: it goes on from its last
+ * recorded token where its provider can, is asked again if nothing was delivered, and else ends. `restart`: it is asked again from the
+ * beginning, and what was delivered is discarded. `end`: it ends, and keeps its text.
+ */
+export type Recovery = 'resume' | 'restart' | 'end';
+
 export type RunCreated = Fact<
   'run.accepted',
   {
     run_id: string;
     request: RunRequest;
     idempotency_key: string | null;
+    /** SHA-256 of what was asked, so that a key is not used for something else. */
+    request_digest?: string | null;
+    /** Whose turn it is in the queue. */
     client: string;
+    recovery?: Recovery;
+    /** Its provider can go on from recorded tokens. */
+    resumable?: boolean;
+    /** `omitted`: the log does not hold what was asked, so that only the present process can answer it. */
+    content?: 'omitted';
     max_attempts: number;
+    /** Losses of the work in a row, without new text between them, until the run is given up. */
+    max_losses?: number;
     queue_deadline_at: number;
     deadline_at: number;
     /** Longest wait for the first output of an attempt, model loading included. */
@@ -112,11 +145,16 @@ export type RunCreated = Fact<
 export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
 
 export type RunEvent =
-  | Fact<'run.started', { attempt: number }>
+  /** `resumes`: it goes on after the recorded output; otherwise what was recorded is discarded. */
+  | Fact<'run.started', { attempt: number; resumes?: boolean }>
   | Fact<'run.output_appended', { attempt: number; text: string; token_ids: number[] }>
   | Fact<'run.completed', { attempt: number; finish_reason: FinishReason; usage: Usage }>
   | Fact<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
   | Fact<'run.failed', { attempt: number; error: Failure }>
+  /** The work is gone, or was stopped, before the answer was complete; the run waits to be taken up again. */
+  | Fact<'run.suspended', { attempt: number; error: Failure }>
+  /** Found unfinished by another life of the daemon. The time in which none ran counts for no deadline. */
+  | Fact<'run.recovered', { downtime_ms: number }>
   | Fact<'run.cancel_requested', { by: string }>
   | Fact<'run.deadline_passed', { deadline: DeadlineName }>
   | Fact<'run.interrupt_requested', { reason: string }>

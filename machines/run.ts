@@ -1,44 +1,19 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
-import type { Deadline, DeadlineName, Failure, FinishReason, RunCreated, RunEvent, RunRequest, Undated, Usage } from './events.ts';
-import { mayRetry } from './retry.ts';
+import type { DeadlineName, RunCreated, RunEvent } from './events.ts';
+import { mayGoOn, mayRetry } from './retry.ts';
+import { newContext, type RunContext } from './run-context.ts';
 
 /**
  * One prompt being answered.
  *
  * 1. A run reaches exactly one final state, by exactly one terminal fact; nothing is accepted after it.
  * 2. A fact of an attempt carries its number; one of an earlier attempt is not accepted.
- * 3. Another attempt starts only while nothing was delivered.
+ * 3. Another attempt starts only while nothing was delivered, or goes on after what was, or discards it where the policy of the run says so.
  * 4. Every state but the final ones has a deadline, and accepts a request to cancel or is already on its way out.
  * 5. `cancelling` ends when the work has stopped, or is given up when its grace is over.
+ * 6. `suspended` has no work behind it: the run waits for a place, in this life of the daemon or in the next.
  */
-
-export interface RunContext {
-  run_id: string;
-  request: RunRequest;
-  idempotency_key: string | null;
-  client: string;
-  max_attempts: number;
-  attempt: number;
-  /** Output facts of this run so far. */
-  outputs: number;
-  output: string;
-  output_tokens: number;
-  finish_reason: FinishReason | null;
-  usage: Usage | null;
-  error: Failure | null;
-  created_at: number;
-  started_at: number | null;
-  first_output_at: number | null;
-  ended_at: number | null;
-  queue_deadline_at: number;
-  deadline_at: number;
-  first_output_ms: number;
-  idle_ms: number;
-  cancel_grace_ms: number;
-  /** When the present silence (or grace, or backoff) is over. */
-  quiet_until: number;
-}
 
 export const TIMEOUT_ERROR: Record<string, string> = {
   queue: 'The run waited too long in the queue.',
@@ -54,7 +29,13 @@ const machine = setup({
     stopAttempt: effect('stopAttempt'),
     noteStart: assign(({ context, event }) =>
       event.type === 'run.started'
-        ? { attempt: event.attempt, started_at: context.started_at ?? event.at, error: null, quiet_until: event.at + context.first_output_ms }
+        ? {
+            attempt: event.attempt,
+            started_at: context.started_at ?? event.at,
+            error: null,
+            quiet_until: event.at + context.first_output_ms,
+            ...(event.resumes ? {} : { outputs: 0, output: '', output_tokens: 0 }),
+          }
         : {},
     ),
     appendOutput: assign(({ context, event }) =>
@@ -64,6 +45,7 @@ const machine = setup({
             output: context.output + event.text,
             output_tokens: context.output_tokens + event.token_ids.length,
             first_output_at: context.first_output_at ?? event.at,
+            losses: context.recovery === 'resume' ? 0 : context.losses,
             quiet_until: event.at + context.idle_ms,
           }
         : {},
@@ -71,7 +53,21 @@ const machine = setup({
     noteCompletion: assign(({ event }) =>
       event.type === 'run.completed' ? { finish_reason: event.finish_reason, usage: event.usage, ended_at: event.at } : {},
     ),
-    noteBackoff: assign(({ event }) => (event.type === 'run.attempt_failed' ? { error: event.error, quiet_until: event.retry_at } : {})),
+    noteBackoff: assign(({ context, event }) =>
+      event.type === 'run.attempt_failed' ? { failures: context.failures + 1, error: event.error, quiet_until: event.retry_at } : {},
+    ),
+    noteLoss: assign(({ context }) => ({ losses: context.losses + 1 })),
+    noteSuspension: assign(({ event }) => (event.type === 'run.suspended' ? { error: event.error } : {})),
+    noteDowntime: assign(({ context, event }) =>
+      event.type === 'run.recovered'
+        ? {
+            queue_deadline_at: context.queue_deadline_at + event.downtime_ms,
+            deadline_at: context.deadline_at + event.downtime_ms,
+            quiet_until: context.quiet_until + event.downtime_ms,
+          }
+        : {},
+    ),
+    noteWithdrawal: assign(({ event }) => (event.type === 'run.cancel_requested' && event.by === WITHDRAWN ? { withdrawn: true } : {})),
     noteGrace: assign(({ context, event }) => ({ quiet_until: event.at + context.cancel_grace_ms })),
     noteTimeout: assign(({ event }) =>
       event.type === 'run.deadline_passed' ? { error: { code: 'run_timed_out', message: TIMEOUT_ERROR[event.deadline] ?? '', retryable: true } } : {},
@@ -84,47 +80,37 @@ const machine = setup({
     isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
     isDeadlineHere: ({ event }, params: { silence: DeadlineName }) =>
       event.type === 'run.deadline_passed' && (event.deadline === 'total' || event.deadline === params.silence),
+    mayGoOn: ({ context }) => mayGoOn(context),
+    mayGoOnFromHere: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt && mayGoOn(context),
     mayTryAgain: ({ context, event }) => event.type === 'run.attempt_failed' && event.attempt === context.attempt && mayRetry(context, event.error),
   },
 });
 
+/** Who cancels a run that the daemon takes back: it was refused after all. */
+export const WITHDRAWN = 'store_full';
+
 /** Every wait of a run has its own name; the deadline of a wait that is over is not accepted. */
 const timesOut = (silence: DeadlineName) =>
   ({ 'run.deadline_passed': { guard: { type: 'isDeadlineHere', params: { silence } }, target: 'cancelling.by_deadline' } }) as const;
+const cancels = { 'run.cancel_requested': { target: 'cancelling.by_request', actions: 'noteWithdrawal' } } as const;
+const isLost = { 'run.suspended': { guard: 'mayGoOnFromHere', target: 'suspended', actions: ['noteLoss', 'noteSuspension'] } } as const;
+const isCutOff = {
+  'run.recovered': { guard: 'mayGoOn', target: 'suspended', actions: ['noteLoss', 'noteDowntime'] },
+  'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
+  'run.interrupt_requested': { target: 'cancelling.by_stop' },
+} as const;
 
 export const runMachine = machine.createMachine({
   id: 'run',
-  context: ({ input }) => ({
-    run_id: input.run_id,
-    request: input.request,
-    idempotency_key: input.idempotency_key,
-    client: input.client,
-    max_attempts: input.max_attempts,
-    attempt: 0,
-    outputs: 0,
-    output: '',
-    output_tokens: 0,
-    finish_reason: null,
-    usage: null,
-    error: null,
-    created_at: input.at,
-    started_at: null,
-    first_output_at: null,
-    ended_at: null,
-    queue_deadline_at: input.queue_deadline_at,
-    deadline_at: input.deadline_at,
-    first_output_ms: input.first_output_ms,
-    idle_ms: input.idle_ms,
-    cancel_grace_ms: input.cancel_grace_ms,
-    quiet_until: 0,
-  }),
+  context: ({ input }) => newContext(input),
   initial: 'queued',
   states: {
     queued: {
       on: {
         'run.started': { guard: 'isNextAttempt', target: 'starting', actions: 'noteStart' },
-        'run.failed': { guard: 'isThisAttempt', target: 'failed', actions: ['noteFailure', 'noteEnd'] },
-        'run.cancel_requested': { target: 'cancelling.by_request' },
+        'run.recovered': { actions: 'noteDowntime' },
+        'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
+        ...cancels,
         ...timesOut('queue'),
       },
     },
@@ -136,10 +122,10 @@ export const runMachine = machine.createMachine({
         'run.completed': { guard: 'isThisAttempt', target: 'completed', actions: 'noteCompletion' },
         'run.attempt_failed': { guard: 'mayTryAgain', target: 'backoff', actions: 'noteBackoff' },
         'run.failed': { guard: 'isThisAttempt', target: 'failed', actions: ['noteFailure', 'noteEnd'] },
-        'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
-        'run.cancel_requested': { target: 'cancelling.by_request' },
+        ...isLost,
+        ...isCutOff,
+        ...cancels,
         ...timesOut('first_output'),
-        'run.interrupt_requested': { target: 'cancelling.by_stop' },
       },
     },
     streaming: {
@@ -148,20 +134,29 @@ export const runMachine = machine.createMachine({
         'run.output_appended': { guard: 'isThisAttempt', actions: 'appendOutput' },
         'run.completed': { guard: 'isThisAttempt', target: 'completed', actions: 'noteCompletion' },
         'run.failed': { guard: 'isThisAttempt', target: 'failed', actions: ['noteFailure', 'noteEnd'] },
-        'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
-        'run.cancel_requested': { target: 'cancelling.by_request' },
+        ...isLost,
+        ...isCutOff,
+        ...cancels,
         ...timesOut('idle'),
-        'run.interrupt_requested': { target: 'cancelling.by_stop' },
       },
     },
     backoff: {
       tags: ['active'],
       on: {
         'run.started': { guard: 'isNextAttempt', target: 'starting', actions: 'noteStart' },
-        'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
-        'run.cancel_requested': { target: 'cancelling.by_request' },
+        ...isCutOff,
+        ...cancels,
         ...timesOut('total'),
-        'run.interrupt_requested': { target: 'cancelling.by_stop' },
+      },
+    },
+    suspended: {
+      tags: ['resting'],
+      on: {
+        'run.started': { guard: 'isNextAttempt', target: 'starting', actions: 'noteStart' },
+        'run.recovered': { actions: 'noteDowntime' },
+        'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
+        ...cancels,
+        ...timesOut('total'),
       },
     },
     cancelling: {
@@ -178,7 +173,13 @@ export const runMachine = machine.createMachine({
         },
         by_stop: {
           entry: ['noteGrace', { type: 'stopAttempt', params: ({ context }) => ({ run_id: context.run_id, outcome: 'interrupted' }) }],
-          on: { 'run.interrupted': { target: '#run.interrupted', actions: ['noteFailure', 'noteEnd'] } },
+          on: {
+            // A run that would be handed over can still be cancelled.
+            'run.cancel_requested': { target: 'by_request', actions: 'noteWithdrawal' },
+            'run.suspended': { guard: 'mayGoOnFromHere', target: '#run.suspended', actions: 'noteSuspension' },
+            'run.recovered': { guard: 'mayGoOn', target: '#run.suspended', actions: 'noteDowntime' },
+            'run.interrupted': { target: '#run.interrupted', actions: ['noteFailure', 'noteEnd'] },
+          },
         },
       },
     },
@@ -191,50 +192,3 @@ export const runMachine = machine.createMachine({
 });
 
 export type RunSnapshot = SnapshotFrom<typeof runMachine>;
-
-export const DAEMON_STOPPING: Failure = {
-  code: 'run_interrupted',
-  message: 'The daemon stopped before the answer was complete.',
-  retryable: true,
-};
-
-/** What happens by itself if nothing else does. */
-export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
-  const { context } = snapshot;
-  const passed = (at: number, deadline: DeadlineName): Deadline<RunEvent> => ({
-    at,
-    event: { type: 'run.deadline_passed', deadline },
-  });
-  const total = passed(context.deadline_at, 'total');
-  if (snapshot.matches('queued')) return [passed(context.queue_deadline_at, 'queue'), total];
-  if (snapshot.matches('starting')) return [passed(context.quiet_until, 'first_output'), total];
-  if (snapshot.matches('streaming')) return [passed(context.quiet_until, 'idle'), total];
-  if (snapshot.matches('backoff')) return [{ at: context.quiet_until, event: { type: 'run.started', attempt: context.attempt + 1 } }, total];
-  const end = terminalOf(snapshot, true);
-  return end === null ? [] : [{ at: context.quiet_until, event: end }];
-}
-
-/** The fact that ends a run whose work is stopping; null in any other state. */
-export function terminalOf(snapshot: RunSnapshot, forced: boolean): Undated<RunEvent> | null {
-  if (snapshot.matches({ cancelling: 'by_request' })) return { type: 'run.cancelled', forced };
-  if (snapshot.matches({ cancelling: 'by_deadline' })) return { type: 'run.timed_out', forced };
-  if (snapshot.matches({ cancelling: 'by_stop' })) return { type: 'run.interrupted', error: DAEMON_STOPPING };
-  return null;
-}
-
-/**
- * What becomes of a run that the last boot left unfinished.
- *
- * 1. Queued: nothing was asked of anybody; it stays queued (null).
- * 2. Its work was being stopped: the work died with the process, so the end it was waiting for has come.
- * 3. Anything else was cut off: interrupted, with the text that is on disk.
- */
-export function afterCrash(snapshot: RunSnapshot): Undated<RunEvent> | null {
-  if (snapshot.status !== 'active' || snapshot.matches('queued')) return null;
-  return (
-    terminalOf(snapshot, false) ?? {
-      type: 'run.interrupted',
-      error: { code: 'run_interrupted', message: 'The daemon died before the answer was complete.', retryable: true },
-    }
-  );
-}

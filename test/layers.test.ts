@@ -17,7 +17,7 @@ const TABLES = ['src/errors.ts', 'src/limits.ts', 'src/config.ts'];
 /** What the kernel asks of those who live with it, and of those who answer prompts. */
 const PORTS = ['src/kernel/port.ts', 'src/kernel/provider.ts'];
 const TRANSPORT = ['src/runtime', 'machines', ...TABLES];
-const WEB = ['src/access.ts', 'src/http-error.ts', 'src/listen.ts', 'src/query.ts'];
+const WEB = ['src/access.ts', 'src/session.ts', 'src/http-error.ts', 'src/listen.ts', 'src/query.ts'];
 const CONFIG = [
   'src/config.ts',
   'src/config-file.ts',
@@ -51,12 +51,14 @@ const layers: Record<string, Layer> = {
 
   'src/logs': { may: TABLES },
   'src/log.ts': { may: ['src/logs', ...TABLES] },
-  'src/access.ts': { may: ['src/config.ts', ...TABLES] },
+  'src/session.ts': { may: TABLES },
+  'src/access.ts': { may: ['src/config.ts', 'src/session.ts', ...TABLES] },
   'src/http-error.ts': { may: TABLES },
   'src/listen.ts': { may: TABLES },
   'src/query.ts': { may: [...TABLES, 'src/runtime/fields.ts'] },
 
-  'src/http': { may: [...TRANSPORT, ...WEB], types: PORTS },
+  // The diagrams lie beside the program.
+  'src/http': { may: [...TRANSPORT, ...WEB, 'src/paths.ts'], types: PORTS },
   'src/ws': { may: [...TRANSPORT, ...WEB, 'src/logs'], types: PORTS },
   'src/grpc': { may: [...TRANSPORT, ...WEB], types: PORTS },
   'src/control': { may: TRANSPORT, types: PORTS },
@@ -72,6 +74,11 @@ const layers: Record<string, Layer> = {
     may: ['src/cli', 'src/store/inspect.ts', 'machines', 'src/control', ...TABLES, ...CONFIG, ...PLACE],
     types: ['src/runtime'],
   },
+  // What was is told from the log, also when no daemon runs: it is read and folded here as the daemon does it.
+  'src/cli/past': {
+    may: ['src/cli', 'src/store', 'src/kernel', 'src/runtime', 'machines', 'src/control/client.ts', ...TABLES, ...CONFIG, ...PLACE],
+  },
+  'src/cli/machines': { may: ['src/cli', 'machines', ...TABLES, ...PLACE] },
   'src/cli/doctor': {
     may: ['src/cli', 'src/store', 'machines', 'src/control/client.ts', ...TABLES, ...CONFIG, ...PLACE, 'src/logs'],
     types: ['src/control', 'src/runtime'],
@@ -88,7 +95,6 @@ const entries: Record<string, string> = {
   'src/providers/mini/make/tables.ts': 'prints the tables that the embedded model is made from',
   'src/store/memory.ts': 'the store that tests of what stands above it use; it passes the same suite',
   'machines/diagrams/dot.ts': 'drawn by npm run diagrams',
-  'machines/diagrams/mermaid.ts': 'drawn by npm run diagrams',
 };
 
 const LINES_MAX = 250;
@@ -96,6 +102,7 @@ const LINES_MAX = 250;
 const TEST_LINES_MAX = 400;
 const longer: Record<string, string> = {
   'src/errors.ts': 'one table',
+  'machines/events.ts': 'one vocabulary',
   'test/store/conformance.ts': 'one suite that every store passes',
 };
 
@@ -121,6 +128,12 @@ const HEAVY = [
 const NEEDED: Record<string, readonly string[]> = {
   // The lines come over a WebSocket.
   'src/cli/logs/logs.ts': ['ws'],
+  // They fold the log themselves.
+  'src/cli/past/why.ts': ['xstate'],
+  'src/cli/past/replay.ts': ['xstate'],
+  'src/cli/past/export.ts': ['xstate'],
+  // It shows the machines themselves.
+  'src/cli/machines/machines.ts': ['xstate'],
   // It reads the log and folds it, whether a daemon runs or not.
   'src/cli/doctor/doctor.ts': ['xstate', 'better-sqlite3'],
 };

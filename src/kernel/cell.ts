@@ -1,4 +1,5 @@
 import type { AnyMachineSnapshot } from 'xstate';
+import { statePath } from '../../machines/step.ts';
 import type { StoredEvent } from '../store/store.ts';
 import { type Kind, kindOf } from './kinds.ts';
 
@@ -20,6 +21,9 @@ export class Cell {
   version: number;
   /** Position in the log of the last durable fact. */
   seq = 0;
+  /** The state after the last durable fact, and when it was entered; empty while there is none. */
+  path = '';
+  since = 0;
   /** The last durable facts, oldest first, without gaps. */
   recent: StoredEvent[] = [];
   /** Calls off the armed timer. */
@@ -41,9 +45,17 @@ export class Cell {
     this.snapshot = snapshot;
     this.version = event.version;
     this.seq = event.seq;
+    this.notePath(event.at);
     this.recent.push(event);
     if (this.recent.length > RECENT_MAX) this.recent.splice(0, RECENT_MAX / 2);
     this.wake();
+  }
+
+  private notePath(at: number): void {
+    const path = statePath(this.snapshot);
+    if (path === this.path) return;
+    this.path = path;
+    this.since = at;
   }
 
   /** Resolves at the next durable fact, or when the cell is left. */

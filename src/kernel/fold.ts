@@ -6,14 +6,14 @@ import { kindOf } from './kinds.ts';
 
 const PAGE = 1000;
 
-/** One stream of the store, folded up to a position of the log; undefined when there is none. Its effects are not asked for again. */
-export async function foldStream(store: EventStore, stream: string, until_seq = Number.POSITIVE_INFINITY): Promise<Cell | undefined> {
+/** One stream of the store, folded up to a position of the log; undefined when there is none, or its beginning was removed. Its effects are not asked for again. */
+export async function foldStream(store: Pick<EventStore, 'readStream'>, stream: string, until_seq = Number.POSITIVE_INFINITY): Promise<Cell | undefined> {
   const { machine } = kindOf(stream);
   let cell: Cell | undefined;
   for (let version = 1; ; ) {
     const page = await store.readStream(stream, version, PAGE);
     for (const event of page) {
-      if (event.seq > until_seq) return cell;
+      if (event.seq > until_seq || (cell === undefined && event.version !== 1)) return cell;
       const fact = toFact(event);
       const snapshot: AnyMachineSnapshot = cell === undefined ? init(machine, fact).snapshot : step(machine, cell.snapshot, fact).snapshot;
       cell ??= new Cell(stream, snapshot, 0);

@@ -36,6 +36,8 @@ export interface KernelOptions {
   log: Log;
   /** Performs one effect; called after its fact is durable. `id` is the same at each repetition. */
   perform(effect: Effect, id: string): void;
+  /** The last commit found the disk full, and could use what is held in reserve for that; or does not any more. */
+  onSpace?(full: boolean): void;
   /** The store cannot be trusted any more. */
   onFatal(error: SvcError): void;
 }
@@ -52,7 +54,7 @@ export class Kernel {
   closed = false;
   private readonly options: KernelOptions;
   private readonly committer: Committer;
-  private readonly cells = new Map<string, Cell>();
+  readonly cells = new Map<string, Cell>();
   private readonly listeners = new Set<FactListener>();
   private readonly stalls = new Set<(error: SvcError) => void>();
 
@@ -152,12 +154,11 @@ export class Kernel {
     return () => this.stalls.delete(listener);
   }
 
-  /** Folds a stream from the store into memory; its effects are not asked for again. */
+  /** Folds a stream from the store into memory. Its effects are not asked for again, and its deadlines wait for its next fact. */
   async load(stream: string): Promise<AnyMachineSnapshot | undefined> {
     const cell = await foldStream(this.options.store, stream);
     if (cell === undefined) return undefined;
     this.cells.set(stream, cell);
-    this.arm(cell);
     return cell.snapshot;
   }
 

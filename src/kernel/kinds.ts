@@ -4,7 +4,8 @@ import { engineDeadlines, engineMachine } from '../../machines/engine.ts';
 import type { Deadline } from '../../machines/events.ts';
 import { providerDeadlines, providerMachine } from '../../machines/provider.ts';
 import { pullDeadlines, pullMachine } from '../../machines/pull.ts';
-import { runDeadlines, runMachine } from '../../machines/run.ts';
+import { runMachine } from '../../machines/run.ts';
+import { runDeadlines } from '../../machines/run-next.ts';
 
 /** What the kernel has to know of a machine: how it is stepped, and what comes true by itself. */
 export interface Kind {

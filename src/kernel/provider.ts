@@ -15,6 +15,8 @@ export interface AttemptRequest {
   run_id: string;
   attempt: number;
   request: RunRequest;
+  /** What the log holds of the answer already: only what comes after it is streamed. Null: from the beginning. */
+  resume: { text: string; token_ids: number[] } | null;
 }
 
 export interface ModelRecord {

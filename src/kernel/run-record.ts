@@ -1,4 +1,4 @@
-import type { Failure, FinishReason, Usage } from '../../machines/events.ts';
+import type { Failure, FinishReason, Recovery, Usage } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { stateName } from '../../machines/step.ts';
 import { asKnownCode, type ErrorBody, SvcError } from '../errors.ts';
@@ -25,6 +25,10 @@ export interface RunRecord {
   ended_at: string | null;
   error: ErrorBody | null;
   idempotency_key: string | null;
+  /** Whose turn it was in the queue. */
+  client: string;
+  /** What becomes of it when it is cut off. */
+  recovery: Recovery;
   /** Position of its last event in the log. */
   seq: number;
 }
@@ -51,6 +55,8 @@ export function runRecord(snapshot: RunSnapshot, seq: number, queue_position: nu
     ended_at: timeOrNull(context.ended_at),
     error: errorBody(snapshot, context.error),
     idempotency_key: context.idempotency_key,
+    client: context.client,
+    recovery: context.recovery,
     seq,
   };
 }
@@ -66,7 +72,8 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
     provider: context.request.provider,
     model: context.request.model,
     created_at: context.created_at,
-    idempotency_key: context.idempotency_key,
+    idempotency_key: context.withdrawn ? null : context.idempotency_key,
+    request_digest: context.request_digest,
     record: finished ? { ...runRecord(snapshot, seq) } : null,
     seq,
   };

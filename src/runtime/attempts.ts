@@ -1,12 +1,15 @@
 import type { Effects } from '../../machines/effects.ts';
 import type { RunEvent, RunRequest, Undated } from '../../machines/events.ts';
 import { afterFailure } from '../../machines/retry.ts';
-import { type RunSnapshot, terminalOf } from '../../machines/run.ts';
+import type { RunSnapshot } from '../../machines/run.ts';
+import { terminalOf } from '../../machines/run-next.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
 import type { OutputPart, ProviderPort } from '../kernel/provider.ts';
 import { ProviderFailure } from '../kernel/provider.ts';
 import type { Limits } from '../limits.ts';
+import type { EventStore } from '../store/store.ts';
+import { recordedTokens } from './recorded.ts';
 
 /**
  * The work behind runs: one attempt each at a time.
@@ -18,6 +21,7 @@ import type { Limits } from '../limits.ts';
 
 export interface AttemptsOptions {
   kernel: Kernel;
+  store: EventStore;
   limits: Limits;
   log: Log;
   /** Undefined where there is none any more, or none that the run may be sent to. */
@@ -68,8 +72,9 @@ export class Attempts {
 
   /** Reads the provider's stream to its end, recording as it goes. Throws what ended it, if that was not a finish. */
   private async consume(run_id: string, attempt: number, abort: AbortController): Promise<Extract<OutputPart, { type: 'finish' }>> {
-    const { kernel, limits, provider } = this.options;
-    const { request } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot).context;
+    const { kernel, store, limits, provider } = this.options;
+    const { request, output, outputs } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot).context;
+    const resume = outputs > 0 ? { text: output, token_ids: await recordedTokens(store, run_id) } : null;
     const port = provider(request);
     if (port === undefined)
       throw new ProviderFailure('provider_unknown', `There is no provider ${request.provider} any more that this run may be sent to.`, { retryable: false });
@@ -89,7 +94,7 @@ export class Attempts {
 
     let finish: Extract<OutputPart, { type: 'finish' }> | null = null;
     try {
-      for await (const part of port.stream({ run_id, attempt, request }, abort.signal)) {
+      for await (const part of port.stream({ run_id, attempt, request, resume }, abort.signal)) {
         if (part.type === 'finish') {
           finish = part;
           continue;

@@ -1,7 +1,8 @@
 import { admit, type Places } from '../../machines/admit.ts';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import type { RunRequest } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
+import { nextAttempt } from '../../machines/run-next.ts';
+import { arrive, noTurns, serve, type Turns } from '../../machines/turns.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { RUN_PREFIX } from '../kernel/kinds.ts';
 import type { Log } from '../kernel/port.ts';
@@ -10,29 +11,28 @@ import type { Log } from '../kernel/port.ts';
  * Who waits and who is being answered.
  *
  * 1. Both lists follow the run machines; nothing is in them that is not unsettled.
- * 2. The order of the queue is the order of acceptance, also after a restart.
- * 3. A settled run is told to the daemon machine, once.
+ * 2. Runs that were cut off stand before all others; the rest stands by turns, so that no client's long row holds up another.
+ * 3. After a restart the order of the queue is the order of acceptance, by the same turns.
+ * 4. A settled run is told to the daemon machine, once.
  */
 export class Dispatch {
-  private readonly queue = new Map<string, RunRequest>();
-  private readonly active = new Map<string, RunRequest>();
-  private readonly kernel: Kernel;
-  private readonly daemon: string;
-  private readonly places: Places;
-  private readonly log: Log;
+  /** In the order in which they are served. */
+  private queue: Waiting[] = [];
+  private readonly active = new Map<string, Asked>();
+  private turns: Turns = noTurns;
+  private readonly options: DispatchOptions;
+  private readonly movers = new Set<() => void>();
 
-  constructor(options: { kernel: Kernel; daemon: string; places: Places; log: Log }) {
-    this.kernel = options.kernel;
-    this.daemon = options.daemon;
-    this.places = options.places;
-    this.log = options.log;
-    this.kernel.onFact((event, snapshot) => {
+  constructor(options: DispatchOptions) {
+    this.options = options;
+    options.kernel.onFact((event, snapshot) => {
       if (event.stream.startsWith(RUN_PREFIX) && event.type !== 'run.output_appended') this.follow(event.stream, snapshot as unknown as RunSnapshot);
+      else if (event.type === 'daemon.store_freed') this.next();
     });
   }
 
   get queued(): number {
-    return this.queue.size;
+    return this.queue.length;
   }
 
   get running(): number {
@@ -43,50 +43,119 @@ export class Dispatch {
     return [...this.active.keys()];
   }
 
-  /** 1 is the next to start; null when the run is not queued. */
+  /** Waiting, in the order in which they are served. */
+  waitingRuns(): string[] {
+    return this.queue.map(({ run_id }) => run_id);
+  }
+
+  /** 1 is the next to start; null when the run does not wait. */
   position(run_id: string): number | null {
-    const index = [...this.queue.keys()].indexOf(run_id);
+    const index = this.queue.findIndex((waiting) => waiting.run_id === run_id);
     return index < 0 ? null : index + 1;
   }
 
-  /** Puts a run that the last boot left queued back into the queue. */
-  requeue(run_id: string, snapshot: RunSnapshot): void {
-    this.queue.set(run_id, snapshot.context.request);
+  /** Calls when somebody's place in the queue has changed; returns the way to stop it. */
+  onMove(listener: () => void): () => void {
+    this.movers.add(listener);
+    return () => this.movers.delete(listener);
+  }
+
+  /** Takes up a run that an earlier life of the daemon left: in the queue, or being ended. */
+  takeUp(run_id: string, snapshot: RunSnapshot): void {
+    if (snapshot.matches('queued') || snapshot.matches('suspended')) this.enqueue(run_id, snapshot);
+    else this.active.set(run_id, snapshot.context.request);
   }
 
   /** Starts what may start now. */
   next(): void {
-    const daemon = this.kernel.tail<DaemonSnapshot>(this.daemon);
-    if (daemon === undefined || !(daemon.hasTag('ready') || daemon.matches({ stopping: 'draining' }))) return;
-    const waiting = [...this.queue].map(([run_id, { provider, model }]) => ({ run_id, provider, model }));
-    for (const run_id of admit(waiting, [...this.active.values()], this.places)) {
-      const request = this.queue.get(run_id);
-      if (request === undefined || !this.kernel.accepts(run_id, { type: 'run.started', attempt: 1 })) continue;
-      this.queue.delete(run_id);
-      this.active.set(run_id, request);
-      this.report(this.kernel.submit(run_id, { type: 'run.started', attempt: 1 }), run_id);
-    }
+    const { kernel, daemon, places } = this.options;
+    const snapshot = kernel.tail<DaemonSnapshot>(daemon);
+    if (snapshot === undefined || !(snapshot.hasTag('ready') || snapshot.matches({ stopping: 'draining' }))) return;
+    const started = new Set(admit(this.queue, [...this.active.values()], places).filter((run_id) => this.start(run_id)));
+    if (started.size === 0) return;
+    for (const { run_id, at } of this.queue) if (started.has(run_id)) this.turns = serve(this.turns, at);
+    this.queue = this.queue.filter(({ run_id }) => !started.has(run_id));
+    this.moved();
+  }
+
+  private start(run_id: string): boolean {
+    const { kernel } = this.options;
+    const tail = kernel.tail<RunSnapshot>(run_id);
+    if (tail === undefined || !(tail.matches('queued') || tail.matches('suspended'))) return false;
+    this.active.set(run_id, tail.context.request);
+    this.report(kernel.submit(run_id, nextAttempt(tail)), run_id);
+    return true;
   }
 
   private follow(run_id: string, snapshot: RunSnapshot): void {
-    const { request } = snapshot.context;
-    if (snapshot.matches('queued')) {
-      if (!this.active.has(run_id)) this.queue.set(run_id, request);
-    } else {
-      this.queue.delete(run_id);
-      if (snapshot.status === 'active') this.active.set(run_id, request);
-      else this.settle(run_id);
+    if (snapshot.status !== 'active') this.settle(run_id);
+    else if (snapshot.matches('suspended') || snapshot.matches('queued')) this.wait(run_id, snapshot);
+    else if (!this.active.has(run_id)) {
+      this.leaveQueue(run_id);
+      this.active.set(run_id, snapshot.context.request);
     }
     this.next();
   }
 
-  private settle(run_id: string): void {
+  /** A run whose next attempt is on its way to the log already waits no more. */
+  private wait(run_id: string, snapshot: RunSnapshot): void {
+    const tail = this.options.kernel.tail<RunSnapshot>(run_id);
+    if (tail === undefined || tail.value !== snapshot.value || this.position(run_id) !== null) return;
     this.active.delete(run_id);
-    this.kernel.forget(run_id);
-    this.report(this.kernel.submit(this.daemon, { type: 'daemon.run_settled', run_id }), run_id);
+    this.enqueue(run_id, snapshot);
+  }
+
+  private enqueue(run_id: string, snapshot: RunSnapshot): void {
+    const { client, request } = snapshot.context;
+    const { provider, model } = request;
+    let at = BEFORE_ALL;
+    if (snapshot.matches('queued')) ({ turns: this.turns, at } = arrive(this.turns, client));
+    let index = this.queue.length;
+    while (index > 0 && (this.queue[index - 1]?.at ?? BEFORE_ALL) > at) index -= 1;
+    this.queue.splice(index, 0, { run_id, provider, model, at });
+    this.moved();
+  }
+
+  private leaveQueue(run_id: string): void {
+    const before = this.queue.length;
+    this.queue = this.queue.filter((waiting) => waiting.run_id !== run_id);
+    if (this.queue.length < before) this.moved();
+  }
+
+  private settle(run_id: string): void {
+    const { kernel, daemon } = this.options;
+    this.active.delete(run_id);
+    this.leaveQueue(run_id);
+    kernel.forget(run_id);
+    this.report(kernel.submit(daemon, { type: 'daemon.run_settled', run_id }), run_id);
+  }
+
+  private moved(): void {
+    for (const listener of this.movers) listener();
   }
 
   private report(recorded: Promise<unknown>, run_id: string): void {
-    recorded.catch((error: unknown) => this.log.error({ err: error, run_id }, 'a fact of the queue could not be recorded'));
+    recorded.catch((error: unknown) => this.options.log.error({ err: error, run_id }, 'a fact of the queue could not be recorded'));
   }
 }
+
+export interface DispatchOptions {
+  kernel: Kernel;
+  /** Stream of this boot's daemon machine. */
+  daemon: string;
+  places: Places;
+  log: Log;
+}
+
+interface Asked {
+  provider: string;
+  model: string;
+}
+
+interface Waiting extends Asked {
+  run_id: string;
+  at: number;
+}
+
+/** The round of a run that was cut off. */
+const BEFORE_ALL = -1;

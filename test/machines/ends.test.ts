@@ -3,19 +3,22 @@ import * as assert from 'uvu/assert';
 import { type DaemonSnapshot, endingOf } from '../../machines/daemon.ts';
 import type { AnyEvent } from '../../machines/events.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
-import { afterCrash, type RunSnapshot, terminalOf } from '../../machines/run.ts';
+import type { RunSnapshot } from '../../machines/run.ts';
+import { afterCrash, nextAttempt, runDeadlines, terminalOf } from '../../machines/run-next.ts';
 import { can, init, stateName, statePath, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
+import { runModels } from './models/all.ts';
 import { daemonModel } from './models/daemon.ts';
 import { NOW } from './models/model.ts';
 import { pullModel } from './models/pull.ts';
-import { lasting, retryable, runModel } from './models/run.ts';
+import { lasting, retryable } from './models/run.ts';
 
 /** What becomes of machines whose process died. */
 
 const daemons = [...coverOf(daemonModel(3)).states.values()].map(({ snapshot }) => snapshot as DaemonSnapshot);
-const run = runModel({ max_attempts: 3, outputs: 2 });
-const runs = [...coverOf(run).states.values()].map(({ snapshot }) => snapshot as RunSnapshot);
+const runs = runModels.flatMap((model) =>
+  [...coverOf(model).states.values()].map(({ snapshot }) => ({ model, snapshot: snapshot as RunSnapshot, where: `${model.name} ${model.key(snapshot)}` })),
+);
 
 test('a life that recorded its end ended as it recorded, whatever the system says', () => {
   for (const daemon of daemons.filter(({ status }) => status === 'done')) {
@@ -35,43 +38,121 @@ test('a life that recorded no end was killed, or lost its power when the system 
   assert.is(endingOf(init(daemonModel(3).machine, unnamed).snapshot as DaemonSnapshot, 'host_2'), 'killed');
 });
 
-test('a run found unfinished stays queued, or takes an end that it accepts', () => {
-  for (const snapshot of runs) {
-    const fact = afterCrash(snapshot);
-    if (snapshot.status === 'done' || snapshot.matches('queued')) {
-      assert.is(fact, null, run.key(snapshot));
-      continue;
-    }
-    assert.ok(fact, run.key(snapshot));
-    const dated = { ...fact, at: NOW } as AnyEvent;
-    assert.ok(can(snapshot, dated), run.key(snapshot));
-    assert.is(step(run.machine, snapshot, dated).snapshot.status, 'done', run.key(snapshot));
-  }
-});
+/** Milliseconds in which no daemon ran; below zero when the clock was set back meanwhile. */
+const DOWNTIMES = [0, 5000, 86_400_000, -3000];
 
-test('a run that was being stopped gets the end it was waiting for, any other is interrupted and keeps its text', () => {
-  const expected: Record<string, string> = {
-    'cancelling.by_request': 'cancelled',
-    'cancelling.by_deadline': 'timed_out',
-    'cancelling.by_stop': 'interrupted',
-    starting: 'interrupted',
-    streaming: 'interrupted',
-    backoff: 'interrupted',
-  };
-  const seen = new Set<string>();
-  for (const snapshot of runs) {
-    const fact = afterCrash(snapshot);
+test('a run found unfinished waits again, or takes an end that it accepts', () => {
+  for (const { model, snapshot, where } of runs) {
+    const fact = afterCrash(snapshot, 5000);
+    assert.is(fact === null, snapshot.status === 'done', where);
     if (fact === null) continue;
-    const end = step(run.machine, snapshot, { ...fact, at: NOW } as AnyEvent).snapshot as RunSnapshot;
-    assert.is(stateName(end), expected[statePath(snapshot)]);
-    assert.is(end.context.output, snapshot.context.output);
-    seen.add(statePath(snapshot));
+    const dated = { ...fact, at: NOW } as AnyEvent;
+    assert.ok(can(snapshot, dated), where);
+    const after = step(model.machine, snapshot, dated);
+    assert.is(after.snapshot.status === 'done' || after.snapshot.matches('queued') || after.snapshot.matches('suspended'), true, where);
+    assert.equal(after.effects, [], `${where}: nothing is asked for before it has a place`);
   }
-  assert.equal([...seen].sort(), Object.keys(expected).sort());
 });
 
-test('only a run whose work is stopping has an end of its own', () => {
-  for (const snapshot of runs) assert.is(terminalOf(snapshot, false) !== null, snapshot.matches('cancelling'), run.key(snapshot));
+test('what becomes of a run that was cut off is told by where it was, its policy, its losses and what is in the log', () => {
+  const seen = new Set<string>();
+  for (const { model, snapshot, where } of runs) {
+    const fact = afterCrash(snapshot, 0);
+    if (fact === null) continue;
+    const end = step(model.machine, snapshot, { ...fact, at: NOW } as AnyEvent).snapshot as RunSnapshot;
+    assert.is(statePath(end), expectedEnd(snapshot), where);
+    assert.is(end.context.output, snapshot.context.output, where);
+    seen.add(`${statePath(snapshot)} → ${statePath(end)}`);
+  }
+  const fromWork = ['starting', 'streaming', 'backoff', 'cancelling.by_stop'].flatMap((from) => [`${from} → interrupted`, `${from} → suspended`]);
+  const waiting = ['queued → queued', 'queued → interrupted', 'suspended → suspended', 'suspended → interrupted'];
+  assert.equal([...seen].sort(), [...fromWork, ...waiting, 'cancelling.by_request → cancelled', 'cancelling.by_deadline → timed_out'].sort());
+});
+
+/** Said once more, in other words than the machine's. */
+function expectedEnd(snapshot: RunSnapshot): string {
+  const { context } = snapshot;
+  const path = statePath(snapshot);
+  if (path === 'cancelling.by_request') return 'cancelled';
+  if (path === 'cancelling.by_deadline') return 'timed_out';
+  if (!context.content_kept) return 'interrupted';
+  if (path === 'queued' || path === 'suspended') return path;
+  if (context.recovery === 'end' || context.losses === context.max_losses) return 'interrupted';
+  if (context.recovery === 'resume' && context.output !== '' && !context.resumable) return 'interrupted';
+  return 'suspended';
+}
+
+test('the time in which no daemon ran counts for no deadline, also when the clock was set back', () => {
+  let checked = 0;
+  for (const { model, snapshot, where } of runs) {
+    if (afterCrash(snapshot, 0)?.type !== 'run.recovered') continue;
+    for (const downtime_ms of DOWNTIMES) {
+      const fact = { ...afterCrash(snapshot, downtime_ms), at: NOW } as AnyEvent;
+      const after = step(model.machine, snapshot, fact).snapshot as RunSnapshot;
+      for (const name of ['queue_deadline_at', 'deadline_at'] as const) assert.is(after.context[name], snapshot.context[name] + downtime_ms, where);
+      const due = Math.min(...runDeadlines(after).map(({ at }) => at));
+      const total = snapshot.context.deadline_at + downtime_ms;
+      assert.is(due, after.matches('queued') ? Math.min(total, snapshot.context.queue_deadline_at + downtime_ms) : total, where);
+      checked += 1;
+    }
+  }
+  assert.ok(checked > 400, `${checked} checked`);
+});
+
+test('a run that dies with every life of the daemon is given up, unless each life brings new text', () => {
+  for (const model of runModels) {
+    for (const brings of [false, true]) {
+      let snapshot = init(model.machine, model.created).snapshot as RunSnapshot;
+      let lives = 0;
+      for (; snapshot.status === 'active' && lives < 50; lives += 1) {
+        const { attempt } = snapshot.context;
+        const take = (fact: object) => {
+          snapshot = step(model.machine, snapshot, { ...fact, at: NOW } as unknown as AnyEvent).snapshot as RunSnapshot;
+        };
+        take(nextAttempt(snapshot));
+        if (brings) take({ type: 'run.output_appended', attempt: attempt + 1, text: 'x', token_ids: [1] });
+        take(afterCrash(snapshot, 1000) ?? {});
+      }
+      const { recovery, resumable, content_kept, max_losses } = snapshot.context;
+      const goesOnForEver = brings && recovery === 'resume' && resumable && content_kept;
+      assert.is(snapshot.status === 'active', goesOnForEver, model.name);
+      if (!goesOnForEver) assert.ok(lives <= max_losses + 1, `${model.name}: ${lives} lives`);
+    }
+  }
+});
+
+test('a run whose work is being stopped, and no other, has an end of its own, or is handed over', () => {
+  for (const { model, snapshot, where } of runs) {
+    for (const forced of [true, false]) {
+      const fact = terminalOf(snapshot, forced);
+      assert.is(fact !== null, snapshot.matches('cancelling'), where);
+      if (fact === null) continue;
+      const end = step(model.machine, snapshot, { ...fact, at: NOW } as AnyEvent).snapshot;
+      assert.is(end.status === 'done' || end.matches('suspended'), true, where);
+      if (end.matches('suspended')) assert.ok(snapshot.matches({ cancelling: 'by_stop' }), where);
+    }
+  }
+});
+
+test('a stop hands over what the next start would take up, and nothing else', () => {
+  for (const { model, snapshot, where } of runs) {
+    if (!snapshot.matches({ cancelling: 'by_stop' })) continue;
+    const handed = step(model.machine, snapshot, { ...terminalOf(snapshot, false), at: NOW } as AnyEvent).snapshot as RunSnapshot;
+    assert.is(handed.matches('suspended'), afterCrash(snapshot, 0)?.type === 'run.recovered', where);
+    if (handed.matches('suspended')) assert.is(afterCrash(handed, 1000)?.type, 'run.recovered', where);
+  }
+});
+
+test('what was asked to be cancelled is never taken up again', () => {
+  for (const { model, snapshot, where } of runs) {
+    const asked = { type: 'run.cancel_requested', by: 'user', at: NOW } as const;
+    if (snapshot.status === 'done' || snapshot.matches({ cancelling: 'by_deadline' }) || snapshot.matches({ cancelling: 'by_request' })) continue;
+    assert.ok(can(snapshot, asked), where);
+    const stopping = step(model.machine, snapshot, asked).snapshot as RunSnapshot;
+    for (const fact of [terminalOf(stopping, false), afterCrash(stopping, 1000)]) {
+      assert.is(stateName(step(model.machine, stopping, { ...fact, at: NOW } as AnyEvent).snapshot), 'cancelled', where);
+    }
+  }
 });
 
 test('what a failed pull leads to is accepted wherever it can fail', () => {

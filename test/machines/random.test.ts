@@ -8,8 +8,9 @@ import { CRASHES_COUNTED, type EngineSnapshot } from '../../machines/engine.ts';
 import type { AnyEvent } from '../../machines/events.ts';
 import type { ProviderSnapshot } from '../../machines/provider.ts';
 import type { PullSnapshot } from '../../machines/pull.ts';
+import { mayGoOn } from '../../machines/retry.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
-import { accepted, can, init, stateName, step } from '../../machines/step.ts';
+import { accepted, can, init, stateName, statePath, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
 import { models } from './models/all.ts';
 import { daemonModel } from './models/daemon.ts';
@@ -46,54 +47,68 @@ test('daemon: the unsettled are never negative, and above capacity only until wh
     let recovered = 0;
     for (const { before, event, taken, after } of moments as DaemonMoment[]) {
       const { unsettled, capacity } = after.context;
-      if (taken && event.type === 'daemon.runs_recovered') recovered = event.queued;
+      if (taken && event.type === 'daemon.runs_recovered') recovered = event.queued + (event.suspended ?? 0);
       assert.ok(unsettled >= 0);
       assert.ok(unsettled <= Math.max(capacity, recovered));
       if (taken && event.type === 'daemon.run_admitted') assert.is(unsettled, before.context.unsettled + 1);
       if (unsettled >= capacity) assert.not.ok(can(after, event.type === 'daemon.run_admitted' ? event : { ...event, type: 'daemon.run_admitted' }));
-      assert.is(after.hasTag('ready'), ['ready', 'running'].includes(stateName(after)));
+      assert.is(after.hasTag('ready'), ['ready', 'running.accepting', 'running.saturated'].includes(statePath(after)));
       if (after.hasTag('ready')) assert.is(stateName(after), unsettled === 0 ? 'ready' : 'running');
     }
   });
 });
 
-test('run: one terminal fact, nothing after it, no attempt beyond the limit, none after output', () => {
-  const max_attempts = 9;
-  live(runModel({ max_attempts, outputs: 1000 }), (moments) => {
-    let text = '';
-    let attempts = 0;
-    let ends = 0;
-    for (const { before, event, taken, after, effects } of moments as RunMoment[]) {
-      if (before.status === 'done') assert.not.ok(taken, 'an event after the end');
-      if (taken && after.status === 'done') ends += 1;
-      if (taken && event.type === 'run.output_appended') text += event.text;
-      for (const { type, params } of effects) {
-        if (type !== 'startAttempt') continue;
-        assert.is(params.attempt, attempts + 1, 'attempts are numbered without gaps');
-        assert.is(text, '', 'an attempt after output');
-        attempts += 1;
-      }
-      assert.ok(attempts <= max_attempts);
-      assert.is(after.context.output, text);
-      assert.is(after.context.ended_at !== null, after.status === 'done');
-      if (stateName(after) === 'completed') assert.is(after.context.error, null);
-      if (['failed', 'timed_out', 'interrupted'].includes(stateName(after))) assert.ok(after.context.error);
-    }
-    assert.ok(ends <= 1);
-  });
-});
+const runBounds = { max_attempts: 9, max_losses: 6, outputs: 1000, least: { states: 0, edges: 0, refused: 0 } };
+const policies = [
+  { recovery: 'resume', resumable: true },
+  { recovery: 'resume', resumable: false },
+  { recovery: 'restart', resumable: true },
+  { recovery: 'end', resumable: true },
+] as const;
 
-test('run: its work is asked to stop once, and only on the way to an end that waits for that', () => {
-  live(runModel({ max_attempts: 4, outputs: 1000 }), (moments) => {
-    let stops = 0;
-    for (const { before, after, effects } of moments as RunMoment[]) {
-      const asked = effects.filter(({ type }) => type === 'stopAttempt').length;
-      assert.is(asked, stateName(after) === 'cancelling' && stateName(before) !== 'cancelling' ? 1 : 0);
-      stops += asked;
-    }
-    assert.ok(stops <= 1);
+for (const policy of policies) {
+  const { recovery, resumable } = policy;
+
+  test(`run (${recovery}, ${resumable}): one terminal fact, nothing after it, no attempt beyond the limits, no text repeated`, () => {
+    live(runModel({ ...runBounds, ...policy }), (moments) => {
+      let text = '';
+      let attempts = 0;
+      let ends = 0;
+      for (const { before, event, taken, after, effects } of moments as RunMoment[]) {
+        if (before.status === 'done') assert.not.ok(taken, 'an event after the end');
+        if (taken && after.status === 'done') ends += 1;
+        // What was delivered is gone only where the next attempt says that it begins anew.
+        if (taken && event.type === 'run.started' && event.resumes !== true) text = '';
+        if (taken && event.type === 'run.output_appended') text += event.text;
+        for (const { type, params } of effects) {
+          if (type !== 'startAttempt') continue;
+          assert.is(params.attempt, attempts + 1, 'attempts are numbered without gaps');
+          attempts += 1;
+        }
+        assert.ok(after.context.failures < after.context.max_attempts);
+        assert.ok(after.context.losses <= after.context.max_losses);
+        if (stateName(after) === 'suspended' && stateName(before) !== 'suspended') assert.ok(mayGoOn(before.context), 'suspended although it may not go on');
+        assert.is(after.context.output, text);
+        assert.is(after.context.ended_at !== null, after.status === 'done');
+        if (stateName(after) === 'completed') assert.is(after.context.error, null);
+        if (['failed', 'timed_out', 'interrupted'].includes(stateName(after))) assert.ok(after.context.error);
+      }
+      assert.ok(ends <= 1);
+    });
   });
-});
+
+  test(`run (${recovery}, ${resumable}): its work is asked to stop only on the way to an end that waits for that`, () => {
+    live(runModel({ ...runBounds, ...policy }), (moments) => {
+      for (const { before, event, after, effects } of moments as RunMoment[]) {
+        const asked = effects.filter(({ type }) => type === 'stopAttempt').length;
+        const enters = stateName(after) === 'cancelling' && statePath(before) !== statePath(after);
+        assert.is(asked, enters ? 1 : 0);
+        // Asked a second time only when somebody cancels what was being handed over.
+        if (asked === 1 && stateName(before) === 'cancelling') assert.is(event.type, 'run.cancel_requested');
+      }
+    });
+  });
+}
 
 test('provider: the outcome of an earlier probe is never taken, and refused credentials show', () => {
   live(providerModel({ kind: 'local', failure_limit: 7 }), (moments) => {

@@ -5,12 +5,33 @@ import { providerModel } from './provider.ts';
 import { pullModel } from './pull.ts';
 import { runModel } from './run.ts';
 
+/** What becomes of a run that is cut off depends on its policy, on its provider, and on what the log holds. */
+export const runModels: readonly Model[] = [
+  runModel({ recovery: 'resume', resumable: true, max_attempts: 2, max_losses: 2, outputs: 2, least: { states: 309, edges: 748, refused: 10685 } }),
+  runModel({ recovery: 'resume', resumable: false, max_attempts: 3, max_losses: 1, outputs: 2, least: { states: 210, edges: 436, refused: 7334 } }),
+  runModel({ recovery: 'restart', resumable: false, max_attempts: 2, max_losses: 1, outputs: 1, least: { states: 168, edges: 411, refused: 5805 } }),
+  runModel({ recovery: 'end', resumable: true, max_attempts: 3, max_losses: 1, outputs: 2, least: { states: 117, edges: 201, refused: 4128 } }),
+  runModel({
+    recovery: 'resume',
+    resumable: true,
+    omitted: true,
+    max_attempts: 2,
+    max_losses: 1,
+    outputs: 1,
+    least: { states: 166, edges: 393, refused: 5749 },
+  }),
+];
+
 /** Every machine, at the bounds within which its graph is walked whole. */
 export const models: readonly Model[] = [
   daemonModel(3),
-  runModel({ max_attempts: 3, outputs: 2 }),
+  // With one place the first run takes the last one.
+  { ...daemonModel(1), name: 'daemon (one place)', least: { states: 29, edges: 99, refused: 580 } },
+  ...runModels,
   providerModel({ kind: 'local', failure_limit: 3 }),
   providerModel({ kind: 'cloud', failure_limit: 3 }),
+  // With a limit of one the first failure is one too many.
+  { ...providerModel({ kind: 'local', failure_limit: 1 }), name: 'provider (one failure)', least: { states: 32, edges: 91, refused: 517 } },
   engineModel(),
   pullModel(3),
 ];

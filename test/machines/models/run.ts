@@ -1,13 +1,26 @@
-import type { Failure, RunCreated, RunEvent } from '../../../machines/events.ts';
-import { type RunSnapshot, runDeadlines, runMachine } from '../../../machines/run.ts';
+import type { Failure, Recovery, RunCreated, RunEvent } from '../../../machines/events.ts';
+import { type RunSnapshot, runMachine, WITHDRAWN } from '../../../machines/run.ts';
+import { runDeadlines } from '../../../machines/run-next.ts';
 import { type Model, model, NOW } from './model.ts';
 
 export const retryable: Failure = { code: 'provider_unreachable', message: 'The provider does not answer.', retryable: true };
 export const lasting: Failure = { code: 'provider_rejected', message: 'The provider did not accept the request.', retryable: false };
 const usage = { input_tokens: 3, output_tokens: 2 };
 
-/** Outputs are told apart up to `outputs`. */
-export function runModel({ max_attempts, outputs }: { max_attempts: number; outputs: number }): Model {
+export interface RunBounds {
+  recovery: Recovery;
+  resumable: boolean;
+  max_attempts: number;
+  max_losses: number;
+  /** Outputs are told apart up to this number. */
+  outputs: number;
+  /** The log does not hold what was asked. */
+  omitted?: boolean;
+  least: Model['least'];
+}
+
+/** Attempts are told apart by whether there was one: the numbers in the samples stand in relation to them. */
+export function runModel({ recovery, resumable, max_attempts, max_losses, outputs, omitted = false, least }: RunBounds): Model {
   const created: RunCreated = {
     type: 'run.accepted',
     at: NOW - 1000,
@@ -25,7 +38,11 @@ export function runModel({ max_attempts, outputs }: { max_attempts: number; outp
     },
     idempotency_key: null,
     client: 'test',
+    recovery,
+    resumable,
+    ...(omitted ? { content: 'omitted' } : {}),
     max_attempts,
+    max_losses,
     queue_deadline_at: NOW + 50_000,
     deadline_at: NOW + 60_000,
     first_output_ms: 5000,
@@ -33,19 +50,26 @@ export function runModel({ max_attempts, outputs }: { max_attempts: number; outp
     cancel_grace_ms: 1000,
   };
   return model<RunSnapshot>({
-    name: 'run',
+    name: `run (${recovery}${resumable ? ', resumable' : ''}${omitted ? ', content omitted' : ''})`,
     machine: runMachine,
     created,
     samples: ({ context: { attempt } }): RunEvent[] => [
-      ...[attempt, attempt + 1, attempt + 2].map((of): RunEvent => ({ type: 'run.started', at: NOW, attempt: of })),
+      ...[attempt, attempt + 1, attempt + 2].flatMap((of): RunEvent[] => [
+        { type: 'run.started', at: NOW, attempt: of, resumes: false },
+        { type: 'run.started', at: NOW, attempt: of, resumes: true },
+      ]),
       ...[attempt, attempt - 1, attempt + 1].flatMap((of): RunEvent[] => [
         { type: 'run.output_appended', at: NOW, attempt: of, text: 'Hi', token_ids: [7, 8] },
         { type: 'run.completed', at: NOW, attempt: of, finish_reason: 'stop', usage },
         { type: 'run.attempt_failed', at: NOW, attempt: of, error: retryable, retry_at: NOW + 500 },
         { type: 'run.attempt_failed', at: NOW, attempt: of, error: lasting, retry_at: NOW + 500 },
         { type: 'run.failed', at: NOW, attempt: of, error: lasting },
+        { type: 'run.suspended', at: NOW, attempt: of, error: retryable },
       ]),
+      // What a downtime does to the deadlines is told elsewhere; here every event leaves them comparable.
+      { type: 'run.recovered', at: NOW, downtime_ms: 0 },
       { type: 'run.cancel_requested', at: NOW, by: 'test' },
+      { type: 'run.cancel_requested', at: NOW, by: WITHDRAWN },
       ...(['queue', 'total', 'first_output', 'idle'] as const).map((deadline): RunEvent => ({ type: 'run.deadline_passed', at: NOW, deadline })),
       { type: 'run.interrupt_requested', at: NOW, reason: 'daemon_stopping' },
       ...[true, false].flatMap((forced): RunEvent[] => [
@@ -54,10 +78,11 @@ export function runModel({ max_attempts, outputs }: { max_attempts: number; outp
       ]),
       { type: 'run.interrupted', at: NOW, error: retryable },
     ],
-    key: ({ value, context }) => JSON.stringify([value, context.attempt, Math.min(outputs, context.outputs)]),
+    key: ({ value, context }) =>
+      JSON.stringify([value, Math.min(2, context.attempt), Math.min(outputs, context.outputs), context.failures, context.losses, context.withdrawn]),
     deadlines: runDeadlines,
     stop: { type: 'run.cancel_requested', at: NOW, by: 'test' },
     isOver: (snapshot) => snapshot.status === 'done',
-    least: { states: 89, edges: 138, refused: 2443 },
+    least,
   });
 }

@@ -1,0 +1,9 @@
+import type { AnyStateMachine } from 'xstate';
+import { daemonMachine } from './daemon.ts';
+import { engineMachine } from './engine.ts';
+import { providerMachine } from './provider.ts';
+import { pullMachine } from './pull.ts';
+import { runMachine } from './run.ts';
+
+/** Every machine, in the order in which they are best read. */
+export const machines: readonly AnyStateMachine[] = [daemonMachine, runMachine, providerMachine, engineMachine, pullMachine];

@@ -1,0 +1,93 @@
+import { SvcError } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+import type { StoredEvent } from '../store/store.ts';
+import type { Kernel } from './kernel.ts';
+
+/**
+ * The end of the whole log, kept in memory for those who follow it.
+ *
+ * 1. It has no gaps, and is bounded by the number of events and by their texts; what is older is read from the store.
+ * 2. It is kept only while somebody follows.
+ */
+export class LogTail {
+  private readonly kernel: Kernel;
+  private readonly limits: Pick<Limits, 'feed_events' | 'feed_bytes' | 'event_followers'>;
+  private events: StoredEvent[] = [];
+  private sizes: number[] = [];
+  private bytes = 0;
+  private followers = 0;
+  private stop: (() => void) | null = null;
+  private waiting = new Set<() => void>();
+
+  constructor(kernel: Kernel, limits: LogTail['limits']) {
+    this.kernel = kernel;
+    this.limits = limits;
+  }
+
+  /** One more follower; returns the way to leave. Throws busy, not_ready. */
+  enter(): () => void {
+    if (!this.kernel.isOpen) throw new SvcError('not_ready');
+    if (this.followers >= this.limits.event_followers) throw new SvcError('busy', `${this.followers} follow the event log, as many as may.`);
+    this.followers += 1;
+    this.stop ??= this.kernel.onFact((event) => this.keep(event));
+    return () => this.leave();
+  }
+
+  /** At most `limit` events from this position on; null when the position is not in memory. */
+  read(from_seq: number, limit: number): StoredEvent[] | null {
+    const first = this.events[0]?.seq;
+    if (first === undefined || from_seq < first) return null;
+    return this.events.slice(from_seq - first, from_seq - first + limit);
+  }
+
+  /** Resolves at the next durable fact, or when the signal aborts. */
+  next(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        this.waiting.delete(done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      if (signal.aborted) return resolve();
+      this.waiting.add(done);
+      signal.addEventListener('abort', done);
+    });
+  }
+
+  private keep(event: StoredEvent): void {
+    const size = textLength(event.data);
+    this.events.push(event);
+    this.sizes.push(size);
+    this.bytes += size;
+    if (this.events.length > this.limits.feed_events || this.bytes > this.limits.feed_bytes) this.shrink();
+    for (const wake of [...this.waiting]) wake();
+  }
+
+  /** To half of the bounds, so that it is not done at each event. */
+  private shrink(): void {
+    let dropped = 0;
+    while (dropped < this.events.length && (this.events.length - dropped > this.limits.feed_events / 2 || this.bytes > this.limits.feed_bytes / 2)) {
+      this.bytes -= this.sizes[dropped] ?? 0;
+      dropped += 1;
+    }
+    this.events.splice(0, dropped);
+    this.sizes.splice(0, dropped);
+  }
+
+  private leave(): void {
+    this.followers -= 1;
+    if (this.followers > 0) return;
+    this.stop?.();
+    this.stop = null;
+    this.events = [];
+    this.sizes = [];
+    this.bytes = 0;
+  }
+}
+
+/** About what the data of an event takes: its texts, and something for the rest. */
+function textLength(value: unknown): number {
+  if (typeof value === 'string') return 16 + value.length;
+  if (typeof value !== 'object' || value === null) return 8;
+  return Object.values(value).reduce((sum: number, inner) => sum + textLength(inner), 64);
+}
