@@ -41,12 +41,12 @@ export function createLocalProvider({ engine, models: folder, cache, limits, mod
   const find = (name: string) => models.find(name).catch(throwAsFailure);
   let streams = 0;
 
-  async function* stream({ request }: AttemptRequest, signal: AbortSignal): AsyncGenerator<OutputPart> {
+  async function* stream({ request, resume }: AttemptRequest, signal: AbortSignal): AsyncGenerator<OutputPart> {
     if (streams >= limits.provider_runs) throw new ProviderFailure('provider_busy', 'The engine has as many runs as it takes.', { retryable: true });
     streams += 1;
     try {
       const { prompt, system, temperature, seed } = request;
-      const order = { prompt, system, temperature, seed, max_tokens: request.max_tokens ?? limits.output_tokens };
+      const order = { prompt, system, temperature, seed, max_tokens: request.max_tokens ?? limits.output_tokens, resume };
       const { answer, stop } = await local.ask(() => find(request.model), order, signal);
       try {
         yield* answer.parts();

@@ -66,6 +66,16 @@ test('a drawn answer is the same for the same seed and another one for another',
   assert.not.equal((await ask({ temperature: null, max_tokens: 80 })).token_ids, greedy, 'a model that is not built in draws by itself');
 });
 
+test('a drawn answer is the same alone and beside others, whatever the others do', async () => {
+  makeGguf(join(local.folder, 'wide.gguf'), { context: 1024, width: 192, layers: 8 });
+  const drawn = (seed: number) =>
+    ask({ model: 'wide', prompt: `question ${seed}`, seed, temperature: 0.8, max_tokens: 120 }).then(({ token_ids }) => token_ids);
+  const alone: number[][] = [];
+  for (const seed of [1, 2, 3, 4]) alone.push(await drawn(seed));
+  assert.equal(await Promise.all([1, 2, 3, 4].map(drawn)), alone);
+  assert.equal(await Promise.all([4, 2].map(drawn)), [alone[3], alone[1]]);
+});
+
 test('system text changes the answer', async () => {
   assert.is.not((await ask({ system: 'You are terse.' })).text, (await ask()).text);
 });
@@ -97,6 +107,7 @@ test('an abort while decoding ends the stream without a finish, and only when th
       run_id: 'run_a',
       attempt: 1,
       request: LONG,
+      resume: null,
     },
     abort.signal,
   );
@@ -118,6 +129,7 @@ test('a reader that leaves early stops the work', async () => {
       run_id: 'run_b',
       attempt: 1,
       request: LONG,
+      resume: null,
     },
     new AbortController().signal,
   );

@@ -29,23 +29,28 @@ const TEMPERATURE = 0.7;
 export async function generate({ loaded, sequence, order, interlude, signal, emit }: Generation): Promise<Finish | null> {
   const { model, gate: rule, batch } = loaded;
   const prompt = fittingPrompt(loaded, order);
+  const answered = (order.resume?.token_ids ?? []) as Token[];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
-  const gate: Gate = openGate(rule);
+  // An answer that has begun to be delivered was judged before.
+  const gate: Gate = openGate(answered.length > 0 ? null : rule);
   const sampling = { temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE), seed: order.seed, judged: rule?.tokens ?? 0, batch, interlude };
   const finish = (finish_reason: Finish['finish_reason'], output_tokens: number): Finish => ({
     finish_reason,
     usage: { input_tokens: prompt.length, output_tokens },
   });
-  let made = 0;
-  for await (const { token, probability } of steps(sequence, prompt, sampling, signal)) {
+  let made = answered.length;
+  const declined = loaded.fallback.slice(0, most);
+  if (made > 0 && rule !== null && declined.every((token, index) => token === answered[index]))
+    return finish(declined.length < loaded.fallback.length ? 'length' : 'stop', declined.length);
+  if (made >= most) return finish('length', made);
+  for await (const { token, probability } of steps(sequence, { prompt, answered }, sampling, signal)) {
     const ended = loaded.stops.has(token) || model.isEogToken(token);
     if (!ended) made += 1;
     const over = ended || made >= most;
     const released = gate.pass(ended ? [] : [token], probability, over);
     if (released === 'declined') {
-      const fallback = loaded.fallback.slice(0, most);
-      emit(fallback);
-      return finish(fallback.length < loaded.fallback.length ? 'length' : 'stop', fallback.length);
+      emit(declined);
+      return finish(declined.length < loaded.fallback.length ? 'length' : 'stop', declined.length);
     }
     if (released.length > 0) emit(released);
     if (over) return finish(ended ? 'stop' : 'length', made);

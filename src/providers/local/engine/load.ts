@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import type { ChatWrapper, Llama, LlamaContext, LlamaContextSequence, LlamaModel, Token } from 'node-llama-cpp';
+import type { BatchingOptions, ChatWrapper, Llama, LlamaContext, LlamaContextOptions, LlamaContextSequence, LlamaModel, Token } from 'node-llama-cpp';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 import { EngineFault } from './fault.ts';
 import { startLlama } from './llama.ts';
@@ -33,6 +33,14 @@ export interface LoadedModel {
 const BATCH_CPU = 128;
 const BATCH_GPU = 512;
 
+/**
+ * Each run is computed by itself, in turn. Computed together with others, its rounding would depend on who else is there, which can tip
+ * a draw: the same seed would not give the same answer, and one that was cut off could not go on the same.
+ */
+const BATCHING: BatchingOptions = {
+  itemPrioritizationStrategy: ({ items, size }) => items.slice(0, 1).map((item) => ({ item, processAmount: Math.min(item.tokens.length, size) })),
+};
+
 /** Loads a model file. Throws EngineFault: engine_missing, model_invalid, engine_failed (too little memory). */
 export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   const started_at = performance.now();
@@ -44,7 +52,7 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   const { threads, measured } = order.threads === null ? await chooseThreads(model, order, available) : { threads: order.threads, measured: {} };
   const batch = llama.gpu === false ? BATCH_CPU : BATCH_GPU;
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
-  const context = await openContext(model, { sequences: order.parallel, contextSize: context_length, batchSize: batch, threads });
+  const context = await openContext(model, { sequences: order.parallel, contextSize: context_length, batchSize: batch, threads, batching: BATCHING });
   const sequences = Array.from({ length: context.totalSequences }, () => context.getSequence());
   const { built_in, gate, fallback } = readOwnMetadata(model.fileInfo.metadata);
   console.error(`threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed on ${llama.gpu || 'cpu'}`);
@@ -67,7 +75,7 @@ async function openModel(llama: Llama, path: string): Promise<LlamaModel> {
 }
 
 /** With less memory than all runs need, fewer are answered at one time. */
-async function openContext(model: LlamaModel, options: { sequences: number; contextSize: number; batchSize: number; threads: number }): Promise<LlamaContext> {
+async function openContext(model: LlamaModel, options: LlamaContextOptions & { sequences: number }): Promise<LlamaContext> {
   try {
     return await model.createContext({ ...options, failedCreationRemedy: false });
   } catch (error) {

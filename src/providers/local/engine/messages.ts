@@ -24,6 +24,8 @@ export interface RunOrder {
   max_tokens: number;
   temperature: number | null;
   seed: number;
+  /** The answer goes on after these tokens, which were delivered as this much text; none: from its beginning. */
+  resume: { token_ids: number[]; text: string } | null;
 }
 
 /** What the engine process answers. Each run order is answered by outputs, then by exactly one of finished, failed and stopped. */
@@ -66,11 +68,12 @@ const orNull =
     value === null || check(value);
 const wholes: Check = (value) => Array.isArray(value) && value.every(whole);
 const failure: Check = (value) => isRecord(value) && text(value.code) && text(value.message) && typeof value.retryable === 'boolean';
+const resume: Check = (value) => isRecord(value) && wholes(value.token_ids) && text(value.text);
 const usage: Check = (value) => isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);
 
 const toEngine: Shapes<ToEngine> = {
   load: { path: text, threads: orNull(whole), threads_file: text, parallel: whole, context_tokens: whole },
-  run: { id: whole, prompt: text, system: orNull(text), max_tokens: whole, temperature: orNull(number), seed: whole },
+  run: { id: whole, prompt: text, system: orNull(text), max_tokens: whole, temperature: orNull(number), seed: whole, resume: orNull(resume) },
   stop_run: { id: whole },
   stop: {},
 };

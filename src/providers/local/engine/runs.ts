@@ -1,11 +1,11 @@
 import type { LlamaContextSequence } from 'node-llama-cpp';
+import { AnswerText } from './answer-text.ts';
 import { asFault } from './fault.ts';
 import { generate } from './generate.ts';
 import { Interlude } from './interlude.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
 import { Outbox } from './outbox.ts';
-import { TokenText } from './token-text.ts';
 
 /**
  * The runs being answered in the one context, and those that wait for a place in it.
@@ -55,9 +55,10 @@ export class Runs {
     const { id } = order;
     const { loaded, interlude } = this;
     const { model } = loaded;
-    const text = new TokenText<number>((tokens, before) => model.detokenize(tokens as never, false, before as never));
+    const text = new AnswerText((tokens, before) => model.detokenize(tokens as never, false, before as never));
     const outbox = new Outbox((fresh, token_ids) => this.send({ type: 'output', id, text: fresh, token_ids }));
     try {
+      if (order.resume !== null) outbox.push(text.takeUp(order.resume, vocabularyOf(loaded)), []);
       if (sequence.nextTokenIndex > 0) await interlude.during(() => sequence.clearHistory());
       const finish = await generate({ loaded, sequence, order, interlude, signal, emit: (tokens) => outbox.push(text.push(tokens), tokens) });
       outbox.push(text.end(), []);
@@ -70,4 +71,9 @@ export class Runs {
       outbox.flush();
     }
   }
+}
+
+/** Number of tokens that the model knows; 0 where the file does not tell. */
+function vocabularyOf({ model }: LoadedModel): number {
+  return model.fileInfo.metadata.tokenizer?.ggml?.tokens?.length ?? 0;
 }

@@ -9,6 +9,12 @@ export interface Step {
   probability: number | null;
 }
 
+export interface Begun {
+  prompt: readonly Token[];
+  /** Tokens of the answer that are there already. */
+  answered: readonly Token[];
+}
+
 export interface Sampling {
   temperature: number;
   seed: number;
@@ -20,12 +26,13 @@ export interface Sampling {
 }
 
 /**
- * Endless tokens after a prompt, the one that ends the answer included; ends only when the signal aborts. A drawn token is
+ * Endless tokens after a prompt and what was answered already, the one that ends the answer included; ends only when the signal aborts. A drawn token is
  * one call with a seed of its own, so that an answer taken up again at any position goes on the same.
  */
-export async function* steps(sequence: LlamaContextSequence, prompt: readonly Token[], sampling: Sampling, signal: AbortSignal): AsyncGenerator<Step> {
+export async function* steps(sequence: LlamaContextSequence, { prompt, answered }: Begun, sampling: Sampling, signal: AbortSignal): AsyncGenerator<Step> {
   let next = await prefill(sequence, prompt, sampling, signal);
-  for (let position = 0; !signal.aborted; ) {
+  if (answered.length > 0) next = await replay(sequence, [...next], answered, sampling, signal);
+  for (let position = answered.length; !signal.aborted; ) {
     await sampling.interlude.wait;
     const [judging, first] = [position < sampling.judged, position];
     const options = { temperature: sampling.temperature, seed: seedAt(sampling.seed, position), yieldEogToken: true };
@@ -38,6 +45,27 @@ export async function* steps(sequence: LlamaContextSequence, prompt: readonly To
     }
     if (position === first) throw new EngineFault('engine_failed');
   }
+}
+
+/**
+ * Computes tokens that were answered before, each by itself as it was the first time: computed together, their rounding would
+ * differ, which can tip a draw. Returns the last one, which is computed with the draw that follows it.
+ */
+async function replay(
+  sequence: LlamaContextSequence,
+  rest: Token[],
+  answered: readonly Token[],
+  { interlude }: Sampling,
+  signal: AbortSignal,
+): Promise<Token[]> {
+  let next = rest;
+  for (const token of answered) {
+    if (signal.aborted) break;
+    await interlude.wait;
+    await sequence.evaluateWithoutGeneratingNewTokens(next);
+    next = [token];
+  }
+  return next;
 }
 
 /** Computes a long prompt in batches, so that an abort need not wait for all of it. Returns the tokens of the last one. */

@@ -1,0 +1,87 @@
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { OutputPart } from '../../../src/kernel/provider.ts';
+import { ProviderFailure } from '../../../src/kernel/provider.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { hear, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
+
+/** An answer that was cut off goes on as if it had not been, in an engine that knows nothing of its beginning. */
+
+const LONG = { prompt: 'How do I start it? 日本語 🙂 and then?', max_tokens: 160, seed: 11 };
+
+/** What comes after the first `cut` tokens of an answer, asked of an engine of its own. */
+async function goOn(engine: ReturnType<typeof makeLocalProvider>, request: Parameters<typeof runRequest>[0], resume: { text: string; token_ids: number[] }) {
+  const heard = { text: '', token_ids: [] as number[], finish: null as Extract<OutputPart, { type: 'finish' }> | null };
+  const stream = engine.provider.stream({ run_id: 'run_again', attempt: 2, request: runRequest(request), resume }, new AbortController().signal);
+  for await (const part of stream) {
+    if (part.type === 'finish') heard.finish = part;
+    else {
+      heard.text += part.text;
+      heard.token_ids.push(...part.token_ids);
+    }
+  }
+  return heard;
+}
+
+/** The cuts that can happen: after each part that the engine sent. */
+function cutsOf(parts: readonly OutputPart[]): { text: string; token_ids: number[] }[] {
+  const cuts: { text: string; token_ids: number[] }[] = [];
+  let [text, token_ids] = ['', [] as number[]];
+  for (const part of parts) {
+    if (part.type !== 'output') continue;
+    text += part.text;
+    token_ids = [...token_ids, ...part.token_ids];
+    cuts.push({ text, token_ids });
+  }
+  return cuts;
+}
+
+/** Random weights answer gibberish, with characters that are split over tokens: harder than any real answer. */
+function withRandomModel(): ReturnType<typeof makeLocalProvider> {
+  const local = makeLocalProvider({ model: 'random' });
+  makeGguf(join(local.folder, 'random.gguf'), { context: 1024 });
+  return local;
+}
+
+for (const [model, temperature, least] of [
+  ['svc-mini', 0, 1],
+  ['random', 0, 8],
+  ['random', 0.8, 8],
+  ['random', 1.5, 8],
+] as const) {
+  test(`an answer of ${model} goes on the same after every cut, at temperature ${temperature}`, async () => {
+    const [first, second] = [withRandomModel(), withRandomModel()];
+    try {
+      const request = { ...LONG, model, temperature };
+      const whole = await hear(first, request);
+      const cuts = cutsOf(whole.parts);
+      assert.ok(cuts.length >= least, `${cuts.length} cuts`);
+      for (const cut of cuts) {
+        const rest = await goOn(second, request, cut);
+        assert.equal([...cut.token_ids, ...rest.token_ids], whole.token_ids, `cut after ${cut.token_ids.length} tokens`);
+        assert.is(cut.text + rest.text, whole.text);
+        assert.equal(rest.finish?.finish_reason, whole.finish?.finish_reason);
+        assert.equal(rest.finish?.usage, whole.finish?.usage);
+      }
+    } finally {
+      await Promise.all([first.close(), second.close()]);
+    }
+  });
+}
+
+test('recorded tokens that do not spell the recorded text are not gone on from', async () => {
+  const engine = makeLocalProvider();
+  try {
+    const failure = await goOn(engine, LONG, { text: 'Something else.', token_ids: [300, 301] }).catch((error: unknown) => error);
+    assert.instance(failure, ProviderFailure);
+    assert.is((failure as ProviderFailure).code, 'resume_failed');
+    const beyond = await goOn(engine, LONG, { text: '', token_ids: [1_000_000] }).catch((error: unknown) => error);
+    assert.is((beyond as ProviderFailure).code, 'resume_failed');
+    assert.match(engine.state(), /^warm/, 'the engine lives');
+  } finally {
+    await engine.close();
+  }
+});
+
+test.run();
