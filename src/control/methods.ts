@@ -21,16 +21,23 @@ export interface MethodOptions {
   runtime: Runtime;
   limits: Limits;
   token(): string;
+  /** Good for one sign-in at the console. */
+  ticket(): string;
   /** What the daemon runs with, and where each value comes from. */
   config(): unknown;
 }
 
 /** What the local socket can be asked, each method in a line or two. */
-export function createMethods({ runtime, limits, token, config }: MethodOptions): Handlers {
+export function createMethods({ runtime, limits, token, config, ticket }: MethodOptions): Handlers {
   const health = () => ({ ...runtime.health(), ...runtime.probe() });
   const follow = async (id: string, from_seq: number, reply: Reply): Promise<RunRecord> => {
-    for await (const event of runtime.followRun(id, { from_seq, signal: reply.signal })) await reply.event(event);
-    return runtime.getRun(id);
+    const unwatch = runtime.watchQueue(id, (queue_position) => queue_position === null || void reply.event({ queue_position }));
+    try {
+      for await (const event of runtime.followRun(id, { from_seq, signal: reply.signal })) await reply.event(event);
+      return await runtime.getRun(id);
+    } finally {
+      unwatch();
+    }
   };
   return {
     health,
@@ -44,11 +51,14 @@ export function createMethods({ runtime, limits, token, config }: MethodOptions)
         'command line',
       ),
     'run.start': async ({ stream = false, ...params }, reply) => {
-      const run = await runtime.startRun(parseRunInput(params, limits), 'command line');
+      const input = parseRunInput(params, limits);
+      const run = await runtime.startRun(input, 'command line');
       if (stream !== true) return run;
+      if (input.cancel_on_disconnect === true) cancelWhenGone(runtime, run.id, reply.signal);
       await reply.event({ run });
       return follow(run.id, 0, reply);
     },
+    stopped: () => runtime.stopped(),
     'run.follow': (params, reply) => follow(text(params, 'id'), isCount(params.from_seq) ? params.from_seq : 0, reply),
     'run.cancel': (params) => runtime.cancelRun(text(params, 'id'), 'command line'),
     'run.get': (params) => runtime.getRun(text(params, 'id')),
@@ -68,9 +78,23 @@ export function createMethods({ runtime, limits, token, config }: MethodOptions)
     'provider.add': (params) => runtime.addProvider({ ...params, id: text(params, 'id') } as unknown as ProviderInput),
     'provider.remove': (params) => runtime.removeProvider(text(params, 'id')),
     'provider.test': (params) => runtime.testProvider(text(params, 'id')),
+    machines: () => runtime.machines(),
+    picture: (params) => runtime.picture(optional('at', params.at, isCount)),
+    'log.read': async (params) => ({ events: await runtime.readLog(count(params, 'from_seq'), Math.min(count(params, 'limit'), PAGE_EVENTS)) }),
+    'log.stream': async (params) => ({
+      events: await runtime.readStream(text(params, 'stream'), count(params, 'from_version'), Math.min(count(params, 'limit'), PAGE_EVENTS)),
+    }),
+    console: () => ({ url: consoleUrl(runtime.status().addresses.http, ticket()) }),
     config,
     token: () => ({ token: token() }),
   };
+}
+
+/** Cancels the run when the one who asked is gone before its end. */
+function cancelWhenGone(runtime: Runtime, id: string, gone: AbortSignal): void {
+  const cancel = () => void runtime.cancelRun(id, 'disconnect').catch(() => {});
+  if (gone.aborted) cancel();
+  else gone.addEventListener('abort', cancel, { once: true });
 }
 
 /** One record now and one at each change, until the caller gives up. Changes that come while it reads are told as one. */
@@ -104,6 +128,18 @@ async function pull(runtime: Runtime, params: Record<string, unknown>, reply: Re
   return model;
 }
 
+/** The page's address, with a ticket where no server sees it and no history keeps it for long. */
+function consoleUrl(http: string | null, ticket: string): string {
+  if (http === null) throw new SvcError('not_ready', 'The daemon does not listen on HTTP yet.');
+  return `${http.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:)/, 'http://127.0.0.1')}/#ticket=${ticket}`;
+}
+
+function count(params: Record<string, unknown>, name: string): number {
+  const value = params[name];
+  if (isCount(value)) return value;
+  throw new SvcError('invalid_request', `${name} must be a whole number.`, { param: name });
+}
+
 function text(params: Record<string, unknown>, name: string): string {
   const value = params[name];
   if (isText(value) && value !== '') return value;
@@ -115,6 +151,9 @@ function optional<K extends string, T>(name: K, value: unknown, is: (value: unkn
   if (is(value)) return { [name]: value } as { [P in K]?: T };
   throw new SvcError('invalid_request', `${name} is not of the right form.`, { param: name });
 }
+
+/** Events in one answer; the store bounds their bytes. */
+const PAGE_EVENTS = 1000;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;

@@ -24,8 +24,9 @@ export type Method =
   | 'status' // {} -> StatusRecord
   | 'why' // {} -> {events: EventRecord[]}
   | 'lifecycle' // {type, mode?, timeout_ms?} -> LifecycleResult
-  | 'run.start' // RunInput & {stream?: boolean} -> RunRecord; stream: first {run: RunRecord}, then EventRecords, result is the final RunRecord
-  | 'run.follow' // {id, from_seq?} stream of EventRecords, result is the RunRecord
+  | 'stopped' // {} -> StopReport once the daemon has stopped, null when it failed
+  | 'run.start' // RunInput & {stream?: boolean} -> RunRecord; stream: first {run: RunRecord}, then EventRecords and, while it waits, {queue_position}; result is the final RunRecord
+  | 'run.follow' // {id, from_seq?} stream of EventRecords and {queue_position}, result is the RunRecord
   | 'run.cancel' // {id} -> RunRecord
   | 'run.get' // {id} -> RunRecord
   | 'run.list' // {limit?, before?, state?, provider?} -> RunPage
@@ -38,6 +39,11 @@ export type Method =
   | 'provider.add' // ProviderInput -> ProviderRecord
   | 'provider.remove' // {id} -> ProviderRecord
   | 'provider.test' // {id} -> ProviderRecord
+  | 'machines' // {} -> MachinesRecord
+  | 'picture' // {at?} -> PictureRecord, now or after the event at that position
+  | 'log.read' // {from_seq, limit} -> {events: StoredEvent[]}: fewer than `limit` when they are large, none after the end
+  | 'log.stream' // {stream, from_version, limit} -> {events: StoredEvent[]}, of one stream
+  | 'console' // {} -> {url} of the console, good for one sign-in
   | 'config' // {} -> what the daemon runs with, values and sources
   | 'token'; // {} -> {token}: the way for the command line to the TCP listeners
 

@@ -1,6 +1,8 @@
+import type { StopReport } from '../../machines/events.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
 import type { PullRecord } from '../runtime/pull-record.ts';
 import type { EventRecord, HealthRecord, LifecycleResult, Probe, ProviderRecord, ReportRecord, RunPage, RunRecord, StatusRecord } from '../runtime/runtime.ts';
+import type { MachinesRecord, PictureRecord, StoredEvent } from '../runtime/travel-records.ts';
 
 /** What each method of the local socket answers with. */
 export interface Results {
@@ -10,6 +12,7 @@ export interface Results {
   status: StatusRecord;
   why: { events: EventRecord[] };
   lifecycle: LifecycleResult;
+  stopped: StopReport | null;
   'run.start': RunRecord;
   'run.follow': RunRecord;
   'run.cancel': RunRecord;
@@ -24,6 +27,11 @@ export interface Results {
   'provider.add': ProviderRecord;
   'provider.remove': ProviderRecord;
   'provider.test': ProviderRecord;
+  machines: MachinesRecord;
+  picture: PictureRecord;
+  'log.read': { events: StoredEvent[] };
+  'log.stream': { events: StoredEvent[] };
+  console: { url: string };
   config: unknown;
   token: { token: string };
 }
@@ -31,7 +39,7 @@ export interface Results {
 /** What a stream sends before its result. */
 export interface Events {
   'health.watch': HealthRecord & Probe;
-  'run.start': { run: RunRecord } | EventRecord;
-  'run.follow': EventRecord;
+  'run.start': { run: RunRecord } | { queue_position: number } | EventRecord;
+  'run.follow': { queue_position: number } | EventRecord;
   'model.pull': PullRecord;
 }

@@ -136,6 +136,8 @@ export const run: Results['run.get'] = {
   ended_at: null,
   error: null,
   idempotency_key: null,
+  client: 'test',
+  recovery: 'resume',
   seq: 1,
 };
 

@@ -122,16 +122,60 @@ test('each end of a run has its exit code, text so far on stdout, error on stder
   }
 });
 
-test('a daemon that goes away in the middle leaves the text so far, and exit 10', async ({ home, daemon }) => {
+test('after a break the answer goes on behind the last event, and is printed whole', async ({ home, daemon }) => {
   daemon.on('run.start', ({ event, hangUp }) => {
     event({ run });
-    event(output('half an'));
+    event({ ...output('half an'), seq: 40 });
     hangUp();
   });
+  daemon.on('run.follow', ({ params, event, result }) => {
+    assert.equal(params, { id: 'run_1', from_seq: 41 });
+    event({ ...output(' answer'), seq: 44 });
+    result(completed('half an answer'));
+  });
+  const { code, stdout, stderr } = await home.svc(['run', 'p']);
+  assert.is(code, 0);
+  assert.is(stdout, 'half an answer\n');
+  assert.is(stderr, 'The daemon is gone; waiting for it to come back.\n');
+});
+
+test('a start whose answer was lost is sent again with the same key', async ({ home, daemon }) => {
+  let starts = 0;
+  daemon.on('run.start', (reply) => {
+    starts += 1;
+    if (starts === 1) reply.hangUp();
+    else answering('once')(reply);
+  });
+  assert.is((await home.svc(['run', 'p'])).stdout, 'once\n');
+  const keys = daemon.asked.filter(({ method }) => method === 'run.start').map(({ params }) => params.idempotency_key);
+  assert.is(keys.length, 2);
+  assert.is(new Set(keys).size, 1);
+});
+
+test('a daemon that breaks off again and again without a new event is given up, with the text so far and exit 10', async ({ home, daemon }) => {
+  daemon.on('run.start', ({ event, hangUp }) => {
+    event({ run });
+    event({ ...output('half an'), seq: 40 });
+    hangUp();
+  });
+  daemon.on('run.follow', ({ hangUp }) => hangUp());
   const { code, stdout, stderr } = await home.svc(['run', 'p']);
   assert.is(code, 10);
   assert.is(stdout, 'half an\n');
-  assert.match(stderr, /^error: The daemon went away.+\nhint: .+svc runs show run_1\n$/);
+  assert.match(stderr, /\nerror: .+\nhint: .+svc runs attach run_1\n$/);
+});
+
+test('an answer that may be asked again from its beginning is printed at its end only', async ({ home, daemon }) => {
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run: { ...run, recovery: 'restart' } });
+    event({ ...output('first try'), seq: 40 });
+    event({ seq: 41, type: 'run.started', data: { attempt: 2, resumes: false } });
+    event({ ...output('second'), seq: 42 });
+    result({ ...completed('second'), recovery: 'restart' });
+  });
+  const { stdout, stderr } = await home.svc(['run', 'p', '--recovery', 'restart']);
+  assert.is(stdout, 'second\n');
+  assert.is(stderr, 'The run is asked again from its beginning.\n');
 });
 
 test('a refusal before any output leaves stdout empty', async ({ home, daemon }) => {
@@ -238,7 +282,7 @@ test('flags reach the daemon as what they are', async ({ home, daemon }) => {
     '--cloud',
   ];
   assert.is((await home.svc(args)).code, 0);
-  const { stream, ...params } = daemon.asked.find(({ method }) => method === 'run.start')?.params ?? {};
+  const { stream, idempotency_key, client, ...params } = daemon.asked.find(({ method }) => method === 'run.start')?.params ?? {};
   assert.equal(params, {
     provider: 'ollama',
     model: 'ollama/x',
@@ -250,6 +294,8 @@ test('flags reach the daemon as what they are', async ({ home, daemon }) => {
     cloud: true,
     prompt: 'p',
   });
+  assert.match(String(idempotency_key), /^run-[0-9a-f-]{36}$/);
+  assert.is(client, `command line ${process.pid}`);
 });
 
 test('a model that is a path from here is sent as one from anywhere', async ({ home, daemon }) => {

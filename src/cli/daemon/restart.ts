@@ -4,15 +4,15 @@ import { note } from '../output.ts';
 import { settingFlags } from './serve.ts';
 import { printStarted, startOrExplain } from './start.ts';
 import { WAIT } from './start-daemon.ts';
-import { stopOptions } from './stop.ts';
+import { runsText, stopOptions } from './stop.ts';
 import { stopDaemon } from './stop-daemon.ts';
 
 /** All that is wrong with the command line is found before anything is stopped. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const wait_ms = secondsFlag(flags, 'wait', WAIT) ?? WAIT.default_ms;
   const start = { paths, flags: settingFlags(flags), wait_ms };
-  const { was_running, pid } = await stopDaemon(stopOptions(paths, flags, json));
-  if (was_running && !json) note(`Stopped pid ${pid}.`);
+  const { was_running, pid, runs } = await stopDaemon(stopOptions(paths, flags, json));
+  if (was_running && !json) note(`Stopped pid ${pid}${runs === null ? '' : `: ${runsText(runs)}`}.`);
   printStarted(await startOrExplain(start, json), json);
   return 0;
 }

@@ -3,7 +3,14 @@ import type { Context } from '../context.ts';
 import { note, paint, plain, print, printJson } from '../output.ts';
 import { type Found, findStatus, type StatusShown } from './find-status.ts';
 
-export async function run({ paths, flags, json }: Context): Promise<number> {
+export async function run(context: Context): Promise<number> {
+  const { paths, flags, json } = context;
+  if (flags.at !== undefined) {
+    const { wholeFlag } = await import('../flag-values.ts');
+    const { printStatusAt } = await import('./status-at.ts');
+    await printStatusAt(context, wholeFlag(flags, 'at', { min: 1, max: Number.MAX_SAFE_INTEGER }) ?? 1);
+    return 0;
+  }
   const found = await findStatus(paths, { why: flags.why === true });
   if (json) printJson(found.events === null ? found.status : { ...found.status, events: found.events });
   else await printText(found);

@@ -22,6 +22,8 @@ export interface Stopped {
   pid: number | null;
   /** It did not end by itself. */
   killed: boolean;
+  /** What became of its runs: how many finished meanwhile, are handed over to the next start, or ended as interrupted. Null when it could not tell. */
+  runs: Results['stopped'];
 }
 
 type Identity = Pick<RuntimeFile, 'pid' | 'process_start'>;
@@ -63,6 +65,7 @@ async function stopAnswering(client: ControlClient, status: Results['status'], i
   const { force, timeout_ms, onDrain } = options;
   const { runs, pid } = status;
   const patience = await patienceOf(client, options);
+  const report = client.call('stopped', {}, { timeout_ms: patience }).catch(() => null);
   const event = { type: 'stop_requested', mode: force ? 'force' : 'drain', ...(force ? { timeout_ms: 0 } : timeout_ms === undefined ? {} : { timeout_ms }) };
   await client.call('lifecycle', event).catch((error: unknown) => {
     // Refused: it is stopping already. Lost: it was so quick.
@@ -70,7 +73,7 @@ async function stopAnswering(client: ControlClient, status: Results['status'], i
   });
   if (!force && runs.active + runs.queued > 0) onDrain?.(runs);
   const gone = identity === null ? await within(client.closed, patience) : await isGone(identity, patience);
-  return gone ? { was_running: true, pid, killed: false } : killOrGiveUp(identity, pid, force);
+  return gone ? { was_running: true, pid, killed: false, runs: await report } : killOrGiveUp(identity, pid, force);
 }
 
 /** How long it may take until it has to be gone: its own deadlines, and some. */
@@ -82,19 +85,19 @@ async function patienceOf(client: ControlClient, { force, timeout_ms }: StopOpti
 
 /** Nobody answers: there may be a process all the same. */
 async function stopSilent(identity: Identity | null, { force, timeout_ms, onSilent }: StopOptions): Promise<Stopped> {
-  if (identity === null) return { was_running: false, pid: null, killed: false };
+  if (identity === null) return { was_running: false, pid: null, killed: false, runs: null };
   const { pid } = identity;
   if (force) return killOrGiveUp(identity, pid, true);
   onSilent?.(pid);
   process.kill(pid, 'SIGTERM');
   const gone = await isGone(identity, (timeout_ms ?? defaultLimits.drain_ms) + MARGIN_MS);
-  return gone ? { was_running: true, pid, killed: false } : killOrGiveUp(identity, pid, false);
+  return gone ? { was_running: true, pid, killed: false, runs: null } : killOrGiveUp(identity, pid, false);
 }
 
 async function killOrGiveUp(identity: Identity | null, pid: number, force: boolean): Promise<Stopped> {
   if (!force) throw new SvcError('stop_timed_out', `The daemon (pid ${pid}) did not stop in time.`);
   if (identity !== null && ownerOf(identity) === 'ours') process.kill(pid, 'SIGKILL');
-  if (identity !== null && (await isGone(identity, MARGIN_MS))) return { was_running: true, pid, killed: true };
+  if (identity !== null && (await isGone(identity, MARGIN_MS))) return { was_running: true, pid, killed: true, runs: null };
   throw new SvcError('stop_timed_out', `The daemon (pid ${pid}) does not end.`, { hint: `Look at the process: ps -o pid,stat,wchan,command -p ${pid}` });
 }
 

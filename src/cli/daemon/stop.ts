@@ -1,3 +1,4 @@
+import type { Results } from '../../control/results.ts';
 import type { Context, Flags } from '../context.ts';
 import { secondsFlag } from '../flag-values.ts';
 import { note, print, printJson } from '../output.ts';
@@ -17,7 +18,18 @@ export function stopOptions(paths: StopOptions['paths'], flags: Flags, json: boo
   return { paths, force: flags.force === true, timeout_ms: secondsFlag(flags, 'timeout', { min: 0 }), ...(json ? {} : { onDrain, onSilent }) };
 }
 
-function stoppedText({ was_running, pid, killed }: Stopped): string {
+function stoppedText({ was_running, pid, killed, runs }: Stopped): string {
   if (!was_running) return 'svc is not running.';
+  if (!killed && runs !== null && hadRuns(runs)) return `svc has stopped (pid ${pid}): ${runsText(runs)}.`;
   return killed ? `svc did not end by itself and was killed (pid ${pid}). Its next start recovers its runs.` : `svc has stopped (pid ${pid}).`;
+}
+
+function hadRuns({ finished, handed_over, ended }: NonNullable<Results['stopped']>): boolean {
+  return finished + handed_over + ended > 0;
+}
+
+/** What became of the runs, as a sentence. */
+export function runsText({ finished, handed_over, ended }: NonNullable<Results['stopped']>): string {
+  const handed = handed_over === 0 ? '' : `, ${handed_over} handed over to the next start`;
+  return `${finished} ${finished === 1 ? 'run' : 'runs'} finished${handed}${ended === 0 ? '' : `, ${ended} interrupted`}`;
 }

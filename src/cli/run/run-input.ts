@@ -17,6 +17,10 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
     max_tokens: wholeFlag(flags, 'max-tokens', { min: 1, max: limitSpecs.output_tokens.max }),
     temperature: numberFlag(flags, 'temperature', { min: 0, max: 2 }),
     seed: wholeFlag(flags, 'seed', { min: 0, max: 2 ** 32 - 1 }),
+    recovery: textFlag(flags, 'recovery'),
+    idempotency_key: textFlag(flags, 'idempotency-key'),
+    client: textFlag(flags, 'client') ?? `command line ${process.ppid}`,
+    cancel_on_disconnect: flags['cancel-on-disconnect'] === true ? true : undefined,
     timeout_ms: secondsFlag(flags, 'timeout', { min: 0.001, max: limitSpecs.run_ms.max / 1000 }),
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));

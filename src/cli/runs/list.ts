@@ -14,7 +14,7 @@ const STATES = [
   'starting',
   'streaming',
   'backoff',
-  'recovering',
+  'suspended',
   'cancelling',
   'completed',
   'failed',
@@ -60,5 +60,6 @@ function row(run: Run): string[] {
   const end = run.ended_at === null ? Date.now() : Date.parse(run.ended_at);
   const took = run.started_at === null ? '-' : duration(end - Date.parse(run.started_at));
   const model = run.model.startsWith(`${run.provider}/`) ? run.model : `${run.provider}/${run.model}`;
-  return [run.id, run.state, model, ago(run.created_at), took, shortened(run.prompt, PROMPT_WIDTH)];
+  const state = run.queue_position === null ? run.state : `${run.state} (${run.queue_position})`;
+  return [run.id, state, model, ago(run.created_at), took, shortened(run.prompt, PROMPT_WIDTH)];
 }

@@ -1,3 +1,4 @@
+import type { Results } from '../../control/results.ts';
 import { askDaemon } from '../ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { ago, duration, localTime } from '../format.ts';
@@ -10,6 +11,12 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     printJson(record);
     return 0;
   }
+  print(recordText(record));
+  return 0;
+}
+
+/** A run for a person to read. */
+export function recordText(record: Results['run.get']): string {
   const { usage, error } = record;
   const head = fields([
     ['state', record.queue_position === null ? record.state : `${record.state}, number ${record.queue_position} in the queue`],
@@ -22,10 +29,11 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ['tokens', usage.output_tokens === null ? null : `${usage.input_tokens ?? '?'} in, ${usage.output_tokens} out`],
     ['attempts', record.attempts > 1 ? String(record.attempts) : null],
     ['finish', record.finish_reason],
+    ['client', record.client],
+    ['when cut off', record.recovery],
   ]);
   const system = record.system === null ? '' : `\n\nSystem\n${plain(record.system)}`;
-  print(`${record.id}\n${head}${system}\n\nPrompt\n${plain(record.prompt)}\n\nAnswer\n${record.output === '' ? '(none)' : plain(record.output).trimEnd()}`);
-  return 0;
+  return `${record.id}\n${head}${system}\n\nPrompt\n${plain(record.prompt)}\n\nAnswer\n${record.output === '' ? '(none)' : plain(record.output).trimEnd()}`;
 }
 
 function between(from: string, to: string | null): string | null {

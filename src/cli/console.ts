@@ -1,0 +1,37 @@
+import { spawn } from 'node:child_process';
+import { askDaemon } from './ask-daemon.ts';
+import type { Context } from './context.ts';
+import { note, print, printJson } from './output.ts';
+
+/** Opens the console in the browser, signed in. Where there is none the address is printed; it is good for one sign-in, within a minute. */
+export async function run({ paths, flags, json }: Context): Promise<number> {
+  const { url } = await askDaemon(paths, 'console');
+  const opened = flags['no-open'] !== true && (await open(url));
+  if (json) printJson({ url, opened });
+  else if (opened) note(`Opened the console at ${url.split('#')[0]}`);
+  else print(url);
+  return 0;
+}
+
+/** Whether the system's own way to open an address took it. */
+async function open(url: string): Promise<boolean> {
+  const [program, ...args] = opener();
+  if (program === undefined) return false;
+  return new Promise((resolve) => {
+    const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
+    child.once('error', () => resolve(false));
+    child.once('exit', (code) => resolve(code === 0));
+    setTimeout(() => resolve(true), PATIENCE_MS).unref();
+    child.unref();
+  });
+}
+
+function opener(): string[] {
+  if (process.platform === 'darwin') return ['open'];
+  if (process.platform === 'win32') return ['rundll32', 'url.dll,FileProtocolHandler'];
+  const { BROWSER, DISPLAY, WAYLAND_DISPLAY } = process.env;
+  return BROWSER || DISPLAY || WAYLAND_DISPLAY ? ['xdg-open'] : [];
+}
+
+/** One that has not failed by then has opened it. */
+const PATIENCE_MS = 3_000;

@@ -1,0 +1,25 @@
+import { askDaemon } from '../ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { localTime, shortened } from '../format.ts';
+import { paint, plain, print, printJson } from '../output.ts';
+import { fields, table } from '../table.ts';
+
+/** The whole picture as it was after an event. */
+export async function printStatusAt({ paths, json }: Context, at: number): Promise<void> {
+  const picture = await askDaemon(paths, 'picture', { at });
+  if (json) return printJson(picture);
+  const { status, runs, queue, providers, engine } = picture;
+  const head = fields([
+    ['state', `${status.state_path} since ${localTime(status.since)}`],
+    ['event', `${picture.seq} of ${picture.first_seq} to ${picture.last_seq}`],
+    ['boot', `${picture.boot_id}, pid ${status.pid}, version ${status.version}`],
+    ['runs', `${status.runs.active} active, ${queue.length} queued of ${queue.capacity}`],
+    ['engine', `${engine.state_path}${engine.model === null ? '' : `, ${engine.model}`}`],
+    ...providers.map((provider): [string, string] => [`provider ${provider.id}`, `${provider.state}${provider.reason === null ? '' : `: ${provider.reason}`}`]),
+  ]);
+  const rows = runs.map((run) => [run.id, run.state, `${run.provider}/${run.model}`, shortened(run.prompt, PROMPT_WIDTH)]);
+  print(`${paint('bold', plain(status.state))} at ${localTime(picture.at)}\n${head}`);
+  if (rows.length > 0) print(`\n${table(['RUN', 'STATE', 'MODEL', 'PROMPT'], rows)}`);
+}
+
+const PROMPT_WIDTH = 40;

@@ -1,0 +1,36 @@
+import { machines } from '../../../machines/all.ts';
+import { describe } from '../../../machines/describe.ts';
+import { mermaid } from '../../../machines/diagrams/mermaid.ts';
+import { SvcError } from '../../errors.ts';
+import { askDaemon } from '../ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { choiceFlag } from '../flag-values.ts';
+import { print, printJson } from '../output.ts';
+import { ascii } from './ascii.ts';
+import { type Living, markMermaid, markSvg } from './mark.ts';
+import { readDiagram } from './read-diagram.ts';
+
+const FORMATS = ['mermaid', 'svg', 'json', 'ascii'] as const;
+
+/** The machines of the daemon. They are part of the program, so only --live needs a daemon. */
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const [name] = args;
+  const format = json ? 'json' : (choiceFlag(flags, 'format', FORMATS) ?? 'mermaid');
+  const chosen = name === undefined ? machines : machines.filter(({ id }) => id === name);
+  if (chosen.length === 0) throw unknownMachine(name);
+  if (format === 'svg' && name === undefined) throw new SvcError('usage', 'A picture is of one machine: svc machines <name> --format svg', { hint: KNOWN });
+  const living: Living[] | null = flags.live === true ? (await askDaemon(paths, 'machines')).machines.flatMap(({ instances }) => instances) : null;
+  const of = (id: string) => (living ?? []).filter(({ machine }) => machine === id);
+  if (format === 'json')
+    printJson({ machines: chosen.map((machine) => ({ ...describe(machine), ...(living === null ? {} : { instances: of(machine.id) }) })) });
+  if (format === 'mermaid') print(chosen.map((machine) => markMermaid(mermaid(machine), of(machine.id)).trimEnd()).join('\n\n'));
+  if (format === 'ascii') print(chosen.map((machine) => ascii(describe(machine), of(machine.id))).join('\n\n'));
+  if (format === 'svg') print(markSvg(readDiagram(name ?? ''), of(name ?? '')).trimEnd());
+  return 0;
+}
+
+const KNOWN = `There are: ${machines.map(({ id }) => id).join(', ')}`;
+
+function unknownMachine(name: string | undefined): SvcError {
+  return new SvcError('usage', `There is no machine ${JSON.stringify(name)}.`, { hint: KNOWN });
+}

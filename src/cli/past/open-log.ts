@@ -1,0 +1,70 @@
+import { loadConfig } from '../../config.ts';
+import type { ControlClient } from '../../control/client.ts';
+import { connect } from '../../control/client.ts';
+import { SvcError } from '../../errors.ts';
+import { defaultLimits, type Limits } from '../../limits.ts';
+import type { Paths } from '../../paths.ts';
+import type { StoredEvent } from '../../store/store.ts';
+
+/** The event log, wherever it can be had: from the daemon that runs, or from a copy of its file when none does. */
+export interface OpenLog {
+  from: 'daemon' | 'file';
+  /** Position of the last event. */
+  last_seq: number;
+  readAll(from_seq: number, limit: number): Promise<StoredEvent[]>;
+  readStream(stream: string, from_version: number, limit: number): Promise<StoredEvent[]>;
+  /** What is wrong with the log, in sentences; of a daemon that runs nothing is asked. */
+  problems(): Promise<string[]>;
+  close(): void;
+}
+
+/** Uses the log and closes it however that ends. Throws daemon_not_running when there is no log at all. */
+export async function withLog<T>(paths: Paths, use: (log: OpenLog) => Promise<T>): Promise<T> {
+  const log = await openLog(paths);
+  try {
+    return await use(log);
+  } finally {
+    log.close();
+  }
+}
+
+async function openLog(paths: Paths): Promise<OpenLog> {
+  const client = await connect(paths.socket).catch((thrown: unknown) => {
+    if (thrown instanceof SvcError && thrown.code === 'daemon_not_running') return null;
+    throw thrown;
+  });
+  return client === null ? fromFile(paths) : fromDaemon(client);
+}
+
+async function fromDaemon(client: ControlClient): Promise<OpenLog> {
+  try {
+    const { seq } = await client.call('status');
+    return {
+      from: 'daemon',
+      last_seq: seq,
+      readAll: async (from_seq, limit) => (await client.call('log.read', { from_seq, limit })).events,
+      readStream: async (stream, from_version, limit) => (await client.call('log.stream', { stream, from_version, limit })).events,
+      problems: async () => [],
+      close: () => client.close(),
+    };
+  } catch (error) {
+    client.close();
+    throw error;
+  }
+}
+
+async function fromFile({ config, database, highWater }: Paths): Promise<OpenLog> {
+  const { openCopiedLog } = await import('../../store/copied-log.ts');
+  const log = openCopiedLog({ database, highWater, limits: limitsOf(config) });
+  if (log === null) throw new SvcError('daemon_not_running', 'There is no event log yet: no daemon has run here.');
+  return { from: 'file', ...log };
+}
+
+/** A configuration that cannot be read must not keep anybody from the log. */
+function limitsOf(file: string): Limits {
+  try {
+    return loadConfig(file).limits;
+  } catch {
+    return defaultLimits;
+  }
+}
