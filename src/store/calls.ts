@@ -5,12 +5,16 @@ import { CONFLICT, type OpenReport, type RunQuery, type VerifyReport } from './s
 /** What the thread of the store can be asked. Data travels as the JSON text that is stored: the thread never parses it. */
 export interface Calls {
   open(): OpenReport;
-  append(rows: CommitRows): void;
+  append(rows: CommitRows): { full: boolean };
+  reserve(): boolean;
   readStream(stream: string, fromVersion: number, limit: number): EventRow[];
   readAll(fromSeq: number, limit: number): EventRow[];
   listRuns(query: RunQuery): string[];
   getRun(run_id: string): string | null;
+  getRunByKey(idempotency_key: string): string | null;
   unfinishedRuns(): string[];
+  runsAt(seq: number, limit: number): string[];
+  startedStreams(from_seq: number, to_seq: number, limit: number): string[];
   countRuns(): { finished: number; unfinished: number };
   verify(): Promise<VerifyReport>;
   close(): void;

@@ -1,7 +1,7 @@
 import { type CommitRows, conflict, type EventRow } from './row.ts';
 
 /**
- * Checks that a commit continues the log and each of its streams, and that all names in it can be stored.
+ * Checks that a commit continues the log and each of its streams, that no run is without its first event, and that all names can be stored.
  * Throws store_conflict; the caller has changed nothing yet.
  */
 export function checkContinuity({ events, runs }: CommitRows, last_seq: number, lastVersion: (stream: string) => number): void {
@@ -15,7 +15,11 @@ export function checkContinuity({ events, runs }: CommitRows, last_seq: number, 
     if (event.version !== version) throw conflict(`Version ${event.version} does not continue ${event.stream}: ${version} is next.`);
     versions.set(event.stream, version);
   }
-  for (const run of runs) checkName('run_id', run.run_id);
+  for (const { run_id, idempotency_key } of runs) {
+    checkName('run_id', run_id);
+    if (idempotency_key !== null) checkName('idempotency_key', idempotency_key);
+    if ((versions.get(run_id) ?? lastVersion(run_id)) < 1) throw conflict(`The run ${run_id} has no events.`);
+  }
 }
 
 function checkForm({ stream, type, boot_id, at, schema }: EventRow): void {

@@ -2,12 +2,12 @@ import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { chain } from './chain.ts';
 import { checkContinuity } from './continuity.ts';
-import { asStoreError, isFull } from './failure.ts';
+import { asStoreError, codeOf, isFull } from './failure.ts';
 import { sizeOf } from './files.ts';
 import { type HighWater, type Mark, readMark } from './high-water.ts';
 import { type OpenOptions, openLog } from './open.ts';
 import { Reads } from './reads.ts';
-import type { CommitRows, EventRow, RunLine } from './row.ts';
+import { type CommitRows, conflict, type EventRow, type RunLine } from './row.ts';
 import { CONFLICT, type OpenReport, type VerifyReport } from './store.ts';
 import { verifyLog } from './verify.ts';
 
@@ -43,18 +43,24 @@ export class EventLog {
   report(): OpenReport {
     const { database } = this.options;
     const size_bytes = sizeOf(database) + sizeOf(`${database}-wal`);
-    return { last_seq: this.last.seq, last_boot_id: this.reads.lastBootId(), durability: this.durability, size_bytes };
+    const first_seq = this.reads.firstSeq() ?? this.last.seq + 1;
+    return { first_seq, last_seq: this.last.seq, last_boot_id: this.reads.lastBootId(), durability: this.durability, size_bytes, full: false };
   }
 
-  append(rows: CommitRows): void {
+  append(rows: CommitRows): { full: boolean } {
     if (this.failure !== null) throw this.failure;
-    if (rows.events.length === 0 && rows.runs.length === 0) return;
+    if (rows.events.length === 0 && rows.runs.length === 0) return { full: false };
     try {
       this.last = this.write(rows);
     } catch (error) {
       throw this.refuse(error);
     }
     this.highWater.write(this.last);
+    return { full: false };
+  }
+
+  reserve(): boolean {
+    return true;
   }
 
   /** `pause` is awaited between parts, so that others are served meanwhile. */
@@ -74,7 +80,7 @@ export class EventLog {
   }
 
   private write({ events, runs }: CommitRows): Mark {
-    const { begin, commit, lastVersion, insertEvent, upsertRun } = this.statements;
+    const { begin, commit, lastVersion, insertEvent } = this.statements;
     begin.run();
     checkContinuity({ events, runs }, this.last.seq, (stream) => lastVersion.get(stream) ?? 0);
     let last = this.last;
@@ -82,9 +88,18 @@ export class EventLog {
       last = { seq: event.seq, hash: chain(last.hash, event) };
       insertEvent.run({ ...event, hash: Buffer.from(last.hash, 'hex') });
     }
-    for (const line of runs) upsertRun.run(line);
+    for (const line of runs) this.writeRun(line);
     commit.run();
     return last;
+  }
+
+  private writeRun(line: RunLine): void {
+    try {
+      this.statements.upsertRun.run(line);
+    } catch (error) {
+      if (codeOf(error) !== 'SQLITE_CONSTRAINT_UNIQUE') throw error;
+      throw conflict(`The idempotency key of the run ${line.run_id} is that of another run.`, error);
+    }
   }
 
   /** Takes back what was begun. Anything but a conflict and a full disk ends all writing. */
@@ -114,9 +129,11 @@ function prepareWrites(db: Database.Database) {
       'insert into events (seq, stream, version, type, schema, at, boot_id, data, hash) values (@seq, @stream, @version, @type, @schema, @at, @boot_id, @data, @hash)',
     ),
     upsertRun: db.prepare<[RunLine]>(
-      `insert into runs (run_id, created_at, finished, state, provider, seq, data) values (@run_id, @created_at, @finished, @state, @provider, @seq, @data)
-       on conflict (run_id) do update set created_at = excluded.created_at, finished = excluded.finished, state = excluded.state, provider = excluded.provider,
-         seq = excluded.seq, data = excluded.data`,
+      `insert into runs (run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq, data)
+       values (@run_id, (select seq from events where stream = @run_id and version = 1), @idempotency_key, @finished,
+         case when @finished then (select at from events where seq = @seq) end, @state, @provider, @seq, @data)
+       on conflict (run_id) do update set idempotency_key = excluded.idempotency_key, finished = excluded.finished, ended_at = excluded.ended_at,
+         state = excluded.state, provider = excluded.provider, seq = excluded.seq, data = excluded.data`,
     ),
   };
 }

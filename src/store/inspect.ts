@@ -10,6 +10,7 @@ import { type Mark, readMark } from './high-water.ts';
 import { isOwned } from './ownership.ts';
 import { Reads } from './reads.ts';
 import { fromEventRow } from './row.ts';
+import { upgradeTables } from './schema.ts';
 import type { StoredEvent, VerifyReport } from './store.ts';
 import { verifyLog } from './verify.ts';
 
@@ -76,7 +77,7 @@ export async function inspectStore({ database, highWater, limits = defaultLimits
 }
 
 /** A daemon has a WAL as long as it has the database, so without one nobody needs to be asked. */
-function isLocked(database: string): boolean {
+export function isLocked(database: string): boolean {
   if (!existsSync(`${database}-wal`)) return false;
   const probe = new Database(database, { readonly: true, timeout: 0 });
   try {
@@ -89,7 +90,7 @@ function isLocked(database: string): boolean {
   }
 }
 
-function refuseLarge({ database_bytes, wal_bytes }: StoreSizes, bytes_max: number): void {
+export function refuseLarge({ database_bytes, wal_bytes }: StoreSizes, bytes_max: number): void {
   const bytes = database_bytes + wal_bytes;
   if (bytes > bytes_max)
     throw new SvcError('store_failed', `The event log has ${bytes} bytes, too many to be copied and checked (inspect_bytes).`, {
@@ -98,7 +99,7 @@ function refuseLarge({ database_bytes, wal_bytes }: StoreSizes, bytes_max: numbe
 }
 
 /** Where the file system can, the copy shares its blocks with the log. */
-function copyTo(folder: string, database: string): string {
+export function copyTo(folder: string, database: string): string {
   const copy = join(folder, 'events.db');
   for (const part of ['', '-wal', '-journal']) {
     if (existsSync(database + part)) copyFileSync(database + part, copy + part, constants.COPYFILE_FICLONE);
@@ -106,8 +107,15 @@ function copyTo(folder: string, database: string): string {
   return copy;
 }
 
-async function readCopy(copy: string, high_water: Mark | null, page_bytes: number): Promise<Omit<StoreContents, 'state' | keyof StoreSizes>> {
+/** Brought forward to the tables of today: it is a copy. */
+export function openCopy(copy: string): Database.Database {
   const db = new Database(copy);
+  upgradeTables(db);
+  return db;
+}
+
+async function readCopy(copy: string, high_water: Mark | null, page_bytes: number): Promise<Omit<StoreContents, 'state' | keyof StoreSizes>> {
+  const db = openCopy(copy);
   try {
     const reads = new Reads(db, page_bytes);
     const last_seq = db.prepare<[], number>('select coalesce(max(seq), 0) from events').pluck().get() ?? 0;
@@ -136,7 +144,7 @@ function readLastBoot(reads: Reads): StoreContents['last_boot'] {
   }
 }
 
-function unreadable(error: unknown, database: string): SvcError {
+export function unreadable(error: unknown, database: string): SvcError {
   const code = codeOf(error);
   if (code === 'EACCES' || code === 'EPERM') return new SvcError('home_unusable', `${database} cannot be read (${code}).`, { cause: error });
   if (code === 'ENOSPC') return new SvcError('store_failed', `There is no space in ${tmpdir()} for a copy of the event log to check.`, { cause: error });

@@ -1,79 +1,144 @@
 import { SvcError } from '../errors.ts';
 import { checkContinuity } from './continuity.ts';
-import { type EventRow, fromEventRow, fromRunData, type RunLine, toRows } from './row.ts';
-import type { EventStore } from './store.ts';
+import { type CommitRows, conflict, type EventRow, fromEventRow, fromRunData, type RunLine, toRows } from './row.ts';
+import type { EventStore, OpenReport, RunQuery, RunRow } from './store.ts';
+
+type Line = RunLine & { accepted_seq: number };
 
 /** The event log in memory: the same promises as the one on disk, but for the disk. What it holds outlives `close`, for the next `open`. */
 export function createMemoryStore(): EventStore {
-  const events: EventRow[] = [];
-  const streams = new Map<string, EventRow[]>();
-  const runs = new Map<string, RunLine>();
+  const log = new MemoryLog();
   let open = false;
-
-  const newestFirst = () => [...runs.values()].sort(byAge).reverse();
-  const unfinished = () => newestFirst().filter((line) => !line.finished);
-  const streamOf = (stream: string) => streams.get(stream) ?? [];
   /** A turn passes before anything happens, as with a real one. */
   const ask = async <T>(answer: () => T): Promise<T> => {
     if (!open) throw new SvcError('store_failed', 'The event log is not open.');
     return answer();
   };
-
   return {
     open: async () => {
       open = true;
-      const boot = events.findLast((event) => event.type === 'daemon.boot_started');
-      return { last_seq: events.length, last_boot_id: boot?.boot_id ?? null, durability: { journal_mode: 'memory', synchronous: 'off' }, size_bytes: 0 };
+      return log.report();
     },
-    append: (commit) =>
-      ask(() => {
-        const rows = toRows(commit);
-        checkContinuity(rows, events.length, (stream) => streamOf(stream).length);
-        for (const event of rows.events) {
-          events.push(event);
-          streams.set(event.stream, streamOf(event.stream));
-          streamOf(event.stream).push(event);
-        }
-        for (const line of rows.runs) runs.set(line.run_id, line);
-      }),
-    readStream: (stream, fromVersion, limit) => ask(() => page(streamOf(stream), fromVersion, limit)),
-    readAll: (fromSeq, limit) => ask(() => page(events, fromSeq, limit)),
-    listRuns: ({ limit, before, state, provider }) =>
-      ask(() => {
-        const all = newestFirst();
-        const older = before === undefined ? all : after(all, before);
-        const wanted = older.filter((line) => (state === undefined || line.state === state) && (provider === undefined || line.provider === provider));
-        return wanted.slice(0, limit).map((line) => fromRunData(line.data));
-      }),
-    getRun: (run_id) =>
-      ask(() => {
-        const line = runs.get(run_id);
-        return line === undefined ? null : fromRunData(line.data);
-      }),
-    unfinishedRuns: () =>
-      ask(() =>
-        unfinished()
-          .reverse()
-          .map((line) => line.run_id),
-      ),
-    countRuns: () => ask(() => ({ finished: runs.size - unfinished().length, unfinished: unfinished().length })),
-    verify: () => ask(() => ({ ok: true, events: events.length, problems: [] })),
+    append: (commit) => ask(() => log.append(toRows(commit))),
+    reserve: () => ask(() => true),
+    readStream: (stream, fromVersion, limit) => ask(() => page(log.streamOf(stream), 'version', fromVersion, limit)),
+    readAll: (fromSeq, limit) => ask(() => page(log.events, 'seq', fromSeq, limit)),
+    listRuns: (query) => ask(() => log.listRuns(query)),
+    getRun: (run_id) => ask(() => orNull(log.runs.get(run_id))),
+    getRunByKey: (key) => ask(() => orNull(log.runs.get(log.owners.get(key) ?? ''))),
+    unfinishedRuns: () => ask(() => idsOf(log.oldestFirst().filter((line) => line.finished === 0))),
+    runsAt: (seq, limit) => ask(() => idsOf(log.runsAt(seq)).slice(0, limit)),
+    startedStreams: (from_seq, to_seq, limit) => ask(() => log.startedStreams(from_seq, to_seq).slice(0, limit)),
+    countRuns: () => ask(() => log.countRuns()),
+    verify: () => ask(() => ({ ok: true, events: log.events.length, problems: [] })),
     close: async () => {
       open = false;
     },
   };
 }
 
-function page(rows: readonly EventRow[], from: number, limit: number) {
-  const start = Math.max(0, from - 1);
-  return rows.slice(start, start + limit).map(fromEventRow);
+class MemoryLog {
+  readonly runs = new Map<string, Line>();
+  events: EventRow[] = [];
+  /** The run of each idempotency key. */
+  readonly owners = new Map<string, string | null>();
+  private last_seq = 0;
+  private readonly streams = new Map<string, EventRow[]>();
+
+  report(): OpenReport {
+    const boot = this.events.findLast((event) => event.type === 'daemon.boot_started');
+    return {
+      first_seq: this.events[0]?.seq ?? this.last_seq + 1,
+      last_seq: this.last_seq,
+      last_boot_id: boot?.boot_id ?? null,
+      durability: { journal_mode: 'memory', synchronous: 'off' },
+      size_bytes: 0,
+      full: false,
+    };
+  }
+
+  append(rows: CommitRows): { full: boolean } {
+    checkContinuity(rows, this.last_seq, (stream) => this.streamOf(stream).at(-1)?.version ?? 0);
+    for (const [key, run_id] of this.ownersAfter(rows.runs)) this.owners.set(key, run_id);
+    for (const event of rows.events) {
+      this.last_seq = event.seq;
+      this.events.push(event);
+      this.streams.set(event.stream, this.streamOf(event.stream));
+      this.streamOf(event.stream).push(event);
+    }
+    for (const line of rows.runs) this.runs.set(line.run_id, { ...line, accepted_seq: this.streamOf(line.run_id)[0]?.seq ?? line.seq });
+    return { full: false };
+  }
+
+  streamOf(stream: string): EventRow[] {
+    return this.streams.get(stream) ?? [];
+  }
+
+  oldestFirst(): Line[] {
+    return [...this.runs.values()].sort((a, b) => a.accepted_seq - b.accepted_seq);
+  }
+
+  listRuns({ limit, before, state, provider }: RunQuery): RunRow[] {
+    const last = before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
+    const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
+    const wanted = older.filter((line) => (state === undefined || line.state === state) && (provider === undefined || line.provider === provider));
+    return wanted
+      .reverse()
+      .slice(0, limit)
+      .map((line) => fromRunData(line.data));
+  }
+
+  runsAt(seq: number): Line[] {
+    return this.oldestFirst().filter((line) => line.accepted_seq <= seq && (line.finished === 0 || line.seq >= seq));
+  }
+
+  startedStreams(from_seq: number, to_seq: number): string[] {
+    const first = this.events.filter(({ seq, version, type }) => version === 1 && type !== 'run.accepted' && seq >= from_seq && seq <= to_seq);
+    return first.map(({ stream }) => stream);
+  }
+
+  countRuns(): { finished: number; unfinished: number } {
+    const finished = [...this.runs.values()].filter((line) => line.finished === 1).length;
+    return { finished, unfinished: this.runs.size - finished };
+  }
+
+  /** Who holds each key after these rows. A key is of one run at a time, also within a commit. */
+  private ownersAfter(lines: readonly RunLine[]): Map<string, string | null> {
+    const changed = new Map<string, string | null>();
+    const held = new Map<string, string | null>();
+    for (const { run_id, idempotency_key: key } of lines) {
+      const before = held.get(run_id) ?? this.runs.get(run_id)?.idempotency_key ?? null;
+      held.set(run_id, key);
+      if (before !== null && before !== key) changed.set(before, null);
+      if (key === null) continue;
+      const owner = changed.has(key) ? changed.get(key) : this.owners.get(key);
+      if (owner != null && owner !== run_id) throw conflict(`The idempotency key of the run ${run_id} is that of another run.`);
+      changed.set(key, run_id);
+    }
+    return changed;
+  }
 }
 
-function after(newestFirst: readonly RunLine[], run_id: string): readonly RunLine[] {
-  const index = newestFirst.findIndex((line) => line.run_id === run_id);
-  return index < 0 ? [] : newestFirst.slice(index + 1);
+/** Rows are in the order of `by`, with gaps where some were removed. */
+function page(rows: readonly EventRow[], by: 'seq' | 'version', from: number, limit: number) {
+  const start = rows.length === 0 ? 0 : firstFrom(rows, by, from);
+  return rows.slice(start, start + Math.max(0, limit)).map(fromEventRow);
 }
 
-function byAge(a: RunLine, b: RunLine): number {
-  return a.created_at - b.created_at || (a.run_id < b.run_id ? -1 : 1);
+function firstFrom(rows: readonly EventRow[], by: 'seq' | 'version', from: number): number {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((rows[middle]?.[by] ?? 0) < from) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function idsOf(lines: readonly Line[]): string[] {
+  return lines.map((line) => line.run_id);
+}
+
+function orNull(line: Line | undefined): RunRow | null {
+  return line === undefined ? null : fromRunData(line.data);
 }

@@ -6,7 +6,7 @@ import { checkHighWater, checkTail, hashAt } from './check.ts';
 import { asStoreError, codeOf, isFull } from './failure.ts';
 import { findDatabase, keepWal, MAGIC, makePrivate, refuseForeign, removeSharedMemory } from './files.ts';
 import { HighWater, type Mark, readMark } from './high-water.ts';
-import { createTables, pragma } from './schema.ts';
+import { createTables, pragma, upgradeTables } from './schema.ts';
 
 export interface OpenOptions {
   database: string;
@@ -53,6 +53,7 @@ export function openLog(options: OpenOptions): OpenedLog {
     const durability = takeOver(db, database);
     const last = checkTail(db);
     checkHighWater(last, known, options.highWater, (seq) => hashAt(opened, seq));
+    upgradeTables(db);
     return { db, last, highWater: startMark(options.highWater, last), durability };
   } catch (error) {
     const refusal = asStoreError(error, database);

@@ -14,6 +14,7 @@ export class Reads {
   private readonly newest: Database.Statement<[ListParams], string>;
   private readonly older: Database.Statement<[ListParams], string>;
   private readonly run: Database.Statement<[string], string>;
+  private readonly runByKey: Database.Statement<[string], string>;
 
   constructor(db: Database.Database, page_bytes: number) {
     this.db = db;
@@ -21,8 +22,9 @@ export class Reads {
     this.stream = db.prepare(`select ${EVENT_COLUMNS} from events where stream = ? and version >= ? order by version limit ?`);
     this.all = db.prepare(`select ${EVENT_COLUMNS} from events where seq >= ? order by seq limit ?`);
     this.newest = prepareList(db, '@before is null');
-    this.older = prepareList(db, '(created_at, run_id) < (select created_at, run_id from runs where run_id = @before)');
+    this.older = prepareList(db, 'accepted_seq < (select accepted_seq from runs where run_id = @before)');
     this.run = db.prepare<[string], string>('select data from runs where run_id = ?').pluck();
+    this.runByKey = db.prepare<[string], string>('select data from runs where idempotency_key = ?').pluck();
   }
 
   readStream(stream: string, fromVersion: number, limit: number): EventRow[] {
@@ -43,14 +45,39 @@ export class Reads {
     return this.run.get(run_id) ?? null;
   }
 
+  getRunByKey(idempotency_key: string): string | null {
+    return this.runByKey.get(idempotency_key) ?? null;
+  }
+
   unfinishedRuns(): string[] {
-    return this.db.prepare<[], string>('select run_id from runs where finished = 0 order by created_at, run_id').pluck().all();
+    return this.db.prepare<[], string>('select run_id from runs where finished = 0 order by accepted_seq').pluck().all();
+  }
+
+  runsAt(seq: number, limit: number): string[] {
+    const query = `select run_id from (
+        select run_id, accepted_seq from runs where finished = 0 and accepted_seq <= @seq
+        union all select run_id, accepted_seq from runs where finished = 1 and accepted_seq <= @seq and seq >= @seq
+      ) order by accepted_seq limit @limit`;
+    return this.db
+      .prepare<[{ seq: number; limit: number }], string>(query)
+      .pluck()
+      .all({ seq, limit: atMost(limit) });
+  }
+
+  startedStreams(from_seq: number, to_seq: number, limit: number): string[] {
+    const query = `select stream from events where version = 1 and type <> 'run.accepted' and seq between ? and ? order by seq limit ?`;
+    return this.db.prepare<[number, number, number], string>(query).pluck().all(from_seq, to_seq, atMost(limit));
   }
 
   countRuns(): { finished: number; unfinished: number } {
     const count = (where: string) => this.db.prepare<[], number>(`select count(*) from runs ${where}`).pluck().get() ?? 0;
     const unfinished = count('where finished = 0');
     return { finished: count('') - unfinished, unfinished };
+  }
+
+  /** Null in an empty log. */
+  firstSeq(): number | null {
+    return this.db.prepare<[], number | null>('select min(seq) from events').pluck().get() ?? null;
   }
 
   lastBootId(): string | null {
@@ -72,7 +99,7 @@ export class Reads {
 
 function prepareList(db: Database.Database, condition: string): Database.Statement<[ListParams], string> {
   const where = `${condition} and (@state is null or state = @state) and (@provider is null or provider = @provider)`;
-  return db.prepare<[ListParams], string>(`select data from runs where ${where} order by created_at desc, run_id desc limit @limit`).pluck();
+  return db.prepare<[ListParams], string>(`select data from runs where ${where} order by accepted_seq desc limit @limit`).pluck();
 }
 
 /** The database takes a negative number for no limit at all. */

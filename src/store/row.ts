@@ -7,7 +7,7 @@ export type EventRow = Omit<StoredEvent, 'data'> & { data: string };
 /** A run as it is stored: the whole row as JSON text, and beside it the columns that are searched. */
 export interface RunLine {
   run_id: string;
-  created_at: number;
+  idempotency_key: string | null;
   finished: 0 | 1;
   state: string;
   provider: string;
@@ -30,7 +30,9 @@ export function fromEventRow({ seq, stream, version, type, schema, at, boot_id, 
 }
 
 export function fromRunData(data: string): RunRow {
-  return parse(data, 'A record of a run') as RunRow;
+  const row = parse(data, 'A record of a run') as RunRow;
+  // Records of the first version have no digest.
+  return { ...row, request_digest: row.request_digest ?? null };
 }
 
 /** An error that says: the commit was refused and nothing was changed. */
@@ -43,8 +45,8 @@ function toEventRow({ seq, stream, version, type, schema, at, boot_id, data }: S
 }
 
 function toRunLine(row: RunRow): RunLine {
-  const { run_id, created_at, finished, state, provider, seq } = row;
-  return { run_id, created_at, finished: finished ? 1 : 0, state, provider, seq, data: stringify(row, `the run ${run_id}`) };
+  const { run_id, idempotency_key, finished, state, provider, seq } = row;
+  return { run_id, idempotency_key, finished: finished ? 1 : 0, state, provider, seq, data: stringify(row, `the run ${run_id}`) };
 }
 
 /** JSON escapes NUL characters and lone surrogates, so that any text survives. */

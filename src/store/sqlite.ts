@@ -4,7 +4,7 @@ import { defaultLimits, type Limits } from '../limits.ts';
 import type { Calls } from './calls.ts';
 import { own } from './ownership.ts';
 import { fromEventRow, fromRunData, toRows } from './row.ts';
-import type { EventStore, OpenReport } from './store.ts';
+import type { EventStore, OpenReport, RunRow } from './store.ts';
 import { StoreThread } from './thread.ts';
 
 export interface SqliteOptions {
@@ -50,17 +50,22 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
     open,
     close,
     append: async (commit) => ask('append', toRows(commit)),
+    reserve: () => ask('reserve'),
     readStream: async (stream, fromVersion, limit) => (await ask('readStream', stream, fromVersion, limit)).map(fromEventRow),
     readAll: async (fromSeq, limit) => (await ask('readAll', fromSeq, limit)).map(fromEventRow),
     listRuns: async (query) => (await ask('listRuns', query)).map(fromRunData),
-    getRun: async (run_id) => {
-      const data = await ask('getRun', run_id);
-      return data === null ? null : fromRunData(data);
-    },
+    getRun: async (run_id) => orNull(await ask('getRun', run_id)),
+    getRunByKey: async (key) => orNull(await ask('getRunByKey', key)),
     unfinishedRuns: () => ask('unfinishedRuns'),
+    runsAt: (...args) => ask('runsAt', ...args),
+    startedStreams: (...args) => ask('startedStreams', ...args),
     countRuns: () => ask('countRuns'),
     verify: () => ask('verify'),
   };
+}
+
+function orNull(data: string | null): RunRow | null {
+  return data === null ? null : fromRunData(data);
 }
 
 /** A thread that the disk holds up is left to itself after a while: the process need not wait for it to end. */

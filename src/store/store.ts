@@ -27,7 +27,10 @@ export interface RunRow {
   provider: string;
   model: string;
   created_at: number;
+  /** Of one run at a time; null also for a run that gave its key up. */
   idempotency_key: string | null;
+  /** SHA-256, in hex, of what was asked. */
+  request_digest: string | null;
   /** The whole record, once the run is finished; null before. */
   record: Record<string, unknown> | null;
   seq: number;
@@ -45,12 +48,16 @@ export interface Commit {
 }
 
 export interface OpenReport {
+  /** The first event that the log still has; in an empty log, the next. */
+  first_seq: number;
   last_seq: number;
   /** The daemon stream of the boot before, if there was one. */
   last_boot_id: string | null;
   /** What the database really does, read back. */
   durability: { journal_mode: string; synchronous: string };
   size_bytes: number;
+  /** The disk is full: there is no reserve. */
+  full: boolean;
 }
 
 export interface RunQuery {
@@ -71,17 +78,28 @@ export interface VerifyReport {
 export interface EventStore {
   /** Takes exclusive ownership. Throws daemon_already_running, store_foreign, store_corrupt, store_tail_lost, home_unusable. */
   open(): Promise<OpenReport>;
-  /** Resolves only when the commit is durable. A rejection other than store_conflict and store_full, which change nothing, leaves the outcome unknown. */
-  append(commit: Commit): Promise<void>;
+  /**
+   * Resolves only when the commit is durable. `full`: the disk is, and the reserve was used.
+   * A rejection other than store_conflict and store_full, which change nothing, leaves the outcome unknown.
+   */
+  append(commit: Commit): Promise<{ full: boolean }>;
+  /** Puts the reserve back, if it was used: true when it is there. */
+  reserve(): Promise<boolean>;
   /** Gives fewer than `limit` when they are large; none means that there are no more. */
   readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
   /** As `readStream`, over the whole log. */
   readAll(fromSeq: number, limit: number): Promise<StoredEvent[]>;
-  /** Newest first; none when there is no run `before`. */
+  /** Newest first, by the order of the log; none when there is no run `before`. */
   listRuns(query: RunQuery): Promise<RunRow[]>;
   getRun(run_id: string): Promise<RunRow | null>;
+  /** The run that was accepted with this key, and holds it still. */
+  getRunByKey(idempotency_key: string): Promise<RunRow | null>;
   /** Ids of the runs that have no terminal fact, oldest first. */
   unfinishedRuns(): Promise<string[]>;
+  /** Ids, oldest first, of the runs that were accepted at or before an event, and are unfinished or have their last event at or after it. */
+  runsAt(seq: number, limit: number): Promise<string[]>;
+  /** Streams other than runs whose first event lies in this part of the log, in its order. */
+  startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]>;
   countRuns(): Promise<{ finished: number; unfinished: number }>;
   /** Reads everything and checks it: the chain of hashes, the numbering, the database's own check. */
   verify(): Promise<VerifyReport>;

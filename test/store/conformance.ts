@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/store.ts';
-import { codeOf, event, run, series } from './samples.ts';
+import { accepted, codeOf, event, run, series } from './samples.ts';
 
 export interface Subject {
   store: EventStore;
@@ -155,40 +155,45 @@ function testLog(opened: Opened): void {
 
 function testRefusals(opened: Opened): void {
   const wrong: [fact: string, commit: Commit][] = [
-    ['a gap in the log', { events: [event(4, 's', 3)], runs: [] }],
-    ['a position that is taken', { events: [event(2, 's', 3)], runs: [] }],
-    ['a gap in a stream', { events: [event(3, 's', 4)], runs: [] }],
-    ['a version that is taken', { events: [event(3, 's', 2)], runs: [] }],
-    ['a stream that does not begin with 1', { events: [event(3, 'new', 2)], runs: [] }],
-    ['a gap within a commit', { events: [event(3, 's', 3), event(5, 's', 4)], runs: [] }],
-    ['a version twice within a commit', { events: [event(3, 's', 3), event(4, 's', 3)], runs: [] }],
-    ['an error in the last of many', { events: [...series(3, 500).events, event(503, 's', 1)], runs: [] }],
+    ['a gap in the log', { events: [event(5, 's', 3)], runs: [] }],
+    ['a position that is taken', { events: [event(3, 's', 3)], runs: [] }],
+    ['a gap in a stream', { events: [event(4, 's', 4)], runs: [] }],
+    ['a version that is taken', { events: [event(4, 's', 2)], runs: [] }],
+    ['a stream that does not begin with 1', { events: [event(4, 'new', 2)], runs: [] }],
+    ['a gap within a commit', { events: [event(4, 's', 3), event(6, 's', 4)], runs: [] }],
+    ['a version twice within a commit', { events: [event(4, 's', 3), event(5, 's', 3)], runs: [] }],
+    [
+      'an error in the last of many',
+      { events: [...Array.from({ length: 500 }, (_, index) => event(index + 4, 's', index + 3)), event(504, 's', 1)], runs: [] },
+    ],
     ['a position that is not a number', { events: [event(Number.NaN, 's', 3)], runs: [] }],
-    ['a time that is not a number', { events: [event(3, 's', 3, { at: Number.NaN })], runs: [] }],
-    ['a stream without a name', { events: [event(3, '', 1)], runs: [] }],
-    ['a name with a NUL', { events: [event(3, 'a\0b', 1)], runs: [] }],
-    ['a name with a lone surrogate', { events: [event(3, 's', 3, { type: 'x\ud800' })], runs: [] }],
-    ['a run without an id', { events: [event(3, 's', 3)], runs: [run('')] }],
-    ['data that refers to itself', { events: [event(3, 's', 3, { data: circular() })], runs: [] }],
-    ['data that JSON does not have', { events: [event(3, 's', 3, { data: { big: 1n } })], runs: [] }],
+    ['a time that is not a number', { events: [event(4, 's', 3, { at: Number.NaN })], runs: [] }],
+    ['a stream without a name', { events: [event(4, '', 1)], runs: [] }],
+    ['a name with a NUL', { events: [event(4, 'a\0b', 1)], runs: [] }],
+    ['a name with a lone surrogate', { events: [event(4, 's', 3, { type: 'x\ud800' })], runs: [] }],
+    ['a run without an id', { events: [event(4, 's', 3)], runs: [run('')] }],
+    ['a run without an event', { events: [event(4, 's', 3)], runs: [run('run_2')] }],
+    ['an idempotency key that another run holds', accepted(4, [run('run_2', { idempotency_key: 'k' })])],
+    ['one idempotency key for two runs', accepted(4, [run('run_2', { idempotency_key: 'l' }), run('run_3', { idempotency_key: 'l' })])],
+    ['an idempotency key with a NUL', accepted(4, [run('run_2', { idempotency_key: 'a\0' })])],
+    ['data that refers to itself', { events: [event(4, 's', 3, { data: circular() })], runs: [] }],
+    ['data that JSON does not have', { events: [event(4, 's', 3, { data: { big: 1n } })], runs: [] }],
   ];
   for (const [fact, commit] of wrong) {
     opened(`${fact} is refused and changes nothing`, async (store) => {
-      await store.append({ ...series(1, 2), runs: [run('run_1')] });
-      assert.is(
-        await codeOf(store.append({ events: commit.events, runs: [run('run_1', { state: 'wrong', finished: true }), run('run_2'), ...commit.runs] })),
-        'store_conflict',
-      );
-      assert.equal(
-        (await everything(store)).map(({ seq }) => seq),
-        [1, 2],
-      );
-      assert.is((await store.getRun('run_1'))?.state, 'queued');
-      assert.is(await store.getRun('run_2'), null);
-      await store.append(series(3, 1));
+      await store.append(series(1, 2));
+      await store.append(accepted(3, [run('run_1', { idempotency_key: 'k' })]));
+      const runs = [run('run_1', { state: 'wrong', finished: true, idempotency_key: 'k' }), ...commit.runs];
+      assert.is(await codeOf(store.append({ events: commit.events, runs })), 'store_conflict');
       assert.equal(
         (await everything(store)).map(({ seq }) => seq),
         [1, 2, 3],
+      );
+      assert.is((await store.getRun('run_1'))?.state, 'queued');
+      await store.append({ events: [event(4, 's', 3)], runs: [] });
+      assert.equal(
+        (await everything(store)).map(({ seq }) => seq),
+        [1, 2, 3, 4],
         'the right commit is taken afterwards',
       );
     });
@@ -212,10 +217,12 @@ function testRuns(opened: Opened): void {
     assert.is(await store.getRun('unknown'), null);
   });
 
-  opened('runs are listed newest first, and pages meet without a gap or a repeat', async (store) => {
+  opened('runs are listed newest first by the log, whatever the clock said, and pages meet without a gap or a repeat', async (store) => {
     const times = [5, 3, 9, 3, 9, 1, 7, 3];
-    await store.append({ events: [event(1, 's', 1)], runs: times.map((created_at, index) => run(`run_${index}`, { created_at })) });
-    const newestFirst = ['run_4', 'run_2', 'run_6', 'run_0', 'run_7', 'run_3', 'run_1', 'run_5'];
+    const rows = times.map((created_at, index) => run(`run_${index}`, { created_at }));
+    await store.append(accepted(1, rows));
+    await store.append({ events: [event(9, 'run_2', 2)], runs: [run('run_2', { created_at: 99, seq: 9 })] });
+    const newestFirst = ['run_7', 'run_6', 'run_5', 'run_4', 'run_3', 'run_2', 'run_1', 'run_0'];
     assert.equal(
       (await store.listRuns({ limit: 100 })).map(({ run_id }) => run_id),
       newestFirst,
@@ -236,10 +243,12 @@ function testRuns(opened: Opened): void {
       ['failed', 'cloud'],
       ['completed', 'local'],
     ];
-    await store.append({
-      events: [event(1, 's', 1)],
-      runs: kinds.map(([state, provider], index) => run(`run_${index}`, { state, provider, created_at: index })),
-    });
+    await store.append(
+      accepted(
+        1,
+        kinds.map(([state, provider], index) => run(`run_${index}`, { state, provider })),
+      ),
+    );
     const list = async (query: { state?: string; provider?: string; before?: string }) =>
       (await store.listRuns({ limit: 10, ...query })).map(({ run_id }) => run_id);
     assert.equal(await list({ state: 'completed' }), ['run_4', 'run_2', 'run_1']);
@@ -251,17 +260,59 @@ function testRuns(opened: Opened): void {
 
   opened('unfinished runs are found oldest first, and counted', async (store) => {
     const rows: RunRow[] = [
-      run('run_c', { created_at: 1 }),
+      run('run_c', { created_at: 3 }),
       run('run_a', { created_at: 2 }),
-      run('run_b', { created_at: 2 }),
+      run('run_b', { created_at: 1 }),
       run('run_d', { created_at: 0, finished: true }),
     ];
-    await store.append({ events: [event(1, 's', 1)], runs: rows });
+    await store.append(accepted(1, rows));
     assert.equal(await store.unfinishedRuns(), ['run_c', 'run_a', 'run_b']);
     assert.equal(await store.countRuns(), { finished: 1, unfinished: 3 });
-    await store.append({ events: [event(2, 's', 2)], runs: [run('run_a', { created_at: 2, finished: true })] });
+    await store.append({ events: [event(5, 'run_a', 2)], runs: [run('run_a', { finished: true, seq: 5 })] });
     assert.equal(await store.unfinishedRuns(), ['run_c', 'run_b']);
     assert.equal(await store.countRuns(), { finished: 2, unfinished: 2 });
+  });
+
+  opened('a run is found by its idempotency key, until it gives it up to another', async (store) => {
+    const first = run('run_1', { idempotency_key: 'k', request_digest: 'd'.repeat(64) });
+    await store.append(accepted(1, [first, run('run_2', { idempotency_key: 'K', seq: 2 })]));
+    assert.equal(await store.getRunByKey('k'), first);
+    assert.is((await store.getRunByKey('K'))?.run_id, 'run_2');
+    assert.is(await store.getRunByKey('other'), null);
+    assert.is(await store.getRunByKey(''), null);
+    const withdrawn = run('run_1', { state: 'interrupted', finished: true, seq: 3 });
+    const taken = run('run_3', { idempotency_key: 'k', seq: 4 });
+    await store.append({ events: [event(3, 'run_1', 2), event(4, 'run_3', 1)], runs: [withdrawn, taken] });
+    assert.equal(await store.getRunByKey('k'), taken);
+    assert.equal(await store.getRun('run_1'), withdrawn);
+    await store.append({ events: [event(5, 'run_3', 2)], runs: [{ ...taken, finished: true, seq: 5 }] });
+    assert.is((await store.getRunByKey('k'))?.seq, 5, 'a finished run keeps its key');
+  });
+
+  opened('the runs of a moment are those accepted by then that were not over', async (store) => {
+    await store.append(accepted(1, [run('run_a'), run('run_b'), run('run_c')]));
+    await store.append({ events: [event(4, 'run_b', 2)], runs: [run('run_b', { finished: true, seq: 4 })] });
+    await store.append({ events: [event(5, 'run_c', 2)], runs: [run('run_c', { seq: 5 })] });
+    await store.append(accepted(6, [run('run_d', { seq: 6 })]));
+    await store.append({ events: [event(7, 'run_a', 2)], runs: [run('run_a', { finished: true, seq: 7 })] });
+    assert.equal(await store.runsAt(0, 10), []);
+    assert.equal(await store.runsAt(1, 10), ['run_a']);
+    assert.equal(await store.runsAt(4, 10), ['run_a', 'run_b', 'run_c'], 'its last event is still one of that moment');
+    assert.equal(await store.runsAt(5, 10), ['run_a', 'run_c']);
+    assert.equal(await store.runsAt(7, 10), ['run_a', 'run_c', 'run_d']);
+    assert.equal(await store.runsAt(8, 10), ['run_c', 'run_d']);
+    assert.equal(await store.runsAt(7, 2), ['run_a', 'run_c']);
+    assert.equal(await store.runsAt(7, 0), []);
+  });
+
+  opened('the streams that began in a part of the log are told in its order, runs left out', async (store) => {
+    const begin = (seq: number, stream: string, type = 'test.began') => event(seq, stream, 1, { type });
+    const events = [begin(1, 'daemon:1'), begin(2, 'z'), event(3, 'z', 2), begin(4, 'run_1', 'run.accepted'), begin(5, 'a'), begin(6, 'm')];
+    await store.append({ events, runs: [run('run_1', { seq: 4 })] });
+    assert.equal(await store.startedStreams(1, 6, 10), ['daemon:1', 'z', 'a', 'm']);
+    assert.equal(await store.startedStreams(2, 5, 10), ['z', 'a']);
+    assert.equal(await store.startedStreams(3, 4, 10), []);
+    assert.equal(await store.startedStreams(1, 6, 2), ['daemon:1', 'z']);
   });
 }
 
@@ -285,7 +336,7 @@ const TEXTS = [
 function testContents(opened: Opened): void {
   opened('any text survives, NUL characters and lone surrogates too', async (store) => {
     const data = { texts: TEXTS, ...Object.fromEntries(TEXTS.map((text, index) => [text, index])) };
-    const row = run('run_1', { provider: 'a\u0000\ud800', model: '\udfff', idempotency_key: '\u0000k', record: { texts: TEXTS } });
+    const row = run('run_1', { provider: 'a\u0000\ud800', model: '\udfff', request_digest: '\ud800', record: { texts: TEXTS } });
     await store.append({ events: [event(1, 'run_1', 1, { data })], runs: [row] });
     assert.equal((await store.readAll(1, 1))[0]?.data, data);
     assert.equal(await store.getRun('run_1'), row);
@@ -301,7 +352,7 @@ function testContents(opened: Opened): void {
 
   opened('a large event survives, and does not keep others out', async (store) => {
     const text = 'grüße\u0000'.repeat(1_000_000);
-    await store.append({ events: [event(1, 's', 1, { data: { text } }), event(2, 's', 2)], runs: [run('run_1', { record: { text } })] });
+    await store.append({ events: [event(1, 'run_1', 1, { data: { text } }), event(2, 's', 1)], runs: [run('run_1', { record: { text } })] });
     const [large] = await store.readAll(1, 1);
     assert.ok(large?.data.text === text);
     assert.ok((await store.getRun('run_1'))?.record?.text === text);
@@ -325,7 +376,7 @@ function testContents(opened: Opened): void {
 
   opened('what was given and what was read can be changed without a change of the log', async (store) => {
     const list = [1];
-    const appended = store.append({ events: [event(1, 's', 1, { data: { list } })], runs: [run('run_1', { record: { list } })] });
+    const appended = store.append({ events: [event(1, 'run_1', 1, { data: { list } })], runs: [run('run_1', { record: { list } })] });
     list.push(2);
     await appended;
     for (let time = 1; time <= 2; time += 1) {
@@ -348,8 +399,8 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
   test('a new log is empty', async () => {
     const { store, remove } = make();
     try {
-      const { last_seq, last_boot_id } = await store.open();
-      assert.equal([last_seq, last_boot_id], [0, null]);
+      const { first_seq, last_seq, last_boot_id } = await store.open();
+      assert.equal([first_seq, last_seq, last_boot_id], [1, 0, null]);
       assert.equal([await store.readAll(1, 10), await store.listRuns({ limit: 10 }), await store.unfinishedRuns()], [[], [], []]);
       assert.equal(await store.countRuns(), { finished: 0, unfinished: 0 });
       assert.equal(await store.verify(), { ok: true, events: 0, problems: [] });
@@ -368,8 +419,8 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
     const before = await everything(store);
     await store.close();
     const again = subject.again();
-    const { last_seq, last_boot_id } = await again.open();
-    assert.equal([last_seq, last_boot_id], [4, 'boot_2']);
+    const { first_seq, last_seq, last_boot_id } = await again.open();
+    assert.equal([first_seq, last_seq, last_boot_id], [1, 4, 'boot_2']);
     assert.equal(await everything(again), before);
     assert.equal(await again.unfinishedRuns(), ['run_1']);
     assert.equal(
@@ -393,6 +444,10 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
       store.readAll(1, 1),
       store.readStream('s', 1, 1),
       store.getRun('r'),
+      store.getRunByKey('k'),
+      store.runsAt(1, 1),
+      store.startedStreams(1, 1, 1),
+      store.reserve(),
       store.listRuns({ limit: 1 }),
       store.unfinishedRuns(),
       store.countRuns(),

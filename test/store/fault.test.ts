@@ -1,24 +1,9 @@
-import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { inject, possible } from './inject.ts';
 import { startWriter, type Writer } from './process.ts';
 import { makePlace, type Place, placed } from './samples.ts';
 
-/** Runs a command whose system calls fail as this says. */
-const inject = (fault: string) => [
-  'strace',
-  '-f',
-  '-qqq',
-  '-e',
-  `trace=${fault.split(':')[0]}`,
-  '-e',
-  'signal=none',
-  '-o',
-  '/dev/null',
-  '-e',
-  `inject=${fault}`,
-];
-const possible = spawnSync('strace', [...inject('fsync:error=EIO').slice(1), 'true']).status === 0;
 const tried = possible ? test : test.skip;
 if (!possible) console.log('faults of the disk cannot be tried: there is no strace here, or it may not trace');
 

@@ -17,10 +17,16 @@ export function run(run_id: string, changes: Partial<RunRow> = {}): RunRow {
     model: 'mini',
     created_at: 1000,
     idempotency_key: null,
+    request_digest: null,
     record: null,
     seq: 1,
     ...changes,
   };
+}
+
+/** Runs with the first event of each, in this order, from `first` on. */
+export function accepted(first: number, runs: readonly RunRow[]): Commit {
+  return { events: runs.map(({ run_id }, index) => event(first + index, run_id, 1, { type: 'run.accepted' })), runs: [...runs] };
 }
 
 /** Events of one stream: versions and positions from `first` on. */

@@ -1,0 +1,105 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { SvcError } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+import { EVENT_COLUMNS } from './check.ts';
+import { asStoreError } from './failure.ts';
+import { readHeader, refuseForeign, sizeOf } from './files.ts';
+import { type Mark, readMark } from './high-water.ts';
+import { copyTo, isLocked, refuseLarge, unreadable } from './inspect.ts';
+import { isOwned } from './ownership.ts';
+import { type EventRow, fromEventRow } from './row.ts';
+import { upgradeTables } from './schema.ts';
+import type { EventStore, StoredEvent } from './store.ts';
+import { verifyLog } from './verify.ts';
+
+export interface CopiedLogOptions {
+  database: string;
+  highWater: string;
+  limits: Pick<Limits, 'inspect_bytes' | 'store_page_bytes'>;
+}
+
+/** A copy of the log of a daemon that does not run: what is read is the copy, and the log is not touched. */
+export interface CopiedLog extends Pick<EventStore, 'readAll' | 'readStream'> {
+  /** Position of the last event; where the log does not tell, the one that it once had. */
+  last_seq: number;
+  /** What is wrong with the log, in sentences. */
+  problems(): Promise<string[]>;
+  close(): void;
+}
+
+/** Null when there is no log. Throws daemon_already_running when a process has it open, and what keeps it from being read. */
+export function openCopiedLog({ database, highWater, limits }: CopiedLogOptions): CopiedLog | null {
+  const sizes = { database_bytes: sizeOf(database), wal_bytes: sizeOf(`${database}-wal`) };
+  const inUse = () => new SvcError('daemon_already_running', `A process has the event log ${database} open, and no daemon answers.`);
+  if (isOwned(database)) throw inUse();
+  if (sizes.database_bytes === 0) return null;
+  let folder: string | null = null;
+  const remove = () => folder !== null && rmSync(folder, { recursive: true, force: true });
+  try {
+    refuseForeign(database, readHeader(database));
+    if (isLocked(database)) throw inUse();
+    refuseLarge(sizes, limits.inspect_bytes);
+    folder = mkdtempSync(join(tmpdir(), 'svc-copy-'));
+    const copy = copyTo(folder, database);
+    if (isLocked(database)) throw inUse();
+    return open(copy, highWater, limits.store_page_bytes, remove);
+  } catch (error) {
+    remove();
+    throw unreadable(error, database);
+  }
+}
+
+/** Only the events are asked for, which are the same in every version; so little has to be whole for what is there to be read. */
+function open(copy: string, highWater: string, page_bytes: number, remove: () => unknown): CopiedLog {
+  const db = new Database(copy);
+  const mark = readMark(highWater);
+  const ask = async (where: string, values: unknown[], limit: number): Promise<StoredEvent[]> => {
+    try {
+      return page(db.prepare<unknown[], EventRow>(`select ${EVENT_COLUMNS} from events where ${where} limit ?`).iterate(...values, limit), page_bytes);
+    } catch (error) {
+      throw asStoreError(error, copy);
+    }
+  };
+  return {
+    last_seq: lastSeq(db) ?? mark?.seq ?? 0,
+    readAll: (from_seq, limit) => ask('seq >= ? order by seq', [from_seq], limit),
+    readStream: (stream, from_version, limit) => ask('stream = ? and version >= ? order by version', [stream, from_version], limit),
+    problems: () => problemsOf(db, mark),
+    close() {
+      db.close();
+      remove();
+    },
+  };
+}
+
+/** Rows until they are large: at least one, if there is one. */
+function page(rows: Iterable<EventRow>, page_bytes: number): StoredEvent[] {
+  const events: StoredEvent[] = [];
+  let size = 0;
+  for (const row of rows) {
+    size += row.data.length;
+    if (events.length > 0 && size > page_bytes) break;
+    events.push(fromEventRow(row));
+  }
+  return events;
+}
+
+async function problemsOf(db: Database.Database, mark: Mark | null): Promise<string[]> {
+  try {
+    upgradeTables(db);
+  } catch {
+    return ['The database is damaged: its tables cannot be checked.'];
+  }
+  return (await verifyLog(db, mark, async () => {})).problems;
+}
+
+function lastSeq(db: Database.Database): number | null {
+  try {
+    return db.prepare<[], number | null>('select max(seq) from events').pluck().get() ?? 0;
+  } catch {
+    return null;
+  }
+}
