@@ -1,14 +1,15 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isLoopback, parseAddress, type Settings } from './config.ts';
 import { SvcError } from './errors.ts';
+import { isSame, isSignedIn } from './session.ts';
 
 /**
  * Who may ask over TCP: the same for HTTP requests and WebSocket upgrades.
  *
  * 1. Host names this machine and our port, whatever the listener is bound to: a page that has its own name point here is refused.
  * 2. Origin, where a browser sends one, is our own or an allowed one.
- * 3. What is not public needs the token, compared in constant time.
+ * 3. What is not public needs the token, compared in constant time, or the cookie of a session.
+ * 4. A browser sends a cookie whoever's page asks: what changes something, and every upgrade, must then come from our own page.
  */
 
 /** `loopback`: public for those who ask from this machine, for others it needs the token. */
@@ -18,21 +19,27 @@ export interface AccessOptions {
   settings: Pick<Settings, 'auth' | 'allowed_origins' | 'http'>;
   /** Null while there is none; then nobody has the right one. */
   token(): string | null;
+  /** The time by which sessions end. */
+  now?(): number;
 }
 
 export interface Access {
   /** Throws invalid_request, forbidden_origin. Asks for no token. */
   checkSource(request: IncomingMessage): void;
-  /** Throws unauthorised. */
+  /** Throws unauthorised, and forbidden_origin for a cookie that another page sent. */
   checkToken(request: IncomingMessage, door: Door): void;
   /** The Origin of a request from an allowed page that is not our own; null otherwise. */
   foreignOrigin(request: IncomingMessage): string | null;
 }
 
-export function createAccess({ settings, token }: AccessOptions): Access {
+export function createAccess({ settings, token, now = Date.now }: AccessOptions): Access {
   const bound = parseAddress(settings.http)?.host.toLowerCase();
   const allowed = new Set(settings.allowed_origins.map((origin) => new URL(origin).origin));
   const isOwn = (authority: string, request: IncomingMessage) => names(authority, request, bound);
+  const isOwnPage = (request: IncomingMessage) => {
+    const own = /^http:\/\/(.+)$/i.exec(request.headers.origin ?? '')?.[1];
+    return own !== undefined && isOwn(own, request);
+  };
   const foreignOrigin = (request: IncomingMessage) => {
     const origin = request.headers.origin?.toLowerCase();
     return origin !== undefined && allowed.has(origin) ? origin : null;
@@ -43,15 +50,16 @@ export function createAccess({ settings, token }: AccessOptions): Access {
       const hosts = request.headersDistinct.host ?? [];
       if (hosts.length !== 1) throw new SvcError('invalid_request', 'The request must have one Host header.');
       if (!isOwn(hosts[0] ?? '', request)) throw new SvcError('forbidden_origin', 'The Host of the request is not one of ours.');
-      const { origin } = request.headers;
-      const own = /^http:\/\/(.+)$/i.exec(origin ?? '')?.[1];
-      if (origin === undefined || (own !== undefined && isOwn(own, request)) || foreignOrigin(request) !== null) return;
+      if (request.headers.origin === undefined || isOwnPage(request) || foreignOrigin(request) !== null) return;
       throw new SvcError('forbidden_origin', 'The Origin of the request is not allowed.', { hint: 'Allow it with the setting allowed_origins.' });
     },
     checkToken(request, door) {
       const isPublic = door === 'public' || (door === 'loopback' && isLoopback(plainAddress(request.socket.remoteAddress)));
-      if (isPublic || !settings.auth || isRight(request.headers.authorization, token())) return;
-      throw new SvcError('unauthorised');
+      const { authorization } = request.headers;
+      if (isPublic || !settings.auth || isRight(authorization, token())) return;
+      if (authorization !== undefined || !isSignedIn(request, token(), now())) throw new SvcError('unauthorised');
+      if (isOwnPage(request) || (request.headers.origin === undefined && onlyReads(request))) return;
+      throw new SvcError('forbidden_origin', 'With the cookie of a session this may be asked by our own page only.');
     },
     foreignOrigin,
   };
@@ -77,14 +85,15 @@ function names(authority: string, { socket }: IncomingMessage, bound: string | u
   return name === 'localhost' || name === '127.0.0.1' || name === '::1' || name === bound || name === plainAddress(socket.localAddress);
 }
 
-/** Both sides are hashed, so that neither length nor content shows in the time it takes. */
 function isRight(authorization: string | undefined, token: string | null): boolean {
   const sent = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
-  return sent !== undefined && token !== null && timingSafeEqual(hash(sent), hash(token));
+  return sent !== undefined && token !== null && isSame(sent, token);
 }
 
-function hash(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+/** A request that changes nothing; a browser that says whose page asks must not name another's. */
+function onlyReads({ method, headers }: IncomingMessage): boolean {
+  const site = headers['sec-fetch-site'];
+  return (method === 'GET' || method === 'HEAD') && headers.upgrade === undefined && (site === undefined || site === 'same-origin' || site === 'none');
 }
 
 /** An IPv4 address that came in by an IPv6 listener, as IPv4. */

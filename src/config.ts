@@ -19,6 +19,8 @@ export interface ProviderConfig {
   model: string | null;
   /** Name of the environment variable that holds the key; the key itself is never stored. */
   key_env: string | null;
+  /** Runs that it answers at one time; null: the limit provider_runs. */
+  max_runs: number | null;
 }
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
@@ -33,6 +35,8 @@ export interface Settings {
   default_cloud_provider: string | null;
   /** The model of the local engine: `svc-mini`, a name in the models folder, or a path to a GGUF file. */
   model: string;
+  /** What becomes of a run that is cut off, unless it says so itself. */
+  recovery: (typeof RECOVERIES)[number];
   /** Threads of the local engine; null: measured when a model is first loaded. */
   engine_threads: number | null;
 }
@@ -51,6 +55,7 @@ export interface ConfigOptions {
   flags?: Partial<Record<keyof Settings, unknown>>;
 }
 
+export const RECOVERIES = ['resume', 'restart', 'end'] as const;
 export const PROVIDER_ID = /^[a-z][a-z0-9_-]{0,39}$/;
 export const LOG_LEVELS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 
@@ -104,6 +109,14 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     meaning: 'Model of the local engine: svc-mini, a name in the models folder, or a path to a GGUF file.',
     ...name,
   },
+  recovery: {
+    env: 'SVC_RECOVERY',
+    default: 'resume',
+    meaning:
+      'What becomes of a run that was cut off by a crash or a stop: resume (it goes on where it stopped, or is asked again if nothing was delivered, or ends), restart (it is asked again), end.',
+    expects: 'one of resume, restart, end',
+    read: (value) => RECOVERIES.find((recovery) => recovery === value),
+  },
   engine_threads: {
     env: 'SVC_ENGINE_THREADS',
     default: null,
@@ -153,13 +166,21 @@ export function readProvider(
   if (unknown !== undefined) fail(unknown, `${brief(unknown)} is not a setting; there are ${PROVIDER_FIELDS.join(', ')}`);
   const given = value as Record<string, unknown>;
   const base_url = readBaseUrl(given.base_url, (what) => fail('base_url', what));
-  const { adapter = 'openai-compatible', kind = isLoopback(new URL(base_url).hostname) ? 'local' : 'cloud', model = null, key_env = null } = given;
+  const {
+    adapter = 'openai-compatible',
+    kind = isLoopback(new URL(base_url).hostname) ? 'local' : 'cloud',
+    model = null,
+    key_env = null,
+    max_runs = null,
+  } = given;
   if (adapter !== 'openai-compatible') return fail('adapter', 'adapter must be "openai-compatible"');
   if (kind !== 'local' && kind !== 'cloud') return fail('kind', 'kind must be "local" or "cloud"');
   const default_model = model === null ? null : (readName(model) ?? fail('model', 'model must be the name of a model'));
   if (key_env !== null && (typeof key_env !== 'string' || !VARIABLE.test(key_env)))
     return fail('key_env', 'key_env must name an environment variable; it is not the key');
-  return { adapter, kind, base_url, model: default_model, key_env };
+  if (max_runs !== null && readWhole(max_runs, 1, limitSpecs.provider_runs.max) === undefined)
+    return fail('max_runs', `max_runs must be a whole number from 1 to ${limitSpecs.provider_runs.max}`);
+  return { adapter, kind, base_url, model: default_model, key_env, max_runs: max_runs as number | null };
 }
 
 /** An address that only this machine can have, as a name or a number, with or without brackets. */
@@ -175,7 +196,7 @@ export function parseAddress(text: string): { host: string; port: number } | nul
   return match !== null && port <= 65_535 ? { host: match[1] ?? match[2] ?? '', port } : null;
 }
 
-const PROVIDER_FIELDS = ['adapter', 'kind', 'base_url', 'model', 'key_env'];
+const PROVIDER_FIELDS = ['adapter', 'kind', 'base_url', 'model', 'key_env', 'max_runs'];
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const LIMIT_PREFIX = 'SVC_LIMIT_';
 

@@ -67,7 +67,7 @@ export const errors = {
     meaning: 'The Host or Origin of the request is not one of ours.',
     hint: 'Ask 127.0.0.1 or localhost, or allow the origin in the configuration.',
   },
-  route_unknown: { ...unknown, exit: 2, meaning: 'There is no such route.', hint: 'GET /openapi.json lists the routes; so does the README.' },
+  route_unknown: { ...unknown, exit: 2, meaning: 'There is no such route.', hint: 'The README lists the routes.' },
   method_not_allowed: {
     ...invalid,
     http: 405,
@@ -99,6 +99,12 @@ export const errors = {
     hint: 'Send fewer headers, or raise the limit header_bytes.',
   },
   run_unknown: { ...unknown, exit: 2, meaning: 'There is no run with this id.', hint: 'List them with: svc runs list' },
+  export_invalid: {
+    ...invalid,
+    meaning: 'The file is not an exported run that can be replayed.',
+    hint: 'Write one with: svc runs export <id> --output run.json',
+  },
+  output_exists: { ...invalid, http: 409, grpc: 'ALREADY_EXISTS', type: 'conflict_error', meaning: 'The output file is there already.', hint: 'Choose another name with --output, or move it away.' },
   provider_unknown: {
     ...unknown,
     meaning: 'No provider of this name is configured.',
@@ -290,6 +296,13 @@ export const errors = {
     exit: 10,
     meaning: 'The run was cut off; the text so far is kept.',
     hint: 'See it with svc runs show <id>, or ask again.',
+  },
+  resume_failed: {
+    ...unavailable,
+    exit: 10,
+    retryable: false,
+    meaning: 'The run was cut off, and cannot go on: its recorded text does not belong to the model that is there now.',
+    hint: 'The text so far is kept: svc runs show <id>. Ask again for a whole answer.',
   },
   run_cancelled: {
     http: 499,

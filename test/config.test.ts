@@ -44,6 +44,7 @@ const values: { [K in keyof Settings]: { file: unknown; env: string; flag: unkno
   default_provider: { file: 'a', env: 'b', flag: 'c', read: ['a', 'b', 'c'] },
   default_cloud_provider: { file: 'a', env: 'null', flag: 'c', read: ['a', null, 'c'] },
   model: { file: 'a', env: './b.gguf', flag: 'c', read: ['a', './b.gguf', 'c'] },
+  recovery: { file: 'restart', env: 'end', flag: 'resume', read: ['restart', 'end', 'resume'] },
   engine_threads: { file: 2, env: '3', flag: 'null', read: [2, 3, null] },
 };
 
@@ -187,9 +188,9 @@ test('a provider is local on this machine and cloud elsewhere, unless it says', 
   assert.equal(
     { ...providers },
     {
-      ollama: { adapter, kind: 'local', base_url: 'http://127.0.0.1:11434/v1', model: 'llama3.2', key_env: null },
-      lan: { adapter, kind: 'local', base_url: 'http://192.168.1.5:8000/v1', model: null, key_env: null },
-      openai: { adapter, kind: 'cloud', base_url: 'https://api.openai.com/v1', model: null, key_env: 'OPENAI_API_KEY' },
+      ollama: { adapter, kind: 'local', base_url: 'http://127.0.0.1:11434/v1', model: 'llama3.2', key_env: null, max_runs: null },
+      lan: { adapter, kind: 'local', base_url: 'http://192.168.1.5:8000/v1', model: null, key_env: null, max_runs: null },
+      openai: { adapter, kind: 'cloud', base_url: 'https://api.openai.com/v1', model: null, key_env: 'OPENAI_API_KEY', max_runs: null },
     },
   );
   assert.is(sources['providers.ollama'], 'file');
@@ -211,7 +212,7 @@ const wrong: [settings: string, field: string | null, what: string][] = [
   ['{"base_url": "127.0.0.1:1/v1"}', 'base_url', BASE_URL],
   ['{"base_url": "https://me:secret@a/v1"}', 'base_url', 'base_url must not hold credentials; name their variable with key_env'],
   ['{"base_url": "https://a/v1?key=secret"}', 'base_url', 'base_url must not have a query or a fragment'],
-  ['{"base_url": "https://a/v1", "modle": "m"}', 'modle', '"modle" is not a setting; there are adapter, kind, base_url, model, key_env'],
+  ['{"base_url": "https://a/v1", "modle": "m"}', 'modle', '"modle" is not a setting; there are adapter, kind, base_url, model, key_env, max_runs'],
   ['{"base_url": "https://a/v1", "kind": "edge"}', 'kind', 'kind must be "local" or "cloud"'],
   ['{"base_url": "https://a/v1", "adapter": "grpc"}', 'adapter', 'adapter must be "openai-compatible"'],
   ['{"base_url": "https://a/v1", "model": ""}', 'model', 'model must be the name of a model'],

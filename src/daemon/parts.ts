@@ -24,8 +24,11 @@ import { newBootId } from '../runtime/ids.ts';
 import { Providers } from '../runtime/providers.ts';
 import { Pulls } from '../runtime/pulls.ts';
 import { TERMINAL } from '../runtime/runtime.ts';
+import { Space } from '../runtime/space.ts';
+import { StopReports } from '../runtime/stop-report.ts';
+import { createSessions } from '../session.ts';
 import { createSqliteStore } from '../store/sqlite.ts';
-import { attachLogChannel } from '../ws/upgrade.ts';
+import { attachSockets } from '../ws/upgrade.ts';
 import { hostBootId } from './host.ts';
 
 /** What is decided before the first part is built. */
@@ -59,8 +62,12 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     boot_id,
     log,
     perform: (effect) => (performers[effect.type] as (params: unknown) => void)(effect.params),
+    onSpace: (full) => full && space.filled(),
     onFatal,
   });
+  const tell = (told: Undated<DaemonEvent>) => kernel.submit(streams.daemon, told);
+  const space = new Space({ store, clock, log, tell });
+  kernel.onStall(() => space.filled());
   const fact = {
     type: 'daemon.boot_started',
     boot_id,
@@ -72,10 +79,16 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
   } as const;
   kernel.propose([{ stream: streams.daemon, fact }]).catch((error: unknown) => log.debug({ err: error }, 'the start was not recorded'));
   const history = new DaemonHistory(kernel, streams.daemon);
+  const stopReports = new StopReports(kernel, streams.daemon);
   const dispatch = new Dispatch({
     kernel,
     daemon: streams.daemon,
-    places: { total: limits.active_runs, perProvider: limits.provider_runs, local: limits.local_runs },
+    places: {
+      total: limits.active_runs,
+      perProvider: limits.provider_runs,
+      local: limits.local_runs,
+      ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
+    },
     log,
   });
 
@@ -99,6 +112,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
   });
   const attempts = new Attempts({
     kernel,
+    store,
     limits,
     log,
     provider: (request) => providers.portFor(request),
@@ -140,6 +154,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     dispatch,
     history,
     pulls,
+    stopReports,
     streams,
     home: paths.home,
     stored: () => stored,
@@ -148,12 +163,13 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     localModels: local.models,
   });
 
-  const http = createHttp({ runtime, settings: config, token: () => token, limits, log });
-  const logChannel = attachLogChannel(http.server, { hub: logging.hub, folder: paths.logs, settings: config, token: () => token, limits, log });
+  const sessions = createSessions({ token: () => token, limits });
+  const http = createHttp({ runtime, settings: config, token: () => token, sessions, limits, log });
+  const sockets = attachSockets(http.server, { runtime, hub: logging.hub, folder: paths.logs, settings: config, token: () => token, limits, log });
   const grpc = createGrpc({ runtime, limits, log });
   const control = new ControlServer({
     socket: paths.socket,
-    handlers: createMethods({ runtime, limits, token: () => token, config: () => config }),
+    handlers: createMethods({ runtime, limits, token: () => token, config: () => config, ticket: () => sessions.ticket() }),
     limits,
     log,
   });
@@ -170,19 +186,21 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
       clock,
       store,
       stored,
+      space,
       kernel,
       dispatch,
+      stopReports,
       providers,
       puller,
       pulls,
       local,
       runtime,
       http,
-      logChannel,
+      sockets,
       grpc,
       control,
     },
     /** Records a fact of the daemon; false when its machine does not accept it. */
-    tell: (told: Undated<DaemonEvent>) => kernel.submit(streams.daemon, told),
+    tell,
   };
 }

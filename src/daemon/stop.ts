@@ -1,29 +1,41 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SvcError } from '../errors.ts';
+import type { Cell } from '../kernel/cell.ts';
 import { removeRuntimeFile } from '../runtime-file.ts';
 import type { Parts } from './parts.ts';
 
-/** Gives back what is held, the work and the engine, then records that the daemon stopped. The machine's deadline bounds it. */
-export async function releaseAll({ kernel, dispatch, pulls, streams, tell }: Parts): Promise<void> {
+/**
+ * Gives back what is held, the work and the engine, then records that the daemon stopped, and what became of the runs: what could not be
+ * finished is handed over to the next start. The machine's deadline bounds it.
+ */
+export async function releaseAll({ kernel, dispatch, stopReports, pulls, streams, tell }: Held): Promise<void> {
   const runs = dispatch.activeRuns();
   await Promise.all(runs.map((run_id) => kernel.submit(run_id, { type: 'run.interrupt_requested', reason: 'daemon_stopping' })));
-  for (const run_id of runs) while (kernel.cell(run_id)?.snapshot.status === 'active') await kernel.cell(run_id)?.next();
+  for (const run_id of runs) while (hasWork(kernel.cell(run_id))) await kernel.cell(run_id)?.next();
   await pulls.close();
   await kernel.submit(streams.engine, { type: 'engine.stop_requested', reason: 'daemon_stopping' });
   for (const cell = kernel.cell(streams.engine); cell?.snapshot.matches('stopping' as never); ) await cell.next();
-  await tell({ type: 'daemon.stopped' });
+  await tell({ type: 'daemon.stopped', ...stopReports.report(dispatch.queued) });
+}
+
+type Held = Pick<Parts, 'kernel' | 'dispatch' | 'stopReports' | 'pulls' | 'streams' | 'tell'>;
+
+/** A run that is handed over has none: it waits. */
+function hasWork(cell: Cell | undefined): boolean {
+  return cell?.snapshot.status === 'active' && !cell.snapshot.matches('suspended' as never);
 }
 
 /** Closes the parts in the reverse order of their start: the listeners go last, so that the end can be seen too. */
 export async function closeAll(parts: Parts, failure: SvcError | null): Promise<void> {
-  const { kernel, providers, puller, store, http, logChannel, grpc, control, paths, boot_id, log } = parts;
+  const { kernel, providers, puller, store, http, sockets, grpc, control, paths, boot_id, log } = parts;
   const owner = kernel.isOpen;
   if (owner && failure !== null) await recordFailure(parts, failure);
   kernel.close();
+  parts.space.close();
   await Promise.allSettled([puller.close(), providers.close(), store.close()]);
   // Said before the listeners close, so that those who follow the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
-  await Promise.allSettled([logChannel.close(), http.close(), grpc.close(), control.close()]);
+  await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);
   if (owner && failure === null) await removeRuntimeFile(paths.runtime, boot_id);
   parts.closeLog();
 }

@@ -4,10 +4,11 @@ import type { Door } from '../access.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import type { Sessions } from '../session.ts';
 
 export interface Route {
   /** A GET route answers HEAD too. */
-  method: 'GET' | 'POST';
+  method: 'GET' | 'POST' | 'DELETE';
   path: string;
   /** Who may ask. */
   door: Door;
@@ -20,6 +21,7 @@ export interface Context {
   req: Request;
   res: ServerResponse;
   runtime: Runtime;
+  sessions: Sessions;
   limits: Limits;
   log: Log;
   /** Aborted when the listener closes: streams say so and end. */

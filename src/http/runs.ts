@@ -1,8 +1,9 @@
 import { runMachine } from '../../machines/run.ts';
 import { readQuery, readWhole, readWord } from '../query.ts';
 import { wrong } from '../runtime/fields.ts';
-import { parseRunInput } from '../runtime/run-input.ts';
+import { CLIENT_MAX, parseRunInput } from '../runtime/run-input.ts';
 import { readJson } from './body.ts';
+import { readAt } from './picture.ts';
 import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';
 import { streamRun } from './sse.ts';
@@ -13,7 +14,8 @@ const RUN_STATES = Object.keys(runMachine.states);
 export async function startRun(context: Context): Promise<void> {
   const { req, res, runtime, limits } = context;
   const input = parseRunInput(withKey(await readJson(req, res, limits.body_bytes), req.headers['idempotency-key']), limits);
-  const run = await runtime.startRun(input, CLIENT);
+  const run = await runtime.startRun(input, clientOf(req));
+  if (input.cancel_on_disconnect === true) cancelWhenGone(context, run.id);
   if (/\btext\/event-stream\b/i.test(req.headers.accept ?? '')) return streamRun(context, run.id, 0);
   res.setHeader('X-Svc-Run-Id', run.id);
   res.setHeader('Location', `/v1/runs/${run.id}`);
@@ -35,7 +37,8 @@ export async function listRuns({ req, res, runtime, limits }: Context): Promise<
 }
 
 export async function showRun({ req, res, runtime }: Context): Promise<void> {
-  sendJson(res, 200, await runtime.getRun(runId(req)));
+  const at = readAt(req.originalUrl);
+  sendJson(res, 200, at === undefined ? await runtime.getRun(runId(req)) : await runtime.runAt(runId(req), at));
 }
 
 /** A finished run of which the client has everything is answered with 204, which tells an event source to stop asking. */
@@ -54,7 +57,30 @@ export async function cancelRun({ req, res, runtime }: Context): Promise<void> {
   sendJson(res, 200, await runtime.cancelRun(runId(req), CLIENT));
 }
 
-function runId(req: Context['req']): string {
+/** Whose turn it is in the queue: what the client calls itself. */
+function clientOf(req: Context['req']): string {
+  const named = req.headers['x-svc-client'] ?? req.headers['user-agent'];
+  const name =
+    typeof named === 'string'
+      ? named
+          .replace(/[^\x20-\x7e]/g, '')
+          .slice(0, CLIENT_MAX)
+          .trim()
+      : '';
+  return name === '' ? CLIENT : name;
+}
+
+/** Cancels the run when the connection that started it closes before its end. */
+function cancelWhenGone({ res, runtime, log }: Context, id: string): void {
+  const cancel = () => {
+    if (!res.writableFinished)
+      runtime.cancelRun(id, 'disconnect').catch((error: unknown) => log.debug({ err: error, run_id: id }, 'a run could not be cancelled'));
+  };
+  if (res.destroyed) cancel();
+  else res.once('close', cancel);
+}
+
+export function runId(req: Context['req']): string {
   return req.params.id ?? '';
 }
 

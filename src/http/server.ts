@@ -7,6 +7,7 @@ import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { listen } from '../listen.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { createSessions, type Sessions } from '../session.ts';
 import { allowOrigin, sendOptions } from './cross-origin.ts';
 import { createListener } from './listener.ts';
 import { sendError } from './reply.ts';
@@ -24,6 +25,8 @@ export interface HttpOptions extends AccessOptions {
   runtime: Runtime;
   limits: Limits;
   log: Log;
+  /** Shared with those who give tickets out. */
+  sessions?: Sessions;
   routes?: readonly Route[];
 }
 
@@ -36,7 +39,7 @@ export interface Http {
 }
 
 export function createHttp(options: HttpOptions): Http {
-  const { runtime, limits, log, routes = allRoutes } = options;
+  const { runtime, limits, log, sessions = createSessions(options), routes = allRoutes } = options;
   const access = createAccess(options);
   const closing = new AbortController();
   const server = createListener(limits);
@@ -61,7 +64,7 @@ export function createHttp(options: HttpOptions): Http {
     app.add(route.method, route.path, async (req, res) => {
       enter(req, res);
       access.checkToken(req, route.door);
-      await route.answer({ req, res, runtime, limits, log, closing: closing.signal });
+      await route.answer({ req, res, runtime, sessions, limits, log, closing: closing.signal });
     });
   }
   const sockets = trackSockets(server);
@@ -79,7 +82,7 @@ export function createHttp(options: HttpOptions): Http {
   };
 }
 
-const METHODS = ['GET', 'HEAD', 'POST'] as const;
+const METHODS = ['GET', 'HEAD', 'POST', 'DELETE'] as const;
 
 /** A daemon that is on its way out keeps no connection open. */
 function isLeaving(runtime: Runtime): boolean {

@@ -22,7 +22,9 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
   if (closing.aborted) stop();
   begin(res, run_id, 2 * limits.heartbeat_ms);
   const beat = setInterval(() => res.writableNeedDrain || res.write(': \n\n'), limits.heartbeat_ms);
+  let unwatch = () => {};
   try {
+    unwatch = runtime.watchQueue(run_id, (position) => position !== null && !res.writableNeedDrain && res.write(placeText(position)));
     let over = false;
     for await (const event of runtime.followRun(run_id, { from_seq, signal: leave.signal })) {
       await send(res, eventText(event), leave.signal);
@@ -35,6 +37,7 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
     if (!res.destroyed) res.write(`event: stream.closed\ndata: ${JSON.stringify({ error: error.body() })}\n\n`);
   } finally {
     clearInterval(beat);
+    unwatch();
     closing.removeEventListener('abort', stop);
     res.end();
   }
@@ -50,6 +53,11 @@ function begin(res: ServerResponse, run_id: string, idle_ms: number): void {
   });
   res.flushHeaders();
   res.setTimeout(idle_ms, () => res.destroy());
+}
+
+/** Where the run stands in the queue. It is not an event of the log, so it has no id. */
+function placeText(queue_position: number): string {
+  return `event: queue.position\ndata: ${JSON.stringify({ queue_position })}\n\n`;
 }
 
 function eventText({ seq, type, ...rest }: EventRecord): string {

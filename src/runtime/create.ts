@@ -15,6 +15,9 @@ import type { Providers } from './providers.ts';
 import type { Pulls } from './pulls.ts';
 import { Runs } from './runs.ts';
 import { type LifecycleResult, type ProviderInput, type Runtime, type StatusRecord, toRecord } from './runtime.ts';
+import type { StopReports } from './stop-report.ts';
+import { createTravel } from './travel.ts';
+import { watchQueue } from './watch-queue.ts';
 
 export interface RuntimeOptions {
   kernel: Kernel;
@@ -24,6 +27,7 @@ export interface RuntimeOptions {
   dispatch: Dispatch;
   history: DaemonHistory;
   pulls: Pulls;
+  stopReports: StopReports;
   /** Streams of this boot's daemon and engine machines. */
   streams: { daemon: string; engine: string };
   home: string;
@@ -43,7 +47,9 @@ export interface RuntimeOptions {
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { kernel, config, providers, dispatch, history, streams, localModels } = options;
   const runs = new Runs({ kernel, store: options.store, config, providers, dispatch, daemon: streams.daemon });
-  const daemon = () => kernel.snapshot<DaemonSnapshot>(streams.daemon) as DaemonSnapshot;
+  // On a disk that is so full that not even this can be recorded, health still tells it.
+  const daemon = () =>
+    (kernel.stalled === null ? kernel.snapshot<DaemonSnapshot>(streams.daemon) : kernel.tail<DaemonSnapshot>(streams.daemon)) as DaemonSnapshot;
   const inTurn = oneAtATime();
   const counts = () => ({ active: dispatch.running, queued: dispatch.queued, finished: options.stored().finished });
   const sources = (): HealthSources => ({
@@ -61,11 +67,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     service_id: daemon().context.boot_id,
     now: kernel.clock.now(),
   });
+  const status = () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home);
   return {
+    ...createTravel({ ...options, limits: config.limits, status, getRun: (id) => runs.get(id), version: () => daemon().context.version }),
     probe: () => ({ live: daemon().hasTag('live'), ready: daemon().hasTag('ready') }),
     health: () => healthRecord(sources()),
     report: () => reportRecord(sources()),
-    status: () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home),
+    status,
     onState: (listener) => history.onChange(listener),
     why: () => (kernel.cell(streams.daemon)?.recent ?? []).map(toRecord),
 
@@ -73,7 +81,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     getRun: (id) => runs.get(id),
     listRuns: (query) => runs.list(query),
     followRun: (id, following) => runs.follow(id, following),
+    watchQueue: (id, listener) => watchQueue(dispatch, id, listener),
     cancelRun: (id, by) => runs.cancel(id, by),
+    stopped: () => options.stopReports.stopped,
 
     lifecycle: async (event, by) => {
       const fact = lifecycleFact(event, by, config, kernel.clock.now());

@@ -28,7 +28,7 @@ export function healthRecord(sources: HealthSources): HealthRecord {
   const { daemon } = sources;
   const ready = daemon.hasTag('ready');
   const warning = ready ? (sources.stalled ?? providersDown(sources.providers)) : null;
-  const reason = ready ? null : `The daemon is ${stateName(daemon)}${daemon.context.error === null ? '' : `: ${daemon.context.error.message}`}`;
+  const reason = ready ? null : notReady(daemon);
   const output = reason ?? warning;
   return {
     status: ready ? (warning === null ? 'pass' : 'warn') : 'fail',
@@ -86,6 +86,11 @@ export function engineRecord(engine: EngineSnapshot | undefined, now: number): E
     parallel: info?.parallel ?? null,
     error: context.error?.message ?? null,
   };
+}
+
+function notReady(daemon: DaemonSnapshot): string {
+  if (daemon.matches({ running: 'held' })) return 'The disk is full: no new run is taken until there is space.';
+  return `The daemon is ${stateName(daemon)}${daemon.context.error === null ? '' : `: ${daemon.context.error.message}`}`;
 }
 
 function providersDown(providers: ProviderRecord[]): string | null {

@@ -21,6 +21,7 @@ export class DaemonHistory {
     kernel.onFact((event, snapshot) => {
       if (event.stream === stream) this.note(event, statePath(snapshot));
     });
+    kernel.onStall(() => this.tell());
   }
 
   /** Calls at each change of state; returns the way to stop it. */
@@ -36,7 +37,11 @@ export class DaemonHistory {
       this.since = event.at;
       this.transitions.push({ at: time(event.at), event: event.type, state_path: path });
       if (this.transitions.length > KEPT) this.transitions.shift();
-      for (const listener of this.listeners) listener();
+      this.tell();
     }
+  }
+
+  private tell(): void {
+    for (const listener of this.listeners) listener();
   }
 }

@@ -95,6 +95,7 @@ export class Providers {
       const cell = kernel.cell(stream);
       const now = cell?.snapshot as ProviderSnapshot | undefined;
       if (cell === undefined || now === undefined || !now.matches('probing') || now.context.probe !== mine) break;
+      if (kernel.closed) throw new SvcError('daemon_stopping');
       await cell.next();
     }
     return this.record(id);

@@ -1,10 +1,28 @@
+import { RECOVERIES } from '../config.ts';
 import { SvcError } from '../errors.ts';
 import { type Limits, limitSpecs } from '../limits.ts';
-import { type Fields, hasLoneSurrogate, readFields, readFlag, readName, readNumber, wrong } from './fields.ts';
+import { type Fields, hasLoneSurrogate, readChoice, readFields, readFlag, readName, readNumber, wrong } from './fields.ts';
 import type { RunInput } from './runtime.ts';
 
+/** Longest name of a client, in characters. */
+export const CLIENT_MAX = 64;
+
 /** The fields of a run as every transport takes them. */
-export const RUN_FIELDS = ['prompt', 'system', 'provider', 'model', 'cloud', 'max_tokens', 'temperature', 'seed', 'timeout_ms', 'idempotency_key'] as const;
+export const RUN_FIELDS = [
+  'prompt',
+  'system',
+  'provider',
+  'model',
+  'cloud',
+  'max_tokens',
+  'temperature',
+  'seed',
+  'timeout_ms',
+  'idempotency_key',
+  'recovery',
+  'client',
+  'cancel_on_disconnect',
+] as const;
 
 /**
  * What was sent, as the input of a run; a field that is null counts as not given. Says nothing about which providers
@@ -29,6 +47,9 @@ export function parseRunInput(value: unknown, limits: Limits): RunInput {
     seed: readNumber(fields, 'seed', { min: 0, max: 2 ** 32 - 1, whole: true }),
     timeout_ms: readNumber(fields, 'timeout_ms', { min: 1, max: limitSpecs.run_ms.max, whole: true }),
     idempotency_key: readKey(fields),
+    recovery: readChoice(fields, 'recovery', RECOVERIES),
+    client: readName(fields, 'client', CLIENT_MAX),
+    cancel_on_disconnect: readFlag(fields, 'cancel_on_disconnect'),
   };
   return { prompt, ...given(rest) };
 }

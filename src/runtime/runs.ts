@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { RunCreated, Undated } from '../../machines/events.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
+import { type RunSnapshot, WITHDRAWN } from '../../machines/run.ts';
 import type { Config } from '../config.ts';
 import { SvcError } from '../errors.ts';
 import { followStream } from '../kernel/feed.ts';
@@ -10,7 +10,8 @@ import { type RunRecord, runRecord } from '../kernel/run-record.ts';
 import type { EventStore, RunRow } from '../store/store.ts';
 import type { Dispatch } from './dispatch.ts';
 import { newRunId } from './ids.ts';
-import type { Providers } from './providers.ts';
+import { Keys, requestDigest } from './keys.ts';
+import { LOCAL, type Providers } from './providers.ts';
 import { chooseRoute, type Route } from './route.ts';
 import { type EventRecord, type RunInput, type RunPage, TERMINAL, toRecord } from './runtime.ts';
 
@@ -27,13 +28,23 @@ export interface RunsOptions {
 
 export class Runs {
   private readonly options: RunsOptions;
+  private readonly keys: Keys;
 
   constructor(options: RunsOptions) {
     this.options = options;
+    this.keys = new Keys(options.store);
   }
 
-  /** Resolves when the run is durable. Throws busy, not_ready, daemon_stopping, store_full and what the route throws. */
+  /** Resolves when the run is durable; with a key that is known, it is the run of that key. Throws idempotency_conflict, busy, not_ready, daemon_stopping, store_full and what the route throws. */
   async start(input: RunInput, client: string): Promise<RunRecord> {
+    const { kernel } = this.options;
+    if (input.idempotency_key == null) return this.get(await this.begin(input, client));
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    return this.get(await this.keys.once(input.idempotency_key, requestDigest(input), () => this.begin(input, client)));
+  }
+
+  /** The id of a new run, once it is durable. */
+  private async begin(input: RunInput, client: string): Promise<string> {
     const { kernel, config, providers, daemon } = this.options;
     if (kernel.stalled !== null) throw kernel.stalled;
     if (kernel.backlog >= config.limits.pending_events)
@@ -49,7 +60,7 @@ export class Runs {
         { stream: run_id, fact: this.accepted(run_id, input, route, client) },
       ]),
     );
-    return this.get(run_id);
+    return run_id;
   }
 
   async get(run_id: string): Promise<RunRecord> {
@@ -105,7 +116,7 @@ export class Runs {
     try {
       await Promise.race([recorded, full]);
     } catch (error) {
-      if (kernel.stalled !== null) kernel.submit(run_id, { type: 'run.cancel_requested', by: 'store_full' }).catch(() => {});
+      if (kernel.stalled !== null) kernel.submit(run_id, { type: 'run.cancel_requested', by: WITHDRAWN }).catch(() => {});
       throw error;
     } finally {
       stopListening();
@@ -114,8 +125,11 @@ export class Runs {
 
   /** What a follower is told when the daemon closes before the run has ended. */
   private cutOff(run_id: string): SvcError {
-    const queued = this.options.kernel.snapshot<RunSnapshot>(run_id)?.matches('queued') === true;
-    if (queued) return new SvcError('daemon_stopping', 'The daemon stopped while the run was queued; it is answered when the daemon is started again.');
+    const left = this.options.kernel.snapshot<RunSnapshot>(run_id);
+    if (left?.matches('queued'))
+      return new SvcError('daemon_stopping', 'The daemon stopped while the run was queued; it is answered when the daemon is started again.');
+    if (left?.matches('suspended'))
+      return new SvcError('daemon_stopping', 'The daemon stopped before the answer was complete; the run goes on when it is started again.');
     return new SvcError('run_interrupted', 'The daemon stopped before the answer was complete; the text so far is kept.');
   }
 
@@ -139,8 +153,12 @@ export class Runs {
         seed_asked: input.seed != null,
       },
       idempotency_key: input.idempotency_key ?? null,
-      client,
+      request_digest: input.idempotency_key == null ? null : requestDigest(input),
+      client: input.client ?? client,
+      recovery: input.recovery ?? this.options.config.recovery,
+      resumable: provider === LOCAL,
       max_attempts: limits.run_attempts,
+      max_losses: limits.run_losses,
       queue_deadline_at: now + Math.min(limits.queue_ms, total),
       deadline_at: now + total,
       first_output_ms: limits.first_output_ms,
@@ -152,6 +170,7 @@ export class Runs {
   /** Why no run is admitted now. */
   private refusal(): SvcError {
     const daemon = this.options.kernel.tail<DaemonSnapshot>(this.options.daemon);
+    if (daemon?.matches({ running: 'held' })) return new SvcError('store_full');
     if (daemon?.matches('running')) {
       const { unsettled } = daemon.context;
       return new SvcError('busy', `${unsettled} runs are queued or active, as many as the daemon holds.`, { details: { retry_after_ms: RETRY_AFTER_MS } });

@@ -1,9 +1,10 @@
-import type { AnyFact } from '../../machines/events.ts';
+import type { AnyFact, Recovery, StopReport } from '../../machines/events.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
 import type { PullInput } from '../kernel/puller.ts';
 import { type RunRecord, time } from '../kernel/run-record.ts';
 import type { StoredEvent } from '../store/store.ts';
 import type { PullRecord } from './pull-record.ts';
+import type { Travel } from './travel-records.ts';
 
 export type { RunRecord } from '../kernel/run-record.ts';
 
@@ -23,6 +24,12 @@ export interface RunInput {
   seed?: number | null;
   timeout_ms?: number | null;
   idempotency_key?: string | null;
+  /** What becomes of the run when it is cut off; without it, what the configuration says. */
+  recovery?: Recovery | null;
+  /** A name for whose turn it is in the queue; without it, the transport's own. */
+  client?: string | null;
+  /** The transport cancels the run when the one who started it goes away. */
+  cancel_on_disconnect?: boolean;
 }
 
 /** An event as users see it. */
@@ -129,7 +136,7 @@ export interface Probe {
   ready: boolean;
 }
 
-export interface Runtime {
+export interface Runtime extends Travel {
   /** The three health reads touch memory only: no lock, no I/O, no provider. */
   probe(): Probe;
   health(): HealthRecord;
@@ -146,11 +153,16 @@ export interface Runtime {
   listRuns(query: { limit?: number; before?: string; state?: string; provider?: string }): Promise<RunPage>;
   /** The run's events from `from_seq` on, replayed, then live, until its terminal event. Ends early if the signal aborts or the daemon closes. */
   followRun(id: string, options: { from_seq?: number; signal: AbortSignal }): AsyncIterable<EventRecord>;
+  /** Calls with the place of a run in the queue, 1 being the next to start, now and when it changes; null once it waits no more. Returns the way to stop it. */
+  watchQueue(id: string, listener: (position: number | null) => void): () => void;
   /** Resolves when the work has stopped; of a finished run, at once. */
   cancelRun(id: string, by: string): Promise<RunRecord>;
 
   /** A lifecycle event from outside, such as stop_requested. Throws event_refused with details {state, accepted}. */
   lifecycle(event: { type: string; mode?: string; timeout_ms?: number }, by: string): Promise<LifecycleResult>;
+
+  /** Resolves when the daemon has stopped: what became of its runs meanwhile. Null when it failed. */
+  stopped(): Promise<StopReport | null>;
 
   listModels(): Promise<ModelRecord[]>;
   showModel(id: string): Promise<ModelRecord & { metadata: Record<string, unknown> }>;

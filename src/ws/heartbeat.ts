@@ -1,15 +1,17 @@
 import type { WebSocket } from 'ws';
 
-/** Pings at each interval and ends a connection whose peer left two of them unanswered. */
-export function keepAlive(socket: WebSocket, every_ms: number): void {
+/** Pings at each interval and ends a connection whose peer left two of them unanswered. Returns the way to tell that it is there in another way. */
+export function keepAlive(socket: WebSocket, every_ms: number): () => void {
   let unanswered = 0;
   const timer = setInterval(() => {
     if (unanswered === 2) return socket.terminate();
     unanswered += 1;
     socket.ping();
   }, every_ms);
-  socket.on('pong', () => {
+  const heard = () => {
     unanswered = 0;
-  });
+  };
+  socket.on('pong', heard);
   socket.once('close', () => clearInterval(timer));
+  return heard;
 }

@@ -6,63 +6,88 @@ import { type AccessOptions, createAccess } from '../access.ts';
 import { asSvcError, SvcError } from '../errors.ts';
 import { rawHttpError } from '../http-error.ts';
 import type { Log } from '../kernel/port.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { parseEventQuery } from './event-query.ts';
+import { sendEvents } from './events.ts';
 import { keepAlive } from './heartbeat.ts';
-import { type LogQuery, parseLogQuery } from './log-query.ts';
+import { parseLogQuery } from './log-query.ts';
 import { type LogSourceOptions, sendLogs } from './logs.ts';
 
 /**
- * The WebSocket side of the HTTP listener: `GET /v1/logs`.
+ * The WebSocket side of the HTTP listener: `GET /v1/logs` and `GET /v1/events`.
  *
  * 1. An upgrade passes the same door as a request: target, Host, Origin, token. A refusal is an HTTP answer with the error envelope.
  * 2. The daemon closes with 1000 when everything asked for was sent, with 1001 when it stops.
  * 3. What clients send is bounded and ignored.
  */
-export interface LogChannelOptions extends AccessOptions, LogSourceOptions {
+export interface SocketOptions extends AccessOptions, LogSourceOptions {
+  runtime: Pick<Runtime, 'followLog'>;
   log: Log;
 }
 
-export interface LogChannel {
+export interface Sockets {
   /** Sends what is left, says goodbye with 1001, and cuts off who does not answer in time. */
   close(): Promise<void>;
 }
 
-const PATH = '/v1/logs';
+/** Sends what was asked for, until it is all sent or the signal aborts. */
+type Sender = (client: WebSocket, heard: () => void, signal: AbortSignal) => Promise<void>;
+
 const DONE = 1000;
 const GOING_AWAY = 1001;
 const FAILED = 1011;
+const TRY_AGAIN_LATER = 1013;
 
-export function attachLogChannel(server: Server, options: LogChannelOptions): LogChannel {
-  const { limits, log } = options;
+export function attachSockets(server: Server, options: SocketOptions): Sockets {
+  const { limits, log, runtime } = options;
   const access = createAccess(options);
   const closing = new AbortController();
   const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: limits.frame_bytes });
   sockets.on('wsClientError', (_, socket) => refuse(socket, new SvcError('invalid_request', 'This is not a WebSocket handshake.')));
-  const admit = (request: IncomingMessage): LogQuery => {
+  /** By path: reads what is asked for, and gives the one who sends it. */
+  const paths: Readonly<Record<string, (target: string) => Sender>> = {
+    '/v1/logs': (target) => {
+      const query = parseLogQuery(target, limits, Date.now());
+      return (client, _, signal) => sendLogs(client, query, options, signal);
+    },
+    '/v1/events': (target) => {
+      const query = parseEventQuery(target);
+      return (client, heard, signal) => sendEvents(client, runtime.followLog(query, signal), heard);
+    },
+  };
+  const admit = (request: IncomingMessage): Sender => {
     access.checkSource(request);
     const target = request.url ?? '';
-    if (target.split('?')[0] !== PATH) throw new SvcError('route_unknown', `There is no WebSocket here, but at ${PATH}.`);
+    const path = target.split('?')[0] ?? '';
+    const read = Object.hasOwn(paths, path) ? paths[path] : undefined;
+    if (read === undefined) throw new SvcError('route_unknown', `There is no WebSocket here, but at ${Object.keys(paths).join(' and ')}.`);
     access.checkToken(request, 'token');
     if (closing.signal.aborted) throw new SvcError('daemon_stopping');
-    return parseLogQuery(target, limits, Date.now());
+    return read(target);
   };
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', (error) => log.debug({ err: error }, 'an upgrade broke'));
     try {
-      const query = admit(request);
-      sockets.handleUpgrade(request, socket, head, (client) => void serve(client, query));
+      const sender = admit(request);
+      sockets.handleUpgrade(request, socket, head, (client) => void serve(client, sender));
     } catch (thrown) {
       refuse(socket, asSvcError(thrown));
     }
   });
-  const serve = async (client: WebSocket, query: LogQuery) => {
-    client.on('error', (error) => log.debug({ err: error }, 'a log follower broke'));
-    keepAlive(client, limits.heartbeat_ms);
+  const serve = async (client: WebSocket, send: Sender) => {
+    client.on('error', (error) => log.debug({ err: error }, 'a follower broke'));
+    const heard = keepAlive(client, limits.heartbeat_ms);
+    const left = new AbortController();
+    client.once('close', () => left.abort());
     try {
-      await sendLogs(client, query, options, closing.signal);
+      await send(client, heard, AbortSignal.any([closing.signal, left.signal]));
       client.close(closing.signal.aborted ? GOING_AWAY : DONE);
     } catch (thrown) {
-      log.error({ err: thrown }, 'the log could not be sent');
-      client.close(FAILED);
+      const error = asSvcError(thrown);
+      if (error.code === 'daemon_stopping') return client.close(GOING_AWAY);
+      if (error.spec.retryable) return client.close(TRY_AGAIN_LATER, error.code);
+      log.error({ err: error.cause ?? error }, 'what a follower asked for could not be sent');
+      client.close(FAILED, error.code);
     }
   };
   return {

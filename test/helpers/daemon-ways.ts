@@ -19,6 +19,7 @@ export const WAYS: Record<string, Step[]> = {
   ready,
   'running.accepting': [...ready, admitted],
   'running.saturated': [...ready, admitted, admitted],
+  'running.held': [...ready, admitted, { type: 'daemon.store_filled' }],
   'stopping.draining': [...ready, admitted, stop],
   'stopping.closing': [...ready, stop],
   stopped: [...ready, stop, { type: 'daemon.stopped' }],

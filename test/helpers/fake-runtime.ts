@@ -185,6 +185,8 @@ export function fakeRuntime(): FakeRuntime {
         following -= 1;
       }
     },
+    watchQueue: () => () => {},
+    stopped: () => Promise.resolve(null),
     async cancelRun(id) {
       note('cancelRun');
       const { record } = find(id);
@@ -209,6 +211,20 @@ export function fakeRuntime(): FakeRuntime {
       const rest = { size_bytes: 1, digest: null, quantization: null, parameters: null, context_length: 4096, capabilities: [], built_in: true, default: true };
       return [{ id: 'local/svc-mini', provider: 'local', name: 'svc-mini', state: 'available', path: '/secret/place/svc-mini.gguf', ...rest }];
     },
+    machines: () => ({ machines: [], seq }),
+    picture: () => Promise.reject(new Error('not here')),
+    runAt: () => Promise.reject(new Error('not here')),
+    whyRun: () => Promise.reject(new Error('not here')),
+    async *exportRun() {
+      yield '{}';
+      throw new Error('not here');
+    },
+    async *followLog() {
+      yield* [];
+      throw new Error('not here');
+    },
+    readStream: () => Promise.reject(new Error('not here')),
+    readLog: () => Promise.reject(new Error('not here')),
     showModel: () => Promise.reject(new Error('not here')),
     removeModel: () => Promise.reject(new Error('not here')),
     pullModel: () => {
@@ -246,6 +262,8 @@ function newRun(id: string, input: RunInput): RunRecord {
     ended_at: null,
     error: null,
     idempotency_key: input.idempotency_key ?? null,
+    client: input.client ?? 'test',
+    recovery: input.recovery ?? 'resume',
     seq: 0,
   };
 }

@@ -98,7 +98,7 @@ export async function hear(
   heard: Heard = { text: '', token_ids: [], parts: [], finish: null },
 ): Promise<Heard> {
   asked += 1;
-  for await (const part of local.provider.stream({ run_id: `run_${asked}`, attempt: 1, request: runRequest(changes) }, signal)) {
+  for await (const part of local.provider.stream({ run_id: `run_${asked}`, attempt: 1, request: runRequest(changes), resume: null }, signal)) {
     heard.parts.push(part);
     if (part.type === 'finish') heard.finish = part;
     else {

@@ -15,7 +15,7 @@ export interface RemoteOptions {
 }
 
 export function remote(base_url: string, { config = {}, env = { TEST_KEY: SECRET_KEY }, limits = {} }: RemoteOptions = {}): ProviderPort {
-  const settings: ProviderConfig = { adapter: 'openai-compatible', kind: 'local', base_url, model: 'm', key_env: null, ...config };
+  const settings: ProviderConfig = { adapter: 'openai-compatible', kind: 'local', base_url, model: 'm', key_env: null, max_runs: null, ...config };
   return createRemoteProvider({ id: 'test', config: settings, env, limits: { ...defaultLimits, ...limits } });
 }
 
@@ -48,7 +48,7 @@ export async function outcome(
   const { signal = new AbortController().signal, request = {}, onText = () => undefined } = options;
   const seen: Outcome = { text: '', finish: null, failure: null };
   try {
-    for await (const part of provider.stream({ run_id: 'run_1', attempt: 1, request: runRequest(request) }, signal)) {
+    for await (const part of provider.stream({ run_id: 'run_1', attempt: 1, request: runRequest(request), resume: null }, signal)) {
       if (part.type === 'finish') seen.finish = part;
       else seen.text += part.text;
       if (part.type === 'output') onText(part.text);

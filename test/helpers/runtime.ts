@@ -1,5 +1,6 @@
 import type { Effect } from '../../machines/effects.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
+import type { ManualClock } from '../../src/kernel/clock.ts';
 import type { Performers } from '../../src/kernel/port.ts';
 import type { ProviderPort } from '../../src/kernel/provider.ts';
 import { streamPort } from '../../src/kernel/stream-port.ts';
@@ -11,7 +12,8 @@ import { Dispatch } from '../../src/runtime/dispatch.ts';
 import { DaemonHistory } from '../../src/runtime/history.ts';
 import { Providers } from '../../src/runtime/providers.ts';
 import { Pulls } from '../../src/runtime/pulls.ts';
-import { recoverRuns } from '../../src/runtime/recover.ts';
+import { lastTime, recoverRuns } from '../../src/runtime/recover.ts';
+import { StopReports } from '../../src/runtime/stop-report.ts';
 import type { EventStore } from '../../src/store/store.ts';
 import { bootKernel, silent } from './kernel.ts';
 import { ScriptedProvider } from './scripted-provider.ts';
@@ -20,10 +22,12 @@ export const NOWHERE = '/nonexistent/svc/config.json';
 
 export interface RuntimeOptions {
   local: ProviderPort;
-  remote?: Record<string, { port: ProviderPort; kind: 'local' | 'cloud'; key_env?: string }>;
+  remote?: Record<string, { port: ProviderPort; kind: 'local' | 'cloud'; key_env?: string; max_runs?: number }>;
   limits?: Partial<Limits>;
   store?: EventStore;
   boot_id?: string;
+  /** A life of its own begins at the same time as every other, unless it is given the clock. */
+  clock?: ManualClock;
   env?: NodeJS.ProcessEnv;
   /** Where models are fetched to, and what the puller is told of the machine. */
   puller?: Partial<Pick<PullerOptions, 'folder' | 'host_boot_id' | 'freeBytes' | 'log'>>;
@@ -36,17 +40,20 @@ export async function bootRuntime(options: RuntimeOptions) {
   const { boot_id = 'boot_1', env = {}, remote = {}, until = 'ready' } = options;
   const loaded = loadConfig(NOWHERE, { env: {} });
   const entries = Object.entries(remote).map(
-    ([id, { kind, key_env }]) => [id, { adapter: 'openai-compatible', kind, base_url: 'http://x', model: 'm', key_env: key_env ?? null }] as const,
+    ([id, { kind, key_env = null, max_runs = null }]) =>
+      [id, { adapter: 'openai-compatible', kind, base_url: 'http://x', model: 'm', key_env, max_runs }] as const,
   );
   const config: Config = { ...loaded, limits: { ...loaded.limits, ...options.limits }, providers: Object.fromEntries(entries) };
   const performers = {} as Performers;
   const harness = await bootKernel({
     ...(options.store ? { store: options.store } : {}),
+    ...(options.clock ? { clock: options.clock } : {}),
     boot_id,
     limits: config.limits,
     perform: (effect: Effect) => (performers[effect.type] as (params: unknown) => void)(effect.params),
   });
   const { kernel, store, clock } = harness;
+  const last_at = await lastTime(store, kernel.durableSeq);
   const daemon = `daemon:${boot_id}`;
   const fact = {
     type: 'daemon.boot_started',
@@ -59,16 +66,21 @@ export async function bootRuntime(options: RuntimeOptions) {
   } as const;
   await kernel.propose([{ stream: daemon, fact }]);
   const history = new DaemonHistory(kernel, daemon);
+  const stopReports = new StopReports(kernel, daemon);
   const dispatch = new Dispatch({
     kernel,
     daemon,
-    places: { total: config.limits.active_runs, perProvider: config.limits.provider_runs, local: config.limits.local_runs },
+    places: {
+      ...{ total: config.limits.active_runs, perProvider: config.limits.provider_runs, local: config.limits.local_runs },
+      ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
+    },
     log: silent,
   });
   const port = (id: string) => remote[id]?.port ?? new ScriptedProvider(id, []);
   const providers = new Providers({ kernel, boot_id, config, env, log: silent, local: options.local, remote: port });
   const attempts = new Attempts({
     kernel,
+    store,
     limits: config.limits,
     log: silent,
     provider: (request) => providers.portFor(request),
@@ -96,7 +108,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   } satisfies Partial<Performers>);
   const saved: [string, unknown][] = [];
   const runtime = createRuntime({
-    ...{ kernel, store, config, providers, dispatch, history, pulls },
+    ...{ kernel, store, config, providers, dispatch, history, pulls, stopReports },
     streams: { daemon, engine: `engine:${boot_id}` },
     home: '/nonexistent',
     stored: () => ({ finished: 0, size_bytes: null }),
@@ -106,11 +118,26 @@ export async function bootRuntime(options: RuntimeOptions) {
   const tell = (told: Parameters<typeof kernel.submit>[1]) => kernel.submit(daemon, told);
   await tell({ type: 'daemon.listening', addresses: { http: 'http://127.0.0.1:1', grpc: null, socket: null } });
   await tell({ type: 'daemon.store_opened', last_boot: null });
-  if (until !== 'opened') await tell({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
+  if (until !== 'opened') await tell({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch, last_at)) });
   if (until === 'ready') {
     await providers.open();
     await tell({ type: 'daemon.providers_probed' });
     dispatch.next();
   }
-  return { ...harness, runtime, providers, dispatch, attempts, puller, pulls, daemon, tell, closed, saved, config };
+  return {
+    ...harness,
+    runtime,
+    providers,
+    dispatch,
+    attempts,
+    puller,
+    pulls,
+    stopReports,
+    streams: { daemon, engine: `engine:${boot_id}` },
+    daemon,
+    tell,
+    closed,
+    saved,
+    config,
+  };
 }

@@ -31,6 +31,8 @@ export interface RunOptions {
   /** Null leaves it open. */
   stdin?: string | Buffer | null;
   env?: NodeJS.ProcessEnv;
+  /** The node that runs it. */
+  program?: string;
 }
 
 export interface Started {
@@ -73,7 +75,7 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
 }
 
 function launch(args: readonly string[], options: RunOptions, started: Set<ChildProcess>): Started {
-  const child = spawn(process.execPath, [PROGRAM, ...args], { env: options.env, stdio: ['pipe', 'pipe', 'pipe'], timeout: BOUND_MS, killSignal: 'SIGKILL' });
+  const child = spawn(options.program ?? process.execPath, [PROGRAM, ...args], { env: options.env, stdio: ['pipe', 'pipe', 'pipe'], timeout: BOUND_MS, killSignal: 'SIGKILL' });
   started.add(child);
   let stdout = '';
   let stderr = '';

@@ -174,7 +174,7 @@ test('a deadline that waits for its commit is not asked for again', async () => 
   assert.equal(types, ['run.accepted', 'run.deadline_passed']);
 });
 
-test('a loaded stream has the state it had, arms its deadlines and asks for no effect again', async () => {
+test('a loaded stream has the state it had, asks for no effect again, and its deadlines wait for its next fact', async () => {
   const { kernel, clock, store } = await bootKernel();
   await kernel.propose([accepted(RUN, clock.now())]);
   await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
@@ -185,9 +185,13 @@ test('a loaded stream has the state it had, arms its deadlines and asks for no e
   assert.is(statePath(snapshot), 'streaming');
   assert.is(snapshot.context.output, 'so far');
   assert.equal(second.effects, []);
-  clock.advance(2_000);
+  clock.advance(1e9);
   await turns();
-  assert.is(statePath(second.kernel.snapshot(RUN) as RunSnapshot), 'cancelling.by_deadline');
+  assert.is(statePath(second.kernel.snapshot(RUN) as RunSnapshot), 'streaming');
+  await second.kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: ' on', token_ids: [3] });
+  clock.advance(0);
+  await turns();
+  assert.is(statePath(second.kernel.snapshot(RUN) as RunSnapshot), 'cancelling.by_deadline', 'its time as a whole is over');
 });
 
 test('the projection of a run agrees with the fold of its stream at every step', async () => {

@@ -39,7 +39,7 @@ test('the outcome of a probe that comes after the removal is left', async () => 
     new Promise((resolve) => {
       answer = resolve;
     });
-  const adding = providers.add('late', { adapter: 'openai-compatible', kind: 'cloud', base_url: 'http://x', model: null, key_env: null });
+  const adding = providers.add('late', { adapter: 'openai-compatible', kind: 'cloud', base_url: 'http://x', model: null, key_env: null, max_runs: null });
   await adding;
   const entry = providers.portFor({ provider: 'late', cloud: true }) as ScriptedProvider;
   entry.probe = port.probe;

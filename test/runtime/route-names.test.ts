@@ -4,7 +4,7 @@ import type { ProviderConfig } from '../../src/config.ts';
 import { chooseRoute } from '../../src/runtime/route.ts';
 import type { RunInput } from '../../src/runtime/runtime.ts';
 
-const studio: ProviderConfig = { adapter: 'openai-compatible', kind: 'local', base_url: 'http://x', model: 'usual', key_env: null };
+const studio: ProviderConfig = { adapter: 'openai-compatible', kind: 'local', base_url: 'http://x', model: 'usual', key_env: null, max_runs: null };
 const providers = new Map<string, ProviderConfig | null>([
   ['local', null],
   ['studio', studio],

@@ -11,6 +11,7 @@ const provider = (kind: 'local' | 'cloud', model: string | null): ProviderConfig
   base_url: 'http://x',
   model,
   key_env: null,
+  max_runs: null,
 });
 const providers = new Map<string, ProviderConfig | null>([
   ['local', null],

@@ -68,14 +68,14 @@ test('a retryable failure before any output is tried again after a wait, a bound
   assert.is((await runtime.getRun(run.id)).error?.code, 'provider_busy');
 });
 
-test('a failure after output is never tried again: lost work is interrupted, an error is failed, the text is kept', async () => {
+test('with the policy end a failure after output is never tried again: lost work is interrupted, an error is failed, the text is kept', async () => {
   for (const [lost, state] of [
     [true, 'interrupted'],
     [false, 'failed'],
   ] as const) {
     const local = new ScriptedProvider('local', [output('half'), new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost })]);
     const { runtime } = await bootRuntime({ local });
-    const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+    const run = await runtime.startRun({ prompt: 'hi', recovery: 'end' }, 'test');
     await follow(runtime.followRun(run.id, { signal: never }));
     const done = await runtime.getRun(run.id);
     assert.is(done.state, state);
@@ -84,10 +84,60 @@ test('a failure after output is never tried again: lost work is interrupted, an 
   }
 });
 
+test('when the engine dies under an answer the run is taken up again from what is recorded, and the daemon goes on', async () => {
+  const words = ['one ', 'two ', 'three ', 'four'];
+  const died = new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost: true });
+  const local = new ScriptedProvider('local', ({ resume }) => {
+    const from = resume?.token_ids.length ?? 0;
+    const parts = words.slice(from).map((word, index) => output(word, from + index));
+    return from < 2 ? [...parts.slice(0, 1), died] : [...parts, finish()];
+  });
+  const { runtime } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const types = (await follow(runtime.followRun(run.id, { signal: never }))).map((event) => event.type);
+  const lost = ['run.started', 'run.output_appended', 'run.suspended'];
+  assert.equal(
+    types.filter((type, index) => type !== types[index - 1]),
+    ['run.accepted', ...lost, ...lost, 'run.started', 'run.output_appended', 'run.completed'],
+  );
+  const done = await runtime.getRun(run.id);
+  assert.equal([done.state, done.output, done.attempts], ['completed', words.join(''), 3]);
+  assert.equal(
+    local.asked.map(({ resume }) => resume),
+    [null, { text: 'one ', token_ids: [0] }, { text: 'one two ', token_ids: [0, 1] }],
+  );
+});
+
+test('a run whose engine dies before any text is tried again after a wait, as any failure is', async () => {
+  const died = new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost: true });
+  const local = new ScriptedProvider('local', ({ attempt }) => (attempt === 1 ? [died] : [output('a'), finish()]));
+  const { runtime, clock } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await turns();
+  assert.is((await runtime.getRun(run.id)).state, 'backoff');
+  clock.advance(500);
+  await follow(runtime.followRun(run.id, { signal: never }));
+  assert.is((await runtime.getRun(run.id)).output, 'a');
+});
+
+test('a run that loses its work after every restart of it is given up when its losses are used up, and keeps its text', async () => {
+  const died = new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost: true });
+  const local = new ScriptedProvider('local', [output('half', 1), died]);
+  const { runtime } = await bootRuntime({ local, limits: { run_losses: 3 } });
+  const run = await runtime.startRun({ prompt: 'hi', recovery: 'restart' }, 'test');
+  await follow(runtime.followRun(run.id, { signal: never }));
+  const done = await runtime.getRun(run.id);
+  assert.equal([done.state, done.output, done.error?.code], ['interrupted', 'half', 'engine_crashed']);
+  assert.equal(
+    local.asked.map(({ resume }) => resume),
+    [null, null, null, null],
+  );
+});
+
 test('a stream that ends without saying so is a failure, not an answer', async () => {
   const local = new ScriptedProvider('local', [output('half')]);
   const { runtime } = await bootRuntime({ local });
-  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const run = await runtime.startRun({ prompt: 'hi', recovery: 'end' }, 'test');
   await follow(runtime.followRun(run.id, { signal: never }));
   assert.is((await runtime.getRun(run.id)).error?.code, 'stream_truncated');
 });
@@ -196,12 +246,12 @@ test('a daemon that is starting or stopping takes no runs, and says which', asyn
   assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'daemon_stopping');
 });
 
-test('a start after a crash ends what was cut off, keeps what was queued in its order, and every run has one end', async () => {
+test('a start after a crash ends what was cut off where the policy says so, keeps what was queued in its order, and every run has one end', async () => {
   const store = createMemoryStore();
   const stuck = new ScriptedProvider('local', (_, signal) => [output('so far', 7), untilAborted(signal)]);
   const before = await bootRuntime({ local: stuck, store, limits: { local_runs: 1 } });
   const ids: string[] = [];
-  for (const prompt of ['1', '2', '3']) ids.push((await before.runtime.startRun({ prompt }, 'test')).id);
+  for (const prompt of ['1', '2', '3']) ids.push((await before.runtime.startRun({ prompt, recovery: 'end' }, 'test')).id);
   await turns();
   before.kernel.close();
 

@@ -1,0 +1,34 @@
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import type { StopReport } from '../../machines/events.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import { TERMINAL } from './runtime.ts';
+
+/**
+ * What becomes of the runs while the daemon stops.
+ *
+ * 1. It counts the ends of runs from the moment that the stop is durable.
+ * 2. `stopped` resolves once: when the daemon's machine has reached its end.
+ */
+export class StopReports {
+  readonly stopped: Promise<StopReport | null>;
+  private finished = 0;
+  private ended = 0;
+
+  constructor(kernel: Kernel, daemon: string) {
+    const { promise, resolve } = Promise.withResolvers<StopReport | null>();
+    this.stopped = promise;
+    kernel.onFact((event, snapshot) => {
+      if (event.stream === daemon) {
+        if (snapshot.status === 'done') resolve((snapshot as DaemonSnapshot).context.stop_report);
+      } else if (TERMINAL.has(event.type as never) && kernel.snapshot<DaemonSnapshot>(daemon)?.matches('stopping')) {
+        if (event.type === 'run.interrupted') this.ended += 1;
+        else this.finished += 1;
+      }
+    });
+  }
+
+  /** `waiting`: runs that are left to the next start. */
+  report(waiting: number): StopReport {
+    return { finished: this.finished, handed_over: waiting, ended: this.ended };
+  }
+}

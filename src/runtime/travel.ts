@@ -1,0 +1,81 @@
+import { SvcError } from '../errors.ts';
+import { followLog } from '../kernel/log-feed.ts';
+import { LogTail } from '../kernel/log-tail.ts';
+import type { EventStore, StoredEvent } from '../store/store.ts';
+import { exportRun } from './export.ts';
+import { instancesOf, machinesRecord } from './instances.ts';
+import { pastPicture, pastRun } from './past.ts';
+import { type PresentSources, presentPicture } from './present.ts';
+import { toRecord } from './runtime.ts';
+import type { LogQuery, Travel } from './travel-records.ts';
+import { whyRun } from './why.ts';
+
+export interface TravelOptions extends PresentSources {
+  store: EventStore;
+  version(): string;
+}
+
+/** What can be asked about the machines and the past. It holds nothing but the end of the log, for those who follow it. */
+export function createTravel(options: TravelOptions): Travel {
+  const { kernel, store, limits } = options;
+  const tail = new LogTail(kernel, limits);
+  const opened = () => {
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+  };
+  return {
+    machines: () => machinesRecord(instancesOf(kernel.cells.values(), limits.picture_runs, kernel.clock.now()), kernel.durableSeq),
+    picture: async ({ at }) => {
+      if (at === undefined) return presentPicture(options);
+      opened();
+      return pastPicture(store, at, kernel.durableSeq, limits);
+    },
+    runAt: async (id, at) => {
+      opened();
+      return pastRun(store, id, at, kernel.durableSeq);
+    },
+    whyRun: async (id) => {
+      opened();
+      return (await whyRun(store, id)) ?? (await removed(options, id));
+    },
+    async *exportRun(id, { redact }) {
+      opened();
+      let said = false;
+      for await (const piece of exportRun(store, id, { redact, version: options.version(), now: kernel.clock.now() })) {
+        said = true;
+        yield piece;
+      }
+      if (!said) await removed(options, id);
+    },
+    async *followLog(query, signal) {
+      const follow = { follow: query.follow, signal, wants: wants(query), ...(query.from_seq === undefined ? {} : { from_seq: query.from_seq }) };
+      for await (const event of followLog(kernel, store, tail, follow)) yield toRecord(event);
+    },
+    readStream: async (stream, from_version, limit) => {
+      opened();
+      return store.readStream(stream, from_version, limit);
+    },
+    readLog: async (from_seq, limit) => {
+      opened();
+      return store.readAll(from_seq, limit);
+    },
+  };
+}
+
+/** Throws run_unknown, in the words of a run that is not known or of one whose events were removed. */
+async function removed({ getRun }: PresentSources, id: string): Promise<never> {
+  const { state } = await getRun(id);
+  throw new SvcError('run_unknown', `The events of the run ${id} are no longer in the log; it had ended as ${state}.`, { param: 'id' });
+}
+
+function wants({ stream, type }: LogQuery): (event: StoredEvent) => boolean {
+  const [isStream, isType] = [matcher(stream), matcher(type)];
+  return (event) => isStream(event.stream) && isType(event.type);
+}
+
+/** A name matches itself, and with `*` at its end everything that begins with it. */
+function matcher(pattern: string | undefined): (name: string) => boolean {
+  if (pattern === undefined) return () => true;
+  if (!pattern.endsWith('*')) return (name) => name === pattern;
+  const start = pattern.slice(0, -1);
+  return (name) => name.startsWith(start);
+}

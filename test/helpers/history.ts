@@ -1,0 +1,72 @@
+import type { RunSnapshot } from '../../machines/run.ts';
+import { statePath } from '../../machines/step.ts';
+import { manualClock } from '../../src/kernel/clock.ts';
+import type { Kernel } from '../../src/kernel/kernel.ts';
+import { ProviderFailure } from '../../src/kernel/provider.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { bootRuntime } from './runtime.ts';
+import { finish, output, ScriptedProvider, untilAborted } from './scripted-provider.ts';
+import { turns } from './turns.ts';
+import { waitFor } from './wait.ts';
+
+/** What the daemon had in memory right after a fact. */
+export interface Seen {
+  /** State by stream, of machines that lived. */
+  states: Record<string, string>;
+  outputs: Record<string, string>;
+}
+
+/**
+ * Two lives of a daemon over one log: runs that complete, fail, wait, are cancelled, and one that the death of the first life cuts off. What
+ * was in memory after each fact is noted from the machines themselves, so that the past can be held to it.
+ */
+export async function makeHistory() {
+  const store = createMemoryStore();
+  const clock = manualClock(Date.parse('2026-01-01T10:00:00.000Z'));
+  const seen = new Map<number, Seen>();
+  const script = new ScriptedProvider('local', ({ request }, signal) => {
+    if (request.prompt.startsWith('fail')) return [new ProviderFailure('provider_rejected', `It does not like ${request.prompt}.`, { retryable: false })];
+    if (request.prompt.startsWith('wait')) return [output('half ', 7, 8), untilAborted(signal)];
+    return [output('one ', 1), output('two ', 2), output('three', 3), finish()];
+  });
+  const options = { local: script, store, clock, limits: { local_runs: 1 } };
+  const first = await bootRuntime({ ...options, boot_id: 'boot_1' });
+  note(first.kernel, seen);
+  const ask = async (prompt: string) => {
+    clock.advance(1000);
+    const { id } = await first.runtime.startRun({ prompt, system: 'secret system', recovery: 'restart' }, 'somebody');
+    await turns(20);
+    return id;
+  };
+  const completed = await ask('secret prompt');
+  const failed = await ask('fail secretly');
+  const cancelled = await ask('wait for secrets');
+  const queued = await ask('secret in the queue');
+  await first.runtime.cancelRun(cancelled, 'somebody');
+  await waitFor('the queue is empty', () => first.kernel.cell(queued) === undefined);
+  const cut = await ask('wait for the crash');
+  await waitFor('it has begun to answer', async () => (await first.runtime.getRun(cut)).output === 'half ');
+  first.kernel.close();
+
+  clock.advance(5000);
+  script.script = () => [output('again', 9), finish()];
+  const second = await bootRuntime({ ...options, boot_id: 'boot_2' });
+  note(second.kernel, seen);
+  await waitFor('the run that was cut off is over', () => second.kernel.cell(cut) === undefined);
+  const last = await second.runtime.startRun({ prompt: 'the last one' }, 'somebody');
+  await waitFor('the last one is over', () => second.kernel.cell(last.id) === undefined);
+  await turns(20);
+  return { seen, first, ...second, ids: { completed, failed, cancelled, queued, cut, last: last.id } };
+}
+
+function note(kernel: Kernel, seen: Map<number, Seen>): void {
+  kernel.onFact(({ seq }) => {
+    const living = [...kernel.cells.values()].filter(({ version, snapshot }) => version > 0 && snapshot.status === 'active');
+    seen.set(seq, {
+      states: Object.fromEntries(living.map(({ stream, snapshot }) => [stream, statePath(snapshot)])),
+      outputs: Object.fromEntries(
+        living.filter(({ stream }) => stream.startsWith('run_')).map(({ stream, snapshot }) => [stream, (snapshot as RunSnapshot).context.output]),
+      ),
+    });
+  });
+}

@@ -1,0 +1,34 @@
+import type { Server } from 'node:http';
+import { createHttp } from '../../src/http/server.ts';
+import { createSessions } from '../../src/session.ts';
+import { attachSockets } from '../../src/ws/upgrade.ts';
+import { silent } from '../helpers/kernel.ts';
+import { bootRuntime, type RuntimeOptions } from '../helpers/runtime.ts';
+import { ScriptedProvider } from '../helpers/scripted-provider.ts';
+import { type Answer, type Ask, ask, BEARER, TOKEN } from './boot.ts';
+
+/** A listener over the real runtime, with a provider that does as it is told and a clock for sessions that the test sets. */
+export async function bootReal(options: Partial<RuntimeOptions> & { script?: ScriptedProvider['script'] } = {}) {
+  const provider = new ScriptedProvider('local', options.script ?? []);
+  const daemon = await bootRuntime({ local: provider, ...options });
+  const { runtime } = daemon;
+  const { limits } = daemon.config;
+  const time = { now: Date.now() };
+  const now = () => time.now;
+  const token = () => TOKEN;
+  const sessions = createSessions({ token, limits, now });
+  const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
+  const http = createHttp({ runtime, settings, token, sessions, limits, log: silent, now });
+  const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
+  const sockets = attachSockets(http.server, { runtime, hub, folder: '/nonexistent', settings, token, limits, log: silent, now });
+  const url = await http.listen('127.0.0.1', 0);
+  const close = async () => {
+    await sockets.close();
+    await http.close();
+    daemon.kernel.close();
+  };
+  const asked = (path: string, more: Ask = {}): Promise<Answer> => ask(`${url}${path}`, { ...more, headers: { ...BEARER, ...more.headers } });
+  return { ...daemon, provider, http, server: http.server as Server, sessions, sockets, time, url, host: url.slice('http://'.length), close, get: asked };
+}
+
+export type Real = Awaited<ReturnType<typeof bootReal>>;

@@ -1,0 +1,144 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../src/errors.ts';
+import { type FollowLogOptions, followLog } from '../../src/kernel/log-feed.ts';
+import { LogTail } from '../../src/kernel/log-tail.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { StoredEvent } from '../../src/store/store.ts';
+import { accepted, bootKernel } from '../helpers/kernel.ts';
+import { turns } from '../helpers/turns.ts';
+
+const LIMITS = { feed_events: 16, feed_bytes: 1e6, event_followers: 2 };
+
+async function open(limits: Partial<typeof LIMITS> = {}) {
+  const inner = createMemoryStore();
+  const reads: number[] = [];
+  const store = {
+    ...inner,
+    readAll: (from_seq: number, limit: number) => {
+      reads.push(from_seq);
+      return inner.readAll(from_seq, limit);
+    },
+  };
+  const harness = await bootKernel({ store });
+  const tail = new LogTail(harness.kernel, { ...LIMITS, ...limits });
+  let made = 0;
+  /** That many runs are accepted, one fact each. */
+  const write = async (count: number, prompt = 'hello') => {
+    for (let index = 0; index < count; index += 1) {
+      made += 1;
+      const { stream, fact } = accepted(`run_${made}`, harness.clock.now());
+      await harness.kernel.propose([{ stream, fact: { ...fact, request: { ...(fact as { request: object }).request, prompt } } as typeof fact }]);
+    }
+  };
+  const follow = (options: Partial<FollowLogOptions> = {}) =>
+    followLog(harness.kernel, store, tail, { follow: true, signal: new AbortController().signal, wants: () => true, ...options });
+  return { ...harness, reads, tail, write, follow };
+}
+
+async function all(events: AsyncIterable<StoredEvent>): Promise<number[]> {
+  const seqs: number[] = [];
+  for await (const { seq } of events) seqs.push(seq);
+  return seqs;
+}
+
+const upTo = (last: number, first = 1) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
+
+test('without following it gives what is there from a position on, and ends', async () => {
+  const { write, follow } = await open();
+  await write(100);
+  assert.equal(await all(follow({ follow: false, from_seq: 1 })), upTo(100));
+  assert.equal(await all(follow({ follow: false, from_seq: 98 })), [98, 99, 100]);
+  assert.equal(await all(follow({ follow: false, from_seq: 101 })), []);
+  assert.equal(await all(follow({ follow: false })), []);
+});
+
+test('what is written while it is replayed comes once, in order, and what is written after that too', async () => {
+  const { write, follow } = await open();
+  await write(50);
+  const stop = new AbortController();
+  const seqs: number[] = [];
+  const reading = (async () => {
+    for await (const { seq } of follow({ from_seq: 1, signal: stop.signal })) {
+      seqs.push(seq);
+      if (seq === 120) stop.abort();
+    }
+  })();
+  await write(70);
+  await reading;
+  assert.equal(seqs, upTo(120));
+});
+
+test('one who keeps up is fed from memory', async () => {
+  const { write, follow, reads } = await open();
+  await write(10);
+  const stop = new AbortController();
+  const reading = all(follow({ signal: stop.signal }));
+  await turns();
+  await write(40);
+  await turns();
+  stop.abort();
+  assert.equal(await reading, upTo(50, 11));
+  assert.equal(reads, []);
+});
+
+test('one who is slow is fed from the log: it misses nothing, and holds nothing', async () => {
+  const { write, follow, reads } = await open();
+  const events = follow({ from_seq: 1 })[Symbol.asyncIterator]();
+  await write(1);
+  assert.is((await events.next()).value?.seq, 1);
+  await write(200);
+  for (const seq of upTo(201, 2)) assert.is((await events.next()).value?.seq, seq);
+  assert.ok(reads.length > 0);
+  await events.return?.();
+});
+
+test('large texts push older events out of memory', async () => {
+  const { write, follow, tail } = await open({ feed_events: 1000, feed_bytes: 10_000 });
+  const events = follow({ from_seq: 1 })[Symbol.asyncIterator]();
+  await write(1);
+  await events.next();
+  await write(20, 'x'.repeat(1500));
+  assert.is(tail.read(2, 1), null);
+  assert.is(tail.read(21, 1)?.[0]?.seq, 21);
+  for (const seq of upTo(21, 2)) assert.is((await events.next()).value?.seq, seq);
+  await events.return?.();
+  assert.is(tail.read(21, 1), null, 'nothing is kept when nobody follows');
+});
+
+test('it gives only what is wanted', async () => {
+  const { write, follow } = await open();
+  await write(30);
+  assert.equal(await all(follow({ follow: false, from_seq: 1, wants: ({ stream }) => stream.endsWith('7') })), [7, 17, 27]);
+});
+
+test('followers have a bound, and one that left makes room', async () => {
+  const { write, follow } = await open();
+  await write(1);
+  const open2 = [follow({ from_seq: 1 }), follow({ from_seq: 1 })].map((events) => events[Symbol.asyncIterator]());
+  for (const events of open2) await events.next();
+  assert.is(await codeOf(all(follow({ follow: false, from_seq: 1 }))), 'busy');
+  await open2[0]?.return?.();
+  assert.equal(await all(follow({ follow: false, from_seq: 1 })), [1]);
+  await open2[1]?.return?.();
+});
+
+test('before the log is open nobody follows; when the kernel closes each is told', async () => {
+  const { kernel } = await bootKernel({ open: false });
+  const early = followLog(kernel, createMemoryStore(), new LogTail(kernel, LIMITS), { follow: true, signal: new AbortController().signal, wants: () => true });
+  assert.is(await codeOf(all(early)), 'not_ready');
+
+  const { kernel: other, write, follow } = await open();
+  await write(3);
+  other.close();
+  assert.is(await codeOf(all(follow({ from_seq: 1 }))), 'daemon_stopping');
+});
+
+function codeOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => 'none',
+    (error: SvcError) => error.code,
+  );
+}
+
+test.run();

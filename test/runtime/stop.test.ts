@@ -1,0 +1,96 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Recovery } from '../../machines/events.ts';
+import { releaseAll } from '../../src/daemon/stop.ts';
+import type { SvcError } from '../../src/errors.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { EventStore } from '../../src/store/store.ts';
+import { bootRuntime } from '../helpers/runtime.ts';
+import { finish, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
+import { turns } from '../helpers/turns.ts';
+import { waitFor } from '../helpers/wait.ts';
+
+const codeOf = (work: Promise<unknown>) => work.then(() => null).catch((error: SvcError) => error.code);
+const inAnswer = () => new ScriptedProvider('local', (_, signal) => [output('so ', 1), output('far', 2), untilAborted(signal)]);
+
+async function boot(local: ScriptedProvider, store: EventStore, boot_id: string) {
+  const life = await bootRuntime({ local, store, boot_id, limits: { local_runs: 2 } });
+  const start = async (prompt: string, recovery: Recovery = 'resume') => (await life.runtime.startRun({ prompt, recovery }, 'test')).id;
+  return { ...life, start };
+}
+
+async function stop(life: Awaited<ReturnType<typeof boot>>, mode: 'drain' | 'force') {
+  await life.runtime.lifecycle({ type: 'stop_requested', mode, timeout_ms: 1000 }, 'test');
+  if (mode === 'drain') life.clock.advance(1000);
+  await waitFor('it is asked to let go', () => life.closed.length === 1);
+  await releaseAll(life);
+  life.kernel.close();
+  return life.runtime.stopped();
+}
+
+for (const mode of ['drain', 'force'] as const)
+  test(`a stop (${mode}) hands over what waits and what can go on, and the report counts each run once`, async () => {
+    const store = createMemoryStore();
+    const local = inAnswer();
+    const before = await boot(local, store, 'boot_1');
+    const ids = [await before.start('goes on'), await before.start('ends', 'end'), await before.start('waits')];
+    await waitFor('both are in their answer', async () =>
+      (await Promise.all(ids.slice(0, 2).map((id) => before.runtime.getRun(id)))).every(({ output }) => output === 'so far'),
+    );
+    assert.equal(await stop(before, mode), { finished: 0, handed_over: 2, ended: 1 });
+    assert.is(local.open, 0, 'the work has stopped');
+    assert.equal((await store.unfinishedRuns()).sort(), [ids[0], ids[2]].sort());
+    const ended = await store.getRun(ids[1] as string);
+    assert.equal([ended?.state, ended?.record?.output], ['interrupted', 'so far']);
+
+    const after = await boot(new ScriptedProvider('local', [output(' away', 3), finish()]), store, 'boot_2');
+    await waitFor('all has ended', async () => (await store.unfinishedRuns()).length === 0);
+    assert.is((await after.runtime.getRun(ids[0] as string)).output, 'so far away');
+    assert.is((await after.runtime.getRun(ids[2] as string)).output, ' away');
+    await waitFor('it is ready', () => after.runtime.status().state === 'ready');
+  });
+
+test('what ends within the time of the drain is finished, also what was queued', async () => {
+  const store = createMemoryStore();
+  const doors: (() => void)[] = [];
+  const local = new ScriptedProvider('local', () => [() => new Promise<void>((resolve) => doors.push(resolve)), output('done'), finish()]);
+  const life = await boot(local, store, 'boot_1');
+  for (const prompt of ['1', '2', '3']) await life.start(prompt);
+  await life.runtime.lifecycle({ type: 'stop_requested', mode: 'drain' }, 'test');
+  for (let index = 0; index < 3; index += 1) {
+    await turns();
+    doors.shift()?.();
+  }
+  await waitFor('it is asked to let go', () => life.closed.length === 1);
+  assert.equal(life.closed, [{ interrupt: false }]);
+  await releaseAll(life);
+  assert.equal(await life.runtime.stopped(), { finished: 3, handed_over: 0, ended: 0 });
+  assert.equal(await store.unfinishedRuns(), []);
+});
+
+test('a follower of a run that is handed over is told that it goes on after the next start', async () => {
+  const life = await boot(inAnswer(), createMemoryStore(), 'boot_1');
+  const id = await life.start('x');
+  const following = codeOf(
+    (async () => {
+      for await (const _ of life.runtime.followRun(id, { signal: new AbortController().signal }));
+    })(),
+  );
+  await turns();
+  await stop(life, 'force');
+  assert.is(await following, 'daemon_stopping');
+});
+
+test('a run that is cancelled while the daemon stops is cancelled, and is finished in the report', async () => {
+  const store = createMemoryStore();
+  const life = await boot(inAnswer(), store, 'boot_1');
+  const id = await life.start('x');
+  await turns(20);
+  await life.runtime.lifecycle({ type: 'stop_requested', mode: 'drain' }, 'test');
+  assert.is((await life.runtime.cancelRun(id, 'test')).state, 'cancelled');
+  await waitFor('it is asked to let go', () => life.closed.length === 1);
+  await releaseAll(life);
+  assert.equal(await life.runtime.stopped(), { finished: 1, handed_over: 0, ended: 0 });
+});
+
+test.run();
