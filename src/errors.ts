@@ -67,7 +67,7 @@ export const errors = {
     meaning: 'The Host or Origin of the request is not one of ours.',
     hint: 'Ask 127.0.0.1 or localhost, or allow the origin in the configuration.',
   },
-  route_unknown: { ...unknown, exit: 2, meaning: 'There is no such route.', hint: 'The README lists the routes.' },
+  route_unknown: { ...unknown, exit: 2, meaning: 'There is no such route.', hint: 'GET /openapi.json lists the routes; so does the README.' },
   method_not_allowed: {
     ...invalid,
     http: 405,
@@ -104,7 +104,14 @@ export const errors = {
     meaning: 'The file is not an exported run that can be replayed.',
     hint: 'Write one with: svc runs export <id> --output run.json',
   },
-  output_exists: { ...invalid, http: 409, grpc: 'ALREADY_EXISTS', type: 'conflict_error', meaning: 'The output file is there already.', hint: 'Choose another name with --output, or move it away.' },
+  output_exists: {
+    ...invalid,
+    http: 409,
+    grpc: 'ALREADY_EXISTS',
+    type: 'conflict_error',
+    meaning: 'The output file is there already.',
+    hint: 'Choose another name with --output, or move it away.',
+  },
   provider_unknown: {
     ...unknown,
     meaning: 'No provider of this name is configured.',

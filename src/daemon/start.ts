@@ -1,7 +1,7 @@
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { parseAddress } from '../config.ts';
 import { SvcError } from '../errors.ts';
-import { lastTime, readLastBoot, recoverRuns } from '../runtime/recover.ts';
+import { readLastBoot, recoverRuns } from '../runtime/recover.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
 import { hostBootId } from './host.ts';
 import type { Parts } from './parts.ts';
@@ -21,14 +21,13 @@ export async function startDaemon(parts: Parts): Promise<void> {
   addresses.socket = await parts.control.listen();
   await announce(parts, addresses);
   Object.assign(stored, { size_bytes: opened.size_bytes, finished: (await store.countRuns()).finished });
-  const last_at = await lastTime(store, opened.last_seq);
   const last_boot = await readLastBoot(store, opened.last_boot_id, hostBootId());
   kernel.open(opened.last_seq);
   await listening;
   if (last_boot !== null && last_boot.ending !== 'clean') log.warn({ last_boot }, `the last daemon did not stop cleanly: ${last_boot.ending}`);
   await proceed(parts, { type: 'daemon.store_opened', last_boot });
   await proceed(parts, { type: 'daemon.listening', addresses });
-  await proceed(parts, { type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch, last_at)) });
+  await proceed(parts, { type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
   await createEngine(parts);
   await providers.open();
   await proceed(parts, { type: 'daemon.providers_probed' });

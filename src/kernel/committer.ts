@@ -32,6 +32,8 @@ export interface CommitterOptions {
   onDurable(item: Pending): void;
   /** The disk is full: called once, until there is space again. What waits goes on waiting. */
   onFull(error: SvcError): void;
+  /** The last commit used the reserve, since the disk is full; or the first one that has it again. Called at each change. */
+  onSpace?(full: boolean): void;
   /** The store cannot be trusted any more: called once. */
   onFatal(error: SvcError): void;
 }
@@ -48,6 +50,8 @@ export class Committer {
   failure: SvcError | null = null;
   isOpen = false;
   private readonly options: CommitterOptions;
+  /** What the last commit was told. */
+  private full = false;
   private pending: Pending[] = [];
   private committing = false;
   private idle: (() => void)[] = [];
@@ -106,8 +110,9 @@ export class Committer {
 
   private async commit(batch: Pending[]): Promise<void> {
     const started = performance.now();
+    let full: boolean;
     try {
-      await this.options.store.append({ events: batch.map((item) => item.event), runs: batch.flatMap((item) => item.row ?? []) });
+      ({ full } = await this.options.store.append({ events: batch.map((item) => item.event), runs: batch.flatMap((item) => item.row ?? []) }));
     } catch (thrown) {
       this.committing = false;
       this.refuse(batch, asSvcError(thrown, 'store_failed'));
@@ -121,6 +126,8 @@ export class Committer {
       this.options.onDurable(item);
       item.settle?.resolve();
     }
+    if (full !== this.full) this.options.onSpace?.(full);
+    this.full = full;
     this.flush();
   }
 

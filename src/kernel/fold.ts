@@ -6,11 +6,20 @@ import { kindOf } from './kinds.ts';
 
 const PAGE = 1000;
 
-/** One stream of the store, folded up to a position of the log; undefined when there is none, or its beginning was removed. Its effects are not asked for again. */
-export async function foldStream(store: Pick<EventStore, 'readStream'>, stream: string, until_seq = Number.POSITIVE_INFINITY): Promise<Cell | undefined> {
+/**
+ * One stream of the store, folded up to a position of the log; undefined when there is none, or its beginning was removed. Its effects are not
+ * asked for again. `start` is a cell of this stream to go on from, and `onFact` sees it after each fact.
+ */
+export async function foldStream(
+  store: Pick<EventStore, 'readStream'>,
+  stream: string,
+  until_seq = Number.POSITIVE_INFINITY,
+  start?: Cell,
+  onFact: (cell: Cell) => void = () => {},
+): Promise<Cell | undefined> {
   const { machine } = kindOf(stream);
-  let cell: Cell | undefined;
-  for (let version = 1; ; ) {
+  let cell = start;
+  for (let version = (start?.version ?? 0) + 1; ; ) {
     const page = await store.readStream(stream, version, PAGE);
     for (const event of page) {
       if (event.seq > until_seq || (cell === undefined && event.version !== 1)) return cell;
@@ -20,6 +29,7 @@ export async function foldStream(store: Pick<EventStore, 'readStream'>, stream: 
       cell.commit(event, snapshot);
       cell.tail = snapshot;
       cell.tailVersion = event.version;
+      onFact(cell);
     }
     if (page.length === 0) return cell;
     version += page.length;

@@ -32,23 +32,26 @@ export interface AttemptsOptions {
 
 export class Attempts {
   private readonly options: AttemptsOptions;
-  private readonly live = new Map<string, AbortController>();
+  private readonly live = new Map<string, { attempt: number; abort: AbortController }>();
 
   constructor(options: AttemptsOptions) {
     this.options = options;
   }
 
+  /** Begins an attempt, unless it was begun before or is not the present one any more. */
   start({ run_id, attempt }: Effects['startAttempt']): void {
-    const abort = new AbortController();
-    this.live.set(run_id, abort);
-    this.work(run_id, attempt, abort)
+    const tail = this.options.kernel.tail<RunSnapshot>(run_id);
+    if (tail?.matches('starting') !== true || tail.context.attempt !== attempt || this.live.get(run_id)?.attempt === attempt) return;
+    const mine = { attempt, abort: new AbortController() };
+    this.live.set(run_id, mine);
+    this.work(run_id, attempt, mine.abort)
       .catch((error: unknown) => this.options.log.error({ err: error, run_id }, 'the outcome of an attempt could not be recorded'))
-      .finally(() => this.live.get(run_id) === abort && this.live.delete(run_id));
+      .finally(() => this.live.get(run_id) === mine && this.live.delete(run_id));
   }
 
   stop({ run_id }: Effects['stopAttempt']): void {
-    const abort = this.live.get(run_id);
-    if (abort !== undefined) abort.abort();
+    const live = this.live.get(run_id);
+    if (live !== undefined) live.abort.abort();
     else this.recordEnd(run_id).catch((error: unknown) => this.options.log.error({ err: error, run_id }, 'the end of a run could not be recorded'));
   }
 
@@ -92,6 +95,13 @@ export class Attempts {
       recording = null;
     };
 
+    const startRecording = () => {
+      if (recording !== null) return;
+      recording = record();
+      // Its failure is met below, maybe later than it comes.
+      recording.catch(() => {});
+    };
+
     let finish: Extract<OutputPart, { type: 'finish' }> | null = null;
     try {
       for await (const part of port.stream({ run_id, attempt, request, resume }, abort.signal)) {
@@ -101,7 +111,7 @@ export class Attempts {
         }
         text += part.text;
         token_ids.push(...part.token_ids);
-        if (text !== '' || token_ids.length > 0) recording ??= record();
+        if (text !== '' || token_ids.length > 0) startRecording();
         if (text.length > limits.output_buffer_bytes) await recording;
         if (abort.signal.aborted) break;
       }

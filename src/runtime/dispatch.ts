@@ -2,7 +2,7 @@ import { admit, type Places } from '../../machines/admit.ts';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { nextAttempt } from '../../machines/run-next.ts';
-import { arrive, noTurns, serve, type Turns } from '../../machines/turns.ts';
+import { arrive, leave, noTurns, serve, type Turns } from '../../machines/turns.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { RUN_PREFIX } from '../kernel/kinds.ts';
 import type { Log } from '../kernel/port.ts';
@@ -19,7 +19,9 @@ export class Dispatch {
   /** In the order in which they are served. */
   private queue: Waiting[] = [];
   private readonly active = new Map<string, Asked>();
-  private turns: Turns = noTurns;
+  /** By provider: how far one has come says nothing about another. */
+  private readonly turns = new Map<string, Turns>();
+  private arrivals = 0;
   private readonly options: DispatchOptions;
   private readonly movers = new Set<() => void>();
 
@@ -27,7 +29,7 @@ export class Dispatch {
     this.options = options;
     options.kernel.onFact((event, snapshot) => {
       if (event.stream.startsWith(RUN_PREFIX) && event.type !== 'run.output_appended') this.follow(event.stream, snapshot as unknown as RunSnapshot);
-      else if (event.type === 'daemon.store_freed') this.next();
+      else if (event.type === 'daemon.store_freed' || event.type === 'daemon.stop_requested') this.next();
     });
   }
 
@@ -73,7 +75,7 @@ export class Dispatch {
     if (snapshot === undefined || !(snapshot.hasTag('ready') || snapshot.matches({ stopping: 'draining' }))) return;
     const started = new Set(admit(this.queue, [...this.active.values()], places).filter((run_id) => this.start(run_id)));
     if (started.size === 0) return;
-    for (const { run_id, at } of this.queue) if (started.has(run_id)) this.turns = serve(this.turns, at);
+    for (const { run_id, provider, at } of this.queue) if (started.has(run_id)) this.turns.set(provider, serve(this.turnsOf(provider), at));
     this.queue = this.queue.filter(({ run_id }) => !started.has(run_id));
     this.moved();
   }
@@ -108,18 +110,36 @@ export class Dispatch {
   private enqueue(run_id: string, snapshot: RunSnapshot): void {
     const { client, request } = snapshot.context;
     const { provider, model } = request;
-    let at = BEFORE_ALL;
-    if (snapshot.matches('queued')) ({ turns: this.turns, at } = arrive(this.turns, client));
-    let index = this.queue.length;
-    while (index > 0 && (this.queue[index - 1]?.at ?? BEFORE_ALL) > at) index -= 1;
-    this.queue.splice(index, 0, { run_id, provider, model, at });
+    const at = snapshot.matches('queued') ? this.arrive(provider, client) : BEFORE_ALL;
+    this.arrivals += 1;
+    this.queue.push({ run_id, provider, model, client, at, came: this.arrivals });
     this.moved();
   }
 
+  /** The round of a run that has just come. Where nobody waits, the rounds go on from those of the other providers. */
+  private arrive(provider: string, client: string): number {
+    const { round, next } = this.turnsOf(provider);
+    const isIdle = !this.queue.some((other) => other.provider === provider);
+    const furthest = isIdle ? Math.max(round, ...[...this.turns.values()].map((turns) => turns.round)) : round;
+    const { turns, at } = arrive({ round: furthest, next }, client);
+    this.turns.set(provider, turns);
+    return at;
+  }
+
+  private turnsOf(provider: string): Turns {
+    return this.turns.get(provider) ?? noTurns;
+  }
+
   private leaveQueue(run_id: string): void {
-    const before = this.queue.length;
-    this.queue = this.queue.filter((waiting) => waiting.run_id !== run_id);
-    if (this.queue.length < before) this.moved();
+    const left = this.queue.find((waiting) => waiting.run_id === run_id);
+    if (left === undefined) return;
+    const { provider, client, at } = left;
+    this.queue = this.queue.filter((waiting) => waiting !== left);
+    if (at !== BEFORE_ALL) {
+      this.turns.set(provider, leave(this.turnsOf(provider), client));
+      for (const behind of this.queue) if (behind.provider === provider && behind.client === client && behind.at > at) behind.at -= 1;
+    }
+    this.moved();
   }
 
   private settle(run_id: string): void {
@@ -131,6 +151,7 @@ export class Dispatch {
   }
 
   private moved(): void {
+    this.queue.sort((a, b) => a.at - b.at || a.came - b.came);
     for (const listener of this.movers) listener();
   }
 
@@ -154,7 +175,11 @@ interface Asked {
 
 interface Waiting extends Asked {
   run_id: string;
+  client: string;
+  /** Its round. */
   at: number;
+  /** How many came before it. */
+  came: number;
 }
 
 /** The round of a run that was cut off. */

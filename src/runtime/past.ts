@@ -9,6 +9,7 @@ import { foldStream } from '../kernel/fold.ts';
 import { runRecord, time } from '../kernel/run-record.ts';
 import type { Limits } from '../limits.ts';
 import type { EventStore, StoredEvent } from '../store/store.ts';
+import type { Checkpoints } from './checkpoints.ts';
 import { lastBoot } from './health.ts';
 import { instancesOf } from './instances.ts';
 import { settledSince } from './present.ts';
@@ -19,24 +20,29 @@ import type { PictureRecord } from './travel-records.ts';
 /** What has to be asked of a log to go back in it. */
 export type PastStore = Pick<EventStore, 'readAll' | 'readStream' | 'startedStreams' | 'runsAt'>;
 
+export interface PastSources {
+  store: PastStore;
+  checkpoints: Checkpoints;
+  limits: Pick<Limits, 'picture_runs' | 'picture_text_bytes'>;
+  /** The end of the log. */
+  last_seq: number;
+}
+
 /** Streams folded at one time. */
 const GROUP = 8;
 /** Providers and pulls of one boot that are shown. */
 const STREAMS_MAX = 1000;
+/** The last facts of the daemon that are looked through for runs that had just ended. */
+const LATEST = 512;
 
 /**
  * The picture as it was right after an event, folded from the log: the boot of that event, what had begun in it, and the runs that were
  * unfinished. It costs those, not the whole log. Throws invalid_request for a position that the log does not have.
  */
-export async function pastPicture(
-  store: PastStore,
-  at: number,
-  last_seq: number,
-  limits: Pick<Limits, 'picture_runs' | 'picture_text_bytes'>,
-): Promise<PictureRecord> {
+export async function pastPicture({ store, checkpoints, limits, last_seq }: PastSources, at: number): Promise<PictureRecord> {
   const { event, first_seq } = await momentAt(store, at, last_seq);
   const { boot_id } = event;
-  const daemon = await foldStream(store, `daemon:${boot_id}`, at);
+  const daemon = await checkpoints.fold(store, `daemon:${boot_id}`, at);
   if (daemon === undefined) throw gone(at, first_seq, last_seq);
   const engine = await foldStream(store, `engine:${boot_id}`, at);
   const others = await foldAll(store, await othersOf(store, daemon, boot_id, at), at);
@@ -98,7 +104,11 @@ async function othersOf(store: PastStore, daemon: Cell, boot_id: string, at: num
 /** Runs that were unfinished then, and those that had just ended, the latest first. */
 async function runsOf(store: PastStore, daemon: Cell, at: number, now: number, runs_max: number): Promise<string[]> {
   const alive = await store.runsAt(at, runs_max);
-  const ended = settledSince(daemon.recent, now - SHOWN_AFTER_MS);
+  const latest = await store.readStream(daemon.stream, Math.max(1, daemon.version - LATEST + 1), LATEST);
+  const ended = settledSince(
+    latest.filter(({ seq }) => seq <= at),
+    now - SHOWN_AFTER_MS,
+  );
   return [...new Set([...alive, ...ended])].slice(0, runs_max);
 }
 

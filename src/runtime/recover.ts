@@ -5,7 +5,7 @@ import { afterCrash } from '../../machines/run-next.ts';
 import { statePath } from '../../machines/step.ts';
 import { foldStream } from '../kernel/fold.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import type { EventStore } from '../store/store.ts';
+import type { EventStore, StoredEvent } from '../store/store.ts';
 import type { Dispatch } from './dispatch.ts';
 
 /** How the boot before ended, as its own stream tells. */
@@ -18,33 +18,30 @@ export async function readLastBoot(store: EventStore, boot_id: string | null, ho
   return { boot_id, ending: endingOf(snapshot, host_boot_id), at: cell.recent.at(-1)?.at ?? 0, state_path: statePath(snapshot), unfinished_runs: unfinished };
 }
 
-/** Time of the last recorded fact; null in an empty log. */
-export async function lastTime(store: EventStore, last_seq: number): Promise<number | null> {
-  const [last] = last_seq === 0 ? [] : await store.readAll(last_seq, 1);
-  return last?.at ?? null;
-}
-
 /**
  * Settles what earlier lives of the daemon left: what waited waits again, in its order; what was cut off is taken up again or ends,
  * as its policy says. It costs what was unfinished, not what has ever happened.
  *
- * No deadline runs meanwhile: time in which no daemon ran counts for none, and the clock may have been set in between.
- * `last_at`: time of the last fact before this life; null: there is none.
+ * No deadline runs meanwhile: time in which no daemon ran counts for none, and the clock may have been set in between. Nor does the
+ * time of a life that did not get as far as to take the run up.
  */
-export async function recoverRuns(
-  kernel: Kernel,
-  store: EventStore,
-  dispatch: Dispatch,
-  last_at: number | null = null,
-): Promise<{ queued: number; suspended: number; ended: number }> {
-  const downtime_ms = last_at === null ? 0 : kernel.clock.now() - last_at;
+export async function recoverRuns(kernel: Kernel, store: EventStore, dispatch: Dispatch): Promise<{ queued: number; suspended: number; ended: number }> {
+  const lastTime = lastTimes(kernel, store);
+  const now = kernel.clock.now();
   const recorded: Promise<boolean>[] = [];
   let [cut, ended] = [0, 0];
   for (const run_id of await store.unfinishedRuns()) {
-    const snapshot = (await kernel.load(run_id)) as RunSnapshot | undefined;
+    await kernel.load(run_id);
+    const last = kernel.cell(run_id)?.recent.at(-1);
+    const downtime_ms = last === undefined ? 0 : now - (await lastTime(last));
+    // Since it is in memory it may have been cancelled.
+    const snapshot = kernel.tail<RunSnapshot>(run_id);
     const fact = snapshot === undefined ? null : afterCrash(snapshot, downtime_ms);
     if (snapshot === undefined || fact === null) continue;
-    recorded.push(kernel.submit(run_id, fact));
+    const done = kernel.submit(run_id, fact);
+    // It is waited for at the end, and may fail before.
+    done.catch(() => {});
+    recorded.push(done);
     if (fact.type === 'run.recovered') {
       if (!snapshot.matches('queued')) cut += 1;
       dispatch.takeUp(run_id, kernel.tail<RunSnapshot>(run_id) ?? snapshot);
@@ -56,3 +53,22 @@ export async function recoverRuns(
   const suspended = Math.min(cut, unsettled);
   return { queued: unsettled - suspended, suspended, ended };
 }
+
+/** For a fact, the time of the last one of the same life, by the clock of that life. */
+function lastTimes(kernel: Kernel, store: EventStore): (fact: StoredEvent) => Promise<number> {
+  const known = new Map<string, number>();
+  return async ({ boot_id, seq, at }) => {
+    const time = known.get(boot_id);
+    if (time !== undefined) return time;
+    const later = await store.startedStreams(seq + 1, kernel.durableSeq, STREAMS_MAX);
+    const next = later.find((stream) => stream.startsWith('daemon:'));
+    const [begin] = next === undefined ? [] : await store.readStream(next, 1, 1);
+    const [last] = begin === undefined ? [] : await store.readAll(begin.seq - 1, 1);
+    if (last?.boot_id !== boot_id) return at;
+    known.set(boot_id, last.at);
+    return last.at;
+  };
+}
+
+/** Streams of one life that are looked through for the beginning of the next. */
+const STREAMS_MAX = 20_000;

@@ -47,6 +47,8 @@ export class Runs {
   private async begin(input: RunInput, client: string): Promise<string> {
     const { kernel, config, providers, daemon } = this.options;
     if (kernel.stalled !== null) throw kernel.stalled;
+    // The providers are not known yet: nothing can be said of the one that was asked for.
+    if (kernel.tail<DaemonSnapshot>(daemon)?.matches('starting')) throw new SvcError('not_ready');
     if (kernel.backlog >= config.limits.pending_events)
       throw new SvcError('busy', 'The event log cannot keep up.', { details: { retry_after_ms: RETRY_AFTER_MS } });
     const settings = new Map(providers.ids().map((id) => [id, providers.config(id) ?? null]));

@@ -2,6 +2,7 @@ import { SvcError } from '../errors.ts';
 import { followLog } from '../kernel/log-feed.ts';
 import { LogTail } from '../kernel/log-tail.ts';
 import type { EventStore, StoredEvent } from '../store/store.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { exportRun } from './export.ts';
 import { instancesOf, machinesRecord } from './instances.ts';
 import { pastPicture, pastRun } from './past.ts';
@@ -19,6 +20,7 @@ export interface TravelOptions extends PresentSources {
 export function createTravel(options: TravelOptions): Travel {
   const { kernel, store, limits } = options;
   const tail = new LogTail(kernel, limits);
+  const checkpoints = new Checkpoints(kernel, options.streams.daemon);
   const opened = () => {
     if (!kernel.isOpen) throw new SvcError('not_ready');
   };
@@ -27,7 +29,7 @@ export function createTravel(options: TravelOptions): Travel {
     picture: async ({ at }) => {
       if (at === undefined) return presentPicture(options);
       opened();
-      return pastPicture(store, at, kernel.durableSeq, limits);
+      return pastPicture({ store, checkpoints, limits, last_seq: kernel.durableSeq }, at);
     },
     runAt: async (id, at) => {
       opened();

@@ -1,6 +1,6 @@
 import { type ErrorCode, SvcError } from '../errors.ts';
 import { type CommitRows, conflict, type EventRow } from './row.ts';
-import { CONFLICT, type OpenReport, type RunQuery, type VerifyReport } from './store.ts';
+import { CONFLICT, type OpenReport, type PruneQuery, type PruneReport, type RunQuery, type VerifyReport } from './store.ts';
 
 /** What the thread of the store can be asked. Data travels as the JSON text that is stored: the thread never parses it. */
 export interface Calls {
@@ -16,6 +16,7 @@ export interface Calls {
   runsAt(seq: number, limit: number): string[];
   startedStreams(from_seq: number, to_seq: number, limit: number): string[];
   countRuns(): { finished: number; unfinished: number };
+  prune(query: PruneQuery): PruneReport;
   verify(): Promise<VerifyReport>;
   close(): void;
 }

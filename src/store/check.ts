@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { chain, GENESIS } from './chain.ts';
+import { Gaps, REMOVED } from './gaps.ts';
 import type { Mark } from './high-water.ts';
 import type { EventRow } from './row.ts';
 
@@ -13,14 +14,28 @@ const TAIL_EVENTS = 1000;
 /** Checks the numbering and the chain of the last events, and gives the last one. Throws store_corrupt. */
 export function checkTail(db: Database.Database): Mark {
   const { seq: last } = db.prepare<[], { seq: number }>('select coalesce(max(seq), 0) as seq from events').get() ?? { seq: 0 };
-  const before = Math.max(0, last - TAIL_EVENTS);
-  let mark = { seq: before, hash: hashAt(db, before) ?? refuse(`The event ${before} of the log is missing.`) };
-  for (const row of db.prepare<[number], HashedRow>(`select ${EVENT_COLUMNS}, hash from events where seq > ? order by seq`).iterate(before)) {
-    const problem = linkProblem(mark, row);
+  const gaps = new Gaps(db);
+  let mark = markAt(db, gaps, Math.max(0, last - TAIL_EVENTS));
+  for (const row of db.prepare<[number], HashedRow>(`select ${EVENT_COLUMNS}, hash from events where seq > ? order by seq`).iterate(mark.seq)) {
+    const problem = linkProblem(skipGap(gaps, mark, row.seq), row);
     if (problem !== null) refuse(problem);
     mark = { seq: row.seq, hash: hex(row.hash) };
   }
   return mark;
+}
+
+/** The last position at or before this one, or at the end of the gap that it lies in, whose hash is known. */
+function markAt(db: Database.Database, gaps: Gaps, seq: number): Mark {
+  const row = db.prepare<[number], { seq: number; hash: unknown }>('select seq, hash from events where seq <= ? order by seq desc limit 1').get(seq);
+  const gap = gaps.lastBefore(seq);
+  if (row !== undefined && (gap === null || gap.seq < row.seq)) return { seq: row.seq, hash: hex(row.hash) };
+  return gap ?? { seq: 0, hash: GENESIS };
+}
+
+/** Where the chain goes on from: the event before, or the end of the gap between it and the next. */
+export function skipGap(gaps: Gaps, previous: Mark, next_seq: number): Mark {
+  if (next_seq === previous.seq + 1) return previous;
+  return gaps.endOf(previous.seq + 1) ?? previous;
 }
 
 /** Checks that the log has come as far as it once had. Throws store_tail_lost, naming the file to delete to go on without what was lost. */
@@ -37,7 +52,8 @@ export function checkHighWater(last: Mark, mark: Mark | null, file: string, hash
 export function markProblem(last: Mark, mark: Mark | null, hashOf: (seq: number) => string | null): string | null {
   if (mark === null || mark.seq === 0) return null;
   if (mark.seq > last.seq) return `The event log ends at event ${last.seq}, and had reached event ${mark.seq}.`;
-  if (hashOf(mark.seq) !== mark.hash) return `The event ${mark.seq} of the log is not the one that was recorded.`;
+  const found = hashOf(mark.seq);
+  if (found !== mark.hash && found !== REMOVED) return `The event ${mark.seq} of the log is not the one that was recorded.`;
   return null;
 }
 
@@ -48,11 +64,13 @@ export function linkProblem(previous: Mark, row: HashedRow): string | null {
   return null;
 }
 
-/** The stored hash of an event; null when it is not there. */
+/** The stored hash of an event; REMOVED where it was removed, and null where it should be and is not. */
 export function hashAt(db: Database.Database, seq: number): string | null {
-  if (seq === 0) return GENESIS;
   const row = db.prepare<[number], { hash: unknown }>('select hash from events where seq = ?').get(seq);
-  return row === undefined ? null : hex(row.hash);
+  if (row !== undefined) return hex(row.hash);
+  const gap = new Gaps(db).endOf(seq);
+  if (gap === null) return null;
+  return gap.seq === seq ? gap.hash : REMOVED;
 }
 
 export function hex(hash: unknown): string {

@@ -2,22 +2,24 @@ import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { chain } from './chain.ts';
 import { checkContinuity } from './continuity.ts';
-import { asStoreError, codeOf, isFull } from './failure.ts';
+import { codeOf, isFull } from './failure.ts';
 import { sizeOf } from './files.ts';
 import { type HighWater, type Mark, readMark } from './high-water.ts';
 import { type OpenOptions, openLog } from './open.ts';
+import { Pruner } from './pruner.ts';
 import { Reads } from './reads.ts';
+import { canWriteBeside, type Reserve } from './reserve.ts';
 import { type CommitRows, conflict, type EventRow, type RunLine } from './row.ts';
-import { CONFLICT, type OpenReport, type VerifyReport } from './store.ts';
+import { CONFLICT, type OpenReport, type PruneQuery, type PruneReport, type VerifyReport } from './store.ts';
 import { verifyLog } from './verify.ts';
 
 /**
- * The event log on disk, in the thread that owns it. It owns the database's connection, the end of the log (`last`) and the high-water mark.
+ * The event log on disk, in the thread that owns it. It owns the database's connection, the end of the log (`last`), the high-water mark and the reserve.
  *
  * 1. A commit is one transaction: its events, their hashes and the runs' rows are all there or none is.
  * 2. `last` moves only after a commit that is durable, and the mark only after `last`.
  * 3. After a failure whose outcome is unknown nothing more is written: what is on disk is found out by opening it again.
- * 4. A full disk is known to have changed nothing, and may be tried again.
+ * 4. A full disk is known to have changed nothing, and may be tried again: once with the space of the reserve, then by whoever asked.
  */
 export class EventLog {
   readonly reads: Reads;
@@ -25,18 +27,22 @@ export class EventLog {
   private readonly db: Database.Database;
   private readonly durability: OpenReport['durability'];
   private readonly highWater: HighWater;
+  private readonly space: Reserve;
   private readonly statements: ReturnType<typeof prepareWrites>;
+  private readonly pruner: Pruner;
   private last: Mark;
   private failure: SvcError | null = null;
 
   constructor(options: OpenOptions) {
     this.options = options;
-    const { db, last, highWater, durability } = openLog(options);
+    const { db, last, highWater, durability, reserve } = openLog(options);
     this.db = db;
     this.last = last;
     this.highWater = highWater;
     this.durability = durability;
+    this.space = reserve;
     this.reads = new Reads(db, options.limits.store_page_bytes);
+    this.pruner = new Pruner(db);
     this.statements = prepareWrites(db);
   }
 
@@ -44,23 +50,34 @@ export class EventLog {
     const { database } = this.options;
     const size_bytes = sizeOf(database) + sizeOf(`${database}-wal`);
     const first_seq = this.reads.firstSeq() ?? this.last.seq + 1;
-    return { first_seq, last_seq: this.last.seq, last_boot_id: this.reads.lastBootId(), durability: this.durability, size_bytes, full: false };
+    return { first_seq, last_seq: this.last.seq, last_boot_id: this.reads.lastBootId(), durability: this.durability, size_bytes, full: !this.space.held };
   }
 
   append(rows: CommitRows): { full: boolean } {
     if (this.failure !== null) throw this.failure;
-    if (rows.events.length === 0 && rows.runs.length === 0) return { full: false };
+    if (rows.events.length > 0 || rows.runs.length > 0) {
+      this.last = this.writeWithReserve(rows);
+      this.highWater.write(this.last);
+    }
+    return { full: !this.space.held };
+  }
+
+  /** Puts the reserve back, if it was used. Where that is impossible, the disk is as good as full. */
+  reserve(): boolean {
     try {
-      this.last = this.write(rows);
+      return this.space.held || this.space.fill();
+    } catch {
+      return false;
+    }
+  }
+
+  prune(query: PruneQuery): PruneReport {
+    if (this.failure !== null) throw this.failure;
+    try {
+      return this.pruner.prune(query, this.last.seq);
     } catch (error) {
       throw this.refuse(error);
     }
-    this.highWater.write(this.last);
-    return { full: false };
-  }
-
-  reserve(): boolean {
-    return true;
   }
 
   /** `pause` is awaited between parts, so that others are served meanwhile. */
@@ -76,6 +93,20 @@ export class EventLog {
       this.db.close();
     } finally {
       this.highWater.close();
+    }
+  }
+
+  private writeWithReserve(rows: CommitRows): Mark {
+    try {
+      return this.write(rows);
+    } catch (thrown) {
+      const error = this.refuse(thrown);
+      if (!isStoreFull(error) || !this.space.release()) throw error;
+    }
+    try {
+      return this.write(rows);
+    } catch (thrown) {
+      throw this.refuse(thrown);
     }
   }
 
@@ -110,13 +141,19 @@ export class EventLog {
       return this.fail(error);
     }
     if ((thrown as { code?: unknown }).code === CONFLICT) return thrown;
-    return isFull(thrown) ? asStoreError(thrown, this.options.database) : this.fail(thrown);
+    const { database } = this.options;
+    const full = isFull(thrown) || (codeOf(thrown) === 'SQLITE_IOERR_WRITE' && !canWriteBeside(database));
+    return full ? new SvcError('store_full', undefined, { cause: thrown }) : this.fail(thrown);
   }
 
   private fail(cause: unknown): SvcError {
     this.failure = new SvcError('store_failed', undefined, { cause });
     return this.failure;
   }
+}
+
+function isStoreFull(error: unknown): boolean {
+  return error instanceof SvcError && error.code === 'store_full';
 }
 
 function prepareWrites(db: Database.Database) {

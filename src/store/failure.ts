@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { SvcError } from '../errors.ts';
 
 /** What the database or the file system threw, as one of our errors. Its text stays in the cause. */
@@ -17,7 +18,8 @@ const DAMAGE = ['SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_ERROR', 'SQLITE_MISMA
 
 /** Whether it failed for want of space, and so changed nothing. */
 export function isFull(thrown: unknown): boolean {
-  return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown));
+  // A used up quota has a number, and no name that the language knows.
+  return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown)) || (thrown as { errno?: unknown } | null)?.errno === -constants.errno.EDQUOT;
 }
 
 export function codeOf(thrown: unknown): string {

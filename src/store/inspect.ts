@@ -108,7 +108,7 @@ export function copyTo(folder: string, database: string): string {
 }
 
 /** Brought forward to the tables of today: it is a copy. */
-export function openCopy(copy: string): Database.Database {
+function openCopy(copy: string): Database.Database {
   const db = new Database(copy);
   upgradeTables(db);
   return db;

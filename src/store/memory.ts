@@ -1,7 +1,7 @@
 import { SvcError } from '../errors.ts';
 import { checkContinuity } from './continuity.ts';
 import { type CommitRows, conflict, type EventRow, fromEventRow, fromRunData, type RunLine, toRows } from './row.ts';
-import type { EventStore, OpenReport, RunQuery, RunRow } from './store.ts';
+import type { EventStore, OpenReport, PruneQuery, PruneReport, RunQuery, RunRow } from './store.ts';
 
 type Line = RunLine & { accepted_seq: number };
 
@@ -30,6 +30,7 @@ export function createMemoryStore(): EventStore {
     runsAt: (seq, limit) => ask(() => idsOf(log.runsAt(seq)).slice(0, limit)),
     startedStreams: (from_seq, to_seq, limit) => ask(() => log.startedStreams(from_seq, to_seq).slice(0, limit)),
     countRuns: () => ask(() => log.countRuns()),
+    prune: (query) => ask(() => log.prune(query)),
     verify: () => ask(() => ({ ok: true, events: log.events.length, problems: [] })),
     close: async () => {
       open = false;
@@ -97,9 +98,39 @@ class MemoryLog {
     return first.map(({ stream }) => stream);
   }
 
+  prune({ before_at, max_bytes, keep_boot, limit }: PruneQuery): PruneReport {
+    const finished = this.oldestFirst().filter((line) => line.finished === 1 && line.seq < this.last_seq);
+    const before = this.events.length;
+    let runs = 0;
+    for (const line of finished) {
+      const isOld = before_at !== null && (this.streamOf(line.run_id).at(-1)?.at ?? 0) < before_at;
+      if (runs >= limit || !(isOld || this.isOver(max_bytes))) continue;
+      this.removeStream(line.run_id);
+      this.runs.delete(line.run_id);
+      if (line.idempotency_key !== null) this.owners.delete(line.idempotency_key);
+      runs += 1;
+    }
+    const kept = this.oldestFirst()[0]?.accepted_seq ?? this.last_seq;
+    for (const stream of this.startedStreams(0, kept)) {
+      const last = this.streamOf(stream).at(-1);
+      if (runs >= limit || last === undefined || last.boot_id === keep_boot || last.seq >= kept) continue;
+      if ((before_at !== null && last.at < before_at) || this.isOver(max_bytes)) this.removeStream(stream);
+    }
+    return { runs, events: before - this.events.length, more: runs >= limit };
+  }
+
   countRuns(): { finished: number; unfinished: number } {
     const finished = [...this.runs.values()].filter((line) => line.finished === 1).length;
     return { finished, unfinished: this.runs.size - finished };
+  }
+
+  private isOver(max_bytes: number | null): boolean {
+    return max_bytes !== null && this.events.reduce((size, event) => size + event.data.length, 0) > max_bytes;
+  }
+
+  private removeStream(stream: string): void {
+    this.streams.delete(stream);
+    this.events = this.events.filter((event) => event.stream !== stream);
   }
 
   /** Who holds each key after these rows. A key is of one run at a time, also within a commit. */

@@ -6,12 +6,13 @@ import { checkHighWater, checkTail, hashAt } from './check.ts';
 import { asStoreError, codeOf, isFull } from './failure.ts';
 import { findDatabase, keepWal, MAGIC, makePrivate, refuseForeign, removeSharedMemory } from './files.ts';
 import { HighWater, type Mark, readMark } from './high-water.ts';
+import { Reserve, reserveFile } from './reserve.ts';
 import { createTables, pragma, upgradeTables } from './schema.ts';
 
 export interface OpenOptions {
   database: string;
   highWater: string;
-  limits: Pick<Limits, 'store_lock_ms' | 'store_page_bytes'>;
+  limits: Pick<Limits, 'store_lock_ms' | 'store_page_bytes' | 'reserve_bytes'>;
 }
 
 export interface OpenedLog {
@@ -20,6 +21,7 @@ export interface OpenedLog {
   last: Mark;
   highWater: HighWater;
   durability: { journal_mode: string; synchronous: string };
+  reserve: Reserve;
 }
 
 /** A WAL is brought back to this size after a large commit. */
@@ -31,6 +33,8 @@ const SETTINGS = [
   'fullfsync = on',
   'checkpoint_fullfsync = on',
   'cell_size_check = on',
+  // What is removed is overwritten.
+  'secure_delete = on',
   `journal_size_limit = ${WAL_BYTES}`,
 ];
 
@@ -41,6 +45,29 @@ const SETTINGS = [
  * any code of this process opened and closed the file by itself, so nothing does while it is held.
  */
 export function openLog(options: OpenOptions): OpenedLog {
+  const reserve = new Reserve(options.database, options.limits.reserve_bytes);
+  const opened = openWith(options, reserve);
+  try {
+    usable(reserveFile(options.database), () => reserve.fill());
+    return { ...opened, reserve };
+  } catch (error) {
+    opened.db.close();
+    opened.highWater.close();
+    throw error;
+  }
+}
+
+/** On a full disk the reserve is what the opening needs: tables brought forward, a log that was cut off put in order. */
+function openWith(options: OpenOptions, reserve: Reserve): Omit<OpenedLog, 'reserve'> {
+  try {
+    return openOnce(options);
+  } catch (error) {
+    if ((error as SvcError).code !== 'store_full' || !reserve.release()) throw error;
+    return openOnce(options);
+  }
+}
+
+function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
   const { database } = options;
   const known = readKnownMark(options);
   const present = findDatabase(database);
@@ -64,12 +91,12 @@ export function openLog(options: OpenOptions): OpenedLog {
 }
 
 function readKnownMark({ highWater }: OpenOptions): Mark | null {
-  return usableMark(highWater, () => readMark(highWater));
+  return usable(highWater, () => readMark(highWater));
 }
 
 /** From now on the mark stands where the log does, also when it was behind, unreadable or not there. */
 function startMark(file: string, last: Mark): HighWater {
-  const highWater = usableMark(file, () => new HighWater(file));
+  const highWater = usable(file, () => new HighWater(file));
   highWater.write(last);
   return highWater;
 }
@@ -93,7 +120,7 @@ function makeDurable(db: Database.Database): OpenedLog['durability'] {
   return durability;
 }
 
-function usableMark<T>(file: string, attempt: () => T): T {
+function usable<T>(file: string, attempt: () => T): T {
   try {
     return attempt();
   } catch (error) {

@@ -73,12 +73,17 @@ pragma user_version = ${SCHEMA};`;
 
 /** Makes the tables of an empty database, all or nothing, before it is in WAL mode: the header is then never only in the WAL. */
 export function createTables(db: Database.Database): void {
-  // Only before the first table can this be chosen; it lets the file shrink when history is removed.
-  db.pragma('auto_vacuum = incremental');
   db.exec('begin exclusive');
   if (pragma(db, 'application_id') === 0)
     db.exec(`${EVENTS} ${RUNS} ${RUNS_INDEXES} ${GAPS} pragma application_id = ${APPLICATION_ID}; pragma user_version = ${SCHEMA};`);
   db.exec('commit');
+  if (pragma(db, 'auto_vacuum') === 0 && db.prepare('select 1 from events limit 1').get() === undefined) makeShrinkable(db);
+}
+
+/** Lets the file become smaller when history is removed. Only an empty database is rebuilt for that; another one uses its space again. */
+function makeShrinkable(db: Database.Database): void {
+  db.pragma('auto_vacuum = incremental');
+  db.exec('vacuum');
 }
 
 /** Brings the tables of an older version forward, all or nothing. The events stay as they are. */

@@ -11,18 +11,18 @@ export interface SqliteOptions {
   database: string;
   /** File of the high-water mark. */
   highWater: string;
-  limits?: Pick<Limits, 'store_lock_ms' | 'store_page_bytes' | 'close_ms'>;
+  limits?: Pick<Limits, 'store_lock_ms' | 'store_page_bytes' | 'reserve_bytes' | 'close_ms'>;
 }
 
 /** The event log in an SQLite database, which a thread of its own owns, so that a slow disk does not hold up the event loop. */
 export function createSqliteStore({ database, highWater, limits = defaultLimits }: SqliteOptions): EventStore {
-  const { store_lock_ms, store_page_bytes, close_ms } = limits;
+  const { store_lock_ms, store_page_bytes, reserve_bytes, close_ms } = limits;
   let thread: StoreThread | null = null;
 
   const open = async (): Promise<OpenReport> => {
     const release = own(database);
     if (release === null) throw new SvcError('daemon_already_running', `This process holds the event log ${database} already.`);
-    const started = new StoreThread({ database, highWater, limits: { store_lock_ms, store_page_bytes } });
+    const started = new StoreThread({ database, highWater, limits: { store_lock_ms, store_page_bytes, reserve_bytes } });
     started.gone.then(release, release);
     try {
       const report = await started.call('open');
@@ -60,6 +60,7 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
     runsAt: (...args) => ask('runsAt', ...args),
     startedStreams: (...args) => ask('startedStreams', ...args),
     countRuns: () => ask('countRuns'),
+    prune: (query) => ask('prune', query),
     verify: () => ask('verify'),
   };
 }

@@ -7,7 +7,7 @@ import type { AnyFact } from '../../machines/events.ts';
 
 /** One recorded fact. `data` is the fact without `type` and `at`. */
 export interface StoredEvent {
-  /** Position in the whole log, from 1, without gaps. */
+  /** Position in the whole log, from 1; without gaps but for history that was removed. */
   seq: number;
   stream: string;
   /** Position in its stream, from 1, without gaps. */
@@ -75,6 +75,24 @@ export interface VerifyReport {
   problems: string[];
 }
 
+export interface PruneQuery {
+  /** Runs that ended before go; null: none is too old. */
+  before_at: number | null;
+  /** As long as the pages in use are more, the oldest finished runs go; null: no bound. */
+  max_bytes: number | null;
+  /** The present boot, of which nothing but finished runs is removed. */
+  keep_boot: string;
+  /** Runs removed in one step. */
+  limit: number;
+}
+
+export interface PruneReport {
+  runs: number;
+  events: number;
+  /** There is more to do: ask again. */
+  more: boolean;
+}
+
 export interface EventStore {
   /** Takes exclusive ownership. Throws daemon_already_running, store_foreign, store_corrupt, store_tail_lost, home_unusable. */
   open(): Promise<OpenReport>;
@@ -101,6 +119,8 @@ export interface EventStore {
   /** Streams other than runs whose first event lies in this part of the log, in its order. */
   startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]>;
   countRuns(): Promise<{ finished: number; unfinished: number }>;
+  /** One small step of removing history; see `pruner.ts`. Throws store_full, and then nothing has changed. */
+  prune(query: PruneQuery): Promise<PruneReport>;
   /** Reads everything and checks it: the chain of hashes, the numbering, the database's own check. */
   verify(): Promise<VerifyReport>;
   /** After what was asked before. Then only `open` may be asked again; everything else is refused with store_failed. */

@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import { GENESIS } from './chain.ts';
-import { EVENT_COLUMNS, type HashedRow, hashAt, hex, linkProblem, markProblem } from './check.ts';
+import { EVENT_COLUMNS, type HashedRow, hashAt, hex, linkProblem, markProblem, skipGap } from './check.ts';
+import { Gaps } from './gaps.ts';
 import type { Mark } from './high-water.ts';
 import type { VerifyReport } from './store.ts';
 
@@ -12,19 +13,21 @@ const PROBLEMS_MAX = 20;
 /** Everything is read and checked; `pause` is awaited between parts, so that the thread can do other work. */
 export async function verifyLog(db: Database.Database, mark: Mark | null, pause: () => Promise<unknown>): Promise<VerifyReport> {
   const problems: string[] = [];
-  const last = await checkChain(db, problems, pause);
+  const { last, events } = await checkChain(db, problems, pause);
   const hashOf = (seq: number) => hashAt(db, seq);
   const steps = [() => oneOrNone(markProblem(last, mark, hashOf)), () => streamProblems(db), () => runProblems(db), () => databaseProblems(db)];
   for (const step of steps) {
     await pause();
     problems.push(...readable(step));
   }
-  return { ok: problems.length === 0, events: last.seq, problems: shorten(problems) };
+  return { ok: problems.length === 0, events, problems: shorten(problems) };
 }
 
 /** Follows the chain from the first event. After a break it goes on with what is stored, so that each break is found. */
-async function checkChain(db: Database.Database, problems: string[], pause: () => Promise<unknown>): Promise<Mark> {
+async function checkChain(db: Database.Database, problems: string[], pause: () => Promise<unknown>): Promise<{ last: Mark; events: number }> {
+  const gaps = new Gaps(db);
   let last: Mark = { seq: 0, hash: GENESIS };
+  let events = 0;
   for (let done = false; !done; await pause()) {
     const from = last.seq;
     problems.push(
@@ -33,7 +36,8 @@ async function checkChain(db: Database.Database, problems: string[], pause: () =
         const rows = db.prepare<[number, number], HashedRow>(`select ${EVENT_COLUMNS}, hash from events where seq > ? order by seq limit ?`);
         done = true;
         for (const row of rows.iterate(from, PART_EVENTS)) {
-          const problem = linkProblem(last, row);
+          const problem = linkProblem(skipGap(gaps, last, row.seq), row);
+          events += 1;
           if (problem !== null) found.push(problem);
           last = { seq: row.seq, hash: hex(row.hash) };
           done = false;
@@ -42,7 +46,7 @@ async function checkChain(db: Database.Database, problems: string[], pause: () =
       }, from),
     );
   }
-  return last;
+  return { last, events };
 }
 
 function streamProblems(db: Database.Database): string[] {

@@ -27,6 +27,7 @@ const calls: Calls = {
   runsAt: (...args) => opened().reads.runsAt(...args),
   startedStreams: (...args) => opened().reads.startedStreams(...args),
   countRuns: () => opened().reads.countRuns(),
+  prune: (query) => opened().prune(query),
   verify: () => opened().verify(turn),
   close: () => log?.close(),
 };

@@ -238,6 +238,7 @@ test('a full queue refuses, and takes again when a run has ended', async () => {
 test('a daemon that is starting or stopping takes no runs, and says which', async () => {
   const local = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
   const early = await bootRuntime({ local, until: 'recovered' });
+  assert.is(await codeOf(early.runtime.startRun({ prompt: 'x', provider: 'other' }, 'test')), 'not_ready', 'which providers there are is not known yet');
   assert.is(await codeOf(early.providers.open().then(() => early.runtime.startRun({ prompt: 'x' }, 'test'))), 'not_ready');
   const { runtime } = await bootRuntime({ local });
   await runtime.startRun({ prompt: 'x' }, 'test');

@@ -29,6 +29,7 @@ export function storeConformance(test: Test, make: () => Subject): void {
   testLog(opened);
   testRefusals(opened);
   testRuns(opened);
+  testPrune(opened);
   testContents(opened);
   testLife(opened, test, make);
 }
@@ -38,7 +39,7 @@ type Opened = (name: string, work: (store: EventStore, subject: Subject) => Prom
 async function everything(store: EventStore): Promise<StoredEvent[]> {
   const all: StoredEvent[] = [];
   for (;;) {
-    const page = await store.readAll(all.length + 1, 1000);
+    const page = await store.readAll((all.at(-1)?.seq ?? 0) + 1, 1000);
     if (page.length === 0) return all;
     all.push(...page);
   }
@@ -316,6 +317,99 @@ function testRuns(opened: Opened): void {
   });
 }
 
+/** Runs of three events each, from `first` on; each ends at the time of its last event. */
+function finishedRuns(first: number, names: readonly string[], changes: Partial<RunRow> = {}): Commit {
+  const events = names.flatMap((run_id, index) => {
+    const seq = first + index * 3;
+    return [event(seq, run_id, 1, { type: 'run.accepted' }), event(seq + 1, run_id, 2), event(seq + 2, run_id, 3)];
+  });
+  return { events, runs: names.map((run_id, index) => run(run_id, { state: 'completed', finished: true, seq: first + index * 3 + 2, ...changes })) };
+}
+
+const ALL = { before_at: Number.MAX_SAFE_INTEGER, max_bytes: null, keep_boot: 'boot_2', limit: 100 };
+
+async function kept(store: EventStore): Promise<[streams: string[], runs: string[]]> {
+  const streams = new Set((await everything(store)).map(({ stream }) => stream));
+  return [[...streams], (await store.listRuns({ limit: 100 })).map(({ run_id }) => run_id)];
+}
+
+function testPrune(opened: Opened): void {
+  const boot = (seq: number, boot_id: string, version = 1) =>
+    event(seq, `daemon:${boot_id}`, version, { type: version === 1 ? 'daemon.boot_started' : 'daemon.stopped', boot_id });
+
+  opened('old runs are removed whole, the oldest first, with their keys, and no unfinished one is', async (store) => {
+    await store.append({ events: [boot(1, 'boot_2')], runs: [] });
+    await store.append(finishedRuns(2, ['run_a'], { idempotency_key: 'k' }));
+    await store.append(accepted(5, [run('run_b', { seq: 5 })]));
+    await store.append(finishedRuns(6, ['run_c', 'run_d']));
+    await store.append({ events: [event(12, 'run_b', 2), boot(13, 'boot_2', 2)], runs: [run('run_b', { seq: 12 })] });
+    const { at } = event(9, 's', 1);
+    assert.equal(await store.prune({ ...ALL, before_at: null }), { runs: 0, events: 0, more: false });
+    assert.equal(await store.prune({ ...ALL, before_at: at, limit: 1 }), { runs: 1, events: 3, more: true });
+    assert.equal(await kept(store), [
+      ['daemon:boot_2', 'run_b', 'run_c', 'run_d'],
+      ['run_d', 'run_c', 'run_b'],
+    ]);
+    assert.is(await store.getRunByKey('k'), null);
+    assert.equal(await store.prune({ ...ALL, before_at: at }), { runs: 1, events: 3, more: false }, 'what ended at that time or later stays');
+    assert.equal(await kept(store), [
+      ['daemon:boot_2', 'run_b', 'run_d'],
+      ['run_d', 'run_b'],
+    ]);
+    assert.equal(await store.prune(ALL), { runs: 1, events: 3, more: false });
+    assert.equal(await store.unfinishedRuns(), ['run_b']);
+    assert.equal(await store.verify(), { ok: true, events: 4, problems: [] });
+    await store.append(accepted(14, [run('run_a', { seq: 14, idempotency_key: 'k' })]));
+    assert.is((await store.getRunByKey('k'))?.seq, 14, 'its id and its key can be used again');
+  });
+
+  opened('what tells of earlier boots goes with the runs of their time, and the present boot stays', async (store) => {
+    await store.append({ events: [boot(1, 'boot_0'), event(2, 'provider:x:boot_0', 1, { boot_id: 'boot_0' })], runs: [] });
+    await store.append(finishedRuns(3, ['run_a']));
+    await store.append({ events: [boot(6, 'boot_1')], runs: [] });
+    await store.append(accepted(7, [run('run_b', { seq: 7 })]));
+    await store.append({ events: [boot(8, 'boot_1', 2), boot(9, 'boot_2')], runs: [] });
+    assert.equal(await store.prune(ALL), { runs: 1, events: 5, more: false });
+    assert.equal(await kept(store), [['daemon:boot_1', 'run_b', 'daemon:boot_2'], ['run_b']], 'the boot of an unfinished run stays');
+    await store.append({ events: [event(10, 'run_b', 2)], runs: [run('run_b', { seq: 10, finished: true })] });
+    await store.append({ events: [boot(11, 'boot_2', 2)], runs: [] });
+    assert.equal(await store.prune(ALL), { runs: 1, events: 4, more: false });
+    assert.equal(await kept(store), [['daemon:boot_2'], []]);
+    assert.equal(await store.verify(), { ok: true, events: 2, problems: [] });
+  });
+
+  opened('a log that is too large loses its oldest runs, and none that is newer', async (store) => {
+    const data = { text: 'x'.repeat(20_000) };
+    const names = Array.from({ length: 40 }, (_, index) => `run_${index + 10}`);
+    const { events, runs } = finishedRuns(1, names);
+    await store.append({ events: events.map((one) => ({ ...one, data })), runs });
+    await store.append({ events: [boot(121, 'boot_2')], runs: [] });
+    for (let more = true; more; ) ({ more } = await store.prune({ ...ALL, before_at: null, max_bytes: 1_000_000, limit: 5 }));
+    const [, left] = await kept(store);
+    assert.ok(left.length > 5 && left.length < 25, `${left.length} runs are left`);
+    assert.equal(left, names.slice(-left.length).reverse());
+    assert.ok((await store.verify()).ok);
+  });
+
+  opened('a log that lost history is found again, goes on, and tells where it begins', async (store, subject) => {
+    await store.append(finishedRuns(1, ['run_a', 'run_b']));
+    await store.append({ events: [boot(7, 'boot_2')], runs: [] });
+    await store.prune(ALL);
+    await store.close();
+    const again = subject.again();
+    const { first_seq, last_seq } = await again.open();
+    assert.equal([first_seq, last_seq], [7, 7]);
+    assert.equal(
+      (await again.readAll(1, 10)).map(({ seq }) => seq),
+      [7],
+    );
+    assert.equal(await again.readStream('run_a', 1, 10), []);
+    await again.append(accepted(8, [run('run_c', { seq: 8 })]));
+    assert.equal(await again.verify(), { ok: true, events: 2, problems: [] });
+    await again.close();
+  });
+}
+
 /** Texts that a careless store changes or cuts. */
 const TEXTS = [
   '',
@@ -448,6 +542,7 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
       store.runsAt(1, 1),
       store.startedStreams(1, 1, 1),
       store.reserve(),
+      store.prune(ALL),
       store.listRuns({ limit: 1 }),
       store.unfinishedRuns(),
       store.countRuns(),

@@ -6,6 +6,7 @@ import type { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import type { EventRow } from '../../src/store/row.ts';
+import { SCHEMA } from '../../src/store/schema.ts';
 import { startWriter } from './process.ts';
 import { filled, type Place, placed, series } from './samples.ts';
 
@@ -159,7 +160,7 @@ test(
     await filled(place, 1500);
     const other = new Database(place.database);
     other.exec(
-      `delete from events where seq = 100; insert into runs values ('run_x', 1, 0, 's', 'p', 5, '{}'), ('s', 1, 0, 's', 'p', 6, '{"'); pragma wal_checkpoint`,
+      `delete from events where seq = 100; insert into runs values ('run_x', 1, null, 0, null, 's', 'p', 5, '{}'), ('s', 1, null, 0, null, 's', 'p', 6, '{"'); pragma wal_checkpoint`,
     );
     other.close();
     const store = place.store();
@@ -240,7 +241,7 @@ test(
       [Buffer.alloc(100_000, 7), 'is not a database'],
       [patched(68, 0), 'of another program'],
       [patched(68, 0xffffffff), 'of another program'],
-      [patched(60, 2), 'newer version'],
+      [patched(60, SCHEMA + 1), 'newer version'],
     ];
     for (const [content, message] of files) {
       writeFileSync(place.database, content);

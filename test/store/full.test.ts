@@ -1,21 +1,30 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { EventStore } from '../../src/store/store.ts';
 import { codeOf, makePlace, type Place, series } from './samples.ts';
 
-/** A place on a disk of 6 MB, where mounting is permitted. */
-function mountSmall(): (Place & { unmount(): void }) | null {
+type SmallDisk = Place & { reserve: string; unmount(): void };
+
+const RESERVE_BYTES = 1024 * 1024;
+const MIB = 1024 * 1024;
+
+/** A place on a disk of 14 MB, where mounting is permitted. */
+function mountSmall(): SmallDisk | null {
   const folder = mkdtempSync(join(tmpdir(), 'svc-full-'));
-  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', folder]);
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=14m', 'tmpfs', folder]);
   if (status !== 0) {
     rmSync(folder, { recursive: true });
     return null;
   }
+  const place = makePlace(folder);
   return {
-    ...makePlace(folder),
+    ...place,
+    store: () => place.store({ reserve_bytes: RESERVE_BYTES }),
+    reserve: `${folder}/data/events.reserve`,
     unmount: () => {
       // Lazily, since a test that failed may have left its store open.
       spawnSync('umount', ['-l', folder]);
@@ -32,75 +41,126 @@ function fill(folder: string, left: number): void {
 
 const sample = mountSmall();
 sample?.unmount();
-const tried = sample === null ? test.skip : test;
 if (sample === null) console.log('a full disk cannot be tried: mounting is not permitted here');
 
-tried('a full disk refuses the commit, keeps everything before it, and takes the same commit once there is space', async () => {
-  const place = mountSmall() as Place & { unmount(): void };
-  try {
-    const store = place.store();
-    await store.open();
-    const data = { text: 'x'.repeat(2000) };
-    let seq = 0;
-    let code: string | null = null;
-    for (; code === null; seq += 20) code = await codeOf(store.append(series(seq + 1, 20, 's', { data })));
-    const acked = seq - 20;
-    assert.is(code, 'store_full');
-    assert.ok(acked > 100);
-    assert.is(await codeOf(store.append(series(acked + 1, 20, 's', { data }))), 'store_full', 'as often as it is tried');
-    assert.equal(
-      (await store.readAll(acked, 100)).map((one) => one.seq),
-      [acked],
-      'reads go on',
-    );
-
-    spawnSync('mount', ['-o', 'remount,size=24m', place.folder]);
-    await store.append(series(acked + 1, 20, 's', { data }));
-    assert.equal(await store.verify(), { ok: true, events: acked + 20, problems: [] });
-    await store.close();
-    const again = place.store();
-    assert.is((await again.open()).last_seq, acked + 20);
-    await again.close();
-  } finally {
-    place.unmount();
-  }
-});
-
-tried('a disk that is full at the start says so, and the start succeeds once there is space', async () => {
-  const place = mountSmall() as Place & { unmount(): void };
-  try {
-    for (const left of [0, 4096, 20_000, 40_000]) {
-      rmSync(`${place.folder}/ballast`, { force: true });
-      fill(place.folder, left);
-      const store = place.store();
-      const code = await codeOf(store.open());
-      if (left < 40_000) assert.is(code, 'store_full', `${left} bytes left`);
-      rmSync(`${place.folder}/ballast`);
-      if (code !== null) await store.open();
-      await store.append(series(1, 1));
-      await store.close();
-      rmSync(`${place.folder}/data`, { recursive: true });
+function onSmallDisk(fact: string, work: (place: SmallDisk) => Promise<void>): void {
+  (sample === null ? test.skip : test)(fact, async () => {
+    const place = mountSmall() as SmallDisk;
+    try {
+      await work(place);
+    } finally {
+      place.unmount();
     }
-  } finally {
-    place.unmount();
+  });
+}
+
+const data = { text: 'x'.repeat(2000) };
+const twenty = (first: number) => series(first, 20, 's', { data });
+
+/** Appends until a commit answers this; gives the last event that was acknowledged. */
+async function appendUntil(store: EventStore, from: number, until: (answer: boolean | string | null) => boolean): Promise<number> {
+  for (let seq = from; ; seq += 20) {
+    let full: boolean | null = null;
+    const code = await codeOf(store.append(twenty(seq + 1)).then((answer) => (full = answer.full)));
+    if (until(code ?? full)) return code === null ? seq + 20 : seq;
+    if (code !== null) throw new Error(code);
+  }
+}
+
+onSmallDisk('what still must be recorded when the disk is full takes the space of the reserve, and says so until it is back', async (place) => {
+  const store = place.store();
+  assert.is((await store.open()).full, false);
+  const { size, blocks, mode } = statSync(place.reserve);
+  assert.equal([size, blocks * 512 >= size, mode & 0o777], [RESERVE_BYTES, true, 0o600]);
+  const seq = await appendUntil(store, 0, (answer) => answer === true);
+  assert.not.ok(existsSync(place.reserve));
+  assert.ok(seq > 100);
+  for (let more = 0; more < 200; more += 20) assert.equal(await store.append(twenty(seq + more + 1)), { full: true });
+  assert.is(await store.reserve(), false, 'there is no space for it');
+  spawnSync('mount', ['-o', 'remount,size=32m', place.folder]);
+  assert.equal(await store.append(twenty(seq + 201)), { full: true }, 'it is not put back by itself');
+  assert.is(await store.reserve(), true);
+  assert.is(statSync(place.reserve).size, RESERVE_BYTES);
+  assert.equal(await store.append(twenty(seq + 221)), { full: false });
+  assert.equal(await store.verify(), { ok: true, events: seq + 240, problems: [] });
+  await store.close();
+});
+
+onSmallDisk('when the reserve is used up too, commits are refused, nothing is lost, and the same commit is taken once there is space', async (place) => {
+  const store = place.store();
+  await store.open();
+  const acked = await appendUntil(store, 0, (answer) => answer === 'store_full');
+  assert.not.ok(existsSync(place.reserve));
+  assert.is(await codeOf(store.append(twenty(acked + 1))), 'store_full', 'as often as it is tried');
+  assert.equal(
+    (await store.readAll(acked, 100)).map((one) => one.seq),
+    [acked],
+    'reads go on',
+  );
+  spawnSync('mount', ['-o', 'remount,size=32m', place.folder]);
+  await store.append(twenty(acked + 1));
+  assert.equal(await store.verify(), { ok: true, events: acked + 20, problems: [] });
+  await store.close();
+  const again = place.store();
+  const { last_seq, full } = await again.open();
+  assert.equal([last_seq, full], [acked + 20, false]);
+  await again.close();
+});
+
+onSmallDisk('a log that filled the disk, at each place of the way to its next checkpoint, is found again as it was acknowledged', async (place) => {
+  for (let commits = 1; commits <= 100; commits += 11) {
+    const store = place.store();
+    await store.open();
+    for (let seq = 0; seq < commits * 20; seq += 20) await store.append(twenty(seq + 1));
+    fill(place.folder, 20_000);
+    const acked = await appendUntil(store, commits * 20, (answer) => answer === 'store_full');
+    // A checkpoint is due at the close, and finds no space either.
+    await store.close();
+    const again = place.store();
+    const { last_seq, full } = await again.open();
+    assert.equal([last_seq, full], [acked, true], `${commits} commits`);
+    assert.equal(await again.verify(), { ok: true, events: acked, problems: [] });
+    rmSync(`${place.folder}/ballast`);
+    assert.equal([await again.reserve(), await again.append(twenty(acked + 1))], [true, { full: false }]);
+    await again.close();
+    rmSync(`${place.folder}/data`, { recursive: true });
   }
 });
 
-tried('a log on a full disk can be closed and read again', async () => {
-  const place = mountSmall() as Place & { unmount(): void };
-  try {
+onSmallDisk('a disk that is full at the very first start says so, and the start succeeds once there is space', async (place) => {
+  for (const left of [0, 4096, 20_000, 40_000]) {
+    fill(place.folder, left);
+    const store = place.store();
+    assert.is(await codeOf(store.open()), 'store_full', `${left} bytes left`);
+    rmSync(`${place.folder}/ballast`);
+    assert.is((await store.open()).full, false);
+    await store.append(series(1, 1));
+    await store.close();
+    rmSync(`${place.folder}/data`, { recursive: true });
+  }
+});
+
+onSmallDisk('a first start without space for the reserve succeeds, and says so', async (place) => {
+  fill(place.folder, MIB);
+  const store = place.store();
+  assert.is((await store.open()).full, true);
+  assert.equal(await store.append(series(1, 1)), { full: true });
+  rmSync(`${place.folder}/ballast`);
+  assert.is(await store.reserve(), true);
+  await store.close();
+});
+
+onSmallDisk('a reserve that was cut short or has holes is made anew', async (place) => {
+  for (const harm of ['truncate -s 5000', `truncate -s 0 ${place.reserve} && truncate -s ${RESERVE_BYTES}`, 'rm']) {
     const store = place.store();
     await store.open();
-    await store.append(series(1, 500));
-    fill(place.folder, 0);
-    await codeOf(store.append(series(501, 500, 's', { data: { text: 'x'.repeat(4000) } })));
     await store.close();
+    spawnSync('sh', ['-c', `${harm} ${place.reserve}`]);
     const again = place.store();
-    assert.is((await again.open()).last_seq, 500);
-    assert.ok((await again.verify()).ok);
+    assert.is((await again.open()).full, false);
+    const { size, blocks } = statSync(place.reserve);
+    assert.ok(size === RESERVE_BYTES && blocks * 512 >= size, harm);
     await again.close();
-  } finally {
-    place.unmount();
   }
 });
 

@@ -98,7 +98,11 @@ test(
     assert.ok(parts.every((file, index) => before[index]?.equals(readFileSync(file))));
     const store = place.store();
     assert.is((await store.open()).last_seq, writer.acked());
-    assert.equal(readdirSync(`${place.folder}/data`).sort(), ['events.db', 'events.db-wal', 'events.high-water'], 'what a reader left is cleared');
+    assert.equal(
+      readdirSync(`${place.folder}/data`).sort(),
+      ['events.db', 'events.db-wal', 'events.high-water', 'events.reserve'],
+      'what a reader left is cleared',
+    );
     await store.close();
     assert.equal(copies(), []);
   }),

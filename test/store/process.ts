@@ -11,7 +11,7 @@ export interface Writer {
   lines: string[];
   /** The last event that it was told is durable. */
   acked(): number;
-  tell(line: 'one' | 'on'): void;
+  tell(line: 'one' | 'on' | 'prune'): void;
   /** Waits for a line that begins with one of these; empty when it ended without. */
   says(...starts: string[]): Promise<string>;
   /** Ends it, and waits until all it printed is here. */

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { createSqliteStore } from '../../src/store/sqlite.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/store.ts';
 
@@ -46,7 +47,7 @@ export interface Place {
   folder: string;
   database: string;
   highWater: string;
-  store(): EventStore;
+  store(limits?: Partial<Limits>): EventStore;
   remove(): void;
 }
 
@@ -54,7 +55,12 @@ export interface Place {
 export function makePlace(folder = mkdtempSync(join(tmpdir(), 'svc-store-'))): Place {
   const data = join(folder, 'data');
   const files = { database: join(data, 'events.db'), highWater: join(data, 'events.high-water') };
-  return { folder, ...files, store: () => createSqliteStore(files), remove: () => rmSync(folder, { recursive: true, force: true }) };
+  return {
+    folder,
+    ...files,
+    store: (limits) => createSqliteStore({ ...files, limits: { ...defaultLimits, ...limits } }),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
 }
 
 /** Runs a test in a folder of its own, which is gone afterwards. */

@@ -4,7 +4,7 @@ import { event, run } from './samples.ts';
 
 /**
  * A process that owns a log: `writer.ts <database> <highWater>`. It prints `open <last_seq>` or `refused <code> <message>`. Then, after each line on stdin, it
- * appends commits: `one`, or `on` for one after the other. Each commit that is acknowledged is printed as `acked <seq>`. When one is refused, it is tried
+ * appends commits: `one`, or `on` for one after the other; after `prune` it removes all finished runs and prints `pruned`. Each commit that is acknowledged is printed as `acked <seq>`. When one is refused, it is tried
  * once more: `again <code>`.
  */
 
@@ -28,8 +28,15 @@ async function append(): Promise<void> {
   console.log(`acked ${seq}`);
 }
 
+/** Removes all finished runs, a few at a time. */
+async function prune(): Promise<void> {
+  for (let more = true; more; ) ({ more } = await store.prune({ before_at: Number.MAX_SAFE_INTEGER, max_bytes: null, keep_boot: 'boot_2', limit: 10 }));
+  console.log('pruned');
+}
+
 async function obey(line: string): Promise<void> {
   if (line === 'one') await append();
+  if (line === 'prune') await prune();
   while (line === 'on' && seq < EVENTS_MAX) await append();
 }
 

@@ -1,0 +1,171 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { HighWater } from '../../src/store/high-water.ts';
+import { inspectStore } from '../../src/store/inspect.ts';
+import type { EventStore, StoredEvent } from '../../src/store/store.ts';
+import { inject, possible } from './inject.ts';
+import { startWriter } from './process.ts';
+import { codeOf, event, makePlace, type Place, placed, run } from './samples.ts';
+
+const ALL = { before_at: Number.MAX_SAFE_INTEGER, max_bytes: null, keep_boot: 'boot_2', limit: 50 };
+
+/** Runs of four events each, two and two interleaved, and an event of the daemon after each pair; the text is in every event and row. */
+async function fill(store: EventStore, from: number, pairs: number, text: string): Promise<number> {
+  let seq = from;
+  for (let pair = 0; pair < pairs; pair += 1) {
+    const names = [`run_${seq + 1}`, `run_${seq + 2}`];
+    const events: StoredEvent[] = [];
+    for (let version = 1; version <= 4; version += 1)
+      for (const name of names) events.push(event(++seq, name, version, { type: version === 1 ? 'run.accepted' : 'run.happened', data: { text } }));
+    const runs = names.map((name, index) => run(name, { finished: true, state: 'completed', record: { output: text }, seq: seq - 1 + index }));
+    seq += 1;
+    events.push(event(seq, 'daemon:boot_2', (from === 0 ? 0 : 1000) + pair + 1, { boot_id: 'boot_2' }));
+    await store.append({ events, runs });
+  }
+  return seq;
+}
+
+async function pruneAll(store: EventStore, query = ALL): Promise<{ runs: number; events: number; steps: number }> {
+  const sum = { runs: 0, events: 0, steps: 0 };
+  for (let more = true; more; sum.steps += 1) {
+    const step = await store.prune(query);
+    sum.runs += step.runs;
+    sum.events += step.events;
+    more = step.more;
+  }
+  return sum;
+}
+
+/** Files of a place that hold this text. */
+function holding(place: Place, text: string): string[] {
+  const folder = dirname(place.database);
+  return readdirSync(folder).filter((name) => readFileSync(`${folder}/${name}`).includes(text));
+}
+
+test(
+  'what was removed is in no file any more, also while the log is open',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const word = 'Rumpelstiltskin';
+    await fill(store, 0, 200, `my name is ${word}`);
+    assert.ok(holding(place, word).length > 0);
+    assert.equal(await pruneAll(store), { runs: 400, events: 1600, steps: 9 });
+    assert.equal(holding(place, word), []);
+    assert.equal(await store.verify(), { ok: true, events: 200, problems: [] });
+    await store.close();
+    assert.equal(holding(place, word), []);
+  }),
+);
+
+test(
+  'the file of a log that lost much becomes smaller, and what is left is used again',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    await fill(store, 0, 200, 'x'.repeat(20_000));
+    await store.prune({ ...ALL, before_at: 0 });
+    const before = statSync(place.database).size;
+    await pruneAll(store);
+    const after = statSync(place.database).size;
+    assert.ok(after < before / 1.5, `${before} bytes became ${after}`);
+    await store.close();
+  }),
+);
+
+test(
+  'gaps that touch are one, an event that is missing beside one is still missed, and the doctor knows them',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const seq = await fill(store, 0, 300, 'x');
+    await pruneAll(store, { ...ALL, before_at: event(seq / 2, 's', 1).at });
+    await pruneAll(store);
+    await store.close();
+    const found = await inspectStore(place);
+    assert.equal(found.state === 'read' && found.verify, { ok: true, events: 300, problems: [] });
+
+    const db = new Database(place.database);
+    assert.equal(db.prepare('select count(*) as gaps, min(last_seq - first_seq) as least, max(last_seq - first_seq) as most from gaps').get(), {
+      gaps: 300,
+      least: 7,
+      most: 7,
+    });
+    db.exec('delete from events where seq = 900; pragma wal_checkpoint(truncate)');
+    db.close();
+    const again = await inspectStore(place);
+    assert.equal(again.state === 'read' && again.verify.problems, [
+      'After the event 899 of the log comes the event 909: some are missing.',
+      'Version 101 of daemon:boot_2 does not follow the one before it.',
+    ]);
+  }),
+);
+
+test(
+  'a gap whose hash was changed is found',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    await fill(store, 0, 10, 'x');
+    await pruneAll(store);
+    await store.close();
+    const db = new Database(place.database);
+    db.prepare('update gaps set last_hash = ? where first_seq = 1').run(Buffer.alloc(32));
+    db.close();
+    assert.is(await codeOf(place.store().open()), 'store_corrupt');
+  }),
+);
+
+test(
+  'a high-water mark that stands at an event that was removed is no lost end',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    await fill(store, 0, 10, 'x');
+    const [, middle] = await store.readAll(3, 2);
+    await pruneAll(store);
+    await store.close();
+    const mark = new HighWater(place.highWater);
+    mark.write({ seq: middle?.seq ?? 0, hash: 'f'.repeat(64) });
+    mark.write({ seq: middle?.seq ?? 0, hash: 'f'.repeat(64) });
+    mark.close();
+    const again = place.store();
+    assert.is((await again.open()).last_seq, 90);
+    await again.close();
+  }),
+);
+
+(possible ? test : test.skip)('a daemon that is killed while it removes history, at one write after the other, leaves a whole log', async () => {
+  const points = new Set<number>();
+  for (let when = 3; when <= 500; when += 41) {
+    const place = makePlace();
+    try {
+      const store = place.store();
+      await store.open();
+      await fill(store, 0, 60, 'x'.repeat(500));
+      await store.close();
+      const writer = startWriter(place, {}, inject(`pwrite64:signal=SIGKILL:when=${when}`));
+      await writer.says('open', 'refused');
+      writer.tell('prune');
+      await writer.says('pruned', 'refused');
+      await writer.end('close');
+      const again = place.store();
+      assert.is((await again.open()).last_seq, 540);
+      const { finished } = await again.countRuns();
+      const events = 60 + finished * 4;
+      assert.equal(await again.verify(), { ok: true, events, problems: [] }, `write ${when}`);
+      points.add(finished);
+      await pruneAll(again);
+      assert.equal(await again.verify(), { ok: true, events: 60, problems: [] });
+      await again.close();
+    } finally {
+      place.remove();
+    }
+  }
+  assert.ok(points.size >= 2, `it was killed with ${[...points].join(', ')} runs left`);
+});
+
+test.run();
