@@ -16,19 +16,22 @@ export interface SettingSpec<T = unknown> {
 
 /** What the file holds: its names are known ones, its values not checked yet. */
 export interface Written {
-  /** By dotted key: the settings and the limits. */
+  /** By dotted key: the settings, the limits and the history. */
   values: Map<string, Property>;
   providers: Property[];
   where(offset: number): string;
 }
 
-export function readWritten(file: string, isSetting: (name: string) => boolean, isLimit: (name: string) => boolean): Written {
+type Known = (name: string) => boolean;
+
+export function readWritten(file: string, isSetting: Known, isLimit: Known, isHistory: Known): Written {
   const config = readConfigText(file);
   const written: Written = { values: new Map(), providers: [], where: config?.where ?? (() => file) };
   if (config?.root === undefined) return written;
   for (const property of properties(config, config.root, 'the configuration')) {
     if (property.name === 'providers') written.providers = properties(config, property.value, 'providers');
-    else if (property.name === 'limits') readLimits(config, property, isLimit, written.values);
+    else if (property.name === 'limits') readGroup(config, property, isLimit, 'a limit', written.values);
+    else if (property.name === 'history') readGroup(config, property, isHistory, 'a setting of history', written.values);
     else if (isSetting(property.name)) written.values.set(property.name, property);
     else refuseName(config, property, 'a setting');
   }
@@ -69,10 +72,10 @@ export function refuseUnknownVariables(env: NodeJS.ProcessEnv, prefix: string, k
 
 const HINT = 'The tables in docs/operations.md list all settings and limits.';
 
-function readLimits(config: ConfigText, limits: Property, isLimit: (name: string) => boolean, values: Written['values']): void {
-  for (const property of properties(config, limits.value, 'limits')) {
-    if (!isLimit(property.name)) refuseName(config, property, 'a limit');
-    values.set(`limits.${property.name}`, property);
+function readGroup(config: ConfigText, group: Property, isKnown: Known, what: string, values: Written['values']): void {
+  for (const property of properties(config, group.value, group.name)) {
+    if (!isKnown(property.name)) refuseName(config, property, what);
+    values.set(`${group.name}.${property.name}`, property);
   }
 }
 

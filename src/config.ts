@@ -1,3 +1,4 @@
+import { type HistorySettings, historySpecs } from './config-history.ts';
 import { chooseValue, readWritten, refuseUnknownVariables, type SettingSpec, type Source, type Written } from './config-layers.ts';
 import { brief, plainValue, refuse } from './config-text.ts';
 import { nullText, readBaseUrl, readName, readOrigin, readWhole, wholeText } from './config-value.ts';
@@ -43,6 +44,7 @@ export interface Settings {
 
 export interface Config extends Settings {
   limits: Limits;
+  history: HistorySettings;
   /** Without a prototype: `constructor` is a name that a provider may have. */
   providers: Record<string, ProviderConfig>;
   /** Where each value came from, by its dotted key. */
@@ -133,6 +135,7 @@ export function loadConfig(file: string, { env = process.env, flags = {} }: Conf
     file,
     (setting) => Object.hasOwn(settingSpecs, setting),
     (limit) => Object.hasOwn(limitSpecs, limit),
+    (name) => Object.hasOwn(historySpecs, name),
   );
   const sources: Record<string, Source> = {};
   const choose = (key: string, spec: SettingSpec, flag?: unknown) => {
@@ -143,8 +146,9 @@ export function loadConfig(file: string, { env = process.env, flags = {} }: Conf
   refuseUnknownVariables(env, LIMIT_PREFIX, new Set(Object.keys(limitSpecs).map(limitVariable)));
   const settings = mapValues(settingSpecs, (spec, key) => choose(key, spec, flags[key])) as unknown as Settings;
   const limits = mapValues(limitSpecs, (_, key) => choose(`limits.${key}`, limitSetting(key))) as Limits;
+  const history = mapValues(historySpecs, (spec, key) => choose(`history.${key}`, spec)) as unknown as HistorySettings;
   const providers = readProviders(written, sources);
-  return { ...settings, limits, providers, sources, file };
+  return { ...settings, limits, history, providers, sources, file };
 }
 
 /**

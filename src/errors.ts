@@ -304,6 +304,12 @@ export const errors = {
     meaning: 'The run was cut off; the text so far is kept.',
     hint: 'See it with svc runs show <id>, or ask again.',
   },
+  content_not_kept: {
+    ...unavailable,
+    exit: 10,
+    meaning: 'The run was cut off, and what was asked or answered is not kept in the log, so that it cannot be taken up again.',
+    hint: 'Ask again. The settings history.prompts, history.outputs and history.redact say what is kept.',
+  },
   resume_failed: {
     ...unavailable,
     exit: 10,

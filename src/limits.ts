@@ -74,6 +74,7 @@ export const limitSpecs = {
   store_lock_ms: limit(500, 0, 60_000, 'For another process to let go of the event log when the daemon starts.'),
   store_page_bytes: limit(8 * MIB, 1024, 256 * MIB, 'Events read from the log at one time; the rest is the next page.'),
   reserve_bytes: limit(8 * MIB, 65_536, 4096 * MIB, 'Disk space held in reserve, so that what was accepted can be recorded when the disk is full.'),
+  prune_every_ms: limit(600_000, 1000, 86_400_000, 'Between two rounds in which history beyond its bounds is removed.'),
   inspect_bytes: limit(2048 * MIB, MIB, 1_048_576 * MIB, 'Event log of a dead daemon that the doctor copies to check it; a larger one is not checked.'),
   log_file_bytes: limit(16 * MIB, 4096, 4096 * MIB, 'One log file; then a new one is begun.'),
   log_files: limit(5, 1, 100, 'Log files kept, the present one included.'),

@@ -9,7 +9,7 @@ import { table } from './table.ts';
 export async function run({ paths, json }: Context): Promise<number> {
   const { running, why } = await ask(paths);
   const config = running ?? loadConfig(paths.config);
-  const { sources, file, providers, limits, ...settings } = config;
+  const { sources, file, providers, limits, history, ...settings } = config;
   const valued = (values: object, prefix = '') =>
     Object.fromEntries(Object.entries(values).map(([key, value]) => [key, { value, source: sources[prefix + key] ?? 'default' }]));
   if (json) {
@@ -17,6 +17,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       file,
       daemon_running: why !== 'is not running',
       settings: valued(settings),
+      history: valued(history, 'history.'),
       limits: valued(limits, 'limits.'),
       providers: valued(providers, 'providers.'),
     });
@@ -25,6 +26,7 @@ export async function run({ paths, json }: Context): Promise<number> {
   const changed = Object.entries(limits).filter(([key]) => (sources[`limits.${key}`] ?? 'default') !== 'default');
   const rows = [
     ...Object.entries(settings).map(([key, value]) => [key, text(value), sources[key] ?? 'default']),
+    ...Object.entries(history).map(([key, value]) => [`history.${key}`, text(value), sources[`history.${key}`] ?? 'default']),
     ...changed.map(([key, value]) => [`limits.${key}`, text(value), sources[`limits.${key}`] ?? 'default']),
     ...Object.entries(providers).map(([key, value]) => [`providers.${key}`, text(value), sources[`providers.${key}`] ?? 'file']),
   ];

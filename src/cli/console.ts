@@ -19,10 +19,14 @@ async function open(url: string): Promise<boolean> {
   if (program === undefined) return false;
   return new Promise((resolve) => {
     const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
-    child.once('error', () => resolve(false));
-    child.once('exit', (code) => resolve(code === 0));
-    setTimeout(() => resolve(true), PATIENCE_MS).unref();
-    child.unref();
+    const settle = (opened: boolean) => {
+      clearTimeout(timer);
+      child.unref();
+      resolve(opened);
+    };
+    const timer = setTimeout(settle, PATIENCE_MS, true);
+    child.once('error', () => settle(false));
+    child.once('exit', (code) => settle(code === 0));
   });
 }
 

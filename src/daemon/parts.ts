@@ -8,6 +8,7 @@ import type { SvcError } from '../errors.ts';
 import { createGrpc } from '../grpc/server.ts';
 import { createHttp } from '../http/server.ts';
 import { systemClock } from '../kernel/clock.ts';
+import { strippingStore } from '../kernel/content.ts';
 import { Kernel } from '../kernel/kernel.ts';
 import type { Performers } from '../kernel/port.ts';
 import { streamPort } from '../kernel/stream-port.ts';
@@ -23,6 +24,7 @@ import { DaemonHistory } from '../runtime/history.ts';
 import { newBootId } from '../runtime/ids.ts';
 import { Providers } from '../runtime/providers.ts';
 import { Pulls } from '../runtime/pulls.ts';
+import { Retention } from '../runtime/retention.ts';
 import { TERMINAL } from '../runtime/runtime.ts';
 import { Space } from '../runtime/space.ts';
 import { StopReports } from '../runtime/stop-report.ts';
@@ -56,7 +58,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
   const store = createSqliteStore({ database: paths.database, highWater: paths.highWater, limits });
 
   const kernel = new Kernel({
-    store,
+    store: strippingStore(store, config.history),
     clock,
     limits,
     boot_id,
@@ -67,6 +69,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
   });
   const tell = (told: Undated<DaemonEvent>) => kernel.submit(streams.daemon, told);
   const space = new Space({ store, clock, log, tell });
+  const retention = new Retention({ kernel, store, daemon: streams.daemon, boot_id, keep: config.history, limits, log });
   kernel.onStall(() => space.filled());
   const fact = {
     type: 'daemon.boot_started',
@@ -187,6 +190,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
       store,
       stored,
       space,
+      retention,
       kernel,
       dispatch,
       stopReports,

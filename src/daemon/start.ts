@@ -33,6 +33,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
   await proceed(parts, { type: 'daemon.providers_probed' });
   dispatch.next();
   if (opened.full) parts.space.filled();
+  parts.retention.start();
   log.info({ addresses, version: parts.version, pid: process.pid }, 'ready');
   local.warm().catch((error: unknown) => log.warn({ err: error }, 'the engine could not be warmed'));
 }

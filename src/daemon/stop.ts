@@ -8,17 +8,19 @@ import type { Parts } from './parts.ts';
  * Gives back what is held, the work and the engine, then records that the daemon stopped, and what became of the runs: what could not be
  * finished is handed over to the next start. The machine's deadline bounds it.
  */
-export async function releaseAll({ kernel, dispatch, stopReports, pulls, streams, tell }: Held): Promise<void> {
+export async function releaseAll({ kernel, store, dispatch, stopReports, pulls, streams, tell }: Held): Promise<void> {
   const runs = dispatch.activeRuns();
   await Promise.all(runs.map((run_id) => kernel.submit(run_id, { type: 'run.interrupt_requested', reason: 'daemon_stopping' })));
   for (const run_id of runs) while (hasWork(kernel.cell(run_id))) await kernel.cell(run_id)?.next();
   await pulls.close();
   await kernel.submit(streams.engine, { type: 'engine.stop_requested', reason: 'daemon_stopping' });
   for (const cell = kernel.cell(streams.engine); cell?.snapshot.matches('stopping' as never); ) await cell.next();
-  await tell({ type: 'daemon.stopped', ...stopReports.report(dispatch.queued) });
+  // The log knows them also when the stop came before they were taken up.
+  const { unfinished } = await store.countRuns();
+  await tell({ type: 'daemon.stopped', ...stopReports.report(unfinished) });
 }
 
-type Held = Pick<Parts, 'kernel' | 'dispatch' | 'stopReports' | 'pulls' | 'streams' | 'tell'>;
+type Held = Pick<Parts, 'kernel' | 'store' | 'dispatch' | 'stopReports' | 'pulls' | 'streams' | 'tell'>;
 
 /** A run that is handed over has none: it waits. */
 function hasWork(cell: Cell | undefined): boolean {
@@ -32,7 +34,8 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   if (owner && failure !== null) await recordFailure(parts, failure);
   kernel.close();
   parts.space.close();
-  await Promise.allSettled([puller.close(), providers.close(), store.close()]);
+  const pruned = parts.retention.close();
+  await Promise.allSettled([puller.close(), providers.close(), pruned, store.close()]);
   // Said before the listeners close, so that those who follow the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);

@@ -34,7 +34,8 @@ function find(name: string): StaticFile {
   return file;
 }
 
-function readFiles(folder: string): ReadonlyMap<string, StaticFile> {
+/** The files of a folder that a browser is given, by their names. */
+export function readFiles(folder: string): ReadonlyMap<string, StaticFile> {
   const found = new Map<string, StaticFile>();
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
     const type = TYPES[extname(name)];

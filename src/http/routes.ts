@@ -4,6 +4,7 @@ import { showConsole, showConsoleFile } from './console-files.ts';
 import { livez, readyz, runtimeHealth } from './health.ts';
 import { postEvent } from './lifecycle.ts';
 import { listMachines, showDiagram } from './machines.ts';
+import { sendOpenapi } from './openapi.ts';
 import { exportRun, whyRun } from './past-runs.ts';
 import { showState } from './picture.ts';
 import type { Route } from './route.ts';
@@ -30,7 +31,7 @@ export const routes: readonly Route[] = [
     answer: startRun,
   },
   { method: 'GET', path: '/v1/runs', door: 'token', summary: 'The latest runs, newest first, paged.', answer: listRuns },
-  { method: 'GET', path: '/v1/runs/:id', door: 'token', summary: 'One run; with ?at=<seq> as it was after that event.', answer: showRun },
+  { method: 'GET', path: '/v1/runs/:id', door: 'token', summary: 'One run; with `?at=<seq>` as it was after that event.', answer: showRun },
   {
     method: 'GET',
     path: '/v1/runs/:id/why',
@@ -42,7 +43,7 @@ export const routes: readonly Route[] = [
     method: 'GET',
     path: '/v1/runs/:id/export',
     door: 'token',
-    summary: 'A run as a file that `svc runs replay` folds on any machine; ?redact=1 without what was said.',
+    summary: 'A run as a file that `svc runs replay` folds on any machine; `?redact=1` without what was said.',
     answer: exportRun,
   },
   { method: 'GET', path: '/v1/runs/:id/events', door: 'token', summary: 'The events of a run as they come; Last-Event-ID resumes.', answer: followRun },
@@ -61,7 +62,7 @@ export const routes: readonly Route[] = [
     method: 'GET',
     path: '/v1/runtime/state',
     door: 'token',
-    summary: 'The whole picture: daemon, machines, runs, queue, providers, engine; with ?at=<seq> as it was after that event.',
+    summary: 'The whole picture: daemon, machines, runs, queue, providers, engine; with `?at=<seq>` as it was after that event.',
     answer: showState,
   },
   { method: 'GET', path: '/v1/events', door: 'token', summary: 'WebSocket: the event log, from a position on or as it grows.', answer: refusePlain },
@@ -69,6 +70,13 @@ export const routes: readonly Route[] = [
   { method: 'POST', path: '/v1/session', door: 'public', summary: 'Signs a browser in with a ticket or the token: sets a cookie.', answer: openSession },
   { method: 'GET', path: '/v1/session', door: 'token', summary: '204 for who is signed in.', answer: showSession },
   { method: 'DELETE', path: '/v1/session', door: 'public', summary: 'Signs a browser out.', answer: closeSession },
+  {
+    method: 'GET',
+    path: '/openapi.json',
+    door: 'public',
+    summary: 'The description of all this, in OpenAPI 3.1.',
+    answer: (context) => sendOpenapi(context, routes),
+  },
   { method: 'GET', path: '/', door: 'public', summary: 'The console: a page that shows all this. `svc console` opens it signed in.', answer: showConsole },
   { method: 'GET', path: '/console/:file', door: 'public', summary: 'What the page of the console is made of.', answer: showConsoleFile },
 ];

@@ -230,21 +230,20 @@ export class Kernel {
     const at = Math.max(notBefore, Math.min(...cell.kind.deadlines(cell.tail).map((deadline) => deadline.at)));
     if (at >= cell.armedFor) return;
     cell.disarm?.();
-    cell.disarm = null;
     cell.armedFor = at;
-    if (at === Number.POSITIVE_INFINITY) return;
-    cell.disarm = this.clock.after(at - this.clock.now(), () => this.fire(cell));
+    cell.disarm = at === Number.POSITIVE_INFINITY ? null : this.clock.after(at - this.clock.now(), () => this.fire(cell));
   }
 
   private fire(cell: Cell): void {
     cell.armedFor = Number.POSITIVE_INFINITY;
     const now = this.clock.now();
-    const due = cell.kind.deadlines(cell.tail).find((deadline) => deadline.at <= now && this.accepts(cell.stream, deadline.event));
+    const passed = cell.kind.deadlines(cell.tail).filter((deadline) => deadline.at <= now);
+    const due = passed.find((deadline) => this.accepts(cell.stream, deadline.event));
     if (due !== undefined) {
       this.propose([{ stream: cell.stream, fact: due.event }]).catch((error: unknown) =>
         this.options.log.error({ err: error, stream: cell.stream }, 'a deadline could not be recorded'),
       );
     }
-    this.arm(cell, due === undefined ? now + REFUSED_AGAIN_MS : 0);
+    this.arm(cell, passed.length > 0 && due === undefined ? now + REFUSED_AGAIN_MS : 0);
   }
 }

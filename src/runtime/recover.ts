@@ -30,8 +30,10 @@ export async function recoverRuns(kernel: Kernel, store: EventStore, dispatch: D
   const now = kernel.clock.now();
   const recorded: Promise<boolean>[] = [];
   let [cut, ended] = [0, 0];
-  for (const run_id of await store.unfinishedRuns()) {
-    await kernel.load(run_id);
+  const unfinished = await store.unfinishedRuns();
+  // All are read before the first is recorded: a read would wait for the commit of the one before it.
+  for (const run_id of unfinished) await kernel.load(run_id);
+  for (const run_id of unfinished) {
     const last = kernel.cell(run_id)?.recent.at(-1);
     const downtime_ms = last === undefined ? 0 : now - (await lastTime(last));
     // Since it is in memory it may have been cancelled.

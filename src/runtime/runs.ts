@@ -4,6 +4,7 @@ import type { RunCreated, Undated } from '../../machines/events.ts';
 import { type RunSnapshot, WITHDRAWN } from '../../machines/run.ts';
 import type { Config } from '../config.ts';
 import { SvcError } from '../errors.ts';
+import { keepsContent } from '../kernel/content.ts';
 import { followStream } from '../kernel/feed.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { type RunRecord, runRecord } from '../kernel/run-record.ts';
@@ -140,6 +141,7 @@ export class Runs {
     const now = this.options.kernel.clock.now();
     const total = input.timeout_ms ?? limits.run_ms;
     const { provider, model, cloud } = route;
+    const kept = keepsContent(this.options.config.history);
     return {
       type: 'run.accepted',
       run_id,
@@ -158,7 +160,8 @@ export class Runs {
       request_digest: input.idempotency_key == null ? null : requestDigest(input),
       client: input.client ?? client,
       recovery: input.recovery ?? this.options.config.recovery,
-      resumable: provider === LOCAL,
+      resumable: provider === LOCAL && kept,
+      ...(kept ? {} : { content: 'omitted' as const }),
       max_attempts: limits.run_attempts,
       max_losses: limits.run_losses,
       queue_deadline_at: now + Math.min(limits.queue_ms, total),

@@ -34,7 +34,7 @@ test('bash offers commands, then the commands of a group', ({ bash }) => {
   const first = new Set(commands.map(({ name }) => name.split(' ')[0]));
   assert.equal(complete(bash, 'svc ').sort(), [...first, '--help', '--version'].sort());
   assert.equal(complete(bash, 'svc st'), ['start', 'stop', 'status']);
-  assert.equal(complete(bash, 'svc runs '), ['list', 'show', 'cancel']);
+  assert.equal(complete(bash, 'svc runs '), ['list', 'show', 'attach', 'cancel', 'why', 'replay', 'export']);
   assert.equal(complete(bash, 'svc provider re'), ['remove']);
 });
 

@@ -1,97 +1,179 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type HeldHome, makeHeldHome, runtimeOf } from '../helpers/daemon.ts';
+import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
+import { type Life, type Run, serve } from '../torture/daemon.ts';
+import { stream } from '../torture/http.ts';
 
-const test = suite<{ home: HeldHome }>('after a kill');
+/** Runs at another provider, whose daemon is killed with SIGKILL. */
+const test = suite<{ home: HeldHome; life: Life }>('after a kill');
 
 test.before.each(async (context) => {
   context.home = await makeHeldHome({ SVC_LIMIT_PROVIDER_RUNS: '1' });
+  context.life = await serve(context.home);
 });
-test.after.each(async ({ home }) => {
+test.after.each(async ({ home, life }) => {
+  await life.stop(0);
   await home.close();
 });
 
-interface Listed {
-  id: string;
-  state: string;
-  prompt: string;
-  output: string;
-  error: { code: string } | null;
+interface Context {
+  home: HeldHome;
+  life: Life;
 }
 
-const runs = async (home: HeldHome) => (JSON.parse((await home.svc(['runs', 'list', '--json'])).stdout) as { runs: Listed[] }).runs;
+async function killAndStart(context: Context): Promise<void> {
+  await context.life.kill();
+  await waitFor('the upstream is let go', () => context.home.server.streams.size === 0);
+  context.life = await serve(context.home);
+}
 
-test('what a client has seen is on disk, the cut run gets one end, and the queue goes on in its order', async ({ home }) => {
-  assert.is((await home.svc(['start'])).code, 0);
+const get = ({ life }: Context, id: string): Promise<Run> => life.ask((client) => client.call('run.get', { id }));
+const start = ({ life }: Context, prompt: string, more: object = {}): Promise<Run> => life.ask((client) => client.call('run.start', { prompt, ...more }));
+const asked = ({ home }: Context) => waitFor('the provider is asked', () => home.server.streams.size === 1);
+const ended = (context: Context, id: string) =>
+  waitFor(`${id} has ended`, async () => {
+    const run = await get(context, id);
+    return run.ended_at !== null && run;
+  });
+
+/** The types of a run's events, as the log has them. */
+async function facts({ home }: Context, id: string): Promise<string[]> {
+  const types: string[] = [];
+  for await (const { event } of (await stream(home, `/v1/runs/${id}/events`)).events) types.push(event);
+  return types;
+}
+
+test('what a client has seen is on disk, the cut run gets one end, and the queue goes on in its order', async (context) => {
+  const { home } = context;
   const cut = home.spawn(['run', 'first', '--no-start']);
-  await waitFor('the run streams', () => home.server.streams.size === 1);
+  await asked(context);
   home.server.say('seen ');
   await waitFor('the client has seen text', () => cut.stdout() === 'seen ');
-  const queued: string[] = [];
-  for (const prompt of ['second', 'third']) queued.push((await home.svc(['run', prompt, '--detach', '--no-start'])).stdout.trim());
-  const { pid } = await runtimeOf(home);
-  process.kill(pid, 'SIGKILL');
+  const queued = [await start(context, 'second'), await start(context, 'third')];
+  assert.equal(
+    queued.map(({ queue_position }) => queue_position),
+    [1, 2],
+  );
+  await killAndStart(context);
   const client = await cut.ended;
   assert.is(client.code, 10, client.stderr);
-
-  assert.is((await home.svc(['start'])).code, 0);
-  await waitFor('the queue goes on', () => home.server.streams.size === 1);
-  const [third, second, first] = await runs(home);
+  assert.is(client.stdout, 'seen \n');
+  const { runs } = await context.life.ask((one) => one.call('run.list'));
+  const [third, second, first] = runs;
   assert.is(first?.state, 'interrupted');
   assert.is(first?.output, 'seen ');
   assert.is(first?.error?.code, 'run_interrupted');
-  assert.equal([second?.id, third?.id], queued);
-  assert.equal([second?.prompt, third?.prompt], ['second', 'third']);
-  assert.is(third?.state, 'queued');
-  home.server.say('answer');
-  home.server.finish();
-  await waitFor('the last one streams', () => home.server.chats === 3 && home.server.streams.size === 1);
-  home.server.finish();
-  await waitFor('all are settled', async () => (await runs(home)).every((run) => !['queued', 'starting', 'streaming'].includes(run.state)));
+  assert.equal(
+    [second?.id, third?.id],
+    queued.map(({ id }) => id),
+  );
+  await waitFor('the queue goes on', async () => (await get(context, second?.id ?? '')).state === 'starting');
+  assert.is((await get(context, third?.id ?? '')).queue_position, 1);
+  for (const id of queued.map((run) => run.id)) {
+    await waitFor('it streams', async () => home.server.streams.size === 1 && (await get(context, id)).state === 'starting');
+    home.server.say(`answer of ${id}`);
+    home.server.finish();
+    assert.is((await ended(context, id)).output, `answer of ${id}`);
+  }
+  assert.is(home.server.chats, 3);
 });
 
-test('Ctrl-C cancels the work: the upstream is let go before the command ends', async ({ home }) => {
-  await home.svc(['start']);
+test('a run of which nothing was delivered is asked again', async (context) => {
+  const { id } = await start(context, 'x');
+  await asked(context);
+  await killAndStart(context);
+  await asked(context);
+  context.home.server.say('at last');
+  context.home.server.finish();
+  const run = await ended(context, id);
+  assert.is(run.state, 'completed');
+  assert.is(run.output, 'at last');
+  assert.is(run.attempts, 2);
+  assert.equal(await facts(context, id), ['run.accepted', 'run.started', 'run.recovered', 'run.started', 'run.output_appended', 'run.completed']);
+});
+
+test('with recovery=restart a run of which text was delivered is asked again, and nobody is given the old text', async (context) => {
+  const { home } = context;
+  const client = home.spawn(['run', 'x', '--recovery', 'restart', '--no-start']);
+  await asked(context);
+  home.server.say('old ');
+  await waitFor('it is recorded', async () => (await context.life.ask((one) => one.call('run.list'))).runs[0]?.output === 'old ');
+  await killAndStart(context);
+  await asked(context);
+  home.server.say('new');
+  home.server.finish();
+  const outcome = await client.ended;
+  assert.is(outcome.code, 0, outcome.stderr);
+  assert.is(outcome.stdout, 'new\n');
+  const [run] = (await context.life.ask((one) => one.call('run.list'))).runs;
+  assert.is(run?.output, 'new');
+});
+
+test('with recovery=end a run that was asked ends, and one in the queue is answered', async (context) => {
+  const cut = await start(context, 'x', { recovery: 'end' });
+  const queued = await start(context, 'y', { recovery: 'end' });
+  await asked(context);
+  await killAndStart(context);
+  assert.is((await ended(context, cut.id)).state, 'interrupted');
+  assert.equal(await facts(context, cut.id), ['run.accepted', 'run.started', 'run.interrupted']);
+  await asked(context);
+  context.home.server.finish();
+  assert.is((await ended(context, queued.id)).state, 'completed');
+});
+
+test('a run whose cancel was under way is cancelled, and one that is killed again and again is given up', async (context) => {
+  const { id } = await start(context, 'x');
+  for (let kill = 1; kill <= 8; kill += 1) {
+    await asked(context);
+    await killAndStart(context);
+  }
+  await asked(context);
+  await context.life.kill();
+  context.life = await serve(context.home);
+  const run = await ended(context, id);
+  assert.is(run.state, 'interrupted');
+  assert.is(run.attempts, 9);
+});
+
+test('how the last daemon ended is told by status and doctor', async (context) => {
+  const { home } = context;
+  const lastBoot = async () => JSON.parse((await home.svc(['status', '--json'])).stdout).last_boot as { ending: string; boot_id: string } | null;
+  assert.is(await lastBoot(), null);
+  const { boot_id } = await context.life.ask((client) => client.call('status'));
+  await killAndStart(context);
+  assert.is((await lastBoot())?.ending, 'killed');
+  assert.is((await lastBoot())?.boot_id, boot_id);
+  const { checks } = JSON.parse((await home.svc(['doctor', '--json'])).stdout) as { checks: { name: string; detail: string }[] };
+  assert.ok(
+    checks.some(({ detail }) => /killed/.test(detail)),
+    JSON.stringify(checks),
+  );
+  assert.is((await context.life.stop(0)).code, 0);
+  context.life = await serve(home);
+  assert.is((await lastBoot())?.ending, 'clean');
+});
+
+test('Ctrl-C cancels the work: the upstream is let go before the command ends', async (context) => {
+  const { home } = context;
   const run = home.spawn(['run', 'long', '--no-start']);
-  await waitFor('the run streams', () => home.server.streams.size === 1);
+  await asked(context);
   home.server.say('some text');
   await waitFor('the text is there', () => run.stdout() === 'some text');
   run.child.kill('SIGINT');
   const outcome = await run.ended;
   assert.is(outcome.code, 130);
   await waitFor('the upstream is closed', () => home.server.streams.size === 0);
-  assert.is((await runs(home))[0]?.state, 'cancelled');
+  assert.is((await context.life.ask((one) => one.call('run.list'))).runs[0]?.state, 'cancelled');
 });
 
-test('a stop that does not wait interrupts what is left and keeps its text', async ({ home }) => {
-  await home.svc(['start']);
-  const run = home.spawn(['run', 'long', '--no-start']);
-  await waitFor('the run streams', () => home.server.streams.size === 1);
-  home.server.say('kept');
-  await waitFor('the text is there', () => run.stdout() === 'kept');
-  assert.is((await home.svc(['stop', '--timeout', '0'])).code, 0);
-  assert.is((await run.ended).code, 10);
-  await home.svc(['start']);
-  const [record] = await runs(home);
-  assert.is(record?.state, 'interrupted');
-  assert.is(record?.output, 'kept');
-});
-
-test('a run that takes too long ends with 124', async ({ home }) => {
-  await home.svc(['start']);
-  const outcome = await home.svc(['run', 'x', '--no-start', '--timeout', '1']);
-  assert.is(outcome.code, 124, outcome.stderr);
-  assert.is((await runs(home))[0]?.state, 'timed_out');
-});
-
-test('an upstream that dies in the middle of an answer is an incomplete answer, with the text so far', async ({ home }) => {
-  await home.svc(['start']);
+test('an upstream that dies in the middle of an answer is an incomplete answer, with the text so far', async (context) => {
+  const { home } = context;
   const run = home.spawn(['run', 'x', '--no-start']);
-  await waitFor('the run streams', () => home.server.streams.size === 1);
+  await asked(context);
   home.server.say('half');
   await waitFor('the text is there', () => run.stdout() === 'half');
-  for (const stream of home.server.streams) stream.destroy();
+  for (const open of home.server.streams) open.destroy();
   const outcome = await run.ended;
   assert.is(outcome.code, 10, outcome.stderr);
   assert.match(outcome.stdout, /^half/);

@@ -20,7 +20,15 @@ export interface KernelHarness {
 
 /** A kernel over a memory store with a clock that the test moves. It is opened unless `open` is false. */
 export async function bootKernel(
-  options: { store?: EventStore; limits?: Partial<Limits>; open?: boolean; perform?: (effect: Effect) => void; clock?: ManualClock; boot_id?: string } = {},
+  options: {
+    store?: EventStore;
+    limits?: Partial<Limits>;
+    open?: boolean;
+    perform?: (effect: Effect) => void;
+    onSpace?: (full: boolean) => void;
+    clock?: ManualClock;
+    boot_id?: string;
+  } = {},
 ): Promise<KernelHarness> {
   const store = options.store ?? createMemoryStore();
   const clock = options.clock ?? manualClock(1_000_000);
@@ -36,6 +44,7 @@ export async function bootKernel(
       effects.push({ effect, id });
       options.perform?.(effect);
     },
+    ...(options.onSpace ? { onSpace: options.onSpace } : {}),
     onFatal: (error) => fatal.push(error),
   });
   if (options.open !== false) kernel.open((await store.open()).last_seq);
@@ -95,6 +104,7 @@ export function gatedStore(inner: EventStore): EventStore & { appends: number[];
     startedStreams: (...args) => inner.startedStreams(...args),
     unfinishedRuns: () => inner.unfinishedRuns(),
     countRuns: () => inner.countRuns(),
+    prune: (query) => inner.prune(query),
     verify: () => inner.verify(),
     close: () => inner.close(),
     appends,

@@ -12,7 +12,7 @@ import { Dispatch } from '../../src/runtime/dispatch.ts';
 import { DaemonHistory } from '../../src/runtime/history.ts';
 import { Providers } from '../../src/runtime/providers.ts';
 import { Pulls } from '../../src/runtime/pulls.ts';
-import { lastTime, recoverRuns } from '../../src/runtime/recover.ts';
+import { recoverRuns } from '../../src/runtime/recover.ts';
 import { StopReports } from '../../src/runtime/stop-report.ts';
 import type { EventStore } from '../../src/store/store.ts';
 import { bootKernel, silent } from './kernel.ts';
@@ -53,7 +53,6 @@ export async function bootRuntime(options: RuntimeOptions) {
     perform: (effect: Effect) => (performers[effect.type] as (params: unknown) => void)(effect.params),
   });
   const { kernel, store, clock } = harness;
-  const last_at = await lastTime(store, kernel.durableSeq);
   const daemon = `daemon:${boot_id}`;
   const fact = {
     type: 'daemon.boot_started',
@@ -118,7 +117,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   const tell = (told: Parameters<typeof kernel.submit>[1]) => kernel.submit(daemon, told);
   await tell({ type: 'daemon.listening', addresses: { http: 'http://127.0.0.1:1', grpc: null, socket: null } });
   await tell({ type: 'daemon.store_opened', last_boot: null });
-  if (until !== 'opened') await tell({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch, last_at)) });
+  if (until !== 'opened') await tell({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
   if (until === 'ready') {
     await providers.open();
     await tell({ type: 'daemon.providers_probed' });

@@ -32,7 +32,7 @@ export interface RunOptions {
   stdin?: string | Buffer | null;
   env?: NodeJS.ProcessEnv;
   /** The node that runs it. */
-  program?: string;
+  node?: string;
 }
 
 export interface Started {
@@ -75,7 +75,12 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
 }
 
 function launch(args: readonly string[], options: RunOptions, started: Set<ChildProcess>): Started {
-  const child = spawn(options.program ?? process.execPath, [PROGRAM, ...args], { env: options.env, stdio: ['pipe', 'pipe', 'pipe'], timeout: BOUND_MS, killSignal: 'SIGKILL' });
+  const child = spawn(options.node ?? process.execPath, [PROGRAM, ...args], {
+    env: options.env,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    timeout: BOUND_MS,
+    killSignal: 'SIGKILL',
+  });
   started.add(child);
   let stdout = '';
   let stderr = '';

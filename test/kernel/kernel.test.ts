@@ -4,7 +4,7 @@ import { type RunSnapshot, runMachine } from '../../machines/run.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { toFact } from '../../src/store/store.ts';
+import { type Commit, toFact } from '../../src/store/store.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
 
@@ -108,6 +108,34 @@ test('a full disk keeps the facts waiting and goes on by itself when there is sp
   assert.is(kernel.stalled, null);
   assert.equal(fatal, []);
   assert.is((await store.readAll(1, 10)).length, 1);
+});
+
+test('that the reserve is used is told once, and once that it is not any more', async () => {
+  const inner = createMemoryStore();
+  let full = false;
+  const store = { ...inner, append: async (commit: Commit) => ({ ...(await inner.append(commit)), full }) };
+  const told: boolean[] = [];
+  const { kernel, clock } = await bootKernel({ store, onSpace: (is) => told.push(is) });
+  for (const [index, is] of [false, true, true, false, false, true].entries()) {
+    full = is;
+    await kernel.propose([accepted(`run_${index}`, clock.now())]);
+  }
+  assert.equal(told, [true, false, true]);
+  assert.is(kernel.stalled, null);
+});
+
+test('a deadline that moved later while its timer ran comes true in its time, to the millisecond', async () => {
+  const { kernel, clock } = await bootKernel();
+  await kernel.propose([accepted(RUN, clock.now(), { first_output_ms: 2_000, idle_ms: 1_950 })]);
+  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
+  clock.advance(100);
+  await kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: 'x', token_ids: [] });
+  clock.advance(1_949);
+  await turns();
+  assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'streaming');
+  clock.advance(1);
+  await turns();
+  assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'cancelling.by_deadline');
 });
 
 test('facts before the store is open show at once and become the first commit', async () => {

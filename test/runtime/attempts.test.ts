@@ -76,4 +76,37 @@ test('a cancel that waits when the daemon closes is told so, and does not wait f
   assert.is(code, 'daemon_stopping');
 });
 
+test('an effect that is repeated does nothing more: its attempt is asked once, also when it has ended', async () => {
+  const local = new ScriptedProvider('local', [output('a', 1), output('b', 2), finish()]);
+  const { runtime, kernel, attempts } = await bootRuntime({ local });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const again = () => attempts.start({ run_id: id, attempt: 1 });
+  kernel.onFact(again);
+  again();
+  await waitFor('the run has ended', () => kernel.cell(id) === undefined);
+  again();
+  await turns();
+  assert.is(local.asked.length, 1);
+  assert.is((await runtime.getRun(id)).output, 'ab');
+});
+
+test('a log that fails under an answer is told to the kernel, and no rejection is left to itself', async () => {
+  const store = gatedStore(createMemoryStore());
+  const door = gate();
+  const local = new ScriptedProvider('local', (_, signal) => [() => door.opened, output('a', 1), untilAborted(signal)]);
+  const { runtime, fatal } = await bootRuntime({ local, store });
+  const unhandled: unknown[] = [];
+  const listener = (error: unknown) => unhandled.push(error);
+  process.on('unhandledRejection', listener);
+  await runtime.startRun({ prompt: 'hi' }, 'test');
+  await waitFor('it is asked', () => local.open === 1);
+  await turns();
+  store.failWith(new Error('the disk is gone'));
+  door.open();
+  await waitFor('it is known', () => fatal.length === 1);
+  await turns();
+  process.off('unhandledRejection', listener);
+  assert.equal(unhandled, []);
+});
+
 test.run();

@@ -54,6 +54,34 @@ test('clients are served in turn, however many runs each has', async () => {
   assert.ok(served.lastIndexOf('c') <= 6, served.join(''));
 });
 
+test('runs that are cancelled in the queue cost their client no turn', async () => {
+  const { provider, one, asked } = stepwise('local');
+  const { runtime } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
+  await runtime.startRun({ prompt: 'first' }, 'other');
+  const given: string[] = [];
+  for (let index = 0; index < 20; index += 1) given.push((await runtime.startRun({ prompt: 'never' }, 'fickle')).id);
+  for (const id of given) await runtime.cancelRun(id, 'test');
+  for (let index = 0; index < 5; index += 1) await runtime.startRun({ prompt: `other ${index}` }, 'other');
+  await runtime.startRun({ prompt: 'meant' }, 'fickle');
+  for (let index = 0; index < 6; index += 1) await one();
+  assert.ok(asked().indexOf('meant') <= 2, asked().join());
+});
+
+test('how far one provider has come says nothing about the row at another', async () => {
+  const [slow, quick] = [stepwise('slow'), stepwise('quick')];
+  const remote = { slow: { port: slow.provider, kind: 'local' as const, max_runs: 1 }, quick: { port: quick.provider, kind: 'local' as const } };
+  const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', []), remote });
+  for (let index = 0; index < 20; index += 1) await runtime.startRun({ prompt: `many ${index}`, provider: 'slow' }, 'many');
+  for (let index = 0; index < 30; index += 1) {
+    await runtime.startRun({ prompt: 'x', provider: 'quick' }, 'busy');
+    await quick.one();
+  }
+  await runtime.startRun({ prompt: 'single', provider: 'slow' }, 'one');
+  await slow.one();
+  await slow.one();
+  assert.ok(slow.asked().includes('single'), slow.asked().join());
+});
+
 test('whoever watches is told each place of the run, and that it waits no more', async () => {
   const { provider, one } = stepwise('local');
   const { runtime } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
@@ -104,6 +132,35 @@ test('there is no way around the number of runs that the daemon holds, also with
   const codes = await Promise.all(Array.from({ length: 20 }, (_, index) => codeOf(runtime.startRun({ prompt: 'x' }, `client ${index}`))));
   assert.is(codes.filter((code) => code === null).length, 5);
   assert.is(codes.filter((code) => code === 'busy').length, 15);
+});
+
+test('while the disk is full nothing is admitted and nothing queued is begun; what is being answered goes on, and then all the rest', async () => {
+  const { provider, one, asked } = stepwise('local');
+  const { runtime, tell } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
+  const ids: string[] = [];
+  for (const prompt of ['0', '1']) ids.push((await runtime.startRun({ prompt }, 'test')).id);
+  await tell({ type: 'daemon.store_filled' });
+  assert.is(runtime.probe().ready, false);
+  assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'store_full');
+  await one();
+  assert.equal([(await runtime.getRun(ids[0] as string)).state, asked()], ['completed', ['0']]);
+  await tell({ type: 'daemon.store_freed' });
+  await turns();
+  assert.equal([runtime.probe().ready, asked()], [true, ['0', '1']]);
+  assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), null);
+});
+
+test('a drain that begins while the disk is full answers what is queued', async () => {
+  const { provider, one, asked } = stepwise('local');
+  const { runtime, tell, closed } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
+  for (const prompt of ['0', '1']) await runtime.startRun({ prompt }, 'test');
+  await tell({ type: 'daemon.store_filled' });
+  await one();
+  await runtime.lifecycle({ type: 'stop_requested' }, 'test');
+  await turns();
+  assert.equal(asked(), ['0', '1']);
+  await one();
+  assert.is(closed.length, 1);
 });
 
 test.run();

@@ -9,6 +9,7 @@ import { recoverRuns } from '../../src/runtime/recover.ts';
 import { TERMINAL } from '../../src/runtime/runtime.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/store.ts';
+import { gatedStore } from '../helpers/kernel.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
 import { turns } from '../helpers/turns.ts';
@@ -163,6 +164,50 @@ test('the time in which no daemon ran counts for no deadline, whichever way the 
     assert.equal((await states())[0], 'timed_out', 'and what was left of its time as a whole');
     after.kernel.close();
   }
+});
+
+test('a life that died before it took a run up gives that run no time either, whatever its clock said', async () => {
+  const store = createMemoryStore();
+  const limits = { local_runs: 1, queue_ms: 60_000 };
+  const before = await bootRuntime({ local: stuck(), store, limits, clock: manualClock(2 * YEAR) });
+  const ids: string[] = [];
+  for (const prompt of ['0', '1']) ids.push((await before.runtime.startRun({ prompt }, 'test')).id);
+  before.clock.advance(20_000);
+  await before.kernel.submit(before.daemon, { type: 'daemon.history_pruned', runs: 0, events: 0 });
+  before.kernel.close();
+  for (const [index, start] of [3 * YEAR, YEAR].entries()) {
+    const between = await bootRuntime({ local: stuck(), store, boot_id: `boot_between_${index}`, limits, until: 'opened', clock: manualClock(start) });
+    between.clock.advance(50_000);
+    between.kernel.close();
+  }
+  const clock = manualClock(2 * YEAR);
+  const after = await bootRuntime({ local: stuck(), store, boot_id: 'boot_last', limits, clock });
+  const state = async () => (await after.runtime.getRun(ids[1] as string)).state;
+  clock.advance(39_999);
+  await turns();
+  assert.is(await state(), 'queued');
+  clock.advance(1);
+  await turns();
+  assert.is(await state(), 'timed_out');
+});
+
+test('a log that stops taking facts while runs are recovered is an error of the start, and of nothing else', async () => {
+  const { store: inner } = await leftQueued(3);
+  const store = gatedStore(inner);
+  const { kernel, dispatch } = await bootRuntime({ local: stuck(), store, boot_id: 'boot_2', until: 'opened' });
+  const unhandled: unknown[] = [];
+  const listener = (error: unknown) => unhandled.push(error);
+  process.on('unhandledRejection', listener);
+  store.failWith(new Error('the disk is gone'));
+  const load = kernel.load.bind(kernel);
+  kernel.load = async (stream) => {
+    await turns();
+    return load(stream);
+  };
+  assert.is(await codeOf(recoverRuns(kernel, store, dispatch)), 'store_failed');
+  await turns();
+  process.off('unhandledRejection', listener);
+  assert.equal(unhandled, []);
 });
 
 test('a run whose work is lost again and again without new text is given up', async () => {

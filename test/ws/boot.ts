@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { type ClientOptions, WebSocket } from 'ws';
 import type { Limits } from '../../src/limits.ts';
 import { createLog, type DaemonLog } from '../../src/log.ts';
-import { attachLogChannel, type LogChannel } from '../../src/ws/upgrade.ts';
+import { attachSockets, type Sockets } from '../../src/ws/upgrade.ts';
 import { BEARER, type Booted, boot, TOKEN, wire } from '../http/boot.ts';
 
 export interface Context {
   folder: string;
   http: Booted;
   daemon: DaemonLog;
-  channel: LogChannel;
+  channel: Sockets;
 }
 
 const LIMITS = { log_follow_lines: 16, goodbye_ms: 200, frame_bytes: 1024 * 1024 };
@@ -23,7 +23,7 @@ export async function open(more: Partial<Limits> = {}): Promise<Context> {
   const { limits } = http;
   const daemon = createLog({ folder, level: 'debug', limits: { ...limits, log_file_bytes: 4096 * 4 }, boot_id: 'boot_1', stdout: 'none' });
   const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
-  const channel = attachLogChannel(http.server, { hub: daemon.hub, folder, settings, token: () => TOKEN, limits, log: daemon.log });
+  const channel = attachSockets(http.server, { runtime: http.runtime, hub: daemon.hub, folder, settings, token: () => TOKEN, limits, log: daemon.log });
   return { folder, http, daemon, channel };
 }
 

@@ -19,11 +19,13 @@ async function checkFolder(folder: string): Promise<Check | null> {
   const info = await stat(folder).catch(() => null);
   if (info === null) return null;
   if (!info.isDirectory()) return fail('home', `${folder} is not a folder.`, 'Move it away.');
-  const writable = await access(folder, constants.W_OK | constants.X_OK).then(
-    () => true,
-    () => false,
+  const refusal = await access(folder, constants.W_OK | constants.X_OK).then(
+    () => null,
+    (error: NodeJS.ErrnoException) => error.code,
   );
-  if (!writable) return fail('home', `The folder ${folder} cannot be written.`, `Run: chown -R "$USER" ${folder}`);
+  if (refusal === 'EROFS')
+    return fail('home', `The folder ${folder} is on a disk that is read-only.`, 'Mount it for writing, or choose another home with SVC_HOME.');
+  if (refusal !== null) return fail('home', `The folder ${folder} cannot be written.`, `Run: chown -R "$USER" ${folder}`);
   if (process.platform === 'win32') return null;
   if (info.uid !== process.getuid?.()) return fail('home', `The folder ${folder} belongs to another user.`, `Run: chown -R "$USER" ${folder}`);
   const mode = info.mode & 0o777;

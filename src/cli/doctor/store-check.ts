@@ -1,6 +1,8 @@
 import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
+import { defaultLimits } from '../../limits.ts';
 import { inspectStore, type StoreContents } from '../../store/inspect.ts';
+import { freeBytes, isWhole, reserveFile } from '../../store/reserve.ts';
 import { toFact } from '../../store/store.ts';
 import { ago, bytes } from '../format.ts';
 import { type Check, fail, ok, type Patient, warn } from './check.ts';
@@ -9,7 +11,8 @@ import { type Check, fail, ok, type Patient, warn } from './check.ts';
 export async function checkStore({ paths, config, alive }: Patient): Promise<Check[]> {
   if (alive !== null) {
     const { seq, lag, size_bytes } = alive.report.log;
-    return [ok('event log', `${seq} events, ${bytes(size_bytes)}, ${lag} waiting; its end was checked when the daemon started (stop it for a whole check)`)];
+    const checked = 'its end was checked when the daemon started (stop it for a whole check)';
+    return [ok('event log', `${seq} events, ${bytes(size_bytes)}, ${lag} waiting; ${checked}`), ...reserve(paths.database, config)];
   }
   const found = await inspectStore({ database: paths.database, highWater: paths.highWater, ...(config === null ? {} : { limits: config.limits }) });
   switch (found.state) {
@@ -28,8 +31,18 @@ export async function checkStore({ paths, config, alive }: Patient): Promise<Che
     case 'unreadable':
       return [fail('event log', found.error.message, found.error.hint)];
     case 'read':
-      return [integrity(found, paths.database), ...postMortem(found)];
+      return [integrity(found, paths.database), ...reserve(paths.database, config), ...postMortem(found)];
   }
+}
+
+/** What is held so that a full disk does not end everything; once it was used, the daemon puts it back where there is space. */
+function reserve(database: string, config: Patient['config']): Check[] {
+  const { reserve_bytes } = config?.limits ?? defaultLimits;
+  const file = reserveFile(database);
+  if (isWhole(file, reserve_bytes)) return [];
+  const hint = `Free ${bytes(2 * reserve_bytes)} where the event log is: it is then put back by itself, at the latest when the daemon starts.`;
+  if (freeBytes(file) < reserve_bytes) return [fail('reserve', `The disk is full, and the reserve of the event log (${file}) is used up.`, hint)];
+  return [warn('reserve', `The reserve of the event log (${file}) is not there.`, hint)];
 }
 
 function integrity({ verify, database_bytes, wal_bytes }: StoreContents, database: string): Check {

@@ -14,7 +14,7 @@ export function markMermaid(text: string, living: readonly Living[]): string {
 
 /** The same in a picture, by the ids that its states have. */
 export function markSvg(text: string, living: readonly Living[]): string {
-  const selectors = pathsOf(living).map((path) => `[id="state:${path}"] path`);
+  const selectors = pathsOf(living).map((path) => `[id="state:${path}"] :is(path, polygon)`);
   if (selectors.length === 0) return text;
   return text.replace(/(<svg[^>]*>)/, `$1\n<style>${selectors.join(', ')} { stroke: ${COLOUR}; stroke-width: 4 }</style>`);
 }

@@ -61,7 +61,7 @@ async function fromFile({ config, database, highWater }: Paths): Promise<OpenLog
 }
 
 /** A configuration that cannot be read must not keep anybody from the log. */
-function limitsOf(file: string): Limits {
+export function limitsOf(file: string): Limits {
   try {
     return loadConfig(file).limits;
   } catch {

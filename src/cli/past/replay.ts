@@ -1,14 +1,13 @@
 import { statePath } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import { runRecord } from '../../kernel/run-record.ts';
-import { limitSpecs } from '../../limits.ts';
 import { foldRunFile, parseRunFile } from '../../runtime/run-file.ts';
 import { Chain, streamOf } from '../../runtime/why.ts';
 import type { Context } from '../context.ts';
 import { wholeFlag } from '../flag-values.ts';
 import { note, paint, plain, print, printJson } from '../output.ts';
 import { recordText } from '../runs/show.ts';
-import { withLog } from './open-log.ts';
+import { limitsOf, withLog } from './open-log.ts';
 import { readWhole } from './read-whole.ts';
 import { noSuchRun } from './why.ts';
 
@@ -17,7 +16,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const at = wholeFlag(flags, 'at', { min: 1, max: Number.MAX_SAFE_INTEGER });
   const name = args[0] ?? '';
   const isId = /^run_\w+$/.test(name);
-  const chain = isId ? await foldFromLog(paths, name, at) : foldFile(name, at);
+  const chain = isId ? await foldFromLog(paths, name, at) : foldFile(paths, name, at);
   const { snapshot } = chain;
   const last = chain.events.at(-1);
   if (snapshot === undefined || last === undefined) throw isId ? await notThen(paths, name, at) : notInFile(name, at);
@@ -41,8 +40,8 @@ async function foldFromLog(paths: Context['paths'], id: string, at = Number.POSI
   });
 }
 
-function foldFile(name: string, at?: number): Chain {
-  const file = parseRunFile(readWhole(name, limitSpecs.replay_bytes.value));
+function foldFile({ config }: Context['paths'], name: string, at?: number): Chain {
+  const file = parseRunFile(readWhole(name, limitsOf(config).replay_bytes));
   const written = file.exported_at === '' ? '' : ` at ${file.exported_at}`;
   note(plain(`${file.run_id}, written by svc ${file.program_version}${written}${file.redacted ? '; what was said is left out' : ''}.`));
   return foldRunFile(file, at);

@@ -19,7 +19,8 @@ async function takesRuns(socket: string, forbidden: boolean): Promise<boolean> {
     const { ready } = await client.call('health').finally(() => client.close());
     return ready || forbidden;
   } catch (error) {
-    if (!forbidden && error instanceof SvcError && error.code === 'daemon_not_running') return false;
+    // One that is dying takes connections to the very end; whether there is one after it, the start finds out.
+    if (!forbidden && error instanceof SvcError && ['daemon_not_running', 'connection_lost'].includes(error.code)) return false;
     throw error;
   }
 }

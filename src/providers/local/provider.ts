@@ -42,7 +42,8 @@ export function createLocalProvider({ engine, models: folder, cache, limits, mod
   let streams = 0;
 
   async function* stream({ request, resume }: AttemptRequest, signal: AbortSignal): AsyncGenerator<OutputPart> {
-    if (streams >= limits.provider_runs) throw new ProviderFailure('provider_busy', 'The engine has as many runs as it takes.', { retryable: true });
+    if (streams >= Math.max(limits.local_runs, limits.provider_runs))
+      throw new ProviderFailure('provider_busy', 'The engine has as many runs as it takes.', { retryable: true });
     streams += 1;
     try {
       const { prompt, system, temperature, seed } = request;

@@ -1,0 +1,101 @@
+import { compilePattern } from '../pattern.ts';
+import type { Commit, EventStore, RunRow, StoredEvent } from '../store/store.ts';
+
+/** What of the texts goes to disk; `redact` are regular expressions. */
+export interface ContentSettings {
+  prompts: 'keep' | 'omit';
+  outputs: 'keep' | 'omit';
+  redact: readonly string[];
+}
+
+/** Whether the log holds all that was asked and answered. A run of which it does not cannot be taken up after a crash. */
+export function keepsContent({ prompts, outputs, redact }: ContentSettings): boolean {
+  return prompts === 'keep' && outputs === 'keep' && redact.length === 0;
+}
+
+/**
+ * What is done to a commit on its way to disk; those who follow live see it as it was. The chain of hashes covers what is stored.
+ *
+ * 1. A prompt or an answer that is omitted is in no stored event, row or error message of its own fields.
+ * 2. With patterns, pieces of an answer are stored without their text, since a secret may be cut in two by them; the finished record has
+ *    the whole answer, redacted.
+ */
+export function stripper(settings: ContentSettings): (commit: Commit) => Commit {
+  if (keepsContent(settings)) return (commit) => commit;
+  const texts = new Texts(settings);
+  return ({ events, runs }) => ({ events: events.map((event) => stripEvent(event, texts)), runs: runs.map((row) => stripRow(row, texts)) });
+}
+
+/** The store as the kernel sees it: what it appends is stripped on its way to disk. */
+export function strippingStore(store: EventStore, settings: ContentSettings): EventStore {
+  const strip = stripper(settings);
+  return { ...store, append: async (commit) => store.append(strip(commit)) };
+}
+
+class Texts {
+  private readonly settings: ContentSettings;
+  private readonly patterns: RegExp[];
+
+  constructor(settings: ContentSettings) {
+    this.settings = settings;
+    this.patterns = settings.redact.map(compilePattern);
+  }
+
+  prompt(text: unknown): string {
+    return this.settings.prompts === 'omit' ? '' : this.redact(text);
+  }
+
+  system(text: unknown): string | null {
+    return this.settings.prompts === 'omit' || text === null ? null : this.redact(text);
+  }
+
+  output(text: unknown): string {
+    return this.settings.outputs === 'omit' ? '' : this.redact(text);
+  }
+
+  /** Whether pieces of an answer keep their text. */
+  get keepsPieces(): boolean {
+    return this.settings.outputs === 'keep' && this.patterns.length === 0;
+  }
+
+  redact(text: unknown): string {
+    const whole = String(text);
+    if (this.patterns.length === 0) return whole;
+    if (whole.length > REDACTED_CHARS_MAX) return TOO_LONG;
+    return this.patterns.reduce((redacted, pattern) => redacted.replace(pattern, REDACTED), whole);
+  }
+}
+
+/** Linear time is still time: a longer text is left out whole. */
+const REDACTED_CHARS_MAX = 262_144;
+const TOO_LONG = '[left out: too long to be searched]';
+const REDACTED = '[redacted]';
+
+function stripEvent(event: StoredEvent, texts: Texts): StoredEvent {
+  const data = stripData(event, texts);
+  return data === event.data ? event : { ...event, data };
+}
+
+function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, unknown> {
+  if (type === 'run.accepted') {
+    const request = data.request as Record<string, unknown>;
+    return { ...data, request: { ...request, prompt: texts.prompt(request.prompt), system: texts.system(request.system) }, content: 'omitted' };
+  }
+  if (type === 'run.output_appended') return texts.keepsPieces ? data : { ...data, text: '', token_ids: [], chars: String(data.text).length };
+  return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
+}
+
+function stripRow(row: RunRow, texts: Texts): RunRow {
+  if (row.record === null) return row;
+  const { prompt, system, output, error } = row.record;
+  const said = { prompt: texts.prompt(prompt), system: texts.system(system), output: texts.output(output) };
+  return { ...row, record: { ...row.record, ...said, error: isObject(error) ? stripError(error, texts) : error } };
+}
+
+function stripError(error: Record<string, unknown>, texts: Texts): Record<string, unknown> {
+  return { ...error, message: texts.redact(error.message) };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

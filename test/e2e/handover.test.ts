@@ -1,0 +1,127 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { addModels, hear } from '../torture/answers.ts';
+import { type Life, type Run, serve } from '../torture/daemon.ts';
+
+/** A stop finishes what fits in its time and hands the rest over to the next start. */
+const test = suite<Context>('hand-over');
+
+interface Context {
+  home: HeldHome;
+  life: Life;
+}
+
+test.before.each(async (context) => {
+  context.home = await makeHeldHome({ SVC_LIMIT_PROVIDER_RUNS: '2', SVC_ENGINE_THREADS: '1' });
+  addModels(context.home);
+  context.life = await serve(context.home);
+});
+test.after.each(async ({ home, life }) => {
+  await life.stop(0);
+  await home.close();
+});
+
+const LOCAL = { provider: 'local', model: 'slow', temperature: 0.8, seed: 9, max_tokens: 300, prompt: 'x' };
+const get = ({ life }: Context, id: string): Promise<Run> => life.ask((client) => client.call('run.get', { id }));
+const start = ({ life }: Context, more: object = {}): Promise<Run> => life.ask((client) => client.call('run.start', { prompt: 'x', ...more }));
+const reaches = (context: Context, id: string, state: string) => waitFor(`the run is ${state}`, async () => (await get(context, id)).state === state);
+const ended = (context: Context, id: string) =>
+  waitFor(`${id} has ended`, async () => {
+    const run = await get(context, id);
+    return run.ended_at !== null && run;
+  });
+
+/** What `svc stop` says of the runs. */
+async function stop(context: Context, ...flags: string[]): Promise<{ finished: number; handed_over: number; ended: number }> {
+  const { code, stdout, stderr } = await context.home.svc(['stop', '--json', ...flags]);
+  assert.is(code, 0, stderr);
+  assert.equal(await context.life.ended, { code: 0, signal: null });
+  return JSON.parse(stdout).runs;
+}
+
+for (const timeout of ['0', '1']) {
+  test(`stop --timeout ${timeout}: each run is finished, handed over or ended, and the start brings back what was handed over`, async (context) => {
+    const { home } = context;
+    const whole = await hear(home, LOCAL);
+    const local = await start(context, LOCAL);
+    const [unanswered, partial, queued] = [await start(context), await start(context), await start(context)];
+    await reaches(context, local.id, 'streaming');
+    await waitFor('two are asked', () => home.server.streams.size === 2);
+    const [, second] = [...home.server.streams];
+    second?.write(
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 0, model: 'held', choices: [{ index: 0, delta: { content: 'half' }, finish_reason: null }] })}\n\n`,
+    );
+    const streaming = await waitFor('one streams', async () => {
+      for (const { id } of [unanswered, partial]) if ((await get(context, id)).output === 'half') return id;
+      return false;
+    });
+    const asked = streaming === partial.id ? unanswered.id : partial.id;
+    const report = await stop(context, '--timeout', timeout);
+    assert.is(report.finished + report.handed_over + report.ended, 4, JSON.stringify(report));
+    assert.is(report.ended, 1);
+    await waitFor('the upstream is let go', () => home.server.streams.size === 0);
+
+    context.life = await serve(home);
+    assert.is((await get(context, streaming)).state, 'interrupted');
+    assert.is((await get(context, streaming)).output, 'half');
+    const after = await hear(home, local.id);
+    assert.is(after.record?.state, 'completed');
+    assert.equal(after.token_ids, whole.token_ids);
+    await waitFor('both are asked again', () => home.server.streams.size === 2);
+    home.server.say('whole');
+    home.server.finish();
+    assert.is((await ended(context, asked)).output, 'whole');
+    assert.is((await ended(context, queued.id)).output, 'whole');
+    assert.is((await ended(context, asked)).attempts, 2);
+  });
+}
+
+test('what fits in the time is finished, and the report says so in words', async (context) => {
+  const { home } = context;
+  const run = await start(context);
+  await waitFor('it is asked', () => home.server.streams.size === 1);
+  const stopping = home.spawn(['stop']);
+  await waitFor('it drains', async () => (await context.life.ask((client) => client.call('status'))).state === 'stopping');
+  home.server.say('in time');
+  home.server.finish();
+  const outcome = await stopping.ended;
+  assert.is(outcome.code, 0, outcome.stderr);
+  assert.match(outcome.stdout, /1 run finished/);
+  context.life = await serve(home);
+  assert.is((await get(context, run.id)).output, 'in time');
+});
+
+test('a second signal forces: what is left is handed over at once, a third leaves', async (context) => {
+  const { home, life } = context;
+  const run = await start(context);
+  await waitFor('it is asked', () => home.server.streams.size === 1);
+  life.child.kill('SIGTERM');
+  await waitFor('it drains', async () => (await life.ask((client) => client.call('status'))).state_path === 'stopping.draining');
+  life.child.kill('SIGTERM');
+  assert.equal(await life.ended, { code: 0, signal: null });
+  context.life = await serve(home);
+  await waitFor('it is asked again', () => home.server.streams.size === 1);
+  home.server.finish();
+  assert.is((await ended(context, run.id)).state, 'completed');
+  const { last_boot } = await context.life.ask((client) => client.call('status'));
+  assert.is(last_boot?.ending, 'clean');
+});
+
+test('no run is taken while it stops, and a run that was queued is still queued', async (context) => {
+  const { home } = context;
+  for (let count = 1; count <= 3; count += 1) await start(context);
+  await waitFor('two are asked', () => home.server.streams.size === 2);
+  const stopping = home.spawn(['stop', '--timeout', '2']);
+  await waitFor('it drains', async () => (await context.life.ask((client) => client.call('status'))).state === 'stopping');
+  const refused = await home.svc(['run', 'x', '--no-start']);
+  assert.is(refused.code, 4, refused.stderr);
+  const outcome = await stopping.ended;
+  assert.match(outcome.stdout, /3 handed over/);
+  context.life = await serve(home);
+  await waitFor('two are asked again', () => home.server.streams.size === 2);
+  assert.is((await context.life.ask((client) => client.call('status'))).runs.queued, 1);
+});
+
+test.run();

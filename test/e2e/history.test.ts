@@ -1,0 +1,99 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { waitFor } from '../helpers/wait.ts';
+
+const test = suite<{ home: HeldHome }>('what is kept of runs');
+
+test.before.each(async (context) => {
+  context.home = await makeHeldHome({ SVC_LIMIT_PRUNE_EVERY_MS: '1000' });
+});
+test.after.each(({ home }) => home.close());
+
+function configure({ paths }: HeldHome, history: object): void {
+  writeFileSync(paths.config, JSON.stringify({ ...JSON.parse(readFileSync(paths.config, 'utf8')), history }));
+}
+
+/** A run from its prompt to the end of its answer, as a user has it. */
+async function ask(home: HeldHome, prompt: string, answer: readonly string[]): Promise<string> {
+  const run = home.spawn(['run', prompt]);
+  await waitFor('the provider is asked', () => home.server.streams.size === 1);
+  for (const piece of answer) home.server.say(piece);
+  home.server.finish();
+  const { stdout, stderr } = await run.ended;
+  assert.is(stdout.trim(), answer.join(''), stderr);
+  return stdout;
+}
+
+/** Every file and folder below this one. */
+function walk(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? [path, ...walk(path)] : [path];
+  });
+}
+
+/** Files of the home, but for the configuration, that hold one of these. */
+function holding({ folder, paths }: HeldHome, words: readonly string[]): string[] {
+  const files = walk(folder).filter((path) => statSync(path).isFile() && path !== paths.config);
+  return files.filter((path) => words.some((word) => readFileSync(path).includes(word)));
+}
+
+test('prompts and answers that are omitted are in no file, while the client saw them', async ({ home }) => {
+  configure(home, { prompts: 'omit', outputs: 'omit' });
+  await ask(home, 'tell me about Rumpelstiltskin', ['He is ', 'Zwerg', 'nase.']);
+  assert.equal(holding(home, ['Rumpelstiltskin', 'Zwerg', 'nase']), []);
+  const listed = await home.svc(['runs', 'list', '--json']);
+  assert.match(listed.stdout, 'completed');
+  await home.svc(['stop']);
+  assert.equal(holding(home, ['Rumpelstiltskin', 'Zwerg', 'nase']), []);
+  assert.is((await home.svc(['doctor'])).stdout.includes('chain and database check out'), true);
+});
+
+test('what a pattern matches is in no file, also when the answer comes in pieces', async ({ home }) => {
+  configure(home, { redact: ['hunter[0-9]+'] });
+  await ask(home, 'my password is hunter2000, is it good?', ['No: hun', 'ter20', '00 is bad.']);
+  await home.svc(['stop']);
+  assert.equal(
+    holding(home, ['hunter2', 'hun', 'ter20']).filter((path) => !path.includes('cache')),
+    [],
+  );
+});
+
+test('a run that is cut off without its prompt in the log ends, and says why', async ({ home }) => {
+  configure(home, { prompts: 'omit' });
+  const run = home.spawn(['run', 'a secret']);
+  await waitFor('the provider is asked', () => home.server.streams.size === 1);
+  process.kill(Number(JSON.parse(readFileSync(home.paths.runtime, 'utf8')).pid), 'SIGKILL');
+  const { code, stderr } = await run.ended;
+  assert.is(code, 10, stderr);
+  const { stdout } = await home.svc(['runs', 'list', '--json']);
+  assert.match(stdout, 'content_not_kept');
+});
+
+test('runs beyond the bounds go while the daemon runs, and their text with them', async ({ home }) => {
+  configure(home, { keep_bytes: 1024 * 1024 });
+  for (let index = 0; index < 4; index += 1) await ask(home, `remember Rumpelstiltskin ${index}`, ['x'.repeat(200_000), 'y'.repeat(200_000)]);
+  await waitFor('the first are gone', () => !holding(home, ['Rumpelstiltskin 0']).length);
+  const { stdout } = await home.svc(['runs', 'list', '--json']);
+  assert.match(stdout, 'Rumpelstiltskin 3');
+  await home.svc(['stop']);
+  assert.match((await home.svc(['doctor'])).stdout, 'chain and database check out');
+});
+
+test('every file of a used home is for its owner only, whatever the mode mask is', async ({ home }) => {
+  const mask = process.umask(0);
+  try {
+    await ask(home, 'hello', ['hi']);
+    await home.svc(['status']);
+    const others = walk(home.folder).filter((path) => path !== home.paths.config && (statSync(path).mode & 0o077) !== 0);
+    assert.equal(others, []);
+    await home.svc(['stop']);
+  } finally {
+    process.umask(mask);
+  }
+});
+
+test.run();

@@ -1,0 +1,174 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { type Home, makeHome, type Outcome, type Started } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { addModels, hear } from '../torture/answers.ts';
+import { type Life, serve } from '../torture/daemon.ts';
+import { ask, type Sent, stream } from '../torture/http.ts';
+
+/** Whoever follows an answer gets all of it, over the death and the restart of the daemon. */
+const test = suite<{ home: Home; life: Life }>('streams that survive');
+
+test.before.each(async (context) => {
+  context.home = makeHome({ SVC_ENGINE_THREADS: '1' });
+  addModels(context.home);
+  context.life = await serve(context.home);
+});
+test.after.each(async ({ home, life }) => {
+  await life.stop(0);
+  await home.close();
+});
+
+const REQUEST = { prompt: 'all of it', model: 'slow', temperature: 0.8, seed: 4, max_tokens: 250 };
+const FLAGS = ['--model', 'slow', '--temperature', '0.8', '--seed', '4', '--max-tokens', '250'];
+
+/** `svc run` in a shell without a terminal, until it has printed something. */
+async function begun(home: Home, ...more: string[]): Promise<Started> {
+  const command = home.spawn(['run', 'all of it', ...FLAGS, ...more]);
+  await waitFor('the answer is being printed', () => command.stdout().length > 20);
+  return command;
+}
+
+function checkWhole(outcome: Outcome, text: string): void {
+  assert.is(outcome.code, 0, outcome.stderr);
+  assert.is(outcome.stdout, `${text.replace(/\n+$/, '')}\n`);
+}
+
+test('svc run prints the answer whole when the daemon is killed: it starts it again', async (context) => {
+  const { text } = await hear(context.home, REQUEST);
+  const command = await begun(context.home);
+  await context.life.kill();
+  const outcome = await command.ended;
+  checkWhole(outcome, text);
+  assert.match(outcome.stderr, /gone/);
+  const { runs } = JSON.parse((await context.home.svc(['runs', 'list', '--json'])).stdout) as { runs: unknown[] };
+  assert.is(runs.length, 2, 'there is one run of it');
+  assert.is((await context.home.svc(['stop', '--force'])).code, 0);
+});
+
+test('svc run --no-start prints the answer whole when somebody else starts the daemon again, also twice', async (context) => {
+  const { text } = await hear(context.home, REQUEST);
+  const command = await begun(context.home, '--no-start');
+  for (let kill = 1; kill <= 2; kill += 1) {
+    const seen = command.stdout().length;
+    await waitFor('more is printed', () => command.stdout().length > seen);
+    await context.life.kill();
+    context.life = await serve(context.home);
+  }
+  checkWhole(await command.ended, text);
+});
+
+test('svc run prints the answer whole over a restart, and does not start a daemon that was stopped', async (context) => {
+  const { home } = context;
+  const { text } = await hear(home, REQUEST);
+  const [over, stopped] = [await begun(home), await begun(home)];
+  assert.is((await home.svc(['restart', '--timeout', '0'])).code, 0);
+  checkWhole(await over.ended, text);
+  checkWhole(await stopped.ended, text);
+
+  const left = await begun(home);
+  const outcome = await home.svc(['stop', '--timeout', '0']);
+  assert.match(outcome.stdout, /1 handed over/);
+  const { code, stderr, stdout } = await left.ended;
+  assert.is(code, 10, stderr);
+  assert.match(stderr, /svc start.*svc runs attach run_/s);
+  assert.ok(text.startsWith(stdout.trimEnd()));
+  assert.is((await home.svc(['status'])).code, 3, 'it was left stopped');
+  const id = /run_[0-9A-Z]{26}/.exec(stderr)?.[0] ?? '';
+  context.life = await serve(home);
+  checkWhole(await home.svc(['runs', 'attach', id]), text);
+});
+
+test('svc runs attach follows from the beginning, or from a position, of a run that is going on and of one that has ended', async ({ home }) => {
+  const whole = await hear(home, REQUEST);
+  const events: Sent[] = [];
+  for await (const event of (await stream(home, `/v1/runs/${whole.id}/events`)).events) events.push(event);
+  const outputs = events.filter(({ event }) => event === 'run.output_appended');
+  const middle = outputs[Math.floor(outputs.length / 2)];
+  const rest = outputs.filter(({ id }) => (id ?? 0) >= (middle?.id ?? 0)).map(({ data }) => data.data.text);
+  checkWhole(await home.svc(['runs', 'attach', whole.id]), whole.text);
+  checkWhole(await home.svc(['runs', 'attach', whole.id, '--from', String(middle?.id)]), rest.join(''));
+
+  const { stdout } = await home.svc(['run', 'all of it', ...FLAGS, '--detach']);
+  const [one, other] = await Promise.all([home.svc(['runs', 'attach', stdout.trim()]), home.svc(['runs', 'attach', stdout.trim()])]);
+  checkWhole(one, whole.text);
+  checkWhole(other, whole.text);
+  const unknown = await home.svc(['runs', 'attach', 'run_00000000000000000000000000']);
+  assert.is(unknown.code, 2);
+});
+
+test('an SSE client with Last-Event-ID gets each event once, over three kills', async (context) => {
+  const { home } = context;
+  const whole = await hear(home, REQUEST);
+  const { json: run } = await ask(home, '/v1/runs', { method: 'POST', body: REQUEST });
+  const events: Sent[] = [];
+  for (let kills = 0; events.at(-1)?.event !== 'run.completed'; ) {
+    const last = events.at(-1)?.id;
+    const following = await stream(home, `/v1/runs/${run.id}/events`, { headers: last == null ? {} : { 'last-event-id': String(last) } });
+    assert.is(following.status, 200);
+    const enough = events.length + 12;
+    for await (const event of following.events) {
+      if (event.id === null) continue;
+      events.push(event);
+      if (events.length >= enough && kills < 3) {
+        kills += 1;
+        await context.life.kill();
+        context.life = await serve(home);
+        break;
+      }
+    }
+  }
+  const ids = events.map(({ id }) => id ?? 0);
+  assert.equal(
+    ids,
+    [...new Set(ids)].sort((a, b) => a - b),
+  );
+  assert.equal(
+    events.map(({ data }) => data.version),
+    ids.map((_, index) => index + 1),
+  );
+  assert.is(events.flatMap(({ event, data }) => (event === 'run.output_appended' ? data.data.text : [])).join(''), whole.text);
+  const again = await stream(home, `/v1/runs/${run.id}/events`, { headers: { 'last-event-id': String(ids.at(-1)) } });
+  assert.is(again.status, 204);
+});
+
+test('svc run starts a daemon where one was dying, which still took its connection', async ({ home, life }) => {
+  await life.stop(0);
+  const dying = createServer((socket) => {
+    socket.destroy();
+    dying.close();
+  }).listen(home.paths.socket);
+  await once(dying, 'listening');
+  const outcome = await home.svc(['run', 'What is svc?', '--max-tokens', '5']);
+  assert.is(outcome.code, 0, outcome.stderr);
+  assert.is((await home.svc(['stop'])).code, 0);
+});
+
+const remote = suite<{ home: HeldHome; life: Life }>('a start whose answer is lost');
+
+remote('is sent again with the same key, so that there is one run', async () => {
+  const home = await makeHeldHome();
+  let life = await serve(home);
+  try {
+    const command = home.spawn(['run', 'x', '--no-start']);
+    await waitFor('the server is asked', () => home.server.chats === 1);
+    await life.kill();
+    life = await serve(home);
+    await waitFor('the server is asked again', () => home.server.chats === 2 && home.server.streams.size === 1);
+    home.server.say('once');
+    home.server.finish();
+    const outcome = await command.ended;
+    assert.is(outcome.code, 0, outcome.stderr);
+    assert.is(outcome.stdout, 'once\n');
+    assert.is((await life.ask((client) => client.call('run.list'))).runs.length, 1);
+  } finally {
+    await life.stop(0);
+    await home.close();
+  }
+});
+
+test.run();
+remote.run();

@@ -1,0 +1,95 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/errors.ts';
+import { manualClock } from '../../src/kernel/clock.ts';
+import type { Kernel } from '../../src/kernel/kernel.ts';
+import { defaultLimits } from '../../src/limits.ts';
+import { Retention, type RetentionOptions } from '../../src/runtime/retention.ts';
+import type { PruneQuery, PruneReport } from '../../src/store/store.ts';
+import { waitFor } from '../helpers/wait.ts';
+
+const DAY_MS = 86_400_000;
+const NOW = 100 * DAY_MS;
+
+/** A retention over a store that answers as it is told, and a kernel of which only the clock and the facts are asked. */
+function world(keep: RetentionOptions['keep'], answers: (PruneReport | Error)[]) {
+  const clock = manualClock(NOW);
+  const asked: PruneQuery[] = [];
+  const facts: unknown[] = [];
+  const logged: unknown[] = [];
+  const kernel = {
+    clock,
+    submit: async (_stream: string, fact: unknown) => {
+      facts.push(fact);
+      return true;
+    },
+  } as unknown as Kernel;
+  const store = {
+    prune: async (query: PruneQuery) => {
+      asked.push(query);
+      const answer = answers.shift() ?? { runs: 0, events: 0, more: false };
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+  };
+  const log = { info: () => {}, error: (fields: unknown) => logged.push(fields) } as unknown as RetentionOptions['log'];
+  const retention = new Retention({ kernel, store, daemon: 'daemon:b', boot_id: 'b', keep, limits: { ...defaultLimits, prune_every_ms: 60_000 }, log });
+  /** Time passes a little at a time, as long as somebody waits. */
+  const until = (what: string, done: () => boolean, step_ms = 10) =>
+    waitFor(what, () => {
+      clock.advance(step_ms);
+      return done() || null;
+    });
+  return { clock, asked, facts, logged, retention, until };
+}
+
+test('a round goes on as long as there is more, and is one fact; the next comes in its time', async () => {
+  const { asked, facts, retention, until } = world({ keep_days: 30, keep_bytes: 5000 }, [
+    { runs: 50, events: 200, more: true },
+    { runs: 3, events: 12, more: false },
+  ]);
+  retention.start();
+  await until('the fact', () => facts.length === 1);
+  assert.equal(facts, [{ type: 'daemon.history_pruned', runs: 53, events: 212 }]);
+  assert.is(asked.length, 2);
+  const [first] = asked;
+  assert.equal([first?.max_bytes, first?.keep_boot], [5000, 'b']);
+  assert.is(first?.before_at, NOW - 30 * DAY_MS);
+  await until('the next round', () => asked.length === 3, 5000);
+  assert.is(facts.length, 1, 'a round that removed nothing is no fact');
+  await retention.close();
+});
+
+test('nothing is asked when everything is kept for ever', async () => {
+  const { asked, retention } = world({ keep_days: null, keep_bytes: null }, []);
+  retention.start();
+  await retention.close();
+  assert.is(asked.length, 0);
+});
+
+test('a round that fails is told, what it had removed is a fact, and the next one comes', async () => {
+  const { asked, facts, logged, retention, until } = world({ keep_days: 1, keep_bytes: null }, [
+    { runs: 1, events: 4, more: true },
+    new SvcError('store_failed'),
+    new SvcError('store_full'),
+  ]);
+  retention.start();
+  await until('the second round', () => asked.length >= 3, 5000);
+  await until('the third round', () => asked.length >= 4, 5000);
+  assert.equal(facts, [{ type: 'daemon.history_pruned', runs: 1, events: 4 }]);
+  assert.is(logged.length, 1, 'a full disk is told by others');
+  await retention.close();
+});
+
+test('a close ends a round between two steps', async () => {
+  const { asked, retention, until } = world(
+    { keep_days: 1, keep_bytes: null },
+    Array.from({ length: 100 }, () => ({ runs: 1, events: 4, more: true })),
+  );
+  retention.start();
+  await until('some steps', () => asked.length >= 3);
+  await retention.close();
+  assert.ok(asked.length < 10);
+});
+
+test.run();
