@@ -260,4 +260,33 @@ test('an address is a host and a port', () => {
     assert.is(parseAddress(text), null, text);
 });
 
+test('what the history keeps is in its own part of the file, and in variables', () => {
+  assert.equal(load(null).history, { keep_days: 30, keep_bytes: 1024 ** 3, prompts: 'keep', outputs: 'keep', redact: [] });
+  const text = '{"history": {"keep_days": null, "prompts": "omit", "redact": ["sk-[a-z]+"]}}';
+  const env = { SVC_HISTORY_KEEP_BYTES: '2000000', SVC_HISTORY_REDACT: '["a+", "b"]' };
+  const { history, sources } = load(text, { env });
+  assert.equal(history, { keep_days: null, keep_bytes: 2_000_000, prompts: 'omit', outputs: 'keep', redact: ['a+', 'b'] });
+  assert.equal([sources['history.keep_days'], sources['history.keep_bytes'], sources['history.outputs']], ['file', 'environment', 'default']);
+});
+
+test('refused: a setting of the history that is not one, with its name', () => {
+  for (const [name, value] of [
+    ['keep_days', '0'],
+    ['keep_days', '1.5'],
+    ['keep_bytes', '5'],
+    ['prompts', '"hide"'],
+    ['redact', '"a"'],
+    ['redact', '["("]'],
+    ['redact', '["(a)\\\\1"]'],
+    ['redact', '["(?=a)b"]'],
+    ['redact', '["a*"]'],
+    ['redact', '[""]'],
+    ['redact', `["${'x'.repeat(201)}"]`],
+    ['redact', '["1","2","3","4","5","6","7","8","9"]'],
+  ] as const)
+    assert.match(refused(`{"history": {"${name}": ${value}}}`), `file:1:${15 + name.length + 3}: history.${name} must be`, value);
+  assert.match(refused('{"history": {"days": 3}}'), 'file:1:14: "days" is not a setting of history');
+  assert.match(refused('{}', { env: { SVC_HISTORY_REDACT: '(' } }), 'environment variable SVC_HISTORY_REDACT: history.redact must be');
+});
+
 test.run();

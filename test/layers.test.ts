@@ -13,7 +13,7 @@ interface Layer {
 }
 
 /** Tables at the bottom, that any layer above may use. */
-const TABLES = ['src/errors.ts', 'src/limits.ts', 'src/config.ts'];
+const TABLES = ['src/errors.ts', 'src/limits.ts', 'src/pattern.ts', 'src/config.ts'];
 /** What the kernel asks of those who live with it, and of those who answer prompts. */
 const PORTS = ['src/kernel/port.ts', 'src/kernel/provider.ts'];
 const TRANSPORT = ['src/runtime', 'machines', ...TABLES];
@@ -22,6 +22,7 @@ const CONFIG = [
   'src/config.ts',
   'src/config-file.ts',
   'src/config-edit.ts',
+  'src/config-history.ts',
   'src/config-layers.ts',
   'src/config-lock.ts',
   'src/config-text.ts',
@@ -35,6 +36,7 @@ const layers: Record<string, Layer> = {
 
   'src/errors.ts': { may: [] },
   'src/limits.ts': { may: [] },
+  'src/pattern.ts': { may: [] },
   'src/paths.ts': { may: [] },
   'src/version.ts': { may: ['src/paths.ts'] },
   'src/home.ts': { may: ['src/paths.ts', ...TABLES] },

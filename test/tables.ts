@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { commands, globalFlags } from '../src/cli/commands.ts';
-import { settingSpecs } from '../src/config.ts';
+import { type SettingSpec, settingSpecs } from '../src/config.ts';
+import { historySpecs } from '../src/config-history.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
 import { routes } from '../src/http/routes.ts';
 import { limitSpecs } from '../src/limits.ts';
@@ -46,7 +47,13 @@ const tables = {
   settings: () =>
     table(
       ['Setting', 'Variable', 'Default', 'Meaning', 'Value'],
-      Object.entries(settingSpecs).map(([name, spec]) => [`\`${name}\``, `\`${spec.env}\``, `\`${JSON.stringify(spec.default)}\``, spec.meaning, spec.expects]),
+      Object.entries<SettingSpec>({ ...settingSpecs, ...prefixed('history.', historySpecs) }).map(([name, spec]) => [
+        `\`${name}\``,
+        `\`${spec.env}\``,
+        `\`${JSON.stringify(spec.default)}\``,
+        spec.meaning,
+        spec.expects,
+      ]),
     ),
   limits: () =>
     table(
@@ -54,6 +61,10 @@ const tables = {
       Object.entries(limitSpecs).map(([name, { value, min, max, reason }]) => [`\`${name}\``, inWords(name, value), String(min), String(max), reason]),
     ),
 };
+
+function prefixed(prefix: string, specs: object): Record<string, SettingSpec> {
+  return Object.fromEntries(Object.entries(specs).map(([name, spec]) => [prefix + name, spec as SettingSpec]));
+}
 
 export type TableName = keyof typeof tables;
 

@@ -112,7 +112,9 @@ export class Dispatch {
     const { provider, model } = request;
     const at = snapshot.matches('queued') ? this.arrive(provider, client) : BEFORE_ALL;
     this.arrivals += 1;
-    this.queue.push({ run_id, provider, model, client, at, came: this.arrivals });
+    let index = this.queue.length;
+    while (index > 0 && (this.queue[index - 1]?.at ?? BEFORE_ALL) > at) index -= 1;
+    this.queue.splice(index, 0, { run_id, provider, model, client, at, came: this.arrivals });
     this.moved();
   }
 
@@ -138,6 +140,7 @@ export class Dispatch {
     if (at !== BEFORE_ALL) {
       this.turns.set(provider, leave(this.turnsOf(provider), client));
       for (const behind of this.queue) if (behind.provider === provider && behind.client === client && behind.at > at) behind.at -= 1;
+      this.queue.sort((a, b) => a.at - b.at || a.came - b.came);
     }
     this.moved();
   }
@@ -151,7 +154,6 @@ export class Dispatch {
   }
 
   private moved(): void {
-    this.queue.sort((a, b) => a.at - b.at || a.came - b.came);
     for (const listener of this.movers) listener();
   }
 

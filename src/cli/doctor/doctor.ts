@@ -8,7 +8,7 @@ import { type Alive, type Check, fail, ok, type Patient } from './check.ts';
 import { checkDaemon } from './daemon-check.ts';
 import { checkEngine, checkModel } from './engine-check.ts';
 import { checkDisk, checkFolders, checkToken } from './home-check.ts';
-import { checkLastWords, checkLogs } from './log-check.ts';
+import { checkLastError, checkLastWords, checkLogs } from './log-check.ts';
 import { checkPorts } from './port-check.ts';
 import { checkNode, checkVersions } from './program-check.ts';
 import { checkProviders } from './provider-check.ts';
@@ -32,6 +32,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       checkModel,
       checkProviders,
       checkLogs,
+      checkLastError,
       checkLastWords,
     ].map((check) => look(check, patient)),
   );

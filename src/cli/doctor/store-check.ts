@@ -41,8 +41,9 @@ function reserve(database: string, config: Patient['config']): Check[] {
   const file = reserveFile(database);
   if (isWhole(file, reserve_bytes)) return [];
   const hint = `Free ${bytes(2 * reserve_bytes)} where the event log is: it is then put back by itself, at the latest when the daemon starts.`;
-  if (freeBytes(file) < reserve_bytes) return [fail('reserve', `The disk is full, and the reserve of the event log (${file}) is used up.`, hint)];
-  return [warn('reserve', `The reserve of the event log (${file}) is not there.`, hint)];
+  const free = freeBytes(file);
+  if (free < reserve_bytes) return [fail('reserve', `The disk is full, and the reserve of the event log (${file}) is used up.`, hint)];
+  return [warn('reserve', `The reserve of the event log (${file}) is not there.`, free < 2 * reserve_bytes ? hint : 'It is made when the daemon starts.')];
 }
 
 function integrity({ verify, database_bytes, wal_bytes }: StoreContents, database: string): Check {
