@@ -114,8 +114,15 @@ function conclude(all: readonly Outcome[]): boolean {
   const failed = sum('failed') + (stop.signal.aborted ? 1 : 0);
   if (all.length === 0) process.stdout.write(filters.length > 0 ? `no test file matches ${filters.join(', ')}\n` : 'no test file was found\n');
   if (stop.signal.aborted) process.stdout.write('the run was stopped before its end\n');
-  process.stdout.write(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}\n`);
+  if (skipped > 0) process.stdout.write(`${[`${skipped} skipped`, ...whySkipped(all)].join(': ')}\n`);
+  process.stdout.write(`${passed} passed, ${failed} failed\n`);
   return passed > 0 && failed === 0;
+}
+
+/** A file says it in a line of its own. */
+function whySkipped(all: readonly Outcome[]): string[] {
+  const reasons = all.flatMap(({ output }) => [...output.matchAll(/^skipped: (.+)$/gm)].map(([, reason = '']) => reason));
+  return reasons.length === 0 ? [] : [[...new Set(reasons)].join(', ')];
 }
 
 function reportCoverage(): Promise<void> {

@@ -1,25 +1,36 @@
 import type { AnyStateMachine } from 'xstate';
-import { type Edge, type Outline, outline, type State } from './outline.ts';
-import { type Paint, paintOf, paints } from './paint.ts';
+import { anyCard, card, mark, portOf, sharedCard } from './card.ts';
+import { type Edge, type Outline, outline, type State, type WalkOf } from './outline.ts';
+import { type Paint, paintOf, paints, type Walk, walks } from './paint.ts';
 
-/** The machine in the language of Graphviz, for a picture that shows everywhere. */
-export function dot(machine: AnyStateMachine): string {
-  const drawn = outline(machine);
-  const first = drawn.states.find(({ parent }) => parent === '')?.id ?? '';
+/**
+ * The machine in the language of Graphviz, for a picture that shows everywhere. A page can light its parts by their ids, which are
+ * `state:<path>` and `edge:<source>|<event>|<target>`, and colour them by their classes.
+ */
+export function dot(machine: AnyStateMachine, walkOf?: WalkOf): string {
+  const drawn = outline(machine, walkOf);
+  const anywhere = drawn.edges.filter(({ from }) => from === '');
   const lines = [
     `digraph ${drawn.name} {`,
-    'graph [compound=true, bgcolor=white, pad=0.3, nodesep=0.5, ranksep=0.5, fontname="Courier", fontsize=13]',
-    'node [shape=box, style="rounded,filled", fontname="Courier", fontsize=12, margin="0.12,0.06"]',
-    'edge [fontname="Courier", fontsize=9, color="#666666", fontcolor="#222222", arrowsize=0.7]',
-    `graph [label=<<b>${drawn.name}</b>${legend(drawn)}>, labelloc=t]`,
+    'graph [rankdir=LR, bgcolor=white, pad=0.3, nodesep=0.25, ranksep=0.9, fontname="Courier", fontsize=13]',
+    'node [shape=plain, fontname="Courier", fontsize=12]',
+    'edge [color="#666666", arrowsize=0.7]',
+    `graph [label=<<b>${drawn.name}</b>${legend(drawn)}>, labelloc=t, labeljust=l]`,
     ...level(drawn, ''),
-    'start [shape=circle, fillcolor="#333333", color="#333333", width=0.12, fixedsize=true, label=""]',
-    `start -> ${anchor(drawn, first)}${anchor(drawn, first) === first ? '' : ` [lhead=cluster_${first}]`}`,
-    ...(drawn.edges.some(({ from }) => from === '') ? ['any [label="any state", style="rounded,dashed", color="#777777"]'] : []),
-    ...bundle(drawn.edges).map((edges) => arrow(drawn, edges)),
+    ...(anywhere.length > 0 ? [`any [label=${anyCard(anywhere)}]`] : []),
+    ...begin(drawn),
+    ...drawn.edges.map((edge, index) => arrow(drawn, edge, index)),
     '}',
   ];
   return `${lines.join('\n')}\n`;
+}
+
+function begin(drawn: Outline): string[] {
+  const first = drawn.states.find(({ parent }) => parent === '')?.id ?? '';
+  return [
+    'start [shape=circle, style=filled, fillcolor="#333333", color="#333333", width=0.12, fixedsize=true, label="", class="start"]',
+    `start -> ${anchor(drawn, first)}:name:w [class="start"]`,
+  ];
 }
 
 function level(drawn: Outline, parent: string): string[] {
@@ -28,49 +39,46 @@ function level(drawn: Outline, parent: string): string[] {
 
 function cluster(drawn: Outline, state: State): string[] {
   const { line } = paints[paintOf(state)];
+  const shared = sharedCard(drawn, state);
   return [
     `subgraph cluster_${state.id} {`,
-    `graph [style="rounded", color="${line}", penwidth=1.4, label=<${lettering(drawn, state)}>, labelloc=t]`,
+    `graph [style="rounded", color="${line}", penwidth=1.4, label=<<b>${mark(drawn, state)}${state.name}</b>>, labelloc=t, labeljust=l, ${marks(state)}]`,
+    ...(shared === null ? [] : [`${state.id}_all [label=${shared}, class="shared"]`]),
     ...level(drawn, state.id),
     '}',
   ];
 }
 
 function node(drawn: Outline, state: State): string {
-  const { fill, line } = paints[paintOf(state)];
-  return `${state.id} [label=<${lettering(drawn, state)}>, fillcolor="${fill}", color="${line}"${state.kind === 'final' ? ', peripheries=2' : ''}]`;
+  return `${state.id} [label=${card(drawn, state)}, ${marks(state)}]`;
 }
 
-/** A state that its level begins with is marked. */
-function lettering(drawn: Outline, { id, name, parent, inside }: State): string {
-  const mark = drawn.states.some((state) => state.id === parent && state.initial === id) ? '▸ ' : '';
-  return [`<b>${mark}${escaped(name)}</b>`, ...inside.map((line) => `<font point-size="9">${escaped(line)}</font>`)].join('<br/>');
+function marks(state: State): string {
+  return `id="state:${state.path}", class="${state.kind} ${paintOf(state)}"`;
 }
 
-/** Edges between the same two states share one arrow. */
-function bundle(edges: readonly Edge[]): Edge[][] {
-  const bundles = new Map<string, Edge[]>();
-  for (const edge of edges) {
-    const key = `${edge.from} ${edge.to}`;
-    bundles.set(key, [...(bundles.get(key) ?? []), edge]);
-  }
-  return [...bundles.values()];
+/** From the row of its event to the name of the state it leads to. Back to an earlier state it runs on the other sides of both. */
+function arrow(drawn: Outline, edge: Edge, index: number): string {
+  const place = (id: string) => drawn.states.findIndex((state) => state.id === id);
+  const source = drawn.states[place(edge.from)];
+  const tail = `${source === undefined ? 'any' : source.kind === 'compound' ? `${source.id}_all` : source.id}:${portOf(index)}`;
+  const head = anchor(drawn, edge.to);
+  const marks = `id="${edgeIds(drawn)[index]}", ${walkMarks(edge)}`;
+  return place(head) < place(edge.from) ? `${head}:name:e -> ${tail}:w [dir=back, ${marks}]` : `${tail}:e -> ${head}:name:w [${marks}]`;
 }
 
-/** An arrow at a compound state ends at its border, though Graphviz wants a state inside. */
-function arrow(drawn: Outline, edges: readonly Edge[]): string {
-  const { from = '', to = '' } = edges[0] ?? {};
-  const tail = from === '' ? 'any' : anchor(drawn, from);
-  const head = anchor(drawn, to);
-  const borders = [from !== '' && tail !== from && `ltail=cluster_${from}`, head !== to && `lhead=cluster_${to}`].filter(Boolean);
-  return `${tail} -> ${head} [${[...borders, `label=<${edges.map(caption).join('<br align="left"/>')}<br align="left"/>>`].join(', ')}]`;
+function walkMarks({ walk }: Edge): string {
+  return walk === null ? 'class="transition"' : `class="transition walked-${walk}", color="${walks[walk].line}", style="${walks[walk].style}"`;
 }
 
-function caption({ event, guard, actions }: Edge): string {
-  const lines = [`<b>${escaped(event)}</b>`];
-  if (guard !== null) lines.push(`<font color="#2b62a8">[${escaped(guard)}]</font>`);
-  if (actions.length > 0) lines.push(`<font color="#8a5a00">/ ${escaped(actions.join(', '))}</font>`);
-  return lines.map((line) => ` ${line} `).join('<br align="left"/>');
+/** Of edges that differ in nothing but their guard the second ends in `|2`, and so on. */
+function edgeIds({ states, edges }: Outline): string[] {
+  const path = (id: string) => states.find((state) => state.id === id)?.path ?? '';
+  const names = edges.map(({ from, type, to }) => `edge:${path(from)}|${type}|${path(to)}`);
+  return names.map((name, index) => {
+    const nth = names.slice(0, index + 1).filter((other) => other === name).length;
+    return nth === 1 ? name : `${name}|${nth}`;
+  });
 }
 
 /** A state without others inside: the state itself, or the one that it begins with. */
@@ -82,9 +90,14 @@ function anchor(drawn: Outline, id: string): string {
 function legend(drawn: Outline): string {
   const used = new Set<Paint>(drawn.states.filter(({ kind }) => kind !== 'compound').map(paintOf));
   const entries = (Object.keys(paints) as Paint[]).filter((name) => used.has(name));
-  return entries.map((name) => `<br/><font point-size="10" color="${paints[name].line}">■ ${paints[name].meaning}</font>`).join('');
+  const swatches = entries.map((name) => `<font color="${paints[name].line}">■ ${paints[name].meaning}</font>`);
+  const signs = '▸ entered first  <b>event</b> <font color="#2b62a8">[guard]</font> <font color="#8a5a00">/ actions</font>';
+  return ['', ...[swatches.join('   '), signs, ...walked(drawn)].map((line) => `<font point-size="10">${line}</font>`), ''].join('<br align="left"/>');
 }
 
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+/** What the colours of the arrows mean; nothing where it is not told. */
+function walked({ states, edges }: Outline): string[] {
+  const used = new Set([...edges, ...states.flatMap(({ loops }) => loops)].map(({ walk }) => walk));
+  const entries = (Object.keys(walks) as Walk[]).filter((walk) => used.has(walk));
+  return entries.length === 0 ? [] : [entries.map((walk) => `<font color="${walks[walk].line}">→ ${walks[walk].meaning}</font>`).join('   ')];
 }

@@ -1,0 +1,72 @@
+// @ts-check
+import { ASK_MS } from './bounds.js';
+
+/** What the daemon refused, or null as status when it could not be asked. */
+export class ApiError extends Error {
+  /**
+   * @param {number | null} status
+   * @param {{ code?: string, message?: string, hint?: string | null }} body
+   */
+  constructor(status, { code = 'unreachable', message = 'The daemon does not answer.', hint = null }) {
+    super(hint === null || hint === '' ? message : `${message} ${hint}`);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+let signedOut = () => {};
+
+/**
+ * Who is told when the daemon does not know us any more.
+ * @param {() => void} listener
+ */
+export function onSignedOut(listener) {
+  signedOut = listener;
+}
+
+/**
+ * Asks the daemon; answers with the JSON, or null where there is none. Throws ApiError.
+ * @param {string} path
+ * @param {{ method?: string, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} [options]
+ * @returns {Promise<any>}
+ */
+export async function ask(path, { method = 'GET', body, headers = {}, signal } = {}) {
+  const response = await send(path, { method, body, headers, signal });
+  const text = await response.text().catch(() => '');
+  if (response.ok) return text === '' ? null : JSON.parse(text);
+  if (response.status === 401 && method !== 'POST') signedOut();
+  throw new ApiError(response.status, errorOf(text));
+}
+
+/**
+ * A text that is no JSON, such as a picture.
+ * @param {string} path
+ */
+export async function askText(path) {
+  const response = await send(path, { method: 'GET', headers: {} });
+  if (!response.ok) throw new ApiError(response.status, errorOf(await response.text()));
+  return response.text();
+}
+
+/**
+ * @param {string} path
+ * @param {{ method: string, body?: unknown, headers: Record<string, string>, signal?: AbortSignal | undefined }} options
+ */
+async function send(path, { method, body, headers, signal }) {
+  const given = body === undefined ? {} : { body: JSON.stringify(body), headers: { ...headers, 'content-type': 'application/json' } };
+  const bound = AbortSignal.timeout(ASK_MS);
+  try {
+    return await fetch(path, { method, headers, ...given, signal: signal === undefined ? bound : AbortSignal.any([signal, bound]) });
+  } catch {
+    throw new ApiError(null, {});
+  }
+}
+
+/** @param {string} text */
+function errorOf(text) {
+  try {
+    return JSON.parse(text).error ?? {};
+  } catch {
+    return {};
+  }
+}

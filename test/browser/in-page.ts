@@ -1,0 +1,46 @@
+import type { Page } from 'playwright-core';
+
+/** Questions that are answered inside the page. They are texts, since they are not part of this program. */
+
+/** Texts that are harder to read than WCAG AA allows, with their contrast. */
+export function unreadable(page: Page): Promise<string[]> {
+  return page.evaluate(`(() => {
+    const parse = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return { r, g, b, a }; };
+    const light = ({ r, g, b }) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = (node) => { for (let at = node; at; at = at.parentElement) { const colour = parse(getComputedStyle(at).backgroundColor); if (colour.a === 1) return colour; } return { r: 255, g: 255, b: 255 }; };
+    const found = [];
+    for (const node of document.querySelectorAll('body *')) {
+      if (node.closest('svg, .unseen, .skip, .later, option, noscript, [hidden]') || !node.checkVisibility()) continue;
+      if (![...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim() !== '')) continue;
+      const [a, b] = [light(parse(getComputedStyle(node).color)), light(behind(node))];
+      const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      if (contrast < 4.5) found.push(node.tagName + ' ' + node.textContent.slice(0, 40) + ' ' + contrast.toFixed(2));
+    }
+    return found;
+  })()`);
+}
+
+/** What sticks out to the right of the window. */
+export function sticksOut(page: Page): Promise<string[]> {
+  return page.evaluate(`(() => {
+    const wide = [...document.querySelectorAll('body *')].filter((node) => node.checkVisibility() && !node.closest('.scroll, #diagram, pre, .unseen') && node.getBoundingClientRect().right > innerWidth + 1);
+    return [...(document.documentElement.scrollWidth > innerWidth ? ['the page is ' + document.documentElement.scrollWidth + ' wide'] : []), ...wide.map((node) => node.tagName + '#' + node.id)];
+  })()`);
+}
+
+/** The ids, or else the names, of everything that the Tab key comes to, in its order; `?` in front of what shows no focus. */
+export async function tabStops(page: Page, most: number): Promise<string[]> {
+  const stops: string[] = [];
+  for (let count = 0; count < most; count += 1) {
+    await page.keyboard.press('Tab');
+    const stop: string = await page.evaluate(`(() => {
+      const node = document.activeElement;
+      if (node === document.body || node === null) return '';
+      const shown = getComputedStyle(node).outlineStyle !== 'none';
+      return (shown ? '' : '?') + (node.id || node.dataset.machine || node.className || node.tagName + ' ' + node.textContent.slice(0, 20));
+    })()`);
+    if (stop === '') return stops;
+    stops.push(stop);
+  }
+  return stops;
+}
