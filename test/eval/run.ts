@@ -1,17 +1,21 @@
-// `npm run eval`: accuracy by kind of question, with the confidence gate and without. `-- --failures` also shows the open half's failures.
+// `npm run eval`: accuracy by kind of question, with the confidence gate and without. `-- --failures` also shows the open half's failures,
+// `-- --open` asks only that half, as the one to look at while a model is being made.
 import { parseArgs } from 'node:util';
 import { modelFile, openAsker } from './ask.ts';
 import { type Grade, grade } from './grade.ts';
-import { readQuestions } from './questions.ts';
+import { type Half, readQuestions } from './questions.ts';
 
-const { values: options } = parseArgs({ options: { model: { type: 'string', default: modelFile }, failures: { type: 'boolean', default: false } } });
+const { values: options } = parseArgs({
+  options: { model: { type: 'string', default: modelFile }, failures: { type: 'boolean', default: false }, open: { type: 'boolean', default: false } },
+});
 
+const halvesShown: readonly Half[] = ['open', 'blind', 'fresh'];
 const count = (of: readonly Grade[], what: (result: Grade) => boolean): number => of.filter(what).length;
 const percent = (of: readonly Grade[], what: (result: Grade) => boolean): string =>
   (of.length === 0 ? '-' : `${((100 * count(of, what)) / of.length).toFixed(1)} %`).padStart(8);
 
 function printTable(results: readonly Grade[]): void {
-  console.log(`${'kind'.padEnd(12)} questions  ungated    gated  sure and wrong |      open gated     blind gated`);
+  console.log(`${'kind'.padEnd(12)} questions  ungated    gated  sure and wrong |      open gated     blind gated     fresh gated`);
   for (const kind of new Set(results.map(({ question }) => question.kind)))
     printRow(
       kind,
@@ -25,7 +29,7 @@ function printTable(results: readonly Grade[]): void {
 }
 
 function printRow(name: string, of: readonly Grade[]): void {
-  const halves = (['open', 'blind'] as const).map((half) => of.filter(({ question }) => question.half === half));
+  const halves = halvesShown.map((half) => of.filter(({ question }) => question.half === half));
   const cells = halves.map(
     (part) => `${`${count(part, ({ rightGated }) => rightGated)}/${part.length}`.padStart(8)}${percent(part, ({ rightGated }) => rightGated)}`,
   );
@@ -35,17 +39,18 @@ function printRow(name: string, of: readonly Grade[]): void {
   );
 }
 
-/** Only the open half is shown: who reads the blind half's failures can no longer measure with it. */
+/** Only the open half is shown: who reads the other failures can no longer measure with them. */
 function printFailures(results: readonly Grade[]): void {
   for (const { question, answer, right, rightGated, unsure } of results) {
-    if (question.half === 'blind' || (right && rightGated)) continue;
+    if (question.half !== 'open' || (right && rightGated)) continue;
     console.log(`${right ? 'lost ' : unsure ? 'unsure' : 'WRONG'} ${answer.confidence.toFixed(3)} ${question.kind} | ${question.text} -> ${answer.text}`);
   }
 }
 
 const asker = await openAsker(options.model);
 const results: Grade[] = [];
-for (const question of await readQuestions()) results.push(grade(asker.rule, asker.fallback, question, await asker.ask(question.text)));
+for (const question of await readQuestions())
+  if (!options.open || question.half === 'open') results.push(grade(asker.rule, asker.fallback, question, await asker.ask(question.text)));
 await asker.close();
 if (options.failures) printFailures(results);
 printTable(results);

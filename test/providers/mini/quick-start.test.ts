@@ -5,26 +5,27 @@ import { openAsker } from '../../eval/ask.ts';
 
 const asker = await openAsker();
 
+// Chosen before the model was made; the README's quick start shows them.
 const questions: [string, string][] = [
   ['What is svc?', 'svc is a local AI runtime daemon'],
   ['How do I start the daemon?', '`svc start`'],
-  ['How do I stop it?', '`svc stop`'],
+  ['How do I stop the daemon?', '`svc stop`'],
   ['Is the daemon running?', '`svc status`'],
-  ['How do I run it in the foreground?', '`svc serve`'],
-  ['What is wrong with my setup?', '`svc doctor`'],
-  ['How do I see the last log lines?', '`svc logs --tail 100`'],
-  ['Check health with grpc', '`svc health --source grpc`'],
+  ['Something is wrong with svc. What can I do?', '`svc doctor`'],
+  ['How do I see the logs?', '`svc logs'],
   ['Which models do I have?', '`svc model list`'],
-  ['How do I add a provider?', '`svc provider add <id>'],
+  ['How do I download a bigger model?', '`svc model pull <ref>`'],
+  ['How do I use Ollama?', '`svc provider add ollama'],
   ['How do I send a prompt to the cloud?', '--cloud'],
   ['How do I cancel a run?', '`svc runs cancel <id>`'],
+  ['What happens to my runs when the daemon crashes?', 'loses nothing that was accepted'],
+  ['Can I see my old runs?', '`svc runs list`'],
+  ['How do I open the web console?', '`svc console`'],
   ['What does exit code 3 mean?', 'not running'],
-  ['What does exit code 8 mean?', 'busy'],
-  ['What is the difference between ready and running?', 'ready is idle'],
-  ['What does /readyz return?', '`GET /readyz`'],
+  ['What does the state suspended mean?', 'suspended means'],
   ['What is event sourcing?', 'Event sourcing'],
   ['Does my data leave this machine?', 'Nothing leaves this machine'],
-  ['Who are you?', 'trained me from nothing'],
+  ['Who are you?', 'svc-mini'],
   ['What is the capital of France?', 'I know only svc'],
 ];
 

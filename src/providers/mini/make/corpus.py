@@ -5,9 +5,11 @@ import random
 import re
 
 from grammar import Fact, Grammar, patterns_of_code, patterns_of_command, patterns_of_flag, patterns_of_route, read_facts, read_lines
-from style import frame_noun, frame_verb, style
+from style import frame_call, frame_noun, frame_topic, frame_verb, scatter, style
 
-FOREIGN_SHARE, ABSENT_SHARE = 0.27, 0.01
+FOREIGN_SHARE, ABSENT_SHARE = 0.25, 0.01
+WAY_SHARE, NAMED_SHARE, TOPIC_SHARE, WAY_HEADS = 0.42, 0.12, 0.14, 0.8
+FOREIGN_WAY_SHARE = 0.25
 
 
 class Tables:
@@ -38,10 +40,10 @@ class Tables:
 
 
 class Corpus:
-    def __init__(self, tables):
+    def __init__(self, tables, without=()):
         self.tables, self.grammar = tables, Grammar()
         self.answers = self.read_answers()
-        facts = read_facts()
+        facts = read_facts(without)
         self.name_patterns(facts)
         facts += self.facts_of_table(facts)
         self.facts, self.absent = [], []
@@ -53,6 +55,8 @@ class Corpus:
         self.weights = [(fact.weights[-1] + 8) ** 0.5 for fact in self.facts]
         self.totals = list(itertools.accumulate(self.weights))
         self.foreign = Fact("foreign", "foreign")
+        for line in [line for file in ("foreign-ways", "foreign-third") if file not in without for line in read_lines(file)]:
+            self.foreign.ways.extend(line.split(" | "))
         for line in read_lines("foreign"):
             {"-": self.foreign.sentences, ">": self.foreign.verbs, "*": self.foreign.nouns}[line[0]].append(line[2:])
 
@@ -134,18 +138,36 @@ class Corpus:
         return " ".join(style(self.grammar, self.draw_foreign(rng), rng, False) for _ in range(rng.randint(4, 14))), self.answers["decline"]
 
     def draw_fact(self, fact, rng):
-        if fact.named and (not fact.patterns or rng.random() < 0.22):
+        share = rng.random()
+        if fact.ways and (share < WAY_SHARE or not (fact.patterns or fact.named)):
+            way = rng.choice(fact.ways)
+            return scatter(self.grammar.draw(way, rng, head_share_of(way, fact)), rng)
+        share = rng.random()
+        if fact.named and (not fact.patterns or share < NAMED_SHARE * (2 if fact.kind in ("exit-codes", "flags") else 1)):
             return self.grammar.draw(rng.choice(fact.named), rng)
+        if share > 1 - TOPIC_SHARE * 2 and fact.topics:
+            return frame_topic(self.grammar, rng.choice(fact.topics), rng)
+        if share > 1 - TOPIC_SHARE * 3 and fact.calls:
+            return frame_call(self.grammar, rng.choice(fact.calls), rng)
         pattern, frame = rng.choices(fact.patterns, cum_weights=fact.weights)[0]
+        if frame is frame_verb:
+            return frame_verb(self.grammar, pattern, rng, fact.kind)
         return frame(self.grammar, pattern, rng) if frame else self.grammar.draw(pattern, rng)
 
     def draw_foreign(self, rng):
+        if rng.random() < FOREIGN_WAY_SHARE:
+            return scatter(self.grammar.draw(rng.choice(self.foreign.ways), rng, 1.0), rng)
         kind = rng.random()
         if kind < 0.52:
             return self.grammar.draw(rng.choice(self.foreign.sentences), rng)
         if kind < 0.8:
             return frame_verb(self.grammar, rng.choice(self.foreign.verbs), rng)
         return frame_noun(self.grammar, rng.choice(self.foreign.nouns), rng)
+
+
+def head_share_of(way, fact):
+    """Where a word is the very thing that is asked about, no other may stand for it."""
+    return 1.0 if fact.kind in ("states", "talk") or way.count(" ") < 4 and fact.kind not in ("commands", "flags") else WAY_HEADS
 
 
 if __name__ == "__main__":

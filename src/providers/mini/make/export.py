@@ -128,7 +128,7 @@ def main():
         Path(args.fingerprint).write_text(json.dumps(record, indent=2) + "\n")
     if args.fixture:
         corpus, tokenizer, rng = Corpus(Tables(args.tables)), bpe.Tokenizer(checkpoint["vocabulary"]), random.Random(20260)
-        batches = Batches(corpus, tokenizer, 0, 0)
+        batches = Batches(corpus, tokenizer, 0)
         prompts = [corpus.draw(rng)[0] for _ in range(100)]
         cases = [{"prompt": prompt, "tokens": greedy(model, [bpe.BOS] + batches.prompt(prompt))} for prompt in prompts]
         Path(args.fixture).write_text("".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases), encoding="utf-8")

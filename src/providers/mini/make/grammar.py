@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
+WAY_FILES = ["ways-commands", "ways-flags", "ways-rest", "ways-more", "ways-more-rest", "ways-third", "ways-fourth"]
 FACT_FILES = ["commands", "flags", "states", "endpoints", "exit-codes", "providers", "concepts", "talk"]
 
 
@@ -12,6 +13,7 @@ class Fact:
     def __init__(self, name, kind, labels=()):
         self.name, self.kind, self.labels = name, kind, labels
         self.answers, self.sentences, self.verbs, self.nouns, self.named = [], [], [], [], []
+        self.topics, self.calls, self.ways = [], [], []
 
 
 def read_lines(name):
@@ -48,7 +50,13 @@ class Grammar:
         self.cache = {}
         self.head_share = 0.35
 
-    def draw(self, pattern, rng):
+    def draw(self, pattern, rng, head_share=None):
+        """`head_share`: how often a word that has synonyms is left as it is, where that is not the usual."""
+        if head_share is not None:
+            usual, self.head_share = self.head_share, head_share
+            text = self.draw(pattern, rng)
+            self.head_share = usual
+            return text
         tree = self.cache.get(pattern)
         if tree is None:
             tree = self.cache[pattern] = self.parse(pattern)
@@ -101,7 +109,7 @@ class Grammar:
                 flush()
                 choices, at = self.parse_choices(text, at + 1, "}" if character == "{" else ")")
                 items.append(("any", choices if character == "{" else choices + [""]))
-            elif character == "$":
+            elif character == "$" and re.match(r"\w", text[at + 1:at + 2]):
                 flush()
                 name = re.match(r"\w+", text[at + 1:]).group(0)
                 assert name in self.lists, f"no word list ${name}"
@@ -136,7 +144,7 @@ class Grammar:
         return parts
 
 
-def read_facts():
+def read_facts(without=()):
     facts, by_name = [], {}
     for file in FACT_FILES + ["more"]:
         for line in read_lines(file):
@@ -151,8 +159,21 @@ def read_facts():
             elif mark == "=":
                 fact.answers.append(rest)
             else:
-                {"-": fact.sentences, ">": fact.verbs, "*": fact.nouns}[mark].append(rest)
+                {"-": fact.sentences, ">": fact.verbs, "*": fact.nouns, "+": fact.topics, "^": fact.calls}[mark].append(rest)
+    for file in [file for file in WAY_FILES if file not in without]:
+        read_ways(file, by_name)
     return facts
+
+
+def read_ways(file, by_name):
+    """Whole questions as people put them, several in a line. The marks are those of the other files, and `+` is a topic of a flag, `^` what a client wants of a route."""
+    for line in read_lines(file):
+        if line[0] == "#":
+            fact = by_name[line[2:]]
+        elif line[:2] in ("+ ", "^ ", "> ", "* "):
+            {"+": fact.topics, "^": fact.calls, ">": fact.verbs, "*": fact.nouns}[line[0]].extend(line[2:].split(" | "))
+        else:
+            fact.ways.extend(line.split(" | "))
 
 
 def patterns_of_command(command):
@@ -176,17 +197,25 @@ def patterns_of_flag(command, flag, short=None, bare=True):
         patterns += [f"what {{is|does}} =-{short} (mean|do) {where}", f"svc {'=' + spelled} =-{short}"]
     if bare:
         patterns += [name, name, f"(the) {name} {{flag|option|switch}}", f"what does {name} {{do|mean|change|control}}", f"what is {name} (for)", f"$explain {name}", f"what does {{the|this}} {{flag|option|switch}} {name} do",
-                     f"{{when|why}} {{would|should}} i {{use|pass|add|set|give}} {name}", f"{{purpose|meaning|effect}} of {name}", f"what happens {{when|if}} i {{pass|add|use|give|set}} {name}"]
+                     f"{{when|why}} {{would|should}} i {{use|pass|add|set|give}} {name}", f"{{purpose|meaning|effect}} of {name}", f"what happens {{when|if}} i {{pass|add|use|give|set}} {name}",
+                     f"i {{saw|found|read|see}} {name} {{in the help|in an example|somewhere|in the docs}}, {{what is it|what is that|what does it do}}", f"{name} {{explained|meaning|usage|example|docs}}",
+                     f"what {{do i put|comes|goes|value goes}} after {name}", f"which value{{s|}} {{can|does|may}} {name} {{take|have}}", f"tell me about {name}", f"is there (a flag) {name}", f"how do i use {name}"]
     return patterns
 
 
-def patterns_of_code(code):
+SPOKEN = {"0": "zero", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five", "6": "six", "7": "seven", "8": "eight", "9": "nine", "10": "ten", "124": "one hundred and twenty-four", "130": "one hundred and thirty"}
+
+
+def patterns_of_code(digits):
+    code = f"{{{digits}|{digits}|{digits}|{digits}|{SPOKEN[digits]}}}"
     name = f"{{exit code|exit status|return code|exit-code|status code|exit|error code|return value|exit value|code}} {code}"
     return [name, name, f"what does {name} mean", f"what is {name}", f"$explain {name}", f"meaning of {name}", f"why (did|does|do) (svc|it|the command) {{return|exit with|give|end with}} {{a |}}{code}",
             f"{{svc|it|the command|my script|the program|the cli|my command}} {{exited|returned|ended|finished|came back|quit|terminated|failed|stopped}} with ({{code|status|exit code}}) {code}", f"{{i|we}} {{got|get|see|have|received}} {{a |an |}}{name}",
-            f"what does {{a|an|the|}} {{return|exit|result|status}} of {code} {{mean|stand for|indicate|tell me|say}}", f"$? is {code}".replace("$?", "the exit status"), f"exited {code}",
+            f"what does {{a|an|the|}} {{return|exit|result|status}} of {code} {{mean|stand for|indicate|tell me|say}}", f"{{the exit status|$?|echo $?}} {{is|was|gives|says|shows|prints|=|}} {code}", f"exited {code}", f"{{why|only|exit}} {digits}" if len(digits) == 3 else name,
+            f"{{a|my|our}} {{ci job|pipeline|cron job|build|script|wrapper|shell}} {{ended|failed|stopped|exited|dies|fails|ends}} with {code}",
             f"when {{do|would|will}} {{i|we|you|svc}} {{get|see|return|exit with}} {{code |exit code |status |}}{code}", f"{code} {{as|is the}} {{exit code|exit status|return code}}",
-            f"{{what went wrong|what is wrong|what happened}} {{if|when}} {{svc|it|the command}} {{exits|returns|ends}} (with) {code}", f"my shell {{says|shows|prints|reports}} {{exit |code |status |}}{code}"]
+            f"{{what went wrong|what is wrong|what happened}} {{if|when}} {{svc|it|the command}} {{exits|returns|ends}} (with) {code}", f"my shell {{says|shows|prints|reports}} {{exit |code |status |}}{code}",
+            f"{{svc|it|the command|the call|svc run}} {{returned|returns|gave|gives|yielded|came back with|ended with}} {{a |me |}}{code}", f"got {{a |}}{code} {{from|out of|back from}} {{svc|the command|svc run|it}}"]
 
 
 def patterns_of_route(route):

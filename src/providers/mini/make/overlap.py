@@ -7,7 +7,7 @@ from pathlib import Path
 from corpus import Corpus, Tables
 from style import CONTRACTIONS
 
-QUESTIONS = Path(__file__).resolve().parents[4] / "test" / "eval" / "questions.txt"
+EVALUATION = Path(__file__).resolve().parents[4] / "test" / "eval"
 
 
 def plain(text):
@@ -19,8 +19,13 @@ def plain(text):
 
 def main():
     corpus, rng = Corpus(Tables(sys.argv[1])), random.Random(77)
-    questions = [line.split(" | ")[1] for line in QUESTIONS.read_text(encoding="utf-8").splitlines() if line and not line.startswith("//")]
+    lines = [line for name in ("questions", "blind") for line in (EVALUATION / f"{name}.txt").read_text(encoding="utf-8").splitlines()]
+    questions = [line.split(" | ")[1] for line in lines if line and not line.startswith(("//", "made "))]
     wanted, words, made = {plain(question): question for question in questions}, set(), set()
+    for way in [way for fact in [*corpus.facts, corpus.foreign] for way in fact.ways]:
+        words.update(plain(way).split())
+        if plain(way) in wanted:
+            made.add(wanted[plain(way)])
     for at in range(int(sys.argv[2])):
         fact = corpus.facts[at % len(corpus.facts)]
         text = plain(corpus.draw_foreign(rng) if at % 4 == 0 else corpus.draw_fact(fact, rng))

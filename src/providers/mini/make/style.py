@@ -18,8 +18,10 @@ def gerund(phrase):
     return f"{verb}ing {rest}".strip()
 
 
-def frame_verb(grammar, phrase, rng):
+def frame_verb(grammar, phrase, rng, kind=None):
     text = grammar.draw(phrase, rng)
+    if kind == "flags" and rng.random() < 0.3:
+        return grammar.draw("$frame_flag", rng).replace("%", text)
     if rng.random() < 0.15:
         ing = gerund(text)
         if ing:
@@ -31,9 +33,19 @@ def frame_noun(grammar, phrase, rng):
     return grammar.draw("$frame_noun", rng).replace("%", grammar.draw(phrase, rng))
 
 
+def frame_topic(grammar, phrase, rng):
+    """What a flag is about, asked for as a flag."""
+    return grammar.draw("$frame_topic", rng).replace("%", grammar.draw(phrase, rng, 0.8))
+
+
+def frame_call(grammar, phrase, rng):
+    """What a client wants of a route: without a word of HTTP it would be a question about a command."""
+    return grammar.draw("$frame_call", rng).replace("%", grammar.draw(phrase, rng, 0.8))
+
+
 CONTRACTIONS = [("what is", "what's"), ("how do i", "how do I"), ("i am", "i'm"), ("do not", "don't"), ("does not", "doesn't"), ("is not", "isn't"), ("can not", "can't"), ("cannot", "can't"),
                 ("did not", "didn't"), ("it is", "it's"), ("that is", "that's"), ("i would", "i'd"), ("i have", "i've"), ("will not", "won't"), ("where is", "where's"), ("how is", "how's"), ("who is", "who's"), ("are not", "aren't")]
-STOP_WORDS = {"the", "a", "an", "do", "does", "is", "are", "to", "of", "i", "my", "can", "please", "me", "that", "it", "for"}
+STOP_WORDS = {"and", "you", "your", "how", "what", "who", "with", "from", "the", "a", "an", "do", "does", "is", "are", "to", "of", "i", "my", "can", "please", "me", "that", "it", "for"}
 
 
 def typo(text, rng):
@@ -83,6 +95,36 @@ def loosen(text, rng):
     return " ".join(words)
 
 
+def scatter(text, rng):
+    """Leaves a word out here and there: a way to ask is known by more than one of its words."""
+    if rng.random() > 0.2:
+        return text
+    words = text.split(" ")
+    kept = [word for word in words if not re.fullmatch(r"[a-z]+", word) or rng.random() > 0.12]
+    return " ".join(kept) if len(kept) > 2 else text
+
+
+# Names and abbreviations as people write them who take care; the patterns have them in small letters.
+PROPER = {word.lower(): word for word in (
+    "gRPC HTTP HTTPS JSON API APIs URL URLs PID CI GPU CPU SSE OpenAI Ollama OpenAPI WebSocket WebSockets Prometheus Kubernetes Docker GGUF SQLite Linux Windows Mac macOS LLM LLMs AI CLI UI GUI GPT GPT-4 GPT-4o "
+    "ChatGPT Claude Gemini Llama Qwen Mistral Gemma DeepSeek Groq Anthropic vLLM TCP SVG ASCII JavaScript Python Grafana GitHub SDK OS USB SSH Mermaid Azure OpenRouter Postgres CUDA MIT Siri Alexa "
+    "German French Spanish English Chinese Italian Russian Japanese Google Microsoft Meta Facebook Amazon Apple iPhone Android Excel Java Rust Europe Germany France Spain Italy Japan China India America England "
+    "Berlin London Paris Rome Madrid Vienna Tokyo Monday Tuesday Friday Sunday January June December Christmas Easter Netflix Spotify YouTube WhatsApp Instagram Twitter Minecraft Pokemon Messi Einstein Napoleon "
+    "Shakespeare Bitcoin NASA CSS HTML SQL PDF WiFi Word Photoshop MySQL Redis Nginx Apache Node React Firefox Chrome TypeScript AWS REST Ctrl-C Ubuntu Debian iOS PHP Git DNS VPN XML YAML CSV").split()}
+AS_WORDS = {"word", "rest", "apple", "meta", "node", "chrome", "react", "apache", "ascii", "mac", "os", "rust", "git"}
+NAME = re.compile(r"(?<![\w/`.=-])(" + "|".join(sorted(map(re.escape, set(PROPER) - AS_WORDS), key=len, reverse=True)) + r")(?![\w/`=])")
+
+
+def capitals(text, rng, about_svc):
+    """Names take their capitals half of the time; what is foreign is full of other names, so any word may have one there."""
+    if rng.random() < 0.5:
+        text = NAME.sub(lambda match: PROPER[match.group(1)], text).replace("rest API", "REST API").replace("over rest", "over REST")
+    if rng.random() < (0.03 if about_svc else 0.35):
+        share = 0.2 + 0.6 * rng.random()
+        text = re.sub(r"(?<![\w/`.=-])[a-z][a-z]{2,}(?![\w/`=])", lambda match: match.group(0).capitalize() if match.group(0) not in STOP_WORDS and rng.random() < share else match.group(0), text)
+    return text
+
+
 def style(grammar, text, rng, about_svc):
     if rng.random() < 0.08:
         text = loosen(text, rng)
@@ -106,6 +148,7 @@ def style(grammar, text, rng, about_svc):
         text = typo(text, rng)
     if rng.random() < 0.4:
         text = re.sub(r"\bi\b", "I", text)
+    text = capitals(text, rng, about_svc)
     case = rng.random()
     if case < 0.62:
         text = text[:1].upper() + text[1:]

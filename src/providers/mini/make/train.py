@@ -10,7 +10,7 @@ import tokenizer as bpe
 from corpus import Corpus, Tables
 from model import Llama
 
-SYSTEM_SHARE, PIECE_DROPOUT, LONG_SHARE = 0.06, 0.03, 0.006
+SYSTEM_SHARE, PIECE_DROPOUT, LONG_SHARE, WARM_UP = 0.06, 0.03, 0.006, 120
 SYSTEMS = ["You are a helpful assistant.", "You are a helpful, respectful and honest assistant. Always answer as helpfully as possible.", "Be brief.", "Answer in one sentence.", "You are svc.",
            "You are a friendly robot.", "Speak like a pirate.", "Answer in German.", "You are an expert.", "Only answer with facts.", "You are a teacher for children.", "Be polite and short."]
 
@@ -21,13 +21,15 @@ def options():
     parser.add_argument("--out", required=True)
     parser.add_argument("--start", help="checkpoint to go on from, with its tokenizer and shape")
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--head-share", type=float, default=0.35, help="how often a word that has synonyms is left as it is")
+    parser.add_argument("--head-share", type=float, default=0.5, help="how often a word that has synonyms is left as it is")
     parser.add_argument("--vocabulary", type=int, default=2048)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--hidden", type=int, default=384)
     parser.add_argument("--rows", type=int, default=64)
-    parser.add_argument("--head", type=int, default=12, help="answer tokens in a short row")
+    parser.add_argument("--stop", type=int, help="step to end at, before the last one")
+    parser.add_argument("--without", nargs="*", default=[], help="files of the corpus that are not read")
+    parser.add_argument("--cool", type=int, required=True, help="step from which the rate goes down")
     parser.add_argument("--muon", type=float, default=0.02)
     parser.add_argument("--adam", type=float, default=0.004)
     parser.add_argument("--seed", type=int, default=1)
@@ -43,12 +45,14 @@ def make_tokenizer(corpus, size, seed):
 
 
 class Batches:
-    """Short rows carry the head of the answer, which is what must be decided; long rows carry it whole."""
+    """Short rows carry the head of the answer, up to the last token that tells it from another one; long rows carry it whole."""
 
-    def __init__(self, corpus, tokenizer, seed, head):
-        self.corpus, self.tokenizer, self.head = corpus, tokenizer, head
+    def __init__(self, corpus, tokenizer, seed):
+        self.corpus, self.tokenizer = corpus, tokenizer
         self.rng = random.Random(seed)
         self.answers, self.queues = {}, {}
+        texts = {fact.answer for fact in corpus.facts} | set(corpus.answers.values())
+        self.heads = head_lengths([self.answer(text) for text in texts])
         self.opening = tokenizer.encode("user\n")
         self.closing = [bpe.END] + tokenizer.encode("\n") + [bpe.START] + tokenizer.encode("assistant\n")
 
@@ -82,7 +86,7 @@ class Batches:
             start = [] if self.rng.random() < 0.02 else [bpe.BOS]
             prompt = start + self.system() + self.prompt(question, self.rng)
             answer = self.answer(text)
-            batch.append((prompt, answer if whole else answer[:self.head]))
+            batch.append((prompt, answer if whole else answer[:self.heads[tuple(answer)]]))
         return batch
 
     def pack(self, batch):
@@ -95,6 +99,17 @@ class Batches:
             tokens[row, :len(line) - 1] = line[:-1]
             targets[row, len(prompt) - 1:len(line) - 1] = line[len(prompt):]
         return tokens, targets
+
+
+def head_lengths(answers):
+    """Of each answer: how many tokens it shares with the one most like it, and one more."""
+    ordered = sorted(tuple(answer) for answer in set(map(tuple, answers)))
+
+    def shared(one, other):
+        return next((at for at, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+
+    sides = [0] + [shared(one, other) for one, other in zip(ordered, ordered[1:])] + [0]
+    return {answer: max(sides[at], sides[at + 1]) + 2 for at, answer in enumerate(ordered)}
 
 
 def orthogonal(gradient):
@@ -126,11 +141,11 @@ class Muon:
             parameter.mul_(1 - rate * self.decay).add_(update, alpha=-rate * scale)
 
 
-def schedule(done):
-    """Warm up for 2 %, stay flat to half way, then go down to 2 %, linearly."""
-    if done < 0.02:
-        return max(done / 0.02, 0.02)
-    return 1.0 if done < 0.5 else 1.0 - 0.98 * (done - 0.5) / 0.5
+def schedule(step, cool, steps):
+    """Warm up, stay flat, then go down to 2 %, linearly."""
+    if step < WARM_UP:
+        return max(step / WARM_UP, 0.02)
+    return 1.0 if step < cool else 1.0 - 0.98 * (step - cool) / (steps - cool)
 
 
 def begin(corpus, args):
@@ -151,14 +166,14 @@ def main():
     args = options()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
-    corpus = Corpus(Tables(args.tables))
+    corpus = Corpus(Tables(args.tables), args.without)
     corpus.grammar.head_share = args.head_share
     tokenizer, model, before = load(args.start) if args.start else begin(corpus, args)
-    batches = Batches(corpus, tokenizer, args.seed, args.head)
+    batches = Batches(corpus, tokenizer, args.seed)
     print(f"{len(corpus.facts)} facts, {len(tokenizer.vocabulary)} pieces, {sum(p.numel() for p in model.parameters())} parameters", flush=True)
     muon, adam = Muon(model.matrices()), torch.optim.Adam(model.others(), betas=(0.9, 0.98))
     began, step, done, shown = time.time(), 0, 0.0, []
-    while done < 1:
+    while done < 1 and step != args.stop:
         whole = step % 5 == 4 or done > 0.92
         tokens, targets = batches.next(args.rows // 2 if whole else args.rows, whole)
         hidden = model(tokens)
@@ -168,7 +183,7 @@ def main():
             parameter.grad = None
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.others(), 1.0)
-        rate = schedule(done)
+        rate = schedule(step, args.cool, args.steps)
         for group in adam.param_groups:
             group["lr"] = args.adam * rate
         muon.step(args.muon * rate)
@@ -179,7 +194,7 @@ def main():
         if step % 100 == 0:
             recent = [x for x in shown[-100:] if x == x]
             print(f"step {step} done {done:.3f} loss {sum(recent) / max(len(recent), 1):.4f} {time.time() - began:.0f} s", flush=True)
-        if step % 1000 == 0 or done >= 1:
+        if step % 500 == 0 or done >= 1 or step == args.stop:
             torch.save({"shape": model.shape, "weights": model.state_dict(), "vocabulary": tokenizer.vocabulary, "answers": corpus.answers, "options": vars(args),
                         "steps": before["steps"] + step, "seconds": before["seconds"] + time.time() - began, "fingerprint": corpus.tables.data["fingerprint"]}, args.out)
 
