@@ -15,7 +15,7 @@ export function retryDelay(failures: number, asked_ms: number | null = null): nu
  * The fact that a failed attempt leads to.
  *
  * 1. Nothing was delivered, the failure is retryable and attempts are left: wait, then try again.
- * 2. Text was delivered, the work is gone (`lost`) and its provider can go on from there: the run is taken up again.
+ * 2. Text was delivered, the work is gone (`lost`) or the failure is retryable, and its provider can go on from there: the run is taken up again.
  * 3. Text was delivered and the work is gone: the run is interrupted and keeps its partial text.
  * 4. Anything else: the run failed.
  */
@@ -29,7 +29,7 @@ export function afterFailure(
   if (mayRetry(context, error)) {
     return { type: 'run.attempt_failed', attempt, error, retry_at: now + retryDelay(context.failures + 1, options.retry_after_ms ?? null) };
   }
-  if (options.lost === true && context.outputs > 0 && context.resumable && mayGoOn(context)) return { type: 'run.suspended', attempt, error };
+  if ((options.lost === true || error.retryable) && context.outputs > 0 && context.resumable && mayGoOn(context)) return { type: 'run.suspended', attempt, error };
   if (options.lost === true && context.outputs > 0) return { type: 'run.interrupted', error };
   return { type: 'run.failed', attempt, error };
 }
@@ -39,8 +39,11 @@ export function mayRetry(context: RunContext, error: Failure): boolean {
   return error.retryable && context.outputs === 0 && context.failures + 1 < context.max_attempts;
 }
 
-/** Whether a run that was cut off is taken up again, as its policy says. One whose work is lost again and again is given up. */
-export function mayGoOn({ recovery, resumable, outputs, losses, max_losses }: RunContext): boolean {
-  if (recovery === 'end' || losses >= max_losses) return false;
+/**
+ * Whether a run that was cut off is taken up again, as its policy says. One whose work is lost again and again is given up, and so is one
+ * of which the log does not hold what was asked.
+ */
+export function mayGoOn({ recovery, resumable, content_kept, outputs, losses, max_losses }: RunContext): boolean {
+  if (recovery === 'end' || !content_kept || losses >= max_losses) return false;
   return recovery === 'restart' || outputs === 0 || resumable;
 }

@@ -150,11 +150,9 @@ export const runMachine = machine.createMachine({
       },
     },
     suspended: {
-      tags: ['resting'],
       on: {
         'run.started': { guard: 'isNextAttempt', target: 'starting', actions: 'noteStart' },
         'run.recovered': { actions: 'noteDowntime' },
-        'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
         ...cancels,
         ...timesOut('total'),
       },

@@ -1,9 +1,10 @@
 /**
- * Whose turn it is: start-time fair queueing, with one unit of service a run. Each client's runs stand one round apart, so that
+ * Whose turn it is at one provider: start-time fair queueing, with one unit of service a run. Each client's runs stand one round apart, so that
  * a client with a hundred runs and one with a single run are served in turn; and no client waits for more than one run of each other.
  *
  * 1. Within one client, first come first served.
  * 2. A client that comes anew stands in the present round, neither before those who wait nor behind the long row of another.
+ * 3. A run that leaves without having been served costs its client no turn.
  */
 export interface Turns {
   /** The round that is being served. */
@@ -24,4 +25,13 @@ export function arrive({ round, next }: Turns, client: string): { turns: Turns; 
 export function serve({ round, next }: Turns, at: number): Turns {
   if (at <= round) return { round, next };
   return { round: at, next: new Map([...next].filter(([, later]) => later > at)) };
+}
+
+/** A run of this client leaves without having been served: what the client has behind it comes one round earlier. */
+export function leave({ round, next }: Turns, client: string): Turns {
+  const at = (next.get(client) ?? 0) - 1;
+  const others = new Map(next);
+  if (at > round) others.set(client, at);
+  else others.delete(client);
+  return { round, next: others };
 }

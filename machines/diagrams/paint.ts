@@ -16,3 +16,12 @@ export function paintOf({ kind, tags }: Pick<State, 'kind' | 'tags'>): Paint {
   if (kind === 'final') return 'final';
   return (Object.keys(paints) as Paint[]).find((name) => tags.includes(name)) ?? 'plain';
 }
+
+/** How an edge is walked by the tests. */
+export const walks = {
+  real: { line: '#2f7d3f', style: 'solid', sign: '', meaning: 'walked in a real daemon' },
+  kernel: { line: '#c05a00', style: 'dashed', sign: '○ ', meaning: '○ in the kernel and the fold only' },
+  none: { line: '#c0282b', style: 'dotted', sign: '✗ ', meaning: '✗ not walked' },
+} as const;
+
+export type Walk = keyof typeof walks;

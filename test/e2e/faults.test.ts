@@ -189,6 +189,8 @@ test('a torn log and a flipped one are refused, loudly; doctor names it, and wha
       home.server.finish();
       await waitFor('it has ended', () => home.server.streams.size === 0);
     }
+    // What is in the middle of its commit is not known to be lost when it is.
+    await waitFor('all is recorded', async () => (await life.ask((client) => client.call('status'))).state === 'ready');
     await life.kill();
     const wal = `${home.paths.database}-wal`;
     const whole = readFileSync(wal);

@@ -56,7 +56,9 @@ test('work that was lost after text is taken up again where its provider can go 
   assert.is(lost({ recovery: 'end' }), 'run.interrupted');
   assert.is(lost({ losses: 1 }), 'run.suspended');
   assert.is(lost({ losses: 2 }), 'run.interrupted');
-  assert.is(afterFailure(context({ outputs: 2, resumable: true }), retryable, NOW).type, 'run.failed');
+  assert.is(afterFailure(context({ outputs: 2, resumable: true }), retryable, NOW).type, 'run.suspended', 'it was taken up again, and could not be begun');
+  assert.is(afterFailure(context({ outputs: 2, resumable: true }), lasting, NOW).type, 'run.failed');
+  assert.is(afterFailure(context({ outputs: 2 }), retryable, NOW).type, 'run.failed');
 });
 
 test('whether a run that was cut off goes on is told by its policy, its provider, its text and its losses', () => {
@@ -64,7 +66,8 @@ test('whether a run that was cut off goes on is told by its policy, its provider
   assert.not.ok(mayGoOn(context({ outputs: 1 })));
   assert.ok(mayGoOn(context({ outputs: 1, resumable: true })));
   assert.ok(mayGoOn(context({ outputs: 1, recovery: 'restart' })));
-  for (const change of [{ recovery: 'end' as const }, { losses: 2 }, { max_losses: 0 }]) assert.not.ok(mayGoOn(context({ resumable: true, ...change })));
+  for (const change of [{ recovery: 'end' as const }, { losses: 2 }, { max_losses: 0 }, { content_kept: false }])
+    assert.not.ok(mayGoOn(context({ resumable: true, ...change })));
 });
 
 test('the last attempt and a lasting failure end the run', () => {

@@ -1,0 +1,105 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { addModels, checkSame, type Heard, hear, once } from '../torture/answers.ts';
+import { enginePid, type Life, serve } from '../torture/daemon.ts';
+
+/** As resume.test.ts: several breaks in one answer, several answers at one time, and the other policies. */
+const test = suite<{ home: Home; life: Life }>('local answers that are cut off');
+
+test.before.each(async (context) => {
+  context.home = makeHome({ SVC_ENGINE_THREADS: '1' });
+  addModels(context.home);
+  context.life = await serve(context.home);
+});
+test.after.each(async ({ home, life }) => {
+  await life.stop(0);
+  await home.close();
+});
+
+const SAMPLED = { model: 'slow', temperature: 0.8, seed: 2 };
+const LONG = { prompt: 'Tell me all of it: 日本語 🙂', max_tokens: 160 };
+
+test('by daemon and engine in turn, three times in one answer, is still the same', async (context) => {
+  const request = { ...LONG, ...SAMPLED, max_tokens: 300 };
+  const whole = await hear(context.home, request);
+  const first = await hear(
+    context.home,
+    request,
+    once(50, () => context.life.child.kill('SIGKILL')),
+  );
+  await context.life.ended;
+  context.life = await serve(context.home);
+  let killed = false;
+  const second = await hear(context.home, first.id, (count) => {
+    if (count < 130 || killed) return;
+    killed = true;
+    void enginePid(context.life).then((pid) => process.kill(pid, 'SIGKILL'));
+  });
+  if (second.record === null) throw new Error(`the daemon was lost: ${second.broken}`);
+  checkSame(second, whole);
+
+  const third = await hear(
+    context.home,
+    request,
+    once(60, () => context.life.child.kill('SIGKILL')),
+  );
+  for (const cut of [140, 220]) {
+    await context.life.ended;
+    context.life = await serve(context.home);
+    await hear(
+      context.home,
+      third.id,
+      once(cut, () => context.life.child.kill('SIGKILL')),
+    );
+  }
+  await context.life.ended;
+  context.life = await serve(context.home);
+  const last = await hear(context.home, third.id);
+  checkSame(last, whole);
+  assert.is(last.facts.filter((fact) => fact === 'run.started').length, 4);
+});
+
+test('several at one time are each the same, and wait in their order', async (context) => {
+  const requests = [1, 2, 3, 4].map((seed) => ({ ...LONG, model: 'slow', temperature: 0.8, seed, prompt: `${LONG.prompt} ${seed}` }));
+  const whole = await Promise.all(requests.map((request) => hear(context.home, request)));
+  const cut = await Promise.all(
+    requests.map((request, index) =>
+      hear(
+        context.home,
+        request,
+        once(30, () => index === 0 && context.life.child.kill('SIGKILL')),
+      ),
+    ),
+  );
+  await context.life.ended;
+  context.life = await serve(context.home);
+  const after = await Promise.all(cut.map(({ id }) => hear(context.home, id)));
+  for (const [index, one] of after.entries()) checkSame(one, whole[index] as Heard);
+  const started = after.map(({ record }) => record?.started_at ?? '');
+  assert.equal(started, [...started].sort());
+});
+
+test('is asked again from its beginning with recovery=restart, and ends with its text with recovery=end', async (context) => {
+  const request = { ...LONG, ...SAMPLED };
+  const whole = await hear(context.home, request);
+  const [again, over] = await Promise.all([
+    hear(context.home, { ...request, recovery: 'restart' }),
+    hear(
+      context.home,
+      { ...request, recovery: 'end' },
+      once(60, () => context.life.child.kill('SIGKILL')),
+    ),
+  ]);
+  await context.life.ended;
+  context.life = await serve(context.home);
+  const [restarted, ended] = [await hear(context.home, again.id), await hear(context.home, over.id)];
+  checkSame(restarted, whole);
+  assert.equal(restarted.record?.attempts, 2);
+  assert.is(ended.record?.state, 'interrupted');
+  assert.is(ended.record?.error?.code, 'run_interrupted');
+  assert.ok(ended.text.length > 0 && ended.text.startsWith(over.text) && whole.text.startsWith(ended.text));
+  assert.is(ended.record?.output, ended.text);
+});
+
+test.run();

@@ -1,0 +1,81 @@
+import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../../src/kernel/provider.ts';
+import { ProviderFailure } from '../../src/kernel/provider.ts';
+
+export type Move = 'say' | 'finish' | 'fail' | 'refuse' | 'lose' | 'cut';
+
+/** One answer that waits for the test to say how it goes on. */
+class Desk {
+  private readonly moves: Move[] = [];
+  private wake: () => void = () => undefined;
+
+  put(move: Move): void {
+    this.moves.push(move);
+    this.wake();
+  }
+
+  /** The next move; null once the work is to stop. */
+  async take(signal: AbortSignal): Promise<Move | null> {
+    for (;;) {
+      if (signal.aborted) return null;
+      const move = this.moves.shift();
+      if (move !== undefined) return move;
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+        signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+    }
+  }
+}
+
+/** A provider whose answers go on move by move. A stubborn one goes on waiting when it is told to stop, until it is let go. */
+export class DeskProvider implements ProviderPort {
+  readonly id: string;
+  readonly desks = new Set<Desk>();
+  stubborn = false;
+  private letGo: () => void = () => undefined;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  /** Ends the work that did not stop when it was told to. */
+  release(): void {
+    this.stubborn = false;
+    this.letGo();
+  }
+
+  async *stream(_: AttemptRequest, signal: AbortSignal): AsyncIterable<OutputPart> {
+    const desk = new Desk();
+    this.desks.add(desk);
+    try {
+      for (let move = await desk.take(signal); move !== null && move !== 'cut'; move = await desk.take(signal)) {
+        if (move === 'say') yield { type: 'output', text: 'text ', token_ids: [1] };
+        else if (move === 'finish') {
+          yield { type: 'finish', finish_reason: 'stop', usage: { input_tokens: 1, output_tokens: 1 } };
+          return;
+        } else throw failure(move);
+      }
+      while (this.stubborn) await new Promise<void>((resolve) => (this.letGo = resolve));
+    } finally {
+      this.desks.delete(desk);
+    }
+  }
+
+  models(): Promise<ModelRecord[]> {
+    return Promise.resolve([]);
+  }
+
+  probe(): Promise<{ models: string[] }> {
+    return Promise.resolve({ models: ['m'] });
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+function failure(move: 'fail' | 'refuse' | 'lose'): ProviderFailure {
+  if (move === 'fail') return new ProviderFailure('provider_failed', 'As told.', { retryable: true });
+  if (move === 'refuse') return new ProviderFailure('provider_rejected', 'As told.', { retryable: false });
+  return new ProviderFailure('engine_crashed', 'As told.', { retryable: true, lost: true });
+}

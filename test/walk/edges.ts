@@ -1,0 +1,55 @@
+import type { AnyMachineSnapshot } from 'xstate';
+import { can, init, statePath, step } from '../../machines/step.ts';
+import { kindOf } from '../../src/kernel/kinds.ts';
+import { type StoredEvent, toFact } from '../../src/store/store.ts';
+import { coverOf } from '../machines/cover.ts';
+import { models } from '../machines/models/all.ts';
+
+/** One step of a machine between two innermost states: `source | event | target`. */
+export type Edge = string;
+
+export const MACHINES = ['daemon', 'run', 'provider', 'engine', 'pull'] as const;
+export type MachineName = (typeof MACHINES)[number];
+
+export function edge(source: AnyMachineSnapshot, type: string, target: AnyMachineSnapshot): Edge {
+  return `${statePath(source)} | ${type} | ${statePath(target)}`;
+}
+
+/** Every edge of a machine, found by walking its graph at the bounds of its models. */
+export function edgesOf(name: MachineName): Set<Edge> {
+  const found = new Set<Edge>();
+  for (const model of models.filter(({ machine }) => machine.id === name)) {
+    for (const { from, event } of coverOf(model).accepted) found.add(edge(from.snapshot, event.type, step(model.machine, from.snapshot, event).snapshot));
+  }
+  return found;
+}
+
+/** The edges that a log tells of, by machine. Throws when the log holds a fact that its machine does not accept. */
+export class Walked {
+  readonly edges = new Map<string, Set<Edge>>(MACHINES.map((name) => [name, new Set()]));
+  /** Facts that were folded. */
+  facts = 0;
+
+  addLog(events: readonly StoredEvent[]): void {
+    const states = new Map<string, AnyMachineSnapshot>();
+    for (const event of events) {
+      const { machine } = kindOf(event.stream);
+      const fact = toFact(event);
+      const before = states.get(event.stream);
+      if (before !== undefined && !can(before, fact)) throw new Error(`${event.stream} was ${statePath(before)} when ${event.type} was recorded`);
+      const after = before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot;
+      states.set(event.stream, after);
+      if (before !== undefined) this.edges.get(machine.id)?.add(edge(before, event.type, after));
+      this.facts += 1;
+    }
+  }
+
+  add(other: Walked): void {
+    this.facts += other.facts;
+    for (const [name, edges] of other.edges) for (const found of edges) this.edges.get(name)?.add(found);
+  }
+
+  of(name: MachineName): Set<Edge> {
+    return this.edges.get(name) ?? new Set();
+  }
+}

@@ -1,0 +1,31 @@
+import type { Edge, MachineName } from './edges.ts';
+
+/** The edges of a running daemon that no outside can cause, or none can cause when it wants to, each with the reason. */
+export interface Excuse {
+  edges: RegExp;
+  why: string;
+}
+
+const UNCAUGHT = 'only an error that nobody caught, a fault of the program, leads here; a log that fails ends the process too, and cannot tell';
+
+export const excuses: Record<MachineName, readonly Excuse[]> = {
+  daemon: [
+    {
+      edges: /^starting\.binding \| daemon\.(stop_requested|start_deadline_passed) /,
+      why: 'two addresses are bound within milliseconds, and nothing outside can hold that',
+    },
+    { edges: /^starting\.(binding|opening) \| daemon\.failed /, why: 'the log is not open: what happened is told by the exit code and by the log lines' },
+    { edges: / \| daemon\.failed \| failed$/, why: UNCAUGHT },
+  ],
+  run: [],
+  provider: [],
+  engine: [{ edges: /^stopping\.killed \| engine\.deadline_passed /, why: 'it takes a process that outlives SIGKILL' }],
+  pull: [
+    { edges: /^verifying\.placing \| pull\.cancel_requested /, why: 'between the hash and the new name of the file lie microseconds' },
+    { edges: /^cancelling \| pull\.completed /, why: 'it takes a cancel between the hash and the new name of the file: microseconds' },
+  ],
+};
+
+export function excuseOf(name: MachineName, edge: Edge): string | null {
+  return excuses[name].find(({ edges }) => edges.test(edge))?.why ?? null;
+}

@@ -1,0 +1,42 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { StoredEvent } from '../../src/store/store.ts';
+import { Walked } from './edges.ts';
+import { LOGS, statesOf } from './golden.ts';
+
+/** Logs that earlier versions have written fold to the states that they had then, for ever. */
+
+const logs = readdirSync(LOGS).filter((file) => file.endsWith('.jsonl'));
+
+for (const log of logs) {
+  const events = readFileSync(`${LOGS}/${log}`, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as StoredEvent);
+  const recorded = JSON.parse(readFileSync(`${LOGS}/${log.replace('.jsonl', '.states.json')}`, 'utf8')) as ReturnType<typeof statesOf>;
+
+  test(`${log}: every stream folds to the state that was recorded`, () => {
+    const states = statesOf(events);
+    assert.equal(Object.keys(states).sort(), Object.keys(recorded).sort());
+    for (const [stream, { state, context }] of Object.entries(recorded)) {
+      const now = states[stream] ?? { state: '', context: {} };
+      assert.is(now.state, state, stream);
+      // A later version may know more of a state, and nothing else of what was known.
+      const known = Object.fromEntries(Object.keys(context).map((key) => [key, (now.context as Record<string, unknown>)[key]]));
+      assert.equal(JSON.parse(JSON.stringify(known)), context, stream);
+    }
+  });
+
+  test(`${log}: every fact is accepted by its machine`, () => {
+    const walked = new Walked();
+    walked.addLog(events);
+    assert.is(walked.facts, events.length);
+  });
+}
+
+test('there is a log of each version', () => {
+  assert.ok(logs.length >= 2, logs.join(', '));
+});
+
+test.run();

@@ -1,0 +1,74 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { init, statePath, step } from '../../machines/step.ts';
+import { kindOf } from '../../src/kernel/kinds.ts';
+import { type StoredEvent, toFact } from '../../src/store/store.ts';
+import { Hub } from '../helpers/hub.ts';
+import { makeModel } from '../helpers/pulls.ts';
+import { House } from './life.ts';
+import { startHeld } from './walk-run.ts';
+
+/**
+ * Records a golden log: `tsx test/walk/golden.ts <name>` leads a few lives of the built program and writes what it recorded to
+ * test/fixtures/logs/<name>.jsonl, and the states that this folds to beside it. Done once for each released version, never again.
+ */
+
+export const LOGS = 'test/fixtures/logs';
+
+/** The state of each stream: its path and its context, as this version folds it. */
+export function statesOf(events: readonly StoredEvent[]): Record<string, { state: string; context: object }> {
+  const snapshots = new Map<string, ReturnType<typeof init>['snapshot']>();
+  for (const event of events) {
+    const { machine } = kindOf(event.stream);
+    const before = snapshots.get(event.stream);
+    const fact = toFact(event);
+    snapshots.set(event.stream, before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot);
+  }
+  return Object.fromEntries([...snapshots].map(([stream, snapshot]) => [stream, { state: statePath(snapshot), context: snapshot.context as object }]));
+}
+
+async function record(): Promise<StoredEvent[]> {
+  const house = await House.build({ LIMIT_RUN_ATTEMPTS: 2, LIMIT_QUEUE_RUNS: 8, LIMIT_PROVIDER_RUNS: 3 }, { engine: true });
+  const hub = await Hub.start({ 'small.gguf': makeModel(16) });
+  try {
+    await house.start('ready');
+    for (const [prompt, state] of [
+      ['say say finish', 'completed'],
+      ['503', 'failed'],
+      ['say cut', 'interrupted'],
+    ] as const) {
+      await house.untilRun(await house.run(prompt, { provider: 'up' }), state);
+    }
+    const cancelled = await house.run('say hold', { provider: 'up' });
+    await house.cancel(cancelled);
+    await house.untilRun(await house.run('hold', { provider: 'up', timeout_ms: 200 }), 'timed_out');
+    await house.home.svc(['model', 'pull', `${hub.url}/small.gguf`]);
+    for (const prompt of ['hold', '503 after', 'say hold', 'hold', 'hold']) await house.run(prompt, { provider: 'up' });
+    const { id, engine } = await startHeld(house);
+    process.kill(engine, 'SIGCONT');
+    await house.cancel(id);
+    await house.kill();
+    await house.start('running.accepting');
+    await house.askToStop('force');
+    await house.gone(0);
+    return await house.events();
+  } finally {
+    await house.close();
+    await hub.stop();
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [, , name = 'unnamed'] = process.argv;
+  const events = await record();
+  mkdirSync(LOGS, { recursive: true });
+  // Where this machine keeps its files, and which one it is, is nobody's business.
+  const lines = events.map((event) =>
+    JSON.stringify(event)
+      .replaceAll(/\/[\w/]*svc-test-\w+/g, '/svc')
+      .replace(/"host_boot_id":"[^"]+"/, '"host_boot_id":"host"'),
+  );
+  const plain = lines.map((line) => JSON.parse(line) as StoredEvent);
+  writeFileSync(`${LOGS}/${name}.jsonl`, `${lines.join('\n')}\n`);
+  writeFileSync(`${LOGS}/${name}.states.json`, `${JSON.stringify(statesOf(plain), null, 2)}\n`);
+}

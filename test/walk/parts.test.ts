@@ -1,0 +1,17 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { edgesOf } from './edges.ts';
+import { walkParts } from './walk-parts.ts';
+
+test('random lives of the real parts keep every promise, and refuse every late fact', async () => {
+  const { walked, lives, stale } = await walkParts();
+  assert.ok(stale > 1000, `${stale} late facts`);
+  assert.ok(walked.facts > 100 * 60, `${walked.facts} facts in ${lives} lives`);
+  for (const name of ['daemon', 'run'] as const) {
+    const edges = edgesOf(name);
+    for (const edge of walked.of(name)) assert.ok(edges.has(edge), `the walk of ${name} did not know ${edge}`);
+  }
+  assert.ok(walked.of('run').size >= 35, `${walked.of('run').size} edges of a run`);
+});
+
+test.run();

@@ -1,0 +1,87 @@
+import { type Exchange, Upstream } from '../helpers/upstream.ts';
+
+/** How the upstream answers when it is asked for its models. */
+export type Listing = 'list' | 'hold' | 401 | 500;
+
+/**
+ * An OpenAI-compatible server on loopback that does what the prompt says, word by word: `say` (a piece of text), `hold` (until the
+ * other side leaves, or `finish` is called), `finish`, `cut`, `error`, or a status such as `503`, with `after` for a long Retry-After.
+ */
+export class ScriptedUpstream {
+  listing: Listing = 'list';
+  /** Answers that are held open. */
+  readonly held = new Set<Exchange>();
+  private readonly waiting: Exchange[] = [];
+  private readonly server: Upstream;
+
+  private constructor(server: Upstream) {
+    this.server = server;
+    server.scenario = (exchange) => this.take(exchange);
+  }
+
+  static async start(): Promise<ScriptedUpstream> {
+    return new ScriptedUpstream(await Upstream.start());
+  }
+
+  get base_url(): string {
+    return this.server.base_url;
+  }
+
+  /** Whether somebody waits for the list of models. */
+  get isAsked(): boolean {
+    return this.waiting.some(({ socket }) => !socket.destroyed);
+  }
+
+  answerLists(listing: Exclude<Listing, 'hold'>): void {
+    this.listing = listing;
+    for (const exchange of this.waiting.splice(0)) this.list(exchange);
+  }
+
+  /** Completes every answer that is held. */
+  async finish(): Promise<void> {
+    for (const exchange of [...this.held]) {
+      this.held.delete(exchange);
+      await exchange.finish();
+      await exchange.done();
+    }
+  }
+
+  /** Says one more piece in every answer that is held. */
+  async say(): Promise<void> {
+    for (const exchange of this.held) await exchange.text('more ');
+  }
+
+  stop(): Promise<void> {
+    return this.server.stop();
+  }
+
+  private async take(exchange: Exchange): Promise<void> {
+    if (exchange.received.path.endsWith('/models')) return this.list(exchange);
+    const messages = exchange.json.messages as { content: string }[];
+    await this.perform(exchange, (messages.at(-1)?.content ?? '').split(' ')).catch(() => undefined);
+  }
+
+  private async perform(exchange: Exchange, words: string[]): Promise<void> {
+    for (const word of words) {
+      if (/^\d+$/.test(word)) return exchange.reply(Number(word), { error: { message: 'as told' } }, words.includes('after') ? { 'retry-after': '25' } : {});
+      exchange.open();
+      if (word === 'say') await exchange.text('some text ');
+      else if (word === 'error') await exchange.event({ error: { message: 'as told' } });
+      else if (word === 'cut') exchange.socket.destroy();
+      else if (word === 'finish') {
+        await exchange.finish();
+        await exchange.done();
+      } else if (word === 'hold') {
+        this.held.add(exchange);
+        await exchange.closed;
+        this.held.delete(exchange);
+      }
+    }
+  }
+
+  private list(exchange: Exchange): void {
+    if (this.listing === 'hold') this.waiting.push(exchange);
+    else if (this.listing === 'list') exchange.reply(200, { object: 'list', data: [{ id: 'm', object: 'model' }] });
+    else exchange.reply(this.listing, { error: { message: 'as told' } });
+  }
+}

@@ -1,0 +1,144 @@
+import { getSimplePaths } from '@xstate/graph';
+import * as assert from 'uvu/assert';
+import type { AnyMachineSnapshot } from 'xstate';
+import { type DaemonSnapshot, endingOf } from '../../machines/daemon.ts';
+import type { AnyEvent, AnyFact, Undated } from '../../machines/events.ts';
+import type { RunSnapshot } from '../../machines/run.ts';
+import { afterCrash, terminalOf } from '../../machines/run-next.ts';
+import { init, statePath, step } from '../../machines/step.ts';
+import { foldStream } from '../../src/kernel/fold.ts';
+import type { Kernel } from '../../src/kernel/kernel.ts';
+import { Dispatch } from '../../src/runtime/dispatch.ts';
+import { readLastBoot, recoverRuns } from '../../src/runtime/recover.ts';
+import { TERMINAL } from '../../src/runtime/runtime.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { type EventStore, toFact } from '../../src/store/store.ts';
+import { silent } from '../helpers/kernel.ts';
+import { coverOf, openEvents } from '../machines/cover.ts';
+import { models } from '../machines/models/all.ts';
+import { daemonModel } from '../machines/models/daemon.ts';
+import { type Model, NOW } from '../machines/models/model.ts';
+import type { Edge, MachineName } from './edges.ts';
+import { essence, follow, openKernel, streamOf, undated } from './walk-kernel.ts';
+
+/**
+ * Every path of the cover, cut off after its last fact, and recovered from the log by another life. Since the way to each edge is the way
+ * to its source and the edge, each beginning of a path is the end of another: so the paths are cut at every place.
+ */
+
+const DOWNTIME_MS = 5000;
+
+export interface CrashWalk {
+  edges: Set<Edge>;
+  /** Paths that were cut and recovered. */
+  cuts: number;
+}
+
+export async function walkCrashes(name: MachineName): Promise<CrashWalk> {
+  const walk: CrashWalk = { edges: new Set(), cuts: 0 };
+  for (const model of models.filter(({ machine }) => machine.id === name)) {
+    const store = createMemoryStore();
+    const { kernel, clock } = await openKernel(store);
+    const { states, accepted } = coverOf(model);
+    const paths = [...[...states.values()].map(({ path }) => path), ...accepted.map(({ from, event }) => [...from.path, event])];
+    for (const [index, path] of paths.entries()) await follow(kernel, clock, streamOf(name, index), model, path, walk.edges);
+    const before = new Map([...kernel.cells].map(([stream, { snapshot }]) => [stream, snapshot]));
+    if (name === 'run') await recoverAll(store, before, model);
+    else if (name === 'daemon') for (const [stream, snapshot] of before) await isToldOf(store, stream, snapshot);
+    else for (const [stream, snapshot] of before) await staysAsItWas(store, stream, snapshot);
+    walk.cuts += paths.length;
+  }
+  return walk;
+}
+
+/** All simple paths of the daemon with one place, through the kernel, and each cut at each of its facts. */
+export async function walkSimplePaths(): Promise<{ paths: number; cuts: number }> {
+  const model = daemonModel(1);
+  const found = getSimplePaths(model.machine, {
+    input: model.created,
+    events: (snapshot: AnyMachineSnapshot) => openEvents(model, snapshot),
+    serializeState: (snapshot: AnyMachineSnapshot) => model.key(snapshot),
+    limit: 2000,
+  }).map(({ steps }) => steps.map(({ event }) => event as AnyEvent).filter(({ type }) => !type.startsWith('xstate.')));
+  const store = createMemoryStore();
+  const { kernel, clock } = await openKernel(store);
+  let cuts = 0;
+  for (const [index, path] of outermost(found).entries()) {
+    const stream = streamOf('daemon', index);
+    await follow(kernel, clock, stream, model, path);
+    let snapshot: AnyMachineSnapshot = init(model.machine, model.created).snapshot;
+    for (let length = 0; length <= path.length; length += 1) {
+      if (length > 0) snapshot = step(model.machine, snapshot, path[length - 1] as AnyEvent).snapshot;
+      await isToldOf(cutAfter(store, length + 1), stream, snapshot);
+      cuts += 1;
+    }
+    kernel.forget(stream);
+  }
+  return { paths: found.length, cuts };
+}
+
+/** The paths that are not the beginning of another. */
+function outermost(paths: readonly AnyEvent[][]): AnyEvent[][] {
+  const keys = paths.map((path) => path.map((event) => JSON.stringify(event)));
+  const inner = new Set(keys.map((key) => key.slice(0, -1).join('\n')));
+  return paths.filter((_, index) => !inner.has((keys[index] ?? []).join('\n')));
+}
+
+/** The store as it was when each stream had so many facts. */
+function cutAfter(store: EventStore, version: number): EventStore {
+  return { ...store, readStream: async (stream, from, limit) => (await store.readStream(stream, from, limit)).filter((event) => event.version <= version) };
+}
+
+/** The next life says how this one ended, and where it stood. */
+async function isToldOf(store: EventStore, stream: string, snapshot: AnyMachineSnapshot): Promise<void> {
+  for (const host of ['host_1', 'host_2']) {
+    const last = await readLastBoot(store, stream.replace('daemon:', ''), host);
+    assert.equal([last?.ending, last?.state_path], [endingOf(snapshot as DaemonSnapshot, host), statePath(snapshot)], stream);
+  }
+}
+
+/** Machines that belong to one life of the daemon: the next life has its own, and these stay as they were. */
+async function staysAsItWas(store: EventStore, stream: string, snapshot: AnyMachineSnapshot): Promise<void> {
+  assert.equal(essence((await foldStream(store, stream))?.snapshot), essence(snapshot), stream);
+}
+
+async function recoverAll(store: EventStore, before: ReadonlyMap<string, AnyMachineSnapshot>, model: Model): Promise<void> {
+  const unfinished = [...before.values()].filter(({ status }) => status === 'active').length;
+  const second = await nextLife(store, 'boot_2');
+  assert.is(second.queued + second.suspended + second.ended, unfinished, `${model.name}: every unfinished run is counted`);
+  for (const [stream, snapshot] of before) {
+    const fact = afterCrash(snapshot as RunSnapshot, DOWNTIME_MS);
+    const expected = fact === null ? snapshot : step(model.machine, snapshot, { ...fact, at: NOW + DOWNTIME_MS } as AnyEvent).snapshot;
+    assert.equal(essence((await foldStream(store, stream))?.snapshot), essence(expected), `${model.name} ${model.key(snapshot)}`);
+  }
+  // Another crash before anything was done: nothing ends twice, and what waits waits on.
+  const third = await nextLife(store, 'boot_3');
+  assert.equal([third.queued, third.suspended, third.ended], [second.queued, second.suspended, 0], model.name);
+  await endAll(third.kernel, [...before.keys()]);
+  for (const stream of before.keys()) assert.is((await terminalFacts(store, stream)).length, 1, `${stream} has one end`);
+  const last = await nextLife(store, 'boot_4');
+  assert.equal([last.queued, last.suspended, last.ended], [0, 0, 0], model.name);
+}
+
+async function nextLife(store: EventStore, boot_id: string) {
+  const { kernel, clock } = await openKernel(store, boot_id);
+  const daemon = `daemon:${boot_id}`;
+  const dispatch = new Dispatch({ kernel, daemon, places: { total: 0, perProvider: 0, local: 0 }, log: silent });
+  clock.at += DOWNTIME_MS;
+  await kernel.propose([{ stream: daemon, fact: { ...undated(daemonModel(1).created), boot_id } as Undated<AnyFact> }]);
+  const recovered = await recoverRuns(kernel, store, dispatch);
+  return { kernel, ...recovered };
+}
+
+async function endAll(kernel: Kernel, streams: readonly string[]): Promise<void> {
+  for (const stream of streams) {
+    if (kernel.snapshot(stream)?.status !== 'active') continue;
+    await kernel.propose([{ stream, fact: { type: 'run.cancel_requested', by: 'test' } }]);
+    const end = terminalOf(kernel.snapshot(stream) as RunSnapshot, false);
+    if (end !== null) await kernel.propose([{ stream, fact: end }]);
+  }
+}
+
+async function terminalFacts(store: EventStore, stream: string): Promise<string[]> {
+  return (await store.readStream(stream, 1, 1000)).map((event) => toFact(event).type).filter((type) => TERMINAL.has(type as never));
+}

@@ -1,0 +1,153 @@
+import * as assert from 'uvu/assert';
+import type { AnyMachineSnapshot } from 'xstate';
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import type { AnyFact, Created, Undated } from '../../machines/events.ts';
+import { accepted, can, init, statePath, step } from '../../machines/step.ts';
+import type { SvcError } from '../../src/errors.ts';
+import type { Clock } from '../../src/kernel/clock.ts';
+import { foldStream } from '../../src/kernel/fold.ts';
+import { Kernel } from '../../src/kernel/kernel.ts';
+import { defaultLimits } from '../../src/limits.ts';
+import { healthRecord } from '../../src/runtime/health.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { EventStore } from '../../src/store/store.ts';
+import { silent } from '../helpers/kernel.ts';
+import { coverOf } from '../machines/cover.ts';
+import { models } from '../machines/models/all.ts';
+import { type Model, NOW } from '../machines/models/model.ts';
+import { type Edge, edge, type MachineName } from './edges.ts';
+
+/** Every edge of every model through the kernel and a store, one stream for each; and every refusal. */
+
+export interface KernelWalk {
+  edges: Set<Edge>;
+  paths: number;
+  refused: number;
+}
+
+export async function walkKernel(name: MachineName): Promise<KernelWalk> {
+  const walk: KernelWalk = { edges: new Set(), paths: 0, refused: 0 };
+  for (const model of models.filter(({ machine }) => machine.id === name)) {
+    const store = createMemoryStore();
+    const { kernel, clock } = await openKernel(store);
+    const { states, accepted: edges, refused } = coverOf(model);
+    for (const [index, { from, event }] of edges.entries()) {
+      const stream = streamOf(name, index);
+      await follow(kernel, clock, stream, model, [...from.path, event], walk.edges);
+      const folded = await foldStream(store, stream);
+      assert.equal(essence(folded?.snapshot), essence(kernel.snapshot(stream)), `${model.name} ${from.key} ${event.type}: the log folds to the same`);
+      walk.paths += 1;
+    }
+    const standing = new Map<string, string>();
+    for (const [index, reached] of [...states.values()].entries()) {
+      const stream = streamOf(name, edges.length + index);
+      await follow(kernel, clock, stream, model, reached.path, walk.edges);
+      standing.set(reached.key, stream);
+    }
+    const seq = kernel.durableSeq;
+    // Each is asked about; of those that differ only in their numbers one is proposed, since a refusal is told at length.
+    const told = new Set<string>();
+    for (const { from, event } of refused) {
+      const stream = standing.get(from.key) ?? '';
+      assert.not.ok(kernel.accepts(stream, undated(event)), `${from.key} ${event.type}`);
+      const kind = `${statePath(from.snapshot)} ${event.type}`;
+      if (!told.has(kind)) await isRefused(kernel, stream, event);
+      told.add(kind);
+      walk.refused += 1;
+    }
+    assert.is(kernel.durableSeq, seq, 'a refusal records nothing');
+    kernel.close();
+  }
+  return walk;
+}
+
+/** Proposes a life, fact by fact; the state after each is the one that the pure fold has. */
+export async function follow(
+  kernel: Kernel,
+  clock: FrozenClock,
+  stream: string,
+  model: Model,
+  path: readonly AnyFact[],
+  edges: Set<Edge> = new Set(),
+): Promise<void> {
+  const created: Created = model.created.type === 'run.accepted' ? { ...model.created, run_id: stream } : model.created;
+  clock.at = created.at;
+  await kernel.propose([{ stream, fact: undated(created) }]);
+  let folded: AnyMachineSnapshot = init(model.machine, created).snapshot;
+  clock.at = NOW;
+  for (const event of path) {
+    const before = folded;
+    folded = step(model.machine, folded, event).snapshot;
+    await kernel.propose([{ stream, fact: undated(event) }]);
+    assert.equal(essence(kernel.snapshot(stream)), essence(folded), `${stream} after ${event.type}`);
+    edges.add(edge(before, event.type, folded));
+  }
+  if (model.machine.id === 'daemon') agrees(kernel.snapshot(stream) as AnyMachineSnapshot);
+}
+
+/** Health says what the tags say. */
+function agrees(snapshot: AnyMachineSnapshot): void {
+  const nothing = { engine: undefined, providers: [], since: 0, transitions: [], runs: { active: 0, queued: 0, finished: 0 }, seq: 0, backlog: 0 };
+  const health = healthRecord({
+    ...nothing,
+    daemon: snapshot as DaemonSnapshot,
+    last_commit_ms: null,
+    store_bytes: null,
+    stalled: null,
+    service_id: 'x',
+    now: NOW,
+  });
+  assert.is(health.status, snapshot.hasTag('ready') ? 'pass' : 'fail', statePath(snapshot));
+  assert.is(health.reason === null, snapshot.hasTag('ready'), statePath(snapshot));
+  assert.is(health.state_path, statePath(snapshot));
+}
+
+/** Refused with the state and what it accepts, and nothing has changed. */
+async function isRefused(kernel: Kernel, stream: string, event: AnyFact): Promise<void> {
+  const before = kernel.tail(stream) as AnyMachineSnapshot;
+  assert.not.ok(can(before, event));
+  const error = await kernel.propose([{ stream, fact: undated(event) }]).then(
+    () => null,
+    (thrown: SvcError) => thrown,
+  );
+  assert.is(error?.code, 'event_refused', `${statePath(before)} ${event.type}`);
+  assert.equal(error?.details, { state: statePath(before), accepted: accepted(before) });
+  assert.is(kernel.tail(stream), before);
+  assert.is(kernel.snapshot(stream), before);
+}
+
+/** Time stands where the test puts it, and no timer ever fires. */
+export interface FrozenClock extends Clock {
+  at: number;
+}
+
+export async function openKernel(store: EventStore, boot_id = 'boot_1'): Promise<{ kernel: Kernel; clock: FrozenClock }> {
+  const clock: FrozenClock = { at: NOW, now: () => clock.at, after: () => () => undefined };
+  const kernel = new Kernel({
+    store,
+    clock,
+    limits: defaultLimits,
+    boot_id,
+    log: silent,
+    perform: () => undefined,
+    onFatal: (error) => {
+      throw error;
+    },
+  });
+  kernel.open((await store.open()).last_seq);
+  return { kernel, clock };
+}
+
+export function streamOf(name: MachineName, index: number): string {
+  if (name === 'run') return `run_${index}`;
+  return name === 'provider' || name === 'pull' ? `${name}:x:${index}` : `${name}:${index}`;
+}
+
+export function undated<F extends AnyFact>({ at: _, ...fact }: F): Undated<AnyFact> {
+  return fact as unknown as Undated<AnyFact>;
+}
+
+/** All of a state that is data. */
+export function essence(snapshot: AnyMachineSnapshot | undefined): unknown {
+  return snapshot === undefined ? null : { value: snapshot.value, context: snapshot.context, status: snapshot.status };
+}

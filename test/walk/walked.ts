@@ -1,0 +1,26 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { edgesOf, MACHINES } from './edges.ts';
+import { excuseOf } from './excuses.ts';
+
+/** What the diagrams are coloured by: for each edge, whether a real daemon walks it, or the kernel and the fold only. */
+export const WALKED_FILE = 'machines/diagrams/walked.json';
+
+/**
+ * The content of the file. An edge is `real` unless it has an excuse: the walk through the real daemon fails when one without
+ * an excuse is not walked, so what stands here is what was walked.
+ */
+export function walkedText(): string {
+  const all = MACHINES.map((name) => {
+    const edges = [...edgesOf(name)].sort().map((edge) => [edge, excuseOf(name, edge) === null ? 'real' : 'kernel']);
+    return [name, Object.fromEntries(edges)];
+  });
+  return `${JSON.stringify(Object.fromEntries(all), null, 2)}\n`;
+}
+
+export function writeWalked(): void {
+  writeFileSync(WALKED_FILE, walkedText());
+}
+
+export function readWalked(): string {
+  return readFileSync(WALKED_FILE, 'utf8');
+}
