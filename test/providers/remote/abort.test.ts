@@ -109,7 +109,7 @@ test('an answer that is read no further is given up', async () => {
     await x.text('Hel');
   });
   const provider = remote(upstream.base_url);
-  for await (const _ of provider.stream({ run_id: 'run_1', attempt: 1, request: runRequest() }, new AbortController().signal)) break;
+  for await (const _ of provider.stream({ run_id: 'run_1', attempt: 1, request: runRequest(), resume: null }, new AbortController().signal)) break;
   assert.is(connected(upstream.port), 0, 'the connection is gone when the loop has been left');
   await (await asked).closed;
   await provider.close();

@@ -48,7 +48,7 @@ test('the default model stands in for one that is not named', async () => {
 });
 
 test('OpenAI is sent the new name of the longest answer, others the old one', () => {
-  const config = { adapter: 'openai-compatible', kind: 'cloud', model: null, key_env: null } as const;
+  const config = { adapter: 'openai-compatible', kind: 'cloud', model: null, key_env: null, max_runs: null } as const;
   const openai = adaptBody({ ...config, base_url: 'https://api.openai.com/v1' });
   assert.equal(openai?.({ model: 'm', max_tokens: 5 }), { model: 'm', max_completion_tokens: 5 });
   assert.equal(openai?.({ model: 'm' }), { model: 'm' });

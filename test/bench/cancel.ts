@@ -1,0 +1,81 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { connect } from '../../src/control/client.ts';
+import { makeHome } from '../helpers/svc.ts';
+import { type Exchange, Upstream } from '../helpers/upstream.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { addModels } from '../torture/answers.ts';
+import { enginePid, serve } from '../torture/daemon.ts';
+
+/**
+ * From the request to cancel a run that streams: until the upstream's socket is closed, and until the answer to the request, which says that the work
+ * has stopped; for the local engine, until that answer, with a look at whether the engine still computes. Beside them the least
+ * that any request over the local socket takes, in the same rounds. `tsx test/bench/cancel.ts [rounds]`.
+ */
+
+const rounds = Number(process.argv[2] ?? 40);
+let exchange: Exchange | null = null;
+const upstream = await Upstream.start(async (one) => {
+  if (one.received.path.endsWith('/models')) return one.reply(200, { object: 'list', data: [{ id: 'm' }] });
+  one.open();
+  await one.text('first');
+  exchange = one;
+});
+const home = makeHome({ SVC_ENGINE_THREADS: '1' });
+addModels(home);
+writeFileSync(home.paths.config, JSON.stringify({ providers: { fake: { base_url: upstream.base_url, model: 'm' } } }));
+const life = await serve(home);
+const client = await connect(home.paths.socket);
+const times: Record<string, number[]> = {
+  'a request over the socket': [],
+  'upstream socket closed': [],
+  'answer, remote': [],
+  'answer, local engine': [],
+  'engine ticks after it': [],
+};
+const add = (name: string, value: number) => times[name]?.push(value);
+
+for (let round = 0; round < rounds; round += 1) {
+  await timed('a request over the socket', () => client.call('health'));
+  exchange = null;
+  const run = await client.call('run.start', { prompt: 'x', provider: 'fake' });
+  const open = await waitFor('the upstream streams', () => exchange as Exchange | null);
+  await streams(run.id);
+  const began = performance.now();
+  const closed = open.closed.then(() => add('upstream socket closed', performance.now() - began));
+  await timed('answer, remote', () => client.call('run.cancel', { id: run.id }));
+  await closed;
+
+  const local = await client.call('run.start', { prompt: 'x', provider: 'local', model: 'slow', max_tokens: 900, temperature: 0.8 });
+  await streams(local.id);
+  await timed('answer, local engine', () => client.call('run.cancel', { id: local.id }));
+  const pid = await enginePid(life);
+  const before = ticks(pid);
+  await delay(100);
+  add('engine ticks after it', ticks(pid) - before);
+}
+for (const [name, values] of Object.entries(times)) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share: number) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN).toFixed(1).padStart(7);
+  console.log(`${name.padEnd(28)} p50 ${at(0.5)}   p99 ${at(0.99)}   most ${at(1)}   ${name.includes('ticks') ? 'hundredths of a second in 100 ms' : 'ms'}`);
+}
+client.close();
+await life.stop(0);
+await upstream.stop();
+await home.close();
+
+async function timed(name: string, work: () => Promise<unknown>): Promise<void> {
+  const began = performance.now();
+  await work();
+  add(name, performance.now() - began);
+}
+
+function streams(id: string): Promise<unknown> {
+  return waitFor('the run streams', async () => (await client.call('run.get', { id })).state === 'streaming', { every_ms: 2 });
+}
+
+/** Time that a process has computed, in hundredths of a second. */
+function ticks(pid: number): number {
+  const [user = 0, system = 0] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ').slice(11, 13).map(Number) ?? [];
+  return user + system;
+}

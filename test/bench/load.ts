@@ -1,0 +1,156 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ControlClient, connect } from '../../src/control/client.ts';
+import { makeHome } from '../helpers/svc.ts';
+import { chunk, type Exchange, Upstream } from '../helpers/upstream.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { type Life, serve } from '../torture/daemon.ts';
+import { works } from '../torture/disk.ts';
+
+/**
+ * Durable events a second, and the delay of the daemon's event loop, with 1, 64 and 512 runs at one time whose provider sends twenty pieces a second each;
+ * and the same with 10 ms more for each fsync, where strace is there. Beside them the time that a piece takes from the provider to a client of the daemon, which is after its
+ * commit, and to a client of the provider itself in the same moments: what durability adds. `tsx test/bench/load.ts [seconds]`.
+ */
+
+const seconds = Number(process.argv[2] ?? 8);
+const EVERY_MS = 50;
+const SLOW = ['strace', '-f', '-qqq', '--seccomp-bpf', '-o', '/dev/null', '-e', 'signal=none', '-e', 'trace=fsync', '-e', 'inject=fsync:delay_exit=10000'];
+
+/** Runs in the daemon: tells the delays of its event loop since the last time that it was asked. */
+const PROBE = `
+import { isMainThread } from 'node:worker_threads';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { writeFileSync, renameSync } from 'node:fs';
+if (isMainThread && process.env.BENCH_LOOP) {
+  const delays = monitorEventLoopDelay({ resolution: 1 });
+  delays.enable();
+  process.on('SIGUSR2', () => {
+    const ms = (share) => delays.percentile(share) / 1e6;
+    writeFileSync(process.env.BENCH_LOOP + '.new', JSON.stringify({ p50: ms(50), p99: ms(99), max: delays.max / 1e6, rss: process.memoryUsage.rss() }));
+    renameSync(process.env.BENCH_LOOP + '.new', process.env.BENCH_LOOP);
+    delays.reset();
+  });
+}`;
+
+const open = new Set<Exchange>();
+let sent = 0;
+const upstream = await Upstream.start((exchange) => {
+  if (exchange.received.path.endsWith('/models')) return exchange.reply(200, { object: 'list', data: [{ id: 'm' }] });
+  exchange.open();
+  open.add(exchange);
+  void exchange.closed.then(() => open.delete(exchange));
+});
+const pacing = pace();
+
+for (const wrapper of works('strace', '--seccomp-bpf', '-f', 'true') ? [[], SLOW] : [[]]) for (const runs of [1, 64, 512]) await measure(runs, wrapper);
+clearInterval(pacing);
+await upstream.stop();
+
+async function measure(runs: number, wrapper: readonly string[]): Promise<void> {
+  const home = makeHome({
+    SVC_LIMIT_ACTIVE_RUNS: '2000',
+    SVC_LIMIT_PROVIDER_RUNS: '1000',
+    SVC_LIMIT_QUEUE_RUNS: '2000',
+    SVC_LOG_LEVEL: 'warn',
+    SVC_MODEL: 'none',
+  });
+  writeFileSync(home.paths.config, JSON.stringify({ default_provider: 'fake', providers: { fake: { base_url: upstream.base_url, model: 'm' } } }));
+  const loop = join(home.folder, 'loop.json');
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(PROBE)}`, BENCH_LOOP: loop };
+  const life = await serve(home, { env, wrapper });
+  const client = await connect(home.paths.socket);
+  try {
+    const { id } = await client.call('run.start', { prompt: 'x' });
+    for (let run = 1; run < runs; run += 1) await client.call('run.start', { prompt: 'x' });
+    await waitFor('all stream', () => open.size === runs, { within_ms: 120_000 });
+    const leave = new AbortController();
+    const [through, direct] = [follow(client, id, leave.signal), followDirectly(leave.signal)];
+    await delay(2000);
+    const found = await window(client, life, loop, [through, direct]);
+    leave.abort();
+    console.log(`${String(runs).padStart(4)} runs, fsync ${wrapper.length > 0 ? '+10 ms' : 'as it is'}   ${found}`);
+  } finally {
+    client.close();
+    await life.ask((one) => one.call('lifecycle', { type: 'stop_requested', mode: 'force' })).catch(() => {});
+    for (const exchange of open) exchange.socket.destroy();
+    await life.ended;
+    await home.close();
+  }
+}
+
+async function window(client: ControlClient, life: Life, loop: string, latencies: readonly number[][]): Promise<string> {
+  const { pid, seq } = await client.call('status');
+  await probe(pid, loop);
+  for (const list of latencies) list.length = 0;
+  const [before, began] = [sent, performance.now()];
+  await delay(seconds * 1000);
+  const end = await client.call('status');
+  const passed = (performance.now() - began) / 1000;
+  const { p50, p99, max, rss } = await probe(pid, loop);
+  const { log } = await life.ask((one) => one.call('report'));
+  const [through = [], direct = []] = latencies.map((list) => [...list].sort((a, b) => a - b));
+  const at = (list: readonly number[], share: number) => (list[Math.floor(list.length * share)] ?? Number.NaN).toFixed(1);
+  return [
+    `${((sent - before) / passed).toFixed(0)} pieces/s sent, ${((end.seq - seq) / passed).toFixed(0)} durable events/s`,
+    `loop delay p50 ${p50.toFixed(1)} p99 ${p99.toFixed(1)} most ${max.toFixed(1)} ms`,
+    `piece to client p50 ${at(through, 0.5)} p99 ${at(through, 0.99)} ms, to one of the provider p50 ${at(direct, 0.5)} p99 ${at(direct, 0.99)} ms`,
+    `last commit ${log.last_commit_ms?.toFixed(1)} ms, memory ${(rss / 2 ** 20).toFixed(0)} MiB`,
+  ].join('; ');
+}
+
+async function probe(pid: number, file: string): Promise<{ p50: number; p99: number; max: number; rss: number }> {
+  rmSync(file, { force: true });
+  process.kill(pid, 'SIGUSR2');
+  await waitFor('the daemon tells its delays', () => existsSync(file));
+  return JSON.parse(readFileSync(file, 'utf8'));
+}
+
+/** Each stream gets a piece in each period, and they are spread over it. Each piece tells when it was sent. */
+function pace(): NodeJS.Timeout {
+  let turn = 0;
+  let last = performance.now();
+  return setInterval(() => {
+    const streams = [...open];
+    const due = ((performance.now() - last) / EVERY_MS) * streams.length;
+    const count = Math.min(streams.length, Math.floor(due));
+    if (count === 0) return;
+    last += (count / Math.max(1, streams.length)) * EVERY_MS;
+    if (performance.now() - last > EVERY_MS) last = performance.now();
+    for (let index = 0; index < count; index += 1) streams[(turn + index) % streams.length]?.response.write(piece());
+    turn = (turn + count) % Math.max(1, streams.length);
+    sent += count;
+  }, 1);
+}
+
+function piece(): string {
+  return `data: ${JSON.stringify(chunk({ content: `<${performance.now().toFixed(2)}>` }))}\n\n`;
+}
+
+/** Milliseconds that each piece took, as they come. */
+function note(latencies: number[], text: string): void {
+  for (const [, at] of text.matchAll(/<(\d+\.\d+)>/g)) latencies.push(performance.now() - Number(at));
+}
+
+function follow(client: ControlClient, id: string, signal: AbortSignal): number[] {
+  const latencies: number[] = [];
+  void (async () => {
+    for await (const event of client.stream('run.follow', { id, from_seq: 0 }, { signal })) {
+      if ('type' in event && event.type === 'run.output_appended') note(latencies, String(event.data.text));
+    }
+  })().catch(() => {});
+  return latencies;
+}
+
+function followDirectly(signal: AbortSignal): number[] {
+  const latencies: number[] = [];
+  const asked = request(`${upstream.base_url}/chat/completions`, { method: 'POST', agent: false, signal }, (response) => {
+    response.setEncoding('utf8').on('data', (text: string) => note(latencies, text));
+    response.on('error', () => {});
+  });
+  asked.on('error', () => {});
+  asked.end('{}');
+  return latencies;
+}

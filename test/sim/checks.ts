@@ -1,0 +1,124 @@
+import { admit } from '../../machines/admit.ts';
+import { readyWhen } from '../../machines/daemon.ts';
+import { statePath } from '../../machines/step.ts';
+import type { Cell } from '../../src/kernel/cell.ts';
+import type { RunView } from './oracle.ts';
+import { hold } from './violation.ts';
+import type { World } from './world.ts';
+
+/** What must hold after each step. Most of it can be told only while no fact is on its way. */
+export function checkMoment(world: World): void {
+  const { life, disk, oracle } = world;
+  if (life.ending !== null || !life.kernel.isOpen || oracle.daemon === null || life.isFatal) return;
+  checkHealth(world);
+  if (oracle.isRecovered) world.fairness.look((id) => oracle.aliasOf(id));
+  const { kernel } = life;
+  if (
+    disk.waiting > 0 ||
+    kernel.backlog > 0 ||
+    kernel.stalled !== null ||
+    !oracle.isRecovered ||
+    oracle.daemon.matches('starting') ||
+    oracle.daemon.status !== 'active'
+  )
+    return;
+  for (const run of oracle.unfinished.values()) checkRun(world, run);
+  checkCounts(world);
+  checkAdmission(world);
+}
+
+/** Health is read from the machine, and the machine is what the log says. */
+function checkHealth({ life, oracle }: World): void {
+  const { daemon } = oracle;
+  if (daemon === null) return;
+  // What was proposed before the store was open shows at once; on a full disk so does what cannot be recorded.
+  if (life.kernel.stalled !== null || life.kernel.cell(life.daemon)?.version !== oracle.daemonVersion) return;
+  const { live, ready } = life.runtime.probe();
+  hold('health', live === daemon.hasTag('live') && ready === daemon.hasTag('ready'), () => `it says live ${live}, ready ${ready} in ${statePath(daemon)}`);
+  hold('health', (readyWhen(daemon) === null) === ready, () => `ready ${ready}, when: ${readyWhen(daemon)}`);
+  hold('health', statePath(life.snapshot) === statePath(daemon), () => `it is ${statePath(life.snapshot)} in memory and ${statePath(daemon)} in the log`);
+}
+
+function checkRun(world: World, run: RunView): void {
+  const { life, effects } = world;
+  const cell = life.kernel.cell(run.id);
+  hold('fold', cell !== undefined, () => `${run.alias} is unfinished and not in memory`);
+  if (cell === undefined) return;
+  hold(
+    'fold',
+    cell.tail === cell.snapshot && cell.version === run.version,
+    () => `${run.alias} has version ${cell.version} in memory, ${run.version} in the log`,
+  );
+  hold('fold', same(cell, run), () => `${run.alias} is ${JSON.stringify(cell.snapshot.context)} in memory, ${JSON.stringify(run.snapshot.context)} in the log`);
+  const deadline = Math.min(...cell.kind.deadlines(cell.snapshot).map(({ at }) => at));
+  hold('deadline-armed', cell.disarm !== null && cell.armedFor <= deadline, () => `${run.alias} waits in ${cell.path} with no deadline`);
+  if (!run.snapshot.matches('starting')) return;
+  const { attempt } = run.snapshot.context;
+  hold('effect-lost', effects.hasReached(run.id, attempt) || effects.wasLost(run.id, attempt), () => `attempt ${attempt} of ${run.alias} never began`);
+}
+
+function same(cell: Cell, run: RunView): boolean {
+  const [mine, theirs] = [cell.snapshot, run.snapshot];
+  if (mine.value !== theirs.value && JSON.stringify(mine.value) !== JSON.stringify(theirs.value)) return false;
+  const context = mine.context as unknown as Record<string, unknown>;
+  return Object.entries(theirs.context).every(([name, value]) => context[name] === value || JSON.stringify(context[name]) === JSON.stringify(value));
+}
+
+/** What is counted is what there is. */
+function checkCounts({ life, oracle, places }: World): void {
+  const { dispatch } = life;
+  const unfinished = [...oracle.unfinished.values()];
+  const { unsettled, capacity } = life.snapshot.context;
+  hold(
+    'unsettled',
+    unsettled === unfinished.length,
+    () => `the daemon counts ${unsettled} unsettled runs, there are ${unfinished.length} (${capacity} may be)`,
+  );
+  const waiting = unfinished.filter(({ snapshot }) => snapshot.matches('queued') || snapshot.matches('suspended'));
+  hold('queue', dispatch.queued === waiting.length, () => `${dispatch.queued} are in the queue, ${waiting.length} wait`);
+  hold(
+    'queue',
+    dispatch.running === unfinished.length - waiting.length,
+    () => `${dispatch.running} count as active, ${unfinished.length - waiting.length} are`,
+  );
+  for (const [id, place] of places)
+    if (place !== null)
+      hold('place', place === dispatch.position(id), () => `${oracle.aliasOf(id)} was told the place ${place} and has ${dispatch.position(id)}`);
+}
+
+/** Nobody waits while there is a place. */
+function checkAdmission({ life, oracle, settings }: World): void {
+  const { daemon } = oracle;
+  if (daemon === null || !(daemon.hasTag('ready') || daemon.matches({ stopping: 'draining' }))) return;
+  const asked = (id: string) => ({ run_id: id, ...(oracle.runs.get(id)?.created.request ?? { provider: '', model: '' }) });
+  const waiting = life.dispatch.waitingRuns().map(asked);
+  const idle = admit(waiting, life.dispatch.activeRuns().map(asked), settings.places);
+  hold('no-idle-place', idle.length === 0, () => `${idle.map((id) => oracle.aliasOf(id))} wait, and could be answered`);
+}
+
+/** After a quiet time everything has come to its end, and everybody was told the truth. */
+export async function checkEnd(world: World, isOver: boolean): Promise<void> {
+  const { oracle, disk, clients, unansweredCalls } = world;
+  const left = [...oracle.unfinished.values()].map(({ alias, snapshot }) => `${alias} ${statePath(snapshot)}`);
+  hold('liveness', isOver, () => `it does not come to its end: ${left}; ${unansweredCalls}; ${world.life.ending ?? statePath(world.life.snapshot)}`);
+  const { start_ms, run_ms, cancel_grace_ms, drain_ms, close_ms } = world.settings.config.limits;
+  const bound = 2 * start_ms + run_ms + cancel_grace_ms + drain_ms + close_ms;
+  const took = oracle.awake(world.life.clock.now()) - world.quiet_since;
+  hold('liveness', took <= bound, () => `it took ${took} ms to come to its end, ${bound} are enough`);
+  const log = await disk.read();
+  hold('lost', log.length === oracle.log.length, () => `the disk has ${log.length} events of ${oracle.log.length}`);
+  for (const [index, event] of log.entries())
+    hold('lost', JSON.stringify(event) === JSON.stringify(oracle.log[index]), () => `the event ${event.seq} is another one on the disk`);
+  for (const run of oracle.runs.values()) hold('one-end', run.ended, () => `${run.alias} has no end`);
+  for (const client of clients) {
+    for (const id of client.runs.keys()) hold('acknowledged', oracle.runs.has(id), () => `a run that ${client.name} was told of is not there`);
+    for (const run of oracle.runs.values()) if (client.refused.has(run.created.request.prompt)) checkRefused(run);
+  }
+}
+
+/** A run that was refused is answered to nobody: it was taken back, unless the daemon died before it could be. */
+function checkRefused({ alias, events, snapshot }: RunView): void {
+  const { withdrawn, attempt } = snapshot.context;
+  const isCutOff = events.some(({ boot_id }) => boot_id !== events[0]?.boot_id);
+  hold('refused', isCutOff || (withdrawn && attempt === 0), () => `${alias} was refused, and answered`);
+}

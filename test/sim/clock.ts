@@ -1,0 +1,52 @@
+import type { Clock } from '../../src/kernel/clock.ts';
+import type { Random } from './random.ts';
+
+interface Timer {
+  at: number;
+  call: () => void;
+}
+
+/** The clock of one life: it goes on when the simulation says so, and never back. */
+export class SimClock implements Clock {
+  readonly start: number;
+  private time: number;
+  private readonly timers = new Set<Timer>();
+
+  constructor(start: number) {
+    this.start = start;
+    this.time = start;
+  }
+
+  now(): number {
+    return this.time;
+  }
+
+  after(ms: number, call: () => void): () => void {
+    const timer = { at: this.time + Math.max(0, ms), call };
+    this.timers.add(timer);
+    return () => this.timers.delete(timer);
+  }
+
+  /** Time of the earliest timer; infinite when there is none. */
+  nextAt(): number {
+    let at = Number.POSITIVE_INFINITY;
+    for (const timer of this.timers) if (timer.at < at) at = timer.at;
+    return at;
+  }
+
+  /** Lets time pass, but not beyond the next timer. */
+  pass(ms: number): void {
+    this.time = Math.max(this.time, Math.min(this.time + ms, this.nextAt()));
+  }
+
+  /** Goes to the next timer and fires it; of several that are due, any one. */
+  fire(random: Random): void {
+    const at = Math.max(this.time, this.nextAt());
+    const due = [...this.timers].filter((timer) => timer.at <= at);
+    if (due.length === 0) return;
+    const timer = random.pick(due);
+    this.time = at;
+    this.timers.delete(timer);
+    timer.call();
+  }
+}

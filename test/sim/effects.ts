@@ -1,0 +1,84 @@
+import type { Effect } from '../../machines/effects.ts';
+import type { AttemptRequest } from '../../src/kernel/provider.ts';
+import { hold } from './violation.ts';
+import type { World } from './world.ts';
+
+/**
+ * Effects on their way from the kernel to those who perform them.
+ *
+ * 1. An effect is asked for once, after its fact is on the disk. 2. A lost one is known here, and only here may one be lost.
+ */
+export class Effects {
+  private readonly world: World;
+  private readonly seen = new Set<string>();
+  /** Attempts whose start was lost, as `run attempt`. */
+  private readonly lost = new Set<string>();
+  /** Attempts that reached their provider, as `run attempt`. */
+  private readonly reachedProvider = new Set<string>();
+
+  constructor(world: World) {
+    this.world = world;
+  }
+
+  asked(effect: Effect, id: string, perform: () => void): void {
+    const { oracle, random, settings, stats, isQuiet } = this.world;
+    const [stream = '', version, index] = splitId(id);
+    const run = oracle.runs.get(stream);
+    const durable = stream === this.world.life.daemon ? oracle.daemonVersion : (run?.version ?? 0);
+    hold(
+      'effect-before-fact',
+      Number(version) <= durable,
+      () => `${effect.type} of ${oracle.aliasOf(stream)} is asked for before its fact ${version} is on the disk`,
+    );
+    hold('effect-once', !this.seen.has(id), () => `${effect.type} of ${oracle.aliasOf(stream)} is asked for twice, by its fact ${version} (${index})`);
+    this.seen.add(id);
+    const { lostEffectIn, doubleEffectIn } = settings.faults;
+    if (!isQuiet && lostEffectIn > 0 && random.onceIn(lostEffectIn)) {
+      stats.count('lost effects');
+      this.world.note(() => `  lost: ${effect.type} of ${oracle.aliasOf(stream)}`);
+      if (effect.type === 'startAttempt') this.lost.add(nameOf(effect.params));
+      return;
+    }
+    perform();
+    if (isQuiet || doubleEffectIn === 0 || !random.onceIn(doubleEffectIn)) return;
+    stats.count('effects performed twice');
+    this.world.note(() => `  again: ${effect.type} of ${oracle.aliasOf(stream)}`);
+    perform();
+  }
+
+  /** A provider was asked for an attempt: that it may be once. */
+  reached(request: AttemptRequest): void {
+    const name = nameOf(request);
+    hold('asked-once', !this.reachedProvider.has(name), () => `attempt ${request.attempt} of ${this.world.oracle.aliasOf(request.run_id)} is asked twice`);
+    this.reachedProvider.add(name);
+  }
+
+  wasLost(run_id: string, attempt: number): boolean {
+    return this.lost.has(nameOf({ run_id, attempt }));
+  }
+
+  hasReached(run_id: string, attempt: number): boolean {
+    return this.reachedProvider.has(nameOf({ run_id, attempt }));
+  }
+
+  opened(last_seq: number): void {
+    const { oracle } = this.world;
+    hold('lost', last_seq === oracle.last_seq, () => `the log ends at ${last_seq}, and ${oracle.last_seq} were on the disk`);
+  }
+
+  forget(): void {
+    this.lost.clear();
+    this.seen.clear();
+  }
+}
+
+function nameOf({ run_id, attempt }: { run_id: string; attempt: number }): string {
+  return `${run_id} ${attempt}`;
+}
+
+/** `daemon:boot_1:3:0` is the effect 0 of the fact 3 of `daemon:boot_1`. */
+function splitId(id: string): string[] {
+  const parts = id.split(':');
+  const [version = '', index = ''] = parts.splice(-2);
+  return [parts.join(':'), version, index];
+}

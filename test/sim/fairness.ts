@@ -1,0 +1,68 @@
+import type { RunSnapshot } from '../../machines/run.ts';
+import type { Life } from './life.ts';
+import { hold } from './violation.ts';
+
+/** One of the round that is being served, and one of the next. */
+const PASSED_MAX = 2;
+
+/**
+ * Nobody is passed by more than a few runs of each other client: it is looked at who waits before and after each step. The log cannot
+ * tell, since a run that is begun at once is written after those that come meanwhile.
+ */
+export class Fairness {
+  private readonly life: Life;
+  /** As they were after the step before. */
+  private waiting: Asker[] = [];
+  private active = new Set<string>();
+  /** By waiting run: how many of each other client were begun while it was the first of its own. */
+  private readonly passed = new Map<string, Map<string, number>>();
+
+  constructor(life: Life) {
+    this.life = life;
+  }
+
+  look(aliasOf: (id: string) => string): void {
+    const { dispatch } = this.life;
+    const waiting = dispatch.waitingRuns().flatMap((id) => this.of(id) ?? []);
+    const still = new Set(waiting.map(({ id }) => id));
+    const active = new Set(dispatch.activeRuns());
+    for (const id of active) {
+      const begun = this.active.has(id) ? undefined : this.of(id);
+      if (begun?.isFirst !== true) continue;
+      for (const head of this.heads(begun)) if (still.has(head)) this.pass(head, begun, aliasOf);
+    }
+    this.waiting = waiting;
+    this.active = active;
+  }
+
+  private pass(head: string, { id, client }: Asker, aliasOf: (id: string) => string): void {
+    const counts = this.passed.get(head) ?? new Map<string, number>();
+    const times = (counts.get(client) ?? 0) + 1;
+    this.passed.set(head, counts.set(client, times));
+    hold('fair', times <= PASSED_MAX, () => `${aliasOf(head)} was passed by ${times} runs of ${client}, the last is ${aliasOf(id)}`);
+  }
+
+  /** Who was the first of each other client at the same provider before this step. */
+  private heads({ client, provider }: Asker): string[] {
+    const heads = new Map<string, string>();
+    for (const other of this.waiting) {
+      if (other.provider === provider && other.client !== client && !heads.has(other.client)) heads.set(other.client, other.id);
+    }
+    return [...heads.values()];
+  }
+
+  private of(id: string): Asker | undefined {
+    const snapshot = this.life.kernel.tail<RunSnapshot>(id);
+    if (snapshot === undefined) return undefined;
+    const { client, request, attempt } = snapshot.context;
+    return { id, client, provider: request.provider, isFirst: attempt === 1 && snapshot.matches('starting') };
+  }
+}
+
+interface Asker {
+  id: string;
+  client: string;
+  provider: string;
+  /** Its first attempt has just begun: what was cut off goes before all, and passes nobody. */
+  isFirst: boolean;
+}

@@ -1,0 +1,200 @@
+// biome-ignore-all lint/complexity/useLiteralKeys: a planted bug reaches into what is private
+import type { AnyFact } from '../../machines/events.ts';
+import { runMachine } from '../../machines/run.ts';
+import { step } from '../../machines/step.ts';
+import type { Cell } from '../../src/kernel/cell.ts';
+import type { Pending } from '../../src/kernel/committer.ts';
+import { Kernel, type KernelOptions, type Proposal } from '../../src/kernel/kernel.ts';
+import { kindOf, RUN_PREFIX } from '../../src/kernel/kinds.ts';
+import { Attempts } from '../../src/runtime/attempts.ts';
+import { Dispatch, type DispatchOptions } from '../../src/runtime/dispatch.ts';
+import { Keys } from '../../src/runtime/keys.ts';
+import { TERMINAL } from '../../src/runtime/runtime.ts';
+import type { EventStore } from '../../src/store/store.ts';
+import type { LifeOptions } from './life.ts';
+import { hashOf } from './random.ts';
+
+/** A planted bug: each is one that somebody could make, and that no user may ever meet. */
+export interface Mutant {
+  name: string;
+  /** Invariants of which one must be found broken. */
+  breaks: readonly string[];
+  createKernel?: LifeOptions['createKernel'];
+  /** Tokens by which a resumed answer is beside its place. */
+  shift?: number;
+  losesLast?: boolean;
+  /** Changes what a life sees of the disk. */
+  store?(store: EventStore): EventStore;
+  /** The effect is dropped, and nobody knows. */
+  drops?(effect: string, life: number): boolean;
+  places?(places: DispatchOptions['places']): DispatchOptions['places'];
+  /** Changes the code itself; returns the way back. */
+  apply?(): () => void;
+}
+
+/** Replaces a method of a class until it is put back. */
+function patch<T extends object, K extends keyof T>(target: T, name: K, change: (original: T[K]) => T[K]): () => void {
+  const original = target[name];
+  target[name] = change(original);
+  return () => {
+    target[name] = original;
+  };
+}
+
+/** Effects are performed when their fact is proposed. */
+class EagerKernel extends Kernel {
+  private readonly given: KernelOptions;
+
+  constructor(options: KernelOptions) {
+    super({ ...options, perform() {} });
+    this.given = options;
+  }
+
+  override propose(proposals: readonly Proposal[]): Promise<void> {
+    const before = proposals.map(({ stream }) => this.cell(stream)?.tail);
+    const done = super.propose(proposals);
+    for (const [index, { stream, fact }] of proposals.entries()) {
+      const tail = before[index];
+      if (tail === undefined) continue;
+      const { effects } = step(kindOf(stream).machine, tail, { ...fact, at: this.clock.now() } as AnyFact);
+      for (const [number, effect] of effects.entries()) this.given.perform(effect, `${stream}:${this.cell(stream)?.tailVersion}:${number}`);
+    }
+    return done;
+  }
+}
+
+/** The proposer is told before the fact is on the disk. */
+class HastyKernel extends Kernel {
+  override propose(proposals: readonly Proposal[]): Promise<void> {
+    super.propose(proposals).catch(() => {});
+    return Promise.resolve();
+  }
+}
+
+/** A run that ends has its end recorded twice. */
+class TwiceKernel extends Kernel {
+  constructor(options: KernelOptions) {
+    super(options);
+    const committer = this['committer'];
+    const push = committer.push.bind(committer);
+    committer.push = (items) => push(items.flatMap(twice));
+  }
+}
+
+function twice(item: Pending): Pending[] {
+  if (!TERMINAL.has(item.event.type as never)) return [item];
+  return [item, { ...item, event: { ...item.event, version: item.event.version + 1 }, effects: [] }];
+}
+
+/** The silence of a provider has no deadline. */
+class PatientKernel extends Kernel {
+  constructor(options: KernelOptions) {
+    super(options);
+    const arm = this['arm'].bind(this);
+    this['arm'] = (cell: Cell, notBefore?: number) => (cell.path === 'streaming' ? cell.disarm?.() : arm(cell, notBefore));
+  }
+}
+
+export const mutants: readonly Mutant[] = [
+  { name: 'effects are performed before their fact is on the disk', breaks: ['effect-before-fact'], createKernel: (options) => new EagerKernel(options) },
+  { name: 'a run ends twice', breaks: ['one-end'], createKernel: (options) => new TwiceKernel(options) },
+  { name: 'a deadline is forgotten', breaks: ['deadline-armed'], createKernel: (options) => new PatientKernel(options) },
+  {
+    name: 'a run is acknowledged before it is on the disk',
+    breaks: ['acknowledged', 'error', 'exception'],
+    createKernel: (options) => new HastyKernel(options),
+  },
+  { name: 'the last commit before a crash is lost, although it was acknowledged (synchronous=NORMAL)', breaks: ['lost'], losesLast: true },
+  { name: 'a resumed answer repeats the last token', breaks: ['output'], shift: -1 },
+  { name: 'a resumed answer leaves out a token', breaks: ['output'], shift: 1 },
+  {
+    name: 'the first attempt after a start is never begun',
+    breaks: ['effect-lost'],
+    drops: (effect, life) => effect === 'startAttempt' && life > 1,
+  },
+  {
+    name: 'an outcome of an earlier attempt is accepted',
+    breaks: ['stale-attempt'],
+    apply: () => patch(kindOf(RUN_PREFIX), 'machine', () => runMachine.provide({ guards: { isThisAttempt: ({ event }) => 'attempt' in event } })),
+  },
+  {
+    name: 'of requests with one key that come together each looks for itself',
+    breaks: ['one-run-a-key'],
+    apply: () =>
+      patch(
+        Keys.prototype,
+        'once',
+        () =>
+          function (this: Keys, key, digest, start) {
+            return this['findOrStart'](key, digest, start);
+          },
+      ),
+  },
+  {
+    name: 'the queue is in another order after a restart',
+    breaks: ['first-come'],
+    store: (store) => ({ ...store, unfinishedRuns: async () => (await store.unfinishedRuns()).reverse() }),
+  },
+  {
+    name: 'a run that ends in a full queue is counted as unsettled for ever',
+    breaks: ['unsettled'],
+    apply: () =>
+      patch(
+        Kernel.prototype,
+        'submit',
+        (submit) =>
+          function (this: Kernel, stream, fact) {
+            const leaks = fact.type === 'daemon.run_settled' && this.snapshot(stream)?.matches({ running: 'saturated' } as never);
+            return leaks ? Promise.resolve(true) : submit.call(this, stream, fact);
+          },
+      ),
+  },
+  {
+    name: 'the wall clock is believed across lives',
+    breaks: ['deadline-too-early', 'liveness'],
+    apply: () =>
+      patch(
+        Kernel.prototype,
+        'submit',
+        (submit) =>
+          function (this: Kernel, stream, fact) {
+            return submit.call(this, stream, fact.type === 'run.recovered' ? { ...fact, downtime_ms: 0 } : fact);
+          },
+      ),
+  },
+  { name: 'a provider is asked for more than it may be', breaks: ['limits'], places: (places) => ({ ...places, perProvider: places.perProvider + 1 }) },
+  {
+    name: 'a client stands before the others whatever row it has',
+    breaks: ['fair'],
+    apply: () => {
+      const turns = Dispatch.prototype as unknown as { arrive(provider: string, client: string): number };
+      return patch(turns, 'arrive', () => (_provider, client) => hashOf(client) % 7);
+    },
+  },
+  {
+    name: 'nobody is let in when a run has ended',
+    breaks: ['no-idle-place'],
+    apply: () =>
+      patch(
+        Dispatch.prototype,
+        'next',
+        (next) =>
+          function (this: Dispatch) {
+            if (this.running > 0 || this.queued < 2) next.call(this);
+          },
+      ),
+  },
+  {
+    name: 'a cancel is answered while the work goes on',
+    breaks: ['cancel'],
+    apply: () =>
+      patch(
+        Attempts.prototype,
+        'stop',
+        () =>
+          function (this: Attempts, { run_id }) {
+            this['recordEnd'](run_id).catch(() => {});
+          },
+      ),
+  },
+];

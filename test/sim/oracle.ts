@@ -1,0 +1,168 @@
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import type { RunCreated } from '../../machines/events.ts';
+import type { RunSnapshot } from '../../machines/run.ts';
+import { can, init, step } from '../../machines/step.ts';
+import { kindOf, RUN_PREFIX } from '../../src/kernel/kinds.ts';
+import { TERMINAL } from '../../src/runtime/runtime.ts';
+import { type StoredEvent, toFact } from '../../src/store/store.ts';
+import { checkDeadline } from './deadlines.ts';
+import { checkOutput } from './outputs.ts';
+import type { Settings } from './settings.ts';
+import { checkStart, checkTurn } from './starts.ts';
+import { hold } from './violation.ts';
+
+/**
+ * What the log says, folded a second time as it grows on the disk, and what must be true of it whatever happens.
+ *
+ * 1. Positions of the log and versions of each stream have no gaps; every fact is one that its machine accepts there.
+ * 2. A run has one terminal fact, and nothing after it. A fact of an attempt carries the present one.
+ * 3. A key belongs to one run at a time.
+ */
+
+export interface RunView {
+  id: string;
+  alias: string;
+  snapshot: RunSnapshot;
+  created: RunCreated;
+  accepted_seq: number;
+  version: number;
+  ended: boolean;
+  /** It is asked of its provider, or is being stopped there. */
+  working: boolean;
+  /** Time that the daemon has lived, when it was accepted; downtime is not in it. */
+  awake_at: number;
+  token_ids: number[];
+  /** Time of the last start or output, in the present life. */
+  active_at: number;
+  events: StoredEvent[];
+}
+
+export class Oracle {
+  last_seq = 0;
+  readonly runs = new Map<string, RunView>();
+  /** Not ended, in the order of acceptance. */
+  readonly unfinished = new Map<string, RunView>();
+  readonly log: StoredEvent[] = [];
+  daemon: DaemonSnapshot | null = null;
+  boot_id = '';
+  /** Milliseconds that earlier lives lived, and when the present one began. */
+  awake_before = 0;
+  life_start = 0;
+  readonly settings: Settings;
+  daemonVersion = 0;
+  private readonly keys = new Map<string, RunView>();
+  /** What earlier lives left has been settled. */
+  isRecovered = false;
+  private stop: { unsettled: number; finished: number; ended: number } | null = null;
+
+  constructor(settings: Settings) {
+    this.settings = settings;
+  }
+
+  /** Another event is on the disk. Throws Violation. */
+  ingest(event: StoredEvent): void {
+    hold('no-gaps', event.seq === this.last_seq + 1, () => `the event ${event.seq} (${event.type}) follows ${this.last_seq}`);
+    this.last_seq = event.seq;
+    this.log.push(event);
+    const run = this.runs.get(event.stream);
+    if (run !== undefined) this.ingestRun(run, event);
+    else if (event.stream.startsWith(RUN_PREFIX)) this.accept(event, toFact(event) as RunCreated);
+    else if (event.stream.startsWith('daemon:')) this.ingestDaemon(event);
+  }
+
+  newLife(number: number, start: number): void {
+    this.boot_id = `boot_${number}`;
+    this.life_start = start;
+  }
+
+  endLife(now: number): void {
+    this.awake_before += now - this.life_start;
+    this.daemon = null;
+    this.isRecovered = false;
+  }
+
+  awake(at: number): number {
+    return this.awake_before + at - this.life_start;
+  }
+
+  aliasOf(id: string): string {
+    return this.runs.get(id)?.alias ?? (id.startsWith('daemon:') ? 'daemon' : 'a new run');
+  }
+
+  private ingestDaemon(event: StoredEvent): void {
+    const fact = toFact(event);
+    if (event.version === 1) {
+      this.daemonVersion = 0;
+      this.daemon = init(kindOf(event.stream).machine, fact).snapshot as unknown as DaemonSnapshot;
+    } else {
+      const before = this.daemon as DaemonSnapshot;
+      hold('fold', can(before, fact), () => `${event.type} is not accepted by the daemon at ${event.seq}`);
+      this.daemon = step(kindOf(event.stream).machine, before, fact).snapshot as unknown as DaemonSnapshot;
+    }
+    const { unsettled, capacity } = this.daemon.context;
+    hold('limits', event.type !== 'daemon.run_admitted' || unsettled <= capacity, () => `${unsettled} runs are admitted, ${capacity} may be`);
+    this.daemonVersion += 1;
+    hold('no-gaps', event.version === this.daemonVersion, () => `version ${event.version} of the daemon follows ${this.daemonVersion - 1}`);
+    this.checkStop(event);
+  }
+
+  /** What the daemon tells of its stop is what happened. */
+  private checkStop({ type, data }: StoredEvent): void {
+    if (type === 'daemon.boot_started') [this.stop, this.isRecovered] = [null, false];
+    if (type === 'daemon.runs_recovered') this.isRecovered = true;
+    if (type === 'daemon.stop_requested') this.stop ??= { unsettled: this.unfinished.size, finished: 0, ended: 0 };
+    if (type !== 'daemon.stopped' || this.stop === null) return;
+    const { finished, ended } = this.stop;
+    const told = { finished: Number(data.finished), ended: Number(data.ended), handed_over: Number(data.handed_over) };
+    // Ends that were on their way to the disk when it was told are not in it.
+    const late = finished + ended - told.finished - told.ended;
+    const moving = [...this.unfinished.values()].filter(({ snapshot }) => snapshot.matches('cancelling')).length;
+    const beside = Math.abs(told.handed_over - this.unfinished.size);
+    const holds = told.finished <= finished && told.ended <= ended && beside <= late + moving;
+    hold('stop-report', holds, () => `told ${JSON.stringify(told)}, found ${finished} finished, ${ended} ended, ${this.unfinished.size} left`);
+  }
+
+  private ingestRun(run: RunView, event: StoredEvent): void {
+    const fact = toFact(event);
+    hold('no-gaps', event.version === run.version + 1, () => `version ${event.version} of ${run.alias} follows ${run.version}`);
+    hold('one-end', !run.ended, () => `${event.type} of ${run.alias} comes after its end`);
+    const { attempt } = event.data;
+    const present = run.snapshot.context.attempt + (event.type === 'run.started' ? 1 : 0);
+    hold('stale-attempt', attempt === undefined || attempt === present, () => `${event.type} of attempt ${attempt} in attempt ${present} of ${run.alias}`);
+    checkDeadline(this, run, event);
+    if (event.type === 'run.started') checkStart(this, run);
+    const before = run.snapshot;
+    run.snapshot = step(kindOf(run.id).machine, before, fact).snapshot as unknown as RunSnapshot;
+    hold(
+      'fold',
+      run.snapshot.context !== before.context || run.snapshot.value !== before.value,
+      () => `${event.type} is not accepted by ${run.alias} at ${event.seq}`,
+    );
+    run.version = event.version;
+    run.events.push(event);
+    run.working = event.type === 'run.started' || (run.working && !run.snapshot.matches('suspended'));
+    checkOutput(run, event);
+    if (event.type === 'run.started' && before.context.attempt === 0) checkTurn(this, run);
+    if (!TERMINAL.has(event.type as never)) return;
+    run.ended = true;
+    this.unfinished.delete(run.id);
+    if (this.stop !== null) this.stop[event.type === 'run.interrupted' ? 'ended' : 'finished'] += 1;
+  }
+
+  private accept(event: StoredEvent, created: RunCreated): void {
+    const { idempotency_key: key, run_id } = created;
+    hold('no-gaps', event.version === 1 && event.type === 'run.accepted', () => `a run begins with ${event.type}, version ${event.version}`);
+    const snapshot = init(kindOf(run_id).machine, created).snapshot as unknown as RunSnapshot;
+    const alias = `r${this.runs.size + 1}`;
+    const run: RunView = {
+      ...{ id: run_id, alias, snapshot, created, accepted_seq: event.seq, version: 1, ended: false, working: false, awake_at: this.awake(event.at) },
+      ...{ token_ids: [], active_at: event.at, events: [event] },
+    };
+    this.runs.set(run_id, run);
+    this.unfinished.set(run_id, run);
+    if (key === null) return;
+    const other = this.keys.get(key);
+    hold('one-run-a-key', other === undefined || other.snapshot.context.withdrawn, () => `${other?.alias} and ${alias} have the key ${key}`);
+    this.keys.set(key, run);
+  }
+}

@@ -1,0 +1,55 @@
+import { parseArgs } from 'node:util';
+import { mutants } from './mutants.ts';
+import { simulate } from './simulate.ts';
+import { Stats } from './stats.ts';
+
+/**
+ * `npm run sim -- --seed 123` replays one simulation with its trace; `npm run sim -- --seeds 100000 [--from 1]` runs many.
+ * `--mutant <part of its name>` plants one of the bugs of mutants.ts.
+ */
+const FAILURES_MOST = 20;
+const PROGRESS_EACH = 5000;
+const { values } = parseArgs({
+  options: { seed: { type: 'string' }, seeds: { type: 'string', default: '1000' }, from: { type: 'string', default: '1' }, mutant: { type: 'string' } },
+});
+const mutant = values.mutant === undefined ? null : (mutants.find(({ name }) => name.includes(values.mutant ?? '')) ?? null);
+
+process.exitCode = values.seed === undefined ? await many(Number(values.from), Number(values.seeds)) : await one(Number(values.seed));
+
+async function one(seed: number): Promise<number> {
+  const { trace, violation, steps, hash } = await simulate(seed, { mutant, traced: true });
+  process.stdout.write(`${trace.join('\n')}\n`);
+  process.stdout.write(`seed ${seed}: ${steps} steps, hash ${hash.toString(16)}, ${violation === null ? 'all holds' : violation.message}\n`);
+  return violation === null ? 0 : 1;
+}
+
+async function many(from: number, seeds: number): Promise<number> {
+  // The place of an error is asked for when its simulation is replayed.
+  Error.stackTraceLimit = 0;
+  const stats = new Stats();
+  const failed: string[] = [];
+  const [begun, used] = [performance.now(), process.cpuUsage()];
+  let [seed, stopped] = [from, false];
+  process.once('SIGINT', () => {
+    stopped = true;
+  });
+  for (; seed < from + seeds && !stopped && failed.length < FAILURES_MOST; seed += 1) {
+    const outcome = await simulate(seed, { mutant });
+    stats.add(outcome.stats);
+    if (outcome.violation !== null) {
+      failed.push(`npm run sim -- --seed ${seed}    ${outcome.violation.message.slice(0, 200)}`);
+      process.stderr.write(`${failed.at(-1)}\n`);
+    }
+    if ((seed - from + 1) % PROGRESS_EACH === 0) process.stderr.write(`${seed - from + 1} seeds, ${failed.length} failed\n`);
+  }
+  const seconds = (performance.now() - begun) / 1000;
+  const { user, system } = process.cpuUsage(used);
+  const done = seed - from;
+  const perSecond = (done * 1e6) / (user + system);
+  process.stdout.write(
+    `${done} seeds from ${from} in ${seconds.toFixed(0)} s, ${(done / seconds).toFixed(0)} a second, ${perSecond.toFixed(0)} a second of one core\n`,
+  );
+  for (const [what, times] of [...stats.counts].sort()) process.stdout.write(`  ${what.padEnd(30)} ${times}\n`);
+  process.stdout.write(failed.length === 0 ? 'all holds\n' : `${failed.length} failed:\n${failed.join('\n')}\n`);
+  return failed.length === 0 ? 0 : 1;
+}

@@ -1,0 +1,40 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { simulate } from './simulate.ts';
+import { Stats } from './stats.ts';
+
+/** As many simulations as there is time for; every one that is not done here is one command away. */
+const SEEDS_MOST = 4000;
+const SEEDS_LEAST = 100;
+const ABOUT_MS = 16_000;
+
+test('a simulation is its seed: the same one twice is the same in every step', async () => {
+  for (const seed of [1, 7, 42, 20_000, 2 ** 33 + 5]) {
+    const [first, second] = [await simulate(seed, { traced: true }), await simulate(seed, { traced: true })];
+    assert.is(first.hash, second.hash);
+    assert.is(first.steps, second.steps);
+    assert.equal(first.trace, second.trace);
+  }
+});
+
+test('different seeds are different simulations', async () => {
+  const hashes = new Set<number>();
+  for (let seed = 1; seed <= 50; seed += 1) hashes.add((await simulate(seed)).hash);
+  assert.is(hashes.size, 50);
+});
+
+test('whatever happens to it, the daemon loses nothing that it acknowledged, ends every run once and says no byte twice', async () => {
+  const stats = new Stats();
+  const until = performance.now() + ABOUT_MS;
+  let seed = 1;
+  for (; seed <= SEEDS_MOST && (seed <= SEEDS_LEAST || performance.now() < until); seed += 1) {
+    const outcome = await simulate(seed);
+    assert.is(outcome.violation, null, `npm run sim -- --seed ${seed}: ${outcome.violation?.message}`);
+    stats.add(outcome.stats);
+  }
+  process.stdout.write(`  ${seed - 1} simulations\n`);
+  for (const what of ['crashes', 'engine losses', 'appends that failed', 'full disks', 'stops', 'lost effects', 'clock jumps', 'attempts that resume'])
+    assert.ok((stats.counts.get(what) ?? 0) > 0, `there were no ${what}`);
+});
+
+test.run();

@@ -1,0 +1,63 @@
+import { type AttemptRequest, type ModelRecord, type OutputPart, ProviderFailure, type ProviderPort } from '../../src/kernel/provider.ts';
+import type { Random } from './random.ts';
+import { Stream, type Trouble, troubles } from './stream.ts';
+
+/**
+ * A provider whose streams go on when the simulation says so. What it says undisturbed is a pure function of what is asked; what goes
+ * wrong with it is drawn when it is asked.
+ */
+
+export interface UpstreamOptions {
+  id: string;
+  resumable: boolean;
+  random: Random;
+  /** One stream in so many has trouble; 0: none has. */
+  troubleIn(): number;
+  onAsked(request: AttemptRequest): void;
+  /** For planted bugs: tokens by which a resumed stream is beside the place where it should go on. */
+  shift?: number;
+}
+
+export class Upstream implements ProviderPort {
+  readonly id: string;
+  /** Streams whose work goes on. */
+  readonly open = new Set<Stream>();
+  private readonly options: UpstreamOptions;
+
+  constructor(options: UpstreamOptions) {
+    this.id = options.id;
+    this.options = options;
+  }
+
+  stream(request: AttemptRequest, signal: AbortSignal): AsyncIterable<OutputPart> {
+    const { random, resumable, onAsked, shift = 0 } = this.options;
+    const stream: Stream = new Stream({ request, signal, random, resumable, shift, trouble: this.trouble(), onEnd: () => this.open.delete(stream) });
+    this.open.add(stream);
+    onAsked(request);
+    return stream;
+  }
+
+  /** All work is gone at once, as when the process behind it dies. */
+  die(): void {
+    const gone = new ProviderFailure('engine_crashed', 'The engine process died.', { retryable: true, lost: true });
+    for (const stream of [...this.open]) stream.die(gone);
+  }
+
+  models(): Promise<ModelRecord[]> {
+    return Promise.resolve([]);
+  }
+
+  probe(): Promise<{ models: string[] }> {
+    return Promise.resolve({ models: [] });
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  private trouble(): Trouble {
+    const { random, troubleIn } = this.options;
+    const once = troubleIn();
+    return once > 0 && random.onceIn(once) ? random.pick(troubles) : 'none';
+  }
+}

@@ -1,0 +1,81 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { connect } from '../../src/control/client.ts';
+import { SvcError } from '../../src/errors.ts';
+import { makeGguf } from '../fixtures/models/make-gguf.ts';
+import type { Home } from '../helpers/svc.ts';
+import type { Run } from './daemon.ts';
+
+/** What a client of the local socket has heard of one run. */
+export interface Heard {
+  id: string;
+  text: string;
+  token_ids: number[];
+  /** Types of its events but its outputs, in order. */
+  facts: string[];
+  /** The record at the end; null when the connection was lost before. */
+  record: Run | null;
+  /** Code of what ended it early. */
+  broken: string | null;
+}
+
+/** Two models of random weights, one quick and one slow enough to be caught in the middle of an answer. */
+export function addModels(home: Home): void {
+  mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
+  makeGguf(join(home.paths.models, 'quick.gguf'), { context: 1024 });
+  makeGguf(join(home.paths.models, 'slow.gguf'), { context: 1024, width: 192, layers: 8, seed: 3 });
+}
+
+/** Starts a run and hears it, or hears one that is there, from its beginning to its end or to the end of the daemon. */
+export async function hear(home: Home, what: Record<string, unknown> | string, onTokens: (count: number) => void = () => {}): Promise<Heard> {
+  const heard: Heard = { id: typeof what === 'string' ? what : '', text: '', token_ids: [], facts: [], record: null, broken: null };
+  const client = await connect(home.paths.socket);
+  try {
+    const stream = typeof what === 'string' ? client.stream('run.follow', { id: what, from_seq: 0 }) : client.stream('run.start', { ...what, stream: true });
+    for await (const event of stream) {
+      if ('run' in event) heard.id = event.run.id;
+      else if ('type' in event) take(heard, event, onTokens);
+    }
+    heard.record = await stream.result;
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    heard.broken = error.code;
+  } finally {
+    client.close();
+  }
+  return heard;
+}
+
+function take(heard: Heard, { type, data }: { type: string; data: Record<string, unknown> }, onTokens: (count: number) => void): void {
+  if (type !== 'run.output_appended') {
+    heard.facts.push(type);
+    if (type === 'run.started' && data.resumes !== true) Object.assign(heard, { text: '', token_ids: [] });
+    return;
+  }
+  heard.text += String(data.text);
+  heard.token_ids.push(...(data.token_ids as number[]));
+  onTokens(heard.token_ids.length);
+}
+
+/** Acts once, when so many tokens were heard. */
+export function once(cut: number, act: () => unknown): (count: number) => void {
+  let done = false;
+  return (count) => {
+    if (count < cut || done) return;
+    done = true;
+    act();
+  };
+}
+
+/** The whole answer, as if nothing had happened, with one end. */
+export function checkSame(heard: Heard, whole: Heard): void {
+  assert.is(heard.record?.state, 'completed', heard.broken ?? JSON.stringify(heard.record?.error));
+  assert.equal(heard.token_ids, whole.token_ids);
+  assert.is(heard.text, whole.text);
+  assert.is(heard.record?.output, whole.text);
+  assert.equal(heard.record?.usage, whole.record?.usage);
+  assert.is(heard.facts.filter((fact) => TERMINAL.test(fact)).length, 1);
+}
+
+const TERMINAL = /^run\.(completed|failed|cancelled|interrupted|timed_out)$/;

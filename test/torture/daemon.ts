@@ -1,0 +1,91 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type ControlClient, connect } from '../../src/control/client.ts';
+import type { Results } from '../../src/control/results.ts';
+import { type Home, PROGRAM } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+
+export type Run = Results['run.get'];
+
+/** One life of the built daemon, as a child of the test, so that its end is seen at once and only its own pid is ever killed. */
+export interface Life {
+  child: ChildProcess;
+  pid: number;
+  /** All that it printed: its log, and what it says when it cannot start. */
+  printed(): string;
+  /** Resolves with how it ended. */
+  ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  kill(): Promise<void>;
+  /** Asks over the local socket, each time on a connection of its own. */
+  ask: <T>(work: (client: ControlClient) => Promise<T>) => Promise<T>;
+  /** Stops it cleanly. */
+  stop(timeout_ms?: number): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+export interface LifeOptions {
+  env?: NodeJS.ProcessEnv;
+  /** A command that runs the daemon, such as strace. */
+  wrapper?: readonly string[];
+}
+
+/** Starts `svc serve` without waiting for it. */
+export function launch(home: Home, { env = {}, wrapper = [] }: LifeOptions = {}): Life {
+  const [command = '', ...args] = [...wrapper, process.execPath, PROGRAM, 'serve'];
+  const child = spawn(command, args, { env: { ...home.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let printed = '';
+  for (const source of [child.stdout, child.stderr]) {
+    source.setEncoding('utf8').on('data', (text: string) => {
+      printed = (printed + text).slice(-PRINTED_MAX);
+    });
+  }
+  const ended = once(child, 'close').then(([code, signal]) => ({ code: code as number | null, signal: signal as NodeJS.Signals | null }));
+  const ask: Life['ask'] = async (work) => {
+    const client = await connect(home.paths.socket);
+    return work(client).finally(() => client.close());
+  };
+  return {
+    child,
+    pid: child.pid ?? 0,
+    printed: () => printed,
+    ended,
+    ask,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    stop: async (timeout_ms = 30_000) => {
+      await ask((client) => client.call('lifecycle', { type: 'stop_requested', timeout_ms })).catch(() => {});
+      return ended;
+    },
+  };
+}
+
+/** Starts `svc serve` and waits until it takes runs. */
+export async function serve(home: Home, options: LifeOptions = {}): Promise<Life> {
+  const life = launch(home, options);
+  await ready(life);
+  return life;
+}
+
+/** Throws, with the end of what it printed, when the daemon ends before it is ready. */
+export async function ready(life: Life): Promise<void> {
+  let over = false;
+  void life.ended.then(() => {
+    over = true;
+  });
+  await waitFor('the daemon is ready', async () => {
+    if (over) throw new Error(`the daemon ended before it was ready:\n${life.printed().slice(-2000)}`);
+    const health = await life.ask((client) => client.call('health')).catch(() => null);
+    return health?.ready;
+  });
+}
+
+/** Pid of the engine process, once its model is loaded. */
+export function enginePid(life: Life): Promise<number> {
+  return waitFor('the engine has loaded its model', async () => {
+    const { engine } = await life.ask((client) => client.call('report'));
+    return engine.pid;
+  });
+}
+
+const PRINTED_MAX = 1_000_000;

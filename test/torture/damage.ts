@@ -1,0 +1,106 @@
+import { cpSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { SvcError } from '../../src/errors.ts';
+import { defaultLimits } from '../../src/limits.ts';
+import { createSqliteStore } from '../../src/store/sqlite.ts';
+import type { StoredEvent } from '../../src/store/store.ts';
+import { makeHeldHome } from '../helpers/daemon.ts';
+import type { Home } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { serve } from './daemon.ts';
+import { ask } from './http.ts';
+import type { Random } from './random.ts';
+
+/** How damages of a killed daemon's log were met. `silent` must be 0: the log was opened and checked as good, and differed from what was written. */
+export interface Damages {
+  tried: number;
+  refused: number;
+  reported: number;
+  harmless: number;
+  silent: number;
+  codes: Record<string, number>;
+}
+
+/** The reserve is made anew for each open: a small one will do. */
+const LIMITS = { ...defaultLimits, reserve_bytes: 65_536 };
+
+/** A log as a killed daemon leaves it, WAL and all, is cut short or has one bit changed, again and again. */
+export async function damageLog(times: number, draw: Random): Promise<Damages> {
+  const home = await makeHeldHome({ SVC_LIMIT_RESERVE_BYTES: String(LIMITS.reserve_bytes) });
+  try {
+    await writeLog(home);
+    const saved = join(home.folder, 'saved');
+    cpSync(home.paths.data, saved, { recursive: true });
+    const truth = JSON.stringify(await readAll(home));
+    const damages: Damages = { tried: 0, refused: 0, reported: 0, harmless: 0, silent: 0, codes: {} };
+    for (let time = 0; time < times; time += 1) {
+      rmSync(home.paths.data, { recursive: true });
+      cpSync(saved, home.paths.data, { recursive: true });
+      harm(home, draw);
+      await meet(home, truth, damages);
+    }
+    return damages;
+  } finally {
+    await home.close();
+  }
+}
+
+async function writeLog(home: Awaited<ReturnType<typeof makeHeldHome>>): Promise<void> {
+  const life = await serve(home);
+  for (let run = 0; run < 30; run += 1) {
+    await ask(home, '/v1/runs', { method: 'POST', body: { prompt: `prompt ${run} ${'x'.repeat(run * 100)}` } });
+    await waitFor('it is asked', () => home.server.streams.size === 1);
+    home.server.say(`answer ${run}`);
+    home.server.finish();
+    await waitFor('it has ended', () => home.server.streams.size === 0);
+  }
+  await waitFor('all is recorded', async () => (await life.ask((client) => client.call('status'))).state === 'ready');
+  await life.kill();
+}
+
+function harm({ paths }: Home, draw: Random): void {
+  const files = [paths.database, `${paths.database}-wal`, `${paths.database}-wal`, paths.highWater].filter(existsSync);
+  const file = draw.pick(files);
+  const bytes = readFileSync(file);
+  if (bytes.length === 0) return;
+  if (file.endsWith('-wal') && draw.chance(0.5)) {
+    truncateSync(file, draw.whole(0, bytes.length - 1));
+    return;
+  }
+  const at = draw.whole(0, bytes.length - 1);
+  bytes[at] = (bytes[at] ?? 0) ^ (1 << draw.whole(0, 7));
+  writeFileSync(file, bytes);
+}
+
+async function meet(home: Home, truth: string, damages: Damages): Promise<void> {
+  damages.tried += 1;
+  const store = createSqliteStore({ database: home.paths.database, highWater: home.paths.highWater, limits: LIMITS });
+  try {
+    await store.open();
+    const { ok } = await store.verify();
+    if (!ok) damages.reported += 1;
+    else if (JSON.stringify(await pages(store)) === truth) damages.harmless += 1;
+    else damages.silent += 1;
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    damages.refused += 1;
+    damages.codes[error.code] = (damages.codes[error.code] ?? 0) + 1;
+  } finally {
+    await store.close().catch(() => {});
+  }
+}
+
+async function readAll({ paths }: Home): Promise<StoredEvent[]> {
+  const copy = join(dirname(paths.database), '..', 'copy');
+  cpSync(dirname(paths.database), copy, { recursive: true });
+  const inCopy = (file: string) => join(copy, file.slice(dirname(paths.database).length));
+  const store = createSqliteStore({ database: inCopy(paths.database), highWater: inCopy(paths.highWater), limits: LIMITS });
+  await store.open();
+  return pages(store).finally(() => store.close());
+}
+
+async function pages(store: ReturnType<typeof createSqliteStore>): Promise<StoredEvent[]> {
+  const all: StoredEvent[] = [];
+  for (let page = await store.readAll(1, 1000); page.length > 0; page = await store.readAll(all.length + 1, 1000)) all.push(...page);
+  return all;
+}

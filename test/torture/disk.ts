@@ -1,0 +1,56 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A disk of a few megabytes over a folder that is there, where mounting is permitted; null where it is not. */
+export function mountOver(folder: string, megabytes: number): { unmount(): void } | null {
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=700`, 'tmpfs', folder]);
+  return status === 0 ? { unmount: () => void spawnSync('umount', ['-l', folder]) } : null;
+}
+
+/** Takes all space of a folder's disk. */
+export function fill(folder: string): void {
+  const fd = openSync(join(folder, BALLAST), 'a');
+  try {
+    for (let size = 1024 * 1024; size >= 512; ) if (!written(fd, size)) size /= 2;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function written(fd: number, size: number): boolean {
+  try {
+    return writeSync(fd, Buffer.alloc(size)) > 0;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOSPC') return false;
+    throw error;
+  }
+}
+
+export function empty(folder: string): void {
+  rmSync(join(folder, BALLAST), { force: true });
+}
+
+/** The arguments of strace that make system calls fail, or be late, as this says: `fsync:error=EIO:when=2+`. */
+export function injecting(fault: string): string[] {
+  return ['-f', '-e', `trace=${fault.split(':')[0]}`, '-e', 'signal=none', '-o', '/dev/null', '-e', `inject=${fault}`];
+}
+
+/** From now on the system calls of a process, and of its threads, fail as this says. Resolves with the way to end that. */
+export async function inject(pid: number, fault: string): Promise<() => Promise<void>> {
+  const tracer = spawn('strace', [...injecting(fault), '-p', String(pid)], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const ended = once(tracer, 'close');
+  await Promise.race([once(tracer.stderr, 'data'), ended]);
+  return async () => {
+    tracer.kill('SIGINT');
+    await ended;
+  };
+}
+
+/** Whether a command can be run here. */
+export function works(command: string, ...args: string[]): boolean {
+  return spawnSync(command, args).status === 0;
+}
+
+const BALLAST = 'ballast';

@@ -1,0 +1,95 @@
+import { parseArgs } from 'node:util';
+import { damageLog } from './damage.ts';
+import { crashAt, type Point } from './points.ts';
+import { random } from './random.ts';
+import { type RoundResult, tortureRound } from './round.ts';
+
+/**
+ * `npm run torture [kills] [points] [damage] [-- --cycles n --minutes m --seed s --clients c]`, all three unless some are named. Exit 1 when anything is lost.
+ *
+ * kills: the built daemon and its engine are killed with SIGKILL at random moments, thousands of times, while clients ask, follow, cancel and repeat; then
+ * what each of them was told is compared with the log. A round has a home of its own; its seed makes the same draws again, but not the same moments.
+ * points: a daemon is killed at each n-th of its writes and syncs of the log (`--stride n`). damage: logs are cut short, or have a bit changed.
+ */
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    cycles: { type: 'string', default: '1000' },
+    minutes: { type: 'string' },
+    seed: { type: 'string' },
+    clients: { type: 'string', default: '8' },
+    stride: { type: 'string', default: '1' },
+    damages: { type: 'string', default: '500' },
+  },
+});
+const ROUND = 50;
+const cycles = Number(values.cycles);
+const first = Number(values.seed ?? Date.now() % 1_000_000);
+const wanted = (what: string) => positionals.length === 0 || positionals.includes(what);
+const stop = new AbortController();
+if (values.minutes !== undefined) setTimeout(() => stop.abort(), Number(values.minutes) * 60_000).unref();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+
+if (wanted('damage')) await damages();
+if (wanted('points')) await points();
+if (wanted('kills')) await kills();
+
+async function damages(): Promise<void> {
+  const found = await damageLog(Number(values.damages), random(first));
+  console.table(found);
+  if (found.silent > 0) process.exitCode = 1;
+}
+
+async function points(): Promise<void> {
+  for (const call of ['fsync', 'pwrite64'] as const) {
+    const done: Point[] = [];
+    for (let when = 1; !stop.signal.aborted && (done.at(-1)?.reached ?? true); when += Number(values.stride)) done.push(await crashAt(call, when));
+    const reached = done.filter((point) => point.reached);
+    const problems = done.flatMap((point) => point.problems.map((problem) => `${point.fault}: ${problem}`));
+    console.log(`killed at ${reached.length} calls of ${call}, up to ${reached.at(-1)?.fault}: ${problems.length} problems`);
+    for (const problem of problems) console.log(`  ${problem}`);
+    if (problems.length > 0) process.exitCode = 1;
+  }
+}
+
+async function kills(): Promise<void> {
+  const rounds: RoundResult[] = [];
+  const done = () => rounds.reduce((total, round) => total + round.cycles, 0);
+  for (let seed = first; done() < cycles && !stop.signal.aborted; seed += 10) {
+    const options = { seed, cycles: Math.min(ROUND, cycles - done()), clients: Number(values.clients), signal: stop.signal };
+    const result = await tortureRound(options).catch((error: unknown) => console.log(`seed ${seed}: ${String(error)}`));
+    if (result === undefined || result.problems.length > 0) process.exitCode = 1;
+    if (result === undefined) continue;
+    rounds.push(result);
+    console.log(`seed ${seed}: ${result.cycles} cycles, ${result.runs} runs, ${result.acknowledged} acknowledged, ${result.problems.length} problems`);
+    for (const problem of result.problems.slice(0, 20)) console.log(`  ${problem}`);
+  }
+  print(rounds);
+}
+
+function print(rounds: readonly RoundResult[]): void {
+  const sum = (of: (round: RoundResult) => number) => rounds.reduce((total, round) => total + of(round), 0);
+  const ready = rounds.flatMap(({ ready_ms }) => ready_ms).sort((a, b) => a - b);
+  const ends = Object.groupBy(
+    rounds.flatMap(({ by_end }) => Object.entries(by_end)),
+    ([end]) => end,
+  );
+  console.table({
+    cycles: sum((round) => round.cycles),
+    'daemon killed': sum(({ counts }) => counts.kills),
+    'of these on its way up': sum(({ counts }) => counts.early_kills),
+    'engine killed': sum(({ counts }) => counts.engine_kills),
+    'stopped cleanly': sum(({ counts }) => counts.stops),
+    'runs in the log': sum(({ runs }) => runs),
+    'events in the log': sum(({ events }) => events),
+    'acknowledged to clients': sum(({ acknowledged }) => acknowledged),
+    lost: sum(({ lost }) => lost),
+    duplicates: sum(({ duplicates }) => duplicates),
+    'other problems': sum(({ problems, lost, duplicates }) => problems.length - lost - duplicates),
+    'runs that went on from their tokens': sum(({ resumed }) => resumed),
+    'attempts after the first': sum(({ breaks }) => breaks),
+    ...Object.fromEntries(Object.entries(ends).map(([end, counts]) => [end, counts?.reduce((total, [, count]) => total + count, 0)])),
+    'start to ready, median ms': Math.round(ready[Math.floor(ready.length / 2)] ?? 0),
+    'start to ready, slowest ms': Math.round(ready.at(-1) ?? 0),
+  });
+}
