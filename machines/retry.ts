@@ -29,7 +29,8 @@ export function afterFailure(
   if (mayRetry(context, error)) {
     return { type: 'run.attempt_failed', attempt, error, retry_at: now + retryDelay(context.failures + 1, options.retry_after_ms ?? null) };
   }
-  if ((options.lost === true || error.retryable) && context.outputs > 0 && context.resumable && mayGoOn(context)) return { type: 'run.suspended', attempt, error };
+  if ((options.lost === true || error.retryable) && context.outputs > 0 && context.resumable && mayGoOn(context))
+    return { type: 'run.suspended', attempt, error };
   if (options.lost === true && context.outputs > 0) return { type: 'run.interrupted', error };
   return { type: 'run.failed', attempt, error };
 }

@@ -35,3 +35,11 @@ export function wholeText(text: string): number | string {
 export function nullText<T>(text: T): T | null {
   return text === 'null' ? null : text;
 }
+
+export function readSwitch(value: unknown): boolean | undefined {
+  return typeof value === 'boolean' ? value : undefined;
+}
+
+export function switchText(text: string): unknown {
+  return ({ true: true, '1': true, false: false, '0': false } as Record<string, boolean>)[text];
+}

@@ -1,7 +1,7 @@
 import { type HistorySettings, historySpecs } from './config-history.ts';
 import { chooseValue, readWritten, refuseUnknownVariables, type SettingSpec, type Source, type Written } from './config-layers.ts';
 import { brief, plainValue, refuse } from './config-text.ts';
-import { nullText, readBaseUrl, readName, readOrigin, readWhole, wholeText } from './config-value.ts';
+import { nullText, readBaseUrl, readName, readOrigin, readSwitch, readWhole, switchText, wholeText } from './config-value.ts';
 import { type Limits, limitSpecs } from './limits.ts';
 
 export type { SettingSpec, Source } from './config-layers.ts';
@@ -40,6 +40,8 @@ export interface Settings {
   recovery: (typeof RECOVERIES)[number];
   /** Threads of the local engine; null: measured when a model is first loaded. */
   engine_threads: number | null;
+  /** The local engine computes runs together, not each by itself. */
+  engine_together: boolean;
 }
 
 export interface Config extends Settings {
@@ -75,8 +77,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     default: true,
     meaning: 'Whether HTTP asks for the token. Off is possible on loopback only.',
     expects: 'true or false',
-    read: (value) => (typeof value === 'boolean' ? value : undefined),
-    fromText: (text) => ({ true: true, '1': true, false: false, '0': false })[text],
+    read: readSwitch,
+    fromText: switchText,
   },
   allowed_origins: {
     env: 'SVC_ALLOWED_ORIGINS',
@@ -126,6 +128,15 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     expects: 'a whole number from 1 to 512, or null',
     read: (value) => (value === null ? null : readWhole(value, 1, 512)),
     fromText: (text) => nullText(wholeText(text)),
+  },
+  engine_together: {
+    env: 'SVC_ENGINE_TOGETHER',
+    default: false,
+    meaning:
+      'Whether the local engine computes the runs that it answers at one time together: faster with a large model, but then what else is being answered can change an answer, also one with a seed or one that goes on after a crash.',
+    expects: 'true or false',
+    read: readSwitch,
+    fromText: switchText,
   },
 };
 

@@ -22,8 +22,22 @@ test.before.each(() => {
 });
 test.after.each(() => rmSync(home, { recursive: true, force: true }));
 
-const ollama: ProviderConfig = { adapter: 'openai-compatible', kind: 'local', base_url: 'http://127.0.0.1:11434/v1', model: 'llama3.2', key_env: null, max_runs: null };
-const openai: ProviderConfig = { adapter: 'openai-compatible', kind: 'cloud', base_url: 'https://api.openai.com/v1', model: null, key_env: 'OPENAI_API_KEY', max_runs: null };
+const ollama: ProviderConfig = {
+  adapter: 'openai-compatible',
+  kind: 'local',
+  base_url: 'http://127.0.0.1:11434/v1',
+  model: 'llama3.2',
+  key_env: null,
+  max_runs: null,
+};
+const openai: ProviderConfig = {
+  adapter: 'openai-compatible',
+  kind: 'cloud',
+  base_url: 'https://api.openai.com/v1',
+  model: null,
+  key_env: 'OPENAI_API_KEY',
+  max_runs: null,
+};
 const load = () => loadConfig(file, { env: {} }).providers;
 
 test('a provider is added, changed and taken out', async () => {

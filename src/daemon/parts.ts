@@ -102,6 +102,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     limits,
     model: config.model,
     threads: config.engine_threads,
+    together: config.engine_together,
     log,
   });
   const providers = new Providers({

@@ -19,6 +19,8 @@ export interface LocalProviderOptions {
   model: string;
   /** Null: measured when a model is first loaded. */
   threads: number | null;
+  /** Compute runs together, not each by itself. */
+  together?: boolean;
   log: Log;
   env?: NodeJS.ProcessEnv;
 }
@@ -32,8 +34,24 @@ export interface LocalProvider {
 }
 
 /** The provider `local`: llama.cpp in a process of its own, which the engine machine starts, stops and waits for. */
-export function createLocalProvider({ engine, models: folder, cache, limits, model, threads, log, env = process.env }: LocalProviderOptions): LocalProvider {
-  const load = { threads, threads_file: join(cache, 'engine-threads.json'), parallel: limits.local_runs, context_tokens: limits.engine_context_tokens };
+export function createLocalProvider({
+  engine,
+  models: folder,
+  cache,
+  limits,
+  model,
+  threads,
+  together = false,
+  log,
+  env = process.env,
+}: LocalProviderOptions): LocalProvider {
+  const load = {
+    threads,
+    threads_file: join(cache, 'engine-threads.json'),
+    parallel: limits.local_runs,
+    context_tokens: limits.engine_context_tokens,
+    together,
+  };
   const local = new LocalEngine({ engine, load, env, limits, log });
   const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
   const models = new LocalModels({ folder, built_in, default: model, limits, engine });

@@ -37,7 +37,7 @@ const BATCH_GPU = 512;
  * Each run is computed by itself, in turn. Computed together with others, its rounding would depend on who else is there, which can tip
  * a draw: the same seed would not give the same answer, and one that was cut off could not go on the same.
  */
-const BATCHING: BatchingOptions = {
+const EACH_BY_ITSELF: BatchingOptions = {
   itemPrioritizationStrategy: ({ items, size }) => items.slice(0, 1).map((item) => ({ item, processAmount: Math.min(item.tokens.length, size) })),
 };
 
@@ -52,7 +52,13 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   const { threads, measured } = order.threads === null ? await chooseThreads(model, order, available) : { threads: order.threads, measured: {} };
   const batch = llama.gpu === false ? BATCH_CPU : BATCH_GPU;
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
-  const context = await openContext(model, { sequences: order.parallel, contextSize: context_length, batchSize: batch, threads, batching: BATCHING });
+  const context = await openContext(model, {
+    sequences: order.parallel,
+    contextSize: context_length,
+    batchSize: batch,
+    threads,
+    ...(order.together ? {} : { batching: EACH_BY_ITSELF }),
+  });
   const sequences = Array.from({ length: context.totalSequences }, () => context.getSequence());
   const { built_in, gate, fallback } = readOwnMetadata(model.fileInfo.metadata);
   console.error(`threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed on ${llama.gpu || 'cpu'}`);

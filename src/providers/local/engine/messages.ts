@@ -14,6 +14,8 @@ export interface LoadOrder {
   parallel: number;
   /** Most tokens of one run, prompt and answer together. */
   context_tokens: number;
+  /** Compute runs together, not each by itself. */
+  together: boolean;
 }
 
 export interface RunOrder {
@@ -72,7 +74,7 @@ const resume: Check = (value) => isRecord(value) && wholes(value.token_ids) && t
 const usage: Check = (value) => isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);
 
 const toEngine: Shapes<ToEngine> = {
-  load: { path: text, threads: orNull(whole), threads_file: text, parallel: whole, context_tokens: whole },
+  load: { path: text, threads: orNull(whole), threads_file: text, parallel: whole, context_tokens: whole, together: (value) => typeof value === 'boolean' },
   run: { id: whole, prompt: text, system: orNull(text), max_tokens: whole, temperature: orNull(number), seed: whole, resume: orNull(resume) },
   stop_run: { id: whole },
   stop: {},
