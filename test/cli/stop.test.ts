@@ -37,8 +37,27 @@ test('--force is not waited for, and --json prints one object', async ({ home, d
   const { code, stdout, stderr } = await home.svc(['stop', '--force', '--json']);
   assert.is(code, 0);
   assert.is(stderr, '');
-  assert.equal(JSON.parse(stdout), { state: 'stopped', was_running: true, pid: process.pid, killed: false });
+  assert.equal(JSON.parse(stdout), { state: 'stopped', was_running: true, pid: process.pid, killed: false, runs: null });
   assert.equal(lifecycle(daemon), [{ type: 'stop_requested', mode: 'force', timeout_ms: 0 }]);
+});
+
+test('it says what became of the runs', async ({ home, daemon }) => {
+  for (const [runs, said] of [
+    [{ finished: 2, handed_over: 1, ended: 0 }, ': 2 runs finished, 1 handed over to the next start.'],
+    [{ finished: 1, handed_over: 0, ended: 3 }, ': 1 run finished, 3 interrupted.'],
+    [{ finished: 0, handed_over: 0, ended: 0 }, '.'],
+  ] as const) {
+    let tell = () => {};
+    daemon.on('stopped', ({ result }) => {
+      tell = () => result(runs);
+    });
+    daemon.on('lifecycle', ({ hangUp }) => {
+      tell();
+      hangUp();
+    });
+    assert.is((await home.svc(['stop'])).stdout, `svc has stopped (pid ${process.pid})${said}\n`);
+    assert.equal(JSON.parse((await home.svc(['stop', '--json'])).stdout).runs, runs);
+  }
 });
 
 test('a daemon that is stopping already is waited for', async ({ home, daemon }) => {
