@@ -139,7 +139,7 @@ test('OPTIONS names the methods of a path, and of an unknown path there are none
 });
 
 test('an unknown route is 404 in the envelope, a wrong method 405', async ({ http }) => {
-  for (const path of ['/', '/v1', '/v1/run', '/v1/runs/a/b', '//livez', '/livez/x', '/__proto__']) {
+  for (const path of ['/index.html', '/v1', '/v1/run', '/v1/runs/a/b', '//livez', '/livez/x', '/__proto__']) {
     const { status, json } = await ask(http.url + path, { headers: BEARER });
     assert.is(status, 404, path);
     assert.is(json.error.code, 'route_unknown');

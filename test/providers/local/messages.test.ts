@@ -5,8 +5,11 @@ import { seedAt } from '../../../src/providers/local/engine/seed.ts';
 import { engineEnvironment } from '../../../src/providers/local/engine-environment.ts';
 
 test('a message of the right form is taken', () => {
-  const run = { type: 'run', id: 1, prompt: 'hello', system: null, max_tokens: 5, temperature: 0.5, seed: 3 };
+  const run = { type: 'run', id: 1, prompt: 'hello', system: null, max_tokens: 5, temperature: 0.5, seed: 3, resume: null };
+  const resumed = { ...run, resume: { token_ids: [1, 2], text: 'a' } };
   assert.equal(parseToEngine(run), run);
+  assert.equal(parseToEngine(resumed), resumed);
+  for (const resume of [undefined, [1], { token_ids: [-1], text: 'a' }, { token_ids: [1] }]) assert.is(parseToEngine({ ...run, resume }), null);
   const output = { type: 'output', id: 1, text: 'a', token_ids: [1, 2] };
   assert.equal(parseFromEngine(output), output);
 });
