@@ -35,9 +35,9 @@ function walk(folder: string): string[] {
   });
 }
 
-/** Files of the home, but for the configuration, that hold one of these. */
+/** Files of the home that hold one of these; not the configuration, nor the reserve, whose bytes are random and so hold every short word. */
 function holding({ folder, paths }: HeldHome, words: readonly string[]): string[] {
-  const files = walk(folder).filter((path) => statSync(path).isFile() && path !== paths.config);
+  const files = walk(folder).filter((path) => statSync(path).isFile() && path !== paths.config && !path.endsWith('events.reserve'));
   return files.filter((path) => words.some((word) => readFileSync(path).includes(word)));
 }
 
