@@ -1,4 +1,5 @@
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
+import { lineage, nameOf, pathOf } from './nodes.ts';
 
 /** A machine as data, for those who show it or reason about it. */
 export interface MachineShape {
@@ -58,19 +59,4 @@ function leaving(node: AnyStateNode): TransitionShape[] {
 
 function typeOf(node: AnyStateNode): StateShape['type'] {
   return node.type === 'compound' || node.type === 'final' ? node.type : 'atomic';
-}
-
-/** A guard with parameters shows them: `isDeadlineHere(idle)`. */
-function nameOf(item: unknown): string {
-  if (typeof item === 'string') return item;
-  const { type, params } = item as { type: string; params?: unknown };
-  return typeof params === 'object' && params !== null ? `${type}(${Object.values(params).join(', ')})` : type;
-}
-
-function lineage(node: AnyStateNode): AnyStateNode[] {
-  return node.parent === undefined ? [node] : [...lineage(node.parent), node];
-}
-
-function pathOf(node: AnyStateNode): string {
-  return node.path.join('.');
 }

@@ -1,4 +1,5 @@
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
+import { lineage, nameOf, pathOf } from '../nodes.ts';
 import type { Walk } from './paint.ts';
 
 /** A machine as a drawing sees it: states in the order of their definition, and what leads from one to another. */
@@ -107,21 +108,6 @@ function say({ eventType, guard, actions }: Transition, machine: string): Omit<L
 
 function names(actions: readonly unknown[]): string[] {
   return actions.map(nameOf);
-}
-
-/** A guard with parameters shows them: `isDeadlineHere(idle)`. */
-function nameOf(item: unknown): string {
-  if (typeof item === 'string') return item;
-  const { type, params } = item as { type: string; params?: unknown };
-  return typeof params === 'object' && params !== null ? `${type}(${Object.values(params).join(', ')})` : type;
-}
-
-function lineage(node: AnyStateNode): AnyStateNode[] {
-  return node.parent === undefined ? [node] : [...lineage(node.parent), node];
-}
-
-function pathOf(node: AnyStateNode): string {
-  return node.path.join('.');
 }
 
 function idOf(node: AnyStateNode): string {
