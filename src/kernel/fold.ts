@@ -3,8 +3,7 @@ import { init, step } from '../../machines/step.ts';
 import { type EventStore, toFact } from '../store/store.ts';
 import { Cell } from './cell.ts';
 import { kindOf } from './kinds.ts';
-
-const PAGE = 1000;
+import { pagesOf } from './pages.ts';
 
 /**
  * One stream of the store, folded up to a position of the log; undefined when there is none, or its beginning was removed. Its effects are not
@@ -19,8 +18,7 @@ export async function foldStream(
 ): Promise<Cell | undefined> {
   const { machine } = kindOf(stream);
   let cell = start;
-  for (let version = (start?.version ?? 0) + 1; ; ) {
-    const page = await store.readStream(stream, version, PAGE);
+  for await (const page of pagesOf(store, stream, (start?.version ?? 0) + 1)) {
     for (const event of page) {
       if (event.seq > until_seq || (cell === undefined && event.version !== 1)) return cell;
       const fact = toFact(event);
@@ -31,7 +29,6 @@ export async function foldStream(
       cell.tailVersion = event.version;
       onFact(cell);
     }
-    if (page.length === 0) return cell;
-    version += page.length;
   }
+  return cell;
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { streamOf } from '../kernel/pages.ts';
 import type { EventStore, StoredEvent } from '../store/store.ts';
 import { redacted } from './redact.ts';
-import { streamOf } from './why.ts';
 
 /**
  * A run as a file: JSON that another machine can fold again. It is made as it is read, so that it takes no memory, and ends with a

@@ -1,12 +1,12 @@
 import type { RunSnapshot } from '../../machines/run.ts';
 import { runMachine } from '../../machines/run.ts';
 import { init, statePath, step } from '../../machines/step.ts';
+import { streamOf } from '../kernel/pages.ts';
 import { type EventStore, type StoredEvent, toFact } from '../store/store.ts';
 import { toRecord } from './runtime.ts';
 import { clock, day, sentence } from './sentences.ts';
 import type { RunWhyRecord } from './travel-records.ts';
 
-const PAGE = 500;
 const OUTPUT = 'run.output_appended';
 
 /** How a run came to be where it is, from its stream; null when the log holds nothing of it. */
@@ -14,16 +14,6 @@ export async function whyRun(store: Pick<EventStore, 'readStream'>, run_id: stri
   const chain = new Chain();
   for await (const event of streamOf(store, run_id)) chain.add(event);
   return chain.events.length === 0 ? null : { run_id, events: chain.events, explanation: chain.explanation(), complete: chain.complete };
-}
-
-/** Every event of a stream, page by page. */
-export async function* streamOf(store: Pick<EventStore, 'readStream'>, stream: string): AsyncIterable<StoredEvent> {
-  for (let version = 1; ; ) {
-    const page = await store.readStream(stream, version, PAGE);
-    if (page.length === 0) return;
-    yield* page;
-    version = (page.at(-1)?.version ?? version) + 1;
-  }
 }
 
 /** The chain of a run's events, folded as they come. Of outputs that follow each other the first and the last are kept. */

@@ -1,21 +1,14 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Home, makeHome } from '../helpers/svc.ts';
-import { addModels, checkSame, type Heard, hear, once } from '../torture/answers.ts';
+import type { Home } from '../helpers/svc.ts';
+import { checkSame, type Heard, hear, once } from '../torture/answers.ts';
 import { enginePid, type Life, serve } from '../torture/daemon.ts';
+import { withLocalModels } from './local-life.ts';
 
 /** As resume.test.ts: several breaks in one answer, several answers at one time, and the other policies. */
 const test = suite<{ home: Home; life: Life }>('local answers that are cut off');
 
-test.before.each(async (context) => {
-  context.home = makeHome({ SVC_ENGINE_THREADS: '1' });
-  addModels(context.home);
-  context.life = await serve(context.home);
-});
-test.after.each(async ({ home, life }) => {
-  await life.stop(0);
-  await home.close();
-});
+withLocalModels(test);
 
 const SAMPLED = { model: 'slow', temperature: 0.8, seed: 2 };
 const LONG = { prompt: 'Tell me all of it: 日本語 🙂', max_tokens: 160 };

@@ -1,22 +1,15 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Home, makeHome } from '../helpers/svc.ts';
-import { addModels, checkSame, hear, once } from '../torture/answers.ts';
+import type { Home } from '../helpers/svc.ts';
+import { checkSame, hear, once } from '../torture/answers.ts';
 import { enginePid, type Life, serve } from '../torture/daemon.ts';
 import { ask } from '../torture/http.ts';
+import { withLocalModels } from './local-life.ts';
 
 /** A local answer whose daemon or engine is killed with SIGKILL: the whole of it is as if nothing had happened. */
 const test = suite<{ home: Home; life: Life }>('a local answer that is cut off');
 
-test.before.each(async (context) => {
-  context.home = makeHome({ SVC_ENGINE_THREADS: '1' });
-  addModels(context.home);
-  context.life = await serve(context.home);
-});
-test.after.each(async ({ home, life }) => {
-  await life.stop(0);
-  await home.close();
-});
+withLocalModels(test);
 
 const CASES = [
   { model: 'slow', temperature: 0, seed: 1 },

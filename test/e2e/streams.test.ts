@@ -3,24 +3,17 @@ import { createServer } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
-import { type Home, makeHome, type Outcome, type Started } from '../helpers/svc.ts';
+import type { Home, Outcome, Started } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { addModels, hear } from '../torture/answers.ts';
+import { hear } from '../torture/answers.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 import { ask, type Sent, stream } from '../torture/http.ts';
+import { withLocalModels } from './local-life.ts';
 
 /** Whoever follows an answer gets all of it, over the death and the restart of the daemon. */
 const test = suite<{ home: Home; life: Life }>('streams that survive');
 
-test.before.each(async (context) => {
-  context.home = makeHome({ SVC_ENGINE_THREADS: '1' });
-  addModels(context.home);
-  context.life = await serve(context.home);
-});
-test.after.each(async ({ home, life }) => {
-  await life.stop(0);
-  await home.close();
-});
+withLocalModels(test);
 
 const REQUEST = { prompt: 'all of it', model: 'slow', temperature: 0.8, seed: 4, max_tokens: 250 };
 const FLAGS = ['--model', 'slow', '--temperature', '0.8', '--seed', '4', '--max-tokens', '250'];

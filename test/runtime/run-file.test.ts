@@ -3,10 +3,11 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { statePath } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
+import { streamOf } from '../../src/kernel/pages.ts';
 import { runRecord } from '../../src/kernel/run-record.ts';
 import { digestOf, exportRun } from '../../src/runtime/export.ts';
 import { foldRunFile, parseRunFile } from '../../src/runtime/run-file.ts';
-import { Chain, streamOf } from '../../src/runtime/why.ts';
+import { Chain } from '../../src/runtime/why.ts';
 import type { StoredEvent } from '../../src/store/store.ts';
 import { makeHistory } from '../helpers/history.ts';
 

@@ -31,6 +31,16 @@ function fingerprint(folder: string) {
 
 const copies = () => readdirSync(tmpdir()).filter((name) => name.startsWith('svc-doctor-'));
 
+/** A writer that was killed after one commit was acknowledged. */
+async function killedWriter(place: Place) {
+  const writer = startWriter(place);
+  await writer.says('open');
+  writer.tell('one');
+  await writer.says('acked');
+  await writer.end('SIGKILL');
+  return writer;
+}
+
 test(
   'where there is no log it says so, and whether there was one',
   placed(async (place) => {
@@ -83,11 +93,7 @@ test(
 test(
   'the log of a daemon that was killed is read with what is only in its WAL, and is left for the next start as it was',
   placed(async (place) => {
-    const writer = startWriter(place);
-    await writer.says('open');
-    writer.tell('one');
-    await writer.says('acked');
-    await writer.end('SIGKILL');
+    const writer = await killedWriter(place);
     const parts = [place.database, `${place.database}-wal`, place.highWater];
     const before = parts.map((file) => readFileSync(file));
     const found = await contents(place);
@@ -135,11 +141,7 @@ test(
 test(
   'a lost end of the log is told',
   placed(async (place) => {
-    const writer = startWriter(place);
-    await writer.says('open');
-    writer.tell('one');
-    await writer.says('acked');
-    await writer.end('SIGKILL');
+    const writer = await killedWriter(place);
     truncateSync(`${place.database}-wal`, statSync(`${place.database}-wal`).size - 100);
     const { verify } = await contents(place);
     assert.equal(verify.problems, [`The event log ends at event 0, and had reached event ${writer.acked()}.`]);

@@ -1,8 +1,9 @@
 import { statePath } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
+import { streamOf } from '../../kernel/pages.ts';
 import { runRecord } from '../../kernel/run-record.ts';
 import { foldRunFile, parseRunFile } from '../../runtime/run-file.ts';
-import { Chain, streamOf } from '../../runtime/why.ts';
+import { Chain } from '../../runtime/why.ts';
 import type { Context } from '../context.ts';
 import { wholeFlag } from '../flag-values.ts';
 import { note, paint, plain, print, printJson } from '../output.ts';
