@@ -59,10 +59,10 @@ async function wholeLife(): Promise<Walked> {
 async function cutStarts(): Promise<Walked> {
   const house = await House.build();
   house.upstream.listing = 'hold';
-  await house.start('starting.probing', { LIMIT_PROBE_MS: 1000 });
+  await house.start('starting.probing', { LIMIT_PROBE_MS: 10_000 });
   house.signal('SIGTERM');
   await house.gone(0);
-  await house.start('starting.probing', { LIMIT_PROBE_MS: 60_000, LIMIT_START_MS: 3000 });
+  await house.start('starting.probing', { LIMIT_PROBE_MS: 60_000, LIMIT_START_MS: 8000 });
   await house.gone(4);
   return house.leave();
 }

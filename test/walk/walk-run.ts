@@ -10,7 +10,7 @@ const PROVIDERS = { up: {}, narrow: { max_runs: 1 } };
 
 /** Every end that an upstream, a client or the clock can give a run. */
 async function everyEnd(): Promise<Walked> {
-  const house = await House.build({ LIMIT_FIRST_OUTPUT_MS: 3000, LIMIT_IDLE_MS: 3000, LIMIT_QUEUE_MS: 3000, LIMIT_RUN_ATTEMPTS: 2 }, { providers: PROVIDERS });
+  const house = await House.build({ LIMIT_FIRST_OUTPUT_MS: 8000, LIMIT_IDLE_MS: 8000, LIMIT_QUEUE_MS: 8000, LIMIT_RUN_ATTEMPTS: 2 }, { providers: PROVIDERS });
   await house.start('ready');
   const ends: [prompt: string, state: string, fields?: Record<string, unknown>][] = [
     ['hold', 'timed_out'],
@@ -103,7 +103,7 @@ async function suspended(): Promise<Walked> {
   const house = await House.build({}, { providers: PROVIDERS });
   await house.start('ready');
   const ids: string[] = [];
-  for (const timeout_ms of [600_000, 6000, 600_000, 600_000]) {
+  for (const timeout_ms of [600_000, 15_000, 600_000, 600_000]) {
     ids.push(await house.run('hold', { timeout_ms }));
     await house.untilRun(ids.at(-1) as string, 'starting');
   }
