@@ -21,6 +21,8 @@ export interface Paths {
   /** What the process writes when it cannot log: crashes of native code, errors before the log is open. */
   stderr: string;
   cache: string;
+  /** State of the daemon's machine on the way, for a shorter start: see runtime/boot-checkpoint.ts. */
+  checkpoint: string;
   socket: string;
 }
 
@@ -54,6 +56,7 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     logs: join(state, 'logs'),
     stderr: join(state, 'logs', 'stderr.txt'),
     cache,
+    checkpoint: join(cache, 'boot.json'),
     socket: socketPath(join(state, 'svc.sock')),
   };
 }

@@ -18,6 +18,7 @@ import type { Paths } from '../paths.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { createRemoteProvider } from '../providers/remote/provider.ts';
 import { Attempts } from '../runtime/attempts.ts';
+import { BootCheckpoint } from '../runtime/boot-checkpoint.ts';
 import { createRuntime } from '../runtime/create.ts';
 import { Dispatch } from '../runtime/dispatch.ts';
 import { DaemonHistory } from '../runtime/history.ts';
@@ -81,6 +82,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     start_deadline_at: clock.now() + limits.start_ms,
   } as const;
   kernel.propose([{ stream: streams.daemon, fact }]).catch((error: unknown) => log.debug({ err: error }, 'the start was not recorded'));
+  const checkpoint = new BootCheckpoint({ kernel, daemon: streams.daemon, file: paths.checkpoint, program: version, log });
   const history = new DaemonHistory(kernel, streams.daemon);
   const stopReports = new StopReports(kernel, streams.daemon);
   const dispatch = new Dispatch({
@@ -191,6 +193,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
       store,
       stored,
       space,
+      checkpoint,
       retention,
       kernel,
       dispatch,

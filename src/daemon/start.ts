@@ -1,6 +1,7 @@
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { parseAddress } from '../config.ts';
 import { SvcError } from '../errors.ts';
+import { readBootCheckpoint } from '../runtime/boot-checkpoint.ts';
 import { readLastBoot, recoverRuns } from '../runtime/recover.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
 import { hostBootId } from './host.ts';
@@ -21,7 +22,8 @@ export async function startDaemon(parts: Parts): Promise<void> {
   addresses.socket = await parts.control.listen();
   await announce(parts, addresses);
   Object.assign(stored, { size_bytes: opened.size_bytes, finished: (await store.countRuns()).finished });
-  const last_boot = await readLastBoot(store, opened.last_boot_id, hostBootId());
+  const checkpoint = (stream: string) => readBootCheckpoint(parts.paths.checkpoint, parts.version, store, stream);
+  const last_boot = await readLastBoot(store, opened.last_boot_id, hostBootId(), checkpoint);
   kernel.open(opened.last_seq);
   await listening;
   if (last_boot !== null && last_boot.ending !== 'clean') log.warn({ last_boot }, `the last daemon did not stop cleanly: ${last_boot.ending}`);

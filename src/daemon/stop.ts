@@ -35,7 +35,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   kernel.close();
   parts.space.close();
   const pruned = parts.retention.close();
-  await Promise.allSettled([puller.close(), providers.close(), pruned, store.close()]);
+  await Promise.allSettled([puller.close(), providers.close(), pruned, parts.checkpoint.close(), store.close()]);
   // Said before the listeners close, so that those who follow the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);

@@ -3,15 +3,22 @@ import type { LastBoot } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { afterCrash } from '../../machines/run-next.ts';
 import { statePath } from '../../machines/step.ts';
+import type { Cell } from '../kernel/cell.ts';
 import { foldStream } from '../kernel/fold.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { EventStore, StoredEvent } from '../store/store.ts';
 import type { Dispatch } from './dispatch.ts';
 
-/** How the boot before ended, as its own stream tells. */
-export async function readLastBoot(store: EventStore, boot_id: string | null, host_boot_id: string | null): Promise<LastBoot | null> {
+/** How the boot before ended, as its own stream tells. `checkpoint` finds a state on the way to its end. */
+export async function readLastBoot(
+  store: EventStore,
+  boot_id: string | null,
+  host_boot_id: string | null,
+  checkpoint: (stream: string) => Promise<Cell | undefined> = async () => undefined,
+): Promise<LastBoot | null> {
   if (boot_id === null) return null;
-  const cell = await foldStream(store, `daemon:${boot_id}`);
+  const stream = `daemon:${boot_id}`;
+  const cell = await foldStream(store, stream, undefined, await checkpoint(stream));
   if (cell === undefined) return null;
   const snapshot = cell.snapshot as DaemonSnapshot;
   const { unfinished } = await store.countRuns();
