@@ -127,6 +127,7 @@ inBrowser('a prompt runs: its answer, its timeline, and where each machine stand
   await ask('What is svc?');
   await says('#run-state', 'completed');
   await says('#run-output', /daemon/);
+  await says('#run-timeline tr:last-child td:nth-child(4)', 'completed');
   const happened = await page.locator('#run-timeline tr td:nth-child(4)').allTextContents();
   assert.is(happened[0], 'accepted');
   assert.is(happened.at(-1), 'completed');
@@ -221,8 +222,14 @@ inBrowser('events are filtered by type and stream, and the log by its level', as
     (await page.locator('#events-table tbody td:nth-child(4)').allTextContents()).every((name) => name === 'engine'),
   );
   await says('#logs-lines', /ready/);
+  await page.click('#logs-pause');
+  await page.selectOption('#logs-level', 'info');
+  await says('#logs-note', /lines wait/);
   await page.selectOption('#logs-level', 'fatal');
   await says('#logs-lines', '');
+  await page.click('#logs-pause');
+  await says('#logs-note', '');
+  assert.is(await text('#logs-lines'), '');
 });
 
 inBrowser('after kill -9 and a new start the page goes on by itself: no event is lost, none is there twice', async () => {
@@ -248,6 +255,28 @@ inBrowser('after kill -9 and a new start the page goes on by itself: no event is
   await page.locator('#runs-rows tr', { hasText: 'Cut me off' }).first().locator('button').click();
   await says('#run-state', 'interrupted');
   assert.match(await text('#run-output'), /^before/);
+});
+
+inBrowser('whoever works with the keyboard stays where they are while everything around them moves', async () => {
+  await signIn();
+  await ask('What is a state?');
+  await says('#run-state', 'completed');
+  await ask('What is an event?');
+  await says('#run-state', 'completed');
+  await page.locator('#runs-rows tr', { hasText: 'What is a state?' }).locator('button').focus();
+  await page.keyboard.press('Enter');
+  await says('#run-prompt', 'What is a state?');
+  const focused = () => page.evaluate<string>('document.activeElement.textContent');
+  assert.is(await focused(), 'What is a state?');
+  await page.locator('#run-timeline tr', { hasText: 'started' }).locator('button').focus();
+  const seq = await focused();
+  await life.ask((client) => client.call('provider.test', { id: 'local' }));
+  await says('#events-table tbody:nth-of-type(1) td:nth-child(3)', /probe_succeeded/);
+  assert.is(await focused(), seq);
+  await page.keyboard.press('Enter');
+  await says('#past-text', new RegExp(`after event ${seq}, run\\.started`));
+  await says('#run-state', 'starting');
+  assert.is(await focused(), seq);
 });
 
 inBrowser('everything is done by keyboard alone', async () => {

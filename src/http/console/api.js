@@ -32,8 +32,8 @@ export function onSignedOut(listener) {
  */
 export async function ask(path, { method = 'GET', body, headers = {}, signal } = {}) {
   const response = await send(path, { method, body, headers, signal });
-  const text = await response.text().catch(() => '');
-  if (response.ok) return text === '' ? null : JSON.parse(text);
+  const text = await bodyOf(response);
+  if (response.ok) return text === '' ? null : parsed(text);
   if (response.status === 401 && method !== 'POST') signedOut();
   throw new ApiError(response.status, errorOf(text));
 }
@@ -44,8 +44,27 @@ export async function ask(path, { method = 'GET', body, headers = {}, signal } =
  */
 export async function askText(path) {
   const response = await send(path, { method: 'GET', headers: {} });
-  if (!response.ok) throw new ApiError(response.status, errorOf(await response.text()));
-  return response.text();
+  const text = await bodyOf(response);
+  if (!response.ok) throw new ApiError(response.status, errorOf(text));
+  return text;
+}
+
+/** A daemon that dies in the middle of its answer has not answered. @param {Response} response */
+async function bodyOf(response) {
+  try {
+    return await response.text();
+  } catch {
+    throw new ApiError(null, {});
+  }
+}
+
+/** @param {string} text */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ApiError(null, { code: 'unreadable', message: 'The daemon answered with something that is no JSON.' });
+  }
 }
 
 /**

@@ -54,6 +54,41 @@ export function setOptions(select, options) {
 }
 
 /**
+ * Puts rows in the place of those that are there; `key` names the data attribute by which they are known again. A row that says the same
+ * stays, and where one is replaced the focus goes to the same button of its successor.
+ * @param {Element} parent
+ * @param {readonly HTMLElement[]} rows
+ * @param {string} key
+ */
+export function place(parent, rows, key) {
+  const wanted = new Map(rows.map((row) => [row.dataset[key], row]));
+  const kept = new Map();
+  for (const old of /** @type {HTMLElement[]} */ ([...parent.children])) {
+    const row = wanted.get(old.dataset[key]);
+    if (row === undefined) old.remove();
+    else kept.set(row, old.isEqualNode(row) ? old : replace(old, row));
+  }
+  // What is in its place is not touched: an element that is moved loses the focus.
+  let next = parent.firstElementChild;
+  for (const row of rows) {
+    const node = kept.get(row) ?? row;
+    if (node === next) next = node.nextElementSibling;
+    else parent.insertBefore(node, next);
+  }
+}
+
+/**
+ * @param {HTMLElement} old
+ * @param {HTMLElement} row
+ */
+function replace(old, row) {
+  const focused = [...old.querySelectorAll('button')].findIndex((button) => button === document.activeElement);
+  old.replaceWith(row);
+  if (focused >= 0) row.querySelectorAll('button')[focused]?.focus({ preventScroll: true });
+  return row;
+}
+
+/**
  * A state in the colour that it has in the diagrams.
  * @param {string} path
  * @param {string} paint

@@ -34,7 +34,11 @@ function restart() {
   const signal = AbortSignal.any([own.signal, outer]);
   void follow({
     path: () => `/v1/logs?follow=1&tail=200&level=${level().value}`,
-    onOpen: () => byId('logs-lines').replaceChildren(),
+    onOpen: () => {
+      // Lines that wait to be drawn are of the connection before, and of the level before.
+      waiting = [];
+      byId('logs-lines').replaceChildren();
+    },
     onMessage: (line) => add(line),
     signal,
   });

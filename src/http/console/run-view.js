@@ -3,7 +3,7 @@ import { ApiError, ask } from './api.js';
 import { OUTPUT_CHARACTERS, TIMELINE_ROWS } from './bounds.js';
 import { missing } from './chosen-run.js';
 import { clock, lasting, moment } from './clock.js';
-import { byId, chip, el, say } from './dom.js';
+import { byId, chip, el, place, say } from './dom.js';
 import { model, on } from './model.js';
 import { machineOf, paintOf } from './shape.js';
 import { at, travelTo } from './travel.js';
@@ -79,7 +79,11 @@ function drawTimeline() {
   const half = TIMELINE_ROWS / 2;
   const shown = events.length <= TIMELINE_ROWS ? events : [...events.slice(0, half), ...events.slice(-half)];
   const first = events[0];
-  byId('run-timeline').replaceChildren(...shown.map((event) => row(event, first?.at ?? event.at)));
+  place(
+    byId('run-timeline'),
+    shown.map((event) => row(event, first?.at ?? event.at)),
+    'seq',
+  );
   say(byId('run-left-out'), shown.length === events.length ? '' : `${events.length - shown.length} events between them are left out.`);
   byId('run-why').replaceChildren(...(model.why?.explanation ?? []).slice(0, TIMELINE_ROWS).map((line) => el('li', {}, line)));
 }

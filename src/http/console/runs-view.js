@@ -3,7 +3,7 @@ import { ask } from './api.js';
 import { PROMPT_CHARACTERS, REFRESH_MS, RUNS_MORE, RUNS_SHOWN } from './bounds.js';
 import { chooseRun, chosenId } from './chosen-run.js';
 import { moment, since } from './clock.js';
-import { byId, chip, el, say, setOptions } from './dom.js';
+import { byId, chip, el, place, say, setOptions } from './dom.js';
 import { changed, model, on } from './model.js';
 import { onEvent } from './present.js';
 import { machineOf, paintOf } from './shape.js';
@@ -58,7 +58,7 @@ function draw() {
   const { value } = filter();
   const past = model.past;
   const runs = past === null ? model.runs : past.runs.filter(({ state }) => value === '' || state === value);
-  byId('runs-rows').replaceChildren(...runs.map(row));
+  place(byId('runs-rows'), runs.map(row), 'run');
   byId('runs-more').hidden = past !== null || byId('runs-more').dataset.more !== 'true';
   const none = past === null ? 'No run yet.' : 'No run was in hand then.';
   say(
