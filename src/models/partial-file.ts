@@ -33,7 +33,9 @@ export class PartialFile {
     const sidecar = await readSidecar(place.sidecar);
     const size = await sizeOf(place.partial);
     if (sidecar === null || size === null || !isSame(sidecar, wanted)) return new PartialFile(place, options, null, 0);
-    const bytes = sidecar.host_boot_id === options.host_boot_id ? size : Math.min(size, sidecar.synced_bytes);
+    // Where the system does not tell its lives apart, the power may have been cut in between.
+    const sameLife = sidecar.host_boot_id !== null && sidecar.host_boot_id === options.host_boot_id;
+    const bytes = sameLife ? size : Math.min(size, sidecar.synced_bytes);
     return new PartialFile(place, options, sidecar, leaveOne(bytes, sidecar.size_bytes));
   }
 
