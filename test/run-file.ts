@@ -20,14 +20,16 @@ export interface RunOptions {
   /** Empty and its own: the file's temporary folder. Its name also tells what the file has started. */
   folder: string;
   bound_ms: number;
+  /** For what it has started to be gone after its end: children that were told to end and are about to. */
+  leave_ms: number;
   signal: AbortSignal;
 }
 
-/** For children that were told to end and are about to. */
-const LEAVE_MS = 3000;
+/** For the system to take away what was killed. */
+const GONE_MS = 20_000;
 
 /** Runs one test file in its own process and process group, and ends whatever it leaves. */
-export async function runFile(file: string, { env, folder, bound_ms, signal }: RunOptions): Promise<Outcome> {
+export async function runFile(file: string, { env, folder, bound_ms, leave_ms, signal }: RunOptions): Promise<Outcome> {
   const started = performance.now();
   const child = spawn(process.execPath, ['--import', 'tsx', file], {
     env: { ...env, TMPDIR: folder, TEMP: folder, TMP: folder, SVC_HOME: join(folder, 'home') },
@@ -46,7 +48,7 @@ export async function runFile(file: string, { env, folder, bound_ms, signal }: R
   for (const cause of [expired, signal]) cause.removeEventListener('abort', kill);
   if (expired.aborted) problems.push(`it was killed at its bound of ${bound_ms / 1000} s`);
   else if (end !== 0 && end !== 1) problems.push(`it crashed: ${end}`);
-  const leaked = await endLeft(child, folder, expired.aborted || signal.aborted ? 0 : LEAVE_MS);
+  const leaked = await endLeft(child, folder, expired.aborted ? 0 : leave_ms, signal);
   if (leaked.length > 0 && !expired.aborted) problems.push(`it left ${leaked.length} running: ${leaked.join(', ')}`);
   const text = await output();
   return { file, ...count(text, end, problems), ms: performance.now() - started, output: text, problems };
@@ -68,21 +70,21 @@ function collect(child: ChildProcess): () => Promise<string> {
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part: Buffer) => parts.push(part));
   return async () => {
-    await Promise.race([closed, sleep(LEAVE_MS, undefined, { ref: false })]);
+    await Promise.race([closed, sleep(GONE_MS, undefined, { ref: false })]);
     return Buffer.concat(parts).toString('utf8');
   };
 }
 
-/** Gives what a file started `grace_ms` to leave, then kills it; returns what had to be killed. */
-async function endLeft(child: ChildProcess, folder: string, grace_ms: number): Promise<string[]> {
+/** Gives what a file started `grace_ms` to leave, or until `signal`, then kills it; returns what had to be killed. */
+async function endLeft(child: ChildProcess, folder: string, grace_ms: number, signal: AbortSignal): Promise<string[]> {
   const end = performance.now() + grace_ms;
   let left = findLeft(child, folder);
-  while (left.size > 0 && performance.now() < end) {
+  while (left.size > 0 && performance.now() < end && !signal.aborted) {
     await sleep(20);
     left = findLeft(child, folder);
   }
   for (const pid of left.keys()) tryKill(pid);
-  const gone = performance.now() + LEAVE_MS;
+  const gone = performance.now() + GONE_MS;
   while (left.size > 0 && findLeft(child, folder).size > 0 && performance.now() < gone) await sleep(20);
   return [...left.values()];
 }

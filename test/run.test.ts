@@ -60,7 +60,7 @@ test('a file that hangs is killed at its bound', () => {
 });
 
 test('a process that a file leaves behind in a session of its own is named and killed', () => {
-  const { lines, code, text } = run('leaks');
+  const { lines, code, text } = run('leaks', '--leave', '3');
   assert.match(text, /it left 1 running: .*setInterval/);
   assert.is(lines.at(-1), '1 passed, 1 failed');
   assert.is(code, 1);

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve, sep } from 'node:path';
@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { type Outcome, runFile } from './run-file.ts';
 
 /**
- * Runs the tests: `tsx test/run.ts [filter…] [--coverage] [--jobs 2] [--bound 180] [--root test]`.
+ * Runs the tests: `tsx test/run.ts [filter…] [--coverage] [--jobs 2] [--bound 600] [--leave 20] [--root test]`.
  *
  * Each file runs in a process of its own, since uvu by itself passes when nothing ran: a file without `.run()`, a file whose
  * `before` hook throws, and a pattern that matches nothing all exit 0. Here each of these fails, and so does a file that
@@ -21,7 +21,9 @@ const { values, positionals: filters } = parseArgs({
     coverage: { type: 'boolean', default: false },
     jobs: { type: 'string', default: String(Math.min(2, availableParallelism())) },
     /** Longest time of one file, in seconds. */
-    bound: { type: 'string', default: '180' },
+    bound: { type: 'string', default: '600' },
+    /** For processes that a file has started to be gone after its end, in seconds. */
+    leave: { type: 'string', default: '20' },
     root: { type: 'string', default: 'test' },
   },
 });
@@ -34,7 +36,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'svct-'));
 chmodSync(scratch, 0o711);
 const env = cleanEnvironment();
 const outcomes = await runAll(findFiles());
-rmSync(scratch, { recursive: true, force: true });
+remove(scratch);
 if (values.coverage) await reportCoverage();
 process.exitCode = conclude(outcomes) ? 0 : 1;
 
@@ -75,10 +77,28 @@ async function runOne(file: string): Promise<Outcome> {
   const folder = mkdtempSync(join(scratch, 't-'));
   chmodSync(folder, 0o1777);
   shareCompiled(folder);
+  const options = { env, folder, bound_ms: Number(values.bound) * 1000, leave_ms: Number(values.leave) * 1000, signal: stop.signal };
+  const outcome = await runFile(file, options);
+  const left = [...unmountBelow(folder), ...remove(folder)];
+  return left.length === 0 ? outcome : { ...outcome, failed: Math.max(1, outcome.failed), problems: [...outcome.problems, ...left] };
+}
+
+/** A file that was killed could not unmount its disks. Returns what was mounted, as sentences. */
+function unmountBelow(folder: string): string[] {
+  if (process.platform !== 'linux') return [];
+  const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
+  const points = mounts.map((line) => line.split(' ')[1] ?? '').filter((point) => point.startsWith(folder + sep));
+  for (const point of points.toReversed()) spawnSync('umount', ['-l', point]);
+  return points.map((point) => `it left ${point} mounted`);
+}
+
+/** Returns what stands in the way, as a sentence. */
+function remove(folder: string): string[] {
   try {
-    return await runFile(file, { env, folder, bound_ms: Number(values.bound) * 1000, signal: stop.signal });
-  } finally {
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+    return [];
+  } catch (error) {
+    return [`what it left could not be removed: ${(error as Error).message}`];
   }
 }
 

@@ -2,10 +2,12 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { connect } from '../../src/control/client.ts';
 import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { addModels, hear } from '../torture/answers.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
 import { ask, stream } from '../torture/http.ts';
+import { BEGIN, whileEngineStands } from './local-life.ts';
 
 /** Cancelled in every state, by anybody: the answer comes when the work has stopped. */
 const test = suite<Context>('cancel');
@@ -28,7 +30,7 @@ test.after.each(async ({ home, life }) => {
 const get = ({ life }: Context, id: string): Promise<Run> => life.ask((client) => client.call('run.get', { id }));
 const start = ({ life }: Context, more: object = {}): Promise<Run> => life.ask((client) => client.call('run.start', { prompt: 'x', ...more }));
 const cancel = ({ home }: Context, id: string) => ask(home, `/v1/runs/${id}/cancel`, { method: 'POST' });
-const reaches = (context: Context, id: string, state: string) => waitFor(`the run is ${state}`, async () => (await get(context, id)).state === state);
+const reaches = (context: Context, id: string, state: string) => waitFor(`the run is ${state}`, async () => (await get(context, id)).state === state, BEGIN);
 const asked = ({ home }: Context) => waitFor('the provider is asked', () => home.server.streams.size === 1);
 
 /** Cancels, and again: the same answer. */
@@ -79,12 +81,17 @@ test('while a model is loaded, and while the engine decodes: the engine is free 
 });
 
 test('while it waits to be tried again', async (context) => {
-  const run = await start(context);
-  await asked(context);
-  for (const open of context.home.server.streams) open.destroy();
-  await reaches(context, run.id, 'backoff');
-  await checkCancelled(context, run.id);
-  assert.is(context.home.server.chats, 1);
+  const { home } = context;
+  const busy = await Upstream.start((exchange) => exchange.reply(503, { error: { message: 'busy' } }, { 'retry-after': '25' }));
+  try {
+    assert.is((await home.svc(['provider', 'add', 'busy', '--base-url', busy.base_url, '--model', 'm'])).code, 0);
+    const run = await start(context, { provider: 'busy' });
+    await reaches(context, run.id, 'backoff');
+    await checkCancelled(context, run.id);
+    assert.is(busy.received.filter(({ path }) => path.endsWith('/chat/completions')).length, 1);
+  } finally {
+    await busy.stop();
+  }
 });
 
 test('while it is suspended: it was cut off and waits for a place', async (context) => {
@@ -94,6 +101,8 @@ test('while it is suspended: it was cut off and waits for a place', async (conte
   await context.life.kill();
   context.life = await serve(context.home, { env: { SVC_LIMIT_LOCAL_RUNS: '1' } });
   assert.is((await get(context, second.id)).state, 'suspended');
+  // The first one goes on: both are cancelled before a command takes its time to look at either.
+  for (const { id } of [second, first]) await cancel(context, id);
   assert.ok((await checkCancelled(context, second.id)).output.length > 0);
   await checkCancelled(context, first.id);
 });
@@ -117,15 +126,13 @@ test('a cancel that was under way when the daemon died has happened', async (con
   context.life = await serve(context.home, { env: { SVC_LIMIT_CANCEL_GRACE_MS: '600000' } });
   const run = await start(context, { provider: 'local', model: 'slow', max_tokens: 900 });
   await reaches(context, run.id, 'streaming');
-  const client = await connect(context.home.paths.socket);
-  void client.call('run.cancel', { id: run.id }).catch(() => {});
-  const stopping = await waitFor('the cancel is recorded', async () => {
-    const { state } = await get(context, run.id);
-    return state !== 'streaming' && state;
+  await whileEngineStands(context.life, async () => {
+    const client = await connect(context.home.paths.socket);
+    void client.call('run.cancel', { id: run.id }).catch(() => {});
+    await reaches(context, run.id, 'cancelling');
+    await context.life.kill();
+    client.close();
   });
-  await context.life.kill();
-  client.close();
-  assert.match(stopping, /cancel/);
   context.life = await serve(context.home);
   assert.is((await get(context, run.id)).state, 'cancelled');
 });

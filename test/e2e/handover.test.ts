@@ -2,8 +2,9 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { addModels, hear } from '../torture/answers.ts';
+import { addModels, type Heard, hear } from '../torture/answers.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
+import { BEGIN, ENVIRONMENT, hearUndisturbed, whileEngineStands } from './local-life.ts';
 
 /** A stop finishes what fits in its time and hands the rest over to the next start. */
 const test = suite<Context>('hand-over');
@@ -14,7 +15,7 @@ interface Context {
 }
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome({ SVC_LIMIT_PROVIDER_RUNS: '2', SVC_ENGINE_THREADS: '1' });
+  context.home = await makeHeldHome({ SVC_LIMIT_PROVIDER_RUNS: '2', ...ENVIRONMENT });
   addModels(context.home);
   context.life = await serve(context.home);
 });
@@ -24,6 +25,14 @@ test.after.each(async ({ home, life }) => {
 });
 
 const LOCAL = { provider: 'local', model: 'slow', temperature: 0.8, seed: 9, max_tokens: 300, prompt: 'x' };
+
+/** The whole answer to that. */
+let whole: Heard;
+
+test.before(async () => {
+  whole = await hearUndisturbed(LOCAL);
+});
+
 const get = ({ life }: Context, id: string): Promise<Run> => life.ask((client) => client.call('run.get', { id }));
 const start = ({ life }: Context, more: object = {}): Promise<Run> => life.ask((client) => client.call('run.start', { prompt: 'x', ...more }));
 const reaches = (context: Context, id: string, state: string) => waitFor(`the run is ${state}`, async () => (await get(context, id)).state === state);
@@ -33,34 +42,37 @@ const ended = (context: Context, id: string) =>
     return run.ended_at !== null && run;
   });
 
-/** What `svc stop` says of the runs. */
-async function stop(context: Context, ...flags: string[]): Promise<{ finished: number; handed_over: number; ended: number }> {
-  const { code, stdout, stderr } = await context.home.svc(['stop', '--json', ...flags]);
-  assert.is(code, 0, stderr);
-  assert.equal(await context.life.ended, { code: 0, signal: null });
-  return JSON.parse(stdout).runs;
+/** Two runs are asked; the first piece of one answer comes. Returns that run, then the other. */
+async function answerOne(context: Context, runs: readonly Run[]): Promise<string[]> {
+  const { server } = context.home;
+  await waitFor('two are asked', () => server.streams.size === 2);
+  const [, second] = [...server.streams];
+  second?.write(
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 0, model: 'held', choices: [{ index: 0, delta: { content: 'half' }, finish_reason: null }] })}\n\n`,
+  );
+  return waitFor('one streams', async () => {
+    for (const { id } of runs) if ((await get(context, id)).output === 'half') return [id, ...runs.map((run) => run.id).filter((other) => other !== id)];
+    return false;
+  });
 }
 
 for (const timeout of ['0', '1']) {
   test(`stop --timeout ${timeout}: each run is finished, handed over or ended, and the start brings back what was handed over`, async (context) => {
     const { home } = context;
-    const whole = await hear(home, LOCAL);
     const local = await start(context, LOCAL);
-    const [unanswered, partial, queued] = [await start(context), await start(context), await start(context)];
-    await reaches(context, local.id, 'streaming');
-    await waitFor('two are asked', () => home.server.streams.size === 2);
-    const [, second] = [...home.server.streams];
-    second?.write(
-      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 0, model: 'held', choices: [{ index: 0, delta: { content: 'half' }, finish_reason: null }] })}\n\n`,
-    );
-    const streaming = await waitFor('one streams', async () => {
-      for (const { id } of [unanswered, partial]) if ((await get(context, id)).output === 'half') return id;
-      return false;
+    await waitFor('it has begun', async () => (await get(context, local.id)).output !== '', BEGIN);
+    const [stopping, queued, [streaming = '', asked = '']] = await whileEngineStands(context.life, async () => {
+      const others = [await start(context), await start(context)];
+      const last = await start(context);
+      const ids = await answerOne(context, others);
+      const command = home.spawn(['stop', '--json', '--timeout', timeout]);
+      await reaches(context, local.id, 'cancelling');
+      return [command, last, ids] as const;
     });
-    const asked = streaming === partial.id ? unanswered.id : partial.id;
-    const report = await stop(context, '--timeout', timeout);
-    assert.is(report.finished + report.handed_over + report.ended, 4, JSON.stringify(report));
-    assert.is(report.ended, 1);
+    const { code, stdout, stderr } = await stopping.ended;
+    assert.is(code, 0, stderr);
+    assert.equal(await context.life.ended, { code: 0, signal: null });
+    assert.equal(JSON.parse(stdout).runs, { finished: 0, handed_over: 3, ended: 1 });
     await waitFor('the upstream is let go', () => home.server.streams.size === 0);
 
     context.life = await serve(home);
@@ -113,10 +125,11 @@ test('no run is taken while it stops, and a run that was queued is still queued'
   const { home } = context;
   for (let count = 1; count <= 3; count += 1) await start(context);
   await waitFor('two are asked', () => home.server.streams.size === 2);
-  const stopping = home.spawn(['stop', '--timeout', '2']);
+  const stopping = home.spawn(['stop', '--timeout', '60']);
   await waitFor('it drains', async () => (await context.life.ask((client) => client.call('status'))).state === 'stopping');
   const refused = await home.svc(['run', 'x', '--no-start']);
   assert.is(refused.code, 4, refused.stderr);
+  assert.is((await home.svc(['stop', '--force'])).code, 0);
   const outcome = await stopping.ended;
   assert.match(outcome.stdout, /3 handed over/);
   context.life = await serve(home);

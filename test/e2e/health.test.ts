@@ -106,7 +106,7 @@ test('starting, ready, running, saturated, draining, closing and gone', async ({
 
 test('a probe that hangs delays the start no longer than its bound, and says why', async ({ home }) => {
   home.server.holdModels();
-  const started = await home.svc(['start'], { env: { SVC_LIMIT_PROBE_MS: '300' } });
+  const started = await home.svc(['start'], { env: { SVC_LIMIT_PROBE_MS: '300', SVC_LIMIT_PROBE_EVERY_MS: '3600000' } });
   assert.is(started.code, 0, started.stderr);
   const list = JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout) as { providers: { id: string; state: string; reason: string }[] };
   const held = list.providers.find((provider) => provider.id === 'held');

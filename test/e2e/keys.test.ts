@@ -34,6 +34,7 @@ test('twenty at one time start one run', async (context) => {
     answers.map(({ status }) => status).join(),
   );
   assert.is(await count(context), 1);
+  await waitFor('the provider is asked', () => context.home.server.chats > 0);
   assert.is(context.home.server.chats, 1);
 });
 

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { processStart } from '../../src/runtime-file.ts';
-import { makeHeldHome, runtimeOf } from '../helpers/daemon.ts';
+import { type HeldHome, makeHeldHome, runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -31,6 +31,16 @@ const isGone = (pid: number) => {
     return true;
   }
 };
+
+/** Does it with a home whose provider the test holds, besides the one that each test has. */
+async function withHeldHome(work: (home: HeldHome) => Promise<void>): Promise<void> {
+  const home = await makeHeldHome();
+  try {
+    await work(home);
+  } finally {
+    await home.close();
+  }
+}
 
 test('start returns when it is ready, again says so, stop returns when the process is gone', async ({ home }) => {
   assert.is((await status(home)).code, 3);
@@ -109,13 +119,16 @@ test('a runtime file whose pid is another program by now harms nobody', async ({
   };
   writeFileSync(home.paths.runtime, JSON.stringify(stale));
   writeFileSync(home.paths.socket, 'left over');
-  assert.is((await status(home)).code, 1);
-  await home.svc(['stop', '--force']);
-  assert.is(bystander.exitCode, null);
-  assert.is(bystander.signalCode, null);
-  assert.is((await home.svc(['start'])).code, 0);
-  assert.is((await status(home)).record.state, 'ready');
-  bystander.kill('SIGKILL');
+  try {
+    assert.is((await status(home)).code, 1);
+    await home.svc(['stop', '--force']);
+    assert.is(bystander.exitCode, null);
+    assert.is(bystander.signalCode, null);
+    assert.is((await home.svc(['start'])).code, 0);
+    assert.is((await status(home)).record.state, 'ready');
+  } finally {
+    bystander.kill('SIGKILL');
+  }
 });
 
 test('files and folders are for their owner only', async ({ home }) => {
@@ -156,40 +169,38 @@ test('an address that others can reach is refused while nothing asks for a token
   assert.is(grpc.code, 6);
 });
 
-test('Ctrl-C drains a daemon in the foreground: the active run ends well, then the process', async () => {
-  const home = await makeHeldHome();
-  const serving = home.spawn(['serve']);
-  await waitFor('the daemon is ready', () => /"msg":"ready"/.test(serving.stdout()));
-  const run = home.spawn(['run', 'hello', '--no-start']);
-  await waitFor('the run is streaming', () => home.server.streams.size === 1);
-  home.server.say('half ');
-  serving.child.kill('SIGINT');
-  await waitFor('the daemon drains', async () => (await status(home)).record.state_path === 'stopping.draining');
-  home.server.say('and half');
-  home.server.finish();
-  const answer = await run.ended;
-  assert.is(answer.code, 0, answer.stderr);
-  assert.is(answer.stdout, 'half and half\n');
-  assert.is((await serving.ended).code, 0);
-  await home.close();
-});
+test('Ctrl-C drains a daemon in the foreground: the active run ends well, then the process', () =>
+  withHeldHome(async (home) => {
+    const serving = home.spawn(['serve']);
+    await waitFor('the daemon is ready', () => /"msg":"ready"/.test(serving.stdout()));
+    const run = home.spawn(['run', 'hello', '--no-start']);
+    await waitFor('the run is streaming', () => home.server.streams.size === 1);
+    home.server.say('half ');
+    serving.child.kill('SIGINT');
+    await waitFor('the daemon drains', async () => (await status(home)).record.state_path === 'stopping.draining');
+    home.server.say('and half');
+    home.server.finish();
+    const answer = await run.ended;
+    assert.is(answer.code, 0, answer.stderr);
+    assert.is(answer.stdout, 'half and half\n');
+    assert.is((await serving.ended).code, 0);
+  }));
 
-test('a second Ctrl-C does not wait for the active run', async () => {
-  const home = await makeHeldHome();
-  const serving = home.spawn(['serve']);
-  await waitFor('the daemon is ready', () => /"msg":"ready"/.test(serving.stdout()));
-  const run = home.spawn(['run', 'hello', '--no-start']);
-  await waitFor('the run is streaming', () => home.server.streams.size === 1);
-  home.server.say('half ');
-  await waitFor('the text is there', () => run.stdout() === 'half ');
-  serving.child.kill('SIGINT');
-  await waitFor('the daemon drains', async () => (await status(home)).record.state_path === 'stopping.draining');
-  serving.child.kill('SIGINT');
-  assert.is((await serving.ended).code, 0);
-  const answer = await run.ended;
-  assert.is(answer.code, 10, answer.stderr);
-  assert.match(answer.stdout, /^half /);
-  await home.close();
-});
+test('a second Ctrl-C does not wait for the active run', () =>
+  withHeldHome(async (home) => {
+    const serving = home.spawn(['serve']);
+    await waitFor('the daemon is ready', () => /"msg":"ready"/.test(serving.stdout()));
+    const run = home.spawn(['run', 'hello', '--no-start']);
+    await waitFor('the run is streaming', () => home.server.streams.size === 1);
+    home.server.say('half ');
+    await waitFor('the text is there', () => run.stdout() === 'half ');
+    serving.child.kill('SIGINT');
+    await waitFor('the daemon drains', async () => (await status(home)).record.state_path === 'stopping.draining');
+    serving.child.kill('SIGINT');
+    assert.is((await serving.ended).code, 0);
+    const answer = await run.ended;
+    assert.is(answer.code, 10, answer.stderr);
+    assert.match(answer.stdout, /^half /);
+  }));
 
 test.run();

@@ -1,12 +1,18 @@
 import type { Test } from 'uvu';
 import { type Home, makeHome } from '../helpers/svc.ts';
-import { addModels } from '../torture/answers.ts';
-import { type Life, serve } from '../torture/daemon.ts';
+import { addModels, type Heard, hear } from '../torture/answers.ts';
+import { enginePid, type Life, serve } from '../torture/daemon.ts';
+
+/** Each life loads the model that most is asked of, not the built-in one before it. */
+export const ENVIRONMENT = { SVC_ENGINE_THREADS: '1', SVC_MODEL: 'slow' };
+
+/** Until an answer has begun: on a busy machine a model loads slowly. */
+export const BEGIN = { within_ms: 120_000 };
 
 /** Gives each test a home with the two local models, and a daemon in it that is ready. */
 export function withLocalModels(test: Test<{ home: Home; life: Life }>): void {
   test.before.each(async (context) => {
-    context.home = makeHome({ SVC_ENGINE_THREADS: '1' });
+    context.home = makeHome(ENVIRONMENT);
     addModels(context.home);
     context.life = await serve(context.home);
   });
@@ -14,4 +20,29 @@ export function withLocalModels(test: Test<{ home: Home; life: Life }>): void {
     await life.stop(0);
     await home.close();
   });
+}
+
+/** The answer to a request in a home of its own, where nothing happens to it. */
+export async function hearUndisturbed(request: Record<string, unknown>): Promise<Heard> {
+  const home = makeHome(ENVIRONMENT);
+  try {
+    addModels(home);
+    const life = await serve(home);
+    const heard = await hear(home, request);
+    await life.stop(0);
+    return heard;
+  } finally {
+    await home.close();
+  }
+}
+
+/** Does something while the engine stands still, so that no answer that has begun can end meanwhile, however long it takes. */
+export async function whileEngineStands<T>(life: Life, work: () => Promise<T>): Promise<T> {
+  const pid = await enginePid(life);
+  process.kill(pid, 'SIGSTOP');
+  try {
+    return await work();
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
 }

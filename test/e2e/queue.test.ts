@@ -108,8 +108,8 @@ test('keeps its order over a kill', async (context) => {
   await asked(context, 1);
   await context.life.kill();
   context.life = await serve(context.home);
-  const places = await Promise.all(runs.map(({ id }) => get(context, id)));
   await asked(context, 2);
+  const places = await Promise.all(runs.map(({ id }) => get(context, id)));
   assert.equal(
     places.slice(1).map(({ queue_position }) => queue_position),
     [1, 2, 3, 4],

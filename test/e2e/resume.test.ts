@@ -12,19 +12,19 @@ const test = suite<{ home: Home; life: Life }>('a local answer that is cut off')
 withLocalModels(test);
 
 const CASES = [
-  { model: 'slow', temperature: 0, seed: 1 },
-  { model: 'slow', temperature: 0.8, seed: 2 },
-  { model: 'quick', temperature: 1.5, seed: 3 },
+  { model: 'slow', temperature: 0, seed: 1, max_tokens: 240 },
+  { model: 'slow', temperature: 0.8, seed: 2, max_tokens: 240 },
+  { model: 'quick', temperature: 1.5, seed: 3, max_tokens: 500 },
 ] as const;
-const LONG = { prompt: 'Tell me all of it: 日本語 🙂', max_tokens: 160 };
+const LONG = { prompt: 'Tell me all of it: 日本語 🙂' };
 
-/** Where the answer is cut: tokens that were heard by then. */
+/** Where the answer is cut: tokens that were heard by then. Far from its end: a busy machine hears them late. */
 const CUTS = [1, 90];
 
 for (const sampled of CASES) {
   test(`by the death of the daemon, is the same after its next start: ${sampled.model} at ${sampled.temperature}`, async (context) => {
     const whole = await hear(context.home, { ...LONG, ...sampled });
-    assert.is(whole.token_ids.length, LONG.max_tokens);
+    assert.is(whole.token_ids.length, sampled.max_tokens);
     for (const cut of sampled.temperature === 0.8 ? CUTS : CUTS.slice(1)) {
       const before = await hear(context.home, { ...LONG, ...sampled }, (count) => count >= cut && context.life.child.kill('SIGKILL'));
       await context.life.ended;
@@ -32,7 +32,7 @@ for (const sampled of CASES) {
       const after = await hear(context.home, before.id);
       assert.ok(after.text.startsWith(before.text), 'nothing that was seen is taken back');
       checkSame(after, whole);
-      assert.equal(after.facts.filter((fact) => fact === 'run.recovered').length, before.record === null ? 1 : 0);
+      assert.is(after.facts.filter((fact) => fact === 'run.recovered').length, 1);
     }
   });
 }
@@ -50,7 +50,7 @@ test('by the death of the engine, goes on while the daemon never stops', async (
       );
       checkSame(cutOff, whole);
       assert.equal(await ready.stop(), [200], 'it was ready all the time');
-      assert.ok(cutOff.facts.includes('run.suspended') || cutOff.record?.attempts === 1);
+      assert.ok(cutOff.facts.includes('run.suspended'));
     }
   }
   const status = await life.ask((client) => client.call('status'));

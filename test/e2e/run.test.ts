@@ -20,6 +20,17 @@ test.after(async () => {
 
 const error = (text: string) => (JSON.parse(text.trim().split('\n').at(-1) ?? '{}') as { error: { code: string; hint: string } }).error;
 
+/** Does something with a server that the test holds, at this address, which is closed afterwards. */
+async function withHeldServer(work: (server: HeldServer, base_url: string) => Promise<void>): Promise<void> {
+  const server = new HeldServer();
+  const base_url = await server.listen();
+  try {
+    await work(server, base_url);
+  } finally {
+    await server.close();
+  }
+}
+
 test('on a machine where nothing runs, one command prints an answer of the engine and nothing else on stdout', async () => {
   const outcome = await home.svc(['run', 'What is svc?']);
   assert.is(outcome.code, 0, outcome.stderr);
@@ -132,27 +143,30 @@ test('an unknown provider names the known ones, and --cloud without one says how
 });
 
 test('a provider that is added answers at once, and is gone when it is removed', async () => {
-  const server = new HeldServer();
-  const base_url = await server.listen();
-  assert.is((await home.svc(['provider', 'add', 'held', '--base-url', base_url, '--model', 'held'])).code, 0);
-  const run = home.spawn(['run', 'hello', '--provider', 'held']);
-  await waitFor('the server is asked', () => server.streams.size === 1);
-  server.say('from another server');
-  server.finish();
-  const outcome = await run.ended;
-  assert.is(outcome.stdout, 'from another server\n', outcome.stderr);
-  const listed = JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout) as { providers: { id: string; kind: string; state: string }[] };
-  assert.equal(
-    listed.providers.map(({ id, kind, state }) => [id, kind, state]),
-    [
-      ['local', 'local', 'available'],
-      ['held', 'local', 'available'],
-    ],
-  );
-  const models = JSON.parse((await home.svc(['model', 'list', '--json'])).stdout) as { models: { id: string }[] };
-  assert.ok(models.models.some(({ id }) => id === 'held/held'));
-  await server.close();
-  const gone = await home.svc(['run', 'x', '--provider', 'held', '--timeout', '20']);
+  await withHeldServer(async (server, base_url) => {
+    assert.is((await home.svc(['provider', 'add', 'held', '--base-url', base_url, '--model', 'held'])).code, 0);
+    const run = home.spawn(['run', 'hello', '--provider', 'held']);
+    await waitFor('the server is asked', () => server.streams.size === 1);
+    server.say('from another server');
+    server.finish();
+    const outcome = await run.ended;
+    assert.is(outcome.stdout, 'from another server\n', outcome.stderr);
+    // It is asked again every few seconds whether it is there.
+    const providers = await waitFor('none is being probed', async () => {
+      const listed = JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout) as { providers: { id: string; kind: string; state: string }[] };
+      return listed.providers.every(({ state }) => state !== 'probing') && listed.providers;
+    });
+    assert.equal(
+      providers.map(({ id, kind, state }) => [id, kind, state]),
+      [
+        ['local', 'local', 'available'],
+        ['held', 'local', 'available'],
+      ],
+    );
+    const models = JSON.parse((await home.svc(['model', 'list', '--json'])).stdout) as { models: { id: string }[] };
+    assert.ok(models.models.some(({ id }) => id === 'held/held'));
+  });
+  const gone = await home.svc(['run', 'x', '--provider', 'held', '--timeout', '60']);
   assert.is(gone.code, 9, gone.stderr);
   assert.is((await home.svc(['provider', 'remove', 'held'])).code, 0);
   assert.is((await home.svc(['run', 'x', '--provider', 'held'])).code, 7);
@@ -184,23 +198,22 @@ test('logs are the same from the daemon and from its files', async () => {
 });
 
 test('doctor tells how a killed daemon died and which runs it had', async () => {
-  const server = new HeldServer();
-  const base_url = await server.listen();
-  await home.svc(['start']);
-  await home.svc(['provider', 'add', 'held', '--base-url', base_url, '--model', 'held']);
-  const id = (await home.svc(['run', 'x', '--provider', 'held', '--detach'])).stdout.trim();
-  await waitFor('the server is asked', () => server.streams.size === 1);
-  const { pid } = JSON.parse((await home.svc(['status', '--json'])).stdout) as { pid: number };
-  process.kill(pid, 'SIGKILL');
-  await waitFor('the daemon is gone', async () => (await home.svc(['status'])).code === 1);
-  const dead = await home.svc(['doctor', '--json']);
-  const { checks } = JSON.parse(dead.stdout) as { checks: { name: string; status: string; detail: string; hint: string | null }[] };
-  const last = checks.find(({ name }) => name === 'last boot');
-  assert.match(last?.detail ?? '', /died .* in the state running\.accepting/);
-  assert.match(last?.detail ?? '', new RegExp(id));
-  assert.is(checks.find(({ name }) => name === 'event log')?.status, 'ok');
-  await home.svc(['provider', 'remove', 'held']);
-  await server.close();
+  await withHeldServer(async (server, base_url) => {
+    await home.svc(['start']);
+    await home.svc(['provider', 'add', 'held', '--base-url', base_url, '--model', 'held']);
+    const id = (await home.svc(['run', 'x', '--provider', 'held', '--detach'])).stdout.trim();
+    await waitFor('the server is asked', () => server.streams.size === 1);
+    const { pid } = JSON.parse((await home.svc(['status', '--json'])).stdout) as { pid: number };
+    process.kill(pid, 'SIGKILL');
+    await waitFor('the daemon is gone', async () => (await home.svc(['status'])).code === 1);
+    const dead = await home.svc(['doctor', '--json']);
+    const { checks } = JSON.parse(dead.stdout) as { checks: { name: string; status: string; detail: string; hint: string | null }[] };
+    const last = checks.find(({ name }) => name === 'last boot');
+    assert.match(last?.detail ?? '', /died .* in the state running\.accepting/);
+    assert.match(last?.detail ?? '', new RegExp(id));
+    assert.is(checks.find(({ name }) => name === 'event log')?.status, 'ok');
+    await home.svc(['provider', 'remove', 'held']);
+  });
   chmodSync(home.paths.data, 0o755);
   const open = await home.svc(['doctor']);
   assert.is(open.code, 1);

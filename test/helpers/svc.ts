@@ -42,7 +42,9 @@ export interface Started {
   ended: Promise<Outcome>;
 }
 
+/** Longest life of a command, and of a daemon in the foreground: they bound a hang. */
 const BOUND_MS = 120_000;
+const DAEMON_BOUND_MS = 600_000;
 
 /** A temporary home with free ports, so that nothing of the machine's own daemon is touched. */
 export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
@@ -78,7 +80,7 @@ function launch(args: readonly string[], options: RunOptions, started: Set<Child
   const child = spawn(options.node ?? process.execPath, [PROGRAM, ...args], {
     env: options.env,
     stdio: ['pipe', 'pipe', 'pipe'],
-    timeout: BOUND_MS,
+    timeout: args[0] === 'serve' ? DAEMON_BOUND_MS : BOUND_MS,
     killSignal: 'SIGKILL',
   });
   started.add(child);

@@ -29,20 +29,37 @@ export async function crashAt(call: 'pwrite64' | 'fsync', when: number): Promise
     const traced = launch(home, {
       wrapper: ['strace', '-f', '-qqq', '-o', '/dev/null', '-e', 'signal=none', ...files, '-e', `trace=${call}`, '-e', `inject=${fault}`],
     });
-    const over = traced.ended.then(() => true);
-    const finished = await Promise.race([scenario(home, traced, seen).then(() => false), over]).catch(() => over);
-    if (!finished) await traced.stop(0);
-    await end(home, traced);
+    const reached = await diesAt(home, traced, seen);
     const again = await serve(home);
     await scenario(home, again, seen);
     await again.stop(60_000);
     const { problems, acknowledged } = await checkLog(home, seen, new Map());
-    return { fault, reached: finished, acknowledged, problems };
+    return { fault, reached, acknowledged, problems };
   } finally {
     await upstream.stop();
     await home.close();
   }
 }
+
+/** Plays the scenario to its end or to that of the daemon; false when it was over first. What is thrown while the daemon lives on is thrown here too. */
+async function diesAt(home: Home, traced: Life, seen: RunSeen[]): Promise<boolean> {
+  const died = traced.ended.then(() => true);
+  try {
+    const played = scenario(home, traced, seen).then(
+      () => false,
+      // A lost connection tells of the death before the process does.
+      (error: unknown) => delay(DEATH_MS, undefined, { ref: false }).then(() => Promise.reject(error)),
+    );
+    const reached = await Promise.race([played, died]);
+    if (!reached) await traced.stop(0);
+    return reached;
+  } finally {
+    await end(home, traced);
+  }
+}
+
+/** From the loss of its connections until the death of a daemon is heard of: generous. */
+const DEATH_MS = 30_000;
 
 /** Five requests with a key each, one of them cancelled; asked again, each is answered with the same run. */
 async function scenario(home: Home, life: Life, seen: RunSeen[]): Promise<void> {

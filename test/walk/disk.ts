@@ -2,13 +2,14 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { closeLater } from './opened.ts';
 
 /** A small disk of its own, which a test fills and frees. */
 export interface Disk {
   folder: string;
   fill(): void;
   free(): void;
-  unmount(): void;
+  unmount(): Promise<void>;
 }
 
 export function mountDisk(): Disk {
@@ -26,11 +27,11 @@ export function mountDisk(): Disk {
       for (const bytes of [256 * 1024, 4096]) while (take(ballast, bytes));
     },
     free: () => rmSync(ballast, { force: true }),
-    unmount: () => {
+    unmount: closeLater(() => {
       // Lazily, since a test that failed may have left its daemon running.
       spawnSync('umount', ['-l', folder]);
       rmSync(folder, { recursive: true, force: true });
-    },
+    }),
   };
 }
 
@@ -45,9 +46,12 @@ function take(file: string, bytes: number): boolean {
   }
 }
 
-export function canMount(): boolean {
+/** Whether mounting is permitted here. */
+export const canMount = await tryToMount();
+
+async function tryToMount(): Promise<boolean> {
   try {
-    mountDisk().unmount();
+    await mountDisk().unmount();
     return true;
   } catch {
     return false;

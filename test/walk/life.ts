@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { daemonMachine } from '../../machines/daemon.ts';
@@ -11,7 +12,8 @@ import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { grpcHealth } from '../helpers/grpc-health.ts';
 import { type Home, makeHome, type Outcome, type Started } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { type Edge, Walked } from './edges.ts';
+import { type Edge, type MachineName, Walked } from './edges.ts';
+import { closeLater } from './opened.ts';
 import { ScriptedUpstream } from './upstream.ts';
 
 /** Tags of the daemon's states: what each door must say. */
@@ -45,6 +47,8 @@ export type Settings = Record<string, string | number>;
 export class House {
   readonly home: Home;
   readonly upstream: ScriptedUpstream;
+  /** Ends everything. */
+  readonly close = closeLater(() => this.end());
   private daemon: Started | null = null;
   private base = '';
   private grpc = '';
@@ -74,42 +78,71 @@ export class House {
     return new House(home, upstream);
   }
 
-  /** Starts a daemon, and waits until it is in this state. `node`: the program that runs it. */
-  async start(state: string, settings: Settings = {}, node: string = process.execPath): Promise<void> {
-    this.daemon = this.home.spawn(['serve'], { env: prefixed(settings), node });
-    const { pid } = this.daemon.child;
-    const addresses = await waitFor('the daemon has told its addresses', () => {
-      if (this.daemon?.child.exitCode !== null) throw new Error(`the daemon ended: ${this.daemon?.stderr()}`);
+  /** Starts a daemon, and waits for nothing. `node`: the program that runs it. */
+  launch(settings: Settings = {}, flags: readonly string[] = [], node: string = process.execPath): void {
+    this.daemon = this.home.spawn(['serve', ...flags], { env: prefixed(settings), node });
+  }
+
+  /** Starts a daemon, waits until it is in this state, or in one of these, and tells in which. */
+  async start(states: string | readonly string[], settings: Settings = {}, node?: string): Promise<string> {
+    this.launch(settings, [], node);
+    const addresses = await waitLong('the daemon has told its addresses', () => {
+      if (this.hasEnded) throw new Error(`the daemon ended: ${this.daemon?.stderr()}`);
       const found = readRuntimeFile(this.home.paths.runtime);
-      return found.kind === 'present' && found.file.pid === pid && found.file.addresses;
+      return found.kind === 'present' && found.file.pid === this.daemon?.child.pid && found.file.addresses;
     });
     this.base = addresses.http ?? '';
     this.grpc = addresses.grpc ?? '';
-    await this.until(state);
+    return this.until(states);
   }
 
   /** The same at addresses that are known before, for states in which nothing tells them. */
-  async startAt(addresses: { http: string; grpc: string }, state: string, settings: Settings = {}): Promise<void> {
-    this.daemon = this.home.spawn(['serve', '--http', addresses.http, '--grpc', addresses.grpc], { env: prefixed(settings) });
-    this.base = `http://${addresses.http}`;
-    this.grpc = addresses.grpc;
-    await this.until(state);
+  async startAt(states: string | readonly string[], settings: Settings = {}): Promise<string> {
+    for (let turn = 1; ; turn += 1) {
+      const [http, grpc] = await freeAddresses();
+      this.launch(settings, ['--http', http, '--grpc', grpc]);
+      this.base = `http://${http}`;
+      this.grpc = grpc;
+      try {
+        return await this.until(states);
+      } catch (error) {
+        // What was free may be another's by now.
+        const isTaken = this.hasEnded && (await this.daemon?.ended)?.stderr.includes('port_in_use');
+        if (!isTaken || turn === TURNS_MAX) throw error;
+      }
+    }
+  }
+
+  get hasEnded(): boolean {
+    const { exitCode = 0, signalCode = null } = this.daemon?.child ?? {};
+    return exitCode !== null || signalCode !== null;
   }
 
   async report(): Promise<Report> {
     return (await (await fetch(`${this.base}/v1/runtime/health`, BOUND)).json()) as Report;
   }
 
-  async until(state: string): Promise<void> {
-    await waitFor(
-      `the daemon is ${state}`,
-      async () => {
-        if ((await this.report().catch(() => null))?.state_path === state) return true;
-        if (this.daemon?.child.exitCode !== null) throw new Error(`the daemon ended, and was not seen ${state}`);
-        return false;
-      },
-      { every_ms: 4 },
-    );
+  /** Waits until the daemon is in this state, or in one of these, and tells in which. */
+  until(states: string | readonly string[]): Promise<string> {
+    const wanted = [states].flat();
+    const ask = async () => {
+      const state = (await this.report().catch(() => null))?.state_path ?? '';
+      if (wanted.includes(state)) return state;
+      if (this.hasEnded) throw new Error(`the daemon ended, and was not seen ${wanted.join(' or ')}`);
+      return false;
+    };
+    return waitLong(`the daemon is ${wanted.join(' or ')}`, ask, 4);
+  }
+
+  /**
+   * Leads a part of a life again until the log tells of this edge: what ends by itself may be over before a busy machine has met it.
+   * The part leaves no daemon behind, is told how often it was led before, and says `false` when it has met something else too late.
+   */
+  async untilWalked(name: MachineName, edge: Edge, part: (turn: number) => Promise<unknown>): Promise<void> {
+    for (let turn = 0; turn < TURNS_MAX; turn += 1) {
+      if ((await part(turn)) !== false && (await this.walked()).of(name).has(edge)) return;
+    }
+    throw new Error(`not walked in ${TURNS_MAX} turns: ${edge}`);
   }
 
   /** Every door says what the tags of this state say. */
@@ -172,11 +205,12 @@ export class House {
 
   async untilRun(id: string, state: string): Promise<RunView> {
     let seen = '';
-    return waitFor(`the run is ${state}`, async () => {
+    const ask = async () => {
       const run = await this.show(id);
       seen = run.state;
       return run.state === state && run;
-    }).catch((error: unknown) => {
+    };
+    return waitLong(`the run is ${state}`, ask).catch((error: unknown) => {
       throw new Error(`the run is ${seen}, not ${state}`, { cause: error });
     });
   }
@@ -207,8 +241,10 @@ export class House {
   }
 
   async kill(): Promise<void> {
+    const engines = await this.engines();
     this.signal('SIGKILL');
     await this.gone(null);
+    goOn(engines);
   }
 
   /**
@@ -236,38 +272,67 @@ export class House {
     return events;
   }
 
-  /** Edges of the daemon so far. Only while no daemon lives here. */
-  async walked(): Promise<Set<Edge>> {
+  /** What was walked so far. Only while no daemon lives here. */
+  async walked(): Promise<Walked> {
     const walked = new Walked();
     walked.addLog(await this.events());
-    return walked.of('daemon');
+    return walked;
   }
 
   /** Ends everything and tells what was walked. */
   async leave(): Promise<Walked> {
-    const walked = new Walked();
-    try {
-      walked.addLog(await this.events());
-    } finally {
-      await this.close();
-    }
+    const walked = await this.walked();
+    await this.close();
     return walked;
   }
 
-  async close(): Promise<void> {
+  private async end(): Promise<void> {
+    const engines = this.hasEnded ? [] : await this.engines();
     await this.home.close();
+    goOn(engines);
     await this.upstream.stop();
   }
 }
 
 const PAGE = 1000;
 
+/** Bounds a hang, also on a machine that is much slower. */
+const WITHIN_MS = 100_000;
+
+/** As `waitFor`, with that bound. */
+export function waitLong<T>(fact: string, ask: () => T | Promise<T>, every_ms = 10): Promise<Exclude<Awaited<T>, false | null | undefined>> {
+  return waitFor(fact, ask, { within_ms: WITHIN_MS, every_ms });
+}
+
+/** How often something is tried that may be met too early or too late. */
+export const TURNS_MAX = 10;
+
 /** No answer takes this long. */
 const BOUND = {
   get signal() {
-    return AbortSignal.timeout(60_000);
+    return AbortSignal.timeout(WITHIN_MS);
   },
 };
+
+/** An engine that was stopped does not notice that its daemon is gone. */
+function goOn(engines: readonly number[]): void {
+  for (const pid of engines) {
+    try {
+      process.kill(pid, 'SIGCONT');
+    } catch {
+      // It has ended.
+    }
+  }
+}
+
+/** Two addresses at which nobody listened a moment ago. */
+async function freeAddresses(): Promise<[string, string]> {
+  const servers = [createServer(), createServer()];
+  for (const server of servers) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const [http, grpc] = servers.map((server) => `127.0.0.1:${(server.address() as AddressInfo).port}`);
+  for (const server of servers) await new Promise((resolve) => server.close(resolve));
+  return [http as string, grpc as string];
+}
 
 function prefixed(settings: Settings): Record<string, string> {
   return Object.fromEntries(Object.entries(settings).map(([name, value]) => [`SVC_${name}`, String(value)]));

@@ -1,22 +1,29 @@
 import { Walked } from './edges.ts';
+import { closeOpened } from './opened.ts';
 
 /** Lives that are led at the same time: a life waits more than it works. */
 const AT_ONCE = 3;
 
-/** Leads every life, and tells what was walked in all of them. */
+/** Leads every life, and tells what was walked in all of them. Throws what the first life threw that failed, when everything is closed. */
 export async function leadLives(lives: readonly (() => Promise<Walked>)[]): Promise<Walked> {
   const all = new Walked();
   const waiting = [...lives];
+  const failures: Error[] = [];
   const lead = async () => {
     for (let life = waiting.shift(); life !== undefined; life = waiting.shift()) {
-      const name = life.name;
-      all.add(
-        await life().catch((error: unknown) => {
-          throw new Error(`the life ${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-        }),
-      );
+      try {
+        all.add(await life());
+      } catch (error) {
+        failures.push(new Error(`the life ${life.name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error }));
+        // The others cannot go on without what they have opened either: they end soon, and nothing is left behind.
+        waiting.length = 0;
+        await closeOpened();
+      }
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lead));
+  await closeOpened();
+  const [failure] = failures;
+  if (failure !== undefined) throw failure;
   return all;
 }

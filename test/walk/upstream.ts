@@ -37,18 +37,20 @@ export class ScriptedUpstream {
     for (const exchange of this.waiting.splice(0)) this.list(exchange);
   }
 
-  /** Completes every answer that is held. */
+  /** Completes every answer that is held, but for those whose asker leaves meanwhile. */
   async finish(): Promise<void> {
     for (const exchange of [...this.held]) {
       this.held.delete(exchange);
-      await exchange.finish();
-      await exchange.done();
+      await exchange
+        .finish()
+        .then(() => exchange.done())
+        .catch(() => undefined);
     }
   }
 
   /** Says one more piece in every answer that is held. */
   async say(): Promise<void> {
-    for (const exchange of this.held) await exchange.text('more ');
+    for (const exchange of [...this.held]) await exchange.text('more ').catch(() => undefined);
   }
 
   stop(): Promise<void> {

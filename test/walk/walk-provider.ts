@@ -1,13 +1,12 @@
 import * as assert from 'uvu/assert';
-import { waitFor } from '../helpers/wait.ts';
 import type { Walked } from './edges.ts';
-import { House } from './life.ts';
+import { House, waitLong } from './life.ts';
 
 /** Lives of providers: an upstream that answers, refuses, fails or says nothing, asked by probes and by runs. */
 
 const CLOUD = { kind: 'cloud' };
-/** No probe comes by itself, and no attempt is made twice. */
-const QUIET = { LIMIT_PROBE_EVERY_MS: 3_600_000, LIMIT_RUN_ATTEMPTS: 1 };
+/** No probe comes by itself, none is given up while it is answered, and no attempt is made twice. */
+const QUIET = { LIMIT_PROBE_EVERY_MS: 3_600_000, LIMIT_PROBE_MS: 60_000, LIMIT_RUN_ATTEMPTS: 1 };
 
 /** What runs tell of a provider that nobody has probed: it is in the cloud. */
 async function toldByRuns(): Promise<Walked> {
@@ -40,6 +39,7 @@ async function toldByRuns(): Promise<Walked> {
 async function oneTooMany(): Promise<Walked> {
   const house = await House.build({ ...QUIET, LIMIT_PROBE_FAILURES: 1 }, { providers: { up: {}, new: CLOUD } });
   await house.start('ready');
+  await is(house, 'up', 'available');
   await asks(house, 'up', ['500', 'unavailable']);
   await asks(house, 'new', ['500', 'unavailable']);
   await house.kill();
@@ -48,7 +48,7 @@ async function oneTooMany(): Promise<Walked> {
 
 /** What probes tell, asked for in each state. */
 async function toldByProbes(): Promise<Walked> {
-  const house = await House.build({ ...QUIET, LIMIT_PROBE_MS: 60_000 });
+  const house = await House.build(QUIET);
   await house.start('ready');
   await is(house, 'up', 'available');
   await probes(house, 500, 'degraded');
@@ -59,14 +59,14 @@ async function toldByProbes(): Promise<Walked> {
   // A run that is answered while the probe waits tells more than the probe.
   house.upstream.listing = 'hold';
   const probing = house.home.svc(['provider', 'test', 'up']);
-  await waitFor('the upstream is asked', () => house.upstream.isAsked);
+  await waitLong('the upstream is asked', () => house.upstream.isAsked);
   await is(house, 'up', 'probing');
   await asks(house, 'up', ['finish', 'available']);
   house.upstream.answerLists('list');
   await probing;
   house.upstream.listing = 'hold';
   const again = house.home.svc(['provider', 'test', 'up']);
-  await waitFor('the upstream is asked again', () => house.upstream.isAsked);
+  await waitLong('the upstream is asked again', () => house.upstream.isAsked);
   assert.is((await house.home.svc(['provider', 'remove', 'up'])).code, 0);
   house.upstream.answerLists('list');
   await again;
@@ -93,7 +93,7 @@ async function probes(house: House, listing: 'list' | 401 | 500, state: string):
 }
 
 function is(house: House, id: string, state: string): Promise<unknown> {
-  return waitFor(`${id} is ${state}`, async () => (await house.report()).providers.some((provider) => provider.id === id && provider.state === state));
+  return waitLong(`${id} is ${state}`, async () => (await house.report()).providers.some((provider) => provider.id === id && provider.state === state));
 }
 
 export const providerLives = [toldByRuns, oneTooMany, toldByProbes];

@@ -3,19 +3,29 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { encodeGguf } from '../fixtures/models/gguf-bytes.ts';
 import { Hub } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
 import type { Started } from '../helpers/svc.ts';
-import { waitFor } from '../helpers/wait.ts';
 import type { Walked } from './edges.ts';
-import { House, type Settings } from './life.ts';
+import { House, type Settings, waitLong } from './life.ts';
+import { closeLater } from './opened.ts';
 
 /** Models being fetched from a hub that does to each download what it is told. */
 
 const SMALL = makeModel(64);
-/** Large enough for its hash to take a while. */
-const LARGE = makeModel(96 * 1024);
 const SETTINGS = { LIMIT_PULL_PROGRESS_MS: 10, LIMIT_PULL_IDLE_MS: 60_000, LIMIT_PULL_SPARE_BYTES: 0 };
+
+/** Large enough for its hash to take a while: 96 MiB, made when it is needed, once. */
+function largeModel(): Buffer {
+  large ??= encodeGguf(
+    [['general.architecture', 'string', 'llama']],
+    [{ name: 'token_embd.weight', shape: [256, 98_304], data: new Float32Array(25_165_824) }],
+  );
+  return large;
+}
+
+let large: Buffer | null = null;
 
 interface HubHouse {
   house: House;
@@ -25,8 +35,9 @@ interface HubHouse {
   leave(): Promise<Walked>;
 }
 
-async function build(settings: Settings = {}): Promise<HubHouse> {
-  const hub = await Hub.start({ 'small.gguf': SMALL, 'large.gguf': LARGE });
+async function build(settings: Settings = {}, files: Record<string, Buffer> = {}): Promise<HubHouse> {
+  const hub = await Hub.start({ 'small.gguf': SMALL, ...files });
+  const stopHub = closeLater(() => hub.stop());
   const house = await House.build({ ...SETTINGS, ...settings });
   await house.start('ready');
   const begin = (file: string, ...flags: string[]) => house.home.spawn(['model', 'pull', `${hub.url}/${file}`, ...flags]);
@@ -38,7 +49,7 @@ async function build(settings: Settings = {}): Promise<HubHouse> {
     leave: async () => {
       await house.kill();
       const walked = await house.leave();
-      await hub.stop();
+      await stopHub();
       return walked;
     },
   };
@@ -46,7 +57,7 @@ async function build(settings: Settings = {}): Promise<HubHouse> {
 
 /** Fetched, fetched after trouble, and failed in every way. */
 async function fetched(): Promise<Walked> {
-  const { hub, pull, leave } = await build();
+  const { hub, pull, leave } = await build({}, { 'large.gguf': largeModel() });
   hub.next.push({ status: 503 });
   assert.is(await pull('small.gguf'), 0);
   hub.next.push({ cutAfter: 20_000_000 });
@@ -64,13 +75,14 @@ async function placeTaken(): Promise<Walked> {
     response.writeHead(200, { 'content-length': SMALL.length }).write(SMALL.subarray(0, 30_000));
     answers.push(response);
   });
+  const stopServer = closeLater(() => server.close().closeAllConnections());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { ended } = house.home.spawn(['model', 'pull', `http://127.0.0.1:${(server.address() as AddressInfo).port}/late.gguf`]);
-  await waitFor('it is being fetched', () => existsSync(join(house.home.paths.models, 'late.gguf.partial')));
+  await waitLong('it is being fetched', () => existsSync(join(house.home.paths.models, 'late.gguf.partial')));
   mkdirSync(join(house.home.paths.models, 'late.gguf'));
   for (const answer of answers) answer.end(SMALL.subarray(30_000));
   assert.is.not((await ended).code, 0);
-  server.close();
+  await stopServer();
   return leave();
 }
 
@@ -84,25 +96,25 @@ async function givenUp(): Promise<Walked> {
 
 /** Cancelled in every state that lasts. */
 async function cancelled(): Promise<Walked> {
-  const { hub, begin, leave } = await build();
+  const { hub, begin, leave } = await build({}, { 'large.gguf': largeModel() });
   hub.next.push({ silent: true });
   const resolving = begin('small.gguf');
-  await waitFor('the hub is asked', () => hub.downloads.length === 1);
+  await waitLong('the hub is asked', () => hub.downloads.length === 1);
   await interrupt(resolving);
   hub.next.push({ hangAfter: 20_000 });
   const downloading = begin('small.gguf');
-  await waitFor('some of it was sent', () => hub.downloads.at(-1)?.sent === 20_000);
-  await waitFor('the command shows it', () => /small/.test(downloading.stderr()));
+  await waitLong('some of it was sent', () => hub.downloads.at(-1)?.sent === 20_000);
+  await waitLong('the command shows it', () => /small/.test(downloading.stderr()));
   await interrupt(downloading);
   hub.next.push({ status: 503, headers: { 'retry-after': '25' } });
   const waiting = begin('small.gguf');
-  await waitFor('the command says that it waits', () => /again|retry|wait/i.test(waiting.stderr()));
+  await waitLong('the command says that it waits', () => /again|retry|wait/i.test(waiting.stderr()));
   await interrupt(waiting);
   // The file is hashed in a part of a second, and may be done before the cancel comes.
   for (let turn = 0, code: number | null = 0; code === 0; turn += 1) {
     assert.ok(turn < 10, 'the cancel came too late each time');
     const hashing = begin('large.gguf', '--name', `large-${turn}`);
-    await waitFor('the command says that it verifies', () => /verif/i.test(hashing.stderr()), { every_ms: 1 });
+    await waitLong('the command says that it verifies', () => /verif/i.test(hashing.stderr()), 1);
     hashing.child.kill('SIGINT');
     code = (await hashing.ended).code;
   }

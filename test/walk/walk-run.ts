@@ -1,31 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { waitFor } from '../helpers/wait.ts';
 import type { Walked } from './edges.ts';
-import { House } from './life.ts';
+import { House, waitLong } from './life.ts';
 
 /** Lives of runs, at a scripted upstream and at the built-in engine. */
 
 const PROVIDERS = { up: {}, narrow: { max_runs: 1 } };
+const ONE_PLACE = { LIMIT_PROVIDER_RUNS: 1 };
 
-/** Every end that an upstream, a client or the clock can give a run. */
+/** Every end that an upstream or a client can give a run, and then those that only the clock can. */
 async function everyEnd(): Promise<Walked> {
-  const house = await House.build({ LIMIT_FIRST_OUTPUT_MS: 8000, LIMIT_IDLE_MS: 8000, LIMIT_QUEUE_MS: 8000, LIMIT_RUN_ATTEMPTS: 2 }, { providers: PROVIDERS });
+  const house = await House.build({ LIMIT_RUN_ATTEMPTS: 2 }, { providers: PROVIDERS });
   await house.start('ready');
-  const ends: [prompt: string, state: string, fields?: Record<string, unknown>][] = [
-    ['hold', 'timed_out'],
-    ['say hold', 'timed_out'],
+  const ends: [prompt: string, state: string][] = [
     ['finish', 'completed'],
     ['say say finish', 'completed'],
     ['400', 'failed'],
     ['503', 'failed'],
     ['say error', 'failed'],
     ['say cut', 'interrupted'],
-    ['503 after', 'timed_out', { timeout_ms: 1000 }],
-    ['hold', 'timed_out', { provider: 'narrow' }],
-    ['hold', 'timed_out', { provider: 'narrow' }],
   ];
-  const ids = await Promise.all(ends.map(([prompt, , fields]) => house.run(prompt, fields)));
+  const ids = await Promise.all(ends.map(([prompt]) => house.run(prompt)));
+  for (const [index, [prompt, state]] of ends.entries()) assert.ok(await house.untilRun(ids[index] as string, state), prompt);
+  // The one place of the narrow provider is taken.
+  const first = await house.run('hold', { provider: 'narrow' });
+  await house.untilRun(first, 'starting');
   const cancelled: [prompt: string, state: string, provider?: string][] = [
     ['hold', 'starting'],
     ['say hold', 'streaming'],
@@ -39,13 +38,25 @@ async function everyEnd(): Promise<Walked> {
     await house.cancel(id);
     assert.is((await house.show(id)).state, 'cancelled', `cancelled in ${state}`);
   }
-  for (const [index, [prompt, state]] of ends.entries()) assert.ok(await house.untilRun(ids[index] as string, state), prompt);
+  await house.cancel(first);
   // Two outputs are two facts only when the second comes after the commit of the first.
   const slow = await house.run('say hold');
   await house.untilRun(slow, 'streaming');
   await house.upstream.say();
   await house.upstream.finish();
   await house.untilRun(slow, 'completed');
+  house.signal('SIGTERM');
+  await house.gone(0);
+
+  // Who waits in the queue gives up long before the place is free.
+  await house.start('ready', { LIMIT_FIRST_OUTPUT_MS: 12_000, LIMIT_IDLE_MS: 8000, LIMIT_QUEUE_MS: 4000 });
+  const late = [
+    await house.run('hold', { provider: 'narrow' }),
+    await house.run('hold', { provider: 'narrow' }),
+    await house.run('say hold'),
+    await house.run('503 after', { timeout_ms: 8000 }),
+  ];
+  for (const id of late) await house.untilRun(id, 'timed_out');
   house.signal('SIGTERM');
   await house.gone(0);
   return house.leave();
@@ -103,21 +114,33 @@ async function suspended(): Promise<Walked> {
   const house = await House.build({}, { providers: PROVIDERS });
   await house.start('ready');
   const ids: string[] = [];
-  for (const timeout_ms of [600_000, 15_000, 600_000, 600_000]) {
-    ids.push(await house.run('hold', { timeout_ms }));
+  for (let count = 0; count < 3; count += 1) {
+    ids.push(await house.run('hold'));
     await house.untilRun(ids.at(-1) as string, 'starting');
   }
   await house.kill();
-  await house.start('running.accepting', { LIMIT_PROVIDER_RUNS: 1 });
+  await house.start('running.accepting', ONE_PLACE);
   await house.untilRun(ids[0] as string, 'starting');
   const states = await Promise.all(ids.map(async (id) => (await house.show(id)).state));
-  assert.equal(states, ['starting', 'suspended', 'suspended', 'suspended']);
-  await house.cancel(ids[2] as string);
-  await house.untilRun(ids[1] as string, 'timed_out');
+  assert.equal(states, ['starting', 'suspended', 'suspended']);
+  await house.cancel(ids[1] as string);
   await house.kill();
-  await house.start('running.accepting', { LIMIT_PROVIDER_RUNS: 1 });
-  assert.is((await house.show(ids[3] as string)).state, 'suspended');
+  await house.start('running.accepting', ONE_PLACE);
+  assert.is((await house.show(ids[2] as string)).state, 'suspended');
+  for (const id of ids) await house.cancel(id);
   await house.kill();
+  // A time limit that lasts until the run waits in the next life, and no longer than it must.
+  await house.untilWalked('run', 'suspended | run.deadline_passed | cancelling.by_deadline', async (turn) => {
+    await house.start('ready');
+    const first = await house.run('hold');
+    const timed = await house.run('hold', { timeout_ms: 5000 * 2 ** Math.min(turn, 3) });
+    await waitLong('it is asked', async () => (await house.show(timed)).state !== 'queued');
+    await house.kill();
+    await house.start('running.accepting', ONE_PLACE);
+    await house.untilRun(timed, 'timed_out');
+    await house.cancel(first);
+    await house.kill();
+  });
   return house.leave();
 }
 
@@ -132,17 +155,16 @@ async function stuckWork(): Promise<Walked> {
     await house.untilRun(id, 'cancelling');
     if (how === 'cancel') {
       const cancelled = house.cancel(id);
-      await waitFor('the cancel is recorded', async () =>
+      cancelled.catch(() => undefined);
+      await waitLong('the cancel is recorded', async () =>
         ((await house.get(`/v1/runs/${id}/why`)) as { events: { type: string }[] }).events.some(({ type }) => type === 'run.cancel_requested'),
       );
       process.kill(engine, 'SIGCONT');
       await cancelled;
       await house.gone(0);
-    } else {
-      await house.kill();
-      process.kill(engine, 'SIGKILL');
-    }
-    await house.start(how === 'cancel' ? 'ready' : 'running.accepting');
+    } else await house.kill();
+    // The run goes on, and may be done before it is looked at.
+    await house.start(how === 'cancel' ? 'ready' : ['running.accepting', 'ready']);
   }
   await house.kill();
   return house.leave();
@@ -151,13 +173,18 @@ async function stuckWork(): Promise<Walked> {
 /** The engine dies under a run that has text, and again before the run has more. */
 async function lostWork(): Promise<Walked> {
   const house = await House.build({}, { engine: true });
-  await house.start('ready');
-  const { id, engine } = await startHeld(house);
-  process.kill(engine, 'SIGKILL');
-  const next = await waitFor('the engine is started again', async () => (await house.engines()).find((pid) => pid !== engine));
-  process.kill(next, 'SIGKILL');
-  await house.untilRun(id, 'completed');
-  await house.kill();
+  // The second one may have done its work before it is met.
+  await house.untilWalked('run', 'starting | run.suspended | suspended', async () => {
+    await house.start('ready');
+    const { id, engine } = await startHeld(house);
+    process.kill(engine, 'SIGKILL');
+    const next = await waitLong('the engine is started again', async () => (await house.engines()).find((pid) => pid !== engine), 2);
+    const { output } = await house.show(id);
+    process.kill(next, 'SIGKILL');
+    await waitLong('the run goes on', async () => (await house.show(id)).output.length > output.length);
+    await house.cancel(id);
+    await house.kill();
+  });
   return house.leave();
 }
 
@@ -179,7 +206,7 @@ async function notKept(): Promise<Walked> {
 
 /** A run of the built-in engine with some text, whose engine is stopped in the middle of its work. */
 export async function startHeld(house: House): Promise<{ id: string; engine: number }> {
-  const engine = await waitFor('the engine is warm', async () => {
+  const engine = await waitLong('the engine is warm', async () => {
     const report = await house.report();
     return report.engine.state === 'warm.idle' && report.engine.pid;
   });
