@@ -21,14 +21,13 @@ export interface Paths {
   /** What the process writes when it cannot log: crashes of native code, errors before the log is open. */
   stderr: string;
   cache: string;
-  /** State of the daemon's machine on the way, for a shorter start: see runtime/boot-checkpoint.ts. */
-  checkpoint: string;
   socket: string;
 }
 
 /** Longest path that a unix socket can have on every platform we run on. */
 const SOCKET_PATH_MAX = 103;
 
+/** Throws where the system does not know the user's folder, or the present one, and one of them is needed. */
 export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
   const own = env.SVC_HOME;
   const user = own || userFolder(env);
@@ -56,7 +55,6 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     logs: join(state, 'logs'),
     stderr: join(state, 'logs', 'stderr.txt'),
     cache,
-    checkpoint: join(cache, 'boot.json'),
     socket: socketPath(join(state, 'svc.sock')),
   };
 }
@@ -85,6 +83,5 @@ function socketPath(wanted: string): string {
   if (!windows && Buffer.byteLength(wanted) <= SOCKET_PATH_MAX) return wanted;
   const name = process.getBuiltinModule('node:crypto').createHash('sha256').update(wanted).digest('hex').slice(0, 16);
   if (windows) return `\\\\.\\pipe\\svc-${name}`;
-  const { tmpdir, userInfo } = process.getBuiltinModule('node:os');
-  return join(tmpdir(), `svc-${userInfo().uid}`, `${name}.sock`);
+  return join(process.getBuiltinModule('node:os').tmpdir(), `svc-${process.getuid?.()}`, `${name}.sock`);
 }

@@ -79,6 +79,8 @@ function looksLikeFlag(word: string): boolean {
 function checkCount(spec: CommandSpec, args: readonly string[]): void {
   const names = spec.args.split(' ').filter((name) => name !== '');
   const missing = names[args.length];
+  const empty = names[args.indexOf('')];
+  if (empty !== undefined && empty !== '[prompt]') throw wrong(spec, `${empty} of svc ${spec.name} must not be empty.`);
   if (missing?.startsWith('<')) throw wrong(spec, `svc ${spec.name} needs ${missing}.`, `For example: svc ${spec.examples[0] ?? `${spec.name} ${spec.args}`}`);
   if (args.length <= names.length) return;
   const extra = JSON.stringify(args[names.length]);

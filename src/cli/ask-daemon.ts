@@ -1,7 +1,8 @@
-import { type CallOptions, type ControlClient, connect } from '../control/client.ts';
+import type { CallOptions, ControlClient } from '../control/client.ts';
 import type { Method } from '../control/protocol.ts';
 import type { Results } from '../control/results.ts';
 import type { Paths } from '../paths.ts';
+import { connectDaemon } from './connect-daemon.ts';
 
 /** Asks one thing of the daemon over a connection of its own. Throws daemon_not_running. */
 export async function askDaemon<M extends Method>(
@@ -15,7 +16,7 @@ export async function askDaemon<M extends Method>(
 
 /** Connects, uses, and closes the connection however it ends. */
 export async function withDaemon<T>(paths: Paths, use: (client: ControlClient) => Promise<T>): Promise<T> {
-  const client = await connect(paths.socket);
+  const client = await connectDaemon(paths);
   try {
     return await use(client);
   } finally {

@@ -5,7 +5,8 @@ export interface Context {
   args: readonly string[];
   flags: Flags;
   json: boolean;
-  paths: Paths;
+  /** Found when it is asked for: a command that needs no home also works where there is none. Throws home_unusable. */
+  readonly paths: Paths;
 }
 
 /** By name: the value, or true for a flag without one. */

@@ -1,6 +1,6 @@
 import sade from 'sade';
 import { asSvcError, SvcError } from '../errors.ts';
-import { findPaths } from '../paths.ts';
+import { findPaths, type Paths } from '../paths.ts';
 import type { Arguments } from './arguments.ts';
 import type { CommandSpec } from './commands.ts';
 import type { CommandModule } from './context.ts';
@@ -66,8 +66,27 @@ function build({ name, summary }: CommandSpec, loaders: Loaders, { args, flags }
     .command(name, summary)
     .action(async () => {
       const { run } = await load(name, loaders);
-      return run({ args, flags, json: flags.json === true, paths: findPaths() });
+      return run({
+        args,
+        flags,
+        json: flags.json === true,
+        get paths() {
+          return ownPaths();
+        },
+      });
     });
+}
+
+/** They cannot be told for a user whom the system does not know, and for a relative SVC_HOME in a folder that is gone. */
+function ownPaths(): Paths {
+  try {
+    return findPaths();
+  } catch (cause) {
+    throw new SvcError('home_unusable', 'It cannot be told where the home of svc is.', {
+      cause,
+      hint: 'Set SVC_HOME to a folder of yours, by its whole path.',
+    });
+  }
 }
 
 function load(name: string, loaders: Loaders): Promise<CommandModule> {

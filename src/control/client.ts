@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
-import { defaultLimits } from '../limits.ts';
 import { EventQueue } from './event-queue.ts';
 import { createLineSplitter } from './lines.ts';
 import type { Method } from './protocol.ts';
@@ -12,6 +11,7 @@ import type { Events, Results } from './results.ts';
  * 1. Every wait has an end: a time, an abort, or the end of the connection, which ends all that is open with connection_lost.
  * 2. Events that nobody has taken yet are bounded: the socket is read no further until they are.
  * 3. What comes over the socket is checked for its frame only; a line that is no answer ends the connection.
+ * 4. How long a request may be is for the daemon to say; an answer may be as long as a text can be.
  */
 
 export interface CallOptions {
@@ -30,10 +30,12 @@ const { connect: connectSocket } = process.getBuiltinModule('node:net');
 
 const CONNECT_MS = 2_000;
 const CALL_MS = 10_000;
+/** A little less than the longest text there can be. */
+const ANSWER_BYTES_MAX = 500 * 1024 * 1024;
 
 /** Throws daemon_not_running when nobody listens, timed_out when nobody accepts. */
-export async function connect(path: string, options: { timeout_ms?: number; line_bytes_max?: number } = {}): Promise<ControlClient> {
-  const { timeout_ms = CONNECT_MS, line_bytes_max = defaultLimits.frame_bytes } = options;
+export async function connect(path: string, options: { timeout_ms?: number; answer_bytes_max?: number } = {}): Promise<ControlClient> {
+  const { timeout_ms = CONNECT_MS, answer_bytes_max = ANSWER_BYTES_MAX } = options;
   const socket = connectSocket(path);
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => settle(new SvcError('timed_out', 'The daemon does not accept connections on its local socket.')), timeout_ms);
@@ -47,7 +49,7 @@ export async function connect(path: string, options: { timeout_ms?: number; line
     socket.once('connect', () => settle());
     socket.once('error', (cause) => settle(notThere(cause)));
   });
-  return new ControlClient(socket, line_bytes_max);
+  return new ControlClient(socket, answer_bytes_max);
 }
 
 function notThere(cause: NodeJS.ErrnoException): SvcError {
@@ -68,15 +70,13 @@ export class ControlClient {
   /** Resolves when the connection has ended, from either side. */
   readonly closed: Promise<void>;
   private readonly socket: Socket;
-  private readonly lineBytesMax: number;
   private readonly open = new Map<number, Open>();
   private lastId = 0;
   private ended: SvcError | null = null;
 
-  constructor(socket: Socket, lineBytesMax: number) {
+  constructor(socket: Socket, answerBytesMax: number) {
     this.socket = socket;
-    this.lineBytesMax = lineBytesMax;
-    const lines = createLineSplitter(lineBytesMax, (line) => this.receive(line));
+    const lines = createLineSplitter(answerBytesMax, (line) => this.receive(line));
     this.closed = new Promise((resolve) => {
       socket.on('close', () => {
         this.end(new SvcError('connection_lost'));
@@ -85,7 +85,7 @@ export class ControlClient {
     });
     socket.on('error', (cause) => this.end(new SvcError('connection_lost', undefined, { cause })));
     socket.on('data', (chunk: Buffer) => {
-      if (!lines(chunk)) this.end(new SvcError('connection_lost', `The daemon sent a line of more than ${lineBytesMax} bytes.`));
+      if (!lines(chunk)) this.end(new SvcError('connection_lost', `The daemon sent a line of more than ${answerBytesMax} bytes.`));
     });
   }
 
@@ -129,10 +129,8 @@ export class ControlClient {
   }
 
   private write(id: number, request: object): void {
-    const line = `${JSON.stringify(request)}\n`;
     if (this.ended !== null) this.open.get(id)?.error(this.ended);
-    else if (Buffer.byteLength(line) > this.lineBytesMax) this.open.get(id)?.error(tooLong(this.lineBytesMax));
-    else this.socket.write(line);
+    else this.socket.write(`${JSON.stringify(request)}\n`);
   }
 
   private giveUp(id: number, error: SvcError): void {
@@ -160,10 +158,6 @@ export class ControlClient {
     for (const open of [...this.open.values()]) open.error(error);
     this.socket.destroy();
   }
-}
-
-function tooLong(bytes_max: number): SvcError {
-  return new SvcError('body_too_large', `The request is longer than ${bytes_max} bytes.`, { hint: 'Send less, or raise the limit frame_bytes.' });
 }
 
 function notOurs(): SvcError {

@@ -75,8 +75,7 @@ export class ControlServer {
     const open = new Map<number, AbortController>();
     const lines = createLineSplitter(limits.frame_bytes, (line) => this.receive(socket, open, line));
     socket.on('data', (chunk: Buffer) => {
-      if (!lines(chunk))
-        this.send(socket, { id: 0, error: new SvcError('invalid_request', `A line is longer than ${limits.frame_bytes} bytes.`).body() }, true);
+      if (!lines(chunk)) this.send(socket, { id: 0, error: tooLong(limits.frame_bytes).body() }, true);
     });
     socket.on('drain', () => socket.resume());
     socket.on('error', (error) => log.debug({ err: error }, 'a local connection broke'));
@@ -134,6 +133,10 @@ async function clear(socket: string): Promise<void> {
   if (uid !== process.getuid?.() || (mode & 0o022) !== 0)
     throw new SvcError('home_unusable', `Others can change the folder ${folder}, where the local socket belongs.`, { hint: `Run: chmod 700 ${folder}` });
   await rm(socket, { force: true });
+}
+
+function tooLong(bytes_max: number): SvcError {
+  return new SvcError('body_too_large', `The request is longer than ${bytes_max} bytes.`, { hint: 'Send less, or raise the limit frame_bytes.' });
 }
 
 interface Parsed {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { SvcError } from '../../src/errors.ts';
 import { writeRuntimeFile } from '../../src/runtime-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -48,6 +49,11 @@ async function openDoor(home: Home, serve: (client: WebSocket) => void): Promise
       serve(client);
     });
   });
+  return listenAt(home, door);
+}
+
+async function listenAt(home: Home, door: Door): Promise<Door> {
+  const { server } = door;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   mkdirSync(home.paths.data, { recursive: true });
   writeFileSync(home.paths.token, 'secret\n');
@@ -127,11 +133,48 @@ test('a channel that breaks in the middle is an error; one that refuses is made 
   const broken = await home.svc(['logs', '-f', '--json']);
   assert.is(broken.code, 10);
   assert.is(broken.stdout, `${line(1)}\n`);
-  writeFileSync(home.paths.token, 'wrong\n');
-  const refused = await home.svc(['logs', '-n', '1']);
-  assert.is(refused.code, 0);
-  assert.match(refused.stdout, 'line 149');
-  assert.match(refused.stderr, 'from its files');
+});
+
+test('a refusal is told as the daemon tells it, and is never taken for a daemon that does not run', async (context) => {
+  const { home } = context;
+  const told = new SvcError('invalid_request', 'tail must be a whole number from 0 to 5.', { param: 'tail' }).body();
+  const refused = { tail: [2, told], token: [5, new SvcError('unauthorised').body()], other: [10, null] } as const;
+  for (const [exit, body] of Object.values(refused)) {
+    const server = createServer().on('upgrade', (_, socket) => {
+      const text = body === null ? 'no' : JSON.stringify({ error: body });
+      socket.end(`HTTP/1.1 400 Bad Request\r\ncontent-length: ${text.length}\r\n\r\n${text}`);
+    });
+    context.door = await listenAt(home, { server, asked: [], clients: [] });
+    for (const follow of body === null ? [['-f']] : [['-f'], []]) {
+      const { code, stdout, stderr } = await home.svc(['logs', '--tail', '9', ...follow, '--json']);
+      assert.equal([code, stdout], [exit, '']);
+      if (body !== null) assert.equal(JSON.parse(stderr).error, body);
+    }
+    server.close();
+  }
+});
+
+test('a daemon that is silent is read from its files, and cannot be followed', async (context) => {
+  const { home } = context;
+  context.door = await listenAt(home, { server: createServer().on('upgrade', () => {}), asked: [], clients: [] });
+  const [read, follow] = await Promise.all([home.svc(['logs', '-n', '1']), home.svc(['logs', '-n', '1', '-f', '--json'])]);
+  assert.is(read.code, 0);
+  assert.match(read.stdout, 'line 149');
+  assert.match(read.stderr, 'from its files');
+  assert.equal([follow.code, follow.stdout, JSON.parse(follow.stderr).error.code], [124, '', 'timed_out']);
+});
+
+test('what cannot be asked is refused before anybody is asked, exit 2', async ({ home }) => {
+  for (const args of [
+    ['--run', 'a b'],
+    ['--run', 'x'.repeat(81)],
+    ['--since', '999999999d'],
+    ['--since', '9999999d'],
+    ['--since', '9999-12-31T23:59-01:00'],
+  ]) {
+    const { code, stderr } = await home.svc(['logs', ...args, '--json']);
+    assert.equal([code, JSON.parse(stderr).error.code], [2, 'usage'], args.join(' '));
+  }
 });
 
 test('a reader who leaves ends it, quietly', async (context) => {

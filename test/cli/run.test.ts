@@ -55,7 +55,10 @@ test('output comes while the run goes on', async ({ home, daemon }) => {
   daemon.on('run.start', ({ event, result }) => {
     event({ run });
     event(output('first'));
-    finish = () => result(completed('first, last'));
+    finish = () => {
+      event(output(', last', 3));
+      result(completed('first, last'));
+    };
   });
   const { ended, stdout } = home.spawn(['run', 'p']);
   await waitFor('the first piece is printed', () => stdout() === 'first');
@@ -68,7 +71,10 @@ test('--no-stream prints nothing before the end', async ({ home, daemon }) => {
   daemon.on('run.start', ({ event, result }) => {
     event({ run });
     event(output('first'));
-    finish = () => result(completed('first, last'));
+    finish = () => {
+      event(output(', last', 3));
+      result(completed('first, last'));
+    };
   });
   const { ended, stdout } = home.spawn(['run', 'p', '--no-stream']);
   await waitFor('the run is accepted', () => promptOf(daemon) !== undefined);

@@ -85,6 +85,18 @@ test('arguments are counted, and a prompt in several words is told about quotes'
   assert.match(refused('status', ['x']), 'takes no arguments');
   assert.match(refused('runs show', ['a', 'b']), '"b" is one too many');
   assert.match(refused('run', ['what', 'is', 'svc']), 'in quotes');
+  assert.match(refused('runs attach', ['']), '<id> of svc runs attach must not be empty');
+  assert.match(refused('runs export', ['']), 'must not be empty');
+});
+
+test('flags that do not go together are refused, not left aside', async ({ home }) => {
+  for (const argv of [
+    ['status', '--why', '--at', '3'],
+    ['run', 'p', '--detach', '--cancel-on-disconnect'],
+  ]) {
+    const { code, stdout, stderr } = await home.svc([...argv, '--json']);
+    assert.equal([code, stdout, JSON.parse(stderr).error.code], [2, '', 'usage'], argv.join(' '));
+  }
 });
 
 test('a flag is given once, with a value if it takes one and without if it does not', () => {

@@ -143,4 +143,14 @@ test('a socket that cannot be made is an error of ours that names it', async (co
   assert.match(error?.message ?? '', /svc\.sock cannot be made/);
 });
 
+test('a request that is longer than a line may be is refused with the limit that says so', async (context) => {
+  const client = await serve(context, { status: () => 'ok' });
+  client.on('error', () => {}).write('x'.repeat(defaultLimits.frame_bytes + 1));
+  let text = '';
+  for await (const chunk of client.setEncoding('utf8')) text += chunk;
+  const { id, error } = JSON.parse(text);
+  assert.equal([id, error.code], [0, 'body_too_large']);
+  assert.match(error.hint, 'frame_bytes');
+});
+
 test.run();

@@ -1,10 +1,10 @@
-import { connect } from '../../control/client.ts';
 import type { RuntimeFile } from '../../control/protocol.ts';
 import type { Results } from '../../control/results.ts';
 import { SvcError } from '../../errors.ts';
 import { limitSpecs } from '../../limits.ts';
 import type { Paths } from '../../paths.ts';
 import { ownerOf, readRuntimeFile } from '../../runtime-file.ts';
+import { connectDaemon } from '../connect-daemon.ts';
 
 type Status = Results['status'];
 
@@ -40,7 +40,7 @@ export async function findStatus(paths: Paths, { why = false }: { why?: boolean 
 }
 
 async function ask(paths: Paths, why: boolean): Promise<Found> {
-  const client = await connect(paths.socket, { timeout_ms: ANSWER_MS });
+  const client = await connectDaemon(paths, { timeout_ms: ANSWER_MS });
   try {
     const status = await client.call('status', {}, { timeout_ms: ANSWER_MS });
     const { events } = why ? await client.call('why') : { events: null };

@@ -1,3 +1,4 @@
+import { loadConfig } from '../../config.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../flag-values.ts';
 import { note } from '../output.ts';
@@ -7,11 +8,13 @@ import { WAIT } from './start-daemon.ts';
 import { runsText, stopOptions } from './stop.ts';
 import { stopDaemon } from './stop-daemon.ts';
 
-/** All that is wrong with the command line is found before anything is stopped. */
+/** What is wrong with the command line or the configuration is found before anything is stopped. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const wait_ms = secondsFlag(flags, 'wait', WAIT) ?? WAIT.default_ms;
   const start = { paths, flags: settingFlags(flags), wait_ms };
-  const { was_running, pid, runs } = await stopDaemon(stopOptions(paths, flags, json));
+  const stop = stopOptions(paths, flags, json);
+  loadConfig(paths.config, { flags: start.flags });
+  const { was_running, pid, runs } = await stopDaemon(stop);
   if (was_running && !json) note(`Stopped pid ${pid}${runs === null ? '' : `: ${runsText(runs)}`}.`);
   printStarted(await startOrExplain(start, json), json);
   return 0;

@@ -4,11 +4,11 @@ import type { Context, Flags } from '../context.ts';
 import { choiceFlag, textFlag } from '../flag-values.ts';
 
 /** The daemon itself: in the foreground, or in the background where `svc start` started it. */
-export async function run({ paths, flags }: Context): Promise<number> {
+export async function run({ paths, flags, json }: Context): Promise<number> {
   const background = flags.background === true;
   try {
     const { serveDaemon } = await import('../../daemon.ts');
-    return await serveDaemon({ paths, flags: settingFlags(flags), background });
+    return await serveDaemon({ paths, flags: settingFlags(flags), background, json });
   } catch (thrown) {
     const error = asSvcError(thrown);
     if (background && tellParent({ type: 'failed', error: error.body() })) return error.spec.exit;

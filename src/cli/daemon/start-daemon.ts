@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import type { Settings } from '../../config.ts';
-import { type ControlClient, connect } from '../../control/client.ts';
+import type { ControlClient } from '../../control/client.ts';
 import type { Results } from '../../control/results.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../paths.ts';
 import { ownerOf, readRuntimeFile } from '../../runtime-file.ts';
+import { connectDaemon, findSocket } from '../connect-daemon.ts';
 import { spawnDaemon } from './spawn-daemon.ts';
 
 type Status = Results['status'];
@@ -53,7 +54,7 @@ export async function startDaemon(options: StartOptions): Promise<Started> {
 async function whenAnswering(paths: Paths, deadline: number): Promise<Status | null> {
   let client: ControlClient;
   try {
-    client = await connect(paths.socket, { timeout_ms: ANSWER_MS });
+    client = await connectDaemon(paths, { timeout_ms: ANSWER_MS });
   } catch (error) {
     if (error instanceof SvcError && error.code === 'daemon_not_running') return null;
     throw hung(paths, error);
@@ -76,7 +77,7 @@ async function whenEnding(paths: Paths, deadline: number): Promise<Status | null
     const socketless = withoutSocket(paths);
     if (socketless === null) return whenAnswering(paths, deadline);
     if (Date.now() >= until) {
-      throw new SvcError('timed_out', `A daemon runs (pid ${socketless.pid}) and does not answer on its socket ${paths.socket}.`, {
+      throw new SvcError('timed_out', `A daemon runs (pid ${socketless.pid}) and does not answer on its socket ${findSocket(paths)}.`, {
         hint: 'Its socket may have been deleted. Start it again with: svc restart',
       });
     }
@@ -88,7 +89,7 @@ async function whenEnding(paths: Paths, deadline: number): Promise<Status | null
 function withoutSocket(paths: Paths): { pid: number } | null {
   const found = readRuntimeFile(paths.runtime);
   if (found.kind !== 'present' || found.file.addresses.socket === null || ownerOf(found.file) !== 'ours') return null;
-  return process.platform === 'win32' || existsSync(paths.socket) ? null : found.file;
+  return process.platform === 'win32' || existsSync(findSocket(paths)) ? null : found.file;
 }
 
 /** Waits until it is ready, or has ended. */

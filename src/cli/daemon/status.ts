@@ -1,4 +1,5 @@
 import type { Results } from '../../control/results.ts';
+import { SvcError } from '../../errors.ts';
 import type { Context } from '../context.ts';
 import { note, paint, plain, print, printJson } from '../output.ts';
 import { type Found, findStatus, type StatusShown } from './find-status.ts';
@@ -6,6 +7,7 @@ import { type Found, findStatus, type StatusShown } from './find-status.ts';
 export async function run(context: Context): Promise<number> {
   const { paths, flags, json } = context;
   if (flags.at !== undefined) {
+    if (flags.why === true) throw new SvcError('usage', '--why is about now and --at about then: give one of them.', { hint: 'Of one run: svc runs why <id>' });
     const { wholeFlag } = await import('../flag-values.ts');
     const { printStatusAt } = await import('./status-at.ts');
     await printStatusAt(context, wholeFlag(flags, 'at', { min: 1, max: Number.MAX_SAFE_INTEGER }) ?? 1);

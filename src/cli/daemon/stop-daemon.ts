@@ -1,10 +1,11 @@
-import { type ControlClient, connect } from '../../control/client.ts';
+import type { ControlClient } from '../../control/client.ts';
 import type { RuntimeFile } from '../../control/protocol.ts';
 import type { Results } from '../../control/results.ts';
 import { SvcError } from '../../errors.ts';
 import { defaultLimits } from '../../limits.ts';
 import type { Paths } from '../../paths.ts';
 import { ownerOf, readRuntimeFile } from '../../runtime-file.ts';
+import { connectDaemon } from '../connect-daemon.ts';
 
 export interface StopOptions {
   paths: Paths;
@@ -40,7 +41,7 @@ const POLL_MS = 10;
  * 3. A signal goes only to a process that is proven to be the daemon.
  */
 export async function stopDaemon(options: StopOptions): Promise<Stopped> {
-  const client = await connect(options.paths.socket, { timeout_ms: ANSWER_MS }).catch(noAnswer);
+  const client = await connectDaemon(options.paths, { timeout_ms: ANSWER_MS }).catch(noAnswer);
   try {
     const status = await client?.call('status', {}, { timeout_ms: ANSWER_MS }).catch(noAnswer);
     const identity = provenProcess(options.paths);

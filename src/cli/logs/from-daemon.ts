@@ -1,18 +1,20 @@
+import type { IncomingMessage } from 'node:http';
 import WebSocket from 'ws';
-import { SvcError } from '../../errors.ts';
+import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import type { LogQuery } from './query.ts';
 
 const HANDSHAKE_MS = 3_000;
 const DONE = 1000;
 const GOING_AWAY = 1001;
 const LINES_WAITING_MAX = 1024;
+const REFUSAL_BYTES_MAX = 64 * 1024;
 
 /** How it ended: all was sent, or the daemon stopped. */
 export type Ending = 'done' | 'stopped';
 
 /**
  * The log lines of a running daemon, each as it comes. Reads no faster than they are taken.
- * Throws unauthorised, daemon_not_running, connection_lost.
+ * Throws what the daemon refuses it with, daemon_not_running when nobody listens, timed_out when nobody answers, connection_lost.
  */
 export async function linesFromDaemon(
   http: string,
@@ -45,16 +47,33 @@ export async function linesFromDaemon(
         });
       taken.catch(fail);
     });
-    socket.on('unexpected-response', (_, response) =>
-      fail(new SvcError(response.statusCode === 401 ? 'unauthorised' : 'connection_lost', `The daemon refused to send its log (${response.statusCode}).`)),
-    );
-    socket.on('error', (cause) => fail(new SvcError('daemon_not_running', 'The daemon does not answer on its HTTP address.', { cause })));
+    socket.on('unexpected-response', (_, response) => void readRefusal(response).then(fail));
+    socket.on('error', (cause) => (signal.aborted ? resolve('done') : fail(noDoor(cause))));
     socket.on('close', (code) => {
       const ended = () =>
         code === DONE || signal.aborted ? resolve('done') : code === GOING_AWAY ? resolve('stopped') : reject(new SvcError('connection_lost'));
       taken.then(ended, fail);
     });
   });
+}
+
+/** The error that the answer carries, where it carries one. */
+async function readRefusal(response: IncomingMessage): Promise<SvcError> {
+  let text = '';
+  try {
+    for await (const chunk of response.setEncoding('utf8')) if (text.length < REFUSAL_BYTES_MAX) text += chunk;
+    const { error } = JSON.parse(text) as { error?: Partial<ErrorBody> };
+    if (typeof error?.code === 'string') return fromBody(error);
+  } catch {
+    // Then what it was is told by its status alone.
+  }
+  return new SvcError('connection_lost', `What listens on the daemon's HTTP address refused to send a log (${response.statusCode}).`);
+}
+
+/** Only a refused connection means that there is nobody; one that hangs takes it and says nothing. */
+function noDoor(cause: Error): SvcError {
+  const nobody = (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED';
+  return new SvcError(nobody ? 'daemon_not_running' : 'timed_out', 'The daemon does not answer on its HTTP address.', { cause });
 }
 
 function search({ lines, follow, level, run, since }: LogQuery): URLSearchParams {

@@ -12,7 +12,7 @@ import { formatLine } from './format-line.ts';
 import { linesFromDaemon } from './from-daemon.ts';
 import { type LogQuery, readQuery } from './query.ts';
 
-/** From the daemon when it runs; from its files when it does not, or does not answer. */
+/** From the daemon when it runs; from its files when it does not. One that is silent is read from its files too, where nobody wants to follow it. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const query = readQuery(flags);
   const stdout = openStdout();
@@ -52,10 +52,13 @@ async function fromDaemon(
     return await linesFromDaemon(http, readToken(paths.token), query, take, signal);
   } catch (error) {
     if (!(error instanceof SvcError) || shown) throw error;
+    if (error.code !== 'daemon_not_running' && (query.follow || !SILENT.includes(error.code))) throw error;
     if (error.code !== 'daemon_not_running' && !json) note(`${error.message} These lines are from its files.`);
     return 'none';
   }
 }
+
+const SILENT: readonly string[] = ['timed_out', 'connection_lost'];
 
 async function fromFiles(paths: Paths, query: LogQuery, show: (line: string) => Promise<void>, signal: AbortSignal): Promise<void> {
   for (const line of await readTail(paths.logs, query)) {

@@ -16,7 +16,7 @@ const LINES_DEFAULT = 100;
 export function readQuery(flags: Flags): LogQuery {
   const bare = flags.tail === true;
   const level = choiceFlag(flags, 'level', LOG_LEVELS);
-  const run = textFlag(flags, 'run');
+  const run = readRun(textFlag(flags, 'run'));
   const since = readSince(textFlag(flags, 'since'));
   return {
     lines: bare ? LINES_DEFAULT : (wholeFlag(flags, 'tail', { min: 0, max: limitSpecs.log_tail_lines.max }) ?? LINES_DEFAULT),
@@ -27,10 +27,23 @@ export function readQuery(flags: Flags): LogQuery {
   };
 }
 
+function readRun(text: string | undefined): string | undefined {
+  if (text === undefined || RUN_ID.test(text)) return text;
+  throw new SvcError('usage', `--run must be the id of a run, not ${JSON.stringify(text)}.`, { param: 'run' });
+}
+
+/** As the daemon takes them. */
+const RUN_ID = /^[\w-]{1,80}$/;
+
 function readSince(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const since = parseSince(text, Date.now());
   if (since === null)
     throw new SvcError('usage', `--since must be an RFC 3339 time or an age such as 10m, 2h, 1d, not ${JSON.stringify(text)}.`, { param: 'since' });
+  // Outside of them it cannot be written as a time of RFC 3339, which is how the daemon is told.
+  if (since < YEAR_0 || since > YEAR_9999) throw new SvcError('usage', `--since ${text} is not within the years 0 to 9999.`, { param: 'since' });
   return since;
 }
+
+const YEAR_0 = Date.parse('0000-01-01T00:00:00.000Z');
+const YEAR_9999 = Date.parse('9999-12-31T23:59:59.999Z');

@@ -13,13 +13,14 @@ import { readDiagram } from './read-diagram.ts';
 const FORMATS = ['mermaid', 'svg', 'json', 'ascii'] as const;
 
 /** The machines of the daemon. They are part of the program, so only --live needs a daemon. */
-export async function run({ paths, args, flags, json }: Context): Promise<number> {
+export async function run(context: Context): Promise<number> {
+  const { args, flags, json } = context;
   const [name] = args;
   const format = json ? 'json' : (choiceFlag(flags, 'format', FORMATS) ?? 'mermaid');
   const chosen = name === undefined ? machines : machines.filter(({ id }) => id === name);
   if (chosen.length === 0) throw unknownMachine(name);
   if (format === 'svg' && name === undefined) throw new SvcError('usage', 'A picture is of one machine: svc machines <name> --format svg', { hint: KNOWN });
-  const living: Living[] | null = flags.live === true ? (await askDaemon(paths, 'machines')).machines.flatMap(({ instances }) => instances) : null;
+  const living: Living[] | null = flags.live === true ? (await askDaemon(context.paths, 'machines')).machines.flatMap(({ instances }) => instances) : null;
   const of = (id: string) => (living ?? []).filter(({ machine }) => machine === id);
   if (format === 'json')
     printJson({ machines: chosen.map((machine) => ({ ...describe(machine), ...(living === null ? {} : { instances: of(machine.id) }) })) });

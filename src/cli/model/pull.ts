@@ -1,5 +1,6 @@
-import { type ControlClient, connect } from '../../control/client.ts';
+import type { ControlClient } from '../../control/client.ts';
 import type { Results } from '../../control/results.ts';
+import { connectDaemon } from '../connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { textFlag } from '../flag-values.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
@@ -16,7 +17,7 @@ export async function run({ args, flags, paths, json }: Context): Promise<number
   const input = { reference: args[0], name: textFlag(flags, 'name') ?? null, sha256: textFlag(flags, 'sha256') ?? null };
   const interrupt = onInterrupt();
   const progress = new PullProgress(isTerminal(2) ? 'line' : json ? 'none' : 'steps');
-  const client = await connect(paths.socket);
+  const client = await connectDaemon(paths);
   try {
     const model = await follow(client, input, interrupt.signal, progress);
     progress.end();

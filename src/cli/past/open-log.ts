@@ -1,10 +1,10 @@
 import { loadConfig } from '../../config.ts';
 import type { ControlClient } from '../../control/client.ts';
-import { connect } from '../../control/client.ts';
 import { SvcError } from '../../errors.ts';
 import { defaultLimits, type Limits } from '../../limits.ts';
 import type { Paths } from '../../paths.ts';
 import type { StoredEvent } from '../../store/store.ts';
+import { connectDaemon } from '../connect-daemon.ts';
 
 /** The event log, wherever it can be had: from the daemon that runs, or from a copy of its file when none does. */
 export interface OpenLog {
@@ -29,7 +29,7 @@ export async function withLog<T>(paths: Paths, use: (log: OpenLog) => Promise<T>
 }
 
 async function openLog(paths: Paths): Promise<OpenLog> {
-  const client = await connect(paths.socket).catch((thrown: unknown) => {
+  const client = await connectDaemon(paths).catch((thrown: unknown) => {
     if (thrown instanceof SvcError && thrown.code === 'daemon_not_running') return null;
     throw thrown;
   });

@@ -1,7 +1,8 @@
-import { type ControlClient, connect } from '../../control/client.ts';
+import type { ControlClient } from '../../control/client.ts';
 import type { Results } from '../../control/results.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../paths.ts';
+import { connectDaemon } from '../connect-daemon.ts';
 
 export type Run = Results['run.get'];
 
@@ -33,17 +34,21 @@ export interface Steps {
  *
  * 1. Each event is taken once, in order: after a break it goes on behind the last one that was taken.
  * 2. A start whose answer was lost is sent again with the same key, so that there is one run.
- * 3. A daemon that died is brought back; one that was stopped is waited for, and not started against the will of who stopped it.
+ * 3. A daemon that died is brought back; one that was stopped is waited for, and not started against the will of who stopped it;
+ *    for a run that is there already, one that did not answer to begin with is not started either.
  * 4. A daemon that dies again and again without a new event between is given up.
- * Throws what the daemon answers, and run_interrupted when it does not come back.
+ * Throws what the daemon answers, daemon_not_running, and run_interrupted when it does not come back.
  */
 export async function followRun(following: Following): Promise<Run> {
   const { what, paths, steps, revive } = following;
-  const place: Place = 'start' in what ? { id: '', next_seq: 0 } : { id: what.id, next_seq: what.from_seq };
+  const place: Place = 'start' in what ? { id: null, next_seq: 0 } : { id: what.id, next_seq: what.from_seq };
+  // Whoever starts a run has just seen to it that a daemon is there.
+  let met = 'start' in what;
   for (let breaks = 0; ; breaks += 1) {
     const before = place.next_seq;
     try {
-      const client = await connect(paths.socket);
+      const client = await connectDaemon(paths);
+      met = true;
       try {
         return await hear(client, place, following);
       } finally {
@@ -51,7 +56,7 @@ export async function followRun(following: Following): Promise<Run> {
       }
     } catch (error) {
       if (place.next_seq > before) breaks = 0;
-      if (!(error instanceof SvcError) || following.leave?.aborted || !isBreak(error, place) || breaks >= BREAKS_MAX) throw withHint(error, place);
+      if (!(error instanceof SvcError) || !met || following.leave?.aborted || !isBreak(error, place) || breaks >= BREAKS_MAX) throw withHint(error, place);
       if (breaks === 0) steps.away();
       if (error.code === 'daemon_stopping' || revive === null) await untilBack(following, place);
       else await revive();
@@ -60,7 +65,8 @@ export async function followRun(following: Following): Promise<Run> {
 }
 
 interface Place {
-  id: string;
+  /** Null until the daemon has given the run one. */
+  id: string | null;
   /** The first event that was not taken. */
   next_seq: number;
 }
@@ -73,10 +79,12 @@ const POLL_MS = 100;
 const CANCEL_MS = 660_000;
 
 async function hear(client: ControlClient, place: Place, { what, cancel, leave, steps }: Following): Promise<Run> {
-  const params = place.id === '' && 'start' in what ? { ...what.start, stream: true } : { id: place.id, from_seq: place.next_seq };
   const options = leave === undefined ? {} : { signal: leave };
-  const stream = place.id === '' ? client.stream('run.start', params, options) : client.stream('run.follow', params, options);
-  const cancelRun = () => place.id !== '' && void client.call('run.cancel', { id: place.id }, { timeout_ms: CANCEL_MS }).catch(() => {});
+  const stream =
+    'start' in what && place.id === null
+      ? client.stream('run.start', { ...what.start, stream: true }, options)
+      : client.stream('run.follow', { id: place.id, from_seq: place.next_seq }, options);
+  const cancelRun = () => place.id !== null && void client.call('run.cancel', { id: place.id }, { timeout_ms: CANCEL_MS }).catch(() => {});
   cancel.addEventListener('abort', cancelRun);
   try {
     if (cancel.aborted) cancelRun();
@@ -89,7 +97,7 @@ async function hear(client: ControlClient, place: Place, { what, cancel, leave, 
         steps.waiting?.(event.queue_position);
       } else {
         if (event.type === 'run.started' && event.data.resumes !== true && event.data.attempt !== 1) steps.discarded();
-        if (event.type === 'run.output_appended' && !cancel.aborted) await steps.output(String(event.data.text ?? ''));
+        if (event.type === 'run.output_appended') await steps.output(String(event.data.text ?? ''));
         place.next_seq = event.seq + 1;
       }
     }
@@ -101,24 +109,24 @@ async function hear(client: ControlClient, place: Place, { what, cancel, leave, 
 
 /** A run that is known can be followed later. */
 function withHint(error: unknown, { id }: Place): unknown {
-  if (id === '' || !(error instanceof SvcError) || error.code !== 'connection_lost') return error;
+  if (id === null || !(error instanceof SvcError) || error.code !== 'connection_lost') return error;
   return new SvcError('connection_lost', error.message, { cause: error.cause, hint: `Run: svc start, then svc runs attach ${id}` });
 }
 
 /** Whether the run may go on behind this: the daemon died, was stopped, or is starting. */
 function isBreak({ code }: SvcError, { id }: Place): boolean {
-  return code === 'connection_lost' || code === 'daemon_not_running' || ((code === 'not_ready' || code === 'daemon_stopping') && id !== '');
+  return code === 'connection_lost' || code === 'daemon_not_running' || ((code === 'not_ready' || code === 'daemon_stopping') && id !== null);
 }
 
 async function untilBack({ paths }: Following, { id }: Place): Promise<void> {
   for (const end = performance.now() + RETURN_MS; performance.now() < end; ) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    const client = await connect(paths.socket).catch(() => null);
+    const client = await connectDaemon(paths).catch(() => null);
     const health = await client?.call('health').catch(() => null);
     client?.close();
     if (health?.ready) return;
   }
   throw new SvcError('run_interrupted', 'The daemon is gone, and did not come back in time; the run goes on when it is started again.', {
-    hint: `Run: svc start, then svc runs attach ${id}`,
+    hint: id === null ? 'Run: svc start, then the command again' : `Run: svc start, then svc runs attach ${id}`,
   });
 }

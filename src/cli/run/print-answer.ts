@@ -10,7 +10,6 @@ export class AnswerPrinter {
   private readonly clean: (text: string) => string;
   private breaks = '';
   private begun = false;
-  private length = 0;
 
   constructor(stdout: StdoutStream) {
     this.stdout = stdout;
@@ -18,7 +17,6 @@ export class AnswerPrinter {
   }
 
   async append(text: string): Promise<void> {
-    this.length += text.length;
     const whole = this.breaks + text;
     const body = whole.replace(/\n+$/, '');
     this.breaks = whole.slice(body.length);
@@ -27,9 +25,9 @@ export class AnswerPrinter {
     await this.stdout.write(this.clean(body));
   }
 
-  /** Prints what of the whole answer has not been printed, and the end of its last line. */
-  async end(output: string, complete: boolean): Promise<void> {
-    if (output.length > this.length) await this.append(output.slice(this.length));
+  /** Prints what of the answer has not been printed on the way, and the end of its last line. */
+  async end(rest: string, complete: boolean): Promise<void> {
+    await this.append(rest);
     if (this.begun || complete) await this.stdout.write('\n');
     await this.stdout.flush();
   }

@@ -1,11 +1,12 @@
-import { connect } from '../../control/client.ts';
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../paths.ts';
+import { connectDaemon } from '../connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { note } from '../output.ts';
 
 /** Sees to it that a daemon runs which takes runs: starts one unless that was forbidden, and waits for one that is starting. */
 export async function ready({ paths, flags, json }: Context): Promise<void> {
-  if (await takesRuns(paths.socket, flags['no-start'] === true)) return;
+  if (await takesRuns(paths, flags['no-start'] === true)) return;
   const { startOrExplain } = await import('../daemon/start.ts');
   const { WAIT } = await import('../daemon/start-daemon.ts');
   const onStart = () => json || note('Starting the daemon (svc stop ends it).');
@@ -13,9 +14,9 @@ export async function ready({ paths, flags, json }: Context): Promise<void> {
 }
 
 /** Throws daemon_not_running when none may be started. */
-async function takesRuns(socket: string, forbidden: boolean): Promise<boolean> {
+async function takesRuns(paths: Paths, forbidden: boolean): Promise<boolean> {
   try {
-    const client = await connect(socket);
+    const client = await connectDaemon(paths);
     const { ready } = await client.call('health').finally(() => client.close());
     return ready || forbidden;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { connect } from '../../control/client.ts';
 import { SvcError } from '../../errors.ts';
+import { connectDaemon } from '../connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { isTerminal, note, print, printError, printJson } from '../output.ts';
@@ -26,6 +26,8 @@ type Input = Record<string, unknown> & { idempotency_key: string };
 export async function run(context: Context): Promise<number> {
   const { args, flags, json } = context;
   const given = readRunInput(flags);
+  if (flags.detach === true && flags['cancel-on-disconnect'] === true)
+    throw new SvcError('usage', 'With --detach nobody waits for the run, so --cancel-on-disconnect does not go with it.');
   const prompt = await readPrompt(args[0], context.paths);
   await ready(context);
   // With a key of its own, a start whose answer was lost can be sent again.
@@ -35,7 +37,7 @@ export async function run(context: Context): Promise<number> {
 
 async function detach(context: Context, input: Input, json: boolean): Promise<number> {
   const start = async (): Promise<Run> => {
-    const client = await connect(context.paths.socket);
+    const client = await connectDaemon(context.paths);
     return client.call('run.start', input).finally(() => client.close());
   };
   const record = await start().catch(async (error: unknown) => {
@@ -53,45 +55,75 @@ async function answer(context: Context, input: Input): Promise<number> {
   const interrupt = onInterrupt(() => json || note('Cancelling; Ctrl-C again leaves at once.'));
   const stdout = openStdout();
   const printer = json ? null : new AnswerPrinter(stdout);
+  const cancel = AbortSignal.any([interrupt.signal, stdout.gone]);
+  const steps = printing(flags['no-stream'] === true ? null : printer, json, cancel);
+  const accepted = (run: Run) => {
+    steps.accepted(run);
+    if (!json) noteBuiltIn(run, paths);
+  };
   const record = await followRun({
-    ...{ paths, what: { start: input }, cancel: AbortSignal.any([interrupt.signal, stdout.gone]) },
-    steps: answering(context, flags['no-stream'] === true ? null : printer),
+    ...{ paths, what: { start: input }, cancel },
+    steps: { ...steps, accepted },
     revive: flags['no-start'] === true ? null : () => ready(context),
   }).catch(async (error: unknown) => {
     await printer?.end('', false);
     throw error;
   });
-  await printer?.end(interrupt.signal.aborted ? '' : record.output, record.state === 'completed');
+  const output = steps.unprinted(record);
+  await printer?.end(interrupt.signal.aborted ? '' : output, record.state === 'completed');
   interrupt.release();
-  return finish(record, json, stdout, interrupt.signal.aborted);
+  return finish({ record, output, json, stdout, interrupted: interrupt.signal.aborted });
 }
 
-function answering({ json, paths }: Context, live: AnswerPrinter | null): Steps {
-  const steps = printing(live, json);
-  const accepted = (run: Run) => {
-    steps.accepted(run);
-    if (!json) noteBuiltIn(run, paths);
-  };
-  return { ...steps, accepted };
+export interface Printing extends Steps {
+  accepted(run: Run): void;
+  /** The answer, but for what was printed on the way. */
+  unprinted(record: Run): string;
 }
 
-/** What is printed on the way. An answer that may be asked again from its beginning is printed at its end only. */
-export function printing(live: AnswerPrinter | null, json: boolean): Steps & { accepted(run: Run): void } {
+/**
+ * What is printed on the way, up to `stop`, and what is gathered for the end.
+ *
+ * 1. The answer is what its events told. What the record holds may be less, since history can be kept without some of it; it
+ *    counts only where no event told anything.
+ * 2. An answer that may be asked again from its beginning is printed at its end only.
+ */
+export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortSignal): Printing {
   let printer = live;
+  let told = false;
+  let gathered: string[] = [];
   return {
     accepted: (run) => {
       if (run.recovery === 'restart') printer = null;
     },
-    output: (text) => printer?.append(text),
-    discarded: () => json || note('The run is asked again from its beginning.'),
+    output: (text) => {
+      told = true;
+      if (printer === null) gathered.push(text);
+      else if (!stop.aborted) return printer.append(text);
+      return undefined;
+    },
+    discarded: () => {
+      gathered = [];
+      if (!json) note('The run is asked again from its beginning.');
+    },
     waiting: (position) => json || !isTerminal(2) || note(`Waiting in the queue, at place ${position}.`),
     away: () => json || note('The daemon is gone; waiting for it to come back.'),
+    unprinted: (record) => (told ? gathered.join('') : record.output),
   };
 }
 
-export function finish(record: Run, json: boolean, stdout: StdoutStream, interrupted: boolean): number {
+export interface Finished {
+  record: Run;
+  /** The answer as --json shows it. */
+  output: string;
+  json: boolean;
+  stdout: StdoutStream;
+  interrupted: boolean;
+}
+
+export function finish({ record, output, json, stdout, interrupted }: Finished): number {
   if (stdout.gone.aborted) return 0;
-  if (json) printJson(record);
+  if (json) printJson({ ...record, output });
   const { exit, error } = ending(record);
   // Whoever has just pressed Ctrl-C needs no advice.
   if (interrupted && !json && error?.code === 'run_cancelled') note(error.message);

@@ -16,14 +16,18 @@ export async function run(context: Context): Promise<number> {
   const interrupt = onInterrupt(() => json || note(`Left it alone; the run goes on. Again: svc runs attach ${id}`));
   const stdout = openStdout();
   const printer = json ? null : new AnswerPrinter(stdout);
+  const leave = AbortSignal.any([interrupt.signal, stdout.gone]);
+  const steps = printing(printer, json, leave);
   try {
     const record = await followRun({
-      ...{ paths, what: { id, from_seq }, cancel: new AbortController().signal, leave: AbortSignal.any([interrupt.signal, stdout.gone]) },
-      steps: printing(printer, json),
+      ...{ paths, what: { id, from_seq }, cancel: new AbortController().signal, leave },
+      steps,
       revive: () => ready(context),
     });
-    await printer?.end(from_seq === 0 ? record.output : '', record.state === 'completed');
-    return finish(record, json, stdout, false);
+    // What was told from some event on is not the answer.
+    const output = from_seq === 0 ? steps.unprinted(record) : record.output;
+    await printer?.end(from_seq === 0 ? output : '', record.state === 'completed');
+    return finish({ record, output, json, stdout, interrupted: false });
   } catch (error) {
     await printer?.end('', false);
     if (interrupt.signal.aborted || stdout.gone.aborted) return 0;

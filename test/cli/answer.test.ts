@@ -1,0 +1,84 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { type FakeDaemon, output, run, startFakeDaemon } from './fake-daemon.ts';
+
+/** Which text is the answer, where the history keeps another, less, or very much of it. */
+const test = suite<{ home: Home; daemon: FakeDaemon }>('the answer of svc run');
+
+test.before.each(async (context) => {
+  context.home = makeHome();
+  context.daemon = await startFakeDaemon(context.home);
+});
+test.after.each(async ({ home, daemon }) => {
+  await daemon.close();
+  await home.close();
+});
+
+const completed = (text: string) => ({ ...run, state: 'completed', output: text, finish_reason: 'stop' });
+
+test('the answer is what was told on the way, whatever is kept of it', async ({ home, daemon }) => {
+  for (const kept of ['w<redacted> and w<redacted>', '', 'w1']) {
+    for (const recovery of ['resume', 'restart'] as const) {
+      daemon.on('run.start', ({ event, result }) => {
+        event({ run: { ...run, recovery } });
+        event(output('w1'));
+        event(output(' and w2', 3));
+        result({ ...completed(kept), recovery });
+      });
+      for (const args of [[], ['--no-stream'], ['--json']]) {
+        const { code, stdout } = await home.svc(['run', 'p', ...args]);
+        const answer = args.includes('--json') ? JSON.parse(stdout).output : stdout.trimEnd();
+        assert.equal([code, answer], [0, 'w1 and w2'], `${recovery} ${args}`);
+      }
+    }
+  }
+});
+
+test('an answer of which nothing was told on the way is the one that is kept', async ({ home, daemon }) => {
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run });
+    result(completed('kept'));
+  });
+  for (const args of [[], ['--no-stream']]) assert.is((await home.svc(['run', 'p', ...args])).stdout, 'kept\n');
+  assert.is(JSON.parse((await home.svc(['run', 'p', '--json'])).stdout).output, 'kept');
+});
+
+test('an attempt that counts no more is no part of it', async ({ home, daemon }) => {
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run });
+    event(output('first try'));
+    event({ seq: 3, type: 'run.started', data: { attempt: 2, resumes: false } });
+    event(output('second', 4));
+    result(completed(''));
+  });
+  assert.is(JSON.parse((await home.svc(['run', 'p', '--json'])).stdout).output, 'second');
+});
+
+test('one that is attached to from its beginning is whole; from an event on, only what was told since is printed', async ({ home, daemon }) => {
+  daemon.on('run.follow', ({ params, event, result }) => {
+    if (params.from_seq === 0) event(output('half'));
+    event(output(' and half', 3));
+    result(completed('h*** and h***'));
+  });
+  for (const [args, plain, json] of [
+    [[], 'half and half\n', 'half and half'],
+    [['--from', '3'], ' and half\n', 'h*** and h***'],
+  ] as const) {
+    assert.is((await home.svc(['runs', 'attach', 'run_1', ...args])).stdout, plain);
+    assert.is(JSON.parse((await home.svc(['runs', 'attach', 'run_1', ...args, '--json'])).stdout).output, json);
+  }
+});
+
+test('one that is longer than a line to the daemon may be is printed, and its run has ended well', async ({ home, daemon }) => {
+  const piece = 'x'.repeat(1024 * 1024);
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run });
+    for (let seq = 2; seq < 20; seq += 1) event(output(piece, seq));
+    result(completed(piece.repeat(18)));
+  });
+  const { code, stdout, stderr } = await home.svc(['run', 'p']);
+  assert.equal([code, stdout.length, stderr], [0, 18 * piece.length + 1, '']);
+});
+
+test.run();
