@@ -7,7 +7,7 @@ import { isSame, isSignedIn } from './session.ts';
  * Who may ask over TCP: the same for HTTP requests and WebSocket upgrades.
  *
  * 1. Host names this machine and our port, whatever the listener is bound to: a page that has its own name point here is refused.
- * 2. Origin, where a browser sends one, is our own or an allowed one.
+ * 2. Origin, where a browser sends one, is our own or an allowed one, as the settings give it; `null` is nobody's.
  * 3. What is not public needs the token, compared in constant time, or the cookie of a session.
  * 4. A browser sends a cookie whoever's page asks: what changes something, and every upgrade, must then come from our own page.
  */
@@ -34,15 +34,15 @@ export interface Access {
 
 export function createAccess({ settings, token, now = Date.now }: AccessOptions): Access {
   const bound = parseAddress(settings.http)?.host.toLowerCase();
-  const allowed = new Set(settings.allowed_origins.map((origin) => new URL(origin).origin));
+  const allowed = new Set(settings.allowed_origins.map((origin) => origin.toLowerCase()));
   const isOwn = (authority: string, request: IncomingMessage) => names(authority, request, bound);
   const isOwnPage = (request: IncomingMessage) => {
     const own = /^http:\/\/(.+)$/i.exec(request.headers.origin ?? '')?.[1];
     return own !== undefined && isOwn(own, request);
   };
   const foreignOrigin = (request: IncomingMessage) => {
-    const origin = request.headers.origin?.toLowerCase();
-    return origin !== undefined && allowed.has(origin) ? origin : null;
+    const { origin } = request.headers;
+    return origin !== undefined && allowed.has(origin.toLowerCase()) ? origin : null;
   };
   return {
     checkSource(request) {

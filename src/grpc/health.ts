@@ -16,8 +16,8 @@ type ServingStatus = 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
 type Request = { service: string };
 type Response = { status: ServingStatus };
 
-/** What each service's health rests on. */
-const services: Record<string, keyof Probe> = { '': 'ready', 'svc.livez': 'live', 'svc.readyz': 'ready', 'svc.runtime.v1.Runtime': 'ready' };
+/** What each service's health rests on. A name that is not served is not among them. */
+const services: Record<string, keyof Probe> = { '': 'ready', 'svc.livez': 'live', 'svc.readyz': 'ready' };
 
 export function createHealth(runtime: Runtime): GrpcHealth {
   let closed = false;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-const REQUEST_HEADERS = 'Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID';
+const REQUEST_HEADERS = 'Authorization, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID, X-Svc-Client';
 const RESPONSE_HEADERS = 'Location, Retry-After, X-Svc-Run-Id';
 const PREFLIGHT_SECONDS = 600;
 

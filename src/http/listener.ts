@@ -5,7 +5,12 @@ import { SvcError } from '../errors.ts';
 import { rawHttpError } from '../http-error.ts';
 import type { Limits } from '../limits.ts';
 
-/** A server that bounds its connections, headers and waits, and answers what cannot be parsed with an error of ours. */
+/**
+ * A server that bounds its connections, headers and waits, and answers what cannot be parsed with an error of ours.
+ *
+ * 1. A peer that takes nothing of what stands ready for it for two heartbeats is let go; one that takes it slowly is not.
+ * 2. Who waits for an answer that is still being made is left to wait.
+ */
 export function createListener(limits: Limits): Server {
   const server = createServer({
     headersTimeout: Math.min(limits.header_ms, limits.request_ms),
@@ -18,6 +23,10 @@ export function createListener(limits: Limits): Server {
   server.maxConnections = limits.connections;
   const answers = new WeakMap<Duplex, ServerResponse>();
   server.on('request', (req, res) => answers.set(req.socket, res));
+  server.setTimeout(2 * limits.heartbeat_ms, (socket) => {
+    const isIdle = answers.get(socket)?.writableFinished === true;
+    if (socket.writableLength > 0 || isIdle) socket.destroy();
+  });
   server.on('checkContinue', (req, res) => server.emit('request', req, res));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const begun = answers.get(socket);

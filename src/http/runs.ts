@@ -1,4 +1,5 @@
 import { runMachine } from '../../machines/run.ts';
+import { SvcError } from '../errors.ts';
 import { readQuery, readWhole, readWord } from '../query.ts';
 import { wrong } from '../runtime/fields.ts';
 import { CLIENT_MAX, parseRunInput } from '../runtime/run-input.ts';
@@ -27,6 +28,7 @@ export async function listRuns({ req, res, runtime, limits }: Context): Promise<
   const limit = readWhole(query, 'limit', { min: 1, max: limits.page_runs });
   const state = readWord(query, 'state', RUN_STATES);
   const [before, provider] = [query.get('before'), query.get('provider')];
+  if (before !== undefined) await checkRun(runtime, before);
   const page = await runtime.listRuns({
     ...(limit === undefined ? {} : { limit }),
     ...(state === undefined ? {} : { state }),
@@ -34,6 +36,13 @@ export async function listRuns({ req, res, runtime, limits }: Context): Promise<
     ...(provider === undefined ? {} : { provider }),
   });
   sendJson(res, 200, page);
+}
+
+/** A page behind a run that is not there would be empty, and be taken for the end of the history. */
+async function checkRun(runtime: Context['runtime'], before: string): Promise<void> {
+  await runtime.getRun(before).catch((error: unknown) => {
+    throw error instanceof SvcError && error.code === 'run_unknown' ? wrong('before', 'before must be the id of a run, such as the `next` of a page.') : error;
+  });
 }
 
 export async function showRun({ req, res, runtime }: Context): Promise<void> {
@@ -46,6 +55,7 @@ export async function followRun(context: Context): Promise<void> {
   const { req, res, runtime } = context;
   const from_seq = position(req);
   const run = await runtime.getRun(runId(req));
+  checkPosition(req, from_seq, runtime.status().seq);
   if (run.ended_at !== null && from_seq > run.seq) {
     res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
     return;
@@ -92,6 +102,12 @@ function position(req: Context['req']): number {
   if (last === undefined || last === '') return from;
   if (typeof last !== 'string' || !/^\d{1,15}$/.test(last)) throw wrong('Last-Event-ID', 'Last-Event-ID must be the id of an event of this stream.');
   return Number(last) + 1;
+}
+
+/** A position that the log has not come to belongs to another log: to wait for it would pass over what this run still has to say. */
+function checkPosition(req: Context['req'], from_seq: number, last_seq: number): void {
+  if (from_seq <= last_seq + 1) return;
+  throw wrong(req.headers['last-event-id'] ? 'Last-Event-ID' : 'from', `The log has no such position yet: its last event is ${last_seq}.`);
 }
 
 /** The body, with the key that came as a header. */

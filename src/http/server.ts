@@ -19,7 +19,7 @@ import { routes as allRoutes } from './routes.ts';
  *
  * 1. Every request passes the same door: target, Host and Origin first, then the token where the route asks for it.
  * 2. Health needs the machine's state only, so it is answered in every state that the process is in.
- * 3. Nothing waits for ever: connections, headers, bodies, streams and the closing itself have bounds.
+ * 3. Nothing waits for ever: connections, headers, bodies, answers, streams and the closing itself have bounds.
  */
 export interface HttpOptions extends AccessOptions {
   runtime: Runtime;

@@ -10,7 +10,7 @@ import type { Context } from './route.ts';
  * `stream.closed`, which has no id.
  *
  * 1. Nothing is read ahead of the client: the next event is asked for when the last one went out.
- * 2. A client that takes nothing for two heartbeats is let go; the run goes on.
+ * 2. A heartbeat keeps the connection of a client that reads; one that takes nothing is let go by the listener, and the run goes on.
  */
 export async function streamRun(context: Context, run_id: string, from_seq: number): Promise<void> {
   const { res, runtime, limits, closing } = context;
@@ -20,7 +20,7 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
   res.once('close', stop);
   closing.addEventListener('abort', stop);
   if (closing.aborted) stop();
-  begin(res, run_id, 2 * limits.heartbeat_ms);
+  begin(res, run_id);
   const beat = setInterval(() => res.writableNeedDrain || res.write(': \n\n'), limits.heartbeat_ms);
   let unwatch = () => {};
   try {
@@ -43,7 +43,7 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
   }
 }
 
-function begin(res: ServerResponse, run_id: string, idle_ms: number): void {
+function begin(res: ServerResponse, run_id: string): void {
   res.writeHead(200, {
     'Content-Type': 'text/event-stream',
     'Cache-Control': 'no-store',
@@ -52,7 +52,6 @@ function begin(res: ServerResponse, run_id: string, idle_ms: number): void {
     'X-Svc-Run-Id': run_id,
   });
   res.flushHeaders();
-  res.setTimeout(idle_ms, () => res.destroy());
 }
 
 /** Where the run stands in the queue. It is not an event of the log, so it has no id. */

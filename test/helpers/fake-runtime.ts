@@ -10,6 +10,7 @@ import {
   type RunInput,
   type RunRecord,
   type Runtime,
+  type StatusRecord,
   TERMINAL,
 } from '../../src/runtime/runtime.ts';
 import { CREATED, NOW, stop, WAYS } from './daemon-ways.ts';
@@ -139,7 +140,7 @@ export function fakeRuntime(): FakeRuntime {
     },
     status() {
       note('status');
-      throw new Error('not here');
+      return { seq } as StatusRecord;
     },
     onState(listener) {
       listeners.add(listener);

@@ -75,9 +75,9 @@ test('what is thrown and is not ours stays in the log', async ({ http, api }) =>
 
 test('history is paged and filtered, and a wrong parameter is named', async ({ api }) => {
   for (let index = 0; index < 3; index += 1) await api('/v1/runs', { method: 'POST', body: { prompt: 'a' } });
-  const page = await api('/v1/runs?limit=2&before=run_9&state=queued&provider=local');
+  const page = await api('/v1/runs?limit=2&before=run_3&state=queued&provider=local');
   assert.is(page.json.runs.length, 2);
-  assert.equal(JSON.parse(page.json.next), { limit: 2, state: 'queued', before: 'run_9', provider: 'local' });
+  assert.equal(JSON.parse(page.json.next), { limit: 2, state: 'queued', before: 'run_3', provider: 'local' });
   const wrong: [string, string][] = [
     ['limit=0', 'limit'],
     ['limit=11', 'limit'],
@@ -88,6 +88,8 @@ test('history is paged and filtered, and a wrong parameter is named', async ({ a
     ['state=none', 'state'],
     ['state=toString', 'state'],
     ['limt=1', 'limt'],
+    ['before=nonsense', 'before'],
+    ['before=', 'before'],
     ['limit=1&limit=2', 'limit'],
     ['__proto__=1', '__proto__'],
   ];

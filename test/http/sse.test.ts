@@ -113,6 +113,26 @@ test('a client that has everything of a finished run is told to stop asking', as
   assert.is(text, '');
 });
 
+test('a position that the log has not come to is refused, and the next one waits for what comes', async ({ http }) => {
+  await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
+  const { seq } = http.runtime.append('run_1', 'run.output_appended', { text: 'x' });
+  const events = `${http.url}/v1/runs/run_1/events`;
+  const next = await open(events, { headers: { 'last-event-id': String(seq) } });
+  for (const id of [seq + 1, 999_999]) {
+    const beyond = await ask(events, { headers: { ...BEARER, 'last-event-id': String(id) } });
+    assert.equal([beyond.status, beyond.json?.error.param], [400, 'Last-Event-ID'], String(id));
+  }
+  const from = await ask(`${events}?from=${seq + 2}`, { headers: BEARER });
+  assert.equal([from.status, from.json?.error.param], [400, 'from']);
+  http.runtime.append('run_1', 'run.completed');
+  await next.ended;
+  assert.equal(
+    next.events().map(({ event }) => event),
+    ['run.completed'],
+  );
+  assert.is((await ask(events, { headers: { ...BEARER, 'last-event-id': '999999' } })).status, 400);
+});
+
 test('a wrong position or an unknown run is an error before the stream begins', async ({ http }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
   for (const id of ['x', '-1', '1.5', '99999999999999999999', '1, 2'])

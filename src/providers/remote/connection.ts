@@ -7,6 +7,7 @@ export function connectionFailure(thrown: unknown, base_url: string): ProviderFa
   const own = findInCauses(thrown, (error) => error instanceof ProviderFailure);
   if (own instanceof ProviderFailure) return own;
   const code = networkCode(thrown);
+  if (code === REMOVED) return new ProviderFailure('provider_unreachable', `The provider at ${base_url} was removed before it answered.`, { retryable: false });
   const { what, retryable, code: ours = 'provider_unreachable' } = CONNECTION[code ?? ''] ?? other(code, thrown);
   return new ProviderFailure(ours, `The provider at ${base_url} ${what}${code === null ? '' : ` (${code})`}.`, { retryable });
 }
@@ -16,10 +17,14 @@ export function streamFailure(thrown: unknown): ProviderFailure {
   const own = findInCauses(thrown, (error) => error instanceof ProviderFailure);
   if (own instanceof ProviderFailure) return own;
   const code = networkCode(thrown);
+  if (code === REMOVED) return truncated('The provider was removed in the middle of its answer.');
   return truncated(
     code === null ? 'The answer of the provider could not be read to its end.' : `The connection to the provider broke in the middle of its answer (${code}).`,
   );
 }
+
+/** Connections are closed under what they carry in one case only: their provider is no longer wanted. */
+const REMOVED = 'UND_ERR_DESTROYED';
 
 interface Connection {
   what: string;

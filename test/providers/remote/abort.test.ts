@@ -46,6 +46,26 @@ test('aborted before the headers, it ends and the server loses the connection', 
   await upstream.stop();
 });
 
+test('closed before the headers or within the answer, the failure says that the provider was removed', async () => {
+  for (const delivered of ['', 'Hel']) {
+    const { upstream, asked } = await serve(async (x) => {
+      if (delivered === '') return;
+      x.open();
+      await x.text(delivered);
+    });
+    const provider = remote(upstream.base_url);
+    const { promise: heard, resolve } = Promise.withResolvers<unknown>();
+    const running = outcome(provider, { onText: resolve });
+    await (delivered === '' ? asked : heard);
+    await provider.close();
+    const { text, failure } = await running;
+    assert.is(text, delivered);
+    assert.match(failure?.message ?? '', /^The provider.* was removed /);
+    assert.not.match(failure?.message ?? '', /UND_ERR/);
+    await upstream.stop();
+  }
+});
+
 test('aborted within the answer, it ends with what was delivered and the server loses the connection', async () => {
   const { upstream, asked } = await serve(async (x) => {
     x.open();
