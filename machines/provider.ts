@@ -36,7 +36,7 @@ const machine = setup({
     noteProbe: assign(({ context, event }) =>
       event.type === 'provider.probe_started' ? { probe: event.probe, due_at: event.at + context.probe_timeout_ms } : {},
     ),
-    noteModels: assign(({ event }) => (event.type === 'provider.probe_succeeded' ? { models: event.models } : {})),
+    noteModels: assign(({ event }) => (event.type === 'provider.probe_succeeded' && event.models !== null ? { models: event.models } : {})),
     noteSuccess: assign(({ context, event }) => ({
       failures: 0,
       error: null,

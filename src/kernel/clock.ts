@@ -6,17 +6,25 @@ export interface Clock {
   after(ms: number, call: () => void): () => void;
 }
 
+/** Farther behind the wall clock than a clock that is kept right by a time server ever gets at once. */
+const SLEPT_MS = 30_000;
+
 /** Longest wait that a timer of the platform takes. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /**
  * The wall clock read once, then carried on by the monotonic one: a clock that is set an hour forward or back while the
- * daemon runs moves no deadline.
+ * daemon works moves no deadline. The monotonic one stands still while the computer sleeps, so where there is no work whose
+ * deadlines could be missed, the wall clock is read again if it is ahead.
  */
-export function systemClock(): Clock {
-  const origin = Date.now() - performance.now();
+export function systemClock(hasWork: () => boolean = () => false, wall: () => number = Date.now): Clock {
+  let origin = wall() - performance.now();
   return {
-    now: () => Math.round(origin + performance.now()),
+    now() {
+      const behind = wall() - performance.now() - origin;
+      if (behind > SLEPT_MS && !hasWork()) origin += behind;
+      return Math.round(origin + performance.now());
+    },
     after(ms, call) {
       const timer = setTimeout(call, Math.min(TIMER_MAX_MS, Math.max(0, ms)));
       return () => clearTimeout(timer);

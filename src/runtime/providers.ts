@@ -107,7 +107,7 @@ export class Providers {
     if (entry === undefined) return;
     const signal = AbortSignal.timeout(this.options.config.limits.probe_ms);
     entry.port.probe(signal).then(
-      ({ models }) => this.note(entry, { type: 'provider.probe_succeeded', probe, models }),
+      ({ models }) => this.note(entry, { type: 'provider.probe_succeeded', probe, models: this.changed(provider_id, models) }),
       (thrown: unknown) => {
         const failure =
           thrown instanceof ProviderFailure
@@ -117,6 +117,12 @@ export class Providers {
         this.note(entry, { type: 'provider.probe_failed', probe, error: { code, message, retryable }, unauthorised });
       },
     );
+  }
+
+  /** A list that is the one before is not told again: a probe comes every few seconds. */
+  private changed(id: string, models: string[]): string[] | null {
+    const known = this.entries.has(id) ? this.snapshot(id).context.models : [];
+    return models.length === known.length && models.every((name, index) => name === known[index]) ? null : models;
   }
 
   /** An attempt of a run tells how its provider fares. */

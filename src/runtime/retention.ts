@@ -1,3 +1,4 @@
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import { SvcError } from '../errors.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
@@ -19,13 +20,17 @@ export interface RetentionOptions {
  * Keeps the history within its bounds: a round at the start, and then one in each `prune_every_ms`.
  *
  * 1. A round goes in small steps, and commits pass between them.
- * 2. Each round that removed something is one fact. A round that failed is told in the log, and the next one comes all the same.
+ * 2. A clock that has leapt is not believed for an hour: one start with a wrong clock must not remove what is not old.
+ * 3. Each round that removed something is one fact. A round that failed is told in the log, and the next one comes all the same.
  */
 export class Retention {
   private readonly options: RetentionOptions;
   private callOff = () => {};
   private goOn = () => {};
   private closed = false;
+  /** Of the round before. */
+  private seen_at: number | null = null;
+  private leapt_at = Number.NEGATIVE_INFINITY;
   private round: Promise<void> = Promise.resolve();
 
   constructor(options: RetentionOptions) {
@@ -56,7 +61,8 @@ export class Retention {
 
   private async prune(): Promise<void> {
     const { kernel, store, daemon, boot_id, keep, log } = this.options;
-    const before_at = keep.keep_days === null ? null : kernel.clock.now() - keep.keep_days * DAY_MS;
+    const now = kernel.clock.now();
+    const before_at = keep.keep_days === null || !this.believes(now) ? null : now - keep.keep_days * DAY_MS;
     const query = { before_at, max_bytes: keep.keep_bytes, keep_boot: boot_id, limit: STEP_RUNS };
     const removed = { runs: 0, events: 0 };
     try {
@@ -75,6 +81,15 @@ export class Retention {
     }
   }
 
+  /** Rounds are minutes apart, and one boot mostly begins where the one before ended. */
+  private believes(now: number): boolean {
+    const { kernel, daemon } = this.options;
+    const before = this.seen_at ?? kernel.snapshot<DaemonSnapshot>(daemon)?.context.last_boot?.at ?? now;
+    if (now - before > LEAP_MS) this.leapt_at = now;
+    this.seen_at = now;
+    return now - this.leapt_at >= BELIEVED_MS;
+  }
+
   /** What waits for its commit goes first. */
   private pause(): Promise<void> {
     return new Promise((resolve) => {
@@ -91,5 +106,8 @@ export class Retention {
 }
 
 const DAY_MS = 86_400_000;
+/** Farther than this from one round, or boot, to the next is a leap. */
+const LEAP_MS = DAY_MS;
+const BELIEVED_MS = 3_600_000;
 const STEP_RUNS = 50;
 const STEP_PAUSE_MS = 5;

@@ -3,7 +3,6 @@ import { SvcError } from '../errors.ts';
 import { chain } from './chain.ts';
 import { checkContinuity } from './continuity.ts';
 import { codeOf, isFull } from './failure.ts';
-import { sizeOf } from './files.ts';
 import { type HighWater, type Mark, readMark } from './high-water.ts';
 import { type OpenOptions, openLog } from './open.ts';
 import { Pruner } from './pruner.ts';
@@ -31,6 +30,8 @@ export class EventLog {
   private readonly statements: ReturnType<typeof prepareWrites>;
   private readonly pruner: Pruner;
   private last: Mark;
+  /** What this boot has told of itself, roughly: all that is no run's. */
+  private present_bytes = 0;
   private failure: SvcError | null = null;
 
   constructor(options: OpenOptions) {
@@ -47,10 +48,8 @@ export class EventLog {
   }
 
   report(): OpenReport {
-    const { database } = this.options;
-    const size_bytes = sizeOf(database) + sizeOf(`${database}-wal`);
     const first_seq = this.reads.firstSeq() ?? this.last.seq + 1;
-    return { first_seq, last_seq: this.last.seq, last_boot_id: this.reads.lastBootId(), durability: this.durability, size_bytes, full: !this.space.held };
+    return { first_seq, last_seq: this.last.seq, last_boot_id: this.reads.lastBootId(), durability: this.durability, full: !this.space.held };
   }
 
   append(rows: CommitRows): { full: boolean } {
@@ -71,10 +70,15 @@ export class EventLog {
     }
   }
 
+  /** The next commit tells that the disk is full. */
+  spendReserve(): boolean {
+    return this.space.release();
+  }
+
   prune(query: PruneQuery): PruneReport {
     if (this.failure !== null) throw this.failure;
     try {
-      return this.pruner.prune(query, this.last.seq);
+      return this.pruner.prune(query, this.last.seq, this.present_bytes);
     } catch (error) {
       throw this.refuse(error);
     }
@@ -114,13 +118,15 @@ export class EventLog {
     const { begin, commit, lastVersion, insertEvent } = this.statements;
     begin.run();
     checkContinuity({ events, runs }, this.last.seq, (stream) => lastVersion.get(stream) ?? 0);
-    let last = this.last;
+    let [last, told] = [this.last, 0];
     for (const event of events) {
       last = { seq: event.seq, hash: chain(last.hash, event) };
       insertEvent.run({ ...event, hash: Buffer.from(last.hash, 'hex') });
+      if (!event.stream.startsWith('run_')) told += event.data.length + ROW_BYTES;
     }
     for (const line of runs) this.writeRun(line);
     commit.run();
+    this.present_bytes += told;
     return last;
   }
 
@@ -151,6 +157,9 @@ export class EventLog {
     return this.failure;
   }
 }
+
+/** What an event takes beside its data, with its place in the indexes. */
+const ROW_BYTES = 200;
 
 function isStoreFull(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'store_full';

@@ -21,7 +21,9 @@ export function createMemoryStore(): EventStore {
     },
     append: (commit) => ask(() => log.append(toRows(commit))),
     reserve: () => ask(() => true),
+    spendReserve: () => ask(() => false),
     readStream: (stream, fromVersion, limit) => ask(() => page(log.streamOf(stream), 'version', fromVersion, limit)),
+    lastEvent: (stream) => ask(() => log.streamOf(stream).slice(-1).map(fromEventRow)[0] ?? null),
     readAll: (fromSeq, limit) => ask(() => page(log.events, 'seq', fromSeq, limit)),
     listRuns: (query) => ask(() => log.listRuns(query)),
     getRun: (run_id) => ask(() => orNull(log.runs.get(run_id))),
@@ -53,7 +55,6 @@ class MemoryLog {
       last_seq: this.last_seq,
       last_boot_id: boot?.boot_id ?? null,
       durability: { journal_mode: 'memory', synchronous: 'off' },
-      size_bytes: 0,
       full: false,
     };
   }
@@ -102,20 +103,25 @@ class MemoryLog {
     const finished = this.oldestFirst().filter((line) => line.finished === 1 && line.seq < this.last_seq);
     const before = this.events.length;
     let runs = 0;
+    const isOver = () => max_bytes !== null && this.removableBytes(keep_boot) > max_bytes;
+    const removeBoots = () => {
+      const kept = this.oldestFirst()[0]?.accepted_seq ?? this.last_seq;
+      for (const stream of this.startedStreams(0, kept)) {
+        const last = this.streamOf(stream).at(-1);
+        if (last === undefined || last.boot_id === keep_boot || last.seq >= kept) continue;
+        if ((before_at !== null && last.at < before_at) || isOver()) this.removeStream(stream);
+      }
+    };
     for (const line of finished) {
       const isOld = before_at !== null && (this.streamOf(line.run_id).at(-1)?.at ?? 0) < before_at;
-      if (runs >= limit || !(isOld || this.isOver(max_bytes))) continue;
+      if (!isOld) removeBoots();
+      if (runs >= limit || !(isOld || isOver())) continue;
       this.removeStream(line.run_id);
       this.runs.delete(line.run_id);
       if (line.idempotency_key !== null) this.owners.delete(line.idempotency_key);
       runs += 1;
     }
-    const kept = this.oldestFirst()[0]?.accepted_seq ?? this.last_seq;
-    for (const stream of this.startedStreams(0, kept)) {
-      const last = this.streamOf(stream).at(-1);
-      if (runs >= limit || last === undefined || last.boot_id === keep_boot || last.seq >= kept) continue;
-      if ((before_at !== null && last.at < before_at) || this.isOver(max_bytes)) this.removeStream(stream);
-    }
+    if (runs < limit) removeBoots();
     return { runs, events: before - this.events.length, more: runs >= limit };
   }
 
@@ -124,8 +130,9 @@ class MemoryLog {
     return { finished, unfinished: this.runs.size - finished };
   }
 
-  private isOver(max_bytes: number | null): boolean {
-    return max_bytes !== null && this.events.reduce((size, event) => size + event.data.length, 0) > max_bytes;
+  private removableBytes(keep_boot: string): number {
+    const isPresent = ({ stream, boot_id }: EventRow) => boot_id === keep_boot && !stream.startsWith('run_');
+    return this.events.reduce((size, event) => (isPresent(event) ? size : size + event.data.length), 0);
   }
 
   private removeStream(stream: string): void {

@@ -16,12 +16,14 @@ const STEP_PAGES = 500;
 const SMALL_BYTES = 16 * 1024 * 1024;
 
 /**
- * Removes history: whole finished runs, and then what tells of the boots before the oldest run that is kept.
+ * Removes history: whole finished runs, and what tells of the boots before the oldest run that is kept; for size the latter first, since nobody
+ * asks for it by name.
  *
  * 1. A run goes whole, with its row and so its idempotency key, or stays whole. One that is unfinished stays.
  * 2. The last event of the log stays, so that the log goes on from an event.
  * 3. Of a long stream of an old boot the end goes first, so that what is left is still a beginning.
- * 4. Each step is one transaction. What is removed is overwritten in the file, and after the last step it is not in the WAL either.
+ * 4. No run goes for the bytes of what cannot be removed: what the present boot has told of itself.
+ * 5. Each step is one transaction. What is removed is overwritten in the file, and after the last step it is not in the WAL either.
  */
 export class Pruner {
   private readonly db: Database.Database;
@@ -36,9 +38,10 @@ export class Pruner {
     this.statements = prepare(db);
   }
 
-  /** One step. */
-  prune(query: PruneQuery, last_seq: number): PruneReport {
-    const report = this.db.transaction(() => this.remove(query, last_seq)).immediate();
+  /** One step. `present_bytes`: what the present boot has told of itself, roughly. */
+  prune(query: PruneQuery, last_seq: number, present_bytes: number): PruneReport {
+    const max_bytes = query.max_bytes === null ? null : query.max_bytes + present_bytes;
+    const report = this.db.transaction(() => this.remove({ ...query, max_bytes }, last_seq)).immediate();
     if (report.events > 0) this.untidy = true;
     return report.more ? report : { ...report, more: this.tidy() };
   }
@@ -53,7 +56,8 @@ export class Pruner {
   }
 
   /** How many. */
-  private removeRuns({ before_at, max_bytes, limit }: PruneQuery, last_seq: number, removed: Removed[]): number {
+  private removeRuns(query: PruneQuery, last_seq: number, removed: Removed[]): number {
+    const { before_at, max_bytes, limit } = query;
     const { aged, oldest, deleteRun } = this.statements;
     let runs = 0;
     const remove = (run_id: string) => {
@@ -63,7 +67,8 @@ export class Pruner {
     };
     const old = before_at === null ? [] : aged.all({ before_at, last_seq, limit });
     for (const run_id of old) if (removed.length < STEP_EVENTS) remove(run_id);
-    while (runs < limit && removed.length < STEP_EVENTS && this.isOver(max_bytes)) {
+    while (runs < limit && this.isOver(max_bytes)) {
+      if (this.removeBoots(query, last_seq, removed) || !this.isOver(max_bytes)) break;
       const run_id = oldest.get(last_seq);
       if (run_id === undefined) break;
       remove(run_id);

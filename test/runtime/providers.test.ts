@@ -32,7 +32,7 @@ test('a provider that is removed while it is added is gone from both, and can be
 });
 
 test('the outcome of a probe that comes after the removal is left', async () => {
-  const { runtime, providers, kernel } = await boot();
+  const { runtime, providers } = await boot();
   let answer = (_: { models: string[] }) => {};
   const port = new ScriptedProvider('late', []);
   port.probe = () =>
@@ -48,8 +48,22 @@ test('the outcome of a probe that comes after the removal is left', async () => 
   await runtime.removeProvider('late');
   answer({ models: ['m'] });
   assert.is(await testing, 'provider_unknown');
-  await kernel.settled();
+  await turns();
   assert.not.ok(runtime.listProviders().some(({ id }) => id === 'late'));
+});
+
+test('a list of models that is the one before is not told again, and another one is', async () => {
+  const port = new ScriptedProvider('local', []);
+  let models = ['a', 'b'];
+  port.probe = async () => ({ models });
+  const { runtime, store } = await bootRuntime({ local: port });
+  for (const next of [['a', 'b'], ['b'], ['b']]) {
+    models = next;
+    await runtime.testProvider('local');
+  }
+  const told = (await store.readAll(1, 1000)).filter(({ type }) => type === 'provider.probe_succeeded').map(({ data }) => data.models);
+  assert.equal(told, [['a', 'b'], null, ['b'], null]);
+  assert.is(runtime.listProviders().find(({ id }) => id === 'local')?.models, 1);
 });
 
 test('a run that was to stay on this machine is not sent to a provider that became a cloud one', async () => {

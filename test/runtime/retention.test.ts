@@ -12,13 +12,14 @@ const DAY_MS = 86_400_000;
 const NOW = 100 * DAY_MS;
 
 /** A retention over a store that answers as it is told, and a kernel of which only the clock and the facts are asked. */
-function world(keep: RetentionOptions['keep'], answers: (PruneReport | Error)[]) {
+function world(keep: RetentionOptions['keep'], answers: (PruneReport | Error)[], last_at: number | null = null) {
   const clock = manualClock(NOW);
   const asked: PruneQuery[] = [];
   const facts: unknown[] = [];
   const logged: unknown[] = [];
   const kernel = {
     clock,
+    snapshot: () => ({ context: { last_boot: last_at === null ? null : { at: last_at } } }),
     submit: async (_stream: string, fact: unknown) => {
       facts.push(fact);
       return true;
@@ -57,6 +58,28 @@ test('a round goes on as long as there is more, and is one fact; the next comes 
   assert.is(first?.before_at, NOW - 30 * DAY_MS);
   await until('the next round', () => asked.length === 3, 5000);
   assert.is(facts.length, 1, 'a round that removed nothing is no fact');
+  await retention.close();
+});
+
+test('a clock that is far ahead of the boot before is not believed for an hour: by age nothing goes, by size it does', async () => {
+  const { asked, retention, until } = world({ keep_days: 30, keep_bytes: 5000 }, [], NOW - 31 * DAY_MS);
+  retention.start();
+  await until('the first round', () => asked.length === 1);
+  assert.equal([asked[0]?.before_at, asked[0]?.max_bytes], [null, 5000]);
+  await until('an hour has passed', () => asked.length === 62, 30_000);
+  assert.is(asked[30]?.before_at, null);
+  assert.type(asked.at(-1)?.before_at, 'number');
+  await retention.close();
+});
+
+test('nor is one that leaps while the daemon runs; one that was off for a night is', async () => {
+  const { asked, retention, clock, until } = world({ keep_days: 30, keep_bytes: null }, [], NOW - DAY_MS / 2);
+  retention.start();
+  await until('the first round', () => asked.length === 1);
+  assert.is(asked[0]?.before_at, NOW - 30 * DAY_MS);
+  clock.advance(365 * DAY_MS);
+  await until('the next round', () => asked.length === 2, 30_000);
+  assert.is(asked[1]?.before_at, null);
   await retention.close();
 });
 

@@ -5,10 +5,10 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HighWater } from '../../src/store/high-water.ts';
 import { inspectStore } from '../../src/store/inspect.ts';
-import type { EventStore, StoredEvent } from '../../src/store/store.ts';
+import type { EventStore, PruneQuery, StoredEvent } from '../../src/store/store.ts';
 import { inject, possible } from './inject.ts';
 import { startWriter } from './process.ts';
-import { codeOf, event, makePlace, type Place, placed, run } from './samples.ts';
+import { accepted, codeOf, event, makePlace, type Place, placed, run, series } from './samples.ts';
 
 const ALL = { before_at: Number.MAX_SAFE_INTEGER, max_bytes: null, keep_boot: 'boot_2', limit: 50 };
 
@@ -28,7 +28,7 @@ async function fill(store: EventStore, from: number, pairs: number, text: string
   return seq;
 }
 
-async function pruneAll(store: EventStore, query = ALL): Promise<{ runs: number; events: number; steps: number }> {
+async function pruneAll(store: EventStore, query: PruneQuery = ALL): Promise<{ runs: number; events: number; steps: number }> {
   const sum = { runs: 0, events: 0, steps: 0 };
   for (let more = true; more; sum.steps += 1) {
     const step = await store.prune(query);
@@ -167,5 +167,41 @@ test(
   }
   assert.ok(points.size >= 2, `it was killed with ${[...points].join(', ')} runs left`);
 });
+
+/** Finished runs of one event each, after a stream of a boot that tells much of itself. */
+async function noisy(store: EventStore, boot_id: string, count: number): Promise<void> {
+  const data = { text: 'x'.repeat(300) };
+  for (let from = 1; from <= count; from += 1000) await store.append(series(from, 1000, `provider:p:${boot_id}`, { boot_id, data }));
+  const runs = Array.from({ length: 40 }, (_, index) => run(`run_${index}`, { finished: true, state: 'completed', seq: count + 1 + index }));
+  await store.append(accepted(count + 1, runs));
+  await store.append({ events: [event(count + 41, 'daemon:boot_2', 1, { boot_id: 'boot_2' })], runs: [] });
+}
+
+test(
+  'no run goes for the bytes of what the present boot tells of itself',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    await noisy(store, 'boot_2', 5000);
+    assert.equal(await pruneAll(store, { ...ALL, before_at: null, max_bytes: 1_048_576 }), { runs: 0, events: 0, steps: 1 });
+    assert.is((await store.countRuns()).finished, 40);
+    await store.close();
+  }),
+);
+
+test(
+  'what old boots told of themselves goes before the first run does',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    await noisy(store, 'boot_1', 5000);
+    await store.close();
+    await store.open();
+    const removed = await pruneAll(store, { ...ALL, before_at: null, max_bytes: 1_048_576 });
+    assert.is(removed.runs, 0);
+    assert.ok(removed.events >= 2000, `${removed.events} events`);
+    await store.close();
+  }),
+);
 
 test.run();

@@ -1,0 +1,48 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { systemClock } from '../../src/kernel/clock.ts';
+
+const HOUR_MS = 3_600_000;
+const YEAR_MS = 365 * 24 * HOUR_MS;
+
+/** A clock whose wall can be set, as by hand or by a night of sleep, in which the monotonic one stands still. */
+function world() {
+  const state = { offset: 0, works: false };
+  const clock = systemClock(
+    () => state.works,
+    () => Date.now() + state.offset,
+  );
+  const ahead_ms = () => clock.now() - Date.now();
+  return { state, clock, ahead_ms };
+}
+
+const near = (value: number, wanted: number) => assert.ok(Math.abs(value - wanted) < 5000, `${value} is not near ${wanted}`);
+
+test('after a night of sleep an idle daemon tells the right time again', () => {
+  const { state, ahead_ms } = world();
+  near(ahead_ms(), 0);
+  state.offset = 8 * HOUR_MS;
+  near(ahead_ms(), 8 * HOUR_MS);
+});
+
+test('while there is work a leap of the wall clock moves nothing, and when it is done time is right', () => {
+  const { state, ahead_ms } = world();
+  state.works = true;
+  state.offset = YEAR_MS;
+  near(ahead_ms(), 0);
+  state.works = false;
+  near(ahead_ms(), YEAR_MS);
+});
+
+test('it never goes back, whatever is done to the wall clock', () => {
+  const { state, clock } = world();
+  let last = clock.now();
+  for (const offset of [-HOUR_MS, HOUR_MS, 0, -YEAR_MS, 2 * HOUR_MS, 1000]) {
+    state.offset = offset;
+    const now = clock.now();
+    assert.ok(now >= last, `after ${offset}`);
+    last = now;
+  }
+});
+
+test.run();
