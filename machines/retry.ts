@@ -42,7 +42,7 @@ export function mayRetry(context: RunContext, error: Failure): boolean {
 
 /**
  * Whether a run that was cut off is taken up again, as its policy says. One whose work is lost again and again is given up, and so is one
- * of which the log does not hold what was asked.
+ * of which the log does not hold what was asked or answered.
  */
 export function mayGoOn({ recovery, resumable, content_kept, outputs, losses, max_losses }: RunContext): boolean {
   if (recovery === 'end' || !content_kept || losses >= max_losses) return false;

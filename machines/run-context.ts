@@ -9,7 +9,7 @@ export interface RunContext {
   client: string;
   recovery: Recovery;
   resumable: boolean;
-  /** What was asked is in the log. */
+  /** What was asked, and what was answered so far, is in the log. */
   content_kept: boolean;
   max_attempts: number;
   max_losses: number;

@@ -18,7 +18,7 @@ const DAEMON_DIED: Failure = {
 
 const CONTENT_NOT_KEPT: Failure = {
   code: 'content_not_kept',
-  message: 'The daemon died before the answer was complete, and what was asked is not kept in the log.',
+  message: 'The daemon died before the answer was complete, and what was asked or answered is not kept in the log.',
   retryable: true,
 };
 
@@ -59,7 +59,7 @@ export function terminalOf(snapshot: RunSnapshot, forced: boolean): Undated<RunE
  * What becomes of a run that an earlier life of the daemon left unfinished; null for a finished one.
  *
  * 1. Its work was being stopped for a cancel or a deadline: the work died with the process, so that end has come.
- * 2. What was asked is not in the log: nobody can answer it any more.
+ * 2. What was asked or answered is not in the log: nobody can answer it any more.
  * 3. It waited, or may go on as its policy says: it is recovered.
  * 4. Anything else was cut off: interrupted, with the text that is on disk.
  */

@@ -44,6 +44,7 @@ const machine = setup({
             outputs: context.outputs + 1,
             output: context.output + event.text,
             output_tokens: context.output_tokens + event.token_ids.length,
+            content_kept: context.content_kept && event.offset === undefined,
             first_output_at: context.first_output_at ?? event.at,
             losses: context.recovery === 'resume' ? 0 : context.losses,
             quiet_until: event.at + context.idle_ms,

@@ -1,4 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { AnyMachineSnapshot } from 'xstate';
+import type { Deadline } from '../../machines/events.ts';
+import type { RunContext } from '../../machines/run-context.ts';
 import { statePath } from '../../machines/step.ts';
 import type { StoredEvent } from '../store/store.ts';
 import { type Kind, kindOf } from './kinds.ts';
@@ -6,11 +9,14 @@ import { type Kind, kindOf } from './kinds.ts';
 /** Facts of one stream that are kept for those who follow it; older ones are read from the store. */
 export const RECENT_MAX = 512;
 
+const ON_TIME = { ms: 0, before: [] };
+
 /**
  * One machine in memory.
  *
  * 1. `tail` includes facts that are proposed and not yet durable: decisions are made on it, nobody outside sees it.
  * 2. `snapshot` is the fold of durable facts, `version` the number of them.
+ * 3. A deadline counts from when the effects of its fact were asked for, however long the fact had waited for its commit.
  */
 export class Cell {
   readonly stream: string;
@@ -29,6 +35,8 @@ export class Cell {
   /** Calls off the armed timer. */
   disarm: (() => void) | null = null;
   armedFor = Number.POSITIVE_INFINITY;
+  /** How long the last fact waited for its commit, if it asks for effects, and the times of the deadlines that there were before it. */
+  private late: { ms: number; before: number[] } = ON_TIME;
   private waiting: (() => void)[] = [];
 
   constructor(stream: string, snapshot: AnyMachineSnapshot, version: number) {
@@ -40,8 +48,9 @@ export class Cell {
     this.version = version;
   }
 
-  /** A fact of this stream became durable. */
-  commit(event: StoredEvent, snapshot: AnyMachineSnapshot): void {
+  /** A fact of this stream became durable, and its effects are asked for this long after it was proposed. */
+  commit(event: StoredEvent, snapshot: AnyMachineSnapshot, late_ms = 0): void {
+    this.late = late_ms <= 0 ? ON_TIME : { ms: late_ms, before: this.version === 0 ? [] : this.kind.deadlines(this.snapshot).map(({ at }) => at) };
     this.snapshot = snapshot;
     this.version = event.version;
     this.seq = event.seq;
@@ -49,6 +58,17 @@ export class Cell {
     this.recent.push(event);
     if (this.recent.length > RECENT_MAX) this.recent.splice(0, RECENT_MAX / 2);
     this.wake();
+  }
+
+  /** What comes true by itself: in the durable state, and only where what is on its way to the log leaves it standing. */
+  deadlines(): Deadline[] {
+    const { ms, before } = this.late;
+    const durable = this.kind.deadlines(this.snapshot).map(({ at, event }) => ({ at: before.includes(at) ? at : at + ms, event }));
+    if (this.tail === this.snapshot) return durable;
+    const proposed = this.kind.deadlines(this.tail);
+    return durable.flatMap(({ at, event }) =>
+      proposed.filter((other) => isDeepStrictEqual(other.event, event)).map((other) => ({ at: Math.max(at, other.at), event })),
+    );
   }
 
   private notePath(at: number): void {
@@ -68,4 +88,9 @@ export class Cell {
     this.waiting = [];
     for (const resolve of waiting) resolve();
   }
+}
+
+/** What the run of this cell has said so far; undefined where there is none. */
+export function outputOf(cell: Cell | undefined): string | undefined {
+  return (cell?.snapshot.context as Partial<RunContext> | undefined)?.output;
 }

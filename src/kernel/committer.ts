@@ -11,7 +11,7 @@ import type { Clock } from './clock.ts';
  * 1. One commit is in progress at a time; what comes meanwhile makes the next one. No timer makes batches.
  * 2. The facts of one proposal are never in two commits.
  * 3. After a commit whose outcome is unknown nothing more is acknowledged, ever.
- * 4. A full disk is not unknown: the same commit is tried again until there is space.
+ * 4. A full disk is not unknown: the same commit is tried again until there is space, once a second, whatever comes meanwhile.
  */
 
 /** One fact on its way. The last one of a proposal carries `settle`. */
@@ -54,7 +54,6 @@ export class Committer {
   private full = false;
   private pending: Pending[] = [];
   private committing = false;
-  private idle: (() => void)[] = [];
 
   constructor(options: CommitterOptions) {
     this.options = options;
@@ -78,22 +77,13 @@ export class Committer {
       const last = items.at(-1);
       if (last !== undefined) last.settle = { resolve, reject };
       this.pending.push(...items);
-      queueMicrotask(() => this.flush());
+      // On a full disk the next try is on its way already.
+      queueMicrotask(() => this.stalled === null && this.flush());
     });
   }
 
-  /** Resolves when nothing waits for a commit, or nothing more will be committed. */
-  settled(): Promise<void> {
-    if ((this.pending.length === 0 && !this.committing) || this.failure !== null || !this.isOpen) return Promise.resolve();
-    return new Promise((resolve) => this.idle.push(resolve));
-  }
-
   private flush(): void {
-    if (!this.isOpen || this.committing || this.failure !== null) return;
-    if (this.pending.length === 0) {
-      this.wakeIdle();
-      return;
-    }
+    if (!this.isOpen || this.committing || this.failure !== null || this.pending.length === 0) return;
     this.committing = true;
     const batch = this.pending.splice(0, this.batchSize());
     let seq = this.durableSeq;
@@ -142,14 +132,7 @@ export class Committer {
     this.failure = error;
     for (const item of [...batch, ...this.pending]) item.settle?.reject(error);
     this.pending = [];
-    this.wakeIdle();
     this.options.onFatal(error);
-  }
-
-  private wakeIdle(): void {
-    const idle = this.idle;
-    this.idle = [];
-    for (const resolve of idle) resolve();
   }
 }
 

@@ -1,4 +1,4 @@
-import { compilePattern } from '../pattern.ts';
+import { redactor } from '../pattern.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../store/store.ts';
 
 /** What of the texts goes to disk; `redact` are regular expressions. */
@@ -26,19 +26,30 @@ export function stripper(settings: ContentSettings): (commit: Commit) => Commit 
   return ({ events, runs }) => ({ events: events.map((event) => stripEvent(event, texts)), runs: runs.map((row) => stripRow(row, texts)) });
 }
 
-/** The store as the kernel sees it: what it appends is stripped on its way to disk. */
-export function strippingStore(store: EventStore, settings: ContentSettings): EventStore {
+/** The store as the kernel sees it: what it appends may be stripped on its way to disk. */
+export type KernelStore = EventStore & { omitsOutput?: boolean };
+
+export function strippingStore(store: EventStore, settings: ContentSettings): KernelStore {
   const strip = stripper(settings);
-  return { ...store, append: async (commit) => store.append(strip(commit)) };
+  return { ...store, append: async (commit) => store.append(strip(commit)), omitsOutput: !new Texts(settings).keepsPieces };
+}
+
+/** A piece of an answer with the text that its run has in memory, where the log does not hold it; null when it cannot be told any more. */
+export function withText(event: StoredEvent, output = ''): StoredEvent | null {
+  const { chars, ...data } = event.data;
+  if (event.type !== 'run.output_appended' || typeof chars !== 'number') return event;
+  const begin = Number(data.offset);
+  const text = output.slice(begin, begin + chars);
+  return text.length === chars ? { ...event, data: { ...data, text } } : null;
 }
 
 class Texts {
   private readonly settings: ContentSettings;
-  private readonly patterns: RegExp[];
+  private readonly redacted: (text: string) => string;
 
   constructor(settings: ContentSettings) {
     this.settings = settings;
-    this.patterns = settings.redact.map(compilePattern);
+    this.redacted = redactor(settings.redact);
   }
 
   prompt(text: unknown): string {
@@ -55,21 +66,13 @@ class Texts {
 
   /** Whether pieces of an answer keep their text. */
   get keepsPieces(): boolean {
-    return this.settings.outputs === 'keep' && this.patterns.length === 0;
+    return this.settings.outputs === 'keep' && this.settings.redact.length === 0;
   }
 
   redact(text: unknown): string {
-    const whole = String(text);
-    if (this.patterns.length === 0) return whole;
-    if (whole.length > REDACTED_CHARS_MAX) return TOO_LONG;
-    return this.patterns.reduce((redacted, pattern) => redacted.replace(pattern, REDACTED), whole);
+    return this.redacted(String(text));
   }
 }
-
-/** Linear time is still time: a longer text is left out whole. */
-const REDACTED_CHARS_MAX = 262_144;
-const TOO_LONG = '[left out: too long to be searched]';
-const REDACTED = '[redacted]';
 
 function stripEvent(event: StoredEvent, texts: Texts): StoredEvent {
   const data = stripData(event, texts);

@@ -5,10 +5,11 @@ import type { RunSnapshot } from '../../machines/run.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { EventStore, StoredEvent } from '../store/store.ts';
+import type { StoredEvent } from '../store/store.ts';
 import { Cell } from './cell.ts';
 import type { Clock } from './clock.ts';
 import { Committer, type Pending } from './committer.ts';
+import type { KernelStore } from './content.ts';
 import { foldStream } from './fold.ts';
 import { kindOf, RUN_PREFIX } from './kinds.ts';
 import type { Log } from './port.ts';
@@ -20,7 +21,7 @@ import { runRow } from './run-record.ts';
  * 1. A fact is durable before its state, its event or its effect is seen by anybody. The one exception is the time before
  *    the store is open: then the state shows at once, so that `starting` can be seen, and the facts become the first commit.
  * 2. A proposal is accepted whole or not at all, by the machines themselves.
- * 3. Timers are derived from the states of the machines and from nothing else.
+ * 3. Timers are derived from the durable states of the machines, and from when the effects of a fact were asked for.
  */
 
 export interface Proposal {
@@ -29,7 +30,7 @@ export interface Proposal {
 }
 
 export interface KernelOptions {
-  store: EventStore;
+  store: KernelStore;
   clock: Clock;
   limits: Limits;
   boot_id: string;
@@ -52,6 +53,8 @@ export class Kernel {
   readonly clock: Clock;
   /** Nothing more comes: whoever follows a stream leaves. */
   closed = false;
+  /** The pieces of an answer are stored without their text: only a run in memory knows it. */
+  readonly omitsOutput: boolean;
   private readonly options: KernelOptions;
   private readonly committer: Committer;
   readonly cells = new Map<string, Cell>();
@@ -61,6 +64,7 @@ export class Kernel {
   constructor(options: KernelOptions) {
     this.options = options;
     this.clock = options.clock;
+    this.omitsOutput = options.store.omitsOutput === true;
     this.committer = new Committer({
       ...options,
       commit_events: options.limits.commit_events,
@@ -171,10 +175,6 @@ export class Kernel {
     cell.wake();
   }
 
-  settled(): Promise<void> {
-    return this.committer.settled();
-  }
-
   /** Timers off; whoever follows a stream is let go. */
   close(): void {
     this.closed = true;
@@ -218,16 +218,16 @@ export class Kernel {
 
   /** The order is: state, then those who follow, then effects; the proposer is told last. */
   private publish(item: Pending): void {
-    const { cell, event, snapshot } = item;
-    cell.commit(event, snapshot);
+    const { cell, event, snapshot, effects } = item;
+    cell.commit(event, snapshot, effects.length === 0 ? 0 : this.clock.now() - event.at);
     this.arm(cell);
     for (const listener of this.listeners) listener(event, snapshot);
-    for (const [index, effect] of item.effects.entries()) this.options.perform(effect, `${event.stream}:${event.version}:${index}`);
+    for (const [index, effect] of effects.entries()) this.options.perform(effect, `${event.stream}:${event.version}:${index}`);
   }
 
   /** Sets the timer of a cell to its earliest deadline; one that moved later is looked at again when it fires. */
   private arm(cell: Cell, notBefore = 0): void {
-    const at = Math.max(notBefore, Math.min(...cell.kind.deadlines(cell.tail).map((deadline) => deadline.at)));
+    const at = Math.max(notBefore, Math.min(...cell.deadlines().map((deadline) => deadline.at)));
     if (at >= cell.armedFor) return;
     cell.disarm?.();
     cell.armedFor = at;
@@ -237,7 +237,7 @@ export class Kernel {
   private fire(cell: Cell): void {
     cell.armedFor = Number.POSITIVE_INFINITY;
     const now = this.clock.now();
-    const passed = cell.kind.deadlines(cell.tail).filter((deadline) => deadline.at <= now);
+    const passed = cell.deadlines().filter((deadline) => deadline.at <= now);
     const due = passed.find((deadline) => this.accepts(cell.stream, deadline.event));
     if (due !== undefined) {
       this.propose([{ stream: cell.stream, fact: due.event }]).catch((error: unknown) =>

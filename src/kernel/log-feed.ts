@@ -1,5 +1,7 @@
 import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/store.ts';
+import { outputOf } from './cell.ts';
+import { withText } from './content.ts';
 import type { Kernel } from './kernel.ts';
 import type { LogTail } from './log-tail.ts';
 
@@ -36,7 +38,7 @@ export async function* followLog(kernel: Kernel, store: Pick<EventStore, 'readAl
       for (const event of page) {
         if (signal.aborted || (!follow && event.seq > last)) return;
         next = event.seq + 1;
-        if (wants(event)) yield event;
+        if (wants(event)) yield withText(event, outputOf(kernel.cell(event.stream))) ?? event;
       }
     }
   } finally {

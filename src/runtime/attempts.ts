@@ -87,7 +87,8 @@ export class Attempts {
     let recording: Promise<void> | null = null;
     const record = async () => {
       while (text !== '' || token_ids.length > 0) {
-        const fact = { type: 'run.output_appended', attempt, text, token_ids } as const;
+        const offset = kernel.tail<RunSnapshot>(run_id)?.context.output.length ?? 0;
+        const fact = { type: 'run.output_appended', attempt, text, token_ids, ...(kernel.omitsOutput ? { offset } : {}) } as const;
         text = '';
         token_ids = [];
         if (!(await kernel.submit(run_id, fact))) abort.abort();

@@ -50,7 +50,7 @@ test('a proposal is recorded whole or not at all', async () => {
   assert.is(refusal?.code, 'event_refused');
   assert.is(refusal?.details?.state, 'starting');
   assert.ok(String(refusal?.details?.accepted).includes('run.cancel_requested'));
-  await kernel.settled();
+  await turns();
   assert.is(kernel.durableSeq, before);
   assert.is(statePath(kernel.tail(RUN) as RunSnapshot), 'queued');
   assert.is((await store.readStream(RUN, 1, 10)).length, 1);
@@ -197,7 +197,7 @@ test('a deadline that waits for its commit is not asked for again', async () => 
   clock.advance(500);
   await turns();
   store.release();
-  await kernel.settled();
+  await turns();
   const types = (await store.readStream(RUN, 1, 10)).map((event) => event.type);
   assert.equal(types, ['run.accepted', 'run.deadline_passed']);
 });

@@ -24,14 +24,14 @@ test('a part without text loses none of the text after it', async () => {
 test('a cancel that comes while the start is being recorded stops the work, and there is one end', async () => {
   const store = gatedStore(createMemoryStore());
   const local = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
-  const { runtime, kernel } = await bootRuntime({ local, store });
+  const { runtime } = await bootRuntime({ local, store });
   const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
   store.hold();
   const cancelling = runtime.cancelRun(id, 'test');
   await turns();
   store.release();
   assert.is((await cancelling).state, 'cancelled');
-  await kernel.settled();
+  await turns();
   assert.is(local.open, 0);
   assert.is((await store.readStream(id, 1, 100)).filter((event) => TERMINAL.has(event.type as never)).length, 1);
 });
@@ -46,7 +46,7 @@ test('what a provider says after its run was given up is heard by nobody', async
     yield output('too late');
     yield finish();
   };
-  const { runtime, clock, kernel } = await bootRuntime({ local, store });
+  const { runtime, clock } = await bootRuntime({ local, store });
   const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
   await turns();
   const cancelling = runtime.cancelRun(id, 'test');
@@ -55,7 +55,6 @@ test('what a provider says after its run was given up is heard by nobody', async
   const cancelled = await cancelling;
   late.open();
   await turns();
-  await kernel.settled();
   assert.equal(await runtime.getRun(id), cancelled);
   const events = await store.readStream(id, 1, 100);
   assert.is(events.at(-1)?.type, 'run.cancelled');

@@ -5,7 +5,7 @@ import type { RunSnapshot } from '../../machines/run.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { manualClock } from '../../src/kernel/clock.ts';
 import type { AttemptRequest } from '../../src/kernel/provider.ts';
-import { recoverRuns } from '../../src/runtime/recover.ts';
+import { readLastBoot, recoverRuns } from '../../src/runtime/recover.ts';
 import { TERMINAL } from '../../src/runtime/runtime.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/store.ts';
@@ -51,6 +51,29 @@ async function leftQueued(count: number) {
 async function ends(store: EventStore, id: string): Promise<string[]> {
   return (await store.readStream(id, 1, 1000)).map(({ type }) => type).filter((type) => TERMINAL.has(type as never));
 }
+
+test('how the boot before ended is told from two of its facts, whatever it has recorded in between', async () => {
+  const local = new ScriptedProvider('local', () => answer(0));
+  const { store, runtime, kernel, daemon } = await bootRuntime({ local });
+  for (let count = 0; count < 30; count += 1) await runtime.startRun({ prompt: 'x' }, 'test');
+  await waitFor('all are settled', () => runtime.status().state === 'ready');
+  kernel.close();
+  let read = 0;
+  const counted: EventStore = {
+    ...store,
+    readStream: async (...args) => {
+      const page = await store.readStream(...args);
+      read += page.length;
+      return page;
+    },
+  };
+  const last = await store.lastEvent(daemon);
+  const told = await readLastBoot(counted, daemon.replace('daemon:', ''), null);
+  assert.equal(told, { boot_id: daemon.replace('daemon:', ''), ending: 'killed', at: last?.at, unfinished_runs: 0 });
+  assert.is(read, 1);
+  assert.is(await readLastBoot(store, 'boot_unknown', null), null);
+  assert.is(await readLastBoot(store, null, null), null);
+});
 
 test('a run that is not taken up yet is said to be so, not answered with nothing', async () => {
   const { store, ids } = await leftQueued(1);

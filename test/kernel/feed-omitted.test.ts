@@ -1,0 +1,92 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../src/errors.ts';
+import { RECENT_MAX } from '../../src/kernel/cell.ts';
+import { strippingStore } from '../../src/kernel/content.ts';
+import { followStream } from '../../src/kernel/feed.ts';
+import { followLog } from '../../src/kernel/log-feed.ts';
+import { LogTail } from '../../src/kernel/log-tail.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { StoredEvent } from '../../src/store/store.ts';
+import { bootRuntime } from '../helpers/runtime.ts';
+import { finish, gate, output, ScriptedProvider } from '../helpers/scripted-provider.ts';
+import { waitFor } from '../helpers/wait.ts';
+
+const PIECES = RECENT_MAX * 2;
+const ANSWER = Array.from({ length: PIECES }, (_, index) => `piece ${index} é𝄞\n`);
+const LIMITS = { feed_events: 16, feed_bytes: 1e6, event_followers: 2 };
+const isLast = ({ type }: StoredEvent) => type === 'run.completed';
+const never = () => new AbortController().signal;
+
+/** A run of many pieces that are stored without their text; it ends when it is told to. */
+async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
+  const store = strippingStore(createMemoryStore(), { prompts: 'keep', outputs: 'keep', redact: [], ...history });
+  const end = gate();
+  const breath = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const local = new ScriptedProvider('local', [...ANSWER.flatMap((piece) => [output(piece, 1), breath]), () => end.opened, finish()]);
+  const harness = await bootRuntime({ local, store });
+  const { runtime, kernel } = harness;
+  const { id } = await runtime.startRun({ prompt: 'tell' }, 'test');
+  const follow = (from_seq = 0) => followStream(kernel, store, id, { from_seq, signal: never(), isLast })[Symbol.asyncIterator]();
+  const isSaid = async () => (await runtime.getRun(id)).output === ANSWER.join('');
+  return {
+    ...harness,
+    store,
+    id,
+    follow,
+    said: () => waitFor('all is said', isSaid),
+    end: end.open,
+    ended: () => waitFor('it is over', () => !kernel.cell(id)),
+  };
+}
+
+async function textOf(events: AsyncIterator<StoredEvent>): Promise<string> {
+  let text = '';
+  for (let next = await events.next(); next.done !== true; next = await events.next()) {
+    if (next.value.type === 'run.output_appended') text += next.value.data.text;
+  }
+  return text;
+}
+
+const codeOf = (work: Promise<unknown>) => work.then(() => null).catch((error: SvcError) => error.code);
+
+for (const history of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
+  const what = JSON.stringify(history);
+
+  test(`one who falls behind gets the whole text, while the run goes on and after its end: ${what}`, async () => {
+    const { follow, said, end, ended } = await begun(history);
+    const [during, after] = [follow(), follow()];
+    await Promise.all([during.next(), after.next()]);
+    await said();
+    const text = textOf(during);
+    const late = textOf(follow());
+    end();
+    assert.is(await text, ANSWER.join(''));
+    assert.is(await late, ANSWER.join(''), 'who comes later, too');
+    await ended();
+    assert.is(await textOf(after), ANSWER.join(''));
+  });
+
+  test(`who comes when the run has left memory is told that its text is not kept, instead of a hole: ${what}`, async () => {
+    const { follow, said, end, ended, runtime, id } = await begun(history);
+    await said();
+    end();
+    await ended();
+    assert.is(await codeOf(textOf(follow())), 'content_not_kept');
+    assert.is(await codeOf(textOf(follow((await runtime.getRun(id)).seq - 1))), 'content_not_kept');
+    assert.is(await textOf(follow((await runtime.getRun(id)).seq)), '', 'who has it all is not troubled');
+  });
+}
+
+test('one who follows the whole log and falls behind gets the text of a run that is in memory, and later what the log holds', async () => {
+  const { kernel, store, said, end, ended } = await begun({ outputs: 'omit' });
+  const tail = new LogTail(kernel, LIMITS);
+  const read = () => followLog(kernel, store, tail, { from_seq: 1, follow: false, signal: never(), wants: () => true })[Symbol.asyncIterator]();
+  await said();
+  assert.is(await textOf(read()), ANSWER.join(''));
+  end();
+  await ended();
+  assert.is(await textOf(read()), '');
+});
+
+test.run();
