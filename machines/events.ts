@@ -25,7 +25,6 @@ export interface LastBoot {
   ending: Ending;
   /** Time of its last recorded fact. */
   at: number;
-  state_path: string;
   unfinished_runs: number;
 }
 
@@ -147,7 +146,8 @@ export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
 export type RunEvent =
   /** `resumes`: it goes on after the recorded output; otherwise what was recorded is discarded. */
   | Fact<'run.started', { attempt: number; resumes?: boolean }>
-  | Fact<'run.output_appended', { attempt: number; text: string; token_ids: number[] }>
+  /** `offset`: where it begins in the answer; only there when the log does not hold the text, so that only the present process knows it. */
+  | Fact<'run.output_appended', { attempt: number; text: string; token_ids: number[]; offset?: number }>
   | Fact<'run.completed', { attempt: number; finish_reason: FinishReason; usage: Usage }>
   | Fact<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
   | Fact<'run.failed', { attempt: number; error: Failure }>
@@ -181,7 +181,7 @@ export type ProviderCreated = Fact<
 
 export type ProviderEvent =
   | Fact<'provider.probe_started', { probe: number }>
-  | Fact<'provider.probe_succeeded', { probe: number; models: string[] }>
+  | Fact<'provider.probe_succeeded', { probe: number; models: string[] | null }>
   | Fact<'provider.probe_failed', { probe: number; error: Failure; unauthorised: boolean }>
   | Fact<'provider.answered'>
   | Fact<'provider.faulted', { error: Failure; unauthorised: boolean }>

@@ -7,6 +7,8 @@ import { closeAll, releaseAll } from './daemon/stop.ts';
 import { asKnownCode, asSvcError, SvcError } from './errors.ts';
 import { prepareHome, readToken } from './home.ts';
 import type { Paths } from './paths.ts';
+import { isFull } from './store/failure.ts';
+import { ownsAny } from './store/ownership.ts';
 import { programVersion } from './version.ts';
 
 /**
@@ -22,27 +24,30 @@ export interface ServeOptions {
   flags?: Partial<Record<keyof Settings, unknown>>;
   /** Started by `svc start`: logs go to the files only, and the parent is told how the start went. */
   background: boolean;
+  /** Log lines on stdout are JSON, also on a terminal. */
+  json?: boolean;
 }
 
 /** Runs the daemon. Resolves with its exit code; throws SvcError when it could not start or failed. */
-export async function serveDaemon({ paths, flags = {}, background }: ServeOptions): Promise<number> {
-  const failure = await live({ paths, flags, background }).catch((error: unknown) => asSvcError(error));
+export async function serveDaemon({ paths, flags = {}, background, json = false }: ServeOptions): Promise<number> {
+  const failure = await live({ paths, flags, background, json }).catch((error: unknown) => asFailure(error));
   // Work that does not end when it is told to must not keep the process.
-  setTimeout(() => process.exit(), LEAVE_MS).unref();
+  const leaving = setTimeout(leave, LEAVE_MS);
+  if (!ownsAny()) leaving.unref();
   if (failure === null) return 0;
   notifyParent({ type: 'failed', error: failure.body() });
   throw failure;
 }
 
-async function live({ paths, flags, background }: Required<ServeOptions>): Promise<SvcError | null> {
+async function live({ paths, flags, background, json }: Required<ServeOptions>): Promise<SvcError | null> {
   const config = loadConfig(paths.config, { flags });
   refuseOpenBind(config);
   await prepareHome(paths, process.env.SVC_HOME !== undefined);
   const token = await readToken(paths.token);
-  const stdout = background ? 'none' : process.stdout.isTTY ? 'pretty' : 'json';
+  const stdout = background ? 'none' : process.stdout.isTTY && !json ? 'pretty' : 'json';
 
   const { promise: ended, resolve: end } = Promise.withResolvers<SvcError | null>();
-  const fail = (error: unknown) => end(asSvcError(error));
+  const fail = (error: unknown) => end(asFailure(error));
   const bounds: (() => void)[] = [];
   const endBy = (at: number, code: 'start_timed_out' | 'stop_timed_out') => {
     const callOff = parts.clock.after(at + SLACK_MS - parts.clock.now(), () => fail(parts.kernel.stalled ?? new SvcError(code)));
@@ -81,7 +86,10 @@ const LEAVE_MS = 2000;
 /** Signals ask the machine to stop; an error that nobody caught ends this life, loudly. */
 function listen(parts: Parts, fail: (error: unknown) => void): () => void {
   const unlisten = listenToSignals((mode) => {
-    if (mode === 'exit') process.exit(130);
+    if (mode === 'exit') {
+      parts.log.warn({}, 'left at once, at the third signal');
+      kill();
+    }
     parts.runtime
       .lifecycle({ type: 'stop_requested', mode }, 'signal')
       .catch((error: unknown) => parts.log.debug({ err: error }, 'a signal came when the daemon was stopping already'));
@@ -95,9 +103,28 @@ function listen(parts: Parts, fail: (error: unknown) => void): () => void {
   };
 }
 
+/** An exit, also one that comes by itself, waits for the store's thread, as long as the disk holds that up: then only a kill ends this process. */
+function leave(): void {
+  if (ownsAny()) kill();
+  process.exit();
+}
+
+/** What was logged is written by now. */
+function kill(): void {
+  process.kill(process.pid, 'SIGKILL');
+}
+
 function failureOf(final: DaemonSnapshot): SvcError | null {
   const { error } = final.context;
   return final.matches('failed') ? new SvcError(asKnownCode(error?.code), error?.message) : null;
+}
+
+/** What ended this life. A want of space is told as one, whatever could not be written. */
+function asFailure(thrown: unknown): SvcError {
+  const error = asSvcError(thrown);
+  if (error.code === 'store_full' || !isFull(error.cause)) return error;
+  const what = error.code === 'internal' ? 'The daemon cannot write what it needs.' : error.message;
+  return new SvcError('store_full', `The disk is full. ${what}`, { cause: error.cause, hint: 'Free some space, then run: svc start' });
 }
 
 /** A listener that others can reach must ask for the token. */

@@ -219,7 +219,7 @@ export const errors = {
     ...startup,
     exit: 6,
     meaning: 'The configuration cannot be used.',
-    hint: 'Correct the line that is named; `svc config show` tells where each value comes from.',
+    hint: 'Correct the line, variable or flag that is named; docs/operations.md lists the settings and what each takes.',
   },
   home_unusable: {
     ...startup,
@@ -307,7 +307,7 @@ export const errors = {
   content_not_kept: {
     ...unavailable,
     exit: 10,
-    meaning: 'The run was cut off, and what was asked or answered is not kept in the log, so that it cannot be taken up again.',
+    meaning: 'What was asked or answered is not kept in the log: a run that was cut off cannot be taken up again, and an answer not be told again.',
     hint: 'Ask again. The settings history.prompts, history.outputs and history.redact say what is kept.',
   },
   resume_failed: {

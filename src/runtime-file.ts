@@ -32,14 +32,19 @@ export function readRuntimeFile(path: string): RuntimeFound {
   }
 }
 
-/** Mode 0600, through a temporary file beside it. */
+/** Mode 0600, through a temporary file beside it, which goes when it cannot be written. */
 export async function writeRuntimeFile(path: string, file: RuntimeFile): Promise<void> {
   const { promises } = process.getBuiltinModule('node:fs');
   const draft = `${path}.${process.pid}.tmp`;
   await promises.mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await promises.writeFile(draft, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
-  await promises.chmod(draft, 0o600);
-  await promises.rename(draft, path);
+  try {
+    await promises.writeFile(draft, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
+    await promises.chmod(draft, 0o600);
+    await promises.rename(draft, path);
+  } catch (error) {
+    await promises.rm(draft, { force: true });
+    throw error;
+  }
 }
 
 /** Removes the file unless another boot has written it since. */

@@ -1,3 +1,4 @@
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { Effects } from '../../machines/effects.ts';
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import type { Config } from '../config.ts';
@@ -18,7 +19,6 @@ import type { Paths } from '../paths.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { createRemoteProvider } from '../providers/remote/provider.ts';
 import { Attempts } from '../runtime/attempts.ts';
-import { BootCheckpoint } from '../runtime/boot-checkpoint.ts';
 import { createRuntime } from '../runtime/create.ts';
 import { Dispatch } from '../runtime/dispatch.ts';
 import { DaemonHistory } from '../runtime/history.ts';
@@ -26,10 +26,10 @@ import { newBootId } from '../runtime/ids.ts';
 import { Providers } from '../runtime/providers.ts';
 import { Pulls } from '../runtime/pulls.ts';
 import { Retention } from '../runtime/retention.ts';
-import { TERMINAL } from '../runtime/runtime.ts';
 import { Space } from '../runtime/space.ts';
 import { StopReports } from '../runtime/stop-report.ts';
 import { createSessions } from '../session.ts';
+import { logBytes } from '../store/files.ts';
 import { createSqliteStore } from '../store/sqlite.ts';
 import { attachSockets } from '../ws/upgrade.ts';
 import { hostBootId } from './host.ts';
@@ -53,9 +53,9 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
   const { limits } = config;
   const boot_id = newBootId();
   const streams = { daemon: `daemon:${boot_id}`, engine: `engine:${boot_id}` };
-  const logging = createLog({ folder: paths.logs, level: config.log_level, limits, boot_id, stdout });
+  const logging = createLog({ folder: paths.logs, level: config.log_level, limits, boot_id, stdout, redact: config.history.redact });
   const { log } = logging;
-  const clock = systemClock();
+  const clock = systemClock(() => kernel.snapshot<DaemonSnapshot>(streams.daemon)?.matches('ready') === false);
   const store = createSqliteStore({ database: paths.database, highWater: paths.highWater, limits });
 
   const kernel = new Kernel({
@@ -82,7 +82,6 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     start_deadline_at: clock.now() + limits.start_ms,
   } as const;
   kernel.propose([{ stream: streams.daemon, fact }]).catch((error: unknown) => log.debug({ err: error }, 'the start was not recorded'));
-  const checkpoint = new BootCheckpoint({ kernel, daemon: streams.daemon, file: paths.checkpoint, program: version, log });
   const history = new DaemonHistory(kernel, streams.daemon);
   const stopReports = new StopReports(kernel, streams.daemon);
   const dispatch = new Dispatch({
@@ -145,12 +144,11 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     closeDaemon,
   };
 
-  /** What the store held when it was opened, counted on since. */
-  const stored = { finished: 0, size_bytes: null as number | null };
+  /** What the store held when it was opened. */
+  const stored = { finished: 0 };
   kernel.onFact((event, snapshot) => {
     if (event.type === 'engine.exited' && snapshot.matches('crashed' as never)) log.warn({ ...event.data, seq: event.seq }, 'the engine process died');
     log.debug({ seq: event.seq, stream: event.stream, ...(event.stream.startsWith('run_') ? { run_id: event.stream } : {}) }, event.type);
-    if (TERMINAL.has(event.type as never)) stored.finished += 1;
   });
   const runtime = createRuntime({
     kernel,
@@ -163,7 +161,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     stopReports,
     streams,
     home: paths.home,
-    stored: () => stored,
+    stored: () => ({ ...stored, size_bytes: logBytes(paths.database) }),
     onStop,
     saveProvider: (id, settings) => (settings === null ? unsetProvider(paths.config, id) : setProvider(paths.config, id, settings)),
     localModels: local.models,
@@ -193,7 +191,6 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
       store,
       stored,
       space,
-      checkpoint,
       retention,
       kernel,
       dispatch,

@@ -1,9 +1,10 @@
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { parseAddress } from '../config.ts';
 import { SvcError } from '../errors.ts';
-import { readBootCheckpoint } from '../runtime/boot-checkpoint.ts';
 import { readLastBoot, recoverRuns } from '../runtime/recover.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
+import { isFull } from '../store/failure.ts';
+import type { EventStore } from '../store/store.ts';
 import { hostBootId } from './host.ts';
 import type { Parts } from './parts.ts';
 
@@ -16,14 +17,13 @@ export const STOPPED = Symbol('stopped');
  */
 export async function startDaemon(parts: Parts): Promise<void> {
   const { kernel, store, stored, dispatch, providers, local, log } = parts;
-  const addresses = { ...(await bind(parts)), socket: null as string | null };
-  const listening = parts.tell({ type: 'daemon.listening', addresses });
+  const bound = await bind(parts);
+  const listening = parts.tell({ type: 'daemon.listening', addresses: { ...bound, socket: null } });
   const opened = await store.open();
-  addresses.socket = await parts.control.listen();
-  await announce(parts, addresses);
-  Object.assign(stored, { size_bytes: opened.size_bytes, finished: (await store.countRuns()).finished });
-  const checkpoint = (stream: string) => readBootCheckpoint(parts.paths.checkpoint, parts.version, store, stream);
-  const last_boot = await readLastBoot(store, opened.last_boot_id, hostBootId(), checkpoint);
+  const addresses = { ...bound, socket: await withRoom(store, () => parts.control.listen()) };
+  await withRoom(store, () => announce(parts, addresses));
+  stored.finished = (await store.countRuns()).finished;
+  const last_boot = await readLastBoot(store, opened.last_boot_id, hostBootId());
   kernel.open(opened.last_seq);
   await listening;
   if (last_boot !== null && last_boot.ending !== 'clean') log.warn({ last_boot }, `the last daemon did not stop cleanly: ${last_boot.ending}`);
@@ -34,7 +34,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
   await providers.open();
   await proceed(parts, { type: 'daemon.providers_probed' });
   dispatch.next();
-  if (opened.full) parts.space.filled();
+  parts.space.started();
   parts.retention.start();
   log.info({ addresses, version: parts.version, pid: process.pid }, 'ready');
   local.warm().catch((error: unknown) => log.warn({ err: error }, 'the engine could not be warmed'));
@@ -52,7 +52,7 @@ async function bind({ http, grpc, config, paths }: Parts): Promise<{ http: strin
   }
 }
 
-async function announce({ paths, boot_id, version, clock }: Parts, addresses: { http: string; grpc: string; socket: string | null }): Promise<void> {
+async function announce({ paths, boot_id, version, clock }: Parts, addresses: { http: string; grpc: string; socket: string }): Promise<void> {
   await writeRuntimeFile(paths.runtime, {
     pid: process.pid,
     process_start: processStart(process.pid),
@@ -63,6 +63,16 @@ async function announce({ paths, boot_id, version, clock }: Parts, addresses: { 
     node: process.version,
     addresses,
   });
+}
+
+/** On a full disk, what has to be written beside the log takes the space of the reserve, as the log does. */
+async function withRoom<T>(store: Pick<EventStore, 'spendReserve'>, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!(isFull(error) || isFull((error as Error).cause)) || !(await store.spendReserve())) throw error;
+    return write();
+  }
 }
 
 async function createEngine({ kernel, streams, config }: Parts): Promise<void> {

@@ -29,13 +29,13 @@ function hasWork(cell: Cell | undefined): boolean {
 
 /** Closes the parts in the reverse order of their start: the listeners go last, so that the end can be seen too. */
 export async function closeAll(parts: Parts, failure: SvcError | null): Promise<void> {
-  const { kernel, providers, puller, store, http, sockets, grpc, control, paths, boot_id, log } = parts;
+  const { kernel, providers, puller, store, http, sockets, grpc, control, paths, config, boot_id, log } = parts;
   const owner = kernel.isOpen;
   if (owner && failure !== null) await recordFailure(parts, failure);
   kernel.close();
   parts.space.close();
   const pruned = parts.retention.close();
-  await Promise.allSettled([puller.close(), providers.close(), pruned, parts.checkpoint.close(), store.close()]);
+  await within(config.limits.close_ms, Promise.allSettled([puller.close(), providers.close(), pruned, store.close()]));
   // Said before the listeners close, so that those who follow the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);
@@ -45,8 +45,13 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
 
 /** Tells the log how this life ended, if it still takes facts: a full disk, or one that does not answer, is not waited for. */
 async function recordFailure({ tell, config }: Parts, { code, message }: SvcError): Promise<void> {
-  const late = new AbortController();
   const recorded = tell({ type: 'daemon.failed', error: { code, message, retryable: false } }).catch(() => false);
-  await Promise.race([recorded, delay(config.limits.goodbye_ms, false, { signal: late.signal })]);
+  await within(config.limits.goodbye_ms, recorded);
+}
+
+/** Waits for what never fails, but no longer than this: a disk may hold it up. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const late = new AbortController();
+  await Promise.race([work, delay(ms, null, { signal: late.signal })]);
   late.abort();
 }

@@ -1,3 +1,5 @@
+import { readLine } from './filter.ts';
+
 /**
  * What a log line may hold of the fields it is given: no secret, no getter that throws, nothing endless.
  * Secrets are found by the name of their field, and in texts by their form.
@@ -12,6 +14,13 @@ export function scrub(text: string): string {
   return SECRET_HINT.test(text) ? SECRET_FORMS.reduce((rest, [form, shown]) => rest.replace(form, shown), text) : text;
 }
 
+/** The line without what `redact` takes out of its texts, at any depth; what it belongs to and the names of errors stay. */
+export function redactLine(line: string, redact: (text: string) => string): string {
+  const whole = readLine(line);
+  return whole === null ? redact(line) : JSON.stringify(whole, (name, value) => (typeof value === 'string' && !NAMES.has(name) ? redact(value) : value));
+}
+
+const NAMES = new Set(['level', 'time', 'boot_id', 'run_id', 'stream', 'code', 'type']);
 const HIDDEN = '[hidden]';
 const DEPTH_MAX = 6;
 const ENTRIES_MAX = 100;

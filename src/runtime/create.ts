@@ -14,7 +14,7 @@ import type { DaemonHistory } from './history.ts';
 import type { Providers } from './providers.ts';
 import type { Pulls } from './pulls.ts';
 import { Runs } from './runs.ts';
-import { type LifecycleResult, type ProviderInput, type Runtime, type StatusRecord, toRecord } from './runtime.ts';
+import { type LifecycleResult, type ProviderInput, type Runtime, type StatusRecord, TERMINAL, toRecord } from './runtime.ts';
 import type { StopReports } from './stop-report.ts';
 import { createTravel } from './travel.ts';
 import { watchQueue } from './watch-queue.ts';
@@ -31,7 +31,7 @@ export interface RuntimeOptions {
   /** Streams of this boot's daemon and engine machines. */
   streams: { daemon: string; engine: string };
   home: string;
-  /** Read once when the store was opened, then counted on. */
+  /** Finished runs that were there when the store was opened, and the bytes that its files have now. */
   stored(): { finished: number; size_bytes: number | null };
   /** Writes the provider to the configuration file, or takes it out (null). */
   saveProvider(id: string, config: ProviderConfig | null): Promise<void>;
@@ -51,7 +51,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const daemon = () =>
     (kernel.stalled === null ? kernel.snapshot<DaemonSnapshot>(streams.daemon) : kernel.tail<DaemonSnapshot>(streams.daemon)) as DaemonSnapshot;
   const inTurn = oneAtATime();
-  const counts = () => ({ active: dispatch.running, queued: dispatch.queued, finished: options.stored().finished });
+  let ended = 0;
+  kernel.onFact(({ type }) => {
+    if (TERMINAL.has(type as never)) ended += 1;
+  });
+  const finished = () => options.stored().finished + ended - daemon().context.pruned_runs;
+  const counts = () => ({ active: dispatch.running, queued: dispatch.queued, finished: finished() });
   const sources = (): HealthSources => ({
     daemon: daemon(),
     engine: kernel.snapshot<EngineSnapshot>(streams.engine),

@@ -1,28 +1,21 @@
-import { type DaemonSnapshot, endingOf } from '../../machines/daemon.ts';
-import type { LastBoot } from '../../machines/events.ts';
+import { endingOf } from '../../machines/daemon.ts';
+import type { DaemonCreated, DaemonEvent, LastBoot } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { afterCrash } from '../../machines/run-next.ts';
-import { statePath } from '../../machines/step.ts';
-import type { Cell } from '../kernel/cell.ts';
-import { foldStream } from '../kernel/fold.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import type { EventStore, StoredEvent } from '../store/store.ts';
+import { type EventStore, type StoredEvent, toFact } from '../store/store.ts';
 import type { Dispatch } from './dispatch.ts';
 
-/** How the boot before ended, as its own stream tells. `checkpoint` finds a state on the way to its end. */
-export async function readLastBoot(
-  store: EventStore,
-  boot_id: string | null,
-  host_boot_id: string | null,
-  checkpoint: (stream: string) => Promise<Cell | undefined> = async () => undefined,
-): Promise<LastBoot | null> {
+/** How the boot before ended, as the two ends of its stream tell, however long that is. */
+export async function readLastBoot(store: EventStore, boot_id: string | null, host_boot_id: string | null): Promise<LastBoot | null> {
   if (boot_id === null) return null;
   const stream = `daemon:${boot_id}`;
-  const cell = await foldStream(store, stream, undefined, await checkpoint(stream));
-  if (cell === undefined) return null;
-  const snapshot = cell.snapshot as DaemonSnapshot;
+  const [first] = await store.readStream(stream, 1, 1);
+  const last = await store.lastEvent(stream);
+  if (first === undefined || last === null) return null;
+  const ending = endingOf(toFact(first) as DaemonCreated, last.type as DaemonEvent['type'], host_boot_id);
   const { unfinished } = await store.countRuns();
-  return { boot_id, ending: endingOf(snapshot, host_boot_id), at: cell.recent.at(-1)?.at ?? 0, state_path: statePath(snapshot), unfinished_runs: unfinished };
+  return { boot_id, ending, at: last.at, unfinished_runs: unfinished };
 }
 
 /**

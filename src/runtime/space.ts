@@ -37,6 +37,11 @@ export class Space {
     this.lookLater();
   }
 
+  /** The daemon is ready: what it refused while it was starting is told again. */
+  started(): void {
+    if (this.full) this.report(this.options.tell({ type: 'daemon.store_filled' }));
+  }
+
   close(): void {
     this.full = true;
     this.callOff();

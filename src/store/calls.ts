@@ -7,7 +7,9 @@ export interface Calls {
   open(): OpenReport;
   append(rows: CommitRows): { full: boolean };
   reserve(): boolean;
+  spendReserve(): boolean;
   readStream(stream: string, fromVersion: number, limit: number): EventRow[];
+  lastEvent(stream: string): EventRow | null;
   readAll(fromSeq: number, limit: number): EventRow[];
   listRuns(query: RunQuery): string[];
   getRun(run_id: string): string | null;

@@ -67,6 +67,11 @@ export function removeSharedMemory(database: string): void {
   rmSync(`${database}-shm`, { force: true });
 }
 
+/** The event log with its WAL. */
+export function logBytes(database: string): number {
+  return sizeOf(database) + sizeOf(`${database}-wal`);
+}
+
 /** A file that is not there, or cannot be asked, counts as empty. */
 export function sizeOf(file: string): number {
   try {

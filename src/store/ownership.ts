@@ -19,6 +19,11 @@ export function isOwned(database: string): boolean {
   return owned.has(nameOf(database));
 }
 
+/** Whether a thread of this process has a log open: it may be held up by the disk, and then an exit would wait for it. */
+export function ownsAny(): boolean {
+  return owned.size > 0;
+}
+
 function nameOf(database: string): string {
   for (const attempt of [() => realpathSync(database), () => join(realpathSync(dirname(database)), basename(database))]) {
     try {

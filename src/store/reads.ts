@@ -31,6 +31,11 @@ export class Reads {
     return this.page(this.stream.iterate(stream, fromVersion, atMost(limit)));
   }
 
+  lastEvent(stream: string): EventRow | null {
+    const query = `select ${EVENT_COLUMNS} from events where stream = ? order by version desc limit 1`;
+    return this.db.prepare<[string], EventRow>(query).get(stream) ?? null;
+  }
+
   readAll(fromSeq: number, limit: number): EventRow[] {
     return this.page(this.all.iterate(fromSeq, atMost(limit)));
   }

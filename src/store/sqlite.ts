@@ -3,8 +3,8 @@ import { SvcError } from '../errors.ts';
 import { defaultLimits, type Limits } from '../limits.ts';
 import type { Calls } from './calls.ts';
 import { own } from './ownership.ts';
-import { fromEventRow, fromRunData, toRows } from './row.ts';
-import type { EventStore, OpenReport, RunRow } from './store.ts';
+import { type EventRow, fromEventRow, fromRunData, toRows } from './row.ts';
+import type { EventStore, OpenReport, RunRow, StoredEvent } from './store.ts';
 import { StoreThread } from './thread.ts';
 
 export interface SqliteOptions {
@@ -18,12 +18,15 @@ export interface SqliteOptions {
 export function createSqliteStore({ database, highWater, limits = defaultLimits }: SqliteOptions): EventStore {
   const { store_lock_ms, store_page_bytes, reserve_bytes, close_ms } = limits;
   let thread: StoreThread | null = null;
+  /** Not open yet. */
+  let opening: StoreThread | null = null;
 
   const open = async (): Promise<OpenReport> => {
     const release = own(database);
     if (release === null) throw new SvcError('daemon_already_running', `This process holds the event log ${database} already.`);
     const started = new StoreThread({ database, highWater, limits: { store_lock_ms, store_page_bytes, reserve_bytes } });
     started.gone.then(release, release);
+    opening = started;
     try {
       const report = await started.call('open');
       thread = started;
@@ -31,14 +34,16 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
     } catch (error) {
       await started.end();
       throw error;
+    } finally {
+      opening = null;
     }
   };
 
   const close = async (): Promise<void> => {
-    const closing = thread;
+    const isOpen = thread !== null && !thread.failed;
+    const closing = thread ?? opening;
     thread = null;
-    if (closing === null) return;
-    await (closing.failed ? closing.end() : closeThread(closing, close_ms));
+    if (closing !== null) await closeThread(closing, isOpen, close_ms);
   };
 
   const ask = async <M extends keyof Calls>(method: M, ...args: Parameters<Calls[M]>): Promise<Awaited<ReturnType<Calls[M]>>> => {
@@ -51,7 +56,9 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
     close,
     append: async (commit) => ask('append', toRows(commit)),
     reserve: () => ask('reserve'),
+    spendReserve: () => ask('spendReserve'),
     readStream: async (stream, fromVersion, limit) => (await ask('readStream', stream, fromVersion, limit)).map(fromEventRow),
+    lastEvent: async (stream) => eventOrNull(await ask('lastEvent', stream)),
     readAll: async (fromSeq, limit) => (await ask('readAll', fromSeq, limit)).map(fromEventRow),
     listRuns: async (query) => (await ask('listRuns', query)).map(fromRunData),
     getRun: async (run_id) => orNull(await ask('getRun', run_id)),
@@ -65,19 +72,24 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
   };
 }
 
+function eventOrNull(row: EventRow | null): StoredEvent | null {
+  return row === null ? null : fromEventRow(row);
+}
+
 function orNull(data: string | null): RunRow | null {
   return data === null ? null : fromRunData(data);
 }
 
-/** A thread that the disk holds up is left to itself after a while: the process need not wait for it to end. */
-async function closeThread(thread: StoreThread, close_ms: number): Promise<void> {
-  const closed = new AbortController();
-  const late = delay(close_ms, 'late', { signal: closed.signal }).catch(() => 'closed');
+/** A thread that the disk holds up is left to itself after a while. */
+async function closeThread(thread: StoreThread, isOpen: boolean, close_ms: number): Promise<void> {
+  const over = new AbortController();
+  const late = delay(close_ms, 'late', { signal: over.signal }).catch(() => 'closed');
   try {
-    const first = await Promise.race([thread.call('close').then(() => thread.end()), late]);
+    const closed = isOpen ? thread.call('close').then(() => thread.end()) : thread.end();
+    const first = await Promise.race([closed, late]);
     if (first === 'late') throw new SvcError('store_failed', 'The event log did not close in time.');
   } finally {
-    closed.abort();
+    over.abort();
     thread.end().catch(() => {});
   }
 }

@@ -55,7 +55,6 @@ export interface OpenReport {
   last_boot_id: string | null;
   /** What the database really does, read back. */
   durability: { journal_mode: string; synchronous: string };
-  size_bytes: number;
   /** The disk is full: there is no reserve. */
   full: boolean;
 }
@@ -78,7 +77,7 @@ export interface VerifyReport {
 export interface PruneQuery {
   /** Runs that ended before go; null: none is too old. */
   before_at: number | null;
-  /** As long as the pages in use are more, the oldest finished runs go; null: no bound. */
+  /** As long as what can be removed takes more, what tells of old boots and then the oldest finished runs go; null: no bound. */
   max_bytes: number | null;
   /** The present boot, of which nothing but finished runs is removed. */
   keep_boot: string;
@@ -103,8 +102,12 @@ export interface EventStore {
   append(commit: Commit): Promise<{ full: boolean }>;
   /** Puts the reserve back, if it was used: true when it is there. */
   reserve(): Promise<boolean>;
+  /** Gives the space of the reserve to what else must be written on a full disk: false when there was none to give. */
+  spendReserve(): Promise<boolean>;
   /** Gives fewer than `limit` when they are large; none means that there are no more. */
   readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
+  /** Of a stream, found without reading the others; null when it has none. */
+  lastEvent(stream: string): Promise<StoredEvent | null>;
   /** As `readStream`, over the whole log. */
   readAll(fromSeq: number, limit: number): Promise<StoredEvent[]>;
   /** Newest first, by the order of the log; none when there is no run `before`. */

@@ -52,9 +52,10 @@ export class StoreThread {
     });
   }
 
-  /** Ends the thread, whatever it does. One that is held up in the disk ends when that lets it go; the process does not wait for it. */
+  /** Ends the thread, whatever it does. One that is held up in the disk ends when that lets it go, and so does an exit of the process. */
   async end(): Promise<void> {
     this.worker.unref();
+    this.abandon(new Error('the thread of the store was ended'));
     await this.worker.terminate();
   }
 

@@ -7,7 +7,7 @@ import { StoreThread } from '../../src/store/thread.ts';
 const trouble = process.argv[2] ?? '';
 const never = () => new Promise<never>(() => {});
 const call = StoreThread.prototype.call;
-let begun = !trouble.endsWith('when ready');
+let begun = !['none', 'held'].includes(trouble) && !trouble.endsWith('when ready');
 
 process.on('SIGUSR2', () => {
   begun = true;

@@ -95,9 +95,11 @@ export function gatedStore(inner: EventStore): EventStore & { appends: number[];
   return {
     open: () => inner.open(),
     readStream: (...args) => inner.readStream(...args),
+    lastEvent: (stream) => inner.lastEvent(stream),
     readAll: (...args) => inner.readAll(...args),
     listRuns: (query) => inner.listRuns(query),
     reserve: () => inner.reserve(),
+    spendReserve: () => inner.spendReserve(),
     getRun: (id) => inner.getRun(id),
     getRunByKey: (key) => inner.getRunByKey(key),
     runsAt: (...args) => inner.runsAt(...args),

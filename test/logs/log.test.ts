@@ -159,4 +159,18 @@ test('the last line before a process is killed is on disk', async ({ folder }) =
   assert.is((await written(folder)).at(-1)?.n, 500);
 });
 
+test('what the patterns of the history match is in no line, wherever it was in it; what a line belongs to stays', async ({ folder }) => {
+  const log = createLog({ folder, level: 'debug', limits: defaultLimits, boot_id: 'boot_abcdefgh', stdout: 'none', redact: ['org-\\w+', '[a-h]{8}'] });
+  const cause = new Error('upstream says: no such organization org-1234');
+  const failure = new SvcError('provider_failed', 'The provider refused org-1234.', { cause });
+  log.log.warn({ run_id: 'run_abcdefgh', err: failure, more: { texts: ['org-1234'] } }, failure.message);
+  log.close();
+  const [line] = await written(folder);
+  assert.not.match(JSON.stringify(line), /org-1234/);
+  assert.is(line?.msg, 'The provider refused [redacted].');
+  const err = line?.err as { code: string; stack: string } | undefined;
+  assert.equal([line?.boot_id, line?.run_id, err?.code], ['boot_abcdefgh', 'run_abcdefgh', 'provider_failed']);
+  assert.match(err?.stack ?? '', /\[redacted\]/);
+});
+
 test.run();

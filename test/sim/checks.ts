@@ -50,7 +50,7 @@ function checkRun(world: World, run: RunView): void {
     () => `${run.alias} has version ${cell.version} in memory, ${run.version} in the log`,
   );
   hold('fold', same(cell, run), () => `${run.alias} is ${JSON.stringify(cell.snapshot.context)} in memory, ${JSON.stringify(run.snapshot.context)} in the log`);
-  const deadline = Math.min(...cell.kind.deadlines(cell.snapshot).map(({ at }) => at));
+  const deadline = Math.min(...cell.deadlines().map(({ at }) => at));
   hold('deadline-armed', cell.disarm !== null && cell.armedFor <= deadline, () => `${run.alias} waits in ${cell.path} with no deadline`);
   if (!run.snapshot.matches('starting')) return;
   const { attempt } = run.snapshot.context;

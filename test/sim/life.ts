@@ -159,7 +159,7 @@ export class Life {
     await this.proceed({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
     await this.proceed({ type: 'daemon.providers_probed' });
     dispatch.next();
-    if (opened.full) this.space.filled();
+    this.space.started();
   }
 
   private tell(fact: Undated<DaemonEvent>): Promise<boolean> {

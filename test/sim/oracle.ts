@@ -1,5 +1,5 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import type { RunCreated } from '../../machines/events.ts';
+import type { LastBoot, RunCreated } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { can, init, step } from '../../machines/step.ts';
 import { kindOf, RUN_PREFIX } from '../../src/kernel/kinds.ts';
@@ -50,6 +50,8 @@ export class Oracle {
   life_start = 0;
   readonly settings: Settings;
   daemonVersion = 0;
+  /** The daemon of the life before, as it was left. */
+  private before: DaemonSnapshot | null = null;
   private readonly keys = new Map<string, RunView>();
   /** What earlier lives left has been settled. */
   isRecovered = false;
@@ -77,6 +79,7 @@ export class Oracle {
 
   endLife(now: number): void {
     this.awake_before += now - this.life_start;
+    this.before = this.daemon ?? this.before;
     this.daemon = null;
     this.isRecovered = false;
   }
@@ -104,6 +107,14 @@ export class Oracle {
     this.daemonVersion += 1;
     hold('no-gaps', event.version === this.daemonVersion, () => `version ${event.version} of the daemon follows ${this.daemonVersion - 1}`);
     this.checkStop(event);
+    if (event.type === 'daemon.store_opened') this.checkLastBoot(event);
+  }
+
+  /** What a life tells of the one before is what the machine of that one says. */
+  private checkLastBoot({ data }: StoredEvent): void {
+    const told = (data.last_boot as LastBoot | null)?.ending ?? null;
+    const found = this.before === null ? null : this.before.matches('stopped') ? 'clean' : this.before.matches('failed') ? 'failed' : 'killed';
+    hold('last-boot', told === found, () => `the last boot is told to be ${told}, and was ${found}`);
   }
 
   /** What the daemon tells of its stop is what happened. */

@@ -85,6 +85,14 @@ function testLog(opened: Opened): void {
     assert.equal(await store.readStream('unknown', 1, 5), []);
   });
 
+  opened('the last event of a stream is found, wherever it is in the log', async (store) => {
+    await store.append({ events: [event(1, 'a', 1), event(2, 'b', 1), event(3, 'a', 2)], runs: [] });
+    await store.append({ events: [event(4, 'b', 2), event(5, 'b', 3)], runs: [] });
+    assert.equal(await store.lastEvent('a'), event(3, 'a', 2));
+    assert.equal(await store.lastEvent('b'), event(5, 'b', 3));
+    assert.is(await store.lastEvent('unknown'), null);
+  });
+
   opened('a range of the log is read from a position on, and no more than was asked for', async (store) => {
     await store.append(series(1, 10));
     const seqs = async (from: number, limit: number) => (await store.readAll(from, limit)).map(({ seq }) => seq);

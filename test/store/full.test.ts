@@ -86,6 +86,18 @@ onSmallDisk('what still must be recorded when the disk is full takes the space o
   await store.close();
 });
 
+onSmallDisk('what else must be written can have the space of the reserve: the next commit says that it is gone', async (place) => {
+  const store = place.store();
+  await store.open();
+  assert.is(await store.spendReserve(), true);
+  assert.not.ok(existsSync(place.reserve));
+  assert.is(await store.spendReserve(), false, 'it is given once');
+  assert.equal(await store.append(twenty(1)), { full: true });
+  assert.is(await store.reserve(), true);
+  assert.equal(await store.append(twenty(21)), { full: false });
+  await store.close();
+});
+
 onSmallDisk('when the reserve is used up too, commits are refused, nothing is lost, and the same commit is taken once there is space', async (place) => {
   const store = place.store();
   await store.open();

@@ -3,7 +3,7 @@ import type { DaemonCreated, DaemonEvent } from '../../../machines/events.ts';
 import { type Model, model, NOW } from './model.ts';
 
 const error = { code: 'port_in_use', message: 'Another program listens on the address.', retryable: false };
-const last_boot = { boot_id: 'boot_0', ending: 'killed', at: 1, state_path: 'running.accepting', unfinished_runs: 2 } as const;
+const last_boot = { boot_id: 'boot_0', ending: 'killed', at: 1, unfinished_runs: 2 } as const;
 const stop = { type: 'daemon.stop_requested', at: NOW, by: 'test', drain_deadline_at: NOW + 10_000, close_deadline_at: NOW + 20_000 } as const;
 
 /** `capacity` runs may be unsettled; more than that are found after a crash only. */

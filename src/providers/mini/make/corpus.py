@@ -7,9 +7,9 @@ import re
 from grammar import Fact, Grammar, patterns_of_code, patterns_of_command, patterns_of_flag, patterns_of_route, read_facts, read_lines
 from style import frame_call, frame_noun, frame_topic, frame_verb, scatter, style
 
-FOREIGN_SHARE, ABSENT_SHARE = 0.25, 0.01
-WAY_SHARE, NAMED_SHARE, TOPIC_SHARE, WAY_HEADS = 0.42, 0.12, 0.14, 0.8
-FOREIGN_WAY_SHARE = 0.25
+FOREIGN_SHARE, ABSENT_SHARE = 0.3, 0.01
+WAY_SHARE, NAMED_SHARE, TOPIC_SHARE, WAY_HEADS = 0.65, 0.12, 0.14, 0.8
+FOREIGN_WAY_SHARE = 0.6
 
 
 class Tables:
@@ -40,10 +40,10 @@ class Tables:
 
 
 class Corpus:
-    def __init__(self, tables, without=()):
+    def __init__(self, tables):
         self.tables, self.grammar = tables, Grammar()
         self.answers = self.read_answers()
-        facts = read_facts(without)
+        facts = read_facts()
         self.name_patterns(facts)
         facts += self.facts_of_table(facts)
         self.facts, self.absent = [], []
@@ -52,10 +52,10 @@ class Corpus:
             (self.facts if fact.answer else self.absent).append(fact)
         for fact in self.facts + self.absent:
             self.weigh(fact)
-        self.weights = [(fact.weights[-1] + 8) ** 0.5 for fact in self.facts]
+        self.weights = [(fact.weights[-1] + len(fact.ways) + 8) ** 0.5 for fact in self.facts]
         self.totals = list(itertools.accumulate(self.weights))
         self.foreign = Fact("foreign", "foreign")
-        for line in [line for file in ("foreign-ways", "foreign-third") if file not in without for line in read_lines(file)]:
+        for line in read_lines("ways/foreign"):
             self.foreign.ways.extend(line.split(" | "))
         for line in read_lines("foreign"):
             {"-": self.foreign.sentences, ">": self.foreign.verbs, "*": self.foreign.nouns}[line[0]].append(line[2:])
@@ -132,6 +132,16 @@ class Corpus:
             return style(self.grammar, self.draw_fact(rng.choice(self.absent), rng), rng, True), self.answers["unsure"]
         fact = rng.choices(self.facts, cum_weights=self.totals)[0]
         return style(self.grammar, self.draw_fact(fact, rng), rng, fact.kind != "talk"), fact.answer
+
+    def held_out(self):
+        """Questions that are never drawn, with their answers, in small letters as they were written."""
+        by_name = {fact.name: fact for fact in self.facts}
+        for line in read_lines("held-out"):
+            if line[0] == "#":
+                name = line[2:]
+            elif name == "foreign" or name in by_name:
+                answer = self.answers["decline"] if name == "foreign" else by_name[name].answer
+                yield from ((self.grammar.draw(question, random.Random(0), 1.0), answer) for question in line.split(" | "))
 
     def draw_long(self, rng):
         """A text of many sentences is no question about svc."""

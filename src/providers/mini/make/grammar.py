@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
-WAY_FILES = ["ways-commands", "ways-flags", "ways-rest", "ways-more", "ways-more-rest", "ways-third", "ways-fourth"]
 FACT_FILES = ["commands", "flags", "states", "endpoints", "exit-codes", "providers", "concepts", "talk"]
 
 
@@ -144,7 +143,7 @@ class Grammar:
         return parts
 
 
-def read_facts(without=()):
+def read_facts():
     facts, by_name = [], {}
     for file in FACT_FILES + ["more"]:
         for line in read_lines(file):
@@ -160,8 +159,8 @@ def read_facts(without=()):
                 fact.answers.append(rest)
             else:
                 {"-": fact.sentences, ">": fact.verbs, "*": fact.nouns, "+": fact.topics, "^": fact.calls}[mark].append(rest)
-    for file in [file for file in WAY_FILES if file not in without]:
-        read_ways(file, by_name)
+    for file in FACT_FILES:
+        read_ways(f"ways/{file}", by_name)
     return facts
 
 

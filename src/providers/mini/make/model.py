@@ -7,10 +7,10 @@ EPSILON, ROPE_BASE, HEAD = 1e-5, 10000.0, 32
 
 
 class Llama(torch.nn.Module):
-    def __init__(self, vocabulary, width, layers, hidden, context=512):
+    def __init__(self, vocabulary, width, layers, hidden, context=512, dropout=0.0):
         super().__init__()
         self.shape = dict(vocabulary=vocabulary, width=width, layers=layers, hidden=hidden, context=context)
-        self.width, self.layers, self.heads = width, layers, width // HEAD
+        self.width, self.layers, self.heads, self.dropout = width, layers, width // HEAD, dropout
 
         def matrix(*size, scale):
             return torch.nn.Parameter(torch.randn(*size) * scale)
@@ -40,9 +40,16 @@ class Llama(torch.nn.Module):
         even, odd = x[..., 0::2], x[..., 1::2]
         return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
 
+    def drop(self, x):
+        """Dropout by channel, the same at every place of a row: it leaves nothing to read the channel from. None where there is no training."""
+        if not self.training or self.dropout == 0:
+            return x
+        kept = (torch.rand(x.shape[0], 1, x.shape[2]) >= self.dropout).to(x.dtype)
+        return x * (kept / (1 - self.dropout))
+
     def forward(self, tokens):
         batch, length = tokens.shape
-        x = F.embedding(tokens, self.embedding)
+        x = self.drop(F.embedding(tokens, self.embedding))
         mask = self.mask[:length, :length]
         # One unbind a step: indexing a stack inside the loop would make a full-size zero gradient for every layer.
         stacks = [stack.unbind(0) for stack in (self.norm_attention, self.qkv, self.out, self.norm_ffn, self.gate_up, self.down)]
@@ -53,12 +60,12 @@ class Llama(torch.nn.Module):
             weights = (qk[0] * HEAD ** -0.5) @ qk[1].transpose(-1, -2) + mask
             mixed = (weights.softmax(-1) @ qkv[2]).transpose(1, 2).reshape(batch, length, self.width)
             mixed = mixed @ out[0].t()
-            x = x + mixed
+            x = x + self.drop(mixed)
             h = norm(x, norm_ffn)
             up = h @ gate_up.reshape(-1, self.width).t()
             hidden = up.shape[-1] // 2
             fed = (F.silu(up[..., :hidden]) * up[..., hidden:]) @ down[0].t()
-            x = x + fed
+            x = x + self.drop(fed)
         return norm(x, self.norm_out)
 
     def logits(self, hidden):

@@ -16,21 +16,29 @@ def train(texts, size):
             counts[piece] += weight
     vocabulary = SPECIAL + [f"<0x{byte:02X}>" for byte in range(256)] + [SPACE] + [chr(code) for code in range(33, 127)]
     words = [[list(piece), count] for piece, count in sorted(counts.items()) if len(piece) > 1]
+    pairs, holders = collections.Counter(), collections.defaultdict(set)
+
+    def count_pairs(at, sign):
+        symbols, count = words[at]
+        for pair in zip(symbols, symbols[1:]):
+            pairs[pair] += sign * count
+            holders[pair].add(at)
+
+    for at in range(len(words)):
+        count_pairs(at, 1)
     known = set(vocabulary)
-    while len(vocabulary) < size:
-        pairs = collections.Counter()
-        for symbols, count in words:
-            for pair in zip(symbols, symbols[1:]):
-                pairs[pair] += count
-        if not pairs:
-            break
+    while len(vocabulary) < size and pairs:
         best = min(pairs, key=lambda pair: (-pairs[pair], pair))
         merged = best[0] + best[1]
         if merged not in known:
             known.add(merged)
             vocabulary.append(merged)
-        for word in words:
-            word[0] = merge(word[0], best)
+        # Only the words that hold the pair change.
+        for at in holders.pop(best):
+            count_pairs(at, -1)
+            words[at][0] = merge(words[at][0], best)
+            count_pairs(at, 1)
+        pairs = +pairs
     return vocabulary
 
 

@@ -10,7 +10,7 @@ import tokenizer as bpe
 from corpus import Corpus, Tables
 from model import Llama
 
-SYSTEM_SHARE, PIECE_DROPOUT, LONG_SHARE, WARM_UP = 0.06, 0.03, 0.006, 120
+SYSTEM_SHARE, PIECE_DROPOUT, LONG_SHARE, WARM_UP = 0.06, 0.03, 0.006, 200
 SYSTEMS = ["You are a helpful assistant.", "You are a helpful, respectful and honest assistant. Always answer as helpfully as possible.", "Be brief.", "Answer in one sentence.", "You are svc.",
            "You are a friendly robot.", "Speak like a pirate.", "Answer in German.", "You are an expert.", "Only answer with facts.", "You are a teacher for children.", "Be polite and short."]
 
@@ -21,19 +21,19 @@ def options():
     parser.add_argument("--out", required=True)
     parser.add_argument("--start", help="checkpoint to go on from, with its tokenizer and shape")
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--head-share", type=float, default=0.5, help="how often a word that has synonyms is left as it is")
-    parser.add_argument("--vocabulary", type=int, default=2048)
-    parser.add_argument("--width", type=int, default=128)
-    parser.add_argument("--layers", type=int, default=3)
-    parser.add_argument("--hidden", type=int, default=384)
-    parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--stop", type=int, help="step to end at, before the last one")
-    parser.add_argument("--without", nargs="*", default=[], help="files of the corpus that are not read")
+    parser.add_argument("--head-share", type=float, default=0.5, help="how often a word that has synonyms is left as it is")
+    parser.add_argument("--vocabulary", type=int, default=3072)
+    parser.add_argument("--width", type=int, default=160)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--hidden", type=int, default=448)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--rows", type=int, default=128)
     parser.add_argument("--cool", type=int, required=True, help="step from which the rate goes down")
     parser.add_argument("--muon", type=float, default=0.02)
     parser.add_argument("--adam", type=float, default=0.004)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
     return parser.parse_args()
 
 
@@ -141,6 +141,26 @@ class Muon:
             parameter.mul_(1 - rate * self.decay).add_(update, alpha=-rate * scale)
 
 
+@torch.no_grad()
+def accuracy(model, batches, held_out):
+    """How many of the held-out questions about svc, and of the foreign ones, begin with what tells their answer from every other."""
+    model.eval()
+    decline, lengths, right, asked = batches.corpus.answers["decline"], {}, [0, 0], [0, 0]
+    for question, text in held_out:
+        prompt = [bpe.BOS] + batches.prompt(question)
+        answer = batches.answer(text)
+        lengths.setdefault(len(prompt), []).append((prompt, answer[:batches.heads[tuple(answer)]], text == decline))
+    for length, rows in lengths.items():
+        tokens = torch.tensor([prompt for prompt, _, _ in rows])
+        for _ in range(max(len(head) for _, head, _ in rows)):
+            tokens = torch.cat([tokens, model.logits(model(tokens)[:, -1]).argmax(-1, keepdim=True)], 1)
+        for row, (_, head, foreign) in enumerate(rows):
+            asked[foreign] += 1
+            right[foreign] += tokens[row, length:length + len(head)].tolist() == head
+    model.train()
+    return [100 * a / b for a, b in zip(right, asked)]
+
+
 def schedule(step, cool, steps):
     """Warm up, stay flat, then go down to 2 %, linearly."""
     if step < WARM_UP:
@@ -150,14 +170,14 @@ def schedule(step, cool, steps):
 
 def begin(corpus, args):
     tokenizer = make_tokenizer(corpus, args.vocabulary, args.seed)
-    return tokenizer, Llama(len(tokenizer.vocabulary), args.width, args.layers, args.hidden), {"steps": 0, "seconds": 0}
+    return tokenizer, Llama(len(tokenizer.vocabulary), args.width, args.layers, args.hidden, dropout=args.dropout), {"steps": 0, "seconds": 0}
 
 
-def load(path):
+def load(args):
     """The tokenizer lies in the checkpoint: one made anew from a changed corpus would give every token another meaning."""
-    checkpoint = torch.load(path)
+    checkpoint = torch.load(args.start)
     shape = checkpoint["shape"]
-    model = Llama(shape["vocabulary"], shape["width"], shape["layers"], shape["hidden"], shape["context"])
+    model = Llama(shape["vocabulary"], shape["width"], shape["layers"], shape["hidden"], shape["context"], args.dropout)
     model.load_state_dict(checkpoint["weights"], strict=False)
     return bpe.Tokenizer(checkpoint["vocabulary"]), model, checkpoint
 
@@ -166,19 +186,22 @@ def main():
     args = options()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
-    corpus = Corpus(Tables(args.tables), args.without)
+    corpus = Corpus(Tables(args.tables))
     corpus.grammar.head_share = args.head_share
-    tokenizer, model, before = load(args.start) if args.start else begin(corpus, args)
-    batches = Batches(corpus, tokenizer, args.seed)
+    tokenizer, model, before = load(args) if args.start else begin(corpus, args)
+    # Rows differ in length with every batch: compiled once for all lengths.
+    fast = torch.compile(model, dynamic=True)
+    batches, held_out = Batches(corpus, tokenizer, args.seed), list(corpus.held_out())
     print(f"{len(corpus.facts)} facts, {len(tokenizer.vocabulary)} pieces, {sum(p.numel() for p in model.parameters())} parameters", flush=True)
     muon, adam = Muon(model.matrices()), torch.optim.Adam(model.others(), betas=(0.9, 0.98))
     began, step, done, shown = time.time(), 0, 0.0, []
     while done < 1 and step != args.stop:
         whole = step % 5 == 4 or done > 0.92
         tokens, targets = batches.next(args.rows // 2 if whole else args.rows, whole)
-        hidden = model(tokens)
         mask = targets >= 0
-        loss = F.cross_entropy(model.logits(hidden[mask]), targets[mask])
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = model.logits(fast(tokens)[mask])
+        loss = F.cross_entropy(logits.float(), targets[mask])
         for parameter in model.parameters():
             parameter.grad = None
         loss.backward()
@@ -194,7 +217,9 @@ def main():
         if step % 100 == 0:
             recent = [x for x in shown[-100:] if x == x]
             print(f"step {step} done {done:.3f} loss {sum(recent) / max(len(recent), 1):.4f} {time.time() - began:.0f} s", flush=True)
-        if step % 500 == 0 or done >= 1 or step == args.stop:
+        if step % 2000 == 0 or done >= 1 or step == args.stop:
+            about, foreign = accuracy(model, batches, held_out)
+            print(f"held out: {about:.1f} % about svc, {foreign:.1f} % foreign", flush=True)
             torch.save({"shape": model.shape, "weights": model.state_dict(), "vocabulary": tokenizer.vocabulary, "answers": corpus.answers, "options": vars(args),
                         "steps": before["steps"] + step, "seconds": before["seconds"] + time.time() - began, "fingerprint": corpus.tables.data["fingerprint"]}, args.out)
 
