@@ -1,11 +1,11 @@
-// Prints, on the open half, what each confidence rule would win and lose: `npx tsx test/eval/calibrate.ts [model.gguf]`.
+// Prints, on the held-out questions, what each confidence rule would win and lose: `npx tsx test/eval/calibrate.ts [model.gguf]`.
 import { modelFile, openAsker } from './ask.ts';
 import { type Grade, grade } from './grade.ts';
-import { readQuestions } from './questions.ts';
+import { readHeldOut } from './held-out.ts';
 
 const asker = await openAsker(process.argv[2] ?? modelFile);
 const asked = [];
-for (const question of await readQuestions()) if (question.half === 'open') asked.push({ question, answer: await asker.ask(question.text) });
+for (const question of await readHeldOut()) asked.push({ question, answer: await asker.ask(question.text) });
 await asker.close();
 
 const share = (of: readonly Grade[], what: (result: Grade) => boolean): string => `${((100 * of.filter(what).length) / of.length).toFixed(1)} %`.padStart(8);

@@ -9,13 +9,13 @@ const { values: options } = parseArgs({
   options: { model: { type: 'string', default: modelFile }, failures: { type: 'boolean', default: false }, open: { type: 'boolean', default: false } },
 });
 
-const halvesShown: readonly Half[] = ['open', 'blind', 'fresh'];
+const halvesShown: readonly Half[] = ['open', 'blind', 'fresh', 'independent'];
 const count = (of: readonly Grade[], what: (result: Grade) => boolean): number => of.filter(what).length;
 const percent = (of: readonly Grade[], what: (result: Grade) => boolean): string =>
   (of.length === 0 ? '-' : `${((100 * count(of, what)) / of.length).toFixed(1)} %`).padStart(8);
 
 function printTable(results: readonly Grade[]): void {
-  console.log(`${'kind'.padEnd(12)} questions  ungated    gated  sure and wrong |      open gated     blind gated     fresh gated`);
+  console.log(`${'kind'.padEnd(12)} questions  ungated    gated  sure and wrong |      open gated     blind gated     fresh gated independent gated`);
   for (const kind of new Set(results.map(({ question }) => question.kind)))
     printRow(
       kind,
