@@ -82,7 +82,7 @@ export function place(parent, rows, key) {
  * @param {HTMLElement} row
  */
 function replace(old, row) {
-  const focused = [...old.querySelectorAll('button')].findIndex((button) => button === document.activeElement);
+  const focused = [...old.querySelectorAll('button')].indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
   old.replaceWith(row);
   if (focused >= 0) row.querySelectorAll('button')[focused]?.focus({ preventScroll: true });
   return row;
