@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ownerOf, processStart, readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from '../../src/runtime-file.ts';
@@ -82,14 +83,19 @@ test('a process is ours only with its start time; one that has ended is gone', a
 
 test('a process that has ended and was not collected by its parent is gone', async () => {
   if (process.platform !== 'linux') return;
-  // The shell starts a child, becomes a program that never collects it, and tells its pid.
-  const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 1000'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [line] = await once(parent.stdout, 'data');
-  const pid = Number(String(line).trim());
-  await waitFor('it is a zombie', () => readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z '));
-  assert.is(ownerOf({ pid, process_start: 'x' }), 'gone');
-  parent.kill('SIGKILL');
-  await once(parent, 'exit');
+  // The shell starts a child, tells its pid, and becomes a program that never collects it; only then does the child end.
+  const parent = spawn('sh', ['-c', 'cat <&3 & echo $!; exec sleep 1000 3<&-'], { stdio: ['ignore', 'pipe', 'inherit', 'pipe'] });
+  try {
+    const [line] = await once(parent.stdout as Readable, 'data');
+    const pid = Number(String(line).trim());
+    await waitFor('the shell is another program', () => readFileSync(`/proc/${parent.pid}/cmdline`, 'latin1').startsWith('sleep'));
+    (parent.stdio[3] as Writable).end();
+    await waitFor('it is a zombie', () => readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z '));
+    assert.is(ownerOf({ pid, process_start: 'x' }), 'gone');
+  } finally {
+    parent.kill('SIGKILL');
+    await once(parent, 'exit');
+  }
 });
 
 test.run();
