@@ -1,21 +1,8 @@
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Home, makeHome } from '../helpers/svc.ts';
-import { type FakeDaemon, output, run, startFakeDaemon } from './fake-daemon.ts';
+import { completed, output, run, suiteWithDaemon } from './fake-daemon.ts';
 
 /** Which text is the answer, where the history keeps another, less, or very much of it. */
-const test = suite<{ home: Home; daemon: FakeDaemon }>('the answer of svc run');
-
-test.before.each(async (context) => {
-  context.home = makeHome();
-  context.daemon = await startFakeDaemon(context.home);
-});
-test.after.each(async ({ home, daemon }) => {
-  await daemon.close();
-  await home.close();
-});
-
-const completed = (text: string) => ({ ...run, state: 'completed', output: text, finish_reason: 'stop' });
+const test = suiteWithDaemon('the answer of svc run');
 
 test('the answer is what was told on the way, whatever is kept of it', async ({ home, daemon }) => {
   for (const kept of ['w<redacted> and w<redacted>', '', 'w1']) {

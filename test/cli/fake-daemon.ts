@@ -1,12 +1,13 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
+import { suite, type Test } from 'uvu';
 import { createLineSplitter } from '../../src/control/lines.ts';
 import type { RuntimeFile } from '../../src/control/protocol.ts';
 import type { Results } from '../../src/control/results.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { writeRuntimeFile } from '../../src/runtime-file.ts';
-import type { Home } from '../helpers/svc.ts';
+import { type Home, makeHome } from '../helpers/svc.ts';
 
 /** What a method of the fake does with one request. */
 export interface Reply {
@@ -145,3 +146,20 @@ export const run: Results['run.get'] = {
 export function output(text: string, seq = 2): object {
   return { seq, stream: run.id, version: seq, type: 'run.output_appended', at: status.since, boot_id: 'boot_1', data: { attempt: 1, text, token_ids: [] } };
 }
+
+/** A suite in which each test has a home of its own, and a daemon in it that answers as it is told. */
+export function suiteWithDaemon(name: string): Test<{ home: Home; daemon: FakeDaemon }> {
+  const test = suite<{ home: Home; daemon: FakeDaemon }>(name);
+  test.before.each(async (context) => {
+    context.home = makeHome();
+    context.daemon = await startFakeDaemon(context.home);
+  });
+  test.after.each(async ({ home, daemon }) => {
+    await daemon.close();
+    await home.close();
+  });
+  return test;
+}
+
+/** The record of the run when it has this answer. */
+export const completed = (text: string) => ({ ...run, state: 'completed', output: text, finish_reason: 'stop' });

@@ -1,22 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { limitSpecs } from '../../src/limits.ts';
-import { type Home, makeHome } from '../helpers/svc.ts';
-import { type FakeDaemon, run, startFakeDaemon, status } from './fake-daemon.ts';
+import type { Home } from '../helpers/svc.ts';
+import { type FakeDaemon, run, status, suiteWithDaemon } from './fake-daemon.ts';
 
-const test = suite<{ home: Home; daemon: FakeDaemon }>('models, providers, runs and configuration on the command line');
-
-test.before.each(async (context) => {
-  context.home = makeHome();
-  context.daemon = await startFakeDaemon(context.home);
-});
-test.after.each(async ({ home, daemon }) => {
-  await daemon.close();
-  await home.close();
-});
+const test = suiteWithDaemon('models, providers, runs and configuration on the command line');
 
 const provider = {
   id: 'o',

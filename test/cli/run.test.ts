@@ -1,25 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
-import { type Home, makeHome, PROGRAM } from '../helpers/svc.ts';
+import { PROGRAM } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { type FakeDaemon, output, type Reply, run, startFakeDaemon } from './fake-daemon.ts';
+import { completed, type FakeDaemon, output, type Reply, run, suiteWithDaemon } from './fake-daemon.ts';
 
-const test = suite<{ home: Home; daemon: FakeDaemon }>('svc run');
+const test = suiteWithDaemon('svc run');
 
-test.before.each(async (context) => {
-  context.home = makeHome();
-  context.daemon = await startFakeDaemon(context.home);
-});
-test.after.each(async ({ home, daemon }) => {
-  await daemon.close();
-  await home.close();
-});
-
-const completed = (text: string) => ({ ...run, state: 'completed', output: text, finish_reason: 'stop' });
 const answering =
   (...pieces: string[]) =>
   ({ event, result }: Reply) => {

@@ -1,21 +1,10 @@
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { writeRuntimeFile } from '../../src/runtime-file.ts';
-import { type Home, makeHome } from '../helpers/svc.ts';
-import { type FakeDaemon, runtimeFile, startFakeDaemon, status } from './fake-daemon.ts';
+import { type FakeDaemon, runtimeFile, status, suiteWithDaemon } from './fake-daemon.ts';
 import { startSleeper } from './sleeper.ts';
 
-const test = suite<{ home: Home; daemon: FakeDaemon }>('svc stop');
-
-test.before.each(async (context) => {
-  context.home = makeHome();
-  context.daemon = await startFakeDaemon(context.home);
-});
-test.after.each(async ({ home, daemon }) => {
-  await daemon.close();
-  await home.close();
-});
+const test = suiteWithDaemon('svc stop');
 
 const lifecycle = (daemon: FakeDaemon) => daemon.asked.filter(({ method }) => method === 'lifecycle').map(({ params }) => params);
 

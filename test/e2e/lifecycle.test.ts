@@ -7,7 +7,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { processStart } from '../../src/runtime-file.ts';
 import { type HeldHome, makeHeldHome, runtimeOf } from '../helpers/daemon.ts';
-import { type Home, makeHome } from '../helpers/svc.ts';
+import { type Home, makeHome, type Started } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 
 const test = suite<{ home: Home }>('the life of a daemon');
@@ -169,13 +169,19 @@ test('an address that others can reach is refused while nothing asks for a token
   assert.is(grpc.code, 6);
 });
 
+/** A daemon in the foreground, in the middle of the answer of a run. */
+async function serveHalfAnAnswer(home: HeldHome): Promise<{ serving: Started; run: Started }> {
+  const serving = home.spawn(['serve']);
+  await waitFor('the daemon is ready', () => /"msg":"ready"/.test(serving.stdout()));
+  const run = home.spawn(['run', 'hello', '--no-start']);
+  await waitFor('the run is streaming', () => home.server.streams.size === 1);
+  home.server.say('half ');
+  return { serving, run };
+}
+
 test('Ctrl-C drains a daemon in the foreground: the active run ends well, then the process', () =>
   withHeldHome(async (home) => {
-    const serving = home.spawn(['serve']);
-    await waitFor('the daemon is ready', () => /"msg":"ready"/.test(serving.stdout()));
-    const run = home.spawn(['run', 'hello', '--no-start']);
-    await waitFor('the run is streaming', () => home.server.streams.size === 1);
-    home.server.say('half ');
+    const { serving, run } = await serveHalfAnAnswer(home);
     serving.child.kill('SIGINT');
     await waitFor('the daemon drains', async () => (await status(home)).record.state_path === 'stopping.draining');
     home.server.say('and half');
@@ -188,11 +194,7 @@ test('Ctrl-C drains a daemon in the foreground: the active run ends well, then t
 
 test('a second Ctrl-C does not wait for the active run', () =>
   withHeldHome(async (home) => {
-    const serving = home.spawn(['serve']);
-    await waitFor('the daemon is ready', () => /"msg":"ready"/.test(serving.stdout()));
-    const run = home.spawn(['run', 'hello', '--no-start']);
-    await waitFor('the run is streaming', () => home.server.streams.size === 1);
-    home.server.say('half ');
+    const { serving, run } = await serveHalfAnAnswer(home);
     await waitFor('the text is there', () => run.stdout() === 'half ');
     serving.child.kill('SIGINT');
     await waitFor('the daemon drains', async () => (await status(home)).record.state_path === 'stopping.draining');

@@ -15,6 +15,7 @@ import { Pulls } from '../../src/runtime/pulls.ts';
 import { recoverRuns } from '../../src/runtime/recover.ts';
 import { StopReports } from '../../src/runtime/stop-report.ts';
 import type { EventStore } from '../../src/store/store.ts';
+import { bootStarted } from './boot-fact.ts';
 import { bootKernel, silent } from './kernel.ts';
 import { ScriptedProvider } from './scripted-provider.ts';
 
@@ -54,15 +55,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   });
   const { kernel, store, clock } = harness;
   const daemon = `daemon:${boot_id}`;
-  const fact = {
-    type: 'daemon.boot_started',
-    boot_id,
-    host_boot_id: 'host',
-    pid: 1,
-    version: '0',
-    capacity: config.limits.queue_runs,
-    start_deadline_at: clock.now() + 1e6,
-  } as const;
+  const fact = bootStarted(boot_id, config.limits.queue_runs, clock.now() + 1e6);
   await kernel.propose([{ stream: daemon, fact }]);
   const history = new DaemonHistory(kernel, daemon);
   const stopReports = new StopReports(kernel, daemon);

@@ -15,6 +15,7 @@ import type { Runtime } from '../../src/runtime/runtime.ts';
 import { Space } from '../../src/runtime/space.ts';
 import { StopReports } from '../../src/runtime/stop-report.ts';
 import type { EventStore } from '../../src/store/store.ts';
+import { bootStarted } from '../helpers/boot-fact.ts';
 import { silent } from '../helpers/kernel.ts';
 import type { SimClock } from './clock.ts';
 import type { Settings } from './settings.ts';
@@ -131,15 +132,7 @@ export class Life {
   private boot(boot_id: string): void {
     const { config } = this.options.settings;
     const start_deadline_at = this.clock.now() + config.limits.start_ms;
-    const fact = {
-      type: 'daemon.boot_started',
-      boot_id,
-      host_boot_id: 'host',
-      pid: 1,
-      version: '0',
-      capacity: config.limits.queue_runs,
-      start_deadline_at,
-    } as const;
+    const fact = bootStarted(boot_id, config.limits.queue_runs, start_deadline_at);
     this.kernel.propose([{ stream: this.daemon, fact }]).catch(() => {});
     this.endBy(start_deadline_at, () => this.snapshot.matches('starting'));
   }
