@@ -27,7 +27,7 @@ export const limitSpecs = {
   ),
   prompt_bytes: limit(4 * MIB, 1, 256 * MIB, 'One prompt with its system text; more is almost surely a mistake, and is held in memory.'),
   body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body.'),
-  frame_bytes: limit(16 * MIB, 1024, 512 * MIB, 'One request and one page of runs on the local socket, one WebSocket message.'),
+  frame_bytes: limit(16 * MIB, 1024, 512 * MIB, 'One request on the local socket, one page of runs by its texts, one WebSocket message.'),
   run_ms: limit(600_000, 1000, 86_400_000, 'One run in total, unless --timeout says less or more.'),
   queue_ms: limit(600_000, 1000, 86_400_000, 'Waiting in the queue.'),
   first_output_ms: limit(300_000, 1000, 3_600_000, 'From asking a provider to its first output: a large model loads slowly.'),

@@ -3,7 +3,7 @@ import type { ModelRecord } from '../kernel/provider.ts';
 import type { Limits } from '../limits.ts';
 import { parsePullInput } from '../runtime/pull-input.ts';
 import { parseRunInput } from '../runtime/run-input.ts';
-import type { HealthRecord, ProviderInput, RunPage, RunRecord, Runtime } from '../runtime/runtime.ts';
+import type { HealthRecord, ProviderInput, RunRecord, Runtime } from '../runtime/runtime.ts';
 import type { Method } from './protocol.ts';
 
 /** How a handler sends events before its result. */
@@ -63,7 +63,7 @@ export function createMethods({ runtime, limits, token, config, ticket }: Method
     'run.cancel': (params) => runtime.cancelRun(text(params, 'id'), 'command line'),
     'run.get': (params) => runtime.getRun(text(params, 'id')),
     'run.list': (params) =>
-      listRuns(runtime, limits, {
+      runtime.listRuns({
         ...optional('limit', params.limit, isCount),
         ...optional('before', params.before, isText),
         ...optional('state', params.state, isText),
@@ -118,24 +118,6 @@ async function watch(runtime: Runtime, read: () => HealthRecord, reply: Reply): 
   }
 }
 
-/** A page that ends when it is long: a few runs are read at a time, since each may hold a large prompt and answer. */
-async function listRuns(runtime: Runtime, limits: Limits, query: NonNullable<Parameters<Runtime['listRuns']>[0]>): Promise<RunPage> {
-  const limit = Math.min(query.limit ?? PAGE_RUNS, limits.page_runs);
-  const listed: RunPage = { runs: [], next: null };
-  for (let length = 0; listed.runs.length < limit; ) {
-    const from = listed.next === null ? {} : { before: listed.next };
-    const { runs, next } = await runtime.listRuns({ ...query, ...from, limit: Math.min(STEP_RUNS, limit - listed.runs.length) });
-    for (const run of runs) {
-      length += run.prompt.length + (run.system?.length ?? 0) + run.output.length;
-      if (listed.runs.length > 0 && length > limits.frame_bytes) return listed;
-      listed.runs.push(run);
-      listed.next = run.id;
-    }
-    if (next === null) return { ...listed, next: null };
-  }
-  return listed;
-}
-
 /** The record of the pull at each change; its model at the end. */
 async function pull(runtime: Runtime, params: Record<string, unknown>, reply: Reply): Promise<ModelRecord | null> {
   let model: ModelRecord | null = null;
@@ -172,9 +154,6 @@ function optional<K extends string, T>(name: K, value: unknown, is: (value: unkn
 
 /** Events in one answer; the store bounds their bytes. */
 const PAGE_EVENTS = 1000;
-/** Runs in one answer unless the request says, and of those read at one time. */
-const PAGE_RUNS = 20;
-const STEP_RUNS = 8;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;

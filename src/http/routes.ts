@@ -30,7 +30,7 @@ export const routes: readonly Route[] = [
     summary: 'Starts a run: 202 with its record, or its events with Accept: text/event-stream.',
     answer: startRun,
   },
-  { method: 'GET', path: '/v1/runs', door: 'token', summary: 'The latest runs, newest first, paged.', answer: listRuns },
+  { method: 'GET', path: '/v1/runs', door: 'token', summary: 'The latest runs, newest first; `next` leads to the page after.', answer: listRuns },
   { method: 'GET', path: '/v1/runs/:id', door: 'token', summary: 'One run; with `?at=<seq>` as it was after that event.', answer: showRun },
   {
     method: 'GET',

@@ -76,12 +76,25 @@ export class Runs {
     return this.fromRow(row);
   }
 
+  /** A page that ends when it is long: a few runs are read at a time, since each may hold a large prompt and answer. One run at least is in it. */
   async list(query: { limit?: number; before?: string; state?: string; provider?: string }): Promise<RunPage> {
-    if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
-    const limit = Math.min(query.limit ?? DEFAULT_PAGE, this.options.config.limits.page_runs);
-    const rows = await this.options.store.listRuns({ ...query, limit: limit + 1 });
-    const runs = await Promise.all(rows.slice(0, limit).map((row) => (row.record === null ? this.get(row.run_id) : this.fromRow(row))));
-    return { runs, next: rows.length > limit ? (runs.at(-1)?.id ?? null) : null };
+    const { kernel, store, config } = this.options;
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    const limit = Math.min(query.limit ?? PAGE_RUNS, config.limits.page_runs);
+    const page: RunPage = { runs: [], next: null };
+    for (let length = 0; ; ) {
+      const wanted = Math.min(STEP_RUNS, limit - page.runs.length);
+      const rows = await store.listRuns({ ...query, ...(page.next === null ? {} : { before: page.next }), limit: wanted + 1 });
+      for (const row of rows.slice(0, wanted)) {
+        const run = row.record === null ? await this.get(row.run_id) : this.fromRow(row);
+        length += run.prompt.length + (run.system?.length ?? 0) + run.output.length;
+        if (page.runs.length > 0 && length > config.limits.frame_bytes) return page;
+        page.runs.push(run);
+        page.next = run.id;
+      }
+      if (rows.length <= wanted) return { ...page, next: null };
+      if (page.runs.length >= limit) return page;
+    }
   }
 
   async *follow(run_id: string, options: { from_seq?: number; signal: AbortSignal }): AsyncIterable<EventRecord> {
@@ -190,5 +203,7 @@ export class Runs {
   }
 }
 
-const DEFAULT_PAGE = 20;
+/** Runs of one page unless the query says, and of those read at one time. */
+const PAGE_RUNS = 20;
+const STEP_RUNS = 8;
 const RETRY_AFTER_MS = 1000;

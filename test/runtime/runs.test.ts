@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
 import { ProviderFailure } from '../../src/kernel/provider.ts';
-import { type EventRecord, TERMINAL } from '../../src/runtime/runtime.ts';
+import { type EventRecord, type RunPage, type Runtime, TERMINAL } from '../../src/runtime/runtime.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
@@ -15,6 +15,17 @@ async function follow(events: AsyncIterable<EventRecord>): Promise<EventRecord[]
   const all: EventRecord[] = [];
   for await (const event of events) all.push(event);
   return all;
+}
+
+/** The ids of runs with these prompts, answered one after the other. */
+async function answered(runtime: Runtime, prompts: readonly string[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const prompt of prompts) {
+    const run = await runtime.startRun({ prompt }, 'test');
+    await follow(runtime.followRun(run.id, { signal: never }));
+    ids.push(run.id);
+  }
+  return ids;
 }
 
 test('a run is answered: accepted, started, its text appended, completed, and nothing more', async () => {
@@ -293,12 +304,7 @@ test('a slow commit makes larger chunks, and no text is lost or doubled', async 
 
 test('a page of history continues where the last one ended', async () => {
   const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', [finish()]) });
-  const ids: string[] = [];
-  for (let index = 0; index < 5; index += 1) {
-    const run = await runtime.startRun({ prompt: String(index) }, 'test');
-    await follow(runtime.followRun(run.id, { signal: never }));
-    ids.unshift(run.id);
-  }
+  const ids = (await answered(runtime, ['0', '1', '2', '3', '4'])).reverse();
   const first = await runtime.listRuns({ limit: 3 });
   const second = await runtime.listRuns({ limit: 3, ...(first.next === null ? {} : { before: first.next }) });
   assert.equal(
@@ -306,6 +312,48 @@ test('a page of history continues where the last one ended', async () => {
     ids,
   );
   assert.is(second.next, null);
+});
+
+test('small runs come as many as are asked for, and next tells whether there are more', async () => {
+  const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', [finish()]) });
+  const ids = (await answered(runtime, Array<string>(30).fill('p'))).reverse();
+  for (const [query, count, next] of [
+    [{}, 20, ids[19]],
+    [{ limit: 7 }, 7, ids[6]],
+    [{ limit: 8 }, 8, ids[7]],
+    [{ limit: 30 }, 30, null],
+    [{ limit: 5, before: ids[26] as string }, 3, null],
+    [{ limit: 0 }, 0, null],
+  ] as const) {
+    const page = await runtime.listRuns(query);
+    assert.equal([page.runs.length, page.next], [count, next], JSON.stringify(query));
+  }
+});
+
+test('a page of large runs ends early, holds one at least, and nothing is left out', async () => {
+  for (const [length, most] of [
+    [400, 2],
+    [5000, 1],
+  ] as const) {
+    const store = createMemoryStore();
+    const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', [finish()]), store, limits: { frame_bytes: 1024 } });
+    const ids = await answered(runtime, Array<string>(13).fill('p'.repeat(length)));
+    const asked: number[] = [];
+    const { listRuns } = store;
+    store.listRuns = (query) => {
+      asked.push(query.limit);
+      return listRuns(query);
+    };
+    const seen: string[] = [];
+    for (let next: string | null | undefined; next !== null; ) {
+      const page: RunPage = await runtime.listRuns(next === undefined ? {} : { before: next });
+      assert.ok(page.runs.length >= 1 && page.runs.length <= most);
+      seen.push(...page.runs.map(({ id }) => id));
+      next = page.next;
+    }
+    assert.equal(seen, ids.reverse());
+    assert.ok(Math.max(...asked) < 20, 'a few are read at a time');
+  }
 });
 
 test('a run that is not known is said to be so', async () => {
