@@ -1,5 +1,6 @@
 import type { DaemonSnapshot } from '../machines/daemon.ts';
-import { type Config, isLoopback, loadConfig, parseAddress, type Settings } from './config.ts';
+import { refuseOpenBind } from './access.ts';
+import { loadConfig, type Settings } from './config.ts';
 import { buildParts, type Parts } from './daemon/parts.ts';
 import { listenToSignals } from './daemon/signals.ts';
 import { STOPPED, startDaemon } from './daemon/start.ts';
@@ -125,16 +126,6 @@ function asFailure(thrown: unknown): SvcError {
   if (error.code === 'store_full' || !isFull(error.cause)) return error;
   const what = error.code === 'internal' ? 'The daemon cannot write what it needs.' : error.message;
   return new SvcError('store_full', `The disk is full. ${what}`, { cause: error.cause, hint: 'Free some space, then run: svc start' });
-}
-
-/** A listener that others can reach must ask for the token. */
-function refuseOpenBind(config: Config): void {
-  for (const [name, address] of Object.entries({ http: config.http, grpc: config.grpc })) {
-    const host = parseAddress(address)?.host ?? '';
-    if (isLoopback(host) || (name === 'http' && config.auth)) continue;
-    const why = name === 'grpc' ? 'gRPC has no authentication, so it listens on loopback only' : 'authentication is off';
-    throw new SvcError('address_refused', `${address} can be reached from other machines, and ${why}.`, { param: name });
-  }
 }
 
 /** Tells `svc start` how it went, if that is who started us. */

@@ -31,4 +31,29 @@ test('a mistake in the configuration is told while the daemon still runs, and wi
   await daemon.close();
 });
 
+test('an address that the new daemon would refuse is told while the old one still runs', async ({ home }) => {
+  const daemon = await startFakeDaemon(home);
+  for (const [words, param, why] of [
+    [['--grpc', '0.0.0.0:0'], 'grpc', /loopback only/],
+    [['--http', '0.0.0.0:0'], 'http', /authentication is off/],
+  ] as const) {
+    writeFileSync(home.paths.config, '{ "auth": false }');
+    const { code, stderr } = await home.svc(['restart', '--json', ...words]);
+    const { error } = JSON.parse(stderr);
+    assert.equal([code, error.code, error.param], [6, 'address_refused', param]);
+    assert.match(error.message, why);
+    assert.equal(daemon.asked, []);
+  }
+  await daemon.close();
+});
+
+test('the doctor tells it too', async ({ home }) => {
+  writeFileSync(home.paths.config, '{ "auth": false }');
+  const { stdout } = await home.svc(['doctor', '--json'], { env: { SVC_HTTP: '0.0.0.0:0' } });
+  const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; detail: string }[] };
+  const found = checks.find(({ name }) => name === 'configuration');
+  assert.is(found?.status, 'fail');
+  assert.match(found?.detail ?? '', 'authentication is off');
+});
+
 test.run();

@@ -1,3 +1,4 @@
+import { refuseOpenBind } from '../../access.ts';
 import { loadConfig } from '../../config.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../flag-values.ts';
@@ -13,7 +14,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const wait_ms = secondsFlag(flags, 'wait', WAIT) ?? WAIT.default_ms;
   const start = { paths, flags: settingFlags(flags), wait_ms };
   const stop = stopOptions(paths, flags, json);
-  loadConfig(paths.config, { flags: start.flags });
+  refuseOpenBind(loadConfig(paths.config, { flags: start.flags }));
   const { was_running, pid, runs } = await stopDaemon(stop);
   if (was_running && !json) note(`Stopped pid ${pid}${runs === null ? '' : `: ${runsText(runs)}`}.`);
   printStarted(await startOrExplain(start, json), json);

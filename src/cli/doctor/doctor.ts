@@ -1,3 +1,4 @@
+import { refuseOpenBind } from '../../access.ts';
 import { loadConfig } from '../../config.ts';
 import { asSvcError } from '../../errors.ts';
 import { readRuntimeFile } from '../../runtime-file.ts';
@@ -55,11 +56,14 @@ async function look(check: (patient: Patient) => Check[] | Promise<Check[]>, pat
 }
 
 function readConfig(file: string): { config: Patient['config']; check: Check } {
+  let config: Patient['config'] = null;
   try {
-    return { config: loadConfig(file), check: ok('configuration', file) };
+    config = loadConfig(file);
+    refuseOpenBind(config);
+    return { config, check: ok('configuration', file) };
   } catch (thrown) {
     const error = asSvcError(thrown);
-    return { config: null, check: fail('configuration', error.message, error.hint) };
+    return { config, check: fail('configuration', error.message, error.hint) };
   }
 }
 
