@@ -5,11 +5,11 @@ export interface Question {
   readonly text: string;
   /** All of these must be in the answer, each as one of its alternatives. Empty: the question must be declined. */
   readonly needed: readonly (readonly string[])[];
-  /** The open half's failures were read while the corpus grew, the others' were not. Fresh ones were written later; independent ones by another writer. */
+  /** The open half's failures were read while the corpus grew, the others' were not. Fresh ones were written later; independent ones by another writer, second ones by one more. */
   readonly half: Half;
 }
 
-export type Half = 'open' | 'blind' | 'fresh' | 'independent';
+export type Half = 'open' | 'blind' | 'fresh' | 'independent' | 'second';
 
 /** So many of the first questions were once read whole while the corpus grew, so they are all open. */
 const seen = 56;
@@ -18,10 +18,12 @@ export async function readQuestions(): Promise<Question[]> {
   const dealt = await readLines(new URL('questions.txt', import.meta.url));
   const fresh = await readLines(new URL('blind.txt', import.meta.url));
   const independent = await readLines(new URL('independent.txt', import.meta.url));
+  const second = await readLines(new URL('second.txt', import.meta.url));
   const all = [
     ...dealt.map((line, index) => questionOf(line, index < seen || index % 2 === 0 ? 'open' : 'blind')),
     ...fresh.map((line) => questionOf(line, 'fresh')),
     ...independent.map((line) => questionOf(line, 'independent')),
+    ...second.map((line) => questionOf(line, 'second')),
   ];
   return all.filter(({ kind }) => !kind.startsWith('made '));
 }

@@ -9,13 +9,14 @@ const { values: options } = parseArgs({
   options: { model: { type: 'string', default: modelFile }, failures: { type: 'boolean', default: false }, open: { type: 'boolean', default: false } },
 });
 
-const halvesShown: readonly Half[] = ['open', 'blind', 'fresh', 'independent'];
+const halvesShown: readonly Half[] = ['open', 'blind', 'fresh', 'independent', 'second'];
 const count = (of: readonly Grade[], what: (result: Grade) => boolean): number => of.filter(what).length;
 const percent = (of: readonly Grade[], what: (result: Grade) => boolean): string =>
   (of.length === 0 ? '-' : `${((100 * count(of, what)) / of.length).toFixed(1)} %`).padStart(8);
 
 function printTable(results: readonly Grade[]): void {
-  console.log(`${'kind'.padEnd(12)} questions  ungated    gated  sure and wrong |      open gated     blind gated     fresh gated independent gated`);
+  const halves = halvesShown.map((half) => `${half} gated`.padStart(20)).join('');
+  console.log(`${'kind'.padEnd(12)} questions  ungated    gated  sure and wrong |${halves}`);
   for (const kind of new Set(results.map(({ question }) => question.kind)))
     printRow(
       kind,
@@ -31,7 +32,7 @@ function printTable(results: readonly Grade[]): void {
 function printRow(name: string, of: readonly Grade[]): void {
   const halves = halvesShown.map((half) => of.filter(({ question }) => question.half === half));
   const cells = halves.map(
-    (part) => `${`${count(part, ({ rightGated }) => rightGated)}/${part.length}`.padStart(8)}${percent(part, ({ rightGated }) => rightGated)}`,
+    (part) => `${`${count(part, ({ rightGated }) => rightGated)}/${part.length}`.padStart(12)}${percent(part, ({ rightGated }) => rightGated)}`,
   );
   const sureAndWrong = percent(of, ({ rightGated, unsure }) => !rightGated && !unsure);
   console.log(

@@ -22,8 +22,16 @@ test('it says what it is', () => {
 });
 
 test('it carries its chat template and context', () => {
-  assert.match(String(metadata['tokenizer.chat_template']), /<\|im_start\|>/);
+  assert.match(String(metadata['tokenizer.chat_template']), /<\|assistant\|>/);
   assert.is(Number(metadata['llama.context_length']), 512);
+});
+
+test('what an answer is about is a control token, which no text can hold and none is shown of', () => {
+  const [pieces, types] = ['tokenizer.ggml.tokens', 'tokenizer.ggml.token_type'].map((key) => metadata[key] as unknown[]);
+  const control = 3;
+  const topics = pieces?.flatMap((piece, token) => (String(piece).startsWith('<|about ') ? [types?.[token]] : [])) ?? [];
+  assert.ok(topics.length > 200, `${topics.length} topics`);
+  assert.ok(topics.every((type) => type === control));
 });
 
 test('it carries the rule by which unsure answers are replaced', () => {

@@ -5,11 +5,11 @@ import random
 import re
 
 from grammar import Fact, Grammar, patterns_of_code, patterns_of_command, patterns_of_flag, patterns_of_route, read_facts, read_lines
-from style import frame_call, frame_noun, frame_topic, frame_verb, scatter, style
+from style import frame_call, frame_noun, frame_subject, frame_verb, scatter, style
 
-FOREIGN_SHARE, ABSENT_SHARE = 0.3, 0.01
-WAY_SHARE, NAMED_SHARE, TOPIC_SHARE, WAY_HEADS = 0.65, 0.12, 0.14, 0.8
-FOREIGN_WAY_SHARE = 0.6
+FOREIGN_SHARE, ABSENT_SHARE = 0.27, 0.01
+WAY_SHARE, NAMED_SHARE, SUBJECT_SHARE, WAY_HEADS = 0.8, 0.12, 0.14, 0.8
+FOREIGN_WAY_SHARE = 0.75
 
 
 class Tables:
@@ -59,6 +59,15 @@ class Corpus:
             self.foreign.ways.extend(line.split(" | "))
         for line in read_lines("foreign"):
             {"-": self.foreign.sentences, ">": self.foreign.verbs, "*": self.foreign.nouns}[line[0]].append(line[2:])
+
+    def topics(self):
+        """What an answer can be about: each different answer by the name of the first fact that has it."""
+        named = {self.answers["decline"]: "elsewhere"}
+        if self.absent:
+            named[self.answers["unsure"]] = "unsure"
+        for fact in self.facts:
+            named.setdefault(fact.answer, fact.name)
+        return {name: answer for answer, name in named.items()}
 
     def weigh(self, fact):
         """Patterns with many alternatives are drawn more often, by the root of their number; frames count for more, too."""
@@ -155,9 +164,9 @@ class Corpus:
         share = rng.random()
         if fact.named and (not fact.patterns or share < NAMED_SHARE * (2 if fact.kind in ("exit-codes", "flags") else 1)):
             return self.grammar.draw(rng.choice(fact.named), rng)
-        if share > 1 - TOPIC_SHARE * 2 and fact.topics:
-            return frame_topic(self.grammar, rng.choice(fact.topics), rng)
-        if share > 1 - TOPIC_SHARE * 3 and fact.calls:
+        if share > 1 - SUBJECT_SHARE * 2 and fact.subjects:
+            return frame_subject(self.grammar, rng.choice(fact.subjects), rng)
+        if share > 1 - SUBJECT_SHARE * 3 and fact.calls:
             return frame_call(self.grammar, rng.choice(fact.calls), rng)
         pattern, frame = rng.choices(fact.patterns, cum_weights=fact.weights)[0]
         if frame is frame_verb:

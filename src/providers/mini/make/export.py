@@ -12,9 +12,9 @@ import torch
 import tokenizer as bpe
 from corpus import Corpus, Tables
 from model import EPSILON, HEAD, ROPE_BASE, Llama
-from train import Batches
+from train import prompt_of
 
-TEMPLATE = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+TEMPLATE = "{% for message in messages %}{{'<|' + message['role'] + '|>' + message['content']}}{% if message['role'] == 'assistant' %}{{ '<|end|>' }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 U32, F32, BOOL, STRING, ARRAY, I32, ALIGN = 4, 6, 7, 8, 9, 5, 32
 
 
@@ -38,8 +38,8 @@ def entry(key, kind, value):
     return text(key) + struct.pack("<I", kind) + body
 
 
-def token_type(index):
-    return 2 if index == bpe.UNK else 3 if index < len(bpe.SPECIAL) else 6 if index < len(bpe.SPECIAL) + 256 else 1
+def token_type(index, piece):
+    return 2 if index == bpe.UNK else 3 if bpe.is_control(piece) else 6 if index < len(bpe.SPECIAL) + 256 else 1
 
 
 def metadata(checkpoint, rule, count):
@@ -54,7 +54,7 @@ def metadata(checkpoint, rule, count):
         ("llama.attention.layer_norm_rms_epsilon", F32, EPSILON), ("llama.rope.dimension_count", U32, HEAD), ("llama.rope.freq_base", F32, ROPE_BASE), ("llama.vocab_size", U32, len(vocabulary)),
         ("tokenizer.ggml.model", STRING, "llama"), ("tokenizer.ggml.pre", STRING, "default"), ("tokenizer.ggml.tokens", ARRAY, (STRING, vocabulary)),
         ("tokenizer.ggml.scores", ARRAY, (F32, [0.0 if i < first else float(first - i) for i in range(len(vocabulary))])),
-        ("tokenizer.ggml.token_type", ARRAY, (I32, [token_type(i) for i in range(len(vocabulary))])),
+        ("tokenizer.ggml.token_type", ARRAY, (I32, [token_type(index, piece) for index, piece in enumerate(vocabulary)])),
         ("tokenizer.ggml.bos_token_id", U32, bpe.BOS), ("tokenizer.ggml.eos_token_id", U32, bpe.END), ("tokenizer.ggml.eot_token_id", U32, bpe.END),
         ("tokenizer.ggml.unknown_token_id", U32, bpe.UNK), ("tokenizer.ggml.padding_token_id", U32, bpe.PAD), ("tokenizer.ggml.add_bos_token", BOOL, False), ("tokenizer.ggml.add_eos_token", BOOL, False),
         ("tokenizer.ggml.add_space_prefix", BOOL, False), ("tokenizer.ggml.remove_extra_whitespaces", BOOL, False), ("tokenizer.chat_template", STRING, TEMPLATE),
@@ -128,9 +128,8 @@ def main():
         Path(args.fingerprint).write_text(json.dumps(record, indent=2) + "\n")
     if args.fixture:
         corpus, tokenizer, rng = Corpus(Tables(args.tables)), bpe.Tokenizer(checkpoint["vocabulary"]), random.Random(20260)
-        batches = Batches(corpus, tokenizer, 0)
         prompts = [corpus.draw(rng)[0] for _ in range(100)]
-        cases = [{"prompt": prompt, "tokens": greedy(model, [bpe.BOS] + batches.prompt(prompt))} for prompt in prompts]
+        cases = [{"prompt": prompt, "tokens": greedy(model, [bpe.BOS] + prompt_of(tokenizer, prompt))} for prompt in prompts]
         Path(args.fixture).write_text("".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases), encoding="utf-8")
     print(path, path.stat().st_size, "bytes", digest)
 

@@ -12,7 +12,7 @@ class Fact:
     def __init__(self, name, kind, labels=()):
         self.name, self.kind, self.labels = name, kind, labels
         self.answers, self.sentences, self.verbs, self.nouns, self.named = [], [], [], [], []
-        self.topics, self.calls, self.ways = [], [], []
+        self.subjects, self.calls, self.ways = [], [], []
 
 
 def read_lines(name):
@@ -158,7 +158,7 @@ def read_facts():
             elif mark == "=":
                 fact.answers.append(rest)
             else:
-                {"-": fact.sentences, ">": fact.verbs, "*": fact.nouns, "+": fact.topics, "^": fact.calls}[mark].append(rest)
+                {"-": fact.sentences, ">": fact.verbs, "*": fact.nouns, "+": fact.subjects, "^": fact.calls}[mark].append(rest)
     for file in FACT_FILES:
         read_ways(f"ways/{file}", by_name)
     return facts
@@ -170,7 +170,7 @@ def read_ways(file, by_name):
         if line[0] == "#":
             fact = by_name[line[2:]]
         elif line[:2] in ("+ ", "^ ", "> ", "* "):
-            {"+": fact.topics, "^": fact.calls, ">": fact.verbs, "*": fact.nouns}[line[0]].extend(line[2:].split(" | "))
+            {"+": fact.subjects, "^": fact.calls, ">": fact.verbs, "*": fact.nouns}[line[0]].extend(line[2:].split(" | "))
         else:
             fact.ways.extend(line.split(" | "))
 

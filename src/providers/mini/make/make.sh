@@ -9,9 +9,6 @@ work="${1:-.train}"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0
 mkdir -p "$work"
 tsx "$mini/make/tables.ts" > "$work/tables.json"
-train="$mini/make/train.py --tables $work/tables.json"
-# At a steady rate and with dropout at first; then without it, while the rate goes down.
-OMP_NUM_THREADS=2 "$PYTHON" $train --out "$work/first.pt" --seed 1 --steps 22000 --cool 8000 --stop 8000
-OMP_NUM_THREADS=1 "$PYTHON" $train --out "$work/svc-mini.pt" --start "$work/first.pt" --seed 2 --steps 7500 --cool 300 --rows 96 --dropout 0 --threads 1
+OMP_NUM_THREADS=2 "$PYTHON" "$mini/make/train.py" --tables "$work/tables.json" --out "$work/svc-mini.pt" --seed 1 --teacher-steps 7000 --steps 36000 --cool 14000
 "$PYTHON" "$mini/make/export.py" --checkpoint "$work/svc-mini.pt" --tables "$work/tables.json" --confidence "$mini/make/confidence.json" \
   --gguf "$mini/svc-mini.gguf" --fingerprint "$mini/fingerprint.json" --fixture test/providers/mini/trainer-tokens.jsonl

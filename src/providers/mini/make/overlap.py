@@ -19,7 +19,7 @@ def plain(text):
 
 def main():
     corpus, rng = Corpus(Tables(sys.argv[1])), random.Random(77)
-    lines = [line for name in ("questions", "blind", "independent") for line in (EVALUATION / f"{name}.txt").read_text(encoding="utf-8").splitlines()]
+    lines = [line for name in ("questions", "blind", "independent", "second") for line in (EVALUATION / f"{name}.txt").read_text(encoding="utf-8").splitlines()]
     questions = [line.split(" | ")[1] for line in lines if line and not line.startswith(("//", "made "))]
     wanted, words, made = {plain(question): question for question in questions}, set(), set()
     for way in [way for fact in [*corpus.facts, corpus.foreign] for way in fact.ways]:

@@ -33,9 +33,9 @@ def frame_noun(grammar, phrase, rng):
     return grammar.draw("$frame_noun", rng).replace("%", grammar.draw(phrase, rng))
 
 
-def frame_topic(grammar, phrase, rng):
+def frame_subject(grammar, phrase, rng):
     """What a flag is about, asked for as a flag."""
-    return grammar.draw("$frame_topic", rng).replace("%", grammar.draw(phrase, rng, 0.8))
+    return grammar.draw("$frame_subject", rng).replace("%", grammar.draw(phrase, rng, 0.8))
 
 
 def frame_call(grammar, phrase, rng):

@@ -2,8 +2,8 @@
 import collections
 import re
 
-SPECIAL = ["<unk>", "<s>", "<|im_start|>", "<|im_end|>", "<pad>"]
-UNK, BOS, START, END, PAD = range(5)
+SPECIAL = ["<unk>", "<s>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<pad>"]
+UNK, BOS, SYSTEM, USER, ASSISTANT, END, PAD = range(7)
 SPACE = "\u2581"
 PIECE = re.compile(rf"{SPACE}?[A-Za-z]+|{SPACE}?[0-9]|{SPACE}?--[a-z]+|[^A-Za-z0-9]")
 
@@ -56,6 +56,15 @@ def merge(symbols, pair):
     return out
 
 
+def topic_piece(name):
+    """The control token that an answer begins with: it tells what the answer is about, and no text can hold it."""
+    return f"<|about {name}|>"
+
+
+def is_control(piece):
+    return piece in SPECIAL or piece.startswith("<|about ")
+
+
 class Tokenizer:
     def __init__(self, vocabulary):
         self.vocabulary = vocabulary
@@ -89,15 +98,3 @@ class Tokenizer:
             else:
                 out += [len(SPECIAL) + byte for byte in symbol.encode("utf-8")]
         return out
-
-    def decode(self, ids):
-        data = b""
-        for index in ids:
-            piece = self.vocabulary[index]
-            if index < len(SPECIAL):
-                continue
-            if index < len(SPECIAL) + 256:
-                data += bytes([index - len(SPECIAL)])
-            else:
-                data += piece.replace(SPACE, " ").encode("utf-8")
-        return data.decode("utf-8", "replace")

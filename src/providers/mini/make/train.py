@@ -9,8 +9,9 @@ import torch.nn.functional as F
 import tokenizer as bpe
 from corpus import Corpus, Tables
 from model import Llama
+from teacher import Teacher
 
-SYSTEM_SHARE, PIECE_DROPOUT, LONG_SHARE, WARM_UP = 0.06, 0.03, 0.006, 200
+SYSTEM_SHARE, NO_BOS_SHARE, PIECE_DROPOUT, LONG_SHARE, MIXED_SHARE, TAUGHT_SHARE, WARM_UP = 0.04, 0.02, 0.03, 0.006, 0.3, 0.5, 300
 SYSTEMS = ["You are a helpful assistant.", "You are a helpful, respectful and honest assistant. Always answer as helpfully as possible.", "Be brief.", "Answer in one sentence.", "You are svc.",
            "You are a friendly robot.", "Speak like a pirate.", "Answer in German.", "You are an expert.", "Only answer with facts.", "You are a teacher for children.", "Be polite and short."]
 
@@ -19,17 +20,16 @@ def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--start", help="checkpoint to go on from, with its tokenizer and shape")
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--stop", type=int, help="step to end at, before the last one")
+    parser.add_argument("--cool", type=int, required=True, help="step from which the rate goes down and nothing is dropped any more")
+    parser.add_argument("--teacher-steps", type=int, required=True)
     parser.add_argument("--head-share", type=float, default=0.5, help="how often a word that has synonyms is left as it is")
-    parser.add_argument("--vocabulary", type=int, default=3072)
+    parser.add_argument("--vocabulary", type=int, default=8192)
     parser.add_argument("--width", type=int, default=160)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--hidden", type=int, default=448)
     parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--rows", type=int, default=128)
-    parser.add_argument("--cool", type=int, required=True, help="step from which the rate goes down")
+    parser.add_argument("--rows", type=int, default=160)
     parser.add_argument("--muon", type=float, default=0.02)
     parser.add_argument("--adam", type=float, default=0.004)
     parser.add_argument("--seed", type=int, default=1)
@@ -38,83 +38,82 @@ def options():
 
 
 def make_tokenizer(corpus, size, seed):
+    """A tokenizer of `size` pieces, and after them one control token for each topic."""
     rng = random.Random(seed)
-    texts = [(corpus.draw(rng)[0], 1) for _ in range(60000)]
-    texts += [(fact.answer, 60) for fact in corpus.facts] + [(answer, 100) for answer in corpus.answers.values()] + [(text, 20) for text in SYSTEMS + ["user", "assistant", "system"] * 50]
-    return bpe.Tokenizer(bpe.train(texts, size))
+    texts = [(corpus.draw(rng)[0], 1) for _ in range(150000)]
+    texts += [(answer, 150) for answer in corpus.topics().values()] + [(text, 40) for text in SYSTEMS]
+    return bpe.Tokenizer(bpe.train(texts, size) + [bpe.topic_piece(name) for name in corpus.topics()])
+
+
+def prompt_of(tokenizer, question, rng=None):
+    tokens = tokenizer.encode(question, rng, PIECE_DROPOUT) if rng else tokenizer.encode(question)
+    return [bpe.USER] + tokens[:300] + [bpe.ASSISTANT]
 
 
 class Batches:
-    """Short rows carry the head of the answer, up to the last token that tells it from another one; long rows carry it whole."""
+    """
+    Most rows ask for nothing but the topic. Some of these are torn from two questions: what they are about, only the teacher says.
+    Every twentieth batch carries whole answers, which follow from the topic alone.
+    """
 
     def __init__(self, corpus, tokenizer, seed):
-        self.corpus, self.tokenizer = corpus, tokenizer
-        self.rng = random.Random(seed)
-        self.answers, self.queues = {}, {}
-        texts = {fact.answer for fact in corpus.facts} | set(corpus.answers.values())
-        self.heads = head_lengths([self.answer(text) for text in texts])
-        self.opening = tokenizer.encode("user\n")
-        self.closing = [bpe.END] + tokenizer.encode("\n") + [bpe.START] + tokenizer.encode("assistant\n")
+        self.corpus, self.tokenizer, self.rng = corpus, tokenizer, random.Random(seed)
+        self.numbers = {answer: number for number, answer in enumerate(corpus.topics().values())}
+        self.answers = [tokenizer.encode(answer) + [bpe.END] for answer in corpus.topics().values()]
+        self.first = len(tokenizer.vocabulary) - len(self.answers)
+        self.queue = []
 
-    def prompt(self, question, rng=None):
-        tokens = self.tokenizer.encode(question, rng, PIECE_DROPOUT) if rng else self.tokenizer.encode(question)
-        return [bpe.START] + self.opening + tokens[:300] + self.closing
+    def question(self):
+        question, answer = self.corpus.draw(self.rng)
+        return question, self.numbers[answer]
 
-    def system(self):
-        if self.rng.random() > SYSTEM_SHARE:
-            return []
-        return [bpe.START] + self.tokenizer.encode("system\n" + self.rng.choice(SYSTEMS)) + [bpe.END] + self.tokenizer.encode("\n")
+    def mixed(self):
+        """The beginning of one question and the end of another."""
+        one, other = self.question()[0].split(" "), self.question()[0].split(" ")
+        return " ".join(one[:self.rng.randint(1, len(one))] + other[self.rng.randint(0, len(other)):])
 
-    def answer(self, text):
-        if text not in self.answers:
-            self.answers[text] = self.tokenizer.encode(text) + [bpe.END]
-        return self.answers[text]
+    def prompt(self, question):
+        start = [] if self.rng.random() < NO_BOS_SHARE else [bpe.BOS]
+        system = [bpe.SYSTEM] + self.tokenizer.encode(self.rng.choice(SYSTEMS)) if self.rng.random() < SYSTEM_SHARE else []
+        return start + system + prompt_of(self.tokenizer, question, self.rng)
 
-    def next(self, rows, whole):
-        """Rows are drawn for several batches at once and sorted by length, so that little is padded."""
-        queue = self.queues.setdefault((rows, whole), [])
-        if not queue:
-            drawn = sorted(self.draw(rows * 8, whole), key=lambda pair: len(pair[0]) + len(pair[1]))
-            queue += [drawn[at:at + rows] for at in range(0, len(drawn), rows)]
-            self.rng.shuffle(queue)
-        return self.pack(queue.pop())
+    def row(self):
+        question, topic = (self.mixed(), -1) if self.rng.random() < MIXED_SHARE else self.question()
+        return self.prompt(question), topic, question
 
-    def draw(self, rows, whole):
-        batch = []
+    def topics(self, rows):
+        """Tokens, the place of each row's last one, topics (-1: for the teacher alone) and questions. Rows of like length come together."""
+        if not self.queue:
+            drawn = sorted((self.row() for _ in range(rows * 8)), key=lambda row: len(row[0]))
+            self.queue = [drawn[at:at + rows] for at in range(0, len(drawn), rows)]
+            self.rng.shuffle(self.queue)
+        prompts, topics, questions = zip(*self.queue.pop())
+        return pad(prompts), torch.tensor([len(prompt) - 1 for prompt in prompts]), torch.tensor(topics), questions
+
+    def whole(self, rows):
+        """Tokens, and what has to follow each; -100 where nothing is asked."""
+        lines, befores = [], []
         for _ in range(rows):
-            question, text = self.corpus.draw_long(self.rng) if whole and self.rng.random() < LONG_SHARE else self.corpus.draw(self.rng)
-            start = [] if self.rng.random() < 0.02 else [bpe.BOS]
-            prompt = start + self.system() + self.prompt(question, self.rng)
-            answer = self.answer(text)
-            batch.append((prompt, answer if whole else answer[:self.heads[tuple(answer)]]))
-        return batch
-
-    def pack(self, batch):
-        rows = len(batch)
-        length = max(len(prompt) + len(answer) for prompt, answer in batch) - 1
-        tokens = torch.full((rows, length), bpe.PAD, dtype=torch.long)
-        targets = torch.full((rows, length), -100, dtype=torch.long)
-        for row, (prompt, answer) in enumerate(batch):
-            line = torch.tensor(prompt + answer)
-            tokens[row, :len(line) - 1] = line[:-1]
-            targets[row, len(prompt) - 1:len(line) - 1] = line[len(prompt):]
-        return tokens, targets
+            long = self.rng.random() < LONG_SHARE
+            question, topic = (self.corpus.draw_long(self.rng)[0], self.numbers[self.corpus.answers["decline"]]) if long else self.question()
+            prompt = self.prompt(question)
+            lines.append(prompt + [self.first + topic] + self.answers[topic])
+            befores.append(len(prompt))
+        tokens = pad(lines)
+        targets = torch.where(tokens == bpe.PAD, -100, tokens)
+        for target, before in zip(targets, befores):
+            target[:before] = -100
+        return tokens[:, :-1], targets[:, 1:]
 
 
-def head_lengths(answers):
-    """Of each answer: how many tokens it shares with the one most like it, and one more."""
-    ordered = sorted(tuple(answer) for answer in set(map(tuple, answers)))
-
-    def shared(one, other):
-        return next((at for at, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
-
-    sides = [0] + [shared(one, other) for one, other in zip(ordered, ordered[1:])] + [0]
-    return {answer: max(sides[at], sides[at + 1]) + 2 for at, answer in enumerate(ordered)}
+def pad(lines):
+    length = max(map(len, lines))
+    return torch.tensor([line + [bpe.PAD] * (length - len(line)) for line in lines])
 
 
 def orthogonal(gradient):
     """Newton-Schulz iterations: the nearest orthogonal matrix, roughly, for a whole stack at once."""
-    x = gradient.reshape(-1, *gradient.shape[-2:])
+    x = gradient.reshape(-1, *gradient.shape[-2:]).bfloat16()
     wide = x.shape[-2] > x.shape[-1]
     if wide:
         x = x.transpose(-1, -2)
@@ -124,7 +123,7 @@ def orthogonal(gradient):
         x = 3.4445 * x + (-4.7750 * product + 2.0315 * product @ product) @ x
     if wide:
         x = x.transpose(-1, -2)
-    return x.reshape(gradient.shape)
+    return x.float().reshape(gradient.shape)
 
 
 class Muon:
@@ -142,23 +141,23 @@ class Muon:
 
 
 @torch.no_grad()
-def accuracy(model, batches, held_out):
-    """How many of the held-out questions about svc, and of the foreign ones, begin with what tells their answer from every other."""
+def predicted(model, batches, questions):
+    """The likeliest topic of each question."""
     model.eval()
-    decline, lengths, right, asked = batches.corpus.answers["decline"], {}, [0, 0], [0, 0]
-    for question, text in held_out:
-        prompt = [bpe.BOS] + batches.prompt(question)
-        answer = batches.answer(text)
-        lengths.setdefault(len(prompt), []).append((prompt, answer[:batches.heads[tuple(answer)]], text == decline))
-    for length, rows in lengths.items():
-        tokens = torch.tensor([prompt for prompt, _, _ in rows])
-        for _ in range(max(len(head) for _, head, _ in rows)):
-            tokens = torch.cat([tokens, model.logits(model(tokens)[:, -1]).argmax(-1, keepdim=True)], 1)
-        for row, (_, head, foreign) in enumerate(rows):
-            asked[foreign] += 1
-            right[foreign] += tokens[row, length:length + len(head)].tolist() == head
+    topics, lengths = torch.zeros(len(questions), dtype=torch.long), {}
+    for at, question in enumerate(questions):
+        prompt = [bpe.BOS] + prompt_of(batches.tokenizer, question)
+        lengths.setdefault(len(prompt), []).append((at, prompt))
+    for rows in lengths.values():
+        last = model.logits(model(torch.tensor([prompt for _, prompt in rows]))[:, -1])
+        topics[[at for at, _ in rows]] = last[:, batches.first:].argmax(-1)
     model.train()
-    return [100 * a / b for a, b in zip(right, asked)]
+    return topics
+
+
+def score(topics, expected, decline):
+    right, foreign = topics == expected, expected == decline
+    return f"held out: {100 * right[~foreign].float().mean():.1f} % about svc, {100 * right[foreign].float().mean():.1f} % foreign"
 
 
 def schedule(step, cool, steps):
@@ -168,18 +167,12 @@ def schedule(step, cool, steps):
     return 1.0 if step < cool else 1.0 - 0.98 * (step - cool) / (steps - cool)
 
 
-def begin(corpus, args):
-    tokenizer = make_tokenizer(corpus, args.vocabulary, args.seed)
-    return tokenizer, Llama(len(tokenizer.vocabulary), args.width, args.layers, args.hidden, dropout=args.dropout), {"steps": 0, "seconds": 0}
-
-
-def load(args):
-    """The tokenizer lies in the checkpoint: one made anew from a changed corpus would give every token another meaning."""
-    checkpoint = torch.load(args.start)
-    shape = checkpoint["shape"]
-    model = Llama(shape["vocabulary"], shape["width"], shape["layers"], shape["hidden"], shape["context"], args.dropout)
-    model.load_state_dict(checkpoint["weights"], strict=False)
-    return bpe.Tokenizer(checkpoint["vocabulary"]), model, checkpoint
+def topic_loss(logits, topics, first, taught):
+    """Half by the topic and half by what the teacher thinks; by the teacher alone where there is no topic."""
+    found = logits.float().log_softmax(-1)
+    by_teacher = -(taught * found[:, first:]).sum(-1)
+    by_topic = -found.gather(1, first + topics.clamp(min=0)[:, None])[:, 0]
+    return torch.where(topics < 0, by_teacher, TAUGHT_SHARE * by_teacher + (1 - TAUGHT_SHARE) * by_topic).mean()
 
 
 def main():
@@ -188,20 +181,36 @@ def main():
     torch.manual_seed(args.seed)
     corpus = Corpus(Tables(args.tables))
     corpus.grammar.head_share = args.head_share
-    tokenizer, model, before = load(args) if args.start else begin(corpus, args)
+    began = time.time()
+    tokenizer = make_tokenizer(corpus, args.vocabulary, args.seed)
+    batches = Batches(corpus, tokenizer, args.seed)
+    questions, answers = zip(*corpus.held_out())
+    expected, decline = torch.tensor([batches.numbers[answer] for answer in answers]), batches.numbers[corpus.answers["decline"]]
+    model = Llama(len(tokenizer.vocabulary), args.width, args.layers, args.hidden, dropout=args.dropout)
+    print(f"{len(corpus.facts)} facts, {len(tokenizer.vocabulary)} pieces, {sum(p.numel() for p in model.parameters())} parameters, {time.time() - began:.0f} s", flush=True)
+    teacher = Teacher(len(batches.answers)).learn(batches.question, args.teacher_steps)
+    with torch.no_grad():
+        print(f"teacher, {score(teacher(questions).argmax(-1), expected, decline)}, {time.time() - began:.0f} s", flush=True)
     # Rows differ in length with every batch: compiled once for all lengths.
     fast = torch.compile(model, dynamic=True)
-    batches, held_out = Batches(corpus, tokenizer, args.seed), list(corpus.held_out())
-    print(f"{len(corpus.facts)} facts, {len(tokenizer.vocabulary)} pieces, {sum(p.numel() for p in model.parameters())} parameters", flush=True)
-    muon, adam = Muon(model.matrices()), torch.optim.Adam(model.others(), betas=(0.9, 0.98))
-    began, step, done, shown = time.time(), 0, 0.0, []
-    while done < 1 and step != args.stop:
-        whole = step % 5 == 4 or done > 0.92
-        tokens, targets = batches.next(args.rows // 2 if whole else args.rows, whole)
-        mask = targets >= 0
-        with torch.autocast("cpu", torch.bfloat16):
-            logits = model.logits(fast(tokens)[mask])
-        loss = F.cross_entropy(logits.float(), targets[mask])
+    muon, adam = Muon(model.matrices()), torch.optim.Adam(model.others(), betas=(0.9, 0.98), fused=True)
+    shown = []
+    for step in range(args.steps):
+        if step == args.cool:
+            model.dropout = 0.0
+        if step % 20 == 19:
+            tokens, targets = batches.whole(args.rows // 4)
+            with torch.autocast("cpu", torch.bfloat16):
+                logits = model.logits(fast(tokens)[targets >= 0])
+            loss = F.cross_entropy(logits.float(), targets[targets >= 0])
+        else:
+            tokens, last, topics, asked = batches.topics(args.rows)
+            with torch.no_grad():
+                taught = teacher(asked).softmax(-1)
+            with torch.autocast("cpu", torch.bfloat16):
+                logits = model.logits(fast(tokens)[torch.arange(len(tokens)), last])
+            loss = topic_loss(logits, topics, batches.first, taught)
+            shown.append(loss.item())
         for parameter in model.parameters():
             parameter.grad = None
         loss.backward()
@@ -211,17 +220,14 @@ def main():
             group["lr"] = args.adam * rate
         muon.step(args.muon * rate)
         adam.step()
-        step += 1
-        done = step / args.steps
-        shown.append(loss.item() if not whole else float("nan"))
-        if step % 100 == 0:
-            recent = [x for x in shown[-100:] if x == x]
-            print(f"step {step} done {done:.3f} loss {sum(recent) / max(len(recent), 1):.4f} {time.time() - began:.0f} s", flush=True)
-        if step % 2000 == 0 or done >= 1 or step == args.stop:
-            about, foreign = accuracy(model, batches, held_out)
-            print(f"held out: {about:.1f} % about svc, {foreign:.1f} % foreign", flush=True)
+        done = step + 1
+        if done % 500 == 0:
+            print(f"step {done} loss {sum(shown) / len(shown):.4f} {time.time() - began:.0f} s", flush=True)
+            shown = []
+        if done % 4000 == 0 or done == args.steps:
+            print(score(predicted(model, batches, questions), expected, decline), flush=True)
             torch.save({"shape": model.shape, "weights": model.state_dict(), "vocabulary": tokenizer.vocabulary, "answers": corpus.answers, "options": vars(args),
-                        "steps": before["steps"] + step, "seconds": before["seconds"] + time.time() - began, "fingerprint": corpus.tables.data["fingerprint"]}, args.out)
+                        "steps": done, "seconds": time.time() - began, "fingerprint": corpus.tables.data["fingerprint"]}, args.out)
 
 
 if __name__ == "__main__":
