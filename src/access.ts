@@ -32,16 +32,6 @@ export interface Access {
   foreignOrigin(request: IncomingMessage): string | null;
 }
 
-/** A listener that others can reach must ask for the token. Throws address_refused. */
-export function refuseOpenBind(config: Pick<Settings, 'auth' | 'http' | 'grpc'>): void {
-  for (const [name, address] of Object.entries({ http: config.http, grpc: config.grpc })) {
-    const host = parseAddress(address)?.host ?? '';
-    if (isLoopback(host) || (name === 'http' && config.auth)) continue;
-    const why = name === 'grpc' ? 'gRPC has no authentication, so it listens on loopback only' : 'authentication is off';
-    throw new SvcError('address_refused', `${address} can be reached from other machines, and ${why}.`, { param: name });
-  }
-}
-
 export function createAccess({ settings, token, now = Date.now }: AccessOptions): Access {
   const bound = parseAddress(settings.http)?.host.toLowerCase();
   const allowed = new Set(settings.allowed_origins.map((origin) => origin.toLowerCase()));

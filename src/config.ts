@@ -1,9 +1,11 @@
+import { isLoopback, parseAddress } from './config-address.ts';
 import { type HistorySettings, historySpecs } from './config-history.ts';
 import { chooseValue, readWritten, refuseUnknownVariables, type SettingSpec, type Source, type Written } from './config-layers.ts';
 import { brief, plainValue, refuse } from './config-text.ts';
 import { nullText, readBaseUrl, readName, readOrigin, readSwitch, readWhole, switchText, wholeText } from './config-value.ts';
 import { type Limits, limitSpecs } from './limits.ts';
 
+export { isLoopback, parseAddress, refuseOpenBind } from './config-address.ts';
 export type { SettingSpec, Source } from './config-layers.ts';
 
 /**
@@ -196,19 +198,6 @@ export function readProvider(
   if (max_runs !== null && readWhole(max_runs, 1, limitSpecs.provider_runs.max) === undefined)
     return fail('max_runs', `max_runs must be a whole number from 1 to ${limitSpecs.provider_runs.max}`);
   return { adapter, kind, base_url, model: default_model, key_env, max_runs: max_runs as number | null };
-}
-
-/** An address that only this machine can have, as a name or a number, with or without brackets. */
-export function isLoopback(host: string): boolean {
-  const bare = host.toLowerCase().replace(/^\[|\]$/g, '');
-  return bare === 'localhost' || bare === '::1' || /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/.test(bare);
-}
-
-/** Host and port of an address; null when it is not one. */
-export function parseAddress(text: string): { host: string; port: number } | null {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  return match !== null && port <= 65_535 ? { host: match[1] ?? match[2] ?? '', port } : null;
 }
 
 const PROVIDER_FIELDS = ['adapter', 'kind', 'base_url', 'model', 'key_env', 'max_runs'];

@@ -1,6 +1,5 @@
 import type { DaemonSnapshot } from '../machines/daemon.ts';
-import { refuseOpenBind } from './access.ts';
-import { loadConfig, type Settings } from './config.ts';
+import { loadConfig, refuseOpenBind, type Settings } from './config.ts';
 import { buildParts, type Parts } from './daemon/parts.ts';
 import { listenToSignals } from './daemon/signals.ts';
 import { STOPPED, startDaemon } from './daemon/start.ts';

@@ -20,6 +20,7 @@ const TRANSPORT = ['src/runtime', 'machines', ...TABLES];
 const WEB = ['src/access.ts', 'src/session.ts', 'src/http-error.ts', 'src/listen.ts', 'src/query.ts'];
 const CONFIG = [
   'src/config.ts',
+  'src/config-address.ts',
   'src/config-file.ts',
   'src/config-edit.ts',
   'src/config-history.ts',

@@ -1,5 +1,4 @@
-import { refuseOpenBind } from '../../access.ts';
-import { loadConfig } from '../../config.ts';
+import { loadConfig, refuseOpenBind } from '../../config.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../flag-values.ts';
 import { note } from '../output.ts';

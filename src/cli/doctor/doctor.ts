@@ -1,5 +1,4 @@
-import { refuseOpenBind } from '../../access.ts';
-import { loadConfig } from '../../config.ts';
+import { loadConfig, refuseOpenBind } from '../../config.ts';
 import { asSvcError } from '../../errors.ts';
 import { readRuntimeFile } from '../../runtime-file.ts';
 import { withDaemon } from '../ask-daemon.ts';
