@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { isLoopback, parseAddress, type Settings } from './config.ts';
+import type { Settings } from './config.ts';
+import { isLoopback, parseAddress } from './config-address.ts';
 import { SvcError } from './errors.ts';
 import { isSame, isSignedIn } from './session.ts';
 

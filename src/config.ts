@@ -5,7 +5,6 @@ import { brief, plainValue, refuse } from './config-text.ts';
 import { nullText, readBaseUrl, readName, readOrigin, readSwitch, readWhole, switchText, wholeText } from './config-value.ts';
 import { type Limits, limitSpecs } from './limits.ts';
 
-export { isLoopback, parseAddress, refuseOpenBind } from './config-address.ts';
 export type { SettingSpec, Source } from './config-layers.ts';
 
 /**

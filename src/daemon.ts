@@ -1,5 +1,6 @@
 import type { DaemonSnapshot } from '../machines/daemon.ts';
-import { loadConfig, refuseOpenBind, type Settings } from './config.ts';
+import { loadConfig, type Settings } from './config.ts';
+import { refuseOpenBind } from './config-address.ts';
 import { buildParts, type Parts } from './daemon/parts.ts';
 import { listenToSignals } from './daemon/signals.ts';
 import { STOPPED, startDaemon } from './daemon/start.ts';

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Config, type ConfigOptions, isLoopback, loadConfig, parseAddress, readProvider, type Settings, settingSpecs } from '../src/config.ts';
+import { type Config, type ConfigOptions, loadConfig, readProvider, type Settings, settingSpecs } from '../src/config.ts';
+import { isLoopback, parseAddress } from '../src/config-address.ts';
 import { SvcError } from '../src/errors.ts';
 import { CONFIG_BYTES_MAX, defaultLimits, limitSpecs } from '../src/limits.ts';
 

@@ -13,7 +13,7 @@ interface Layer {
 }
 
 /** Tables at the bottom, that any layer above may use. */
-const TABLES = ['src/errors.ts', 'src/limits.ts', 'src/pattern.ts', 'src/config.ts'];
+const TABLES = ['src/errors.ts', 'src/limits.ts', 'src/pattern.ts', 'src/config.ts', 'src/config-address.ts'];
 /** What the kernel asks of those who live with it, and of those who answer prompts. */
 const PORTS = ['src/kernel/port.ts', 'src/kernel/provider.ts'];
 const TRANSPORT = ['src/runtime', 'machines', ...TABLES];
@@ -55,7 +55,7 @@ const layers: Record<string, Layer> = {
   'src/logs': { may: TABLES },
   'src/log.ts': { may: ['src/logs', ...TABLES] },
   'src/session.ts': { may: TABLES },
-  'src/access.ts': { may: ['src/config.ts', 'src/session.ts', ...TABLES] },
+  'src/access.ts': { may: ['src/session.ts', ...TABLES] },
   'src/http-error.ts': { may: TABLES },
   'src/listen.ts': { may: TABLES },
   'src/query.ts': { may: [...TABLES, 'src/runtime/fields.ts'] },

@@ -1,5 +1,5 @@
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
-import { parseAddress } from '../config.ts';
+import { parseAddress } from '../config-address.ts';
 import { SvcError } from '../errors.ts';
 import { readLastBoot, recoverRuns } from '../runtime/recover.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';

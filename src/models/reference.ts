@@ -1,4 +1,4 @@
-import { isLoopback } from '../config.ts';
+import { isLoopback } from '../config-address.ts';
 import { SvcError } from '../errors.ts';
 
 /** What a model is asked for by. */

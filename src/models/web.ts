@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { isLoopback } from '../config.ts';
+import { isLoopback } from '../config-address.ts';
 import type { Limits } from '../limits.ts';
 import { openConnections } from './connections.ts';
 import { brokenOff, PullFailure } from './failure.ts';

@@ -1,4 +1,5 @@
-import { loadConfig, refuseOpenBind } from '../../config.ts';
+import { loadConfig } from '../../config.ts';
+import { refuseOpenBind } from '../../config-address.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../flag-values.ts';
 import { note } from '../output.ts';

@@ -1,4 +1,5 @@
-import { LOG_LEVELS, parseAddress, type Settings } from '../../config.ts';
+import { LOG_LEVELS, type Settings } from '../../config.ts';
+import { parseAddress } from '../../config-address.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Context, Flags } from '../context.ts';
 import { choiceFlag, textFlag } from '../flag-values.ts';

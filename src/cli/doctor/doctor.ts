@@ -1,4 +1,5 @@
-import { loadConfig, refuseOpenBind } from '../../config.ts';
+import { loadConfig } from '../../config.ts';
+import { refuseOpenBind } from '../../config-address.ts';
 import { asSvcError } from '../../errors.ts';
 import { readRuntimeFile } from '../../runtime-file.ts';
 import { withDaemon } from '../ask-daemon.ts';

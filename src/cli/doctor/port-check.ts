@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { parseAddress } from '../../config.ts';
+import { parseAddress } from '../../config-address.ts';
 import { type Check, fail, ok, type Patient } from './check.ts';
 import { portOwner } from './port-owner.ts';
 

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { isLoopback } from '../../config.ts';
+import { isLoopback } from '../../config-address.ts';
 import { ProviderFailure } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
 
