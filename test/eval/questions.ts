@@ -14,17 +14,17 @@ export type Half = 'open' | 'blind' | 'fresh' | 'independent' | 'second';
 /** So many of the first questions were once read whole while the corpus grew, so they are all open. */
 const seen = 56;
 
+/** The files that came after the first one, each a half of its own. */
+const later = [
+  ['blind', 'fresh'],
+  ['independent', 'independent'],
+  ['second', 'second'],
+] as const;
+
 export async function readQuestions(): Promise<Question[]> {
   const dealt = await readLines(new URL('questions.txt', import.meta.url));
-  const fresh = await readLines(new URL('blind.txt', import.meta.url));
-  const independent = await readLines(new URL('independent.txt', import.meta.url));
-  const second = await readLines(new URL('second.txt', import.meta.url));
-  const all = [
-    ...dealt.map((line, index) => questionOf(line, index < seen || index % 2 === 0 ? 'open' : 'blind')),
-    ...fresh.map((line) => questionOf(line, 'fresh')),
-    ...independent.map((line) => questionOf(line, 'independent')),
-    ...second.map((line) => questionOf(line, 'second')),
-  ];
+  const all = dealt.map((line, index) => questionOf(line, index < seen || index % 2 === 0 ? 'open' : 'blind'));
+  for (const [name, half] of later) all.push(...(await readLines(new URL(`${name}.txt`, import.meta.url))).map((line) => questionOf(line, half)));
   return all.filter(({ kind }) => !kind.startsWith('made '));
 }
 

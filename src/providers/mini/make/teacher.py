@@ -1,5 +1,4 @@
 """A bag of words, pairs and letters: it learns in minutes which topic a question is about, and teaches the network what else it could have been."""
-import random
 import re
 import zlib
 
