@@ -109,7 +109,7 @@ def main():
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--tables", required=True)
     parser.add_argument("--gguf", required=True)
-    parser.add_argument("--fingerprint")
+    parser.add_argument("--taught")
     parser.add_argument("--fixture")
     parser.add_argument("--confidence", required=True, help="the rule, as JSON: tokens and minimum")
     args = parser.parse_args()
@@ -123,9 +123,9 @@ def main():
     path = Path(args.gguf)
     write_gguf(path, checkpoint, model, json.loads(Path(args.confidence).read_text()))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    if args.fingerprint:
-        record = {"commands": checkpoint["fingerprint"], "sha256": digest, "parameters": sum(p.numel() for p in model.parameters()), "steps": checkpoint["steps"], "seconds": round(checkpoint["seconds"])}
-        Path(args.fingerprint).write_text(json.dumps(record, indent=2) + "\n")
+    if args.taught:
+        record = {"taught": checkpoint["taught"], "sha256": digest, "parameters": sum(p.numel() for p in model.parameters()), "steps": checkpoint["steps"], "seconds": round(checkpoint["seconds"])}
+        Path(args.taught).write_text(json.dumps(record, indent=2) + "\n")
     if args.fixture:
         corpus, tokenizer, rng = Corpus(Tables(args.tables)), bpe.Tokenizer(checkpoint["vocabulary"]), random.Random(20260)
         prompts = [corpus.draw(rng)[0] for _ in range(100)]

@@ -11,4 +11,4 @@ mkdir -p "$work"
 tsx "$mini/make/tables.ts" > "$work/tables.json"
 OMP_NUM_THREADS=2 "$PYTHON" "$mini/make/train.py" --tables "$work/tables.json" --out "$work/svc-mini.pt" --seed 1 --teacher-steps 7000 --steps 36000 --cool 14000
 "$PYTHON" "$mini/make/export.py" --checkpoint "$work/svc-mini.pt" --tables "$work/tables.json" --confidence "$mini/make/confidence.json" \
-  --gguf "$mini/svc-mini.gguf" --fingerprint "$mini/fingerprint.json" --fixture test/providers/mini/trainer-tokens.jsonl
+  --gguf "$mini/svc-mini.gguf" --taught "$mini/taught.json" --fixture test/providers/mini/trainer-tokens.jsonl

@@ -1,7 +1,7 @@
 // Prints the command and exit code tables as JSON, for the corpus. Run by make.sh.
 import { commands, globalFlags } from '../../../cli/commands.ts';
 import { errors } from '../../../errors.ts';
-import { fingerprint } from '../fingerprint.ts';
+import { commandNames } from '../taught.ts';
 
 const table = commands.map(({ name, args, summary, flags }) => ({
   name,
@@ -15,4 +15,4 @@ const table = commands.map(({ name, args, summary, flags }) => ({
   })),
 }));
 const exits = [...new Set(Object.values(errors).map((error) => error.exit))].sort((a, b) => a - b);
-process.stdout.write(`${JSON.stringify({ fingerprint: fingerprint(commands, globalFlags), commands: table, exits }, null, 1)}\n`);
+process.stdout.write(`${JSON.stringify({ taught: commandNames(commands, globalFlags), commands: table, exits }, null, 1)}\n`);

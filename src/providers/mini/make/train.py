@@ -227,7 +227,7 @@ def main():
         if done % 4000 == 0 or done == args.steps:
             print(score(predicted(model, batches, questions), expected, decline), flush=True)
             torch.save({"shape": model.shape, "weights": model.state_dict(), "vocabulary": tokenizer.vocabulary, "answers": corpus.answers, "options": vars(args),
-                        "steps": done, "seconds": time.time() - began, "fingerprint": corpus.tables.data["fingerprint"]}, args.out)
+                        "steps": done, "seconds": time.time() - began, "taught": corpus.tables.data["taught"]}, args.out)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { commands, globalFlags } from '../../../src/cli/commands.ts';
+import { commandNames } from '../../../src/providers/mini/taught.ts';
+import { modelFile } from '../../eval/ask.ts';
+
+const { taught, sha256 } = JSON.parse(await readFile(new URL('../../../src/providers/mini/taught.json', import.meta.url), 'utf8')) as {
+  taught: string[];
+  sha256: string;
+};
+const today = commandNames(commands, globalFlags);
+
+/** Commands and flags that are newer than the model file. The next training empties this list. */
+const UNTAUGHT: readonly string[] = [];
+
+test('every command and flag that the model was taught exists today', () => {
+  const gone = taught.filter((name) => !today.includes(name));
+  assert.equal(gone, [], 'The model names what does not exist: make svc-mini again, see src/providers/mini/README.md.');
+});
+
+test('what the model was not taught is listed', () => {
+  assert.equal(
+    today.filter((name) => !taught.includes(name)),
+    [...UNTAUGHT].sort(),
+  );
+});
+
+test('the model file is the one that was recorded', async () => {
+  assert.is(
+    createHash('sha256')
+      .update(await readFile(modelFile))
+      .digest('hex'),
+    sha256,
+  );
+});
+
+test('names cover commands, flags, short flags and global flags, in an order of their own', () => {
+  const names = commandNames(
+    [
+      { name: 'run', flags: [{ name: 'model', short: 'm' }, { name: 'seed' }] },
+      { name: 'doctor', flags: [] },
+    ],
+    [{ name: 'json' }],
+  );
+  assert.equal(names, ['*', '* --json', 'doctor', 'run', 'run --model,m', 'run --seed']);
+});
+
+test.run();
