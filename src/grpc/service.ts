@@ -5,6 +5,7 @@ import { ReflectionService } from '@grpc/reflection';
 import { service as healthService, protoPath } from 'grpc-health-check';
 import type { Limits } from '../limits.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { strictDescriptors } from './descriptors.ts';
 import { createHealth } from './health.ts';
 
 /** What is served over gRPC: health, and reflection for tools. Importing this file loads the library. */
@@ -30,7 +31,7 @@ export function createService(runtime: Runtime, limits: Limits): GrpcService {
     'grpc.max_concurrent_streams': STREAMS_MAX,
   });
   server.addService(healthService, health.service);
-  new ReflectionService(loadSync(protoPath)).addToServer(server);
+  new ReflectionService(strictDescriptors(loadSync(protoPath, { keepCase: true }))).addToServer(server);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   return {
     serve: (connection) => injector.injectConnection(connection),

@@ -1,3 +1,5 @@
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { type ClientReadableStream, credentials, loadPackageDefinition, makeGenericClientConstructor, type ServiceError } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { service } from 'grpc-health-check';
@@ -65,20 +67,39 @@ export function healthClient(address: string): HealthClient {
   };
 }
 
-/** The services that reflection names, asked as a command line tool asks. */
-export async function reflect(address: string, version: 'v1' | 'v1alpha', proto: string): Promise<string[]> {
+type Version = 'v1' | 'v1alpha';
+type Question = { listServices: string } | { fileContainingSymbol: string };
+interface Answer {
+  listServicesResponse: { service: { name: string }[] } | null;
+  fileDescriptorResponse: { fileDescriptorProto: Buffer[] } | null;
+}
+
+const PROTO = join(dirname(createRequire(import.meta.url).resolve('@grpc/reflection')), '..', 'proto', 'grpc', 'reflection');
+
+/** One question to reflection, asked as a command line tool asks it. */
+async function askReflection(address: string, version: Version, question: Question): Promise<Answer> {
   // biome-ignore lint/suspicious/noExplicitAny: a package that is loaded from its file has no type
-  const loaded = loadPackageDefinition(loadSync(proto)) as any;
+  const loaded = loadPackageDefinition(loadSync(join(PROTO, version, 'reflection.proto'))) as any;
   const client = new loaded.grpc.reflection[version].ServerReflection(address, credentials.createInsecure());
   const call = client.ServerReflectionInfo();
-  const names = await new Promise<string[]>((resolve, reject) => {
-    call.on('data', (answer: { listServicesResponse: { service: { name: string }[] } }) =>
-      resolve(answer.listServicesResponse.service.map(({ name }) => name)),
-    );
+  const answer = await new Promise<Answer>((resolve, reject) => {
+    call.on('data', resolve);
     call.on('error', reject);
-    call.write({ listServices: '' });
+    call.write(question);
   });
   call.end();
   client.close();
-  return names;
+  return answer;
+}
+
+/** The services that reflection names. */
+export async function reflect(address: string, version: Version): Promise<string[]> {
+  const { listServicesResponse } = await askReflection(address, version, { listServices: '' });
+  return (listServicesResponse?.service ?? []).map(({ name }) => name);
+}
+
+/** The descriptors of the file that a symbol is in, and of the files it needs. */
+export async function describeSymbol(address: string, version: Version, symbol: string): Promise<Buffer[]> {
+  const { fileDescriptorResponse } = await askReflection(address, version, { fileContainingSymbol: symbol });
+  return fileDescriptorResponse?.fileDescriptorProto ?? [];
 }
