@@ -6,8 +6,18 @@ import { packageRoot } from '../src/paths.ts';
 
 /** What makes an installation work on a machine without a compiler. See docs/decisions/2026-11-21-nothing-is-compiled.md. */
 const read = (file: string) => readFileSync(join(packageRoot(), file), 'utf8');
+interface Entry {
+  gypfile?: boolean;
+  hasInstallScript?: boolean;
+  integrity?: string;
+  link?: boolean;
+  optional?: boolean;
+  optionalDependencies?: Record<string, string>;
+  resolved?: string;
+  version?: string;
+}
 const lock = JSON.parse(read('package-lock.json')) as {
-  packages: Record<string, { gypfile?: boolean; resolved?: string; version?: string; optionalDependencies?: Record<string, string> }>;
+  packages: Record<string, Entry>;
 };
 const manifest = JSON.parse(read('package.json')) as {
   allowScripts: Record<string, boolean>;
@@ -33,6 +43,33 @@ test('the lock file knows the builds of every platform, not only of the one it w
 test('the lock file holds no download addresses', () => {
   const addresses = Object.values(lock.packages).filter((entry) => /^https?:/.test(entry.resolved ?? ''));
   assert.equal(addresses, []);
+});
+
+/**
+ * Builds for other platforms of which the registry that the lock file was made with has no digest. `npm run lock` writes them where there
+ * is one that does; a line then goes from here.
+ */
+const WITHOUT_DIGEST = [
+  ...['android-arm64', 'android-x64', 'darwin-arm64', 'darwin-x64', 'linux-arm64-musl', 'linux-x64-musl', 'win32-arm64', 'win32-x64'].map(
+    (build) => `@biomejs/cli-${build}`,
+  ),
+  ...['linux-riscv64', 'mac-arm64-metal', 'mac-x64', 'win-arm64', 'win-x64', 'win-x64-cuda', 'win-x64-cuda-ext', 'win-x64-vulkan'].map(
+    (build) => `@node-llama-cpp/${build}`,
+  ),
+];
+
+test('the lock file says what each package must hash to, but for the builds that are named here', () => {
+  const packages = Object.entries(lock.packages).filter(([path, { link }]) => path !== '' && link !== true);
+  assert.ok(packages.length > 100);
+  const without = packages.filter(([, { integrity }]) => !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? ''));
+  assert.equal(without.map(([path]) => path.replace('node_modules/', '')).sort(), WITHOUT_DIGEST);
+  for (const [path, { optional }] of without) assert.is(optional, true, path);
+});
+
+test('each package that runs a script when it is installed is named, and no other is', () => {
+  const scripted = Object.entries(lock.packages).filter(([, { hasInstallScript }]) => hasInstallScript === true);
+  const allowed = Object.entries(manifest.allowScripts).filter(([, isAllowed]) => isAllowed);
+  assert.equal(scripted.map(([path]) => path.replace('node_modules/', '')).sort(), allowed.map(([name]) => name).sort());
 });
 
 test('every dependency is pinned to one version, the one that is locked', () => {

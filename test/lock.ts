@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+
+/**
+ * Writes the digests that are missing in the lock file, as the registry tells them: `npm run lock`. npm leaves them out for the builds of
+ * other platforms that it did not find when it resolved. Prints what the registry does not have, and then exits 1.
+ */
+const FILE = 'package-lock.json';
+
+interface Entry {
+  version?: string;
+  integrity?: string;
+  link?: boolean;
+}
+
+const lock = JSON.parse(readFileSync(FILE, 'utf8')) as { packages: Record<string, Entry> };
+
+async function digestOf(name: string, version: string): Promise<string | null> {
+  const { stdout } = await promisify(execFile)('npm', ['view', `${name}@${version}`, 'dist.integrity']).catch(() => ({ stdout: '' }));
+  return stdout.startsWith('sha512-') ? stdout.trim() : null;
+}
+
+for (const [path, { version = '', ...rest }] of Object.entries(lock.packages)) {
+  if (path === '' || rest.link || rest.integrity) continue;
+  const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+  const integrity = await digestOf(name, version);
+  if (integrity !== null) lock.packages[path] = { version, integrity, ...rest };
+  else {
+    console.log(`${name}@${version}: the registry has no digest of it`);
+    process.exitCode = 1;
+  }
+}
+writeFileSync(FILE, `${JSON.stringify(lock, null, 2)}\n`);
