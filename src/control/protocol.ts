@@ -31,7 +31,7 @@ export type Method =
   | 'run.get' // {id} -> RunRecord
   | 'run.list' // {limit?, before?, state?, provider?} -> RunPage
   | 'model.list' // {} -> {models: ModelRecord[]}
-  | 'model.show' // {id} -> ModelRecord & {metadata}
+  | 'model.show' // {id} -> ModelRecord & {metadata, metadata_left_out}
   | 'model.remove' // {id} -> ModelRecord
   | 'model.pull' // {reference, name?, sha256?} stream of PullRecord, one now and one at each change, result is the ModelRecord
   | 'model.pull_cancel' // {id} -> {cancelled}: false when others wait for the same pull

@@ -19,7 +19,7 @@ export interface Results {
   'run.get': RunRecord;
   'run.list': RunPage;
   'model.list': { models: ModelRecord[] };
-  'model.show': ModelRecord & { metadata: Record<string, unknown> };
+  'model.show': ModelRecord & { metadata: Record<string, unknown>; metadata_left_out: number };
   'model.remove': ModelRecord;
   'model.pull': ModelRecord;
   'model.pull_cancel': { cancelled: boolean };

@@ -37,7 +37,9 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
 }
 
 /** Entries and tensors of one file that are read. */
-const COUNT_MAX = 1_000_000;
+const COUNT_MAX = 100_000;
+/** Texts of all lists of one file together: the vocabulary and its merges are less than a million. */
+const TEXTS_MAX = 2_000_000;
 const DIMENSIONS_MAX = 4;
 const UINT32 = 4;
 const STRING = 8;
@@ -48,6 +50,7 @@ const VALUE_BYTES = [1, 1, 2, 2, 4, 4, 4, 1, Number.NaN, Number.NaN, 8, 8, 8];
 class Cursor {
   position = 0;
   private readonly bytes: Buffer;
+  private texts = 0;
 
   constructor(bytes: Buffer) {
     this.bytes = bytes;
@@ -91,14 +94,20 @@ class Cursor {
     const type = this.uint32();
     const count = this.uint64();
     if (type === ARRAY) throw invalid('it has an array of arrays');
-    if (type !== STRING) this.skip(width(type) * count);
-    else for (let index = 0; index < count; index += 1) this.skip(this.uint64());
+    if (type !== STRING) {
+      this.skip(width(type) * count);
+      return;
+    }
+    this.texts += count;
+    if (this.texts > TEXTS_MAX) throw invalid(`it lists more than ${TEXTS_MAX} texts`);
+    for (let index = 0; index < count; index += 1) this.skip(this.uint64());
   }
 
   private uint64(): number {
-    const value = this.bytes.readBigUInt64LE(this.skip(8));
-    if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw invalid('a number in its header is too large');
-    return Number(value);
+    const at = this.skip(8);
+    const value = this.bytes.readUInt32LE(at + 4) * 2 ** 32 + this.bytes.readUInt32LE(at);
+    if (value > Number.MAX_SAFE_INTEGER) throw invalid('a number in its header is too large');
+    return value;
   }
 
   /** Moves on and returns where it was. */

@@ -1,3 +1,4 @@
+import { parseForeignJson } from '../json.ts';
 import type { Limits } from '../limits.ts';
 import type { HubFile } from './choose.ts';
 import { brokenOff, PullFailure } from './failure.ts';
@@ -20,7 +21,7 @@ export async function listFiles(web: Web, hub: URL, { repo, revision }: HubRefer
     }
     const text = await readText(answer, limits.pull_list_bytes - bytes, signal);
     bytes += text.length;
-    files.push(...readEntries(text, hub.host));
+    for (const file of readEntries(text, hub.host)) files.push(file);
     page = nextPage(answer.headers.get('link'), page, hub);
   }
   return files;
@@ -43,7 +44,7 @@ async function readText({ body, host }: Answer, bytes_max: number, signal: Abort
 }
 
 function readEntries(text: string, host: string): HubFile[] {
-  const entries = parse(text);
+  const entries = parseForeignJson(text);
   if (!Array.isArray(entries)) throw new PullFailure('pull_failed', `${host} does not answer as a model hub does.`);
   return entries.flatMap((entry: unknown) => readEntry(entry) ?? []);
 }
@@ -66,14 +67,6 @@ function nextPage(link: string | null, from: URL, hub: URL): URL | null {
   if (next === undefined || !URL.canParse(next, from.href)) return null;
   const { pathname, search } = new URL(next, from);
   return new URL(pathname + search, hub.origin);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

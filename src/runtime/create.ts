@@ -38,7 +38,7 @@ export interface RuntimeOptions {
   /** A stop was asked for: it is over at this time, one way or another. */
   onStop?(close_deadline_at: number): void;
   localModels: {
-    show(id: string): Promise<ModelRecord & { metadata: Record<string, unknown> }>;
+    show(id: string): Promise<ModelRecord & { metadata: Record<string, unknown>; metadata_left_out: number }>;
     remove(id: string): Promise<ModelRecord>;
   };
 }

@@ -165,7 +165,7 @@ export interface Runtime extends Travel {
   stopped(): Promise<StopReport | null>;
 
   listModels(): Promise<ModelRecord[]>;
-  showModel(id: string): Promise<ModelRecord & { metadata: Record<string, unknown> }>;
+  showModel(id: string): Promise<ModelRecord & { metadata: Record<string, unknown>; metadata_left_out: number }>;
   removeModel(id: string): Promise<ModelRecord>;
   /** Fetches a model: its record, now and at each change; the last one has the model. It is cancelled when nobody waits for it any more. */
   pullModel(input: PullInput, options: { client: string; signal: AbortSignal }): AsyncIterable<PullRecord>;

@@ -165,4 +165,15 @@ pulls('a list of many pages is read to its end', async (harness) => {
   assert.is(harness.hub.lists.length, 4);
 });
 
+pulls(
+  'a list of very many files is read like any other',
+  async (harness) => {
+    const entries = Array.from({ length: 200_000 }, (_, index) => `{"type":"file","path":"${index}","size":1}`);
+    harness.hub.nextLists.push({ body: `[${entries.join(',')}]` });
+    const { error } = await harness.pull('hf:user/tiny');
+    assert.is(error?.code, 'model_unknown', error?.message);
+  },
+  { limits: { pull_list_bytes: 32 * 1024 * 1024 } },
+);
+
 test.run();

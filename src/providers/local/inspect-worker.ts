@@ -3,20 +3,22 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { parentPort } from 'node:worker_threads';
 import { gguf } from '@huggingface/gguf';
-import { describeModel, invalidModel, type ModelInspection } from './inspection.ts';
+import { inspectModel, invalidModel, type ModelDescription, plainMetadata } from './inspection.ts';
+import type { Question } from './inspector.ts';
 
 /** The thread that reads heads of model files: one may be large, or made to cost a lot. It answers paths in order. */
-parentPort?.on('message', async ({ path, size_bytes }: { path: string; size_bytes: number }) => {
-  parentPort?.postMessage(await inspect(path, size_bytes).catch((error: Error) => invalidModel(error.message)));
+parentPort?.on('message', async (question: Question) => {
+  parentPort?.postMessage(await inspect(question).catch((error: Error) => invalidModel(error.message)));
 });
 
 /** A file that takes no time to read is hashed along the way. */
 const HASHED_BYTES_MAX = 8 * 1024 * 1024;
 
-async function inspect(path: string, size_bytes: number): Promise<ModelInspection> {
+async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<ModelDescription> {
   const parsed = await gguf(path, { allowLocalFile: true, computeParametersCount: true });
   if (parsed.tensorInfoByteRange[1] > size_bytes) throw new Error('the file is cut off');
-  return { ...describeModel(parsed, size_bytes), digest: size_bytes <= HASHED_BYTES_MAX ? await sha256(path) : null };
+  const inspection = { ...inspectModel(parsed, size_bytes), digest: size_bytes <= HASHED_BYTES_MAX ? await sha256(path) : null };
+  return { ...inspection, metadata: metadata_bytes === null ? null : plainMetadata(parsed.metadata, metadata_bytes) };
 }
 
 async function sha256(path: string): Promise<string> {

@@ -1,6 +1,6 @@
 import { GGMLFileQuantizationType, type GGUFParseOutput } from '@huggingface/gguf';
 
-/** What a model file says about itself. */
+/** What a list of models says of a file: a few short values, so that many files cost little. */
 export interface ModelInspection {
   /** Null: the file can be used as far as its head tells. */
   problem: string | null;
@@ -9,18 +9,28 @@ export interface ModelInspection {
   context_length: number | null;
   capabilities: string[];
   digest: string | null;
-  /** Plain values; a long list is told by its length. */
+}
+
+/** The metadata of one file, in plain values. A long list is given by its length, a long text by its beginning. */
+export interface ModelMetadata {
   metadata: Record<string, unknown>;
+  /** Entries of the file that are not in `metadata`: together they would be too large. */
+  metadata_left_out: number;
+}
+
+/** A whole answer about one file; `metadata` is there when it was asked for. */
+export interface ModelDescription extends ModelInspection {
+  metadata: ModelMetadata | null;
 }
 
 type Parsed = Pick<GGUFParseOutput, 'metadata' | 'tensorInfos' | 'tensorDataOffset'> & { parameterCount: number };
 
-const KEYS_MAX = 1024;
 const LIST_MAX = 16;
 const TEXT_MAX = 65_536;
+const PROBLEM_MAX = 240;
 
 /** Reads what is of interest out of the head of a file. Throws when the file is shorter than its head says. */
-export function describeModel({ metadata, tensorInfos, tensorDataOffset, parameterCount }: Parsed, size_bytes: number): Omit<ModelInspection, 'digest'> {
+export function inspectModel({ metadata, tensorInfos, tensorDataOffset, parameterCount }: Parsed, size_bytes: number): Omit<ModelInspection, 'digest'> {
   for (const { dtype, shape, offset } of tensorInfos) {
     if (Number(tensorDataOffset + offset) + tensorBytes(dtype, shape) > size_bytes) throw new Error('the file is cut off');
   }
@@ -34,16 +44,27 @@ export function describeModel({ metadata, tensorInfos, tensorDataOffset, paramet
     parameters: several ? null : parameterCount,
     context_length: wholeOrNull(known[`${architecture}.context_length`]),
     capabilities: typeof known['tokenizer.chat_template'] === 'string' ? ['chat', 'completion'] : ['completion'],
-    metadata: Object.fromEntries(
-      Object.entries(known)
-        .slice(0, KEYS_MAX)
-        .map(([key, value]) => [key.slice(0, 256), plain(value)]),
-    ),
   };
 }
 
-export function invalidModel(problem: string): ModelInspection {
-  return { problem, quantization: null, parameters: null, context_length: null, capabilities: [], digest: null, metadata: {} };
+/** The entries in the order of the file, as far as they fit the bound together; an entry that does not fit is left out. */
+export function plainMetadata(metadata: object, bytes_max: number): ModelMetadata {
+  const entries = Object.entries(metadata);
+  const kept: [string, unknown][] = [];
+  let bytes = 0;
+  for (const [key, value] of entries) {
+    const entry: [string, unknown] = [key.slice(0, 256), plain(value)];
+    const size = Buffer.byteLength(JSON.stringify(entry));
+    if (bytes + size > bytes_max) continue;
+    bytes += size;
+    kept.push(entry);
+  }
+  return { metadata: Object.fromEntries(kept), metadata_left_out: entries.length - kept.length };
+}
+
+export function invalidModel(problem: string): ModelDescription {
+  const unknown = { quantization: null, parameters: null, context_length: null, capabilities: [], digest: null, metadata: null };
+  return { problem: problem.slice(0, PROBLEM_MAX), ...unknown };
 }
 
 /** Bytes of one block of weights, by ggml's number of the type: [weights, bytes]. */
@@ -81,7 +102,7 @@ function wholeOrNull(value: unknown): number | null {
 
 function plain(value: unknown): unknown {
   if (typeof value === 'bigint') return Number(value);
-  if (typeof value === 'string') return value.slice(0, TEXT_MAX);
+  if (typeof value === 'string') return value.length > TEXT_MAX ? `${value.slice(0, TEXT_MAX - 1).toWellFormed()}…` : value;
   if (!Array.isArray(value)) return value;
   return value.length > LIST_MAX ? { count: value.length } : value.map(plain);
 }

@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Limits } from '../../limits.ts';
-import { invalidModel, type ModelInspection } from './inspection.ts';
+import { invalidModel, type ModelDescription, type ModelInspection } from './inspection.ts';
 
 export interface FileVersion {
   path: string;
@@ -9,21 +9,31 @@ export interface FileVersion {
   modified_ms: number;
 }
 
+/** What the thread is asked. */
+export interface Question {
+  path: string;
+  size_bytes: number;
+  /** How much of the metadata comes back; null: none. */
+  metadata_bytes: number | null;
+}
+
+type InspectorLimits = Pick<Limits, 'model_inspect_ms' | 'local_models' | 'model_metadata_bytes'>;
+
 /**
  * What model files say about themselves, read in a thread of its own, one file after the other.
  *
  * 1. A file that cannot be read, is not what it says, or takes too long counts as invalid; it harms nobody.
- * 2. What was found is kept for this very version of the file, for a bounded number of files.
+ * 2. What was found is kept for this very version of the file, for a bounded number of files. Metadata is never kept.
  * 3. The thread lives while there is a file to read.
  */
 export class Inspector {
-  private readonly limits: Pick<Limits, 'model_inspect_ms' | 'local_models'>;
+  private readonly limits: InspectorLimits;
   private readonly found = new Map<string, Promise<ModelInspection>>();
   private worker: Worker | null = null;
   private last: Promise<unknown> = Promise.resolve();
   private waiting = 0;
 
-  constructor(limits: Pick<Limits, 'model_inspect_ms' | 'local_models'>) {
+  constructor(limits: InspectorLimits) {
     this.limits = limits;
   }
 
@@ -31,27 +41,37 @@ export class Inspector {
     const key = `${file.path}\0${file.size_bytes}\0${file.modified_ms}`;
     const known = this.found.get(key);
     if (known !== undefined) return known;
-    const inspection = this.last.then(() => this.read(file));
-    this.last = inspection;
-    this.waiting += 1;
+    const inspection = this.enqueue(file, null).then(({ metadata: _, ...rest }) => rest);
     this.found.set(key, inspection);
     const [oldest] = this.found.keys();
     if (this.found.size > this.limits.local_models && oldest !== undefined) this.found.delete(oldest);
     return inspection;
   }
 
+  /** Reads the file again, for its metadata. Never rejects. */
+  describe(file: FileVersion): Promise<ModelDescription> {
+    return this.enqueue(file, this.limits.model_metadata_bytes);
+  }
+
+  private enqueue({ path, size_bytes }: FileVersion, metadata_bytes: number | null): Promise<ModelDescription> {
+    const read = this.last.then(() => this.read({ path, size_bytes, metadata_bytes }));
+    this.last = read;
+    this.waiting += 1;
+    return read;
+  }
+
   /** Never rejects. */
-  private async read({ path, size_bytes }: FileVersion): Promise<ModelInspection> {
+  private async read(question: Question): Promise<ModelDescription> {
     this.worker ??= new Worker(ENTRY, { name: 'svc-models', resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } });
     const worker = this.worker;
-    const inspection = await this.ask(worker, { path, size_bytes });
+    const inspection = await this.ask(worker, question);
     this.waiting -= 1;
     if (inspection.problem !== null || this.waiting === 0) await this.endWorker(worker);
     return inspection;
   }
 
-  private async ask(worker: Worker, question: { path: string; size_bytes: number }): Promise<ModelInspection> {
-    const { promise, resolve } = Promise.withResolvers<ModelInspection>();
+  private async ask(worker: Worker, question: Question): Promise<ModelDescription> {
+    const { promise, resolve } = Promise.withResolvers<ModelDescription>();
     const end = (problem: string) => resolve(invalidModel(problem));
     const timer = setTimeout(() => end('reading it took too long'), this.limits.model_inspect_ms);
     const listeners = { message: resolve, error: () => end('reading it took too much'), exit: () => end('reading it was broken off') };

@@ -3,8 +3,8 @@ import { basename, isAbsolute, resolve } from 'node:path';
 import { SvcError } from '../../errors.ts';
 import type { ModelRecord } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
-import type { ModelInspection } from './inspection.ts';
-import { Inspector } from './inspector.ts';
+import type { ModelInspection, ModelMetadata } from './inspection.ts';
+import { type FileVersion, Inspector } from './inspector.ts';
 import type { ModelFile } from './local-engine.ts';
 import { fileVersion, modelFilesIn, nameIn, refuseForeign } from './model-files.ts';
 import { modelRecord, stateOf } from './model-record.ts';
@@ -61,13 +61,15 @@ export class LocalModels {
     const standard = await this.standard();
     const files = await this.files();
     if (standard !== null && !files.some(({ path }) => path === standard.path)) files.push(standard);
-    return Promise.all(files.map(async (file) => (await this.facts(file, standard, late)).record));
+    const inspect = (version: FileVersion) => Promise.race([this.inspector.inspect(version), late]);
+    return Promise.all(files.map(async (file) => (await this.facts(file, standard, inspect)).record));
   }
 
-  /** With all that the file says about itself. Throws model_unknown, model_invalid. */
-  async show(id: string): Promise<ModelRecord & { metadata: Record<string, unknown> }> {
-    const { record, inspection } = await this.facts(await this.find(id), await this.standard());
-    return { ...record, metadata: inspection?.metadata ?? {} };
+  /** With what the file says about itself, as far as that fits its bound. Throws model_unknown, model_invalid. */
+  async show(id: string): Promise<ModelRecord & ModelMetadata> {
+    const file = await this.find(id);
+    const { record, inspection } = await this.facts(file, await this.standard(), (version) => this.inspector.describe(version));
+    return { ...record, ...(inspection?.metadata ?? { metadata: {}, metadata_left_out: 0 }) };
   }
 
   /** Deletes the file of a model in the models folder. Throws model_unknown, model_in_use, invalid_request. */
@@ -82,7 +84,7 @@ export class LocalModels {
       });
     }
     await unloadModel(this.options.engine, file.path, AbortSignal.timeout(3 * this.options.limits.engine_stop_ms));
-    const { record } = await this.facts(file, await this.standard());
+    const { record } = await this.facts(file, await this.standard(), (version) => this.inspector.inspect(version));
     await unlink(file.path);
     return record;
   }
@@ -114,11 +116,14 @@ export class LocalModels {
     return this.find(this.options.default).catch(() => null);
   }
 
-  private async facts(file: ModelFile, standard: ModelFile | null, late?: Promise<null>): Promise<{ record: ModelRecord; inspection: ModelInspection | null }> {
+  private async facts<I extends ModelInspection>(
+    file: ModelFile,
+    standard: ModelFile | null,
+    inspect: (version: FileVersion) => Promise<I | null>,
+  ): Promise<{ record: ModelRecord; inspection: I | null }> {
     const { built_in, engine } = this.options;
     const version = await fileVersion(file.path).catch(() => null);
-    const reading = version === null ? Promise.resolve(null) : this.inspector.inspect(version);
-    const inspection = await Promise.race(late === undefined ? [reading] : [reading, late]);
+    const inspection = version === null ? null : await inspect(version);
     const flags = { default: file.path === standard?.path, built_in: file.path === built_in };
     return { record: modelRecord({ file, version, inspection, engine: engine.snapshot(), ...flags }), inspection };
   }

@@ -1,3 +1,5 @@
+import { parseForeignJson } from '../../json.ts';
+
 /** The beginning of a body, as text; what is longer than the bound is left, and its connection closed. Null: there was more. */
 export async function readBounded(body: ReadableStream<Uint8Array> | null, bytes_max: number): Promise<string | null> {
   if (body === null) return '';
@@ -18,11 +20,7 @@ export async function readBounded(body: ReadableStream<Uint8Array> | null, bytes
   }
 }
 
-/** Undefined when it is not JSON, or was longer than its bound. */
+/** Undefined when it is not JSON, nests too deeply, or was longer than its bound. */
 export function parseJson(text: string | null): unknown {
-  try {
-    return text === null ? undefined : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return text === null ? undefined : parseForeignJson(text);
 }

@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import type { ModelRecord } from '../../../src/kernel/provider.ts';
+import { defaultLimits } from '../../../src/limits.ts';
+import { Inspector } from '../../../src/providers/local/inspector.ts';
 import { type Entry, encodeGguf } from '../../fixtures/models/gguf-bytes.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
@@ -185,6 +187,28 @@ test('what a model file says is shown, its long lists by their length', async ()
   assert.is((metadata['x.text'] as string).length, 65_536);
   assert.is(metadata['llama.block_count'], 2);
   assert.ok(JSON.stringify(metadata).length < 100_000);
+});
+
+test('metadata that is too large together is left out, and how much of it is said', async () => {
+  makeGguf(put('a.gguf'), {
+    metadata: [...Array.from({ length: 40 }, (_, index): Entry => [`x.${index}`, 'string', 't'.repeat(60_000)]), ['y.last', 'string', 'short']],
+  });
+  const { metadata, metadata_left_out } = await local.models.show('a');
+  const texts = Object.keys(metadata).filter((key) => key.startsWith('x.'));
+  assert.is(metadata_left_out, 40 - texts.length);
+  assert.ok(texts.length > 0 && Buffer.byteLength(JSON.stringify(metadata)) <= defaultLimits.model_metadata_bytes + 1024, `${texts.length} texts`);
+  assert.is(metadata['y.last'], 'short', 'what fits behind them is there');
+});
+
+test('a list keeps a few short values of a file, however much its metadata is', async () => {
+  const path = makeGguf(put('a.gguf'), { metadata: [['x.text', 'string', 't'.repeat(60_000)]] });
+  const inspector = new Inspector(defaultLimits);
+  const { size, mtimeMs } = statSync(path);
+  const version = { path, size_bytes: size, modified_ms: mtimeMs };
+  const kept = await inspector.inspect(version);
+  assert.is(kept.problem, null);
+  assert.ok(JSON.stringify(kept).length < 1000, Object.keys(kept).join(', '));
+  assert.is((await inspector.describe(version)).metadata?.metadata['x.text'], 't'.repeat(60_000));
 });
 
 test('a model of the folder is removed, also a broken one; nothing else ever is', async () => {

@@ -1,0 +1,20 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { parseForeignJson } from '../src/json.ts';
+
+test('what others send is read as JSON', () => {
+  for (const value of [[], {}, null, 'text', '"[[[[', '\\', { 'a"]': ['\\"{', { b: [1] }] }]) assert.equal(parseForeignJson(JSON.stringify(value)), value);
+  for (const text of ['', '{', '[1,]', '<html>', '"']) assert.is(parseForeignJson(text), undefined, text);
+});
+
+test('what nests deeper than any answer is not read, and brackets inside a text do not count', () => {
+  const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
+  assert.equal(parseForeignJson(nested(64)), JSON.parse(nested(64)));
+  assert.is(parseForeignJson(nested(65)), undefined);
+  assert.is(parseForeignJson(`${'{"a":'.repeat(65)}1${'}'.repeat(65)}`), undefined);
+  const text = '['.repeat(1000);
+  assert.equal(parseForeignJson(JSON.stringify([text, [text]])), [text, [text]]);
+  assert.equal(parseForeignJson(`[${'[],'.repeat(1000)}1]`), JSON.parse(`[${'[],'.repeat(1000)}1]`));
+});
+
+test.run();
