@@ -74,9 +74,9 @@ async function live({ paths, flags, background, json }: Required<ServeOptions>):
   const failure = await ended;
   for (const callOff of bounds) callOff();
   if (failure !== null) parts.log.error({ code: failure.code, err: failure.cause ?? failure }, failure.message);
-  await closeAll(parts, failure);
+  const outcome = await closeAll(parts, failure);
   unlisten();
-  return failure;
+  return outcome;
 }
 
 /** The machine's own deadline comes first wherever it can be recorded. */
@@ -95,10 +95,13 @@ function listen(parts: Parts, fail: (error: unknown) => void): () => void {
       .lifecycle({ type: 'stop_requested', mode }, 'signal')
       .catch((error: unknown) => parts.log.debug({ err: error }, 'a signal came when the daemon was stopping already'));
   });
+  const refuseDebugger = () => parts.log.warn({}, 'SIGUSR1 asked for a debugger: none is opened');
+  process.on('SIGUSR1', refuseDebugger);
   process.on('uncaughtException', fail);
   process.on('unhandledRejection', fail);
   return () => {
     unlisten();
+    process.off('SIGUSR1', refuseDebugger);
     process.off('uncaughtException', fail);
     process.off('unhandledRejection', fail);
   };
@@ -120,12 +123,22 @@ function failureOf(final: DaemonSnapshot): SvcError | null {
   return final.matches('failed') ? new SvcError(asKnownCode(error?.code), error?.message) : null;
 }
 
-/** What ended this life. A want of space is told as one, whatever could not be written. */
+/** What ended this life. A want of space is told as one, whatever could not be written; any other failure of a file names the file and the cause. */
 function asFailure(thrown: unknown): SvcError {
-  const error = asSvcError(thrown);
+  const error = asSvcError(isFull(thrown) ? thrown : asFileFailure(thrown));
   if (error.code === 'store_full' || !isFull(error.cause)) return error;
   const what = error.code === 'internal' ? 'The daemon cannot write what it needs.' : error.message;
   return new SvcError('store_full', `The disk is full. ${what}`, { cause: error.cause, hint: 'Free some space, then run: svc start' });
+}
+
+/** A call of the system on a file that failed: Node tells which call, which file and why. */
+function asFileFailure(thrown: unknown): unknown {
+  const { syscall, path, code } = thrown as NodeJS.ErrnoException;
+  if (thrown instanceof SvcError || typeof syscall !== 'string' || typeof path !== 'string') return thrown;
+  return new SvcError('home_unusable', `${path} cannot be used: ${syscall} failed (${code}).`, {
+    cause: thrown,
+    hint: 'Correct its owner and mode, and look at its disk; or choose another home with SVC_HOME.',
+  });
 }
 
 /** Tells `svc start` how it went, if that is who started us. */

@@ -49,7 +49,8 @@ export async function readToken(file: string): Promise<string> {
     if (error instanceof SvcError) throw error;
     throw new SvcError('home_unusable', `The token file ${file} cannot be written (${(error as NodeJS.ErrnoException).code}).`, { cause: error });
   } finally {
-    await rm(fresh, { force: true });
+    // What went wrong before is what the caller needs to know.
+    await rm(fresh, { force: true }).catch(() => {});
   }
 }
 

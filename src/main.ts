@@ -1,5 +1,9 @@
 #!/usr/bin/env node
 /** The bin. It has no imports, and no syntax that an old Node cannot read: it has to be able to say that it is too old. */
+
+// Without a listener of ours, SIGUSR1 makes Node open a debugger on a port that every user of the machine can reach.
+process.on('SIGUSR1', () => {});
+
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
 if (major < 22 || (major === 22 && minor < 13)) {

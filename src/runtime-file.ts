@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import type { RuntimeFile } from './control/protocol.ts';
+import { SvcError } from './errors.ts';
 
 // Not imported: see paths.ts.
 const { readFileSync } = process.getBuiltinModule('node:fs');
@@ -32,25 +33,40 @@ export function readRuntimeFile(path: string): RuntimeFound {
   }
 }
 
-/** Mode 0600, through a temporary file beside it, which goes when it cannot be written. */
+/** Mode 0600, through a temporary file beside it, which goes when it cannot be written. Throws home_unusable. */
 export async function writeRuntimeFile(path: string, file: RuntimeFile): Promise<void> {
   const { promises } = process.getBuiltinModule('node:fs');
   const draft = `${path}.${process.pid}.tmp`;
-  await promises.mkdir(dirname(path), { recursive: true, mode: 0o700 });
   try {
+    await promises.mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await promises.writeFile(draft, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
     await promises.chmod(draft, 0o600);
     await promises.rename(draft, path);
-  } catch (error) {
-    await promises.rm(draft, { force: true });
-    throw error;
+  } catch (cause) {
+    await promises.rm(draft, { force: true }).catch(() => {});
+    throw new SvcError('home_unusable', `The runtime file ${path} cannot be written (${(cause as NodeJS.ErrnoException).code}).`, { cause });
   }
 }
 
-/** Removes the file unless another boot has written it since. */
+/** Removes the file unless another boot has written it since. One that cannot be removed is emptied, so that it names no process. Throws home_unusable. */
 export async function removeRuntimeFile(path: string, boot_id: string): Promise<void> {
+  const { rmSync, truncateSync } = process.getBuiltinModule('node:fs');
   const found = readRuntimeFile(path);
-  if (found.kind === 'present' && found.file.boot_id === boot_id) process.getBuiltinModule('node:fs').rmSync(path, { force: true });
+  if (found.kind !== 'present' || found.file.boot_id !== boot_id) return;
+  try {
+    rmSync(path, { force: true });
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    try {
+      truncateSync(path);
+    } catch {
+      // The first failure is the one to report.
+    }
+    throw new SvcError('home_unusable', `svc has stopped, but its runtime file ${path} cannot be removed (${code}).`, {
+      cause,
+      hint: 'Correct the owner and mode of its folder, then delete the file.',
+    });
+  }
 }
 
 export function ownerOf(file: Pick<RuntimeFile, 'pid' | 'process_start'>): Owner {

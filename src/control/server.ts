@@ -1,4 +1,4 @@
-import { chmod, mkdir, rm, stat } from 'node:fs/promises';
+import { chmod, lstat, mkdir, rm, stat } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { asSvcError, SvcError } from '../errors.ts';
@@ -53,7 +53,10 @@ export class ControlServer {
       if (process.platform !== 'win32') await chmod(socket, 0o600);
     } catch (error) {
       if (error instanceof SvcError) throw error;
-      throw new SvcError('address_refused', `The local socket ${socket} cannot be made (${(error as NodeJS.ErrnoException).code}).`, { cause: error });
+      throw new SvcError('address_refused', `The local socket ${socket} cannot be made (${(error as NodeJS.ErrnoException).code}).`, {
+        cause: error,
+        hint: 'Look at its folder and its disk, or choose another home with SVC_HOME: a long path is refused too.',
+      });
     }
     return socket;
   }
@@ -132,6 +135,10 @@ async function clear(socket: string): Promise<void> {
   const { uid, mode } = await stat(folder);
   if (uid !== process.getuid?.() || (mode & 0o022) !== 0)
     throw new SvcError('home_unusable', `Others can change the folder ${folder}, where the local socket belongs.`, { hint: `Run: chmod 700 ${folder}` });
+  if ((await lstat(socket).catch(() => null))?.isDirectory() === true)
+    throw new SvcError('home_unusable', `${socket} is a folder; the local socket belongs there.`, {
+      hint: 'Move the folder away, or choose another home with SVC_HOME.',
+    });
   await rm(socket, { force: true });
 }
 

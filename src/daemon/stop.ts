@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { SvcError } from '../errors.ts';
+import { asSvcError, type SvcError } from '../errors.ts';
 import type { Cell } from '../kernel/cell.ts';
 import { removeRuntimeFile } from '../runtime-file.ts';
 import type { Parts } from './parts.ts';
@@ -27,8 +27,11 @@ function hasWork(cell: Cell | undefined): boolean {
   return cell?.snapshot.status === 'active' && !cell.snapshot.matches('suspended' as never);
 }
 
-/** Closes the parts in the reverse order of their start: the listeners go last, so that the end can be seen too. */
-export async function closeAll(parts: Parts, failure: SvcError | null): Promise<void> {
+/**
+ * Closes the parts in the reverse order of their start: the listeners go last, so that the end can be seen too.
+ * Resolves with how this life ended: a clean stop is a failure all the same where it leaves a file behind.
+ */
+export async function closeAll(parts: Parts, failure: SvcError | null): Promise<SvcError | null> {
   const { kernel, providers, puller, store, http, sockets, grpc, control, paths, config, boot_id, log } = parts;
   const owner = kernel.isOpen;
   if (owner && failure !== null) await recordFailure(parts, failure);
@@ -39,8 +42,10 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   // Said before the listeners close, so that those who follow the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);
-  if (owner && failure === null) await removeRuntimeFile(paths.runtime, boot_id);
+  const left = owner && failure === null ? await removeRuntimeFile(paths.runtime, boot_id).then(() => null, asSvcError) : null;
+  if (left !== null) log.error({ code: left.code, err: left.cause }, left.message);
   parts.closeLog();
+  return failure ?? left;
 }
 
 /** Tells the log how this life ended, if it still takes facts: a full disk, or one that does not answer, is not waited for. */

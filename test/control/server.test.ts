@@ -132,15 +132,26 @@ test('a folder that others can change is refused for the socket, with what to do
   assert.match(error?.body().hint ?? '', /chmod 700/);
 });
 
-test('a socket that cannot be made is an error of ours that names it', async (context) => {
+test('a folder in the place of the socket is an error that names it and says what to do', async (context) => {
   const socket = join(context.folder, 'svc.sock');
   mkdirSync(socket);
   const error = await serve(context, {}, socket).then(
     () => null,
     (thrown: SvcError) => thrown,
   );
+  assert.is(error?.code, 'home_unusable');
+  assert.match(error?.message ?? '', /svc\.sock is a folder/);
+  assert.match(error?.hint ?? '', /Move the folder away/);
+});
+
+test('a socket that cannot be made is an error of ours that names it', async (context) => {
+  const socket = join(context.folder, `${'x'.repeat(120)}.sock`);
+  const error = await serve(context, {}, socket).then(
+    () => null,
+    (thrown: SvcError) => thrown,
+  );
   assert.is(error?.code, 'address_refused');
-  assert.match(error?.message ?? '', /svc\.sock cannot be made/);
+  assert.match(error?.message ?? '', /x\.sock cannot be made/);
 });
 
 test('a request that is longer than a line may be is refused with the limit that says so', async (context) => {

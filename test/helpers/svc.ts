@@ -33,6 +33,8 @@ export interface RunOptions {
   env?: NodeJS.ProcessEnv;
   /** The node that runs it. */
   node?: string;
+  /** A command, with its arguments, that runs the program. */
+  wrapper?: readonly string[];
 }
 
 export interface Started {
@@ -77,7 +79,8 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
 }
 
 function launch(args: readonly string[], options: RunOptions, started: Set<ChildProcess>): Started {
-  const child = spawn(options.node ?? process.execPath, [PROGRAM, ...args], {
+  const [program = process.execPath, ...rest] = [...(options.wrapper ?? []), options.node ?? process.execPath, PROGRAM, ...args];
+  const child = spawn(program, rest, {
     env: options.env,
     stdio: ['pipe', 'pipe', 'pipe'],
     timeout: args[0] === 'serve' ? DAEMON_BOUND_MS : BOUND_MS,

@@ -41,7 +41,7 @@ export class EngineProcess {
   constructor(options: EngineProcessOptions) {
     this.options = options;
     this.attempt = options.started.attempt;
-    this.child = fork(ENTRY, { env: engineEnvironment(options.env), execArgv: [], stdio: ['ignore', 'pipe', 'pipe', 'ipc'], serialization: 'json' });
+    this.child = fork(ENTRY, { env: engineEnvironment(options.env), execArgv: NO_DEBUGGER, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], serialization: 'json' });
     this.child.on('message', (message) => this.receive(parseFromEngine(message)));
     this.child.on('error', (error) => this.noteError(error));
     this.child.on('exit', (code, signal) => this.noteExit(code, signal));
@@ -144,6 +144,9 @@ export class EngineProcess {
 }
 
 export const NOT_STARTED: Failure = { code: 'engine_failed', message: 'The engine process could not be started.', retryable: true };
+
+/** The engine listens to SIGUSR1 by itself, but not in its first instant. Older versions of Node do not know the option. */
+const NO_DEBUGGER = ['--disable-sigusr1'].filter((option) => process.allowedNodeEnvironmentFlags.has(option));
 
 /** Beside this file, in the sources and in the build alike. */
 const ENTRY = fileURLToPath(new URL(`./engine/main${extname(import.meta.url)}`, import.meta.url));

@@ -18,7 +18,8 @@ process.on('message', (value) => {
   else process.exit(0);
 });
 process.on('disconnect', () => process.exit(0));
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+// Node opens a debugger at SIGUSR1 where nothing listens to it.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1'] as const) process.on(signal, () => {});
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 send({ type: 'started' });
 
