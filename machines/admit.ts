@@ -1,19 +1,18 @@
 /**
  * Which queued run may start now: in the order of their turns, within the limits of each provider.
  * A local run whose model is not the loaded one waits until no other local run is active, and holds back those
- * behind it, so that two models cannot starve each other.
+ * behind it, so that two models cannot starve each other. So does an isolated one, which shares the engine with no other.
  */
 
 export interface Waiting {
   run_id: string;
   provider: string;
   model: string;
+  /** The engine died while it computed this run. */
+  isolated?: boolean;
 }
 
-export interface Active {
-  provider: string;
-  model: string;
-}
+export type Active = Omit<Waiting, 'run_id'>;
 
 export interface Places {
   /** Active runs, all providers together. */
@@ -36,7 +35,7 @@ export function admit(queue: readonly Waiting[], active: readonly Active[], plac
     const peers = running.filter((other) => other.provider === run.provider);
     if (run.provider === 'local') {
       if (localHeld) continue;
-      if (peers.length >= places.local || peers.some((other) => other.model !== run.model)) {
+      if (peers.length >= places.local || peers.some((other) => !mayShare(run, other))) {
         localHeld = true;
         continue;
       }
@@ -45,4 +44,9 @@ export function admit(queue: readonly Waiting[], active: readonly Active[], plac
     started.push(run.run_id);
   }
   return started;
+}
+
+/** Whether the engine may compute both at one time. */
+function mayShare(run: Active, other: Active): boolean {
+  return run.model === other.model && run.isolated !== true && other.isolated !== true;
 }

@@ -146,13 +146,19 @@ export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
 export type RunEvent =
   /** `resumes`: it goes on after the recorded output; otherwise what was recorded is discarded. */
   | Fact<'run.started', { attempt: number; resumes?: boolean }>
-  /** `offset`: where it begins in the answer; only there when the log does not hold the text, so that only the present process knows it. */
-  | Fact<'run.output_appended', { attempt: number; text: string; token_ids: number[]; offset?: number }>
+  /**
+   * `offset`: where it begins in the answer; only there when the log does not hold the text, so that only the present process knows it.
+   * `threads`: how many threads compute the answer from here on; only there when that is known and changed.
+   */
+  | Fact<'run.output_appended', { attempt: number; text: string; token_ids: number[]; offset?: number; threads?: number }>
   | Fact<'run.completed', { attempt: number; finish_reason: FinishReason; usage: Usage }>
   | Fact<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
   | Fact<'run.failed', { attempt: number; error: Failure }>
-  /** The work is gone, or was stopped, before the answer was complete; the run waits to be taken up again. */
-  | Fact<'run.suspended', { attempt: number; error: Failure }>
+  /**
+   * The work is gone, or was stopped, before the answer was complete; the run waits to be taken up again. `computing`: how many runs the
+   * engine computed when it died, this one included; 0: it was stopped for a reason that is not this run. Logs without it do not say.
+   */
+  | Fact<'run.suspended', { attempt: number; error: Failure; computing?: number }>
   /** Found unfinished by another life of the daemon. The time in which none ran counts for no deadline. */
   | Fact<'run.recovered', { downtime_ms: number }>
   | Fact<'run.cancel_requested', { by: string }>

@@ -14,18 +14,23 @@ export function retryDelay(failures: number, asked_ms: number | null = null): nu
 /**
  * The fact that a failed attempt leads to.
  *
- * 1. Nothing was delivered, the failure is retryable and attempts are left: wait, then try again.
- * 2. Text was delivered, the work is gone (`lost`) or the failure is retryable, and its provider can go on from there: the run is taken up again.
- * 3. Text was delivered and the work is gone: the run is interrupted and keeps its partial text.
- * 4. Anything else: the run failed.
+ * 1. The engine died or was stopped while it computed the run (`computing`), and the policy allows it: the run is taken up again. Such a
+ *    death spends no attempt, since another run may have caused it.
+ * 2. Nothing was delivered, the failure is retryable and attempts are left: wait, then try again.
+ * 3. Text was delivered, the work is gone (`lost`) or the failure is retryable, and its provider can go on from there: the run is taken up again.
+ * 4. Text was delivered and the work is gone: the run is interrupted and keeps its partial text.
+ * 5. Anything else: the run failed.
  */
 export function afterFailure(
   context: RunContext,
   error: Failure,
   now: number,
-  options: { lost?: boolean; retry_after_ms?: number | null } = {},
+  options: { lost?: boolean; computing?: number | null; retry_after_ms?: number | null } = {},
 ): Undated<RunEvent> {
   const { attempt } = context;
+  const computing = options.computing ?? null;
+  if (computing !== null && mayGoOn(context)) return { type: 'run.suspended', attempt, error, computing };
+  if (computing !== null && isGivenUp(context)) return givenUp(context, error);
   if (mayRetry(context, error)) {
     return { type: 'run.attempt_failed', attempt, error, retry_at: now + retryDelay(context.failures + 1, options.retry_after_ms ?? null) };
   }
@@ -35,16 +40,32 @@ export function afterFailure(
   return { type: 'run.failed', attempt, error };
 }
 
+/** The engine died as often as the run may lose its work, each time with this run alone. */
+function isGivenUp({ recovery, deaths, max_losses }: RunContext): boolean {
+  return recovery !== 'end' && deaths > 0 && deaths >= max_losses;
+}
+
+function givenUp({ attempt, deaths, outputs }: RunContext, { code }: Failure): Undated<RunEvent> {
+  const message = `The engine died ${deaths + 1} times in a row while it computed this run alone (limit run_losses), so the run is given up.`;
+  const error: Failure = { code, message, retryable: false };
+  return outputs > 0 ? { type: 'run.interrupted', error } : { type: 'run.failed', attempt, error };
+}
+
+/** Whether only this run can have caused a death of the engine: it computed no other, or the log does not say. */
+export function isToBlame(computing: number | undefined): boolean {
+  return computing === undefined || computing === 1;
+}
+
 /** Another attempt never repeats text that somebody may have read. */
 export function mayRetry(context: RunContext, error: Failure): boolean {
   return error.retryable && context.outputs === 0 && context.failures + 1 < context.max_attempts;
 }
 
 /**
- * Whether a run that was cut off is taken up again, as its policy says. One whose work is lost again and again is given up, and so is one
+ * Whether a run that was cut off is taken up again, as its policy says. One that kills the engine again and again is given up, and so is one
  * of which the log does not hold what was asked or answered.
  */
-export function mayGoOn({ recovery, resumable, content_kept, outputs, losses, max_losses }: RunContext): boolean {
-  if (recovery === 'end' || !content_kept || losses >= max_losses) return false;
+export function mayGoOn({ recovery, resumable, content_kept, outputs, deaths, max_losses }: RunContext): boolean {
+  if (recovery === 'end' || !content_kept || deaths >= max_losses) return false;
   return recovery === 'restart' || outputs === 0 || resumable;
 }

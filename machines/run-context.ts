@@ -16,8 +16,14 @@ export interface RunContext {
   attempt: number;
   /** Attempts that failed and were tried again. */
   failures: number;
-  /** Times that the work was lost since the last new text. */
+  /** Times that the work was lost or cut off since the last new text. */
   losses: number;
+  /** Deaths of the engine since the last new text for which no other run can be to blame. */
+  deaths: number;
+  /** The engine died while it computed this run: it computes no other run beside it from now on. */
+  isolated: boolean;
+  /** Threads that computed the recorded answer; null when no provider told. */
+  threads: number | null;
   /** Taken back by the daemon itself, as if it had never been asked. */
   withdrawn: boolean;
   /** Output facts of this run so far. */
@@ -57,6 +63,9 @@ export function newContext(input: RunCreated): RunContext {
     attempt: 0,
     failures: 0,
     losses: 0,
+    deaths: 0,
+    isolated: false,
+    threads: null,
     withdrawn: false,
     outputs: 0,
     output: '',

@@ -1,7 +1,7 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
 import type { DeadlineName, RunCreated, RunEvent } from './events.ts';
-import { mayGoOn, mayRetry } from './retry.ts';
+import { isToBlame, mayGoOn, mayRetry } from './retry.ts';
 import { newContext, type RunContext } from './run-context.ts';
 
 /**
@@ -13,6 +13,8 @@ import { newContext, type RunContext } from './run-context.ts';
  * 4. Every state but the final ones has a deadline, and accepts a request to cancel or is already on its way out.
  * 5. `cancelling` ends when the work has stopped, or is given up when its grace is over.
  * 6. `suspended` has no work behind it: the run waits for a place, in this life of the daemon or in the next.
+ * 7. Only deaths of the engine with no other run to blame end a run before its time. The death of the daemon does not: no run can cause it.
+ * 8. A run that the engine computed when it died is isolated for good, so that the next death has one cause.
  */
 
 export const TIMEOUT_ERROR: Record<string, string> = {
@@ -34,7 +36,7 @@ const machine = setup({
             started_at: context.started_at ?? event.at,
             error: null,
             quiet_until: event.at + context.first_output_ms,
-            ...(event.resumes ? {} : { outputs: 0, output: '', output_tokens: 0 }),
+            ...(event.resumes ? {} : { outputs: 0, output: '', output_tokens: 0, threads: null }),
           }
         : {},
     ),
@@ -45,8 +47,9 @@ const machine = setup({
             output: context.output + event.text,
             output_tokens: context.output_tokens + event.token_ids.length,
             content_kept: context.content_kept && event.offset === undefined,
+            threads: event.threads ?? context.threads,
             first_output_at: context.first_output_at ?? event.at,
-            losses: context.recovery === 'resume' ? 0 : context.losses,
+            ...(context.recovery === 'resume' ? { losses: 0, deaths: 0 } : {}),
             quiet_until: event.at + context.idle_ms,
           }
         : {},
@@ -58,6 +61,11 @@ const machine = setup({
       event.type === 'run.attempt_failed' ? { failures: context.failures + 1, error: event.error, quiet_until: event.retry_at } : {},
     ),
     noteLoss: assign(({ context }) => ({ losses: context.losses + 1 })),
+    noteDeath: assign(({ context, event }) =>
+      event.type === 'run.suspended'
+        ? { deaths: context.deaths + (isToBlame(event.computing) ? 1 : 0), isolated: context.isolated || (event.computing ?? 0) > 0 }
+        : {},
+    ),
     noteSuspension: assign(({ event }) => (event.type === 'run.suspended' ? { error: event.error } : {})),
     noteDowntime: assign(({ context, event }) =>
       event.type === 'run.recovered'
@@ -94,7 +102,7 @@ export const WITHDRAWN = 'store_full';
 const timesOut = (silence: DeadlineName) =>
   ({ 'run.deadline_passed': { guard: { type: 'isDeadlineHere', params: { silence } }, target: 'cancelling.by_deadline' } }) as const;
 const cancels = { 'run.cancel_requested': { target: 'cancelling.by_request', actions: 'noteWithdrawal' } } as const;
-const isLost = { 'run.suspended': { guard: 'mayGoOnFromHere', target: 'suspended', actions: ['noteLoss', 'noteSuspension'] } } as const;
+const isLost = { 'run.suspended': { guard: 'mayGoOnFromHere', target: 'suspended', actions: ['noteLoss', 'noteDeath', 'noteSuspension'] } } as const;
 const isCutOff = {
   'run.recovered': { guard: 'mayGoOn', target: 'suspended', actions: ['noteLoss', 'noteDowntime'] },
   'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },

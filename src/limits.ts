@@ -23,7 +23,7 @@ export const limitSpecs = {
     8,
     0,
     1000,
-    'Times in a row that the work of one run may be lost (the daemon or the engine died) without new text between them; then it is given up.',
+    'Deaths of the engine in a row while it computed one run alone, without new text between them; then the run is given up. Deaths of the daemon do not count.',
   ),
   prompt_bytes: limit(4 * MIB, 1, 256 * MIB, 'One prompt with its system text; more is almost surely a mistake, and is held in memory.'),
   body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body.'),

@@ -50,6 +50,14 @@ export interface ProviderPort {
   close(): Promise<void>;
 }
 
+interface FailureOptions {
+  retryable: boolean;
+  retry_after_ms?: number | null;
+  lost?: boolean;
+  computing?: number;
+  cause?: unknown;
+}
+
 /** Why an attempt or a probe failed, in our words. */
 export class ProviderFailure extends Error {
   readonly code: ErrorCode;
@@ -58,14 +66,17 @@ export class ProviderFailure extends Error {
   readonly retry_after_ms: number | null;
   /** The work is gone although nobody ended it (a process died, a stream was cut). */
   readonly lost: boolean;
+  /** How many runs were computed where the work died, this one included; 0: it was stopped for another reason. Null: not known. */
+  readonly computing: number | null;
 
-  constructor(code: ErrorCode, message: string, options: { retryable: boolean; retry_after_ms?: number | null; lost?: boolean; cause?: unknown }) {
+  constructor(code: ErrorCode, message: string, options: FailureOptions) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ProviderFailure';
     this.code = code;
     this.retryable = options.retryable;
     this.retry_after_ms = options.retry_after_ms ?? null;
     this.lost = options.lost ?? false;
+    this.computing = options.computing ?? null;
   }
 
   get unauthorised(): boolean {

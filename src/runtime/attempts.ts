@@ -128,8 +128,8 @@ export class Attempts {
     const { kernel } = this.options;
     const tail = kernel.tail<RunSnapshot>(run_id);
     if (tail === undefined) return;
-    const { code, message, retryable, lost, retry_after_ms } = failure;
-    await kernel.submit(run_id, afterFailure(tail.context, { code, message, retryable }, kernel.clock.now(), { lost, retry_after_ms }));
+    const { code, message, retryable, lost, computing, retry_after_ms } = failure;
+    await kernel.submit(run_id, afterFailure(tail.context, { code, message, retryable }, kernel.clock.now(), { lost, computing, retry_after_ms }));
   }
 
   /** A run that was being stopped has stopped. */

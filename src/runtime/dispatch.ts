@@ -11,7 +11,8 @@ import type { Log } from '../kernel/port.ts';
  * Who waits and who is being answered.
  *
  * 1. Both lists follow the run machines; nothing is in them that is not unsettled.
- * 2. Runs that were cut off stand before all others; the rest stands by turns, so that no client's long row holds up another.
+ * 2. Runs that were cut off stand before all others; the rest stands by turns, so that no client's long row holds up another. One
+ *    that killed the engine alone waits by turns too: those that it cut off go first.
  * 3. After a restart the order of the queue is the order of acceptance, by the same turns.
  * 4. A settled run is told to the daemon machine, once.
  */
@@ -65,7 +66,7 @@ export class Dispatch {
   /** Takes up a run that an earlier life of the daemon left: in the queue, or being ended. */
   takeUp(run_id: string, snapshot: RunSnapshot): void {
     if (snapshot.matches('queued') || snapshot.matches('suspended')) this.enqueue(run_id, snapshot);
-    else this.active.set(run_id, snapshot.context.request);
+    else this.active.set(run_id, asked(snapshot));
   }
 
   /** Starts what may start now. */
@@ -84,7 +85,7 @@ export class Dispatch {
     const { kernel } = this.options;
     const tail = kernel.tail<RunSnapshot>(run_id);
     if (tail === undefined || !(tail.matches('queued') || tail.matches('suspended'))) return false;
-    this.active.set(run_id, tail.context.request);
+    this.active.set(run_id, asked(tail));
     this.report(kernel.submit(run_id, nextAttempt(tail)), run_id);
     return true;
   }
@@ -94,7 +95,7 @@ export class Dispatch {
     else if (snapshot.matches('suspended') || snapshot.matches('queued')) this.wait(run_id, snapshot);
     else if (!this.active.has(run_id)) {
       this.leaveQueue(run_id);
-      this.active.set(run_id, snapshot.context.request);
+      this.active.set(run_id, asked(snapshot));
     }
     this.next();
   }
@@ -108,13 +109,14 @@ export class Dispatch {
   }
 
   private enqueue(run_id: string, snapshot: RunSnapshot): void {
-    const { client, request } = snapshot.context;
-    const { provider, model } = request;
-    const at = snapshot.matches('queued') ? this.arrive(provider, client) : BEFORE_ALL;
+    const { client, deaths } = snapshot.context;
+    const { provider, model, isolated } = asked(snapshot);
+    const killer = isolated && deaths > 0;
+    const at = snapshot.matches('queued') || killer ? this.arrive(provider, client) : BEFORE_ALL;
     this.arrivals += 1;
     let index = this.queue.length;
     while (index > 0 && (this.queue[index - 1]?.at ?? BEFORE_ALL) > at) index -= 1;
-    this.queue.splice(index, 0, { run_id, provider, model, client, at, came: this.arrivals });
+    this.queue.splice(index, 0, { run_id, provider, model, isolated, client, at, came: this.arrivals });
     this.moved();
   }
 
@@ -173,6 +175,12 @@ export interface DispatchOptions {
 interface Asked {
   provider: string;
   model: string;
+  isolated: boolean;
+}
+
+function asked({ context }: RunSnapshot): Asked {
+  const { provider, model } = context.request;
+  return { provider, model, isolated: context.isolated };
 }
 
 interface Waiting extends Asked {

@@ -24,7 +24,7 @@ const usage = object({ input_tokens: orNull(number), output_tokens: orNull(numbe
 const FIELDS: Record<string, Is> = {
   ...{ run_id: text, request, error, usage, text, token_ids: numbers, finish_reason: text, deadline: text, reason: text, by: text, client: text },
   ...{ idempotency_key: orNull(text), request_digest: orNull(text), recovery: text, content: text, resumable: flag, resumes: flag, forced: flag },
-  ...{ attempt: number, offset: number, chars: number, retry_at: number, downtime_ms: number },
+  ...{ attempt: number, offset: number, threads: number, computing: number, chars: number, retry_at: number, downtime_ms: number },
   ...{ max_attempts: number, max_losses: number, queue_deadline_at: number, deadline_at: number },
   ...{ first_output_ms: number, idle_ms: number, cancel_grace_ms: number },
 };

@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import { type DaemonSnapshot, endingOf } from '../../machines/daemon.ts';
 import type { AnyEvent, DaemonCreated, DaemonEvent } from '../../machines/events.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
+import { afterFailure } from '../../machines/retry.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { afterCrash, nextAttempt, runDeadlines, terminalOf } from '../../machines/run-next.ts';
 import { can, init, stateName, statePath, step } from '../../machines/step.ts';
@@ -106,24 +107,55 @@ test('the time in which no daemon ran counts for no deadline, also when the cloc
   assert.ok(checked > 400, `${checked} checked`);
 });
 
-test('a run that dies with every life of the daemon is given up, unless each life brings new text', () => {
+/** Lives a run through deaths, each in an attempt of its own; returns how many it outlived, at most 50. */
+function outlive(
+  model: (typeof runModels)[number],
+  brings: boolean,
+  death: (snapshot: RunSnapshot) => object | null,
+): { snapshot: RunSnapshot; deaths: number } {
+  let snapshot = init(model.machine, model.created).snapshot as RunSnapshot;
+  let deaths = 0;
+  for (; snapshot.status === 'active' && deaths < 50; deaths += 1) {
+    const { attempt } = snapshot.context;
+    const take = (fact: object) => {
+      snapshot = step(model.machine, snapshot, { ...fact, at: NOW } as unknown as AnyEvent).snapshot as RunSnapshot;
+    };
+    take(nextAttempt(snapshot));
+    if (brings) take({ type: 'run.output_appended', attempt: attempt + 1, text: 'x', token_ids: [1] });
+    take(death(snapshot) ?? {});
+  }
+  return { snapshot, deaths };
+}
+
+test('no number of deaths of the daemon ends a run that its policy lets go on', () => {
   for (const model of runModels) {
     for (const brings of [false, true]) {
-      let snapshot = init(model.machine, model.created).snapshot as RunSnapshot;
-      let lives = 0;
-      for (; snapshot.status === 'active' && lives < 50; lives += 1) {
-        const { attempt } = snapshot.context;
-        const take = (fact: object) => {
-          snapshot = step(model.machine, snapshot, { ...fact, at: NOW } as unknown as AnyEvent).snapshot as RunSnapshot;
-        };
-        take(nextAttempt(snapshot));
-        if (brings) take({ type: 'run.output_appended', attempt: attempt + 1, text: 'x', token_ids: [1] });
-        take(afterCrash(snapshot, 1000) ?? {});
-      }
+      const { snapshot, deaths } = outlive(model, brings, (run) => afterCrash(run, 1000));
+      const { recovery, resumable, content_kept, deaths: blamed } = snapshot.context;
+      const goesOn = content_kept && (recovery === 'restart' || (recovery === 'resume' && (resumable || !brings)));
+      assert.is(snapshot.status === 'active', goesOn, model.name);
+      assert.is(deaths, goesOn ? 50 : 1, model.name);
+      assert.is(blamed, 0, 'no run is to blame for a death of the daemon');
+    }
+  }
+});
+
+test('a run that kills the engine whenever it is computed alone is given up, unless each time brings new text', () => {
+  const died = { code: 'engine_crashed', message: 'The engine process died.', retryable: true };
+  for (const model of runModels) {
+    for (const brings of [false, true]) {
+      const kill = (computing: number) => (run: RunSnapshot) => afterFailure(run.context, died, NOW, { lost: true, computing });
+      const { snapshot, deaths } = outlive(model, brings, kill(1));
       const { recovery, resumable, content_kept, max_losses } = snapshot.context;
-      const goesOnForEver = brings && recovery === 'resume' && resumable && content_kept;
-      assert.is(snapshot.status === 'active', goesOnForEver, model.name);
-      if (!goesOnForEver) assert.ok(lives <= max_losses + 1, `${model.name}: ${lives} lives`);
+      const bringsOn = brings && recovery === 'resume' && resumable && content_kept;
+      assert.is(snapshot.status === 'active', bringsOn, model.name);
+      if (!bringsOn) assert.ok(deaths <= Math.max(max_losses, snapshot.context.max_attempts) + 1, `${model.name}: ${deaths} deaths`);
+      if (!bringsOn && max_losses > 0 && content_kept && recovery === 'restart') assert.match(snapshot.context.error?.message ?? '', 'run_losses');
+      // With others beside it, it may be any of them: it goes on, by itself.
+      if (max_losses === 0 || recovery === 'end' || !content_kept) continue;
+      const shared = outlive(model, false, kill(2)).snapshot;
+      assert.is(shared.status, 'active', model.name);
+      assert.equal([shared.context.deaths, shared.context.failures, shared.context.isolated], [0, 0, true], model.name);
     }
   }
 });

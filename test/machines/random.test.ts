@@ -86,7 +86,7 @@ for (const policy of policies) {
           attempts += 1;
         }
         assert.ok(after.context.failures < after.context.max_attempts);
-        assert.ok(after.context.losses <= after.context.max_losses);
+        assert.ok(after.context.deaths <= after.context.max_losses);
         if (stateName(after) === 'suspended' && stateName(before) !== 'suspended') assert.ok(mayGoOn(before.context), 'suspended although it may not go on');
         assert.is(after.context.output, text);
         assert.is(after.context.ended_at !== null, after.status === 'done');

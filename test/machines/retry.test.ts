@@ -54,19 +54,19 @@ test('work that was lost after text is taken up again where its provider can go 
   assert.is(lost({}), 'run.suspended');
   assert.is(lost({ recovery: 'restart' }), 'run.suspended');
   assert.is(lost({ recovery: 'end' }), 'run.interrupted');
-  assert.is(lost({ losses: 1 }), 'run.suspended');
-  assert.is(lost({ losses: 2 }), 'run.interrupted');
+  assert.is(lost({ deaths: 1 }), 'run.suspended');
+  assert.is(lost({ deaths: 2 }), 'run.interrupted');
   assert.is(afterFailure(context({ outputs: 2, resumable: true }), retryable, NOW).type, 'run.suspended', 'it was taken up again, and could not be begun');
   assert.is(afterFailure(context({ outputs: 2, resumable: true }), lasting, NOW).type, 'run.failed');
   assert.is(afterFailure(context({ outputs: 2 }), retryable, NOW).type, 'run.failed');
 });
 
-test('whether a run that was cut off goes on is told by its policy, its provider, its text and its losses', () => {
+test('whether a run that was cut off goes on is told by its policy, its provider, its text and its deaths', () => {
   assert.ok(mayGoOn(context({})));
   assert.not.ok(mayGoOn(context({ outputs: 1 })));
   assert.ok(mayGoOn(context({ outputs: 1, resumable: true })));
   assert.ok(mayGoOn(context({ outputs: 1, recovery: 'restart' })));
-  for (const change of [{ recovery: 'end' as const }, { losses: 2 }, { max_losses: 0 }, { content_kept: false }])
+  for (const change of [{ recovery: 'end' as const }, { deaths: 2 }, { max_losses: 0 }, { content_kept: false }])
     assert.not.ok(mayGoOn(context({ resumable: true, ...change })));
 });
 

@@ -90,7 +90,10 @@ function checkCounts({ life, oracle, places }: World): void {
 function checkAdmission({ life, oracle, settings }: World): void {
   const { daemon } = oracle;
   if (daemon === null || !(daemon.hasTag('ready') || daemon.matches({ stopping: 'draining' }))) return;
-  const asked = (id: string) => ({ run_id: id, ...(oracle.runs.get(id)?.created.request ?? { provider: '', model: '' }) });
+  const asked = (id: string) => {
+    const run = oracle.runs.get(id);
+    return { run_id: id, ...(run?.created.request ?? { provider: '', model: '' }), isolated: run?.snapshot.context.isolated ?? false };
+  };
   const waiting = life.dispatch.waitingRuns().map(asked);
   const idle = admit(waiting, life.dispatch.activeRuns().map(asked), settings.places);
   hold('no-idle-place', idle.length === 0, () => `${idle.map((id) => oracle.aliasOf(id))} wait, and could be answered`);

@@ -39,7 +39,7 @@ export class Upstream implements ProviderPort {
 
   /** All work is gone at once, as when the process behind it dies. */
   die(): void {
-    const gone = new ProviderFailure('engine_crashed', 'The engine process died.', { retryable: true, lost: true });
+    const gone = new ProviderFailure('engine_crashed', 'The engine process died.', { retryable: true, lost: true, computing: this.open.size });
     for (const stream of [...this.open]) stream.die(gone);
   }
 

@@ -70,7 +70,7 @@ export class EngineProcess {
   ask(order: Omit<RunOrder, 'type' | 'id'>): { id: number; answer: Answer } {
     const id = ++this.last_id;
     const answer = new Answer();
-    if (this.isGone) answer.lose(this.loss());
+    if (this.isGone) answer.lose(this.loss(0));
     else this.answers.set(id, answer);
     this.send({ type: 'run', id, ...order });
     return { id, answer };
@@ -128,20 +128,24 @@ export class EngineProcess {
   private end(exit_code: number | null, signal: string | null): void {
     this.isGone = true;
     this.options.report({ type: 'engine.exited', attempt: this.attempt, exit_code, signal });
-    for (const answer of this.answers.values()) answer.lose(this.loss());
+    const loss = this.loss(this.answers.size);
+    for (const answer of this.answers.values()) answer.lose(loss);
     this.answers.clear();
     this.exit.resolve();
   }
 
-  private loss(): ProviderFailure {
-    if (this.stopping) return new ProviderFailure('run_interrupted', 'The engine was stopped before the answer was complete.', { retryable: true, lost: true });
-    return new ProviderFailure('engine_crashed', 'The engine process died before the answer was complete.', { retryable: true, lost: true });
+  /** A process that is stopped on purpose, or that was gone before it was asked, says nothing about the runs it computed. */
+  private loss(computing: number): ProviderFailure {
+    if (this.stopping) return new ProviderFailure('run_interrupted', STOPPED, { retryable: true, lost: true, computing: 0 });
+    return new ProviderFailure('engine_crashed', 'The engine process died before the answer was complete.', { retryable: true, lost: true, computing });
   }
 
   private send(message: ToEngine): void {
     if (this.child.connected) this.child.send(message, () => {});
   }
 }
+
+const STOPPED = 'The engine was stopped before the answer was complete.';
 
 export const NOT_STARTED: Failure = { code: 'engine_failed', message: 'The engine process could not be started.', retryable: true };
 

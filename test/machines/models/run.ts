@@ -64,7 +64,15 @@ export function runModel({ recovery, resumable, max_attempts, max_losses, output
         { type: 'run.attempt_failed', at: NOW, attempt: of, error: retryable, retry_at: NOW + 500 },
         { type: 'run.attempt_failed', at: NOW, attempt: of, error: lasting, retry_at: NOW + 500 },
         { type: 'run.failed', at: NOW, attempt: of, error: lasting },
-        { type: 'run.suspended', at: NOW, attempt: of, error: retryable },
+        ...[undefined, 0, 1, 2].map(
+          (computing): RunEvent => ({
+            type: 'run.suspended',
+            at: NOW,
+            attempt: of,
+            error: retryable,
+            ...(computing === undefined ? {} : { computing }),
+          }),
+        ),
       ]),
       // What a downtime does to the deadlines is told elsewhere; here every event leaves them comparable.
       { type: 'run.recovered', at: NOW, downtime_ms: 0 },
@@ -79,7 +87,15 @@ export function runModel({ recovery, resumable, max_attempts, max_losses, output
       { type: 'run.interrupted', at: NOW, error: retryable },
     ],
     key: ({ value, context }) =>
-      JSON.stringify([value, Math.min(2, context.attempt), Math.min(outputs, context.outputs), context.failures, context.losses, context.withdrawn]),
+      JSON.stringify([
+        value,
+        Math.min(2, context.attempt),
+        Math.min(outputs, context.outputs),
+        context.failures,
+        context.losses,
+        context.isolated,
+        context.withdrawn,
+      ]),
     deadlines: runDeadlines,
     stop: { type: 'run.cancel_requested', at: NOW, by: 'test' },
     isOver: (snapshot) => snapshot.status === 'done',
