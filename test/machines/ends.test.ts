@@ -62,7 +62,7 @@ test('a run found unfinished waits again, or takes an end that it accepts', () =
   }
 });
 
-test('what becomes of a run that was cut off is told by where it was, its policy, its losses and what is in the log', () => {
+test('what becomes of a run that was cut off is told by where it was, its policy, its deaths and what is in the log', () => {
   const seen = new Set<string>();
   for (const { model, snapshot, where } of runs) {
     const fact = afterCrash(snapshot, 0);
@@ -85,7 +85,7 @@ function expectedEnd(snapshot: RunSnapshot): string {
   if (path === 'cancelling.by_deadline') return 'timed_out';
   if (!context.content_kept) return 'interrupted';
   if (path === 'queued' || path === 'suspended') return path;
-  if (context.recovery === 'end' || context.losses === context.max_losses) return 'interrupted';
+  if (context.recovery === 'end' || context.deaths === context.max_losses) return 'interrupted';
   if (context.recovery === 'resume' && context.output !== '' && !context.resumable) return 'interrupted';
   return 'suspended';
 }

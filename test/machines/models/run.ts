@@ -92,7 +92,7 @@ export function runModel({ recovery, resumable, max_attempts, max_losses, output
         Math.min(2, context.attempt),
         Math.min(outputs, context.outputs),
         context.failures,
-        context.losses,
+        context.deaths,
         context.isolated,
         context.withdrawn,
       ]),
