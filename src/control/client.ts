@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import { EventQueue } from './event-queue.ts';
+import { isServed } from './is-served.ts';
 import { createLineSplitter } from './lines.ts';
 import type { Method } from './protocol.ts';
 import type { Events, Results } from './results.ts';
@@ -11,7 +12,8 @@ import type { Events, Results } from './results.ts';
  * 1. Every wait has an end: a time, an abort, or the end of the connection, which ends all that is open with connection_lost.
  * 2. Events that nobody has taken yet are bounded: the socket is read no further until they are.
  * 3. What comes over the socket is checked for its frame only; a line that is no answer ends the connection.
- * 4. How long a request may be is for the daemon to say; an answer may be as long as a text can be.
+ * 4. A connection that is reset before anything came over it was not read: whether there is a daemon at all is looked at again then.
+ * 5. How long a request may be is for the daemon to say; an answer may be as long as a text can be.
  */
 
 export interface CallOptions {
@@ -49,7 +51,7 @@ export async function connect(path: string, options: { timeout_ms?: number; answ
     socket.once('connect', () => settle());
     socket.once('error', (cause) => settle(notThere(cause)));
   });
-  return new ControlClient(socket, answer_bytes_max);
+  return new ControlClient(socket, path, answer_bytes_max);
 }
 
 function notThere(cause: NodeJS.ErrnoException): SvcError {
@@ -57,6 +59,10 @@ function notThere(cause: NodeJS.ErrnoException): SvcError {
     return new SvcError('unauthorised', 'The local socket belongs to another user.', { cause, hint: 'Run the command as the user who started the daemon.' });
   // Nobody takes connections off its queue: there is a process, and it hangs.
   if (cause.code === 'EAGAIN') return new SvcError('timed_out', 'The daemon does not accept connections on its local socket.', { cause });
+  return notRunning(cause);
+}
+
+function notRunning(cause: unknown): SvcError {
   return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
 }
 
@@ -73,17 +79,21 @@ export class ControlClient {
   private readonly open = new Map<number, Open>();
   private lastId = 0;
   private ended: SvcError | null = null;
+  private readonly path: string;
+  /** While it is looked whether a daemon is there. */
+  private looking: Promise<void> | null = null;
 
-  constructor(socket: Socket, answerBytesMax: number) {
+  constructor(socket: Socket, path: string, answerBytesMax: number) {
     this.socket = socket;
+    this.path = path;
     const lines = createLineSplitter(answerBytesMax, (line) => this.receive(line));
     this.closed = new Promise((resolve) => {
       socket.on('close', () => {
-        this.end(new SvcError('connection_lost'));
+        if (this.looking === null) this.end(new SvcError('connection_lost'));
         resolve();
       });
     });
-    socket.on('error', (cause) => this.end(new SvcError('connection_lost', undefined, { cause })));
+    socket.on('error', (cause) => this.lose(cause));
     socket.on('data', (chunk: Buffer) => {
       if (!lines(chunk)) this.end(new SvcError('connection_lost', `The daemon sent a line of more than ${answerBytesMax} bytes.`));
     });
@@ -149,6 +159,13 @@ export class ControlClient {
     else if (answer.error !== undefined) open?.error(fromBody(answer.error));
     else if ('result' in answer) open?.result(answer.result);
     else open?.event(answer.event);
+  }
+
+  private lose(cause: NodeJS.ErrnoException): void {
+    const lost = new SvcError('connection_lost', undefined, { cause });
+    const isUnread = this.socket.bytesRead === 0 && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE');
+    if (isUnread) this.looking ??= isServed(this.path).then((served) => this.end(served ? lost : notRunning(cause)));
+    else this.end(lost);
   }
 
   /** Ends the connection and all that is open on it, once. */

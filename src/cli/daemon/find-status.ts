@@ -18,6 +18,8 @@ export interface Found {
 }
 
 const ANSWER_MS = 3_000;
+/** One that dies while it is asked does not answer either. */
+const NO_ANSWER: readonly string[] = ['daemon_not_running', 'timed_out', 'connection_lost'];
 const NOBODY: StatusShown['addresses'] = { http: null, grpc: null, socket: null };
 
 /**
@@ -34,7 +36,7 @@ export async function findStatus(paths: Paths, { why = false }: { why?: boolean 
   try {
     return await ask(paths, why);
   } catch (error) {
-    if (!(error instanceof SvcError) || !['daemon_not_running', 'timed_out'].includes(error.code)) throw error;
+    if (!(error instanceof SvcError) || !NO_ANSWER.includes(error.code)) throw error;
     return withoutAnswer(paths, error.code === 'timed_out');
   }
 }

@@ -70,10 +70,11 @@ async function readRefusal(response: IncomingMessage): Promise<SvcError> {
   return new SvcError('connection_lost', `What listens on the daemon's HTTP address refused to send a log (${response.statusCode}).`);
 }
 
-/** Only a refused connection means that there is nobody; one that hangs takes it and says nothing. */
+/** Only a refused connection means that there is nobody; one that hangs takes it and says nothing, one that dies resets it. */
 function noDoor(cause: Error): SvcError {
-  const nobody = (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED';
-  return new SvcError(nobody ? 'daemon_not_running' : 'timed_out', 'The daemon does not answer on its HTTP address.', { cause });
+  const { code } = cause as NodeJS.ErrnoException;
+  if (code === 'ECONNRESET') return new SvcError('connection_lost', 'The daemon broke off the connection on its HTTP address.', { cause });
+  return new SvcError(code === 'ECONNREFUSED' ? 'daemon_not_running' : 'timed_out', 'The daemon does not answer on its HTTP address.', { cause });
 }
 
 function search({ lines, follow, level, run, since }: LogQuery): URLSearchParams {
