@@ -88,6 +88,12 @@ export const limitSpecs = {
   header_bytes: limit(16_384, 1024, 1 * MIB, 'Headers of one HTTP request.'),
   request_ms: limit(60_000, 100, 3_600_000, 'For a client to send its whole request.'),
   heartbeat_ms: limit(15_000, 100, 600_000, 'Between two signs of life on a stream; a peer that misses two is let go.'),
+  reconnect_ms: limit(
+    120_000,
+    100,
+    86_400_000,
+    'From the first loss of the daemon until a command that follows a run gives up, while it is lost again and again; its --timeout says otherwise.',
+  ),
   goodbye_ms: limit(1_000, 10, 60_000, 'For clients to take the last bytes when a listener closes; then they are cut off.'),
   console_tickets: limit(16, 1, 1024, 'Tickets for the console that are open at one time.'),
   ticket_ms: limit(60_000, 1000, 3_600_000, 'For a ticket to be used.'),

@@ -60,7 +60,9 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
     });
     child.on('error', (cause) => fail(new SvcError('internal', 'The daemon could not be started as a process.', { cause })));
     child.on('exit', (code, signal) => {
-      const died = () => fail(new SvcError('internal', `The daemon ended while it started (${signal ?? `exit code ${code}`}).`, { hint: 'See: svc doctor' }));
+      const details = signal === null ? {} : { details: { signal } };
+      const died = () =>
+        fail(new SvcError('internal', `The daemon ended while it started (${signal ?? `exit code ${code}`}).`, { hint: 'See: svc doctor', ...details }));
       // Its last word may still be on the way when its end is known.
       if (child.connected) child.on('disconnect', died);
       else died();

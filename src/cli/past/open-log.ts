@@ -1,9 +1,8 @@
-import { loadConfig } from '../../config.ts';
 import type { ControlClient } from '../../control/client.ts';
 import { SvcError } from '../../errors.ts';
-import { defaultLimits, type Limits } from '../../limits.ts';
 import type { Paths } from '../../paths.ts';
 import type { StoredEvent } from '../../store/store.ts';
+import { limitsOf } from '../configured-limits.ts';
 import { connectDaemon } from '../connect-daemon.ts';
 
 /** The event log, wherever it can be had: from the daemon that runs, or from a copy of its file when none does. */
@@ -58,13 +57,4 @@ async function fromFile({ config, database, highWater }: Paths): Promise<OpenLog
   const log = openCopiedLog({ database, highWater, limits: limitsOf(config) });
   if (log === null) throw new SvcError('daemon_not_running', 'There is no event log yet: no daemon has run here.');
   return { from: 'file', ...log };
-}
-
-/** A configuration that cannot be read must not keep anybody from the log. */
-export function limitsOf(file: string): Limits {
-  try {
-    return loadConfig(file).limits;
-  } catch {
-    return defaultLimits;
-  }
 }

@@ -4,11 +4,12 @@ import { streamOf } from '../../kernel/pages.ts';
 import { runRecord } from '../../kernel/run-record.ts';
 import { foldRunFile, parseRunFile } from '../../runtime/run-file.ts';
 import { Chain } from '../../runtime/why.ts';
+import { limitsOf } from '../configured-limits.ts';
 import type { Context } from '../context.ts';
 import { wholeFlag } from '../flag-values.ts';
 import { note, paint, plain, print, printJson } from '../output.ts';
 import { recordText } from '../runs/show.ts';
-import { limitsOf, withLog } from './open-log.ts';
+import { withLog } from './open-log.ts';
 import { readWhole } from './read-whole.ts';
 import { noSuchRun } from './why.ts';
 

@@ -17,6 +17,8 @@ export interface Following {
   steps: Steps;
   /** Brings the daemon back after it died, and resolves when it takes runs; null: it is only waited for. */
   revive: (() => Promise<void>) | null;
+  /** From the first loss of the daemon until it is given up, however often it comes back meanwhile; in milliseconds. */
+  patience: () => Promise<number>;
 }
 
 export interface Steps {
@@ -27,6 +29,8 @@ export interface Steps {
   waiting?(position: number): void;
   /** The daemon is gone: it is waited for. */
   away(): void;
+  /** It is waited for no longer. */
+  back(): void;
 }
 
 /**
@@ -36,31 +40,95 @@ export interface Steps {
  * 2. A start whose answer was lost is sent again with the same key, so that there is one run.
  * 3. A daemon that died is brought back; one that was stopped is waited for, and not started against the will of who stopped it;
  *    for a run that is there already, one that did not answer to begin with is not started either.
- * 4. A daemon that dies again and again without a new event between is given up.
- * Throws what the daemon answers, daemon_not_running, and run_interrupted when it does not come back.
+ * 4. A daemon that dies again and again is given up: without a new event between after some times, else after the patience. The patience
+ *    begins anew with a connection that lasted as long as it.
+ * Throws what the daemon answers, daemon_not_running, and run_interrupted when it does not come back or does not stay.
  */
 export async function followRun(following: Following): Promise<Run> {
-  const { what, paths, steps, revive } = following;
+  try {
+    return await followOver(following);
+  } finally {
+    following.steps.back();
+  }
+}
+
+async function followOver(following: Following): Promise<Run> {
+  const { what, paths, steps } = following;
   const place: Place = 'start' in what ? { id: null, next_seq: 0 } : { id: what.id, next_seq: what.from_seq };
+  const losses = new Losses(following.patience);
   // Whoever starts a run has just seen to it that a daemon is there.
   let met = 'start' in what;
-  for (let breaks = 0; ; breaks += 1) {
+  for (;;) {
     const before = place.next_seq;
     try {
       const client = await connectDaemon(paths);
       met = true;
+      losses.connected();
+      steps.back();
       try {
         return await hear(client, place, following);
       } finally {
         client.close();
       }
     } catch (error) {
-      if (place.next_seq > before) breaks = 0;
-      if (!(error instanceof SvcError) || !met || following.leave?.aborted || !isBreak(error, place) || breaks >= BREAKS_MAX) throw withHint(error, place);
-      if (breaks === 0) steps.away();
-      if (error.code === 'daemon_stopping' || revive === null) await untilBack(following, place);
-      else await revive();
+      if (!(error instanceof SvcError) || !met || following.leave?.aborted || !isBreak(error, place)) throw withHint(error, place);
+      await losses.add(error, place, place.next_seq > before);
+      steps.away();
+      await comeBack(error, following, place, losses);
     }
+  }
+}
+
+/** Waits for the daemon, or starts it. A start that was killed is one more loss. */
+async function comeBack(error: SvcError, following: Following, place: Place, losses: Losses): Promise<void> {
+  const { revive } = following;
+  if (error.code === 'daemon_stopping' || revive === null) return untilBack(following, place);
+  await revive().catch(async (failure: unknown) => {
+    if (!(failure instanceof SvcError) || !isLostStart(failure)) throw failure;
+    await losses.add(failure, place, false);
+    return comeBack(failure, following, place, losses);
+  });
+}
+
+/** The daemon died while it was started or asked: by the same hand as before, it may be. */
+function isLostStart({ code, details }: SvcError): boolean {
+  return code === 'daemon_not_running' || code === 'connection_lost' || (code === 'internal' && details?.signal !== undefined);
+}
+
+/** How often, and since when, the daemon was lost. */
+class Losses {
+  private readonly patience: () => Promise<number>;
+  private count = 0;
+  private inVain = 0;
+  private first: number | null = null;
+  private joined: number | null = null;
+
+  constructor(patience: () => Promise<number>) {
+    this.patience = patience;
+  }
+
+  connected(): void {
+    this.joined = performance.now();
+  }
+
+  /** Throws what is to be said when there were too many. */
+  async add(error: SvcError, place: Place, progress: boolean): Promise<void> {
+    const now = performance.now();
+    const patience_ms = await this.patience();
+    if (this.joined !== null && now - this.joined >= patience_ms) [this.first, this.count] = [null, 0];
+    this.joined = null;
+    this.first ??= now;
+    this.count += 1;
+    this.inVain = progress ? 0 : this.inVain + 1;
+    if (this.inVain > BREAKS_MAX) throw inVain(error, place);
+    if (now - this.first < patience_ms) return;
+    throw new SvcError(
+      'run_interrupted',
+      `The daemon was lost ${this.count} times in ${Math.round((now - this.first) / 1000)} s, and is waited for no longer.`,
+      {
+        hint: place.id === null ? 'See why with: svc doctor. Then run the command again.' : `See why with: svc doctor. Then: svc runs attach ${place.id}`,
+      },
+    );
   }
 }
 
@@ -105,6 +173,13 @@ async function hear(client: ControlClient, place: Place, { what, cancel, leave, 
   } finally {
     cancel.removeEventListener('abort', cancelRun);
   }
+}
+
+/** It broke off again and again and nothing came of it. */
+function inVain(error: SvcError, place: Place): unknown {
+  if (error.code === 'connection_lost' || place.id === null) return withHint(error, place);
+  const hint = `See why with: svc doctor. Then: svc runs attach ${place.id}`;
+  return new SvcError('run_interrupted', `The daemon did not come back. ${error.message}`, { cause: error, hint });
 }
 
 /** A run that is known can be followed later. */

@@ -10,10 +10,18 @@ export class AnswerPrinter {
   private readonly clean: (text: string) => string;
   private breaks = '';
   private begun = false;
+  private midLine = false;
 
   constructor(stdout: StdoutStream) {
     this.stdout = stdout;
     this.clean = isTerminal(1) ? plain : (text) => text;
+  }
+
+  /** Whether the cursor is behind text of the answer; it counts as moved to a line of its own from then on. */
+  leaveLine(): boolean {
+    const was = this.midLine;
+    this.midLine = false;
+    return was;
   }
 
   async append(text: string): Promise<void> {
@@ -22,6 +30,7 @@ export class AnswerPrinter {
     this.breaks = whole.slice(body.length);
     if (body === '') return;
     this.begun = true;
+    this.midLine = true;
     await this.stdout.write(this.clean(body));
   }
 

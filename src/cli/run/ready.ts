@@ -5,12 +5,12 @@ import type { Context } from '../context.ts';
 import { note } from '../output.ts';
 
 /** Sees to it that a daemon runs which takes runs: starts one unless that was forbidden, and waits for one that is starting. */
-export async function ready({ paths, flags, json }: Context): Promise<void> {
+export async function ready({ paths, flags, json }: Context, { quiet = json } = {}): Promise<void> {
   if (await takesRuns(paths, flags['no-start'] === true)) return;
   const { startOrExplain } = await import('../daemon/start.ts');
   const { WAIT } = await import('../daemon/start-daemon.ts');
-  const onStart = () => json || note('Starting the daemon (svc stop ends it).');
-  await startOrExplain({ paths, flags: {}, wait_ms: WAIT.default_ms, onStart }, json);
+  const onStart = () => quiet || note('Starting the daemon (svc stop ends it).');
+  await startOrExplain({ paths, flags: {}, wait_ms: WAIT.default_ms, onStart }, quiet);
 }
 
 /** Throws daemon_not_running when none may be started. */

@@ -5,6 +5,7 @@ import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { isTerminal, note, print, printError, printJson } from '../output.ts';
 import { openStdout, type StdoutStream } from '../stdout-stream.ts';
+import { AwayLine } from './away-line.ts';
 import { ending } from './ending.ts';
 import { followRun, type Run, type Steps } from './follow.ts';
 import { noteBuiltIn } from './note-built-in.ts';
@@ -64,7 +65,8 @@ async function answer(context: Context, input: Input): Promise<number> {
   const record = await followRun({
     ...{ paths, what: { start: input }, cancel },
     steps: { ...steps, accepted },
-    revive: flags['no-start'] === true ? null : () => ready(context),
+    revive: flags['no-start'] === true ? null : () => ready(context, { quiet: true }),
+    patience: async () => (typeof input.timeout_ms === 'number' ? input.timeout_ms : configuredPatience(paths)),
   }).catch(async (error: unknown) => {
     await printer?.end('', false);
     throw error;
@@ -73,6 +75,12 @@ async function answer(context: Context, input: Input): Promise<number> {
   await printer?.end(interrupt.signal.aborted ? '' : output, record.state === 'completed');
   interrupt.release();
   return finish({ record, output, json, stdout, interrupted: interrupt.signal.aborted });
+}
+
+/** How long a run is followed while the daemon is lost again and again. */
+export async function configuredPatience({ config }: Context['paths']): Promise<number> {
+  const { limitsOf } = await import('../configured-limits.ts');
+  return limitsOf(config).reconnect_ms;
 }
 
 export interface Printing extends Steps {
@@ -92,6 +100,7 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
   let printer = live;
   let told = false;
   let gathered: string[] = [];
+  const line = new AwayLine(() => live?.leaveLine() === true);
   return {
     accepted: (run) => {
       if (run.recovery === 'restart') printer = null;
@@ -107,7 +116,8 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       if (!json) note('The run is asked again from its beginning.');
     },
     waiting: (position) => json || !isTerminal(2) || note(`Waiting in the queue, at place ${position}.`),
-    away: () => json || note('The daemon is gone; waiting for it to come back.'),
+    away: () => json || line.begin(),
+    back: () => line.end(),
     unprinted: (record) => (told ? gathered.join('') : record.output),
   };
 }

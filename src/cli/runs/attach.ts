@@ -5,7 +5,7 @@ import { note } from '../output.ts';
 import { followRun } from '../run/follow.ts';
 import { AnswerPrinter } from '../run/print-answer.ts';
 import { ready } from '../run/ready.ts';
-import { finish, printing } from '../run/run.ts';
+import { configuredPatience, finish, printing } from '../run/run.ts';
 import { openStdout } from '../stdout-stream.ts';
 
 /** Follows a run's answer to its end. Ctrl-C leaves it alone: the run goes on. */
@@ -22,7 +22,8 @@ export async function run(context: Context): Promise<number> {
     const record = await followRun({
       ...{ paths, what: { id, from_seq }, cancel: new AbortController().signal, leave },
       steps,
-      revive: () => ready(context),
+      revive: () => ready(context, { quiet: true }),
+      patience: () => configuredPatience(paths),
     });
     // What was told from some event on is not the answer.
     const output = from_seq === 0 ? steps.unprinted(record) : record.output;

@@ -1,0 +1,40 @@
+import { isTerminal, note } from '../output.ts';
+
+const TEXT = 'The daemon is gone; waiting for it to come back.';
+const EVERY_MS = 1000;
+
+/**
+ * What is said while the daemon is away: on a terminal one line that counts the seconds and goes again, elsewhere one line for the whole
+ * command, however often the daemon goes.
+ */
+export class AwayLine {
+  private readonly leaveLine: () => boolean;
+  private timer: NodeJS.Timeout | null = null;
+  private told = false;
+
+  /** `leaveLine` tells whether the cursor is behind text of the answer, which must not be written over. */
+  constructor(leaveLine: () => boolean) {
+    this.leaveLine = leaveLine;
+  }
+
+  begin(): void {
+    if (this.timer !== null) return;
+    if (!isTerminal(2)) {
+      if (!this.told) note(TEXT);
+      this.told = true;
+      return;
+    }
+    const since = performance.now();
+    const show = () => process.stderr.write(`\r\u001b[K${TEXT} ${Math.round((performance.now() - since) / 1000)} s`);
+    if (isTerminal(1) && this.leaveLine()) process.stderr.write('\n');
+    show();
+    this.timer = setInterval(show, EVERY_MS);
+  }
+
+  end(): void {
+    if (this.timer === null) return;
+    clearInterval(this.timer);
+    this.timer = null;
+    process.stderr.write('\r\u001b[K');
+  }
+}

@@ -1,0 +1,97 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { hasTerminal, onTerminal } from '../helpers/terminal.ts';
+import { type FakeDaemon, output, run, startFakeDaemon } from './fake-daemon.ts';
+
+/** A daemon that is lost again and again while a run is followed. */
+const test = suite<{ home: Home; daemon: FakeDaemon }>('a run whose daemon is lost again and again');
+
+const GONE = 'The daemon is gone; waiting for it to come back.';
+
+test.before.each(async (context) => {
+  context.home = makeHome({ SVC_LIMIT_RECONNECT_MS: '500' });
+  context.daemon = await startFakeDaemon(context.home);
+});
+test.after.each(async ({ home, daemon }) => {
+  await daemon.close();
+  await home.close();
+});
+
+/** Each connection gives one more event, and is then broken off. */
+function neverStay(daemon: FakeDaemon): void {
+  let seq = 40;
+  daemon.on('run.start', ({ event, hangUp }) => {
+    event({ run });
+    event(output('.', seq++));
+    hangUp();
+  });
+  daemon.on('run.follow', ({ event, hangUp }) => {
+    event(output('.', seq++));
+    hangUp();
+  });
+}
+
+test('is given up by its bound although each connection brings something: one line, exit 10, and how to go on', async ({ home, daemon }) => {
+  neverStay(daemon);
+  for (const args of [
+    ['run', 'p'],
+    ['run', 'p', '--no-start'],
+    ['runs', 'attach', 'run_1'],
+  ]) {
+    const { code, stdout, stderr } = await home.svc(args);
+    assert.is(code, 10, stderr);
+    assert.match(stdout, /^\.+\n$/);
+    const [first, error, hint, ...rest] = stderr.split('\n');
+    assert.is(first, GONE);
+    assert.match(error ?? '', /^error: The daemon was lost \d+ times in \d+ s, and is waited for no longer\.$/);
+    assert.match(hint ?? '', /^hint: .+svc runs attach run_1$/);
+    assert.equal(rest, ['']);
+  }
+});
+
+test('is given up by --timeout where that is given', async ({ home, daemon }) => {
+  neverStay(daemon);
+  const { code, stderr } = await home.svc(['run', 'p', '--timeout', '0.2', '--json'], { env: { SVC_LIMIT_RECONNECT_MS: '86400000' } });
+  assert.is(code, 10);
+  assert.is(JSON.parse(stderr).error.code, 'run_interrupted');
+});
+
+test('is waited for as often as it takes within the bound, and said once', async ({ home, daemon }) => {
+  let asked = 0;
+  const piece = (text: string, { event, hangUp }: { event(event: unknown): void; hangUp(): void }) => {
+    asked += 1;
+    event(output(text, asked));
+    hangUp();
+  };
+  daemon.on('run.start', (reply) => {
+    reply.event({ run });
+    piece('0', reply);
+  });
+  daemon.on('run.follow', (reply) => (asked < 20 ? piece(String(asked % 10), reply) : reply.result({ ...run, state: 'completed', output: '' })));
+  const { code, stdout, stderr } = await home.svc(['run', 'p'], { env: { SVC_LIMIT_RECONNECT_MS: '86400000' } });
+  assert.equal([code, stdout, stderr], [0, '01234567890123456789\n', `${GONE}\n`]);
+});
+
+const onTty = hasTerminal ? test : test.skip;
+
+onTty('is said on a terminal in one line that goes again', async ({ home, daemon }) => {
+  let asked = 0;
+  daemon.on('run.start', ({ event, hangUp }) => {
+    event({ run });
+    event(output('half', 40));
+    hangUp();
+  });
+  daemon.on('run.follow', ({ event, hangUp, result }) => {
+    asked += 1;
+    if (asked === 1) return hangUp();
+    event(output(' and half', 41));
+    result({ ...run, state: 'completed', output: 'half and half' });
+  });
+  const { code, text } = await onTerminal(['run', 'p'], home.env);
+  assert.is(code, 0);
+  const line = `\r\u001b[K${GONE} 0 s\r\u001b[K`;
+  assert.is(text, `half\n${line}${line} and half\n`);
+});
+
+test.run();

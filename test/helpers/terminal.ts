@@ -1,0 +1,29 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { PROGRAM } from './svc.ts';
+
+/** The program with a terminal for its stdout and stderr, as a person has it. `script` makes one; elsewhere such tests are skipped. */
+export const hasTerminal = process.platform === 'linux' && spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
+if (!hasTerminal) console.log('skipped: no terminal can be made here');
+
+export interface Shown {
+  code: number | null;
+  /** All that reached the terminal, both streams, line breaks as they were written. */
+  text: string;
+}
+
+const BOUND_MS = 120_000;
+
+export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Shown> {
+  const words = [process.execPath, PROGRAM, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
+  const child = spawn('script', ['-qefc', `exec ${words.join(' ')}`, '/dev/null'], {
+    env: { ...env, TERM: 'xterm', SHELL: '/bin/sh' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: BOUND_MS,
+    killSignal: 'SIGKILL',
+  });
+  const chunks: Buffer[] = [];
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+  return new Promise((resolve) => {
+    child.on('close', (code) => resolve({ code, text: Buffer.concat(chunks).toString('utf8').replaceAll('\r\n', '\n') }));
+  });
+}
