@@ -8,6 +8,7 @@ import type { Deadline, Failure, ProviderCreated, ProviderEvent } from './events
  * 1. A probe has a number; the outcome of an earlier one is not accepted.
  * 2. A cloud provider is never probed by itself: its state comes from what was asked of it.
  * 3. Refused credentials are `unauthorised`, whatever else is true.
+ * 4. A settled state has no deadline, since a probe mostly finds it as it is. What looks at the provider starts a probe when there is news.
  */
 
 export interface ProviderContext {
@@ -110,10 +111,10 @@ export const providerMachine = machine.createMachine({
         ...removes,
       },
     },
-    available: { tags: ['resting'], on: { ...probes, ...faults, ...removes } },
+    available: { tags: ['resting', 'settled'], on: { ...probes, ...faults, ...removes } },
     degraded: { tags: ['resting'], on: { ...probes, ...recovers, ...faults, ...removes } },
-    unavailable: { tags: ['resting'], on: { ...probes, ...recovers, ...removes } },
-    unauthorised: { tags: ['resting'], on: { ...probes, ...recovers, ...removes } },
+    unavailable: { tags: ['resting', 'settled'], on: { ...probes, ...recovers, ...removes } },
+    unauthorised: { tags: ['resting', 'settled'], on: { ...probes, ...recovers, ...removes } },
     removed: { type: 'final' },
   },
 });
@@ -127,7 +128,7 @@ export function providerDeadlines(snapshot: ProviderSnapshot): Deadline<Provider
     const error: Failure = { code: 'provider_unreachable', message: 'The provider did not answer its probe in time.', retryable: true };
     return [{ at: context.due_at, event: { type: 'provider.probe_failed', probe: context.probe, error, unauthorised: false } }];
   }
-  if (snapshot.status !== 'active' || context.probe_every_ms === null) return [];
+  if (snapshot.status !== 'active' || snapshot.hasTag('settled') || context.probe_every_ms === null) return [];
   return [{ at: context.due_at, event: { type: 'provider.probe_started', probe: context.probe + 1 } }];
 }
 

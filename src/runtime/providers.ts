@@ -8,6 +8,7 @@ import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
 import { type ModelRecord, ProviderFailure, type ProviderPort } from '../kernel/provider.ts';
 import { time } from '../kernel/run-record.ts';
+import { askProvider, isSameList, ProviderWatch } from './provider-watch.ts';
 import type { ProviderRecord } from './runtime.ts';
 
 /**
@@ -15,6 +16,7 @@ import type { ProviderRecord } from './runtime.ts';
  *
  * 1. Every provider has exactly one machine, in the stream `provider:<id>:<boot>` (with a number from its second life on).
  * 2. Nothing is sent to a cloud provider unless somebody asked for that provider.
+ * 3. A probe that changes nothing is not recorded; see `provider-watch.ts`.
  */
 
 export const LOCAL = 'local';
@@ -39,10 +41,12 @@ interface Entry {
 export class Providers {
   private readonly options: ProvidersOptions;
   private readonly entries = new Map<string, Entry>();
+  private readonly watch: ProviderWatch;
   private lives = 0;
 
   constructor(options: ProvidersOptions) {
     this.options = options;
+    this.watch = new ProviderWatch({ kernel: options.kernel, log: options.log, probe_ms: options.config.limits.probe_ms });
   }
 
   /** Makes the machines of everything configured and asks the local ones whether they are there. Resolves when those have answered or timed out. */
@@ -78,6 +82,7 @@ export class Providers {
     const entry = this.need(id);
     const record = this.record(id);
     this.entries.delete(id);
+    this.watch.remove(entry.stream);
     await this.options.kernel.submit(entry.stream, { type: 'provider.removed' });
     this.options.kernel.forget(entry.stream);
     await entry.port.close();
@@ -105,24 +110,20 @@ export class Providers {
   perform({ provider_id, probe }: Effects['probeProvider']): void {
     const entry = this.entries.get(provider_id);
     if (entry === undefined) return;
-    const signal = AbortSignal.timeout(this.options.config.limits.probe_ms);
-    entry.port.probe(signal).then(
-      ({ models }) => this.note(entry, { type: 'provider.probe_succeeded', probe, models: this.changed(provider_id, models) }),
-      (thrown: unknown) => {
-        const failure =
-          thrown instanceof ProviderFailure
-            ? thrown
-            : new ProviderFailure('provider_unreachable', 'The provider could not be asked.', { retryable: true, cause: thrown });
-        const { code, message, retryable, unauthorised } = failure;
-        this.note(entry, { type: 'provider.probe_failed', probe, error: { code, message, retryable }, unauthorised });
-      },
-    );
+    void askProvider(entry.port, this.options.config.limits.probe_ms).then((found) => {
+      if (!(found instanceof ProviderFailure)) {
+        this.note(entry, { type: 'provider.probe_succeeded', probe, models: this.changed(provider_id, found.models) });
+        return;
+      }
+      const { code, message, retryable, unauthorised } = found;
+      this.note(entry, { type: 'provider.probe_failed', probe, error: { code, message, retryable }, unauthorised });
+    });
   }
 
-  /** A list that is the one before is not told again: a probe comes every few seconds. */
+  /** A list that is the one before is not recorded again. */
   private changed(id: string, models: string[]): string[] | null {
     const known = this.entries.has(id) ? this.snapshot(id).context.models : [];
-    return models.length === known.length && models.every((name, index) => name === known[index]) ? null : models;
+    return isSameList(models, known) ? null : models;
   }
 
   /** An attempt of a run tells how its provider fares. */
@@ -176,6 +177,7 @@ export class Providers {
   }
 
   async close(): Promise<void> {
+    this.watch.close();
     await Promise.allSettled([...this.entries.values()].map((entry) => entry.port.close()));
   }
 
@@ -200,6 +202,7 @@ export class Providers {
       const error = { code: 'provider_unauthorised', message: `The variable ${config.key_env} is not set where the daemon runs.`, retryable: false };
       await kernel.submit(stream, { type: 'provider.faulted', error, unauthorised: true });
     }
+    this.watch.add(stream, port);
   }
 
   private knownModels(id: string, config: ProviderConfig): ModelRecord[] {

@@ -42,10 +42,10 @@ const expected: Record<string, Record<string, string[]>> = {
   'provider (local)': {
     unknown: ['provider.probe_started +-1000'],
     probing: ['provider.probe_failed +2000'],
-    available: ['provider.probe_started +15000'],
+    available: ['none'],
     degraded: ['provider.probe_started +15000'],
-    unavailable: ['provider.probe_started +15000'],
-    unauthorised: ['provider.probe_started +15000'],
+    unavailable: ['none'],
+    unauthorised: ['none'],
     removed: ['none'],
   },
   'provider (cloud)': {

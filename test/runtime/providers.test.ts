@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
+import { ProviderFailure } from '../../src/kernel/provider.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
@@ -64,6 +65,72 @@ test('a list of models that is the one before is not told again, and another one
   const told = (await store.readAll(1, 1000)).filter(({ type }) => type === 'provider.probe_succeeded').map(({ data }) => data.models);
   assert.equal(told, [['a', 'b'], null, ['b'], null]);
   assert.is(runtime.listProviders().find(({ id }) => id === 'local')?.models, 1);
+});
+
+test('a provider is looked at again and again, and only news is recorded', async () => {
+  const port = new ScriptedProvider('near', []);
+  let looks = 0;
+  let answer: { models: string[] } | ProviderFailure = { models: ['a'] };
+  port.probe = async () => {
+    looks += 1;
+    if (answer instanceof ProviderFailure) throw answer;
+    return answer;
+  };
+  const { runtime, store, clock } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: { near: { port, kind: 'local' } },
+    limits: { probe_every_ms: 1000 },
+  });
+  const recorded = async () => (await store.readAll(1, 1000)).flatMap(({ stream, type }) => (stream.startsWith('provider:') ? [type] : [])).length;
+  /** Lets some looks pass; says what the provider is then, and how many facts that took. */
+  const after = async (next: typeof answer): Promise<[state: string, facts: number, since: number]> => {
+    answer = next;
+    const [facts, from] = [await recorded(), looks];
+    await waitFor('some looks', async () => {
+      clock.advance(1000);
+      await turns();
+      return looks >= from + 12;
+    });
+    const record = runtime.listProviders().find(({ id }) => id === 'near');
+    return [record?.state ?? '', (await recorded()) - facts, Date.parse(record?.since ?? '')];
+  };
+  const [state, , since] = await after({ models: ['a'] });
+  assert.is(state, 'available');
+  assert.equal(await after({ models: ['a'] }), ['available', 0, since], 'nothing is new');
+  assert.equal(await after({ models: ['a', 'b'] }), ['available', 2, since], 'another list is one probe');
+  const refused = (message: string) => new ProviderFailure('provider_unreachable', message, { retryable: true });
+  const [down, facts, since_down] = await after(refused('gone'));
+  assert.equal([down, facts], ['unavailable', 6], 'as many probes as it takes');
+  assert.ok(since_down > since);
+  assert.equal(await after(refused('gone')), ['unavailable', 0, since_down]);
+  assert.equal(await after(refused('elsewhere')), ['unavailable', 2, since_down]);
+  const [up, back] = await after({ models: ['a', 'b'] });
+  assert.equal([up, back], ['available', 2]);
+});
+
+test('a cloud provider is not looked at, and a removed one no more', async () => {
+  const port = new ScriptedProvider('other', []);
+  let looks = 0;
+  port.probe = async () => {
+    looks += 1;
+    return { models: [] };
+  };
+  const { runtime, clock } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: { cloud: { port, kind: 'cloud' }, near: { port, kind: 'local' } },
+    limits: { probe_every_ms: 1000 },
+  });
+  const pass = async () => {
+    for (let time = 0; time < 10; time += 1) {
+      clock.advance(1000);
+      await turns();
+    }
+    return looks;
+  };
+  assert.ok((await pass()) > 5);
+  await runtime.removeProvider('near');
+  const before = looks;
+  assert.is(await pass(), before);
 });
 
 test('a run that was to stay on this machine is not sent to a provider that became a cloud one', async () => {
