@@ -93,6 +93,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
       local: limits.local_runs,
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },
+    hasRoom: () => attempts.hasRoom,
     log,
   });
 
@@ -122,6 +123,7 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     log,
     provider: (request) => providers.portFor(request),
     onOutcome: (id, failure) => providers.noteOutcome(id, failure),
+    onRoom: () => dispatch.next(),
   });
   const puller = new Puller({
     folder: paths.models,

@@ -9,6 +9,7 @@ import type { OutputPart, ProviderPort } from '../kernel/provider.ts';
 import { ProviderFailure } from '../kernel/provider.ts';
 import type { Limits } from '../limits.ts';
 import type { EventStore } from '../store/store.ts';
+import { AnswerBudget } from './answer-budget.ts';
 import { recordedTokens } from './recorded.ts';
 
 /**
@@ -17,6 +18,7 @@ import { recordedTokens } from './recorded.ts';
  * 1. What a provider says is recorded before anybody hears of it.
  * 2. No timer makes batches: while one output fact is being committed, the text that comes meanwhile makes the next.
  * 3. The work of a run counts as stopped only when its provider's stream has ended.
+ * 4. The texts of all answers in progress have one bound together; see `answer-budget.ts`.
  */
 
 export interface AttemptsOptions {
@@ -28,14 +30,23 @@ export interface AttemptsOptions {
   provider(request: RunRequest): ProviderPort | undefined;
   /** How an attempt went, for the state of its provider. */
   onOutcome(provider: string, failure: ProviderFailure | null): void;
+  /** An answer has ended, and others may begin. */
+  onRoom?(): void;
 }
 
 export class Attempts {
   private readonly options: AttemptsOptions;
   private readonly live = new Map<string, { attempt: number; abort: AbortController }>();
+  private readonly answers: AnswerBudget;
 
   constructor(options: AttemptsOptions) {
     this.options = options;
+    this.answers = new AnswerBudget(options.limits.answers_bytes, () => options.onRoom?.());
+  }
+
+  /** Whether another answer fits the bound of all together. */
+  get hasRoom(): boolean {
+    return this.answers.hasRoom;
   }
 
   /** Begins an attempt, unless it was begun before or is not the present one any more. */
@@ -46,7 +57,11 @@ export class Attempts {
     this.live.set(run_id, mine);
     this.work(run_id, attempt, mine.abort)
       .catch((error: unknown) => this.options.log.error({ err: error, run_id }, 'the outcome of an attempt could not be recorded'))
-      .finally(() => this.live.get(run_id) === mine && this.live.delete(run_id));
+      .finally(() => {
+        if (this.live.get(run_id) !== mine) return;
+        this.live.delete(run_id);
+        this.answers.close(run_id);
+      });
   }
 
   stop({ run_id }: Effects['stopAttempt']): void {
@@ -82,6 +97,14 @@ export class Attempts {
     if (port === undefined)
       throw new ProviderFailure('provider_unknown', `There is no provider ${request.provider} any more that this run may be sent to.`, { retryable: false });
 
+    let cut: ProviderFailure | null = null;
+    const reading = new AbortController();
+    this.answers.open(run_id, request.provider, (failure) => {
+      cut = failure;
+      reading.abort();
+    });
+    if (resume !== null) this.answers.add(run_id, output);
+
     let text = '';
     let token_ids: number[] = [];
     let recording: Promise<void> | null = null;
@@ -105,20 +128,24 @@ export class Attempts {
 
     let finish: Extract<OutputPart, { type: 'finish' }> | null = null;
     try {
-      for await (const part of port.stream({ run_id, attempt, request, resume }, abort.signal)) {
+      for await (const part of port.stream({ run_id, attempt, request, resume }, AbortSignal.any([abort.signal, reading.signal]))) {
         if (part.type === 'finish') {
           finish = part;
           continue;
         }
+        this.answers.add(run_id, part.text);
         text += part.text;
         token_ids.push(...part.token_ids);
         if (text !== '' || token_ids.length > 0) startRecording();
         if (text.length > limits.output_buffer_bytes) await recording;
-        if (abort.signal.aborted) break;
+        if (abort.signal.aborted || reading.signal.aborted) break;
       }
+    } catch (thrown) {
+      throw cut ?? thrown;
     } finally {
       await recording;
     }
+    if (cut !== null) throw cut;
     if (finish === null)
       throw new ProviderFailure('stream_truncated', 'The provider ended its answer without saying that it was complete.', { retryable: true, lost: true });
     return finish;

@@ -72,6 +72,7 @@ export class Dispatch {
   /** Starts what may start now. */
   next(): void {
     const { kernel, daemon, places } = this.options;
+    if (this.options.hasRoom?.() === false) return;
     const snapshot = kernel.tail<DaemonSnapshot>(daemon);
     if (snapshot === undefined || !(snapshot.hasTag('ready') || snapshot.matches({ stopping: 'draining' }))) return;
     const started = new Set(admit(this.queue, [...this.active.values()], places).filter((run_id) => this.start(run_id)));
@@ -169,6 +170,8 @@ export interface DispatchOptions {
   /** Stream of this boot's daemon machine. */
   daemon: string;
   places: Places;
+  /** Whether another answer fits in memory. Who says no calls `next` when there is room again. */
+  hasRoom?(): boolean;
   log: Log;
 }
 

@@ -66,6 +66,7 @@ export async function bootRuntime(options: RuntimeOptions) {
       ...{ total: config.limits.active_runs, perProvider: config.limits.provider_runs, local: config.limits.local_runs },
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },
+    hasRoom: () => attempts.hasRoom,
     log: silent,
   });
   const port = (id: string) => remote[id]?.port ?? new ScriptedProvider(id, []);
@@ -77,6 +78,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     log: silent,
     provider: (request) => providers.portFor(request),
     onOutcome: (id, failure) => providers.noteOutcome(id, failure),
+    onRoom: () => dispatch.next(),
   });
   const puller = new Puller({
     ...{ folder: '/nonexistent/svc/models', env, limits: config.limits, log: silent, host_boot_id: 'host' },

@@ -108,4 +108,60 @@ test('a log that fails under an answer is told to the kernel, and no rejection i
   assert.equal(unhandled, []);
 });
 
+test('answers that are too large together lose the largest of the provider that sends most; the others go on', async () => {
+  const go = { greedy: gate(), last: gate(), modest: gate() };
+  const first = [() => go.greedy.opened, output('b'.repeat(400))];
+  const greedy = new ScriptedProvider('greedy', ({ request }, signal) =>
+    request.prompt === 'large' ? [output('a'.repeat(500)), ...first, () => go.last.opened, output('c'), untilAborted(signal)] : [output('small'), finish()],
+  );
+  const modest = new ScriptedProvider('modest', [output('m'.repeat(450)), () => go.modest.opened, finish()]);
+  const { runtime, kernel, attempts, dispatch } = await bootRuntime({
+    ...{ local: new ScriptedProvider('local', []), limits: { answers_bytes: 1024 } },
+    remote: { greedy: { port: greedy, kind: 'local' }, modest: { port: modest, kind: 'local' } },
+  });
+  const start = async (provider: string, prompt: string) => (await runtime.startRun({ prompt, provider }, 'test')).id;
+  const [large, other] = [await start('greedy', 'large'), await start('modest', 'x')];
+  await turns();
+  assert.ok(attempts.hasRoom);
+  go.greedy.open();
+  await waitFor('the large one has ended', () => kernel.cell(large) === undefined);
+  const { state, error, output: kept } = await runtime.getRun(large);
+  assert.equal([state, error?.code], ['failed', 'provider_failed']);
+  assert.match(error?.message ?? '', 'larger together than the daemon holds (1024 bytes)');
+  assert.is(kept, 'a'.repeat(500) + 'b'.repeat(400), 'what came is kept');
+  assert.is(greedy.open, 0, 'its stream has ended');
+  assert.is((await runtime.getRun(other)).state, 'streaming');
+  assert.is(dispatch.queued, 0);
+  const next = await start('greedy', 'small');
+  await waitFor('the next one has ended', () => kernel.cell(next) === undefined);
+  go.modest.open();
+  await waitFor('the other one has ended', () => kernel.cell(other) === undefined);
+  assert.is((await runtime.getRun(other)).state, 'completed');
+});
+
+test('while an answer that was cut still holds its text, a new run waits', async () => {
+  const stopped = gate();
+  const slow = new ScriptedProvider('slow', []);
+  slow.stream = async function* ({ request }) {
+    try {
+      if (request.prompt === 'large') yield output('x'.repeat(2000));
+      yield finish();
+    } finally {
+      if (request.prompt === 'large') await stopped.opened;
+    }
+  };
+  const { runtime, kernel, dispatch } = await bootRuntime({
+    ...{ local: new ScriptedProvider('local', []), limits: { answers_bytes: 1024 } },
+    remote: { slow: { port: slow, kind: 'local' } },
+  });
+  const { id: large } = await runtime.startRun({ prompt: 'large', provider: 'slow' }, 'test');
+  await turns();
+  const { id: next } = await runtime.startRun({ prompt: 'small', provider: 'slow' }, 'test');
+  await turns();
+  assert.is(dispatch.position(next), 1);
+  stopped.open();
+  await waitFor('both have ended', () => kernel.cell(large) === undefined && kernel.cell(next) === undefined);
+  assert.equal([(await runtime.getRun(large)).state, (await runtime.getRun(next)).state], ['failed', 'completed']);
+});
+
 test.run();

@@ -1,18 +1,24 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { OutputPart, ProviderFailure } from '../../kernel/provider.ts';
-import { type Asked, saidFailure, truncated } from './failure.ts';
+import { type Asked, saidFailure, tooLarge, truncated } from './failure.ts';
 import { type Finish, finishPart } from './finish.ts';
 import { type Hidden, readSaid } from './said.ts';
 
 /**
  * The stream of the AI SDK as ours. An answer is complete in one case only: exactly one finish, of a known reason, no error
  * before it, and the stream closed without throwing. After an error nothing more is delivered: text behind a hole is not an
- * answer. Reasoning is not part of the text. Throws ProviderFailure, and what the stream throws.
+ * answer. Reasoning is not part of the text. Throws ProviderFailure, also for a text of more than `bytes_max`, and what the stream throws.
  */
-export async function* readAnswer(stream: ReadableStream<LanguageModelV4StreamPart>, asked: Asked, hidden: Hidden): AsyncGenerator<OutputPart> {
+export async function* readAnswer(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  asked: Asked,
+  hidden: Hidden,
+  bytes_max: number,
+): AsyncGenerator<OutputPart> {
   const reader = stream.getReader();
   const text = wholeCharacters();
   let finish: Finish | null = null;
+  let bytes = 0;
   try {
     for (;;) {
       const { done, value } = await reader.read();
@@ -20,7 +26,10 @@ export async function* readAnswer(stream: ReadableStream<LanguageModelV4StreamPa
       if (value.type === 'error') throw errorPart(value.error, asked, hidden);
       if (value.type === 'finish' && finish !== null) throw truncated('The provider ended its answer more than once.');
       if (value.type === 'finish') finish = value;
-      if (value.type === 'text-delta') yield* output(text.push(value.delta));
+      if (value.type !== 'text-delta') continue;
+      bytes += Buffer.byteLength(value.delta);
+      if (bytes > bytes_max) throw tooLarge('an answer', bytes_max);
+      yield* output(text.push(value.delta));
     }
     yield* output(text.end());
     if (finish === null) throw truncated();

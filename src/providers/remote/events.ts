@@ -1,5 +1,6 @@
-import { ProviderFailure } from '../../kernel/provider.ts';
+import type { ProviderFailure } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
+import { tooLarge } from './failure.ts';
 
 /**
  * Lets a stream of server-sent events through, byte for byte, and fails it in these cases:
@@ -22,7 +23,7 @@ export function guardEvents(limits: Limits, refuse: (text: string | undefined) =
       if (form !== 'events' && total > limits.provider_error_bytes) throw refuse(undefined);
       if (form === 'document') return;
       if (largest(chunk) > limits.provider_event_bytes) throw tooLarge('one event', limits.provider_event_bytes);
-      if (total > limits.provider_answer_bytes) throw tooLarge('an answer', limits.provider_answer_bytes);
+      if (total > limits.provider_stream_bytes) throw tooLarge('an answer', limits.provider_stream_bytes);
       controller.enqueue(chunk);
     },
     flush() {
@@ -61,8 +62,4 @@ function eventSizer(): (chunk: Uint8Array) => number {
     }
     return most;
   };
-}
-
-function tooLarge(what: string, bytes: number): ProviderFailure {
-  return new ProviderFailure('provider_failed', `The provider sends more for ${what} than the daemon takes (${bytes} bytes).`, { retryable: false });
 }

@@ -61,5 +61,10 @@ export function truncated(message = 'The provider ended its answer without sayin
   return new ProviderFailure('stream_truncated', message, { retryable: true, lost: true });
 }
 
+/** An answer, or an event of it, beyond its bound. */
+export function tooLarge(what: string, bytes_max: number): ProviderFailure {
+  return new ProviderFailure('provider_failed', `The provider sends more for ${what} than the daemon takes (${bytes_max} bytes).`, { retryable: false });
+}
+
 const MODEL_MAX = 120;
 const TOO_LONG = new Set(['context_length_exceeded', 'exceed_context_size_error']);

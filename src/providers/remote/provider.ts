@@ -43,7 +43,7 @@ async function* streamAnswer(
   let ended: 'well' | 'badly' = 'badly';
   try {
     const stream = await openChat({ id, config, limits, exchange, request, model, hidden }, signal);
-    for await (const part of readAnswer(stream, { key_env: config.key_env, model }, hidden)) {
+    for await (const part of readAnswer(stream, { key_env: config.key_env, model }, hidden, limits.provider_answer_bytes)) {
       if (signal.aborted) return;
       yield part;
     }

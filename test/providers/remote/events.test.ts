@@ -5,7 +5,7 @@ import { ProviderFailure } from '../../../src/kernel/provider.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
 import { guardEvents } from '../../../src/providers/remote/events.ts';
 
-const small: Limits = { ...defaultLimits, provider_event_bytes: 40, provider_answer_bytes: 400, provider_error_bytes: 60 };
+const small: Limits = { ...defaultLimits, provider_event_bytes: 40, provider_stream_bytes: 400, provider_error_bytes: 60 };
 
 /** What comes through, or the failure. */
 async function guarded(chunks: Uint8Array[], limits = small): Promise<string> {

@@ -343,13 +343,26 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'provider_failed final',
     /more for an answer/,
   ],
+  [
+    'a text beyond its bound is left, and what came before is kept',
+    async (x) => {
+      x.open();
+      await x.text('x'.repeat(1024 * 1024 - 100));
+      await x.text('y'.repeat(101)).catch(() => undefined);
+    },
+    'x'.repeat(1024 * 1024 - 100),
+    'provider_failed final',
+    /more for an answer than the daemon takes \(1048576 bytes\)/,
+  ],
 ];
 
 for (const [fact, scenario, text, expected, message = /./] of rows) {
   test(fact, async () => {
     const { opened: heard, open: hear } = gate();
     const upstream = await Upstream.start((exchange) => scenario(exchange, heard));
-    const provider = remote(upstream.base_url, { limits: { provider_answer_bytes: 4 * 1024 * 1024 } });
+    const provider = remote(upstream.base_url, {
+      limits: { provider_stream_bytes: 4 * 1024 * 1024, provider_answer_bytes: 1024 * 1024, provider_event_bytes: 2 * 1024 * 1024 },
+    });
     const { failure, finish, ...seen } = await outcome(provider, { onText: hear });
     const came =
       failure === null ? `complete ${finish?.finish_reason}` : `${failure.code}${failure.lost ? ' lost' : ''} ${failure.retryable ? 'again' : 'final'}`;
