@@ -14,17 +14,22 @@ import type { Response } from './protocol.ts';
  * 1. Whoever can open the socket is the user: it has mode 0600, in a folder that only the user can change.
  * 2. A connection has a bound on its open requests and on the length of a line; while it does not read its answers, no request of it is read.
  * 3. A connection that closes gives up its requests; the runs they started go on.
- * 4. A peer that does not read holds up nobody: when the server closes, it is cut off after a moment.
+ * 4. A connection that does not begin as the protocol does is handed to the HTTP server, whose bounds then hold.
+ * 5. A peer that does not read holds up nobody: when the server closes, it is cut off after a moment.
  */
 
 export interface ControlOptions {
   socket: string;
   handlers: Handlers;
+  /** Takes a connection that speaks HTTP. */
+  http(socket: Socket): void;
   limits: Limits;
   log: Log;
 }
 
 const OPEN_REQUESTS_MAX = 32;
+/** How an HTTP request begins, and no request of the protocol. */
+const METHOD = /^[A-Z]$/;
 
 export class ControlServer {
   private readonly options: ControlOptions;
@@ -73,17 +78,29 @@ export class ControlServer {
   }
 
   private serve(socket: Socket): void {
-    const { limits, log } = this.options;
     this.connections.add(socket);
+    socket.once('close', () => this.connections.delete(socket));
+    const refuse = (error: Error) => this.options.log.debug({ err: error }, 'a local connection broke');
+    socket.on('error', refuse);
+    socket.once('readable', () => {
+      const first: Buffer | null = socket.read();
+      if (first === null) return;
+      socket.unshift(first);
+      if (!METHOD.test(String.fromCharCode(first[0] ?? 0))) return this.serveLines(socket);
+      socket.off('error', refuse);
+      this.options.http(socket);
+    });
+  }
+
+  private serveLines(socket: Socket): void {
+    const { limits } = this.options;
     const open = new Map<number, AbortController>();
     const lines = createLineSplitter(limits.frame_bytes, (line) => this.receive(socket, open, line));
     socket.on('data', (chunk: Buffer) => {
       if (!lines(chunk)) this.send(socket, { id: 0, error: tooLong(limits.frame_bytes).body() }, true);
     });
     socket.on('drain', () => socket.resume());
-    socket.on('error', (error) => log.debug({ err: error }, 'a local connection broke'));
     socket.on('close', () => {
-      this.connections.delete(socket);
       for (const abort of open.values()) abort.abort();
     });
   }

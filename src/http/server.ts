@@ -21,7 +21,7 @@ import { routes as allRoutes } from './routes.ts';
  * 2. Health needs the machine's state only, so it is answered in every state that the process is in.
  * 3. Nothing waits for ever: connections, headers, bodies, answers, streams and the closing itself have bounds.
  */
-export interface HttpOptions extends AccessOptions {
+export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
   runtime: Runtime;
   limits: Limits;
   log: Log;
@@ -40,7 +40,7 @@ export interface Http {
 
 export function createHttp(options: HttpOptions): Http {
   const { runtime, limits, log, sessions = createSessions(options), routes = allRoutes } = options;
-  const access = createAccess(options);
+  const access = createAccess({ ...options, sessions });
   const closing = new AbortController();
   const server = createListener(limits);
   const enter = (req: Request, res: ServerResponse) => {
@@ -63,8 +63,8 @@ export function createHttp(options: HttpOptions): Http {
   for (const route of routes) {
     app.add(route.method, route.path, async (req, res) => {
       enter(req, res);
-      access.checkToken(req, route.door);
-      await route.answer({ req, res, runtime, sessions, limits, log, closing: closing.signal });
+      const admission = access.admit(req, route.door);
+      await route.answer({ ...{ req, res, runtime, sessions, limits, log, closing: closing.signal }, ...admission });
     });
   }
   const sockets = trackSockets(server);

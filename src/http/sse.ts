@@ -13,13 +13,15 @@ import type { Context } from './route.ts';
  * 2. A heartbeat keeps the connection of a client that reads; one that takes nothing is let go by the listener, and the run goes on.
  */
 export async function streamRun(context: Context, run_id: string, from_seq: number): Promise<void> {
-  const { res, runtime, limits, closing } = context;
+  const { res, runtime, limits, closing, ended } = context;
   if (res.destroyed) return;
   const leave = new AbortController();
   const stop = () => leave.abort();
   res.once('close', stop);
-  closing.addEventListener('abort', stop);
-  if (closing.aborted) stop();
+  for (const signal of [closing, ended]) {
+    signal.addEventListener('abort', stop);
+    if (signal.aborted) stop();
+  }
   begin(res, run_id);
   const beat = setInterval(() => res.writableNeedDrain || res.write(': \n\n'), limits.heartbeat_ms);
   let unwatch = () => {};
@@ -30,6 +32,7 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
       await send(res, eventText(event), leave.signal);
       over = TERMINAL.has(event.type as never);
     }
+    if (!over && ended.aborted) throw ended.reason;
     if (!over) throw new SvcError('daemon_stopping', 'The daemon stops; ask again with Last-Event-ID when it is started again.');
   } catch (thrown) {
     const error = asSvcError(thrown);
@@ -38,7 +41,7 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
   } finally {
     clearInterval(beat);
     unwatch();
-    closing.removeEventListener('abort', stop);
+    for (const signal of [closing, ended]) signal.removeEventListener('abort', stop);
     res.end();
   }
 }
