@@ -42,7 +42,7 @@ export const commands: readonly CommandSpec[] = [
   command(
     'run',
     '[prompt]',
-    'Answer a prompt: the answer goes to stdout as it is made. Starts the daemon if needed. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read.',
+    'Answer a prompt: the answer goes to stdout as it is made. Starts the daemon if needed. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read. Other users of this machine can see a prompt on the command line, and not one on stdin.',
     [
       { name: 'provider', short: 'p', value: '<id>', summary: 'Ask this provider.' },
       { name: 'cloud', summary: 'Ask the default cloud provider: the prompt leaves this machine.' },
