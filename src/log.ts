@@ -33,7 +33,7 @@ export interface DaemonLog {
  */
 export function createLog({ folder, level, limits, boot_id, stdout, redact = [] }: LogOptions): DaemonLog {
   const line_bytes = Math.min(limits.log_line_bytes, limits.log_file_bytes) - 1;
-  const hub = new LogHub(limits.log_follow_lines);
+  const hub = new LogHub(limits);
   const lostLine = (lost_lines: number, reason: string) =>
     `${JSON.stringify({ level: 'error', time: new Date().toISOString(), boot_id, lost_lines, reason, msg: 'Log lines were lost: the log could not be written.' })}\n`;
   const file = new RotatingFile({ folder, file_bytes: limits.log_file_bytes, files: limits.log_files, lostLine });

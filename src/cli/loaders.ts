@@ -31,7 +31,6 @@ export const loaders: Loaders = {
   console: () => import('./console.ts'),
   'config show': () => import('./config-show.ts'),
   token: () => import('./token.ts'),
-  api: () => import('./api.ts'),
   completion: () => import('./completion/completion.ts'),
 };
 

@@ -3,7 +3,7 @@ import type { ModelRecord } from '../kernel/provider.ts';
 import type { Limits } from '../limits.ts';
 import { parsePullInput } from '../runtime/pull-input.ts';
 import { parseRunInput } from '../runtime/run-input.ts';
-import type { HealthRecord, ProviderInput, RunRecord, Runtime } from '../runtime/runtime.ts';
+import type { EventSlice, HealthRecord, ProviderInput, RunRecord, Runtime } from '../runtime/runtime.ts';
 import type { Method } from './protocol.ts';
 
 /** How a handler sends events before its result. */
@@ -12,6 +12,8 @@ export interface Reply {
   signal: AbortSignal;
   /** Resolves when the caller has read enough to be sent more. */
   event(event: unknown): Promise<void>;
+  /** The same for events of a log, which are text already. */
+  slice(slice: EventSlice): Promise<void>;
 }
 
 export type Handler = (params: Record<string, unknown>, reply: Reply) => unknown;
@@ -21,23 +23,19 @@ export interface MethodOptions {
   runtime: Runtime;
   limits: Limits;
   token(): string;
-  /** Replaces the token; what the old one let in ends. */
-  changeToken(): Promise<string>;
-  /** Good for one sign-in at the console; `over` is called when it is good no more. */
-  ticket(over: () => void): string;
-  /** A page on disk that takes a browser to the address. */
-  signInPage(url: string): Promise<{ path: string; remove(): void }>;
+  /** Good for one sign-in at the console. */
+  ticket(): string;
   /** What the daemon runs with, and where each value comes from. */
   config(): unknown;
 }
 
 /** What the local socket can be asked, each method in a line or two. */
-export function createMethods({ runtime, limits, token, changeToken, config, ticket, signInPage }: MethodOptions): Handlers {
+export function createMethods({ runtime, limits, token, config, ticket }: MethodOptions): Handlers {
   const health = () => ({ ...runtime.health(), ...runtime.probe() });
   const follow = async (id: string, from_seq: number, reply: Reply): Promise<RunRecord> => {
     const unwatch = runtime.watchQueue(id, (queue_position) => queue_position === null || void reply.event({ queue_position }));
     try {
-      for await (const event of runtime.followRun(id, { from_seq, signal: reply.signal })) await reply.event(event);
+      for await (const slice of runtime.followRun(id, { from_seq, signal: reply.signal })) await reply.slice(slice);
       return await runtime.getRun(id);
     } finally {
       unwatch();
@@ -88,21 +86,9 @@ export function createMethods({ runtime, limits, token, changeToken, config, tic
     'log.stream': async (params) => ({
       events: await runtime.readStream(text(params, 'stream'), count(params, 'from_version'), Math.min(count(params, 'limit'), PAGE_EVENTS)),
     }),
-    console: async ({ file = false }) => {
-      const http = runtime.status().addresses.http;
-      if (http === null) throw new SvcError('not_ready', 'The daemon does not listen on HTTP yet.');
-      let page: Awaited<ReturnType<typeof signInPage>> | null = null;
-      const url = consoleUrl(
-        http,
-        ticket(() => page?.remove()),
-      );
-      if (file !== true) return { url, file: null };
-      page = await signInPage(url);
-      return { url, file: page.path };
-    },
+    console: () => ({ url: consoleUrl(runtime.status().addresses.http, ticket()) }),
     config,
     token: () => ({ token: token() }),
-    'token.rotate': async () => ({ token: await changeToken() }),
   };
 }
 
@@ -145,7 +131,8 @@ async function pull(runtime: Runtime, params: Record<string, unknown>, reply: Re
 }
 
 /** The page's address, with a ticket where no server sees it and no history keeps it for long. */
-function consoleUrl(http: string, ticket: string): string {
+function consoleUrl(http: string | null, ticket: string): string {
+  if (http === null) throw new SvcError('not_ready', 'The daemon does not listen on HTTP yet.');
   return `${http.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:)/, 'http://127.0.0.1')}/#ticket=${ticket}`;
 }
 

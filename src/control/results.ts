@@ -31,10 +31,9 @@ export interface Results {
   picture: PictureRecord;
   'log.read': { events: StoredEvent[] };
   'log.stream': { events: StoredEvent[] };
-  console: { url: string; file: string | null };
+  console: { url: string };
   config: unknown;
   token: { token: string };
-  'token.rotate': { token: string };
 }
 
 /** What a stream sends before its result. */

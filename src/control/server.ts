@@ -4,9 +4,11 @@ import { dirname } from 'node:path';
 import { asSvcError, SvcError } from '../errors.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
+import type { EventSlice } from '../runtime/runtime.ts';
+import { type Outflow, UnsentBytes } from '../runtime/unsent-bytes.ts';
 import { createLineSplitter } from './lines.ts';
 import type { Handlers, Reply } from './methods.ts';
-import type { Response } from './protocol.ts';
+import type { Method, Response } from './protocol.ts';
 
 /**
  * The local socket, served.
@@ -14,30 +16,41 @@ import type { Response } from './protocol.ts';
  * 1. Whoever can open the socket is the user: it has mode 0600, in a folder that only the user can change.
  * 2. A connection has a bound on its open requests and on the length of a line; while it does not read its answers, no request of it is read.
  * 3. A connection that closes gives up its requests; the runs they started go on.
- * 4. A connection that does not begin as the protocol does is handed to the HTTP server, whose bounds then hold.
+ * 4. What has not gone out is counted. A connection that is cut for it loses its answers; what it follows can be followed again.
  * 5. A peer that does not read holds up nobody: when the server closes, it is cut off after a moment.
  */
 
 export interface ControlOptions {
   socket: string;
   handlers: Handlers;
-  /** Takes a connection that speaks HTTP. */
-  http(socket: Socket): void;
   limits: Limits;
   log: Log;
+  /** Shared with the other transports. */
+  unsent?: UnsentBytes;
 }
 
 const OPEN_REQUESTS_MAX = 32;
-/** How an HTTP request begins, and no request of the protocol. */
-const METHOD = /^[A-Z]$/;
+/** Shorter answers are bounded by the number of connections and of their requests. */
+const COUNTED_LENGTH = 16 * 1024;
+/** Their answers hold texts of runs. */
+const LARGE: ReadonlySet<string> = new Set<Method>(['run.get', 'run.list', 'run.follow', 'picture', 'log.read', 'log.stream']);
+
+interface Connection {
+  socket: Socket;
+  outflow: Outflow;
+  /** Length of the answers that have not gone out, but for pages of events. */
+  unsent: number;
+}
 
 export class ControlServer {
   private readonly options: ControlOptions;
   private readonly server: Server;
   private readonly connections = new Set<Socket>();
+  private readonly unsent: UnsentBytes;
 
   constructor(options: ControlOptions) {
     this.options = options;
+    this.unsent = options.unsent ?? new UnsentBytes(options.limits, options.log);
     this.server = createServer((socket) => this.serve(socket));
     this.server.maxConnections = options.limits.connections;
     this.server.on('error', (error) => options.log.warn({ err: error }, 'trouble with the local socket'));
@@ -78,70 +91,87 @@ export class ControlServer {
   }
 
   private serve(socket: Socket): void {
+    const { limits, log } = this.options;
+    const connection: Connection = { socket, outflow: this.unsent.enter(() => socket.destroy()), unsent: 0 };
     this.connections.add(socket);
-    socket.once('close', () => this.connections.delete(socket));
-    const refuse = (error: Error) => this.options.log.debug({ err: error }, 'a local connection broke');
-    socket.on('error', refuse);
-    socket.once('readable', () => {
-      const first: Buffer | null = socket.read();
-      if (first === null) return;
-      socket.unshift(first);
-      if (!METHOD.test(String.fromCharCode(first[0] ?? 0))) return this.serveLines(socket);
-      socket.off('error', refuse);
-      this.options.http(socket);
-    });
-  }
-
-  private serveLines(socket: Socket): void {
-    const { limits } = this.options;
     const open = new Map<number, AbortController>();
-    const lines = createLineSplitter(limits.frame_bytes, (line) => this.receive(socket, open, line));
+    const lines = createLineSplitter(limits.frame_bytes, (line) => this.receive(connection, open, line));
     socket.on('data', (chunk: Buffer) => {
-      if (!lines(chunk)) this.send(socket, { id: 0, error: tooLong(limits.frame_bytes).body() }, true);
+      if (!lines(chunk)) this.send(connection, { id: 0, error: tooLong(limits.frame_bytes).body() }, true);
     });
     socket.on('drain', () => socket.resume());
+    socket.on('error', (error) => log.debug({ err: error }, 'a local connection broke'));
     socket.on('close', () => {
+      this.connections.delete(socket);
+      connection.outflow.leave();
       for (const abort of open.values()) abort.abort();
     });
   }
 
-  private receive(socket: Socket, open: Map<number, AbortController>, line: string): void {
+  private receive(connection: Connection, open: Map<number, AbortController>, line: string): void {
     const request = parse(line);
-    if (request === null) this.send(socket, { id: 0, error: new SvcError('invalid_request', 'A line is not a request.').body() }, true);
+    if (request === null) this.send(connection, { id: 0, error: new SvcError('invalid_request', 'A line is not a request.').body() }, true);
     else if (request.cancel) open.get(request.id)?.abort();
     else if (open.has(request.id) || open.size >= OPEN_REQUESTS_MAX)
-      this.send(socket, { id: request.id, error: new SvcError('busy', 'Too many requests are open on this connection.').body() });
+      this.send(connection, { id: request.id, error: new SvcError('busy', 'Too many requests are open on this connection.').body() });
     else {
       const abort = new AbortController();
       open.set(request.id, abort);
-      void this.answer(socket, request, abort.signal).finally(() => open.delete(request.id));
+      void this.answer(connection, request, abort.signal).finally(() => open.delete(request.id));
     }
   }
 
-  private async answer(socket: Socket, request: Parsed, signal: AbortSignal): Promise<void> {
+  private async answer(connection: Connection, request: Parsed, signal: AbortSignal): Promise<void> {
     const { id, method, params } = request;
     const reply: Reply = {
       signal,
       event: async (event) => {
-        this.send(socket, { id, event });
-        await writable(socket, signal);
+        this.send(connection, { id, event });
+        await writable(connection.socket, signal);
       },
+      slice: (slice) => this.sendSlice(connection, id, slice),
     };
     try {
       const handler = Object.hasOwn(this.options.handlers, method) ? this.options.handlers[method as keyof Handlers] : undefined;
       if (handler === undefined) throw new SvcError('invalid_request', `There is no method ${JSON.stringify(method.slice(0, 80))}.`, { param: 'method' });
-      this.send(socket, { id, result: (await handler(params, reply)) ?? null });
+      if (LARGE.has(method)) this.unsent.admit();
+      this.send(connection, { id, result: (await handler(params, reply)) ?? null });
     } catch (thrown) {
       const error = asSvcError(thrown);
       if (error.code === 'internal') this.options.log.error({ err: error.cause ?? error, method }, 'a local request failed');
-      this.send(socket, { id, error: error.body() });
+      this.send(connection, { id, error: error.body() });
     }
   }
 
-  private send(socket: Socket, response: Response, last = false): void {
+  private send(connection: Connection, response: Response, last = false): void {
+    const { socket, outflow } = connection;
     if (socket.destroyed || socket.writableEnded) return;
-    if (!socket.write(`${JSON.stringify(response)}\n`)) socket.pause();
+    const text = `${JSON.stringify(response)}\n`;
+    const counted = text.length < COUNTED_LENGTH ? 0 : text.length;
+    const count = (more: number) => {
+      connection.unsent += more;
+      outflow.own(connection.unsent);
+    };
+    if (!socket.write(text, () => counted > 0 && count(-counted))) socket.pause();
+    if (counted > 0) count(counted);
     if (last) socket.end();
+  }
+
+  /** Resolves when the system has taken all of it, or the connection is closed. */
+  private async sendSlice({ socket, outflow }: Connection, id: number, { page, events }: EventSlice): Promise<void> {
+    if (socket.destroyed || socket.writableEnded) return;
+    outflow.hold(page);
+    await new Promise<void>((resolve) => {
+      const last = events.at(-1);
+      socket.cork();
+      for (const event of events) {
+        socket.write(`{"id":${id},"event":`);
+        socket.write(page.json(event));
+        if (!socket.write('}\n', () => event === last && resolve())) socket.pause();
+      }
+      socket.uncork();
+    });
+    outflow.release(page);
   }
 }
 

@@ -4,6 +4,7 @@ import type { Door } from '../access.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import type { UnsentBytes } from '../runtime/unsent-bytes.ts';
 import type { Sessions } from '../session.ts';
 
 export interface Route {
@@ -24,10 +25,7 @@ export interface Context {
   sessions: Sessions;
   limits: Limits;
   log: Log;
-  /** Whether the request may have what needs the token. */
-  trusted: boolean;
-  /** Aborted, with the reason, when the session or the token that let the request in is not good any more: its streams end. */
-  ended: AbortSignal;
+  unsent: UnsentBytes;
   /** Aborted when the listener closes: streams say so and end. */
   closing: AbortSignal;
 }

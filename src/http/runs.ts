@@ -23,7 +23,8 @@ export async function startRun(context: Context): Promise<void> {
   sendJson(res, 202, run);
 }
 
-export async function listRuns({ req, res, runtime, limits }: Context): Promise<void> {
+export async function listRuns({ req, res, runtime, limits, unsent }: Context): Promise<void> {
+  unsent.admit();
   const query = readQuery(req.originalUrl, ['limit', 'before', 'state', 'provider']);
   const limit = readWhole(query, 'limit', { min: 1, max: limits.page_runs });
   const state = readWord(query, 'state', RUN_STATES);
@@ -40,12 +41,13 @@ export async function listRuns({ req, res, runtime, limits }: Context): Promise<
 
 /** A page behind a run that is not there would be empty, and be taken for the end of the history. */
 async function checkRun(runtime: Context['runtime'], before: string): Promise<void> {
-  await runtime.getRun(before).catch((error: unknown) => {
+  await runtime.headOfRun(before).catch((error: unknown) => {
     throw error instanceof SvcError && error.code === 'run_unknown' ? wrong('before', 'before must be the id of a run, such as the `next` of a page.') : error;
   });
 }
 
-export async function showRun({ req, res, runtime }: Context): Promise<void> {
+export async function showRun({ req, res, runtime, unsent }: Context): Promise<void> {
+  unsent.admit();
   const at = readAt(req.originalUrl);
   sendJson(res, 200, at === undefined ? await runtime.getRun(runId(req)) : await runtime.runAt(runId(req), at));
 }
@@ -54,13 +56,13 @@ export async function showRun({ req, res, runtime }: Context): Promise<void> {
 export async function followRun(context: Context): Promise<void> {
   const { req, res, runtime } = context;
   const from_seq = position(req);
-  const run = await runtime.getRun(runId(req));
+  const run = await runtime.headOfRun(runId(req));
   checkPosition(req, from_seq, runtime.status().seq);
-  if (run.ended_at !== null && from_seq > run.seq) {
+  if (run.finished && from_seq > run.seq) {
     res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
     return;
   }
-  await streamRun(context, run.id, from_seq);
+  await streamRun(context, runId(req), from_seq);
 }
 
 export async function cancelRun({ req, res, runtime }: Context): Promise<void> {

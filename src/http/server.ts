@@ -7,6 +7,7 @@ import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { listen } from '../listen.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { UnsentBytes } from '../runtime/unsent-bytes.ts';
 import { createSessions, type Sessions } from '../session.ts';
 import { allowOrigin, sendOptions } from './cross-origin.ts';
 import { createListener } from './listener.ts';
@@ -21,12 +22,14 @@ import { routes as allRoutes } from './routes.ts';
  * 2. Health needs the machine's state only, so it is answered in every state that the process is in.
  * 3. Nothing waits for ever: connections, headers, bodies, answers, streams and the closing itself have bounds.
  */
-export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
+export interface HttpOptions extends AccessOptions {
   runtime: Runtime;
   limits: Limits;
   log: Log;
   /** Shared with those who give tickets out. */
   sessions?: Sessions;
+  /** Shared with the other transports. */
+  unsent?: UnsentBytes;
   routes?: readonly Route[];
 }
 
@@ -40,7 +43,8 @@ export interface Http {
 
 export function createHttp(options: HttpOptions): Http {
   const { runtime, limits, log, sessions = createSessions(options), routes = allRoutes } = options;
-  const access = createAccess({ ...options, sessions });
+  const unsent = options.unsent ?? new UnsentBytes(limits, log);
+  const access = createAccess(options);
   const closing = new AbortController();
   const server = createListener(limits);
   const enter = (req: Request, res: ServerResponse) => {
@@ -63,8 +67,9 @@ export function createHttp(options: HttpOptions): Http {
   for (const route of routes) {
     app.add(route.method, route.path, async (req, res) => {
       enter(req, res);
-      const admission = access.admit(req, route.door);
-      await route.answer({ ...{ req, res, runtime, sessions, limits, log, closing: closing.signal }, ...admission });
+      access.checkToken(req, route.door);
+      await route.answer({ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal });
+      countAnswer(res, unsent);
     });
   }
   const sockets = trackSockets(server);
@@ -88,6 +93,17 @@ const METHODS = ['GET', 'HEAD', 'POST', 'DELETE'] as const;
 function isLeaving(runtime: Runtime): boolean {
   return !runtime.probe().ready && runtime.health().state !== 'starting';
 }
+
+/** Counts what the system did not take of an answer at once, until it has or the client is gone. */
+function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {
+  if (res.destroyed || res.writableLength < COUNTED_BYTES) return;
+  const outflow = unsent.enter(() => res.destroy());
+  res.once('close', () => outflow.leave());
+  outflow.own(res.writableLength);
+}
+
+/** Smaller ones are bounded by the number of connections. */
+const COUNTED_BYTES = 16 * 1024;
 
 function trackSockets(server: Server): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();

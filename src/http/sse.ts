@@ -1,7 +1,7 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { asSvcError, SvcError } from '../errors.ts';
-import { type EventRecord, TERMINAL } from '../runtime/runtime.ts';
+import { type EventSlice, TERMINAL } from '../runtime/runtime.ts';
+import type { Outflow } from '../runtime/unsent-bytes.ts';
 import type { Context } from './route.ts';
 
 /**
@@ -9,30 +9,33 @@ import type { Context } from './route.ts';
  * Last-Event-ID goes on where the client stopped. A stream that ends without a terminal event says why in an event
  * `stream.closed`, which has no id.
  *
- * 1. Nothing is read ahead of the client: the next event is asked for when the last one went out.
- * 2. A heartbeat keeps the connection of a client that reads; one that takes nothing is let go by the listener, and the run goes on.
+ * 1. Nothing is read ahead of the client: the next events are asked for when the last ones went out.
+ * 2. What has not gone out is counted. A stream that is cut for it ends without its last bytes; Last-Event-ID goes on there too.
+ * 3. A heartbeat keeps the connection of a client that reads; one that takes nothing is let go by the listener, and the run goes on.
  */
 export async function streamRun(context: Context, run_id: string, from_seq: number): Promise<void> {
-  const { res, runtime, limits, closing, ended } = context;
+  const { res, runtime, limits, closing, unsent } = context;
   if (res.destroyed) return;
+  unsent.admit();
   const leave = new AbortController();
   const stop = () => leave.abort();
   res.once('close', stop);
-  for (const signal of [closing, ended]) {
-    signal.addEventListener('abort', stop);
-    if (signal.aborted) stop();
-  }
+  closing.addEventListener('abort', stop);
+  if (closing.aborted) stop();
   begin(res, run_id);
+  const send = sender(
+    res,
+    unsent.enter(() => res.destroy()),
+  );
   const beat = setInterval(() => res.writableNeedDrain || res.write(': \n\n'), limits.heartbeat_ms);
   let unwatch = () => {};
   try {
     unwatch = runtime.watchQueue(run_id, (position) => position !== null && !res.writableNeedDrain && res.write(placeText(position)));
     let over = false;
-    for await (const event of runtime.followRun(run_id, { from_seq, signal: leave.signal })) {
-      await send(res, eventText(event), leave.signal);
-      over = TERMINAL.has(event.type as never);
+    for await (const slice of runtime.followRun(run_id, { from_seq, signal: leave.signal })) {
+      await send.slice(slice);
+      over = TERMINAL.has(slice.events.at(-1)?.type as never);
     }
-    if (!over && ended.aborted) throw ended.reason;
     if (!over) throw new SvcError('daemon_stopping', 'The daemon stops; ask again with Last-Event-ID when it is started again.');
   } catch (thrown) {
     const error = asSvcError(thrown);
@@ -41,7 +44,8 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
   } finally {
     clearInterval(beat);
     unwatch();
-    for (const signal of [closing, ended]) signal.removeEventListener('abort', stop);
+    send.leave();
+    closing.removeEventListener('abort', stop);
     res.end();
   }
 }
@@ -62,12 +66,20 @@ function placeText(queue_position: number): string {
   return `event: queue.position\ndata: ${JSON.stringify({ queue_position })}\n\n`;
 }
 
-function eventText({ seq, type, ...rest }: EventRecord): string {
-  return `id: ${seq}\nevent: ${type}\ndata: ${JSON.stringify({ seq, type, ...rest })}\n\n`;
-}
-
-/** Resolves when the client has taken enough to be sent more. */
-async function send(res: ServerResponse, text: string, signal: AbortSignal): Promise<void> {
-  if (res.write(text)) return;
-  await once(res, 'drain', { signal }).catch(() => {});
+/** Sends slices, each counted until the system has taken it. A connection that closes forgets its writes, so that ends the wait too. */
+function sender(res: ServerResponse, outflow: Outflow): { slice(slice: EventSlice): Promise<void>; leave(): void } {
+  let wake = () => {};
+  res.once('close', () => wake());
+  return {
+    slice: async ({ page, events }) => {
+      if (res.destroyed) return;
+      outflow.hold(page);
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        res.write(page.frames(events), () => resolve());
+      });
+      outflow.release(page);
+    },
+    leave: () => outflow.leave(),
+  };
 }

@@ -5,9 +5,11 @@ import type { RunContext } from '../../machines/run-context.ts';
 import { statePath } from '../../machines/step.ts';
 import type { StoredEvent } from '../store/store.ts';
 import { type Kind, kindOf } from './kinds.ts';
+import { textLength } from './text-length.ts';
 
-/** Facts of one stream that are kept for those who follow it; older ones are read from the store. */
+/** Facts of one stream that are kept for those who follow it, by their number and by their texts; older ones are read from the store. */
 export const RECENT_MAX = 512;
+export const RECENT_BYTES_MAX = 256 * 1024;
 
 const ON_TIME = { ms: 0, before: [] };
 
@@ -30,8 +32,9 @@ export class Cell {
   /** The state after the last durable fact, and when it was entered; empty while there is none. */
   path = '';
   since = 0;
-  /** The last durable facts, oldest first, without gaps. */
+  /** The last durable facts, oldest first, without gaps; at least the last one. */
   recent: StoredEvent[] = [];
+  private recentBytes = 0;
   /** Calls off the armed timer. */
   disarm: (() => void) | null = null;
   armedFor = Number.POSITIVE_INFINITY;
@@ -56,7 +59,8 @@ export class Cell {
     this.seq = event.seq;
     this.notePath(event.at);
     this.recent.push(event);
-    if (this.recent.length > RECENT_MAX) this.recent.splice(0, RECENT_MAX / 2);
+    this.recentBytes += textLength(event.data);
+    if (this.recent.length > RECENT_MAX || this.recentBytes > RECENT_BYTES_MAX) this.dropOldest();
     this.wake();
   }
 
@@ -69,6 +73,16 @@ export class Cell {
     return durable.flatMap(({ at, event }) =>
       proposed.filter((other) => isDeepStrictEqual(other.event, event)).map((other) => ({ at: Math.max(at, other.at), event })),
     );
+  }
+
+  /** To half of the bounds, so that it is not done at each fact. */
+  private dropOldest(): void {
+    let dropped = 0;
+    while (dropped < this.recent.length - 1 && (this.recent.length - dropped > RECENT_MAX / 2 || this.recentBytes > RECENT_BYTES_MAX / 2)) {
+      this.recentBytes -= textLength(this.recent[dropped]?.data);
+      dropped += 1;
+    }
+    this.recent.splice(0, dropped);
   }
 
   private notePath(at: number): void {

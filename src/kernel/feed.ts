@@ -2,49 +2,88 @@ import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/store.ts';
 import { type Cell, outputOf } from './cell.ts';
 import { withText } from './content.ts';
+import { EventPage, type EventSlice, type PagedEvent } from './event-page.ts';
+import type { EventPages } from './event-pages.ts';
+import { toRecord } from './event-record.ts';
 import type { Kernel } from './kernel.ts';
 
-const PAGE = 256;
+/** Events in one page at most; the store bounds their bytes. */
+const PAGE = 1024;
+
+export interface Sources {
+  kernel: Kernel;
+  store: Pick<EventStore, 'readStream'>;
+  pages: EventPages;
+}
 
 export interface FollowOptions {
   /** Events from this position of the log on. */
   from_seq?: number;
   signal: AbortSignal;
   /** True for the event after which nothing more comes. */
-  isLast(event: StoredEvent): boolean;
+  isLast(event: Pick<PagedEvent, 'type'>): boolean;
 }
 
 /**
- * The events of one stream: replayed, then live. A follower holds a cursor: what it has not read yet is in memory or on disk,
- * so that a slow one costs no memory and misses nothing. Only where the disk does not hold what is said, it holds the run too.
+ * The events of one stream, page by page: replayed, then live. A follower holds a cursor: what it has not read yet is in memory or on
+ * disk, so that a slow one costs one page at most, and misses nothing. Only where the disk does not hold what is said, it holds the run too.
  * Throws content_not_kept where an answer has a text that nobody knows any more: a hole would look like the whole.
  */
-export async function* followStream(kernel: Kernel, store: EventStore, stream: string, options: FollowOptions): AsyncIterable<StoredEvent> {
+export async function* followStream(sources: Sources, stream: string, options: FollowOptions): AsyncIterable<EventSlice> {
+  const { kernel, pages } = sources;
   const { from_seq = 0, signal, isLast } = options;
-  const leave = () => kernel.cell(stream)?.wake();
-  signal.addEventListener('abort', leave);
+  const wake = () => kernel.cell(stream)?.wake();
+  signal.addEventListener('abort', wake);
+  const leave = pages.enter();
   let held: Cell | undefined;
   try {
     for (let version = 0; !signal.aborted; ) {
       const cell = kernel.cell(stream);
       if (cell !== undefined && kernel.omitsOutput) held = cell;
-      const recent = cell?.recent ?? [];
-      const first = recent[0]?.version ?? Number.POSITIVE_INFINITY;
       const caughtUp = cell !== undefined && cell.version <= version;
       if (caughtUp && kernel.closed) return;
-      const waiting = caughtUp ? cell.next() : null;
-      const page = waiting !== null ? [] : first <= version + 1 ? recent.slice(version + 1 - first) : await store.readStream(stream, version + 1, PAGE);
-      for (const event of page) {
-        version = event.version;
-        if (event.seq >= from_seq) yield withText(event, outputOf(held)) ?? notKept(stream);
-        if (isLast(event) || signal.aborted) return;
+      if (caughtUp) {
+        await cell.next();
+        continue;
       }
-      if (waiting !== null) await waiting;
-      else if (page.length === 0) return;
+      const page = fromMemory(pages, cell, version + 1) ?? (await fromStore(sources, stream, version + 1, { held, from_seq }));
+      if (page === null) return;
+      const slice = sliceOf(page, from_seq, isLast);
+      version = slice.version;
+      if (slice.events.length > 0) yield { page, events: slice.events };
+      if (slice.over) return;
     }
   } finally {
-    signal.removeEventListener('abort', leave);
+    signal.removeEventListener('abort', wake);
+    leave();
   }
+}
+
+/** What is in memory is the whole of what was said, also where the disk holds less. */
+function fromMemory(pages: EventPages, cell: Cell | undefined, version: number): EventPage | null {
+  const first = cell?.recent[0]?.version ?? Number.POSITIVE_INFINITY;
+  if (cell === undefined || first > version) return null;
+  return pages.make(`live ${cell.stream} ${version}`, () => cell.recent.slice(version - first));
+}
+
+/** Where the disk holds less than was said, the page is made for this follower alone: it holds the run that knows the rest. */
+async function fromStore(
+  { kernel, store, pages }: Sources,
+  stream: string,
+  version: number,
+  { held, from_seq }: { held: Cell | undefined; from_seq: number },
+): Promise<EventPage | null> {
+  if (!kernel.omitsOutput) return pages.read(`${stream} ${version}`, () => store.readStream(stream, version, PAGE));
+  const whole = (event: StoredEvent) => (event.seq < from_seq ? event : (withText(event, outputOf(held)) ?? notKept(stream)));
+  const events = await store.readStream(stream, version, PAGE);
+  return events.length === 0 ? null : new EventPage(events.map((event) => toRecord(whole(event))));
+}
+
+function sliceOf({ events }: EventPage, from_seq: number, isLast: FollowOptions['isLast']): { events: readonly PagedEvent[]; version: number; over: boolean } {
+  const last = events.findIndex(isLast);
+  const all = last === -1 ? events : events.slice(0, last + 1);
+  const wanted = (all[0]?.seq ?? 0) >= from_seq ? all : all.filter(({ seq }) => seq >= from_seq);
+  return { events: wanted, version: all.at(-1)?.version ?? 0, over: last !== -1 };
 }
 
 function notKept(stream: string): never {

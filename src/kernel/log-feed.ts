@@ -2,10 +2,19 @@ import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/store.ts';
 import { outputOf } from './cell.ts';
 import { withText } from './content.ts';
+import type { EventPage, EventSlice, PagedEvent } from './event-page.ts';
+import type { EventPages } from './event-pages.ts';
 import type { Kernel } from './kernel.ts';
 import type { LogTail } from './log-tail.ts';
 
 const PAGE = 64;
+
+export interface LogSources {
+  kernel: Kernel;
+  store: Pick<EventStore, 'readAll'>;
+  tail: LogTail;
+  pages: EventPages;
+}
 
 export interface FollowLogOptions {
   /** Events from this position on; without one, only those that are not there yet. */
@@ -13,16 +22,18 @@ export interface FollowLogOptions {
   /** Go on with new ones; otherwise it ends with what is there at its beginning. */
   follow: boolean;
   signal: AbortSignal;
-  wants(event: StoredEvent): boolean;
+  wants(event: PagedEvent): boolean;
 }
 
 /**
- * The events of the whole log, replayed, then live. A follower holds a cursor and the page it is reading, so that a slow one costs
- * nobody anything and misses nothing. It ends early when the signal aborts. Throws busy, not_ready, and daemon_stopping when the kernel closes.
+ * The events of the whole log, page by page: replayed, then live. A follower holds a cursor and the page it is being sent, so that a slow
+ * one misses nothing. It ends early when the signal aborts. Throws busy, not_ready, and daemon_stopping when the kernel closes.
  */
-export async function* followLog(kernel: Kernel, store: Pick<EventStore, 'readAll'>, tail: LogTail, options: FollowLogOptions): AsyncIterable<StoredEvent> {
+export async function* followLog(sources: LogSources, options: FollowLogOptions): AsyncIterable<EventSlice> {
+  const { kernel, tail, pages } = sources;
   const { follow, signal, wants } = options;
-  const leave = tail.enter();
+  const leaveTail = tail.enter();
+  const leavePages = pages.enter();
   const last = kernel.durableSeq;
   try {
     for (let next = options.from_seq ?? last + 1; ; ) {
@@ -32,26 +43,37 @@ export async function* followLog(kernel: Kernel, store: Pick<EventStore, 'readAl
         await tail.next(signal);
         continue;
       }
-      const page = tail.read(next, PAGE) ?? (await readPage(kernel, store, next));
+      const page = fromMemory(sources, next) ?? (await fromStore(sources, next));
       // Events that the log has no more leave nothing to read.
-      if (page.length === 0) next = kernel.durableSeq + 1;
-      for (const event of page) {
-        if (signal.aborted || (!follow && event.seq > last)) return;
-        next = event.seq + 1;
-        if (wants(event)) yield withText(event, outputOf(kernel.cell(event.stream))) ?? event;
+      if (page === null) {
+        next = kernel.durableSeq + 1;
+        continue;
       }
+      next = (page.events.at(-1)?.seq ?? next) + 1;
+      const events = page.events.filter((event) => (follow || event.seq <= last) && wants(event));
+      if (events.length > 0) yield { page, events };
     }
   } finally {
-    leave();
+    leaveTail();
+    leavePages();
   }
 }
 
+function fromMemory({ kernel, tail, pages }: LogSources, from_seq: number): EventPage | null {
+  const events = tail.read(from_seq, PAGE);
+  return events === null || events.length === 0 ? null : pages.make(`live log ${from_seq}`, () => events.map((event) => whole(kernel, event)));
+}
+
 /** That the store was closed under our feet is not its failure. */
-async function readPage(kernel: Kernel, store: Pick<EventStore, 'readAll'>, from_seq: number): Promise<StoredEvent[]> {
+async function fromStore({ kernel, store, pages }: LogSources, from_seq: number): Promise<EventPage | null> {
   try {
-    return await store.readAll(from_seq, PAGE);
+    return await pages.read(`log ${from_seq}`, async () => (await store.readAll(from_seq, PAGE)).map((event) => whole(kernel, event)));
   } catch (error) {
     if (kernel.closed) throw new SvcError('daemon_stopping');
     throw error;
   }
+}
+
+function whole(kernel: Kernel, event: StoredEvent): StoredEvent {
+  return withText(event, outputOf(kernel.cell(event.stream))) ?? event;
 }

@@ -2,6 +2,7 @@ import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { StoredEvent } from '../store/store.ts';
 import type { Kernel } from './kernel.ts';
+import { textLength } from './text-length.ts';
 
 /**
  * The end of the whole log, kept in memory for those who follow it.
@@ -11,7 +12,7 @@ import type { Kernel } from './kernel.ts';
  */
 export class LogTail {
   private readonly kernel: Kernel;
-  private readonly limits: Pick<Limits, 'feed_events' | 'feed_bytes' | 'event_followers'>;
+  private readonly limits: Pick<Limits, 'feed_events' | 'feed_bytes' | 'event_followers' | 'store_page_bytes'>;
   private events: StoredEvent[] = [];
   private sizes: number[] = [];
   private bytes = 0;
@@ -33,11 +34,17 @@ export class LogTail {
     return () => this.leave();
   }
 
-  /** At most `limit` events from this position on; null when the position is not in memory. */
+  /** At most `limit` events from this position on, fewer when they are large; null when the position is not in memory. */
   read(from_seq: number, limit: number): StoredEvent[] | null {
     const first = this.events[0]?.seq;
     if (first === undefined || from_seq < first) return null;
-    return this.events.slice(from_seq - first, from_seq - first + limit);
+    const start = from_seq - first;
+    let end = start;
+    for (let bytes = 0; end < this.events.length && end < start + limit; end += 1) {
+      bytes += this.sizes[end] ?? 0;
+      if (bytes > this.limits.store_page_bytes && end > start) break;
+    }
+    return this.events.slice(start, end);
   }
 
   /** Resolves at the next durable fact, or when the signal aborts. */
@@ -83,11 +90,4 @@ export class LogTail {
     this.sizes = [];
     this.bytes = 0;
   }
-}
-
-/** About what the data of an event takes: its texts, and something for the rest. */
-function textLength(value: unknown): number {
-  if (typeof value === 'string') return 16 + value.length;
-  if (typeof value !== 'object' || value === null) return 8;
-  return Object.values(value).reduce((sum: number, inner) => sum + textLength(inner), 64);
 }

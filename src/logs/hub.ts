@@ -1,15 +1,18 @@
+import type { Limits } from '../limits.ts';
+
 /**
  * Gives each new log line to those who follow.
  *
  * 1. Publishing never waits and costs nothing while nobody follows.
- * 2. A follower's buffer is bounded; when it is full the oldest line goes, and the follower is told how many it missed.
+ * 2. A follower's buffer is bounded by its lines and by their length; when it is full the oldest line goes, and the follower is told how
+ *    many it missed.
  */
 export class LogHub {
-  private readonly capacity: number;
+  private readonly capacity: Capacity;
   private readonly followers = new Set<Buffered>();
   private closed = false;
 
-  constructor(capacity: number) {
+  constructor(capacity: Capacity) {
     this.capacity = capacity;
   }
 
@@ -32,6 +35,8 @@ export class LogHub {
   }
 }
 
+type Capacity = Pick<Limits, 'log_follow_lines' | 'log_follow_bytes'>;
+
 export interface LogBatch {
   /** Lines that had no room; they come before `lines`. */
   missed: number;
@@ -45,15 +50,16 @@ export interface LogFollower {
 }
 
 class Buffered implements LogFollower {
-  private readonly capacity: number;
+  private readonly capacity: Capacity;
   private readonly matches: (line: string) => boolean;
   private readonly leave: () => void;
   private lines: string[] = [];
+  private length = 0;
   private missed = 0;
   private closed = false;
   private wake = () => {};
 
-  constructor(capacity: number, matches: (line: string) => boolean, leave: () => void) {
+  constructor(capacity: Capacity, matches: (line: string) => boolean, leave: () => void) {
     this.capacity = capacity;
     this.matches = matches;
     this.leave = leave;
@@ -61,8 +67,10 @@ class Buffered implements LogFollower {
 
   add(line: string): void {
     if (!this.matches(line)) return;
-    if (this.lines.push(line) > this.capacity) {
-      this.lines.shift();
+    this.lines.push(line);
+    this.length += line.length;
+    while (this.lines.length > this.capacity.log_follow_lines || (this.length > this.capacity.log_follow_bytes && this.lines.length > 1)) {
+      this.length -= this.lines.shift()?.length ?? 0;
       this.missed += 1;
     }
     this.wake();
@@ -76,6 +84,7 @@ class Buffered implements LogFollower {
     }
     const batch = { missed: this.missed, lines: this.lines };
     this.lines = [];
+    this.length = 0;
     this.missed = 0;
     return batch.lines.length === 0 ? null : batch;
   }

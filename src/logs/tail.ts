@@ -2,6 +2,7 @@ import { defaultLimits } from '../limits.ts';
 import { linesBackwards } from './backwards.ts';
 import { type LogSource, openLogs } from './files.ts';
 import { createFilter, type LogFilter, readLine } from './filter.ts';
+import { linesForwards } from './forwards.ts';
 
 export interface TailQuery extends LogFilter {
   /** Lines at most. */
@@ -16,39 +17,74 @@ export interface TailOptions {
 }
 
 /**
- * The last log lines that match, oldest first, each a JSON object. Reads from the end backwards, and no more than it takes
- * to find them. The files are opened before it first waits: lines logged after the call are not among them.
+ * The last log lines that match, oldest first, each a JSON object, in groups of about one block. The files are opened now: lines
+ * logged after the call are not among them. It searches backwards, for no more than it takes to find where they begin, then reads
+ * forwards from there, so that a tail of any length takes the memory of a block.
  */
+export function openTail(folder: string, query: TailQuery, options: TailOptions = {}): AsyncGenerator<string[]> {
+  return readGroups(query.lines === 0 ? [] : (options.open ?? openLogs)(folder), query, options);
+}
+
+/** The same in one piece, for a few lines. */
 export async function readTail(folder: string, query: TailQuery, options: TailOptions = {}): Promise<string[]> {
-  if (query.lines === 0) return [];
-  const sources = (options.open ?? openLogs)(folder);
+  const lines: string[] = [];
+  for await (const group of openTail(folder, query, options)) lines.push(...group);
+  return lines;
+}
+
+async function* readGroups(sources: LogSource[], query: TailQuery, options: TailOptions): AsyncGenerator<string[]> {
+  const { search_bytes = defaultLimits.log_search_bytes, block_bytes = BLOCK_BYTES } = options;
+  const judge = createFilter(query);
   try {
-    return (await searchBackwards(sources, query, options)).reverse();
+    const { first, given_up } = await findFirst(sources, query, judge, search_bytes, block_bytes);
+    if (given_up !== null) yield [notSearched(given_up)];
+    if (first === null) return;
+    for (const [index, source] of [...sources.slice(0, first.index + 1).entries()].reverse()) {
+      const from = index === first.index ? first.start : 0;
+      for await (const lines of linesForwards(source, from, block_bytes)) {
+        const found = lines.filter((line) => judge(line) === 'match').map((line) => (readLine(line) === null ? unreadable(line) : line));
+        if (found.length > 0) yield found;
+      }
+    }
   } finally {
     for (const source of sources) source.close();
   }
 }
 
-/** Newest first. */
-async function searchBackwards(sources: LogSource[], query: TailQuery, options: TailOptions): Promise<string[]> {
-  const { search_bytes = defaultLimits.log_search_bytes, block_bytes = BLOCK_BYTES } = options;
-  const judge = createFilter(query);
-  const found: string[] = [];
+interface Found {
+  /** Where the first line that is wanted begins; null when there is none. */
+  first: { index: number; start: number } | null;
+  /** Bytes searched, when the search ended at its bound. */
+  given_up: number | null;
+}
+
+/** Newest first, until the lines are enough. */
+async function findFirst(
+  sources: LogSource[],
+  { lines: wanted }: TailQuery,
+  judge: ReturnType<typeof createFilter>,
+  search_bytes: number,
+  block_bytes: number,
+): Promise<Found> {
   let unread = sources.reduce((total, source) => total + source.size, 0);
-  let left = search_bytes;
-  for (const source of sources) {
+  let [left, count] = [search_bytes, 0];
+  let first: Found['first'] = null;
+  for (const [index, source] of sources.entries()) {
     for await (const { lines, bytes } of linesBackwards(source, block_bytes)) {
-      for (const line of lines) {
-        const verdict = judge(line);
-        if (verdict === 'older') return found;
-        if (verdict === 'match' && found.push(readLine(line) === null ? unreadable(line) : line) === query.lines) return found;
+      for (const { text, start } of lines) {
+        const verdict = judge(text);
+        if (verdict === 'older') return { first, given_up: null };
+        if (verdict !== 'match') continue;
+        first = { index, start };
+        count += 1;
+        if (count === wanted) return { first, given_up: null };
       }
       unread -= bytes;
       left -= bytes;
-      if (left <= 0 && unread > 0) return [...found, notSearched(search_bytes - left)];
+      if (left <= 0 && unread > 0) return { first, given_up: search_bytes - left };
     }
   }
-  return found;
+  return { first, given_up: null };
 }
 
 const BLOCK_BYTES = 64 * 1024;

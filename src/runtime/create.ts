@@ -4,6 +4,8 @@ import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { accepted, stateName, statePath } from '../../machines/step.ts';
 import { type Config, type ProviderConfig, readProvider } from '../config.ts';
 import { SvcError } from '../errors.ts';
+import { EventPages } from '../kernel/event-pages.ts';
+import { toRecord } from '../kernel/event-record.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
 import { time } from '../kernel/run-record.ts';
@@ -14,7 +16,7 @@ import type { DaemonHistory } from './history.ts';
 import type { Providers } from './providers.ts';
 import type { Pulls } from './pulls.ts';
 import { Runs } from './runs.ts';
-import { type LifecycleResult, type ProviderInput, type Runtime, type StatusRecord, TERMINAL, toRecord } from './runtime.ts';
+import { type LifecycleResult, type ProviderInput, type Runtime, type StatusRecord, TERMINAL } from './runtime.ts';
 import type { StopReports } from './stop-report.ts';
 import { createTravel } from './travel.ts';
 import { watchQueue } from './watch-queue.ts';
@@ -46,7 +48,8 @@ export interface RuntimeOptions {
 /** Puts the parts together behind the one interface that transports see. */
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { kernel, config, providers, dispatch, history, streams, localModels } = options;
-  const runs = new Runs({ kernel, store: options.store, config, providers, dispatch, daemon: streams.daemon });
+  const pages = new EventPages(config.limits.feed_bytes);
+  const runs = new Runs({ kernel, store: options.store, config, providers, dispatch, pages, daemon: streams.daemon });
   // On a disk that is so full that not even this can be recorded, health still tells it.
   const daemon = () =>
     (kernel.stalled === null ? kernel.snapshot<DaemonSnapshot>(streams.daemon) : kernel.tail<DaemonSnapshot>(streams.daemon)) as DaemonSnapshot;
@@ -74,7 +77,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   });
   const status = () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home);
   return {
-    ...createTravel({ ...options, limits: config.limits, status, getRun: (id) => runs.get(id), version: () => daemon().context.version }),
+    ...createTravel({ ...options, pages, limits: config.limits, status, getRun: (id) => runs.get(id), version: () => daemon().context.version }),
     probe: () => ({ live: daemon().hasTag('live'), ready: daemon().hasTag('ready') }),
     health: () => healthRecord(sources()),
     report: () => reportRecord(sources()),
@@ -84,6 +87,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
     startRun: (input, client) => runs.start(input, client),
     getRun: (id) => runs.get(id),
+    headOfRun: (id) => runs.head(id),
     listRuns: (query) => runs.list(query),
     followRun: (id, following) => runs.follow(id, following),
     watchQueue: (id, listener) => watchQueue(dispatch, id, listener),

@@ -5,6 +5,7 @@ import { type RunSnapshot, WITHDRAWN } from '../../machines/run.ts';
 import type { Config } from '../config.ts';
 import { SvcError } from '../errors.ts';
 import { keepsContent } from '../kernel/content.ts';
+import type { EventPages } from '../kernel/event-pages.ts';
 import { followStream } from '../kernel/feed.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { type RunRecord, runRecord } from '../kernel/run-record.ts';
@@ -14,7 +15,7 @@ import { newRunId } from './ids.ts';
 import { Keys, requestDigest } from './keys.ts';
 import { LOCAL, type Providers } from './providers.ts';
 import { chooseRoute, type Route } from './route.ts';
-import { type EventRecord, type RunInput, type RunPage, TERMINAL, toRecord } from './runtime.ts';
+import { type EventSlice, type RunHead, type RunInput, type RunPage, TERMINAL } from './runtime.ts';
 
 /** What can be asked about runs. It holds nothing: runs in progress are in the kernel, finished ones in the store. */
 export interface RunsOptions {
@@ -23,6 +24,7 @@ export interface RunsOptions {
   config: Config;
   providers: Providers;
   dispatch: Dispatch;
+  pages: EventPages;
   /** Stream of this boot's daemon machine. */
   daemon: string;
 }
@@ -72,8 +74,19 @@ export class Runs {
     if (cell !== undefined) return runRecord(cell.snapshot as RunSnapshot, cell.seq, dispatch.position(run_id));
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const row = await store.getRun(run_id);
-    if (row === null) throw new SvcError('run_unknown', `There is no run ${JSON.stringify(run_id)}.`, { param: 'id' });
+    if (row === null) throw unknownRun(run_id);
     return this.fromRow(row);
+  }
+
+  /** What is known of a run without its texts. Throws run_unknown, not_ready. */
+  async head(run_id: string): Promise<RunHead> {
+    const { kernel, store } = this.options;
+    const cell = kernel.cell(run_id);
+    if (cell !== undefined) return { finished: cell.snapshot.status === 'done', seq: cell.seq };
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    const head = await store.runHead(run_id);
+    if (head === null) throw unknownRun(run_id);
+    return head;
   }
 
   /** A page that ends when it is long: a few runs are read at a time, since each may hold a large prompt and answer. One run at least is in it. */
@@ -97,14 +110,14 @@ export class Runs {
     }
   }
 
-  async *follow(run_id: string, options: { from_seq?: number; signal: AbortSignal }): AsyncIterable<EventRecord> {
-    const { kernel, store } = this.options;
-    await this.get(run_id);
+  async *follow(run_id: string, options: { from_seq?: number; signal: AbortSignal }): AsyncIterable<EventSlice> {
+    const { kernel, store, pages } = this.options;
+    await this.head(run_id);
     const isLast = (event: { type: string }) => TERMINAL.has(event.type as never);
     let over = false;
-    for await (const event of followStream(kernel, store, run_id, { ...options, isLast })) {
-      over = isLast(event);
-      yield toRecord(event);
+    for await (const slice of followStream({ kernel, store, pages }, run_id, { ...options, isLast })) {
+      over = slice.events.some(isLast);
+      yield slice;
     }
     if (!over && !options.signal.aborted && kernel.closed) throw this.cutOff(run_id);
   }
@@ -203,6 +216,12 @@ export class Runs {
   }
 }
 
+function unknownRun(run_id: string): SvcError {
+  return new SvcError('run_unknown', `There is no run ${JSON.stringify(run_id.slice(0, ID_SHOWN))}.`, { param: 'id' });
+}
+
+/** Of an id that is no run's. */
+const ID_SHOWN = 200;
 /** Runs of one page unless the query says, and of those read at one time. */
 const PAGE_RUNS = 20;
 const STEP_RUNS = 8;

@@ -1,11 +1,14 @@
 import type { AnyFact, Recovery, StopReport } from '../../machines/events.ts';
+import type { EventSlice } from '../kernel/event-page.ts';
+import type { EventRecord } from '../kernel/event-record.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
 import type { PullInput } from '../kernel/puller.ts';
-import { type RunRecord, time } from '../kernel/run-record.ts';
-import type { StoredEvent } from '../store/store.ts';
+import type { RunRecord } from '../kernel/run-record.ts';
 import type { PullRecord } from './pull-record.ts';
 import type { Travel } from './travel-records.ts';
 
+export type { EventPage, EventSlice } from '../kernel/event-page.ts';
+export type { EventRecord } from '../kernel/event-record.ts';
 export type { RunRecord } from '../kernel/run-record.ts';
 
 /**
@@ -30,17 +33,6 @@ export interface RunInput {
   client?: string | null;
   /** The transport cancels the run when the one who started it goes away. */
   cancel_on_disconnect?: boolean;
-}
-
-/** An event as users see it. */
-export interface EventRecord {
-  seq: number;
-  stream: string;
-  version: number;
-  type: string;
-  at: string;
-  boot_id: string;
-  data: Record<string, unknown>;
 }
 
 export interface StatusRecord {
@@ -85,12 +77,6 @@ export interface ReportRecord extends HealthRecord {
   >;
 }
 
-/** The report as anybody may see it. */
-export interface PublicReport extends Omit<ReportRecord, 'providers' | 'engine'> {
-  providers: Pick<ProviderRecord, 'id' | 'kind' | 'state'>[];
-  engine: Pick<EngineRecord, 'state'>;
-}
-
 export interface EngineRecord {
   state: string;
   since: string;
@@ -130,6 +116,13 @@ export interface LifecycleResult {
   state_path: string;
 }
 
+/** What is known of a run without its texts. */
+export interface RunHead {
+  finished: boolean;
+  /** Position of its last event in the log. */
+  seq: number;
+}
+
 export interface RunPage {
   runs: RunRecord[];
   /** Pass as `before` for the next page; null on the last one. */
@@ -156,9 +149,11 @@ export interface Runtime extends Travel {
   /** Resolves when the run is durable. */
   startRun(input: RunInput, client: string): Promise<RunRecord>;
   getRun(id: string): Promise<RunRecord>;
+  /** Cheap, however large the run is. */
+  headOfRun(id: string): Promise<RunHead>;
   listRuns(query: { limit?: number; before?: string; state?: string; provider?: string }): Promise<RunPage>;
-  /** The run's events from `from_seq` on, replayed, then live, until its terminal event. Ends early if the signal aborts or the daemon closes. */
-  followRun(id: string, options: { from_seq?: number; signal: AbortSignal }): AsyncIterable<EventRecord>;
+  /** The run's events from `from_seq` on, replayed, then live, until its terminal event, some at a time. Ends early if the signal aborts or the daemon closes. */
+  followRun(id: string, options: { from_seq?: number; signal: AbortSignal }): AsyncIterable<EventSlice>;
   /** Calls with the place of a run in the queue, 1 being the next to start, now and when it changes; null once it waits no more. Returns the way to stop it. */
   watchQueue(id: string, listener: (position: number | null) => void): () => void;
   /** Resolves when the work has stopped; of a finished run, at once. */
@@ -182,10 +177,6 @@ export interface Runtime extends Travel {
   removeProvider(id: string): Promise<ProviderRecord>;
   /** Probes now, and waits for the outcome. */
   testProvider(id: string): Promise<ProviderRecord>;
-}
-
-export function toRecord(event: StoredEvent): EventRecord {
-  return { seq: event.seq, stream: event.stream, version: event.version, type: event.type, at: time(event.at), boot_id: event.boot_id, data: event.data };
 }
 
 /** The terminal facts of a run. */

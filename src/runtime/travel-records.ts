@@ -1,6 +1,6 @@
 import type { MachineShape } from '../../machines/describe.ts';
 import type { StoredEvent } from '../store/store.ts';
-import type { EventRecord, RunRecord, StatusRecord } from './runtime.ts';
+import type { EventRecord, EventSlice, RunRecord, StatusRecord } from './runtime.ts';
 
 export type { StoredEvent } from '../store/store.ts';
 
@@ -97,8 +97,8 @@ export interface Travel {
   whyRun(id: string): Promise<RunWhyRecord>;
   /** The pieces of a file that another machine can fold again. Throws run_unknown before the first one. */
   exportRun(id: string, options: { redact: boolean }): AsyncIterable<string>;
-  /** The events of the whole log. Ends early when the signal aborts or the daemon closes. Throws busy, not_ready. */
-  followLog(query: LogQuery, signal: AbortSignal): AsyncIterable<EventRecord>;
+  /** The events of the whole log, some at a time. Ends early when the signal aborts or the daemon closes. Throws busy, not_ready. */
+  followLog(query: LogQuery, signal: AbortSignal): AsyncIterable<EventSlice>;
   /** Events as they are stored, of one stream or of all; fewer than `limit` when they are large, none after the end. */
   readStream(stream: string, from_version: number, limit: number): Promise<StoredEvent[]>;
   readLog(from_seq: number, limit: number): Promise<StoredEvent[]>;

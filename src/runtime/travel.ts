@@ -1,18 +1,19 @@
 import { SvcError } from '../errors.ts';
+import type { EventPages } from '../kernel/event-pages.ts';
 import { followLog } from '../kernel/log-feed.ts';
 import { LogTail } from '../kernel/log-tail.ts';
-import type { EventStore, StoredEvent } from '../store/store.ts';
+import type { EventStore } from '../store/store.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { exportRun } from './export.ts';
 import { instancesOf, machinesRecord } from './instances.ts';
 import { pastPicture, pastRun } from './past.ts';
 import { type PresentSources, presentPicture } from './present.ts';
-import { toRecord } from './runtime.ts';
 import type { LogQuery, Travel } from './travel-records.ts';
 import { whyRun } from './why.ts';
 
 export interface TravelOptions extends PresentSources {
   store: EventStore;
+  pages: EventPages;
   version(): string;
 }
 
@@ -48,9 +49,9 @@ export function createTravel(options: TravelOptions): Travel {
       }
       if (!said) await removed(options, id);
     },
-    async *followLog(query, signal) {
+    followLog: (query, signal) => {
       const follow = { follow: query.follow, signal, wants: wants(query), ...(query.from_seq === undefined ? {} : { from_seq: query.from_seq }) };
-      for await (const event of followLog(kernel, store, tail, follow)) yield toRecord(event);
+      return followLog({ kernel, store, tail, pages: options.pages }, follow);
     },
     readStream: async (stream, from_version, limit) => {
       opened();
@@ -69,7 +70,7 @@ async function removed({ getRun }: PresentSources, id: string): Promise<never> {
   throw new SvcError('run_unknown', `The events of the run ${id} are no longer in the log; it had ended as ${state}.`, { param: 'id' });
 }
 
-function wants({ stream, type }: LogQuery): (event: StoredEvent) => boolean {
+function wants({ stream, type }: LogQuery): (event: { stream: string; type: string }) => boolean {
   const [isStream, isType] = [matcher(stream), matcher(type)];
   return (event) => isStream(event.stream) && isType(event.type);
 }

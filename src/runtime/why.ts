@@ -1,9 +1,9 @@
 import type { RunSnapshot } from '../../machines/run.ts';
 import { runMachine } from '../../machines/run.ts';
 import { init, statePath, step } from '../../machines/step.ts';
+import { toRecord } from '../kernel/event-record.ts';
 import { streamOf } from '../kernel/pages.ts';
 import { type EventStore, type StoredEvent, toFact } from '../store/store.ts';
-import { toRecord } from './runtime.ts';
 import { clock, day, sentence } from './sentences.ts';
 import type { RunWhyRecord } from './travel-records.ts';
 

@@ -1,6 +1,6 @@
 import { type ErrorCode, SvcError } from '../errors.ts';
 import { type CommitRows, conflict, type EventRow } from './row.ts';
-import { CONFLICT, type OpenReport, type PruneQuery, type PruneReport, type RunQuery, type VerifyReport } from './store.ts';
+import { CONFLICT, type OpenReport, type PruneQuery, type PruneReport, type RunHead, type RunQuery, type VerifyReport } from './store.ts';
 
 /** What the thread of the store can be asked. Data travels as the JSON text that is stored: the thread never parses it. */
 export interface Calls {
@@ -13,6 +13,7 @@ export interface Calls {
   readAll(fromSeq: number, limit: number): EventRow[];
   listRuns(query: RunQuery): string[];
   getRun(run_id: string): string | null;
+  runHead(run_id: string): RunHead | null;
   getRunByKey(idempotency_key: string): string | null;
   unfinishedRuns(): string[];
   runsAt(seq: number, limit: number): string[];

@@ -1,7 +1,7 @@
 import { SvcError } from '../errors.ts';
 import { checkContinuity } from './continuity.ts';
 import { type CommitRows, conflict, type EventRow, fromEventRow, fromRunData, type RunLine, toRows } from './row.ts';
-import type { EventStore, OpenReport, PruneQuery, PruneReport, RunQuery, RunRow } from './store.ts';
+import type { EventStore, OpenReport, PruneQuery, PruneReport, RunHead, RunQuery, RunRow } from './store.ts';
 
 type Line = RunLine & { accepted_seq: number };
 
@@ -27,6 +27,7 @@ export function createMemoryStore(): EventStore {
     readAll: (fromSeq, limit) => ask(() => page(log.events, 'seq', fromSeq, limit)),
     listRuns: (query) => ask(() => log.listRuns(query)),
     getRun: (run_id) => ask(() => orNull(log.runs.get(run_id))),
+    runHead: (run_id) => ask(() => headOf(log.runs.get(run_id))),
     getRunByKey: (key) => ask(() => orNull(log.runs.get(log.owners.get(key) ?? ''))),
     unfinishedRuns: () => ask(() => idsOf(log.oldestFirst().filter((line) => line.finished === 0))),
     runsAt: (seq, limit) => ask(() => idsOf(log.runsAt(seq)).slice(0, limit)),
@@ -175,6 +176,10 @@ function firstFrom(rows: readonly EventRow[], by: 'seq' | 'version', from: numbe
 
 function idsOf(lines: readonly Line[]): string[] {
   return lines.map((line) => line.run_id);
+}
+
+function headOf(line: Line | undefined): RunHead | null {
+  return line === undefined ? null : { finished: line.finished === 1, seq: line.seq };
 }
 
 function orNull(line: Line | undefined): RunRow | null {

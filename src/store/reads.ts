@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { EVENT_COLUMNS } from './check.ts';
 import type { EventRow } from './row.ts';
-import type { RunQuery } from './store.ts';
+import type { RunHead, RunQuery } from './store.ts';
 
 type ListParams = { before: string | null; state: string | null; provider: string | null; limit: number };
 
@@ -14,6 +14,7 @@ export class Reads {
   private readonly newest: Database.Statement<[ListParams], string>;
   private readonly older: Database.Statement<[ListParams], string>;
   private readonly run: Database.Statement<[string], string>;
+  private readonly head: Database.Statement<[string], { finished: 0 | 1; seq: number }>;
   private readonly runByKey: Database.Statement<[string], string>;
 
   constructor(db: Database.Database, page_bytes: number) {
@@ -24,6 +25,7 @@ export class Reads {
     this.newest = prepareList(db, '@before is null');
     this.older = prepareList(db, 'accepted_seq < (select accepted_seq from runs where run_id = @before)');
     this.run = db.prepare<[string], string>('select data from runs where run_id = ?').pluck();
+    this.head = db.prepare('select finished, seq from runs where run_id = ?');
     this.runByKey = db.prepare<[string], string>('select data from runs where idempotency_key = ?').pluck();
   }
 
@@ -48,6 +50,11 @@ export class Reads {
 
   getRun(run_id: string): string | null {
     return this.run.get(run_id) ?? null;
+  }
+
+  runHead(run_id: string): RunHead | null {
+    const found = this.head.get(run_id);
+    return found === undefined ? null : { finished: found.finished === 1, seq: found.seq };
   }
 
   getRunByKey(idempotency_key: string): string | null {

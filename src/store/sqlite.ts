@@ -62,6 +62,7 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
     readAll: async (fromSeq, limit) => (await ask('readAll', fromSeq, limit)).map(fromEventRow),
     listRuns: async (query) => (await ask('listRuns', query)).map(fromRunData),
     getRun: async (run_id) => orNull(await ask('getRun', run_id)),
+    runHead: (run_id) => ask('runHead', run_id),
     getRunByKey: async (key) => orNull(await ask('getRunByKey', key)),
     unfinishedRuns: () => ask('unfinishedRuns'),
     runsAt: (...args) => ask('runsAt', ...args),

@@ -67,6 +67,12 @@ export interface RunQuery {
   provider?: string;
 }
 
+/** A run without what it holds. */
+export interface RunHead {
+  finished: boolean;
+  seq: number;
+}
+
 export interface VerifyReport {
   ok: boolean;
   events: number;
@@ -113,6 +119,8 @@ export interface EventStore {
   /** Newest first, by the order of the log; none when there is no run `before`. */
   listRuns(query: RunQuery): Promise<RunRow[]>;
   getRun(run_id: string): Promise<RunRow | null>;
+  /** Of a run, found without reading its texts. */
+  runHead(run_id: string): Promise<RunHead | null>;
   /** The run that was accepted with this key, and holds it still. */
   getRunByKey(idempotency_key: string): Promise<RunRow | null>;
   /** Ids of the runs that have no terminal fact, oldest first. */

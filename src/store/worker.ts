@@ -24,6 +24,7 @@ const calls: Calls = {
   readAll: (...args) => opened().reads.readAll(...args),
   listRuns: (query) => opened().reads.listRuns(query),
   getRun: (run_id) => opened().reads.getRun(run_id),
+  runHead: (run_id) => opened().reads.runHead(run_id),
   getRunByKey: (key) => opened().reads.getRunByKey(key),
   unfinishedRuns: () => opened().reads.unfinishedRuns(),
   runsAt: (...args) => opened().reads.runsAt(...args),

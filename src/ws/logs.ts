@@ -1,8 +1,10 @@
 import type { WebSocket } from 'ws';
+import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { createFilter } from '../logs/filter.ts';
 import type { LogHub } from '../logs/hub.ts';
-import { readTail } from '../logs/tail.ts';
+import { openTail } from '../logs/tail.ts';
+import type { Outflow } from '../runtime/unsent-bytes.ts';
 import type { LogQuery } from './log-query.ts';
 
 export interface LogSourceOptions {
@@ -11,37 +13,56 @@ export interface LogSourceOptions {
   limits: Limits;
 }
 
+export type SendLogs = (socket: WebSocket, query: LogQuery, outflow: Outflow, signal: AbortSignal) => Promise<void>;
+
 /**
- * Sends the tail, then what is logged from then on, one line a message, until the signal aborts or the client goes.
+ * Gives the function that sends the tail, then what is logged from then on, one line a message, until the signal aborts or the client goes.
  *
  * 1. Following begins in the same instant as the files are opened: between tail and new lines none is lost or doubled.
- * 2. A client is sent more when it has taken what was sent; what it is too slow for is counted and told as `{"missed":n}`.
+ * 2. A client is sent more when it has taken what was sent, and that is counted; what it is too slow for is told as `{"missed":n}`.
+ * 3. So many tails are being sent at one time, each with a block in memory; one more is refused as busy.
  */
-export async function sendLogs(socket: WebSocket, query: LogQuery, { hub, folder, limits }: LogSourceOptions, signal: AbortSignal): Promise<void> {
-  const judge = createFilter(query);
-  const follower = query.follow ? hub.follow((line) => judge(line) === 'match') : null;
-  const leave = () => follower?.close();
-  signal.addEventListener('abort', leave);
-  socket.once('close', leave);
-  try {
-    await sendAll(socket, await readTail(folder, query, { search_bytes: limits.log_search_bytes }));
-    for (let batch = await follower?.next(); batch; batch = await follower?.next()) {
-      await sendAll(socket, batch.missed > 0 ? [JSON.stringify({ missed: batch.missed }), ...batch.lines] : batch.lines);
+export function createLogSender({ hub, folder, limits }: LogSourceOptions): SendLogs {
+  let tails = 0;
+  const sendTail = async (send: (lines: readonly string[]) => Promise<boolean>, query: LogQuery) => {
+    if (tails >= limits.log_tails) throw new SvcError('busy', `${tails} tails of the log are being sent, as many as may.`);
+    tails += 1;
+    try {
+      for await (const lines of openTail(folder, query, { search_bytes: limits.log_search_bytes })) if (!(await send(lines))) return;
+    } finally {
+      tails -= 1;
     }
-  } finally {
-    signal.removeEventListener('abort', leave);
-    leave();
-  }
+  };
+  return async (socket, query, outflow, signal) => {
+    const judge = createFilter(query);
+    const send = (lines: readonly string[]) => sendAll(socket, lines, outflow);
+    const follower = query.follow ? hub.follow((line) => judge(line) === 'match') : null;
+    const leave = () => follower?.close();
+    signal.addEventListener('abort', leave);
+    socket.once('close', leave);
+    try {
+      if (query.lines > 0) await sendTail(send, query);
+      for (let batch = await follower?.next(); batch; batch = await follower?.next()) {
+        await send(batch.missed > 0 ? [JSON.stringify({ missed: batch.missed }), ...batch.lines] : batch.lines);
+      }
+    } finally {
+      signal.removeEventListener('abort', leave);
+      leave();
+    }
+  };
 }
 
-/** Waits now and then until what was sent has gone out. */
-async function sendAll(socket: WebSocket, lines: readonly string[]): Promise<void> {
+/** Resolves when the system has taken all of them; false when the client is gone. */
+async function sendAll(socket: WebSocket, lines: readonly string[], outflow: Outflow): Promise<boolean> {
+  outflow.own(lines.reduce((bytes, line) => bytes + line.length, 0));
   for (const [index, line] of lines.entries()) {
-    if (socket.readyState !== socket.OPEN) return;
+    if (socket.readyState !== socket.OPEN) return false;
     const last = index === lines.length - 1;
     if (last || socket.bufferedAmount > UNSENT_BYTES) await new Promise<void>((resolve) => socket.send(line, () => resolve()));
     else socket.send(line);
   }
+  outflow.own(0);
+  return true;
 }
 
 const UNSENT_BYTES = 64 * 1024;

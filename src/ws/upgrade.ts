@@ -7,11 +7,12 @@ import { asSvcError, SvcError } from '../errors.ts';
 import { rawHttpError } from '../http-error.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { type Outflow, UnsentBytes } from '../runtime/unsent-bytes.ts';
 import { parseEventQuery } from './event-query.ts';
 import { sendEvents } from './events.ts';
 import { keepAlive } from './heartbeat.ts';
 import { parseLogQuery } from './log-query.ts';
-import { type LogSourceOptions, sendLogs } from './logs.ts';
+import { createLogSender, type LogSourceOptions } from './logs.ts';
 
 /**
  * The WebSocket side of the HTTP listener: `GET /v1/logs` and `GET /v1/events`.
@@ -19,11 +20,12 @@ import { type LogSourceOptions, sendLogs } from './logs.ts';
  * 1. An upgrade passes the same door as a request: target, Host, Origin, token. A refusal is an HTTP answer with the error envelope.
  * 2. The daemon closes with 1000 when everything asked for was sent, with 1001 when it stops.
  * 3. What clients send is bounded and ignored.
- * 4. A stream ends with 1008 when the session or the token that let it in is not good any more.
  */
 export interface SocketOptions extends AccessOptions, LogSourceOptions {
   runtime: Pick<Runtime, 'followLog'>;
   log: Log;
+  /** Shared with the other transports. */
+  unsent?: UnsentBytes;
 }
 
 export interface Sockets {
@@ -32,16 +34,16 @@ export interface Sockets {
 }
 
 /** Sends what was asked for, until it is all sent or the signal aborts. */
-type Sender = (client: WebSocket, heard: () => void, signal: AbortSignal) => Promise<void>;
+type Sender = (client: WebSocket, outflow: Outflow, heard: () => void, signal: AbortSignal) => Promise<void>;
 
 const DONE = 1000;
 const GOING_AWAY = 1001;
-const NOT_ALLOWED = 1008;
 const FAILED = 1011;
 const TRY_AGAIN_LATER = 1013;
 
 export function attachSockets(server: Server, options: SocketOptions): Sockets {
-  const { limits, log, runtime } = options;
+  const { limits, log, runtime, unsent = new UnsentBytes(limits, log) } = options;
+  const sendLogs = createLogSender(options);
   const access = createAccess(options);
   const closing = new AbortController();
   const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: limits.frame_bytes });
@@ -50,46 +52,45 @@ export function attachSockets(server: Server, options: SocketOptions): Sockets {
   const paths: Readonly<Record<string, (target: string) => Sender>> = {
     '/v1/logs': (target) => {
       const query = parseLogQuery(target, limits, Date.now());
-      return (client, _, signal) => sendLogs(client, query, options, signal);
+      return (client, outflow, _, signal) => sendLogs(client, query, outflow, signal);
     },
     '/v1/events': (target) => {
       const query = parseEventQuery(target);
-      return (client, heard, signal) => sendEvents(client, runtime.followLog(query, signal), heard);
+      return (client, outflow, heard, signal) => sendEvents(client, runtime.followLog(query, signal), outflow, heard);
     },
   };
-  const admit = (request: IncomingMessage): { send: Sender; ended: AbortSignal } => {
+  const admit = (request: IncomingMessage): Sender => {
     access.checkSource(request);
     const target = request.url ?? '';
     const path = target.split('?')[0] ?? '';
     const read = Object.hasOwn(paths, path) ? paths[path] : undefined;
     if (read === undefined) throw new SvcError('route_unknown', `There is no WebSocket here, but at ${Object.keys(paths).join(' and ')}.`);
-    const { ended } = access.admit(request, 'token');
+    access.checkToken(request, 'token');
     if (closing.signal.aborted) throw new SvcError('daemon_stopping');
-    return { send: read(target), ended };
+    unsent.admit();
+    return read(target);
   };
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', (error) => log.debug({ err: error }, 'an upgrade broke'));
     try {
-      const { send, ended } = admit(request);
-      sockets.handleUpgrade(request, socket, head, (client) => void serve(client, send, ended));
+      const sender = admit(request);
+      sockets.handleUpgrade(request, socket, head, (client) => void serve(client, sender));
     } catch (thrown) {
       refuse(socket, asSvcError(thrown));
     }
   });
-  const serve = async (client: WebSocket, send: Sender, ended: AbortSignal) => {
+  const serve = async (client: WebSocket, send: Sender) => {
     client.on('error', (error) => log.debug({ err: error }, 'a follower broke'));
     const heard = keepAlive(client, limits.heartbeat_ms);
     const left = new AbortController();
-    const leave = () => left.abort();
-    ended.addEventListener('abort', leave);
+    const outflow = unsent.enter(() => client.terminate());
     client.once('close', () => {
-      ended.removeEventListener('abort', leave);
-      leave();
+      outflow.leave();
+      left.abort();
     });
     try {
-      await send(client, heard, AbortSignal.any([closing.signal, left.signal]));
-      if (ended.aborted) client.close(NOT_ALLOWED, 'unauthorised');
-      else client.close(closing.signal.aborted ? GOING_AWAY : DONE);
+      await send(client, outflow, heard, AbortSignal.any([closing.signal, left.signal]));
+      client.close(closing.signal.aborted ? GOING_AWAY : DONE);
     } catch (thrown) {
       const error = asSvcError(thrown);
       if (error.code === 'daemon_stopping') return client.close(GOING_AWAY);

@@ -2,9 +2,11 @@ import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon.ts';
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
+import { EventPage } from '../../src/kernel/event-page.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health.ts';
 import {
   type EventRecord,
+  type EventSlice,
   type LifecycleResult,
   type ProviderRecord,
   type RunInput,
@@ -159,6 +161,11 @@ export function fakeRuntime(): FakeRuntime {
       note('getRun');
       return { ...find(id).record };
     },
+    async headOfRun(id) {
+      note('headOfRun');
+      const { record } = find(id);
+      return { finished: record.ended_at !== null, seq: record.seq };
+    },
     async listRuns(query) {
       note('listRuns');
       return { runs: [...runs.values()].map((run) => run.record).slice(0, query.limit), next: JSON.stringify(query) };
@@ -179,7 +186,7 @@ export function fakeRuntime(): FakeRuntime {
           }
           index += 1;
           given += 1;
-          if (event.seq >= from_seq) yield event;
+          if (event.seq >= from_seq) yield sliceOf(event);
           if (TERMINAL.has(event.type as never)) return;
         }
       } finally {
@@ -241,6 +248,12 @@ export function fakeRuntime(): FakeRuntime {
     testProvider: () => Promise.reject(new Error('not here')),
   };
   return fake;
+}
+
+/** A page of its own for one event. */
+function sliceOf(event: EventRecord): EventSlice {
+  const page = new EventPage([event]);
+  return { page, events: page.events };
 }
 
 function newRun(id: string, input: RunInput): RunRecord {

@@ -3,19 +3,21 @@ import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
 import { RECENT_MAX } from '../../src/kernel/cell.ts';
 import { strippingStore } from '../../src/kernel/content.ts';
+import { EventPages } from '../../src/kernel/event-pages.ts';
 import { followStream } from '../../src/kernel/feed.ts';
 import { followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
+import type { EventRecord } from '../../src/runtime/runtime.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import type { StoredEvent } from '../../src/store/store.ts';
+import { eventsOf } from '../helpers/events.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../helpers/scripted-provider.ts';
 import { waitFor } from '../helpers/wait.ts';
 
 const PIECES = RECENT_MAX * 2;
 const ANSWER = Array.from({ length: PIECES }, (_, index) => `piece ${index} é𝄞\n`);
-const LIMITS = { feed_events: 16, feed_bytes: 1e6, event_followers: 2 };
-const isLast = ({ type }: StoredEvent) => type === 'run.completed';
+const LIMITS = { feed_events: 16, feed_bytes: 1e6, event_followers: 2, store_page_bytes: 1e6 };
+const isLast = ({ type }: { type: string }) => type === 'run.completed';
 const never = () => new AbortController().signal;
 
 /** A run of many pieces that are stored without their text; it ends when it is told to. */
@@ -26,8 +28,9 @@ async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
   const local = new ScriptedProvider('local', [...ANSWER.flatMap((piece) => [output(piece, 1), breath]), () => end.opened, finish()]);
   const harness = await bootRuntime({ local, store });
   const { runtime, kernel } = harness;
+  const pages = new EventPages(1e6);
   const { id } = await runtime.startRun({ prompt: 'tell' }, 'test');
-  const follow = (from_seq = 0) => followStream(kernel, store, id, { from_seq, signal: never(), isLast })[Symbol.asyncIterator]();
+  const follow = (from_seq = 0) => eventsOf(followStream({ kernel, store, pages }, id, { from_seq, signal: never(), isLast }))[Symbol.asyncIterator]();
   const isSaid = async () => (await runtime.getRun(id)).output === ANSWER.join('');
   return {
     ...harness,
@@ -40,7 +43,7 @@ async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
   };
 }
 
-async function textOf(events: AsyncIterator<StoredEvent>): Promise<string> {
+async function textOf(events: AsyncIterator<EventRecord>): Promise<string> {
   let text = '';
   for (let next = await events.next(); next.done !== true; next = await events.next()) {
     if (next.value.type === 'run.output_appended') text += next.value.data.text;
@@ -81,7 +84,10 @@ for (const history of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
 test('one who follows the whole log and falls behind gets the text of a run that is in memory, and later what the log holds', async () => {
   const { kernel, store, said, end, ended } = await begun({ outputs: 'omit' });
   const tail = new LogTail(kernel, LIMITS);
-  const read = () => followLog(kernel, store, tail, { from_seq: 1, follow: false, signal: never(), wants: () => true })[Symbol.asyncIterator]();
+  const read = () =>
+    eventsOf(followLog({ kernel, store, tail, pages: new EventPages(1e6) }, { from_seq: 1, follow: false, signal: never(), wants: () => true }))[
+      Symbol.asyncIterator
+    ]();
   await said();
   assert.is(await textOf(read()), ANSWER.join(''));
   end();

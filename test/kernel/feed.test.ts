@@ -1,25 +1,29 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { RECENT_MAX } from '../../src/kernel/cell.ts';
-import { followStream } from '../../src/kernel/feed.ts';
-import type { StoredEvent } from '../../src/store/store.ts';
+import { RECENT_BYTES_MAX, RECENT_MAX } from '../../src/kernel/cell.ts';
+import { EventPages } from '../../src/kernel/event-pages.ts';
+import { type FollowOptions, followStream } from '../../src/kernel/feed.ts';
+import type { EventRecord } from '../../src/runtime/runtime.ts';
+import { eventsOf } from '../helpers/events.ts';
 import { accepted, bootKernel } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
 
 const RUN = 'run_1';
-const isLast = (event: StoredEvent) => event.type === 'run.completed';
+const isLast = (event: { type: string }) => event.type === 'run.completed';
 
 async function streaming() {
   const harness = await bootKernel();
-  const { kernel, clock } = harness;
+  const { kernel, store, clock } = harness;
   await kernel.propose([accepted(RUN, clock.now(), { idle_ms: 1e9, deadline_at: 1e12 })]);
   await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
   const say = (text: string) => kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text, token_ids: [] });
   const complete = () => kernel.submit(RUN, { type: 'run.completed', attempt: 1, finish_reason: 'stop', usage: { input_tokens: null, output_tokens: null } });
-  return { ...harness, say, complete };
+  const pages = new EventPages(1e6);
+  const follow = (stream: string, options: FollowOptions) => eventsOf(followStream({ kernel, store, pages }, stream, options));
+  return { ...harness, pages, follow, say, complete };
 }
 
-function collect(events: AsyncIterable<StoredEvent>) {
+function collect(events: AsyncIterable<EventRecord>) {
   const versions: number[] = [];
   const done = (async () => {
     for await (const event of events) versions.push(event.version);
@@ -28,9 +32,9 @@ function collect(events: AsyncIterable<StoredEvent>) {
 }
 
 test('a follower gets every event once: replayed, then live, to the last one', async () => {
-  const { kernel, store, say, complete } = await streaming();
+  const { follow, say, complete } = await streaming();
   await say('a');
-  const following = collect(followStream(kernel, store, RUN, { signal: new AbortController().signal, isLast }));
+  const following = collect(follow(RUN, { signal: new AbortController().signal, isLast }));
   await turns();
   await say('b');
   await Promise.all([say('c'), say('d')]);
@@ -40,8 +44,8 @@ test('a follower gets every event once: replayed, then live, to the last one', a
 });
 
 test('a follower that falls behind what is in memory reads the log and misses nothing', async () => {
-  const { kernel, store, say, complete } = await streaming();
-  const events = followStream(kernel, store, RUN, { signal: new AbortController().signal, isLast })[Symbol.asyncIterator]();
+  const { kernel, follow, say, complete } = await streaming();
+  const events = follow(RUN, { signal: new AbortController().signal, isLast })[Symbol.asyncIterator]();
   await events.next();
   for (let index = 0; index < RECENT_MAX * 2; index += 1) await say('x');
   await complete();
@@ -55,21 +59,21 @@ test('a follower that falls behind what is in memory reads the log and misses no
 });
 
 test('a follower from a position gets nothing before it', async () => {
-  const { kernel, store, say, complete } = await streaming();
+  const { kernel, follow, say, complete } = await streaming();
   await say('a');
   await say('b');
   const from_seq = kernel.durableSeq;
   await complete();
-  const following = collect(followStream(kernel, store, RUN, { from_seq, signal: new AbortController().signal, isLast }));
+  const following = collect(follow(RUN, { from_seq, signal: new AbortController().signal, isLast }));
   await following.done;
   assert.equal(following.versions, [4, 5]);
 });
 
 test('a follower leaves when it is told to, and when the kernel closes', async () => {
-  const { kernel, store } = await streaming();
+  const { kernel, follow } = await streaming();
   const abort = new AbortController();
-  const told = collect(followStream(kernel, store, RUN, { signal: abort.signal, isLast }));
-  const closed = collect(followStream(kernel, store, RUN, { signal: new AbortController().signal, isLast }));
+  const told = collect(follow(RUN, { signal: abort.signal, isLast }));
+  const closed = collect(follow(RUN, { signal: new AbortController().signal, isLast }));
   await turns();
   abort.abort();
   await told.done;
@@ -79,9 +83,26 @@ test('a follower leaves when it is told to, and when the kernel closes', async (
   assert.equal(closed.versions, [1, 2]);
 });
 
+test('large events leave memory sooner, and those who follow read them from the log', async () => {
+  const { kernel, follow, say, complete } = await streaming();
+  const text = 'x'.repeat(RECENT_BYTES_MAX / 4);
+  for (let index = 0; index < 20; index += 1) await say(text);
+  const kept = kernel.cell(RUN)?.recent ?? [];
+  assert.ok(kept.length > 0 && kept.length <= 4, `${kept.length} of them are in memory`);
+  await say('x'.repeat(2 * RECENT_BYTES_MAX));
+  assert.is(kernel.cell(RUN)?.recent.length, 1, 'the last one is always there');
+  await complete();
+  const following = collect(follow(RUN, { signal: new AbortController().signal, isLast }));
+  await following.done;
+  assert.equal(
+    following.versions,
+    Array.from({ length: 24 }, (_, index) => index + 1),
+  );
+});
+
 test('the stream of a run that is not known is empty', async () => {
-  const { kernel, store } = await bootKernel();
-  const following = collect(followStream(kernel, store, 'run_none', { signal: new AbortController().signal, isLast }));
+  const { follow } = await streaming();
+  const following = collect(follow('run_none', { signal: new AbortController().signal, isLast }));
   await following.done;
   assert.equal(following.versions, []);
 });

@@ -1,14 +1,15 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
+import { EventPages } from '../../src/kernel/event-pages.ts';
 import { type FollowLogOptions, followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import type { StoredEvent } from '../../src/store/store.ts';
+import { eventsOf } from '../helpers/events.ts';
 import { accepted, bootKernel } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
 
-const LIMITS = { feed_events: 16, feed_bytes: 1e6, event_followers: 2 };
+const LIMITS = { feed_events: 16, feed_bytes: 1e6, event_followers: 2, store_page_bytes: 1e6 };
 
 async function open(limits: Partial<typeof LIMITS> = {}) {
   const inner = createMemoryStore();
@@ -22,6 +23,7 @@ async function open(limits: Partial<typeof LIMITS> = {}) {
   };
   const harness = await bootKernel({ store });
   const tail = new LogTail(harness.kernel, { ...LIMITS, ...limits });
+  const pages = new EventPages(1e6);
   let made = 0;
   /** That many runs are accepted, one fact each. */
   const write = async (count: number, prompt = 'hello') => {
@@ -32,11 +34,11 @@ async function open(limits: Partial<typeof LIMITS> = {}) {
     }
   };
   const follow = (options: Partial<FollowLogOptions> = {}) =>
-    followLog(harness.kernel, store, tail, { follow: true, signal: new AbortController().signal, wants: () => true, ...options });
+    eventsOf(followLog({ kernel: harness.kernel, store, tail, pages }, { follow: true, signal: new AbortController().signal, wants: () => true, ...options }));
   return { ...harness, reads, tail, write, follow };
 }
 
-async function all(events: AsyncIterable<StoredEvent>): Promise<number[]> {
+async function all(events: AsyncIterable<{ seq: number }>): Promise<number[]> {
   const seqs: number[] = [];
   for await (const { seq } of events) seqs.push(seq);
   return seqs;
@@ -90,7 +92,7 @@ test('one who is slow is fed from the log: it misses nothing, and holds nothing'
   await write(200);
   for (const seq of upTo(201, 2)) assert.is((await events.next()).value?.seq, seq);
   assert.ok(reads.length > 0);
-  await events.return?.();
+  await events.return?.(undefined);
 });
 
 test('large texts push older events out of memory', async () => {
@@ -102,7 +104,7 @@ test('large texts push older events out of memory', async () => {
   assert.is(tail.read(2, 1), null);
   assert.is(tail.read(21, 1)?.[0]?.seq, 21);
   for (const seq of upTo(21, 2)) assert.is((await events.next()).value?.seq, seq);
-  await events.return?.();
+  await events.return?.(undefined);
   assert.is(tail.read(21, 1), null, 'nothing is kept when nobody follows');
 });
 
@@ -118,14 +120,15 @@ test('followers have a bound, and one that left makes room', async () => {
   const open2 = [follow({ from_seq: 1 }), follow({ from_seq: 1 })].map((events) => events[Symbol.asyncIterator]());
   for (const events of open2) await events.next();
   assert.is(await codeOf(all(follow({ follow: false, from_seq: 1 }))), 'busy');
-  await open2[0]?.return?.();
+  await open2[0]?.return?.(undefined);
   assert.equal(await all(follow({ follow: false, from_seq: 1 })), [1]);
-  await open2[1]?.return?.();
+  await open2[1]?.return?.(undefined);
 });
 
 test('before the log is open nobody follows; when the kernel closes each is told', async () => {
   const { kernel } = await bootKernel({ open: false });
-  const early = followLog(kernel, createMemoryStore(), new LogTail(kernel, LIMITS), { follow: true, signal: new AbortController().signal, wants: () => true });
+  const sources = { kernel, store: createMemoryStore(), tail: new LogTail(kernel, LIMITS), pages: new EventPages(1e6) };
+  const early = eventsOf(followLog(sources, { follow: true, signal: new AbortController().signal, wants: () => true }));
   assert.is(await codeOf(all(early)), 'not_ready');
 
   const { kernel: other, write, follow } = await open();

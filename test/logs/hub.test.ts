@@ -5,7 +5,7 @@ import { LogHub } from '../../src/logs/hub.ts';
 const all = () => true;
 
 test('a follower is given what is published after it came, in order', async () => {
-  const hub = new LogHub(16);
+  const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   hub.publish('before');
   const follower = hub.follow(all);
   hub.publish('a');
@@ -17,7 +17,7 @@ test('a follower is given what is published after it came, in order', async () =
 });
 
 test('a follower that does not read keeps the newest lines and is told how many it missed', async () => {
-  const hub = new LogHub(16);
+  const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow(all);
   for (let index = 0; index < 100; index += 1) hub.publish(String(index));
   const batch = await follower.next();
@@ -31,7 +31,7 @@ test('a follower that does not read keeps the newest lines and is told how many 
 });
 
 test('a line that the filter does not let through is neither given nor counted as missed', async () => {
-  const hub = new LogHub(16);
+  const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow((line) => line === 'wanted');
   for (let index = 0; index < 100; index += 1) hub.publish('other');
   hub.publish('wanted');
@@ -39,7 +39,7 @@ test('a line that the filter does not let through is neither given nor counted a
 });
 
 test('a follower that leaves is forgotten and ends', async () => {
-  const hub = new LogHub(16);
+  const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow(all);
   const waiting = follower.next();
   follower.close();
@@ -48,7 +48,7 @@ test('a follower that leaves is forgotten and ends', async () => {
 });
 
 test('closing gives out what is buffered, then ends; one that comes later ends at once', async () => {
-  const hub = new LogHub(16);
+  const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow(all);
   hub.publish('last');
   hub.close();
@@ -56,6 +56,15 @@ test('closing gives out what is buffered, then ends; one that comes later ends a
   assert.equal(await follower.next(), { missed: 0, lines: ['last'] });
   assert.is(await follower.next(), null);
   assert.is(await hub.follow(all).next(), null);
+});
+
+test('a buffer is bounded by the length of its lines too', async () => {
+  const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
+  const follower = hub.follow(() => true);
+  for (let index = 0; index < 5; index += 1) hub.publish('x'.repeat(400));
+  assert.equal(await follower.next(), { missed: 3, lines: ['x'.repeat(400), 'x'.repeat(400)] });
+  hub.publish('y'.repeat(5000));
+  assert.equal(await follower.next(), { missed: 0, lines: ['y'.repeat(5000)] }, 'one line is always there');
 });
 
 test.run();

@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type LogSource, openLogs } from '../../src/logs/files.ts';
 import { parseSince } from '../../src/logs/filter.ts';
-import { readTail, type TailQuery } from '../../src/logs/tail.ts';
+import { openTail, readTail, type TailQuery } from '../../src/logs/tail.ts';
 
 const test = suite<{ folder: string }>('tail');
 
@@ -80,7 +80,19 @@ test('the last 100 lines of a gigabyte cost what 100 lines cost', async () => {
   const { open, count } = hugeLog(1_000_000_000);
   const found = await readTail('', { lines: 100 }, { open });
   assert.is(found.length, 100);
-  assert.ok(count.bytes <= 64 * 1024, `${count.bytes} bytes were read`);
+  assert.ok(count.bytes <= 2 * 64 * 1024, `${count.bytes} bytes were read`);
+  assert.is(count.closed, 1);
+});
+
+test('a long tail comes in groups of about a block, so that its length costs no memory', async () => {
+  const { open, count } = hugeLog(20_000_000);
+  let [found, largest] = [0, 0];
+  for await (const group of openTail('', { lines: 50_000 }, { open })) {
+    found += group.length;
+    largest = Math.max(largest, group.join('\n').length);
+  }
+  assert.is(found, 50_000);
+  assert.ok(largest < 2 * 64 * 1024, `${largest} characters in one group`);
   assert.is(count.closed, 1);
 });
 

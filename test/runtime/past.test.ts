@@ -1,7 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
-import { toRecord } from '../../src/runtime/runtime.ts';
+import { toRecord } from '../../src/kernel/event-record.ts';
+import { eventsOf } from '../helpers/events.ts';
 import { makeHistory } from '../helpers/history.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../helpers/scripted-provider.ts';
@@ -141,7 +142,7 @@ test('where finished runs were removed, the rest of the past is still told', asy
 test('the event log is told as it is', async () => {
   const stop = new AbortController();
   const told = [];
-  for await (const event of runtime.followLog({ follow: false, from_seq: 1 }, stop.signal)) told.push(event);
+  for await (const event of eventsOf(runtime.followLog({ follow: false, from_seq: 1 }, stop.signal))) told.push(event);
   assert.equal(told, events.map(toRecord));
 });
 

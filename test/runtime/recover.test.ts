@@ -9,6 +9,7 @@ import { readLastBoot, recoverRuns } from '../../src/runtime/recover.ts';
 import { TERMINAL } from '../../src/runtime/runtime.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/store.ts';
+import { eventsOf } from '../helpers/events.ts';
 import { gatedStore } from '../helpers/kernel.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
@@ -105,7 +106,8 @@ test('a follower that was cut off by the death of the daemon gets the rest of a 
   const seen = await store.readStream(id, 1, 100);
   const { runtime } = await bootRuntime({ local: resuming(), store, boot_id: 'boot_2' });
   let text = seen.map(({ data }) => data.text ?? '').join('');
-  for await (const { data } of runtime.followRun(id, { from_seq: (seen.at(-1)?.seq ?? 0) + 1, signal: new AbortController().signal })) text += data.text ?? '';
+  for await (const { data } of eventsOf(runtime.followRun(id, { from_seq: (seen.at(-1)?.seq ?? 0) + 1, signal: new AbortController().signal })))
+    text += data.text ?? '';
   assert.is(text, words.join(''));
 });
 

@@ -2,8 +2,9 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
 import { ProviderFailure } from '../../src/kernel/provider.ts';
-import { type EventRecord, type RunPage, type Runtime, TERMINAL } from '../../src/runtime/runtime.ts';
+import { type EventRecord, type EventSlice, type RunPage, type Runtime, TERMINAL } from '../../src/runtime/runtime.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
+import { eventsOf } from '../helpers/events.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
 import { turns } from '../helpers/turns.ts';
@@ -11,9 +12,9 @@ import { turns } from '../helpers/turns.ts';
 const never = new AbortController().signal;
 const codeOf = (work: Promise<unknown>) => work.then(() => null).catch((error: SvcError) => error.code);
 
-async function follow(events: AsyncIterable<EventRecord>): Promise<EventRecord[]> {
+async function follow(slices: AsyncIterable<EventSlice>): Promise<EventRecord[]> {
   const all: EventRecord[] = [];
-  for await (const event of events) all.push(event);
+  for await (const event of eventsOf(slices)) all.push(event);
   return all;
 }
 

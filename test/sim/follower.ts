@@ -1,5 +1,6 @@
 import { SvcError } from '../../src/errors.ts';
 import { type EventRecord, TERMINAL } from '../../src/runtime/runtime.ts';
+import { eventsOf } from '../helpers/events.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
 
@@ -44,7 +45,7 @@ export class Follower {
 
   private async read(signal: AbortSignal): Promise<void> {
     const { life } = this.world;
-    for await (const event of life.runtime.followRun(this.id, { from_seq: this.from_seq, signal })) {
+    for await (const event of eventsOf(life.runtime.followRun(this.id, { from_seq: this.from_seq, signal }))) {
       if (life !== this.world.life || signal !== this.abort.signal) return;
       this.world.guard(() => this.see(event));
       if (this.isSlow) await this.world.sleep();

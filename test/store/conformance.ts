@@ -224,6 +224,8 @@ function testRuns(opened: Opened): void {
     assert.equal(await store.getRun('run_1'), done);
     assert.equal(await store.listRuns({ limit: 10 }), [done]);
     assert.is(await store.getRun('unknown'), null);
+    assert.equal(await store.runHead('run_1'), { finished: true, seq: done.seq });
+    assert.is(await store.runHead('unknown'), null);
   });
 
   opened('runs are listed newest first by the log, whatever the clock said, and pages meet without a gap or a repeat', async (store) => {

@@ -1,6 +1,6 @@
 import { SvcError } from '../../errors.ts';
 import { readLine } from '../../logs/filter.ts';
-import { readTail } from '../../logs/tail.ts';
+import { openTail } from '../../logs/tail.ts';
 import type { Paths } from '../../paths.ts';
 import type { Context } from '../context.ts';
 import { findDoor } from '../health/door.ts';
@@ -61,9 +61,11 @@ async function fromDaemon(
 const SILENT: readonly string[] = ['timed_out', 'connection_lost'];
 
 async function fromFiles(paths: Paths, query: LogQuery, show: (line: string) => Promise<void>, signal: AbortSignal): Promise<void> {
-  for (const line of await readTail(paths.logs, query)) {
-    if (signal.aborted) return;
-    await show(line);
+  for await (const lines of openTail(paths.logs, query)) {
+    for (const line of lines) {
+      if (signal.aborted) return;
+      await show(line);
+    }
   }
 }
 

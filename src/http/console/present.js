@@ -46,9 +46,8 @@ export function followPresent(signal) {
     onMessage: (event) => {
       if (log.add(event)) hear(event);
     },
-    onLost: (error) => {
+    onLost: () => {
       model.connected = false;
-      model.lost = error?.code === 'unproven' ? error.message : '';
       changed('connection');
     },
     signal,

@@ -1,7 +1,9 @@
 // @ts-check
-import { ApiError, ask, onSignedOut, signIn } from './api.js';
+import { ApiError, ask, onSignedOut } from './api.js';
 import { byId, say } from './dom.js';
-import { dropSession, recallSession } from './proof.js';
+
+/** Set while there is a cookie, which the page itself cannot see. */
+const KNOWN = 'svc-signed-in';
 
 /**
  * Signing in: with the ticket that `svc console` puts behind the address, with the cookie from before, or with the token.
@@ -16,7 +18,7 @@ export function mountSession({ enter, leave }) {
     for (const id of ['main', 'time', 'sign-out']) byId(id).hidden = isOut;
   };
   const refuse = () => {
-    void dropSession();
+    localStorage.removeItem(KNOWN);
     leave();
     show(true);
     token.focus();
@@ -28,10 +30,12 @@ export function mountSession({ enter, leave }) {
   onSignedOut(refuse);
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    const error = await trySignIn({ token: token.value.trim() });
+    const error = await signIn({ token: token.value.trim() });
     token.value = '';
     say(byId('sign-in-said'), error ?? '');
-    if (error === null) accept();
+    if (error !== null) return;
+    localStorage.setItem(KNOWN, '1');
+    accept();
   });
   byId('sign-out').addEventListener('click', async () => {
     await ask('/v1/session', { method: 'DELETE' }).catch(() => {});
@@ -43,11 +47,12 @@ export function mountSession({ enter, leave }) {
     const ticket = new URLSearchParams(location.hash.slice(1)).get('ticket');
     if (ticket !== null) {
       history.replaceState(null, '', location.pathname);
-      const error = await trySignIn({ ticket });
+      const error = await signIn({ ticket });
+      if (error === null) localStorage.setItem(KNOWN, '1');
       say(byId('sign-in-said'), error ?? '');
     }
     // Who never was signed in needs not be refused to know it.
-    if (!(await recallSession())) refuse();
+    if (localStorage.getItem(KNOWN) === null) refuse();
     else await ask('/v1/session').then(accept, (error) => (error.status === 401 ? undefined : accept()));
   };
   void begin();
@@ -58,9 +63,9 @@ export function mountSession({ enter, leave }) {
  * @param {{ ticket: string } | { token: string }} secret
  * @returns {Promise<string | null>}
  */
-async function trySignIn(secret) {
+async function signIn(secret) {
   try {
-    await signIn(secret);
+    await ask('/v1/session', { method: 'POST', body: secret });
     return null;
   } catch (error) {
     return error instanceof ApiError ? error.message : 'That did not work.';

@@ -1,7 +1,6 @@
 // @ts-check
 import { ApiError, ask } from './api.js';
 import { RETRY_FIRST_MS, RETRY_MAX_MS } from './bounds.js';
-import { forgetProof, proveDaemon } from './proof.js';
 
 /**
  * Follows a WebSocket for as long as the signal lives: when it breaks it is opened again, after a wait that doubles up to a bound and
@@ -10,13 +9,12 @@ import { forgetProof, proveDaemon } from './proof.js';
  *   path: () => string,
  *   onMessage: (message: any) => void,
  *   onOpen?: () => void | Promise<void>,
- *   onLost?: (error: ApiError | null) => void,
+ *   onLost?: () => void,
  *   signal: AbortSignal,
  * }} options
  */
 export async function follow({ path, onMessage, onOpen = () => {}, onLost = () => {}, signal }) {
   for (let failures = 0; !signal.aborted; ) {
-    let lost = null;
     try {
       await onOpen();
       await read(
@@ -29,10 +27,9 @@ export async function follow({ path, onMessage, onOpen = () => {}, onLost = () =
       );
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      lost = error;
     }
     if (signal.aborted) return;
-    onLost(lost);
+    onLost();
     await pause(Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures) * (0.75 + Math.random() / 2), signal);
     failures = Math.min(failures + 1, 10);
     // A refused upgrade does not say why: whether we are still signed in does.
@@ -63,16 +60,14 @@ export async function take(path, count) {
 }
 
 /**
- * Reads a socket to its end, once the daemon has proved that it is the one. Throws ApiError.
+ * Reads a socket to its end.
  * @param {string} path
  * @param {(message: any) => void} onMessage
  * @param {AbortSignal} signal
  * @returns {Promise<void>}
  */
-async function read(path, onMessage, signal) {
-  await proveDaemon();
-  if (signal.aborted) return;
-  await new Promise((resolve) => {
+function read(path, onMessage, signal) {
+  return new Promise((resolve) => {
     const socket = new WebSocket(new URL(path, location.href.replace(/^http/, 'ws')));
     const leave = () => socket.close();
     signal.addEventListener('abort', leave);
@@ -81,8 +76,7 @@ async function read(path, onMessage, signal) {
     });
     socket.addEventListener('close', () => {
       signal.removeEventListener('abort', leave);
-      if (!signal.aborted) forgetProof();
-      resolve(null);
+      resolve();
     });
     if (signal.aborted) leave();
   });

@@ -1,0 +1,17 @@
+import type { StoredEvent } from '../store/store.ts';
+import { time } from './run-record.ts';
+
+/** An event as users see it. */
+export interface EventRecord {
+  seq: number;
+  stream: string;
+  version: number;
+  type: string;
+  at: string;
+  boot_id: string;
+  data: Record<string, unknown>;
+}
+
+export function toRecord(event: StoredEvent): EventRecord {
+  return { seq: event.seq, stream: event.stream, version: event.version, type: event.type, at: time(event.at), boot_id: event.boot_id, data: event.data };
+}
