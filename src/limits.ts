@@ -88,6 +88,8 @@ export const limitSpecs = {
   store_page_bytes: limit(256 * 1024, 1024, 256 * MIB, 'Events read from the log at one time; the rest is the next page. A larger event is a page of its own.'),
   reserve_bytes: limit(8 * MIB, 65_536, 4096 * MIB, 'Disk space held in reserve, so that what was accepted can be recorded when the disk is full.'),
   prune_every_ms: limit(600_000, 1000, 86_400_000, 'Between two rounds in which history beyond its bounds is removed.'),
+  history_large_bytes: limit(4 * MIB, 1024, 1024 * MIB, 'Finished run that goes before smaller ones when the event log is larger than history.keep_bytes.'),
+  history_young_ms: limit(86_400_000, 0, 2_592_000_000, 'For a smaller finished run to stay, unless the event log takes twice history.keep_bytes.'),
   inspect_bytes: limit(2048 * MIB, MIB, 1_048_576 * MIB, 'Event log of a dead daemon that the doctor copies to check it; a larger one is not checked.'),
   log_file_bytes: limit(16 * MIB, 4096, 4096 * MIB, 'One log file; then a new one is begun.'),
   log_files: limit(5, 1, 100, 'Log files kept, the present one included.'),

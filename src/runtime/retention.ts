@@ -3,7 +3,7 @@ import { SvcError } from '../errors.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
-import type { EventStore } from '../store/store.ts';
+import type { EventStore, PruneQuery, PruneReport } from '../store/store.ts';
 
 export interface RetentionOptions {
   kernel: Kernel;
@@ -12,7 +12,7 @@ export interface RetentionOptions {
   daemon: string;
   boot_id: string;
   keep: { keep_days: number | null; keep_bytes: number | null };
-  limits: Pick<Limits, 'prune_every_ms'>;
+  limits: Pick<Limits, 'prune_every_ms' | 'history_large_bytes' | 'history_young_ms'>;
   log: Log;
 }
 
@@ -21,7 +21,8 @@ export interface RetentionOptions {
  *
  * 1. A round goes in small steps, and commits pass between them.
  * 2. A clock that has leapt is not believed for an hour: one start with a wrong clock must not remove what is not old.
- * 3. Each round that removed something is one fact. A round that failed is told in the log, and the next one comes all the same.
+ * 3. The store is given the time since which the clock has run evenly, so that a run from a wrong clock is not taken for an old one.
+ * 4. Each round that removed something is one fact. A round that failed is told in the log, and the next one comes all the same.
  */
 export class Retention {
   private readonly options: RetentionOptions;
@@ -31,6 +32,10 @@ export class Retention {
   /** Of the round before. */
   private seen_at: number | null = null;
   private leapt_at = Number.NEGATIVE_INFINITY;
+  /** The clock has not leapt in this boot since then. */
+  private even_since: number | null = null;
+  /** What the last round found to warn of. */
+  private warned = '';
   private round: Promise<void> = Promise.resolve();
 
   constructor(options: RetentionOptions) {
@@ -60,10 +65,18 @@ export class Retention {
   }
 
   private async prune(): Promise<void> {
-    const { kernel, store, daemon, boot_id, keep, log } = this.options;
+    const { kernel, store, daemon, boot_id, keep, limits, log } = this.options;
     const now = kernel.clock.now();
-    const before_at = keep.keep_days === null || !this.believes(now) ? null : now - keep.keep_days * DAY_MS;
-    const query = { before_at, max_bytes: keep.keep_bytes, keep_boot: boot_id, limit: STEP_RUNS };
+    const believed = this.believes(now);
+    const query: PruneQuery = {
+      before_at: keep.keep_days === null || !believed ? null : now - keep.keep_days * DAY_MS,
+      max_bytes: keep.keep_bytes,
+      large_bytes: limits.history_large_bytes,
+      young_at: now - limits.history_young_ms,
+      clock: { now, even_since: this.even_since ?? now },
+      keep_boot: boot_id,
+      limit: STEP_RUNS,
+    };
     const removed = { runs: 0, events: 0 };
     try {
       for (let more = true; more && !this.closed; ) {
@@ -71,6 +84,7 @@ export class Retention {
         removed.runs += step.runs;
         removed.events += step.events;
         more = step.more;
+        if (!more) this.warn(step);
         await this.pause();
       }
     } finally {
@@ -86,8 +100,19 @@ export class Retention {
     const { kernel, daemon } = this.options;
     const before = this.seen_at ?? kernel.snapshot<DaemonSnapshot>(daemon)?.context.last_boot?.at ?? now;
     if (now - before > LEAP_MS) this.leapt_at = now;
+    if (this.even_since === null || now - before > LEAP_MS) this.even_since = now;
     this.seen_at = now;
     return now - this.leapt_at >= BELIEVED_MS;
+  }
+
+  /** Once for each thing that is wrong, until it is another or none. */
+  private warn({ over, trouble }: PruneReport): void {
+    const wrong = [
+      ...(trouble === undefined ? [] : ['the write-ahead log cannot be written back into the event log, and grows until it can']),
+      ...(over === true ? ['the event log is larger than history.keep_bytes, and the finished runs in it are young'] : []),
+    ];
+    if (wrong.join() !== this.warned) for (const sentence of wrong) this.options.log.warn(trouble === undefined ? {} : { trouble }, sentence);
+    this.warned = wrong.join();
   }
 
   /** What waits for its commit goes first. */

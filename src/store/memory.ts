@@ -1,6 +1,8 @@
 import { SvcError } from '../errors.ts';
 import { checkContinuity } from './continuity.ts';
+import { pruneOrder, type SizedRun } from './prune-order.ts';
 import { type CommitRows, conflict, type EventRow, fromEventRow, fromRunData, type RunLine, toRows } from './row.ts';
+import { oldAt } from './run-age.ts';
 import type { EventStore, OpenReport, PruneQuery, PruneReport, RunHead, RunQuery, RunRow } from './store.ts';
 
 type Line = RunLine & { accepted_seq: number };
@@ -100,11 +102,11 @@ class MemoryLog {
     return first.map(({ stream }) => stream);
   }
 
-  prune({ before_at, max_bytes, keep_boot, limit }: PruneQuery): PruneReport {
-    const finished = this.oldestFirst().filter((line) => line.finished === 1 && line.seq < this.last_seq);
+  prune(query: PruneQuery): PruneReport {
+    const { before_at, max_bytes, keep_boot, limit, large_bytes = Number.POSITIVE_INFINITY, young_at = Number.POSITIVE_INFINITY } = query;
     const before = this.events.length;
     let runs = 0;
-    const isOver = () => max_bytes !== null && this.removableBytes(keep_boot) > max_bytes;
+    const isOver = (factor = 1) => max_bytes !== null && this.removableBytes(keep_boot) > factor * max_bytes;
     const removeBoots = () => {
       const kept = this.oldestFirst()[0]?.accepted_seq ?? this.last_seq;
       for (const stream of this.startedStreams(0, kept)) {
@@ -113,17 +115,38 @@ class MemoryLog {
         if ((before_at !== null && last.at < before_at) || isOver()) this.removeStream(stream);
       }
     };
-    for (const line of finished) {
-      const isOld = before_at !== null && (this.streamOf(line.run_id).at(-1)?.at ?? 0) < before_at;
-      if (!isOld) removeBoots();
-      if (runs >= limit || !(isOld || isOver())) continue;
-      this.removeStream(line.run_id);
-      this.runs.delete(line.run_id);
-      if (line.idempotency_key !== null) this.owners.delete(line.idempotency_key);
+    const finished = this.oldestFirst().filter((line) => line.finished === 1 && line.seq < this.last_seq);
+    const remove = (run_id: string) => {
+      const key = this.runs.get(run_id)?.idempotency_key ?? null;
+      this.removeStream(run_id);
+      this.runs.delete(run_id);
+      if (key !== null) this.owners.delete(key);
       runs += 1;
+    };
+    for (const line of finished) if (runs < limit && this.isOld(line, query)) remove(line.run_id);
+    removeBoots();
+    const left = finished.filter(({ run_id }) => this.runs.has(run_id)).map((line) => this.sizeOf(line));
+    for (const { run_id } of pruneOrder(left, { large_bytes, young_at, youngToo: () => isOver(2) })) {
+      if (runs >= limit || !isOver()) break;
+      remove(run_id);
+      removeBoots();
     }
-    if (runs < limit) removeBoots();
-    return { runs, events: before - this.events.length, more: runs >= limit };
+    return { runs, events: before - this.events.length, more: runs >= limit, ...(runs < limit && isOver() ? { over: true } : {}) };
+  }
+
+  private isOld({ run_id, seq }: Line, { before_at, clock }: PruneQuery): boolean {
+    const at = this.streamOf(run_id).at(-1)?.at ?? 0;
+    if (before_at === null || at >= before_at) return false;
+    const last = this.events.at(-1);
+    if (clock === undefined || last === undefined) return true;
+    const rules = { keep_ms: clock.now - before_at, even_since: clock.even_since };
+    return oldAt({ seq, at }, last, rules, (from) => this.events[firstFrom(this.events, 'seq', from)]) <= clock.now;
+  }
+
+  private sizeOf({ run_id, provider, accepted_seq, data }: Line): SizedRun {
+    const events = this.streamOf(run_id);
+    const bytes = events.reduce((sum, event) => sum + event.data.length, data.length);
+    return { run_id, provider, accepted_seq, bytes, ended_at: events.at(-1)?.at ?? 0 };
   }
 
   countRuns(): { finished: number; unfinished: number } {

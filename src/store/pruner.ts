@@ -1,6 +1,9 @@
 import type Database from 'better-sqlite3';
 import { isFull } from './failure.ts';
 import { Gaps, type Removed } from './gaps.ts';
+import { pruneOrder } from './prune-order.ts';
+import { type Moment, oldAt } from './run-age.ts';
+import { RunSizes } from './run-sizes.ts';
 import { pragma } from './schema.ts';
 import type { PruneQuery, PruneReport } from './store.ts';
 
@@ -15,19 +18,28 @@ const STEP_PAGES = 500;
  */
 const SMALL_BYTES = 16 * 1024 * 1024;
 
+/** Small young runs go when the log takes so many times its bound. */
+const YOUNG_FACTOR = 2;
+/** Pages of the WAL that may be left after it was written back: somebody was reading them, or they have come since. */
+const LEFT_PAGES = 16_384;
+
 /**
  * Removes history: whole finished runs, and what tells of the boots before the oldest run that is kept; for size the latter first, since nobody
- * asks for it by name.
+ * asks for it by name, and then runs in the order of `prune-order.ts`.
  *
  * 1. A run goes whole, with its row and so its idempotency key, or stays whole. One that is unfinished stays.
  * 2. The last event of the log stays, so that the log goes on from an event.
  * 3. Of a long stream of an old boot the end goes first, so that what is left is still a beginning.
  * 4. No run goes for the bytes of what cannot be removed: what the present boot has told of itself.
- * 5. Each step is one transaction. What is removed is overwritten in the file, and after the last step it is not in the WAL either.
+ * 5. Small young runs stay until the log takes twice its bound.
+ * 6. Each step is one transaction. What is removed is overwritten in the file, and after the last step it is not in the WAL either.
  */
 export class Pruner {
   private readonly db: Database.Database;
   private readonly gaps: Gaps;
+  private readonly sizes: RunSizes;
+  /** When runs from before a leap of the clock are old. */
+  private readonly old_at = new Map<string, number>();
   private readonly statements: ReturnType<typeof prepare>;
   /** Something was removed that may still be in the WAL. */
   private untidy = false;
@@ -35,6 +47,7 @@ export class Pruner {
   constructor(db: Database.Database) {
     this.db = db;
     this.gaps = new Gaps(db);
+    this.sizes = new RunSizes(db);
     this.statements = prepare(db);
   }
 
@@ -43,37 +56,68 @@ export class Pruner {
     const max_bytes = query.max_bytes === null ? null : query.max_bytes + present_bytes;
     const report = this.db.transaction(() => this.remove({ ...query, max_bytes }, last_seq)).immediate();
     if (report.events > 0) this.untidy = true;
-    return report.more ? report : { ...report, more: this.tidy() };
+    if (report.more || this.shrink()) return { ...report, more: true };
+    const trouble = this.checkpoint();
+    return { ...report, ...(this.isOver(max_bytes) ? { over: true } : {}), ...(trouble === null ? {} : { trouble }) };
   }
 
   private remove(query: PruneQuery, last_seq: number): PruneReport {
     const removed: Removed[] = [];
-    const runs = this.removeRuns(query, last_seq, removed);
-    const full = runs >= query.limit || removed.length >= STEP_EVENTS;
-    const more = full || this.removeBoots(query, last_seq, removed);
+    const isFull = (count: number) => count >= query.limit || removed.length >= STEP_EVENTS;
+    let runs = this.removeAged(query, last_seq, removed);
+    let more = isFull(runs) || this.removeBoots(query, last_seq, removed);
+    if (!more && this.isOver(query.max_bytes)) {
+      more = this.sizes.measure(last_seq);
+      for (const run_id of more ? [] : this.tooMany(query, last_seq)) {
+        runs += this.removeRun(run_id, removed);
+        more = isFull(runs) || this.removeBoots(query, last_seq, removed);
+        if (more) break;
+      }
+    }
     this.gaps.add(removed);
     return { runs, events: removed.length, more };
   }
 
-  /** How many. */
-  private removeRuns(query: PruneQuery, last_seq: number, removed: Removed[]): number {
-    const { before_at, max_bytes, limit } = query;
-    const { aged, oldest, deleteRun } = this.statements;
-    let runs = 0;
-    const remove = (run_id: string) => {
-      this.removeStream(run_id, 0, removed);
-      deleteRun.run(run_id);
-      runs += 1;
-    };
-    const old = before_at === null ? [] : aged.all({ before_at, last_seq, limit });
-    for (const run_id of old) if (removed.length < STEP_EVENTS) remove(run_id);
-    while (runs < limit && this.isOver(max_bytes)) {
-      if (this.removeBoots(query, last_seq, removed) || !this.isOver(max_bytes)) break;
-      const run_id = oldest.get(last_seq);
-      if (run_id === undefined) break;
-      remove(run_id);
+  /** Removes the runs that are too old, and says how many. */
+  private removeAged(query: PruneQuery, last_seq: number, removed: Removed[]): number {
+    const old: string[] = [];
+    for (const run of query.before_at === null ? [] : this.statements.aged.iterate(query.before_at, last_seq)) {
+      if (this.isOld(run, query, last_seq)) old.push(run.run_id);
+      if (old.length >= query.limit) break;
     }
+    let runs = 0;
+    for (const run_id of old) if (removed.length < STEP_EVENTS) runs += this.removeRun(run_id, removed);
     return runs;
+  }
+
+  /** A run whose time is over may have come to that by a leap of the clock. */
+  private isOld(run: Moment & { run_id: string }, { before_at, clock }: PruneQuery, last_seq: number): boolean {
+    if (before_at === null || clock === undefined) return true;
+    const { firstFrom } = this.statements;
+    const rules = { keep_ms: clock.now - before_at, even_since: clock.even_since };
+    const old_at = this.old_at.get(run.run_id) ?? oldAt(run, firstFrom.get(last_seq) ?? run, rules, (seq) => firstFrom.get(seq));
+    if (old_at > clock.now) this.old_at.set(run.run_id, old_at);
+    return old_at <= clock.now;
+  }
+
+  /** Runs to remove, as long as the log is too large. */
+  private *tooMany(
+    { max_bytes, large_bytes = Number.POSITIVE_INFINITY, young_at = Number.POSITIVE_INFINITY }: PruneQuery,
+    last_seq: number,
+  ): Generator<string> {
+    const youngToo = () => max_bytes !== null && this.isOver(YOUNG_FACTOR * max_bytes);
+    for (const { run_id } of pruneOrder(this.sizes.values(), { large_bytes, young_at, youngToo })) {
+      if (!this.isOver(max_bytes)) return;
+      if (this.statements.mayGo.get(run_id, last_seq) !== undefined) yield run_id;
+    }
+  }
+
+  private removeRun(run_id: string, removed: Removed[]): 1 {
+    this.removeStream(run_id, 0, removed);
+    this.statements.deleteRun.run(run_id);
+    this.sizes.delete(run_id);
+    this.old_at.delete(run_id);
+    return 1;
   }
 
   /** Whether there may be more. */
@@ -99,8 +143,8 @@ export class Pruner {
     return max_bytes !== null && (this.pages('page_count') - this.pages('freelist_count')) * this.pages('page_size') > max_bytes;
   }
 
-  /** Gives space back to the disk, a little at a time, and empties the WAL in the end. Whether there is more to do. */
-  private tidy(): boolean {
+  /** Gives space back to the disk, a little at a time. Whether there is more to do. */
+  private shrink(): boolean {
     if (!this.untidy) return false;
     const [free, all, size] = [this.pages('freelist_count'), this.pages('page_count'), this.pages('page_size')];
     if (this.pages('auto_vacuum') !== 0 && free * size > SMALL_BYTES && free * 4 > all) {
@@ -108,9 +152,19 @@ export class Pruner {
       return true;
     }
     if (all * size <= SMALL_BYTES) this.rebuild();
-    this.db.pragma('wal_checkpoint(truncate)');
-    this.untidy = false;
     return false;
+  }
+
+  /** Writes what was committed back into the database, and empties the WAL after a removal. Why that is impossible; null when it is done. */
+  private checkpoint(): string | null {
+    try {
+      const [result] = this.db.pragma(`wal_checkpoint(${this.untidy ? 'truncate' : 'passive'})`) as { log: number; checkpointed: number }[];
+      this.untidy = false;
+      const left = result === undefined ? 0 : result.log - result.checkpointed;
+      return left > LEFT_PAGES ? `${left} pages of the write-ahead log were not written back.` : null;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
   }
 
   private rebuild(): void {
@@ -130,10 +184,11 @@ export class Pruner {
 function prepare(db: Database.Database) {
   const ids = <P extends unknown[]>(query: string) => db.prepare<P, string>(query).pluck();
   return {
-    aged: ids<[{ before_at: number; last_seq: number; limit: number }]>(
-      'select run_id from runs where finished = 1 and ended_at < @before_at and seq < @last_seq order by ended_at limit @limit',
+    aged: db.prepare<[number, number], Moment & { run_id: string }>(
+      'select run_id, seq, ended_at as at from runs where finished = 1 and ended_at < ? and seq < ? order by ended_at',
     ),
-    oldest: ids<[number]>('select run_id from runs where finished = 1 and seq < ? order by accepted_seq limit 1'),
+    firstFrom: db.prepare<[number], Moment>('select seq, at from events where seq >= ? order by seq limit 1'),
+    mayGo: ids<[string, number]>('select run_id from runs where run_id = ? and finished = 1 and seq < ?'),
     oldestKept: db.prepare<[], number | null>('select min(accepted_seq) from runs').pluck(),
     starts: ids<[number]>(`select stream from events where version = 1 and type <> 'run.accepted' and seq < ? order by seq`),
     lastOf: db.prepare<[string], { seq: number; version: number; at: number; boot_id: string }>(

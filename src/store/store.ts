@@ -83,8 +83,13 @@ export interface VerifyReport {
 export interface PruneQuery {
   /** Runs that ended before go; null: none is too old. */
   before_at: number | null;
-  /** As long as what can be removed takes more, what tells of old boots and then the oldest finished runs go; null: no bound. */
+  /** As long as what can be removed takes more, what tells of old boots and then finished runs go, in the order of `pruneOrder`; null: no bound. */
   max_bytes: number | null;
+  /** Of the order: a larger run is large, a run that ended later is young. Without them none is. */
+  large_bytes?: number;
+  young_at?: number;
+  /** For `before_at`: the present time, and since when its clock has run without a leap. Without it each clock is believed. */
+  clock?: { now: number; even_since: number };
   /** The present boot, of which nothing but finished runs is removed. */
   keep_boot: string;
   /** Runs removed in one step. */
@@ -96,6 +101,10 @@ export interface PruneReport {
   events: number;
   /** There is more to do: ask again. */
   more: boolean;
+  /** After the last step: the log takes more than `max_bytes`, and all that could go is young. */
+  over?: boolean;
+  /** After the last step: why what was committed cannot be written back into the database. */
+  trouble?: string;
 }
 
 export interface EventStore {

@@ -6,6 +6,7 @@ import type { Kernel } from '../../src/kernel/kernel.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { Retention, type RetentionOptions } from '../../src/runtime/retention.ts';
 import type { PruneQuery, PruneReport } from '../../src/store/store.ts';
+import { turns } from '../helpers/turns.ts';
 import { waitFor } from '../helpers/wait.ts';
 
 const DAY_MS = 86_400_000;
@@ -33,7 +34,12 @@ function world(keep: RetentionOptions['keep'], answers: (PruneReport | Error)[],
       return answer;
     },
   };
-  const log = { info: () => {}, error: (fields: unknown) => logged.push(fields) } as unknown as RetentionOptions['log'];
+  const warned: string[] = [];
+  const log = {
+    info: () => {},
+    warn: (_: unknown, message: string) => warned.push(message),
+    error: (fields: unknown) => logged.push(fields),
+  } as unknown as RetentionOptions['log'];
   const retention = new Retention({ kernel, store, daemon: 'daemon:b', boot_id: 'b', keep, limits: { ...defaultLimits, prune_every_ms: 60_000 }, log });
   /** Time passes a little at a time, as long as somebody waits. */
   const until = (what: string, done: () => boolean, step_ms = 10) =>
@@ -41,7 +47,7 @@ function world(keep: RetentionOptions['keep'], answers: (PruneReport | Error)[],
       clock.advance(step_ms);
       return done() || null;
     });
-  return { clock, asked, facts, logged, retention, until };
+  return { clock, asked, facts, logged, warned, retention, until };
 }
 
 test('a round goes on as long as there is more, and is one fact; the next comes in its time', async () => {
@@ -113,6 +119,39 @@ test('a close ends a round between two steps', async () => {
   await until('some steps', () => asked.length >= 3);
   await retention.close();
   assert.ok(asked.length < 10);
+});
+
+test('the store is given the time since which the clock has run evenly, and what counts as young and large', async () => {
+  const { asked, retention, clock, until } = world({ keep_days: 30, keep_bytes: 5000 }, []);
+  retention.start();
+  await until('the first round', () => asked.length === 1);
+  assert.equal(asked[0]?.clock, { now: NOW, even_since: NOW });
+  assert.equal([asked[0]?.young_at, asked[0]?.large_bytes], [NOW - defaultLimits.history_young_ms, defaultLimits.history_large_bytes]);
+  await until('the second round', () => asked.length === 2, 5000);
+  assert.is(asked[1]?.clock?.even_since, NOW);
+  clock.advance(400 * DAY_MS);
+  await until('the round after the leap', () => asked.length === 3, 5000);
+  const leapt_at = asked[2]?.clock?.even_since ?? 0;
+  assert.ok(leapt_at >= NOW + 400 * DAY_MS);
+  await until('the next one', () => asked.length === 4, 5000);
+  assert.is(asked[3]?.clock?.even_since, leapt_at);
+  await retention.close();
+});
+
+test('a WAL that cannot be written back, and a log that stays too large, are said once each time they begin', async () => {
+  const fine = { runs: 0, events: 0, more: false };
+  const stuck = { ...fine, trouble: 'disk I/O error' };
+  const { asked, warned, retention, until } = world({ keep_days: 30, keep_bytes: 5000 }, [fine, stuck, stuck, fine, { ...stuck, over: true }, fine]);
+  const after = async (rounds: number) => {
+    await until(`${rounds} rounds`, () => asked.length === rounds, 5000);
+    await turns();
+    return warned.length;
+  };
+  retention.start();
+  assert.equal([await after(1), await after(2), await after(3), await after(4), await after(5)], [0, 1, 1, 1, 3]);
+  assert.match(warned[0] ?? '', 'write-ahead log');
+  assert.match(warned[2] ?? '', 'keep_bytes');
+  await retention.close();
 });
 
 test.run();

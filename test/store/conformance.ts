@@ -401,6 +401,53 @@ function testPrune(opened: Opened): void {
     assert.ok((await store.verify()).ok);
   });
 
+  opened('of a log that is too large the large runs go, also young ones, and no run of another provider', async (store) => {
+    const names = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `run_${prefix}${index + 10}`);
+    const fill = async (first: number, ids: string[], provider: string, size: number) => {
+      const { events, runs } = finishedRuns(first, ids, { provider });
+      await store.append({ events: events.map((one) => ({ ...one, data: { text: 'x'.repeat(size) } })), runs });
+      return first + events.length;
+    };
+    const modest = names('m', 20);
+    const next = await fill(await fill(1, modest, 'modest', 10_000), names('g', 12), 'greedy', 100_000);
+    await store.append({ events: [boot(next, 'boot_2')], runs: [] });
+    const rules = { large_bytes: 100_000, young_at: event(next - 1, 's', 1).at - 1e9 };
+    const prune = async (max_bytes: number) => {
+      for (;;) {
+        const step = await store.prune({ ...ALL, before_at: null, max_bytes, ...rules });
+        if (!step.more) return step.over === true;
+      }
+    };
+    assert.not(await prune(2_000_000));
+    const left = (await kept(store))[1];
+    assert.equal(left.filter((id) => modest.includes(id)).length, modest.length);
+    assert.ok(left.length < modest.length + 5 && left.length > modest.length, `${left.length - modest.length} large runs are left`);
+    assert.ok(await prune(400_000), 'all that could go is young');
+    assert.equal((await kept(store))[1], modest.toReversed());
+    assert.ok(await prune(250_000), 'beyond twice the bound young ones go too');
+    const [, last] = await kept(store);
+    assert.ok(last.length < modest.length && last.length > 5, `${last.length} are left`);
+    assert.equal(last, modest.slice(-last.length).reverse());
+    assert.ok((await store.verify()).ok);
+  });
+
+  opened('a run whose time was over in a leap of the clock stays', async (store) => {
+    const day = 86_400_000;
+    const { events, runs } = finishedRuns(1, ['run_a', 'run_b']);
+    const days = [0, 0, 0, -400, -400, -400];
+    await store.append({ events: events.map((one, index) => ({ ...one, at: 1e12 + (days[index] ?? 0) * day })), runs });
+    await store.append({ events: [{ ...boot(7, 'boot_2'), at: 1e12 + day }], runs: [] });
+    const prune = async (now_day: number) => {
+      const now = 1e12 + now_day * day;
+      const clock = { now, even_since: 1e12 + day };
+      for (let more = true; more; ) ({ more } = await store.prune({ ...ALL, before_at: now - 30 * day, clock }));
+      return (await kept(store))[1];
+    };
+    assert.equal(await prune(2), ['run_b', 'run_a']);
+    assert.equal(await prune(30.5), ['run_b'], 'the one from the right clock is old');
+    assert.equal(await prune(32), []);
+  });
+
   opened('a log that lost history is found again, goes on, and tells where it begins', async (store, subject) => {
     await store.append(finishedRuns(1, ['run_a', 'run_b']));
     await store.append({ events: [boot(7, 'boot_2')], runs: [] });
