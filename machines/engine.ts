@@ -7,7 +7,8 @@ import type { Deadline, EngineCreated, EngineEvent, EngineInfo, Failure } from '
  *
  * 1. At most one process exists; it belongs to the attempt whose number it carries, and facts of an earlier one are not accepted.
  * 2. A process is gone when `engine.exited` says so, or given up when it outlives its kill: no other way leads out of a state with one.
- * 3. A crash is followed by a wait that doubles with each crash in a row, up to a bound; work that was done ends the row.
+ * 3. A model that does not load in time is not tried again by itself: the next try would hang too.
+ * 4. A crash is followed by a wait that doubles with each crash in a row, up to a bound; work that was done ends the row.
  */
 
 export interface EngineContext {
@@ -26,6 +27,13 @@ export interface EngineContext {
   kill_ms: number;
   idle_ms: number;
 }
+
+const DIED: Failure = { code: 'engine_crashed', message: 'The engine process died.', retryable: true };
+const TOO_MUCH_MEMORY: Failure = {
+  code: 'engine_crashed',
+  message: 'The engine process was ended: it took more memory than the limit engine_memory_bytes allows.',
+  retryable: false,
+};
 
 export const CRASHES_COUNTED = 5;
 const BACKOFF_FIRST_MS = 250;
@@ -46,7 +54,8 @@ const machine = setup({
       event.type === 'engine.model_loaded' ? { info: event.info, since: event.at, due_at: event.at + context.idle_ms } : {},
     ),
     noteLoadFailure: assign(({ event }) => (event.type === 'engine.load_failed' ? { error: event.error } : {})),
-    noteTimeout: assign({ error: { code: 'engine_timed_out', message: 'The engine did not load the model in time.', retryable: true } }),
+    noteStartTimeout: assign({ error: { code: 'engine_timed_out', message: 'The engine process did not come up in time.', retryable: true } }),
+    noteLoadTimeout: assign({ error: { code: 'engine_timed_out', message: 'The engine did not load the model in time.', retryable: false } }),
     noteIdle: assign(({ context, event }) => ({ crashes: 0, since: event.at, due_at: event.at + context.idle_ms })),
     noteBusy: assign(({ event }) => ({ since: event.at })),
     noteStopping: assign(({ context, event }) => ({ since: event.at, due_at: event.at + context.stop_ms })),
@@ -54,7 +63,8 @@ const machine = setup({
     noteGone: assign(({ event }) => ({ model: null, path: null, info: null, since: event.at })),
     noteCrash: assign(({ context, event }) => {
       const crashes = Math.min(CRASHES_COUNTED, context.crashes + 1);
-      const error: Failure = { code: 'engine_crashed', message: 'The engine process died.', retryable: true };
+      const ended = event.type === 'engine.exited' && event.reason === 'memory';
+      const error = ended ? TOO_MUCH_MEMORY : DIED;
       return { crashes, error, info: null, since: event.at, due_at: event.at + BACKOFF_FIRST_MS * 2 ** (crashes - 1) };
     }),
   },
@@ -66,7 +76,7 @@ const machine = setup({
 
 const stops = { 'engine.stop_requested': { target: '#engine.stopping' } } as const;
 const crashes = { 'engine.exited': { guard: 'isThisAttempt', target: '#engine.crashed', actions: 'noteCrash' } } as const;
-const timesOut = { 'engine.deadline_passed': { guard: 'isThisAttempt', target: '#engine.stopping', actions: 'noteTimeout' } } as const;
+const timesOut = <A extends string>(actions: A) => ({ 'engine.deadline_passed': { guard: 'isThisAttempt', target: '#engine.stopping', actions } }) as const;
 const failsToLoad = { 'engine.load_failed': { guard: 'isThisAttempt', target: '#engine.stopping', actions: 'noteLoadFailure' } } as const;
 
 export const engineMachine = machine.createMachine({
@@ -97,7 +107,7 @@ export const engineMachine = machine.createMachine({
       on: {
         'engine.process_started': { guard: 'isThisAttempt', target: 'loading', actions: 'noteProcess' },
         ...failsToLoad,
-        ...timesOut,
+        ...timesOut('noteStartTimeout'),
         ...crashes,
         ...stops,
       },
@@ -106,7 +116,7 @@ export const engineMachine = machine.createMachine({
       on: {
         'engine.model_loaded': { guard: 'isThisAttempt', target: 'warm', actions: 'noteLoaded' },
         ...failsToLoad,
-        ...timesOut,
+        ...timesOut('noteLoadTimeout'),
         ...crashes,
         ...stops,
       },

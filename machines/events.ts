@@ -217,7 +217,8 @@ export type EngineEvent =
   | Fact<'engine.work_finished'>
   | Fact<'engine.stop_requested', { reason: 'idle' | 'model_changed' | 'daemon_stopping' | 'requested' }>
   | Fact<'engine.deadline_passed', { attempt: number }>
-  | Fact<'engine.exited', { attempt: number; exit_code: number | null; signal: string | null }>
+  /** `reason`: why the daemon ended it, where that was its own decision. */
+  | Fact<'engine.exited', { attempt: number; exit_code: number | null; signal: string | null; reason?: 'memory' }>
   | Fact<'engine.backoff_elapsed'>;
 
 // ---------------------------------------------------------------- pull

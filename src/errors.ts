@@ -140,6 +140,13 @@ export const errors = {
     meaning: 'The file is not a model that the engine can load.',
     hint: 'Use a GGUF file of a text model; fetch it again if the download was cut.',
   },
+  model_quarantined: {
+    ...unknown,
+    http: 422,
+    grpc: 'FAILED_PRECONDITION',
+    meaning: 'The model file hung or killed the engine when it was loaded, so this version of it is refused for a while.',
+    hint: 'Fetch or copy the file again: another version is tried at once. See what the engine printed with: svc logs --level debug',
+  },
   model_in_use: {
     ...invalid,
     http: 409,

@@ -49,7 +49,8 @@ const layers: Record<string, Layer> = {
   'src/kernel': { may: ['src/store', 'machines', ...TABLES] },
   'src/runtime': { may: ['src/kernel', 'src/store', 'machines', ...TABLES] },
 
-  'src/providers': { may: [...PORTS, 'machines', 'src/paths.ts', ...TABLES] },
+  // A model file is checked before it is loaded as it is when it is fetched.
+  'src/providers': { may: [...PORTS, 'machines', 'src/paths.ts', 'src/models/gguf-check.ts', ...TABLES] },
   'src/providers/mini/make': { may: ['src/providers/mini', 'src/cli/commands.ts', ...TABLES] },
   'src/models': { may: [...PORTS, 'src/kernel/puller.ts', 'machines', ...TABLES] },
 

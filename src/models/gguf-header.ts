@@ -20,16 +20,19 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
     throw invalid(version > 0xffff ? 'it is written for machines of the other byte order' : `its version is ${version}, which is not known`);
   const tensorCount = cursor.count('tensors');
   const entryCount = cursor.count('entries');
-  if (tensorCount === 0) throw invalid('it has no weights');
   let architecture = '';
+  // The first of several files may hold no weights.
+  let isSplit = false;
   let alignment = 32;
   for (let index = 0; index < entryCount; index += 1) {
     const key = cursor.text();
     const type = cursor.uint32();
     if (key === 'general.architecture' && type === STRING) architecture = cursor.text();
+    else if (key === 'split.count' && type === UINT16) isSplit = cursor.take(2).readUInt16LE() > 1;
     else if (key === 'general.alignment' && type === UINT32) alignment = cursor.uint32();
     else cursor.skipValue(type);
   }
+  if (tensorCount === 0 && !isSplit) throw invalid('it has no weights');
   if (architecture === '') throw invalid('it does not name its architecture');
   if (alignment === 0 || alignment > 1_048_576) throw invalid('its alignment is not one');
   const tensors = Array.from({ length: tensorCount }, () => cursor.tensor());
@@ -41,6 +44,7 @@ const COUNT_MAX = 100_000;
 /** Texts of all lists of one file together: the vocabulary and its merges are less than a million. */
 const TEXTS_MAX = 2_000_000;
 const DIMENSIONS_MAX = 4;
+const UINT16 = 2;
 const UINT32 = 4;
 const STRING = 8;
 const ARRAY = 9;

@@ -63,6 +63,8 @@ export class House {
     const upstream = await ScriptedUpstream.start();
     const home = makeHome({
       SVC_MODEL: options.engine ? 'endless' : 'absent',
+      // The same model is hung and killed again and again.
+      SVC_LIMIT_ENGINE_QUARANTINE_MS: '0',
       ...(options.folder === undefined ? {} : { SVC_HOME: options.folder }),
       ...prefixed(settings),
     });

@@ -8,8 +8,10 @@ import { ProviderFailure } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
 import { Answer } from './answer.ts';
 import { type FromEngine, type LoadOrder, parseFromEngine, type RunOrder, type ToEngine } from './engine/messages.ts';
+import { engineCommand, NOT_BEGUN } from './engine-command.ts';
 import { engineEnvironment } from './engine-environment.ts';
 import { logLines } from './engine-log.ts';
+import { MemoryWatch } from './memory-watch.ts';
 
 export interface EngineProcessOptions {
   started: Effects['startEngine'];
@@ -35,19 +37,30 @@ export class EngineProcess {
   private last_id = 0;
   private stopping = false;
   private isGone = false;
+  private hasStarted = false;
+  private endedFor: 'memory' | null = null;
   private workers = 0;
+  private readonly memory: MemoryWatch;
   private readonly exit = Promise.withResolvers<void>();
 
   constructor(options: EngineProcessOptions) {
     this.options = options;
     this.attempt = options.started.attempt;
-    this.child = fork(ENTRY, { env: engineEnvironment(options.env), execArgv: NO_DEBUGGER, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], serialization: 'json' });
+    const { limits, log, started } = options;
+    this.child = fork(ENTRY, {
+      ...engineCommand(NO_DEBUGGER),
+      env: engineEnvironment(options.env),
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      serialization: 'json',
+    });
     this.child.on('message', (message) => this.receive(parseFromEngine(message)));
     this.child.on('error', (error) => this.noteError(error));
     this.child.on('exit', (code, signal) => this.noteExit(code, signal));
     for (const source of [this.child.stdout, this.child.stderr]) {
-      if (source !== null) logLines(source, options.log, options.limits, { engine_pid: this.child.pid });
+      if (source !== null) logLines(source, log, limits, { engine_pid: this.child.pid });
     }
+    const bound = { path: started.path, memory_bytes: limits.engine_memory_bytes };
+    this.memory = new MemoryWatch(this.child.pid ?? 0, bound, (used_bytes) => this.noteMemory(used_bytes));
   }
 
   /** Resolves when the process is gone. */
@@ -98,6 +111,7 @@ export class EngineProcess {
     if (message === null) {
       this.options.log.warn({}, 'a message of the engine was not understood');
     } else if (message.type === 'started') {
+      this.hasStarted = true;
       report({ type: 'engine.process_started', attempt, pid: this.child.pid ?? 0 });
       this.send({ type: 'load', path, ...load });
     } else if (message.type === 'loaded') {
@@ -119,15 +133,24 @@ export class EngineProcess {
     this.end(null, null);
   }
 
+  private noteMemory(used_bytes: number): void {
+    this.options.log.warn({ engine_attempt: this.attempt, used_bytes }, 'the engine takes more memory than engine_memory_bytes allows, and is ended');
+    this.endedFor = 'memory';
+    this.child.kill('SIGKILL');
+  }
+
   /** What the process said before it went is heard first. */
   private noteExit(exit_code: number | null, signal: string | null): void {
+    if (!this.hasStarted && NOT_BEGUN.has(exit_code)) this.options.report({ type: 'engine.load_failed', attempt: this.attempt, error: NOT_STARTED });
     if (this.child.connected) this.child.once('disconnect', () => this.end(exit_code, signal));
     else this.end(exit_code, signal);
   }
 
   private end(exit_code: number | null, signal: string | null): void {
     this.isGone = true;
-    this.options.report({ type: 'engine.exited', attempt: this.attempt, exit_code, signal });
+    this.memory.stop();
+    const reason = this.endedFor === null ? {} : { reason: this.endedFor };
+    this.options.report({ type: 'engine.exited', attempt: this.attempt, exit_code, signal, ...reason });
     const loss = this.loss(this.answers.size);
     for (const answer of this.answers.values()) answer.lose(loss);
     this.answers.clear();

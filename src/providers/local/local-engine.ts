@@ -1,10 +1,12 @@
 import type { Effects } from '../../../machines/effects.ts';
+import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { EngineEvent, Undated } from '../../../machines/events.ts';
 import type { Log, Performers } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { type Answer, asProviderFailure } from './answer.ts';
 import type { LoadOrder, RunOrder } from './engine/messages.ts';
 import { EngineProcess, NOT_STARTED } from './engine-process.ts';
+import type { LoadGuard } from './load-guard.ts';
 import { type EnginePort, untilEngine } from './next-fact.ts';
 import { Turns } from './turns.ts';
 
@@ -14,6 +16,7 @@ export interface LocalEngineOptions {
   env: NodeJS.ProcessEnv;
   limits: Limits;
   log: Log;
+  guard: Pick<LoadGuard, 'admit' | 'noteFailure' | 'noteLoaded'>;
 }
 
 export interface ModelFile {
@@ -32,7 +35,8 @@ type Use = (process: EngineProcess) => boolean | Promise<boolean>;
  *
  * 1. Nothing is started, stopped or killed but by an effect of the machine; whoever needs the engine proposes facts and waits.
  * 2. Those who need it come one at a time, in order, so that two models do not keep each other from being loaded.
- * 3. The machine is busy from before the first order of a process until after the end of its last.
+ * 3. A load that no turn waits for is stopped, and so is one of another model than the one that has the turn asks for.
+ * 4. The machine is busy from before the first order of a process until after the end of its last.
  */
 export class LocalEngine {
   readonly performers: Pick<Performers, 'startEngine' | 'stopEngine' | 'killEngine'>;
@@ -76,11 +80,13 @@ export class LocalEngine {
 
   /** The process with the model, in the caller's turn. */
   private async take(find: FindModel, signal: AbortSignal, use: Use): Promise<EngineProcess> {
-    const endTurn = await this.turns.take(signal);
+    let endTurn = () => {};
     try {
+      endTurn = await this.turns.take(signal);
       return await this.reach(await find(), signal, use);
     } finally {
       endTurn();
+      if (this.turns.wanted === 0 && isLoading(this.options.engine.snapshot())) this.report({ type: 'engine.stop_requested', reason: 'requested' });
     }
   }
 
@@ -98,18 +104,25 @@ export class LocalEngine {
 
   /** Waits, and proposes what leads there, until the engine is warm with the model and `use` agrees. */
   private reach(model: ModelFile, signal: AbortSignal, use: Use): Promise<EngineProcess> {
-    const { engine } = this.options;
+    const { engine, guard } = this.options;
     let asked = 0;
     return untilEngine(engine, signal, async (snapshot) => {
       const { attempt, path, error } = snapshot.context;
-      if (asked === attempt && error !== null) throw asProviderFailure(error);
+      if (asked === attempt && error !== null) {
+        await guard.noteFailure(model, error);
+        throw asProviderFailure(error);
+      }
       if (snapshot.matches('cold')) {
+        await guard.admit(model);
         const accepted = await engine.submit({ type: 'engine.load_requested', attempt: attempt + 1, model: model.id, path: model.path });
         if (accepted) asked = attempt + 1;
       } else if (snapshot.matches('warm') && path === model.path) {
         const process = this.find(attempt);
+        guard.noteLoaded(model);
         return process !== null && (await use(process)) ? process : null;
-      } else if (snapshot.matches({ warm: 'idle' })) {
+      } else if (snapshot.matches({ warm: 'idle' }) || (isLoading(snapshot) && path !== model.path)) {
+        // A file that is refused does not cost the loaded one its place.
+        await guard.admit(model);
         await engine.submit({ type: 'engine.stop_requested', reason: 'model_changed' });
       }
       return null;
@@ -147,4 +160,9 @@ export class LocalEngine {
     const { engine, log } = this.options;
     engine.submit(fact).catch((error: unknown) => log.debug({ err: error, fact: fact.type }, 'a fact of the engine was not recorded'));
   }
+}
+
+/** Before the first look there may be no machine. */
+function isLoading(snapshot: EngineSnapshot | undefined): boolean {
+  return snapshot?.matches('starting') === true || snapshot?.matches('loading') === true;
 }

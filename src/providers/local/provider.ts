@@ -4,6 +4,7 @@ import type { Log, Performers } from '../../kernel/port.ts';
 import { type AttemptRequest, type OutputPart, ProviderFailure, type ProviderPort } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
 import { packageRoot } from '../../paths.ts';
+import { LoadGuard } from './load-guard.ts';
 import { LocalEngine } from './local-engine.ts';
 import { LocalModels } from './models.ts';
 import type { EnginePort } from './next-fact.ts';
@@ -51,9 +52,11 @@ export function createLocalProvider({
     parallel: limits.local_runs,
     context_tokens: limits.engine_context_tokens,
     together,
+    template_ms: limits.engine_template_ms,
   };
-  const local = new LocalEngine({ engine, load, env, limits, log });
   const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
+  const guard = new LoadGuard({ built_in, file: join(cache, 'engine-quarantine.json'), limits });
+  const local = new LocalEngine({ engine, load, env, limits, log, guard });
   const models = new LocalModels({ folder, built_in, default: model, limits, engine });
   const closing = new AbortController();
   const find = (name: string) => models.find(name).catch(throwAsFailure);

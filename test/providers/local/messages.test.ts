@@ -50,6 +50,8 @@ test('the engine sees what it needs of the environment and no key', () => {
     SVC_MODEL: 'm',
     AWS_SECRET: 'x',
     PATHOLOGICAL: 'y',
+    CUDA_SECRET: 'x',
+    GGML_TOKEN: 'x',
   };
   assert.equal(engineEnvironment(env), { PATH: '/bin', HOME: '/h', CUDA_VISIBLE_DEVICES: '0', LC_ALL: 'C' });
 });

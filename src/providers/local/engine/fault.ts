@@ -5,10 +5,10 @@ import { type ErrorCode, errors } from '../../../errors.ts';
 export class EngineFault extends Error {
   readonly failure: Failure;
 
-  constructor(code: ErrorCode, message: string = errors[code].meaning, cause?: unknown) {
+  constructor(code: ErrorCode, message: string = errors[code].meaning, cause?: unknown, retryable: boolean = errors[code].retryable) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = 'EngineFault';
-    this.failure = { code, message, retryable: errors[code].retryable };
+    this.failure = { code, message, retryable };
   }
 }
 

@@ -9,12 +9,15 @@ import type { Loaded, LoadOrder } from './messages.ts';
 import { readOwnMetadata } from './own-metadata.ts';
 import { stopTokens, tokenBytesMax } from './prompt.ts';
 import { findThreads, type ThreadsFound } from './threads.ts';
+import { withinTime } from './time-limit.ts';
 
 /** A model in memory, with one context that several runs share. */
 export interface LoadedModel {
   model: LlamaModel;
   wrapper: ChatWrapper;
   sequences: LlamaContextSequence[];
+  /** Renders the chat template within its time. Throws EngineFault: engine_timed_out. */
+  rendered: <T>(work: () => T) => T;
   /** Tokens that end an answer, besides those that the model file names. */
   stops: ReadonlySet<Token>;
   token_bytes_max: number;
@@ -48,7 +51,8 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   const llama = await startLlama(Math.max(available, order.threads ?? 0));
   const model = await openModel(llama, order.path);
   const { resolveChatWrapper } = await import('node-llama-cpp');
-  const wrapper = resolveChatWrapper(model);
+  const rendered = <T>(work: () => T) => withinTime(order.template_ms, 'Rendering the chat template of the model', work);
+  const wrapper = rendered(() => resolveChatWrapper(model));
   const { threads, measured } = order.threads === null ? await chooseThreads(model, order, available) : { threads: order.threads, measured: {} };
   const batch = llama.gpu === false ? BATCH_CPU : BATCH_GPU;
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
@@ -64,7 +68,8 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   console.error(`threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed on ${llama.gpu || 'cpu'}`);
   return {
     ...{ model, wrapper, sequences, context_length, batch, built_in, gate },
-    stops: stopTokens(model, wrapper),
+    rendered,
+    stops: rendered(() => stopTokens(model, wrapper)),
     token_bytes_max: tokenBytesMax(model),
     fallback: model.tokenize(fallback),
     info: { threads, context_length, parallel: sequences.length, load_ms: Math.round(performance.now() - started_at), chat_template: wrapper.wrapperName },

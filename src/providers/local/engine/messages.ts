@@ -16,6 +16,8 @@ export interface LoadOrder {
   context_tokens: number;
   /** Compute runs together, not each by itself. */
   together: boolean;
+  /** Longest rendering of the chat template. */
+  template_ms: number;
 }
 
 export interface RunOrder {
@@ -74,7 +76,15 @@ const resume: Check = (value) => isRecord(value) && wholes(value.token_ids) && t
 const usage: Check = (value) => isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);
 
 const toEngine: Shapes<ToEngine> = {
-  load: { path: text, threads: orNull(whole), threads_file: text, parallel: whole, context_tokens: whole, together: (value) => typeof value === 'boolean' },
+  load: {
+    path: text,
+    threads: orNull(whole),
+    threads_file: text,
+    parallel: whole,
+    context_tokens: whole,
+    together: (value) => typeof value === 'boolean',
+    template_ms: whole,
+  },
   run: { id: whole, prompt: text, system: orNull(text), max_tokens: whole, temperature: orNull(number), seed: whole, resume: orNull(resume) },
   stop_run: { id: whole },
   stop: {},

@@ -8,10 +8,10 @@ export interface Asked {
 }
 
 /** The tokens that ask the model. Throws context_length_exceeded when they leave no room for an answer: nothing is ever cut. */
-export function fittingPrompt({ model, wrapper, context_length, token_bytes_max }: LoadedModel, asked: Asked): Token[] {
+export function fittingPrompt({ model, wrapper, context_length, token_bytes_max, rendered }: LoadedModel, asked: Asked): Token[] {
   const least = Math.ceil(Buffer.byteLength(asked.prompt + (asked.system ?? '')) / token_bytes_max);
   if (least >= context_length) throw tooLong(`at least ${least}`, context_length);
-  const tokens = promptTokens(model, wrapper, asked);
+  const tokens = rendered(() => promptTokens(model, wrapper, asked));
   if (tokens.length >= context_length) throw tooLong(`${tokens.length}`, context_length);
   return tokens;
 }

@@ -1,0 +1,31 @@
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { Limits } from '../../limits.ts';
+
+/** Null: nothing is wrong with the header of the file. */
+export interface Checked {
+  problem: string | null;
+}
+
+/** Reads the header of a model file strictly, in a thread with bounds on its time and memory: the file may be made to cost a lot. */
+export async function checkHeader(path: string, limits: Pick<Limits, 'model_inspect_ms' | 'model_header_bytes'>): Promise<Checked> {
+  const { promise, resolve } = Promise.withResolvers<Checked>();
+  const worker = new Worker(ENTRY, {
+    name: 'svc-model-check',
+    workerData: { path, header_bytes: limits.model_header_bytes },
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  });
+  const end = (why: string) => resolve({ problem: `The file is no model that can be loaded: ${why}.` });
+  const timer = setTimeout(() => end('reading its header takes too long'), limits.model_inspect_ms);
+  worker.on('message', resolve);
+  worker.on('error', () => end('reading its header takes too much memory'));
+  worker.on('exit', () => end('reading its header was broken off'));
+  const checked = await promise;
+  clearTimeout(timer);
+  await worker.terminate();
+  return checked;
+}
+
+const HEAP_MB = 256;
+/** Beside this file, in the sources and in the build alike. */
+const ENTRY = new URL(`./gguf-worker${extname(import.meta.url)}`, import.meta.url);

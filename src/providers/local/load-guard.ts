@@ -1,0 +1,97 @@
+import { stat } from 'node:fs/promises';
+import type { Failure } from '../../../machines/events.ts';
+import { errors } from '../../errors.ts';
+import { ProviderFailure } from '../../kernel/provider.ts';
+import type { Limits } from '../../limits.ts';
+import { checkHeader } from './gguf-checker.ts';
+import type { ModelFile } from './local-engine.ts';
+import { Quarantine } from './quarantine.ts';
+
+export interface LoadGuardOptions {
+  /** Path of the model that comes with the program. */
+  built_in: string;
+  /** Where versions that are refused are remembered. */
+  file: string;
+  limits: Pick<Limits, 'model_inspect_ms' | 'model_header_bytes' | 'engine_quarantine_ms' | 'local_models'>;
+  now?: () => number;
+}
+
+/**
+ * Which model files the engine is given. It owns what is known of their versions.
+ *
+ * 1. Only a file whose header the strict reader has accepted is loaded; the built-in one needs no check.
+ * 2. A version that hung the engine while it was loaded, or killed it twice in a row, is refused for a while.
+ * 3. A version is a path with its size, its time of change and its inode. What is known is of one version, and of a bounded number.
+ */
+export class LoadGuard {
+  private readonly options: LoadGuardOptions;
+  private readonly quarantine: Quarantine;
+  private readonly now: () => number;
+  private readonly known = new Map<string, KnownVersion>();
+
+  constructor(options: LoadGuardOptions) {
+    this.options = options;
+    this.now = options.now ?? Date.now;
+    this.quarantine = new Quarantine(options.file, this.now);
+  }
+
+  /** To be called before each load. Throws ProviderFailure: model_invalid, model_quarantined. */
+  async admit({ path, name }: ModelFile): Promise<void> {
+    if (path === this.options.built_in) return;
+    const version = await versionOf(path);
+    const held = this.quarantine.find(path, version);
+    if (held !== null) throw refused(name, held.reason, held.until);
+    let known = this.known.get(path);
+    if (known?.version !== version) {
+      known = { version, problem: (await checkHeader(path, this.options.limits)).problem, deaths: 0 };
+      this.remember(path, known);
+    }
+    if (known.problem !== null) throw new ProviderFailure('model_invalid', known.problem, { retryable: false });
+  }
+
+  /** The load of an admitted file failed. */
+  async noteFailure({ path }: ModelFile, { code, retryable }: Failure): Promise<void> {
+    const known = this.known.get(path);
+    if (known === undefined || (code !== 'engine_timed_out' && code !== 'engine_crashed')) return;
+    known.deaths += 1;
+    if (retryable && known.deaths < DEATHS_MAX) return;
+    const until = this.now() + this.options.limits.engine_quarantine_ms;
+    const reason = code === 'engine_timed_out' ? 'hung the engine when it was loaded' : 'killed the engine when it was loaded';
+    await this.quarantine.hold(path, { version: known.version, reason, until });
+    known.deaths = 0;
+  }
+
+  noteLoaded({ path }: ModelFile): void {
+    const known = this.known.get(path);
+    if (known !== undefined) known.deaths = 0;
+  }
+
+  private remember(path: string, known: KnownVersion): void {
+    this.known.delete(path);
+    this.known.set(path, known);
+    const [oldest] = this.known.keys();
+    if (this.known.size > this.options.limits.local_models && oldest !== undefined) this.known.delete(oldest);
+  }
+}
+
+interface KnownVersion {
+  version: string;
+  problem: string | null;
+  /** Deaths of the engine in a row while it loaded this version. */
+  deaths: number;
+}
+
+/** One may be chance: the system can run out of memory, or a person can end the process. */
+const DEATHS_MAX = 2;
+
+async function versionOf(path: string): Promise<string> {
+  const { size, mtimeMs, ino } = await stat(path).catch((cause: unknown) => {
+    throw new ProviderFailure('model_unknown', errors.model_unknown.meaning, { retryable: false, cause });
+  });
+  return `${size} ${mtimeMs} ${ino}`;
+}
+
+function refused(name: string, reason: string, until: number): ProviderFailure {
+  const message = `The model ${name} ${reason}, so this version of its file is refused until ${new Date(until).toISOString()}.`;
+  return new ProviderFailure('model_quarantined', message, { retryable: false });
+}

@@ -1,0 +1,55 @@
+import { readFile, stat } from 'node:fs/promises';
+
+/**
+ * Watches the memory that a process has of its own: weights that are mapped from the model file do not count. Only Linux tells it apart.
+ *
+ * 1. `onExceeded` is called at most once, and never after `stop`.
+ * 2. One reading is under way at a time; it is repeated sooner when much is used already.
+ */
+export class MemoryWatch {
+  private readonly pid: number;
+  private readonly onExceeded: (used_bytes: number) => void;
+  private timer: NodeJS.Timeout | null = null;
+  private stopped = false;
+
+  constructor(pid: number, { path, memory_bytes }: { path: string; memory_bytes: number }, onExceeded: (used_bytes: number) => void) {
+    this.pid = pid;
+    this.onExceeded = onExceeded;
+    if (process.platform === 'linux') void this.begin(path, memory_bytes);
+  }
+
+  stop(): void {
+    this.stopped = true;
+    clearTimeout(this.timer ?? undefined);
+  }
+
+  /** Weights that are computed from those of the file take about as much as they take on disk. */
+  private async begin(path: string, memory_bytes: number): Promise<void> {
+    const blocks = await stat(path).then(
+      (found) => found.blocks,
+      () => 0,
+    );
+    await this.look(memory_bytes + blocks * BLOCK_BYTES);
+  }
+
+  private async look(bound: number): Promise<void> {
+    const used = await ownMemory(this.pid);
+    if (this.stopped) return;
+    if (used > bound) {
+      this.stop();
+      this.onExceeded(used);
+    } else this.timer = setTimeout(() => void this.look(bound), used > bound / 2 ? SOON_MS : LATER_MS).unref();
+  }
+}
+
+/** Unit in which the system counts what a file has on disk. */
+const BLOCK_BYTES = 512;
+const SOON_MS = 100;
+const LATER_MS = 500;
+
+/** Bytes that are in memory or swapped out and belong to no file; 0 when the process is gone. */
+async function ownMemory(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  const kib = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
+  return (kib('RssAnon') + kib('VmSwap')) * 1024;
+}

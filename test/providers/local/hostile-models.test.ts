@@ -1,0 +1,134 @@
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ProviderFailure } from '../../../src/kernel/provider.ts';
+import { hostileGgufs, makeLoopingModel } from '../../fixtures/models/hostile-gguf.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+/** A model file that was made to do harm costs the run that asks for it, and no other. */
+
+let local: LocalHarness;
+
+test.before.each(() => {
+  local = makeLocalProvider({ limits: { engine_template_ms: 1000 } });
+  makeGguf(join(local.folder, 'short.gguf'), { says: [...'Done.'] });
+});
+test.after.each(() => local.close());
+
+async function failure(work: Promise<unknown>): Promise<ProviderFailure> {
+  const thrown = await work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+  assert.instance(thrown, ProviderFailure, String(thrown));
+  return thrown as ProviderFailure;
+}
+
+const loads = () => local.engine.facts.filter(({ type }) => type === 'engine.load_requested').length;
+
+test('a head that lies about what comes is refused before the engine sees it, and the loaded model stays', async () => {
+  await hear(local, { model: 'short' });
+  await waitFor('the engine rests', () => local.state() === 'warm.idle');
+  for (const [name, bytes] of Object.entries(hostileGgufs())) {
+    writeFileSync(join(local.folder, `${name}.gguf`), bytes);
+    const refused = await failure(hear(local, { model: name }));
+    assert.equal([name, refused.code, refused.retryable], [name, 'model_invalid', false]);
+  }
+  assert.is(local.state(), 'warm.idle');
+  assert.is(loads(), 1);
+});
+
+test('a chat template that is never done ends at its limit, and its file is refused until it is another one', async () => {
+  const path = makeLoopingModel(join(local.folder, 'loop.gguf'));
+  const hung = await failure(hear(local, { model: 'loop' }));
+  assert.equal([hung.code, hung.retryable], ['engine_timed_out', false]);
+  assert.match(hung.message, 'template');
+  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  const before = loads();
+  const refused = await failure(hear(local, { model: 'loop' }));
+  assert.equal([refused.code, refused.retryable], ['model_quarantined', false]);
+  assert.match(refused.message, /loop hung the engine.*until \d{4}-/);
+  assert.is(loads(), before, 'nothing is loaded for it');
+  copyFileSync(join(local.folder, 'short.gguf'), path);
+  assert.is((await hear(local, { model: 'loop' })).text, 'Done.', 'another version is free at once');
+});
+
+test('a version that is refused is refused by the next life of the daemon too', async () => {
+  const path = makeLoopingModel(join(local.folder, 'loop.gguf'));
+  await failure(hear(local, { model: 'loop' }));
+  const next = makeLocalProvider({ models: local.folder, cache: local.folder });
+  try {
+    assert.is((await failure(hear(next, { model: path }))).code, 'model_quarantined');
+    assert.equal(next.engine.facts, [], 'no process is started for it');
+  } finally {
+    await next.close();
+  }
+});
+
+test('a load that its only run was cancelled for is stopped, and the next run is answered by a new process', async () => {
+  makeLoopingModel(join(local.folder, 'loop.gguf'));
+  const abort = new AbortController();
+  const asked = hear(local, { model: 'loop' }, abort.signal).catch((error: Error) => error.message);
+  await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
+  abort.abort(new Error('enough'));
+  assert.is(await asked, 'enough');
+  await waitFor('the load is stopped', () => local.engine.facts.some(({ type }) => type === 'engine.stop_requested'));
+  // A process that renders without end does not hear that it shall stop.
+  if (local.state().startsWith('stopping')) await local.engine.fireDeadline();
+  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+});
+
+test('a run of another model ends a load that nobody waits for, and one that is waited for is left alone', async () => {
+  const first = hear(local, { model: 'svc-mini', max_tokens: 2 });
+  await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
+  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  assert.ok((await first).token_ids.length > 0);
+  const reasons = local.engine.facts.flatMap((fact) => (fact.type === 'engine.stop_requested' ? [fact.reason] : []));
+  assert.equal(reasons, ['model_changed']);
+  assert.is(loads(), 2);
+});
+
+test('a file that kills the engine twice while it is loaded is refused', async () => {
+  for (const round of [1, 2]) {
+    const asked = hear(local, { model: 'short' });
+    asked.catch(() => {});
+    await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
+    const started = local.engine.facts.findLast(({ type }) => type === 'engine.process_started');
+    process.kill(started !== undefined && 'pid' in started ? started.pid : 0, 'SIGKILL');
+    assert.is((await failure(asked)).code, 'engine_crashed', `death ${round}`);
+    await waitFor('its death is known', () => local.state() === 'crashed');
+    await local.engine.fireDeadline();
+  }
+  assert.is((await failure(hear(local, { model: 'short' }))).code, 'model_quarantined');
+  assert.ok((await hear(local, { model: 'svc-mini', max_tokens: 2 })).token_ids.length > 0);
+});
+
+if (process.platform === 'linux') {
+  test('an engine that takes more memory than it may is ended, and its file refused', async () => {
+    const small = makeLocalProvider({ models: local.folder, limits: { engine_memory_bytes: 8 * 1024 * 1024 } });
+    try {
+      const ended = await failure(hear(small, { model: 'short' }));
+      assert.equal([ended.code, ended.retryable], ['engine_crashed', false]);
+      assert.match(ended.message, 'engine_memory_bytes');
+      const exited = small.engine.facts.findLast((fact) => fact.type === 'engine.exited');
+      assert.is(exited?.type === 'engine.exited' && exited.reason, 'memory');
+      await waitFor('its death is known', () => small.state() === 'crashed');
+      await small.engine.fireDeadline();
+      assert.is((await failure(hear(small, { model: 'short' }))).code, 'model_quarantined');
+    } finally {
+      await small.close();
+    }
+  });
+
+  test('the engine process can gain no privileges where util-linux is there, and its script heap has a bound', async () => {
+    await hear(local, { model: 'short' });
+    const read = (name: string) => readFileSync(`/proc/${local.pid()}/${name}`, 'utf8');
+    if (existsSync('/usr/bin/setpriv')) assert.match(read('status'), /^NoNewPrivs:\t1$/m);
+    assert.match(read('cmdline'), '--max-old-space-size=');
+  });
+}
+
+test.run();
