@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Settings } from './config.ts';
-import { isLoopback, parseAddress } from './config-address.ts';
+import { parseAddress } from './config-address.ts';
 import { SvcError } from './errors.ts';
-import { isSame, isSignedIn } from './session.ts';
+import { isSame, type Sessions } from './session.ts';
 
 /**
  * Who may ask over TCP: the same for HTTP requests and WebSocket upgrades.
@@ -10,36 +10,55 @@ import { isSame, isSignedIn } from './session.ts';
  * 1. Host names this machine and our port, whatever the listener is bound to: a page that has its own name point here is refused.
  * 2. Origin, where a browser sends one, is our own or an allowed one, as the settings give it; `null` is nobody's.
  * 3. What is not public needs the token, compared in constant time, or the cookie of a session.
- * 4. A browser sends a cookie whoever's page asks: what changes something, and every upgrade, must then come from our own page.
+ * 4. A browser sends a cookie whoever's page asks: a request with a cookie must come from our own page, and the browser must say so.
+ * 5. What was let in by a session or a token ends with it: `admit` returns the signal.
+ * 6. A request over the local socket passes: its file mode is the authentication, and no browser can send one.
  */
 
-/** `loopback`: public for those who ask from this machine, for others it needs the token. */
-export type Door = 'public' | 'loopback' | 'token';
+/** `summary`: anybody is answered in part; the whole needs the token. */
+export type Door = 'public' | 'summary' | 'token';
+
+export interface Admission {
+  /** Whether the request may have what needs the token. */
+  trusted: boolean;
+  /** Aborted, with the reason, when what the request was let in by is not good any more. */
+  ended: AbortSignal;
+}
 
 export interface AccessOptions {
   settings: Pick<Settings, 'auth' | 'allowed_origins' | 'http'>;
   /** Null while there is none; then nobody has the right one. */
   token(): string | null;
-  /** The time by which sessions end. */
-  now?(): number;
+  sessions: Pick<Sessions, 'find'>;
+  /** Aborted when the present token is not good any more. */
+  tokenEnded?(): AbortSignal;
+  /** Whether a connection came by the local socket. */
+  isLocal?(socket: IncomingMessage['socket']): boolean;
 }
 
 export interface Access {
   /** Throws invalid_request, forbidden_origin. Asks for no token. */
   checkSource(request: IncomingMessage): void;
   /** Throws unauthorised, and forbidden_origin for a cookie that another page sent. */
-  checkToken(request: IncomingMessage, door: Door): void;
+  admit(request: IncomingMessage, door: Door): Admission;
   /** The Origin of a request from an allowed page that is not our own; null otherwise. */
   foreignOrigin(request: IncomingMessage): string | null;
 }
 
-export function createAccess({ settings, token, now = Date.now }: AccessOptions): Access {
+export function createAccess({ settings, token, sessions, tokenEnded = () => NEVER, isLocal = () => false }: AccessOptions): Access {
   const bound = parseAddress(settings.http)?.host.toLowerCase();
   const allowed = new Set(settings.allowed_origins.map((origin) => origin.toLowerCase()));
   const isOwn = (authority: string, request: IncomingMessage) => names(authority, request, bound);
-  const isOwnPage = (request: IncomingMessage) => {
+  const isOwnOrigin = (request: IncomingMessage) => {
     const own = /^http:\/\/(.+)$/i.exec(request.headers.origin ?? '')?.[1];
     return own !== undefined && isOwn(own, request);
+  };
+  /** A browser tells who asks: always the origin of what changes something and of an upgrade, and the site of every other request. */
+  const isOwnPage = (request: IncomingMessage) => {
+    const { origin, 'sec-fetch-site': site, upgrade } = request.headers;
+    if (origin !== undefined && !isOwnOrigin(request)) return false;
+    if (upgrade !== undefined) return origin !== undefined && (site === undefined || site === 'same-origin');
+    return site === 'same-origin' && (origin !== undefined || isRead(request));
   };
   const foreignOrigin = (request: IncomingMessage) => {
     const { origin } = request.headers;
@@ -48,19 +67,24 @@ export function createAccess({ settings, token, now = Date.now }: AccessOptions)
   return {
     checkSource(request) {
       checkTarget(request.url ?? '');
+      if (isLocal(request.socket)) return;
       const hosts = request.headersDistinct.host ?? [];
       if (hosts.length !== 1) throw new SvcError('invalid_request', 'The request must have one Host header.');
       if (!isOwn(hosts[0] ?? '', request)) throw new SvcError('forbidden_origin', 'The Host of the request is not one of ours.');
-      if (request.headers.origin === undefined || isOwnPage(request) || foreignOrigin(request) !== null) return;
+      if (request.headers.origin === undefined || isOwnOrigin(request) || foreignOrigin(request) !== null) return;
       throw new SvcError('forbidden_origin', 'The Origin of the request is not allowed.', { hint: 'Allow it with the setting allowed_origins.' });
     },
-    checkToken(request, door) {
-      const isPublic = door === 'public' || (door === 'loopback' && isLoopback(plainAddress(request.socket.remoteAddress)));
-      const { authorization } = request.headers;
-      if (isPublic || !settings.auth || isRight(authorization, token())) return;
-      if (authorization !== undefined || !isSignedIn(request, token(), now())) throw new SvcError('unauthorised');
-      if (isOwnPage(request) || (request.headers.origin === undefined && onlyReads(request))) return;
-      throw new SvcError('forbidden_origin', 'With the cookie of a session this may be asked by our own page only.');
+    admit(request, door) {
+      if (!settings.auth || isLocal(request.socket)) return { trusted: true, ended: NEVER };
+      const { authorization, origin } = request.headers;
+      if (isRight(authorization, token())) return { trusted: true, ended: tokenEnded() };
+      const ended = authorization === undefined ? sessions.find(request) : null;
+      if (ended !== null && isOwnPage(request)) return { trusted: true, ended };
+      if (door === 'public' || (door === 'summary' && authorization === undefined)) return { trusted: false, ended: NEVER };
+      if (ended === null) throw new SvcError('unauthorised');
+      throw new SvcError('forbidden_origin', 'With the cookie of a session this may be asked by our own page only.', {
+        hint: origin === undefined ? 'From a script, use: svc api' : 'Open the console with: svc console',
+      });
     },
     foreignOrigin,
   };
@@ -91,10 +115,8 @@ function isRight(authorization: string | undefined, token: string | null): boole
   return sent !== undefined && token !== null && isSame(sent, token);
 }
 
-/** A request that changes nothing; a browser that says whose page asks must not name another's. */
-function onlyReads({ method, headers }: IncomingMessage): boolean {
-  const site = headers['sec-fetch-site'];
-  return (method === 'GET' || method === 'HEAD') && headers.upgrade === undefined && (site === undefined || site === 'same-origin' || site === 'none');
+function isRead({ method }: IncomingMessage): boolean {
+  return method === 'GET' || method === 'HEAD';
 }
 
 /** An IPv4 address that came in by an IPv6 listener, as IPv4. */
@@ -103,5 +125,6 @@ function plainAddress(address = ''): string {
 }
 
 const HTTP_PORT = 80;
+const NEVER = new AbortController().signal;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

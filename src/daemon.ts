@@ -6,7 +6,7 @@ import { listenToSignals } from './daemon/signals.ts';
 import { STOPPED, startDaemon } from './daemon/start.ts';
 import { closeAll, releaseAll } from './daemon/stop.ts';
 import { asKnownCode, asSvcError, SvcError } from './errors.ts';
-import { prepareHome, readToken } from './home.ts';
+import { prepareHome, readSecret } from './home.ts';
 import type { Paths } from './paths.ts';
 import { isFull } from './store/failure.ts';
 import { ownsAny } from './store/ownership.ts';
@@ -18,6 +18,7 @@ import { programVersion } from './version.ts';
  * 1. What happens next is read from the daemon's machine; this file performs, it does not decide.
  * 2. The life ends when the machine has reached a final state, or when facts can no longer be recorded.
  * 3. A start and a stop end in their time even if the log takes no fact that says so: the disk may be full, or not answer.
+ * 4. Whatever this process makes is for its owner only from its first instant, under any umask of the caller.
  */
 
 export interface ServeOptions {
@@ -31,6 +32,7 @@ export interface ServeOptions {
 
 /** Runs the daemon. Resolves with its exit code; throws SvcError when it could not start or failed. */
 export async function serveDaemon({ paths, flags = {}, background, json = false }: ServeOptions): Promise<number> {
+  process.umask(0o077);
   const failure = await live({ paths, flags, background, json }).catch((error: unknown) => asFailure(error));
   // Work that does not end when it is told to must not keep the process.
   const leaving = setTimeout(leave, LEAVE_MS);
@@ -44,7 +46,7 @@ async function live({ paths, flags, background, json }: Required<ServeOptions>):
   const config = loadConfig(paths.config, { flags });
   refuseOpenBind(config);
   await prepareHome(paths, process.env.SVC_HOME !== undefined);
-  const token = await readToken(paths.token);
+  const secrets = { token: await readSecret(paths.token), digest: await readSecret(paths.secret) };
   const stdout = background ? 'none' : process.stdout.isTTY && !json ? 'pretty' : 'json';
 
   const { promise: ended, resolve: end } = Promise.withResolvers<SvcError | null>();
@@ -57,7 +59,7 @@ async function live({ paths, flags, background, json }: Required<ServeOptions>):
   };
   const onStop = (close_deadline_at: number) => endBy(close_deadline_at, 'stop_timed_out');
   const closeDaemon = () => void starting.then(() => releaseAll(parts)).catch(fail);
-  const parts = buildParts({ paths, config, version: programVersion(), token, stdout, closeDaemon, onStop, onFatal: fail });
+  const parts = buildParts({ paths, config, version: programVersion(), secrets, stdout, closeDaemon, onStop, onFatal: fail });
   parts.kernel.onFact((event, snapshot) => {
     if (event.stream === parts.streams.daemon && snapshot.status === 'done') end(failureOf(snapshot as unknown as DaemonSnapshot));
   });

@@ -65,7 +65,7 @@ export const errors = {
     type: 'authentication_error',
     retryable: false,
     meaning: 'The Host or Origin of the request is not one of ours.',
-    hint: 'Ask 127.0.0.1 or localhost, or allow the origin in the configuration.',
+    hint: 'Ask 127.0.0.1, or allow the origin with the setting allowed_origins.',
   },
   route_unknown: { ...unknown, exit: 2, meaning: 'There is no such route.', hint: 'GET /openapi.json lists the routes; so does the README.' },
   method_not_allowed: {

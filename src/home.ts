@@ -33,25 +33,48 @@ async function refuseShared(folder: string): Promise<void> {
   }
 }
 
-/** The token that TCP clients send; made on the first start, mode 0600. Of two first starts at one time both get the same. */
-export async function readToken(file: string): Promise<string> {
+/** A secret of this home, such as the token; made on the first start, mode 0600. Of two first starts at one time both get the same. */
+export async function readSecret(file: string): Promise<string> {
   const found = await readFile(file, 'utf8').catch(() => null);
-  if (isToken(found)) return found.trim();
+  if (isSecret(found)) {
+    await tighten(file);
+    return found.trim();
+  }
+  await put(file, (fresh) => (found === null ? place(fresh, file) : rename(fresh, file)));
+  const secret = await readFile(file, 'utf8').catch(() => null);
+  if (isSecret(secret)) return secret.trim();
+  throw new SvcError('home_unusable', `The file ${file} holds no secret.`, { hint: `Delete it; a new one is made at the next start.` });
+}
+
+/** Replaces a secret with a new one, whole, and returns it. */
+export async function replaceSecret(file: string): Promise<string> {
+  return put(file, (fresh) => rename(fresh, file));
+}
+
+/** Writes a new secret beside its place, and has it put there. */
+async function put(file: string, move: (fresh: string) => Promise<void>): Promise<string> {
   const fresh = `${file}.${process.pid}.${randomBytes(4).toString('hex')}.tmp`;
+  const secret = randomBytes(32).toString('base64url');
   try {
-    await writeFile(fresh, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600 });
-    if (found === null) await place(fresh, file);
-    else await rename(fresh, file);
-    const token = await readFile(file, 'utf8');
-    if (isToken(token)) return token.trim();
-    throw new SvcError('home_unusable', `The token file ${file} holds no token.`, { hint: `Delete it; a new one is made at the next start.` });
-  } catch (error) {
-    if (error instanceof SvcError) throw error;
-    throw new SvcError('home_unusable', `The token file ${file} cannot be written (${(error as NodeJS.ErrnoException).code}).`, { cause: error });
+    await writeFile(fresh, `${secret}\n`, { mode: 0o600 });
+    await move(fresh);
+    return secret;
+  } catch (cause) {
+    throw new SvcError('home_unusable', `The file ${file} cannot be written (${(cause as NodeJS.ErrnoException).code}).`, { cause });
   } finally {
     // What went wrong before is what the caller needs to know.
     await rm(fresh, { force: true }).catch(() => {});
   }
+}
+
+/** A file of an earlier version, or of another umask, may be open to others. One that cannot be changed is for the doctor to name. */
+export async function tighten(file: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const mode = await stat(file).then(
+    (found) => found.mode,
+    () => 0,
+  );
+  if ((mode & 0o077) !== 0) await chmod(file, 0o600).catch(() => {});
 }
 
 /** Gives the file its name unless another has it by now. A file system without links has the last one win. */
@@ -61,8 +84,8 @@ async function place(fresh: string, file: string): Promise<void> {
   });
 }
 
-function isToken(text: string | null): text is string {
-  return text !== null && text.trim().length >= TOKEN_LENGTH_MIN;
+function isSecret(text: string | null): text is string {
+  return text !== null && text.trim().length >= SECRET_LENGTH_MIN;
 }
 
-const TOKEN_LENGTH_MIN = 32;
+const SECRET_LENGTH_MIN = 32;

@@ -132,6 +132,7 @@ export const limitSpecs = {
   goodbye_ms: limit(1_000, 10, 60_000, 'For clients to take the last bytes when a listener closes; then they are cut off.'),
   console_tickets: limit(16, 1, 1024, 'Tickets for the console that are open at one time.'),
   ticket_ms: limit(60_000, 1000, 3_600_000, 'For a ticket to be used.'),
+  console_sessions: limit(64, 1, 4096, 'Browsers signed in to the console at one time; one more signs the oldest out.'),
   session_ms: limit(43_200_000, 1000, 2_592_000_000, 'For a browser to stay signed in.'),
   replay_bytes: limit(32 * MIB, 1024, 1024 * MIB, 'Exported run that `svc runs replay` reads.'),
   picture_runs: limit(200, 1, 10_000, 'Runs in one picture of the daemon, present or past.'),

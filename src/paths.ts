@@ -9,11 +9,17 @@ export interface Paths {
   /** The folder that stands for this daemon in messages. */
   home: string;
   config: string;
-  /** Event log, high-water mark, token. */
+  /** Event log, high-water mark, secrets. */
   data: string;
   database: string;
   highWater: string;
   token: string;
+  /** Secret of this home for digests; it never leaves the daemon. */
+  secret: string;
+  /** Live sessions of the console. */
+  sessions: string;
+  /** Pages that sign a browser in; each is there for a minute at most. */
+  signIn: string;
   models: string;
   /** Runtime file: who runs, and where it listens. */
   runtime: string;
@@ -50,6 +56,9 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     database: join(data, 'events.db'),
     highWater: join(data, 'events.high-water'),
     token: join(data, 'token'),
+    secret: join(data, 'secret'),
+    sessions: join(data, 'sessions.json'),
+    signIn: join(data, 'sign-in'),
     models: join(data, 'models'),
     runtime: join(state, 'runtime.json'),
     logs: join(state, 'logs'),

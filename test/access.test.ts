@@ -13,7 +13,7 @@ const PORT = 4780;
 function ask(allowed: readonly string[], origin: string): string | null {
   const allowed_origins = allowed.map((value) => readOrigin(value) ?? 'the configuration refuses it');
   const settings = { auth: false, http: `127.0.0.1:${PORT}`, allowed_origins };
-  const access = createAccess({ settings, token: () => null });
+  const access = createAccess({ settings, token: () => null, sessions: { find: () => null } });
   const host = `127.0.0.1:${PORT}`;
   const socket = { localPort: PORT, localAddress: '127.0.0.1', remoteAddress: '127.0.0.1' };
   const request = { url: '/v1/runs', method: 'GET', headers: { host, origin }, headersDistinct: { host: [host], origin: [origin] }, socket };

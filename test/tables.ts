@@ -85,7 +85,7 @@ const CAUSES: Record<number, string> = {
   130: 'Cancelled, and the work has stopped.',
 };
 
-const DOORS: Record<(typeof routes)[number]['door'], string> = { public: 'anybody', loopback: 'anybody on this machine', token: 'with the token' };
+const DOORS: Record<(typeof routes)[number]['door'], string> = { public: 'anybody', summary: 'anybody; the whole with the token', token: 'with the token' };
 
 /** The file as it should be. Throws if a mark is missing, or one of them is unknown. */
 export function filled(file: string, text: string): string {

@@ -42,7 +42,7 @@ export const commands: readonly CommandSpec[] = [
   command(
     'run',
     '[prompt]',
-    'Answer a prompt: the answer goes to stdout as it is made. Starts the daemon if needed. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read.',
+    'Answer a prompt: the answer goes to stdout as it is made. Starts the daemon if needed. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read. Other users of this machine can see a prompt on the command line, and not one on stdin.',
     [
       { name: 'provider', short: 'p', value: '<id>', summary: 'Ask this provider.' },
       { name: 'cloud', summary: 'Ask the default cloud provider: the prompt leaves this machine.' },
@@ -234,6 +234,24 @@ export const commands: readonly CommandSpec[] = [
     'console',
   ),
   command('config show', '', 'The configuration in force, and where each value comes from.', [], 'config show'),
-  command('token', '', 'Print the token for HTTP and WebSocket clients.', [], 'token'),
+  command(
+    'token',
+    '[rotate]',
+    'Print the token for HTTP and WebSocket clients; with rotate make a new one first: what the old one let in ends, and every browser is signed out.',
+    [],
+    'token',
+    'token rotate',
+  ),
+  command(
+    'api',
+    '<method> <path>',
+    'Ask a route of the HTTP interface over the local socket, with no token and no port; the answer goes to stdout as it comes.',
+    [
+      { name: 'data', short: 'd', value: '<json|@file|->', summary: 'Body of the request: the JSON itself, a file, or - for stdin.' },
+      { name: 'stream', summary: 'Ask for events as they come (Accept: text/event-stream).' },
+    ],
+    'api GET /v1/runs',
+    `api POST /v1/runs --data '{"prompt":"What is a run?"}' --stream`,
+  ),
   command('completion', '<shell>', 'Print the completion script for bash, zsh or fish.', [], 'completion bash'),
 ];

@@ -1,12 +1,17 @@
 import { spawn } from 'node:child_process';
+import { pathToFileURL } from 'node:url';
 import { askDaemon } from './ask-daemon.ts';
 import type { Context } from './context.ts';
 import { note, print, printJson } from './output.ts';
 
-/** Opens the console in the browser, signed in. Where there is none the address is printed; it is good for one sign-in, within a minute. */
+/**
+ * Opens the console in the browser, signed in. Where there is none the address is printed; it is good for one sign-in, within a minute.
+ * The address is a secret and every user can read a command line, so the browser is given the name of a page that leads there.
+ */
 export async function run({ paths, flags, json }: Context): Promise<number> {
-  const { url } = await askDaemon(paths, 'console');
-  const opened = flags['no-open'] !== true && (await open(url));
+  const [program, ...args] = flags['no-open'] === true ? [] : opener();
+  const { url, file } = await askDaemon(paths, 'console', { file: program !== undefined });
+  const opened = program !== undefined && file !== null && (await open(program, [...args, pathToFileURL(file).href]));
   if (json) printJson({ url, opened });
   else if (opened) note(`Opened the console at ${url.split('#')[0]}`);
   else print(url);
@@ -14,11 +19,9 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
 }
 
 /** Whether the system's own way to open an address took it. */
-async function open(url: string): Promise<boolean> {
-  const [program, ...args] = opener();
-  if (program === undefined) return false;
+function open(program: string, args: readonly string[]): Promise<boolean> {
   return new Promise((resolve) => {
-    const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
+    const child = spawn(program, args, { stdio: 'ignore', detached: true });
     const settle = (opened: boolean) => {
       clearTimeout(timer);
       child.unref();

@@ -31,6 +31,7 @@ export const loaders: Loaders = {
   console: () => import('./console.ts'),
   'config show': () => import('./config-show.ts'),
   token: () => import('./token.ts'),
+  api: () => import('./api.ts'),
   completion: () => import('./completion/completion.ts'),
 };
 

@@ -1,14 +1,37 @@
 import { readFileSync } from 'node:fs';
 import { SvcError } from '../errors.ts';
+import { replaceSecret } from '../home.ts';
+import type { Paths } from '../paths.ts';
+import { askDaemon } from './ask-daemon.ts';
 import type { Context } from './context.ts';
 import { print, printJson } from './output.ts';
 
 /** From its file, so that it can be had while no daemon runs; a start keeps the token that is there. */
-export async function run({ paths, json }: Context): Promise<number> {
-  const token = readToken(paths.token);
+export async function run({ paths, args, json }: Context): Promise<number> {
+  const [action] = args;
+  if (action !== undefined && action !== 'rotate') throw new SvcError('usage', `token takes rotate or nothing, not ${JSON.stringify(action)}.`);
+  const token = action === 'rotate' ? await rotate(paths) : readToken(paths.token);
   if (json) printJson({ token });
   else print(token);
   return 0;
+}
+
+/** A daemon that runs makes the new token, and ends what the old one let in. One that began meanwhile may have read the old file. */
+async function rotate(paths: Paths): Promise<string> {
+  const asked = async () => (await askDaemon(paths, 'token.rotate')).token;
+  return asked().catch(async (error: unknown) => {
+    if (!isNotRunning(error)) throw error;
+    readToken(paths.token);
+    const token = await replaceSecret(paths.token);
+    return asked().catch((late: unknown) => {
+      if (isNotRunning(late)) return token;
+      throw late;
+    });
+  });
+}
+
+function isNotRunning(error: unknown): boolean {
+  return error instanceof SvcError && error.code === 'daemon_not_running';
 }
 
 export function readToken(file: string): string {

@@ -23,14 +23,18 @@ export interface MethodOptions {
   runtime: Runtime;
   limits: Limits;
   token(): string;
-  /** Good for one sign-in at the console. */
-  ticket(): string;
+  /** Replaces the token; what the old one let in ends. */
+  changeToken(): Promise<string>;
+  /** Good for one sign-in at the console; `over` is called when it is good no more. */
+  ticket(over: () => void): string;
+  /** A page on disk that takes a browser to the address. */
+  signInPage(url: string): Promise<{ path: string; remove(): void }>;
   /** What the daemon runs with, and where each value comes from. */
   config(): unknown;
 }
 
 /** What the local socket can be asked, each method in a line or two. */
-export function createMethods({ runtime, limits, token, config, ticket }: MethodOptions): Handlers {
+export function createMethods({ runtime, limits, token, changeToken, config, ticket, signInPage }: MethodOptions): Handlers {
   const health = () => ({ ...runtime.health(), ...runtime.probe() });
   const follow = async (id: string, from_seq: number, reply: Reply): Promise<RunRecord> => {
     const unwatch = runtime.watchQueue(id, (queue_position) => queue_position === null || void reply.event({ queue_position }));
@@ -86,9 +90,21 @@ export function createMethods({ runtime, limits, token, config, ticket }: Method
     'log.stream': async (params) => ({
       events: await runtime.readStream(text(params, 'stream'), count(params, 'from_version'), Math.min(count(params, 'limit'), PAGE_EVENTS)),
     }),
-    console: () => ({ url: consoleUrl(runtime.status().addresses.http, ticket()) }),
+    console: async ({ file = false }) => {
+      const http = runtime.status().addresses.http;
+      if (http === null) throw new SvcError('not_ready', 'The daemon does not listen on HTTP yet.');
+      let page: Awaited<ReturnType<typeof signInPage>> | null = null;
+      const url = consoleUrl(
+        http,
+        ticket(() => page?.remove()),
+      );
+      if (file !== true) return { url, file: null };
+      page = await signInPage(url);
+      return { url, file: page.path };
+    },
     config,
     token: () => ({ token: token() }),
+    'token.rotate': async () => ({ token: await changeToken() }),
   };
 }
 
@@ -131,8 +147,7 @@ async function pull(runtime: Runtime, params: Record<string, unknown>, reply: Re
 }
 
 /** The page's address, with a ticket where no server sees it and no history keeps it for long. */
-function consoleUrl(http: string | null, ticket: string): string {
-  if (http === null) throw new SvcError('not_ready', 'The daemon does not listen on HTTP yet.');
+function consoleUrl(http: string, ticket: string): string {
   return `${http.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:)/, 'http://127.0.0.1')}/#ticket=${ticket}`;
 }
 

@@ -6,6 +6,8 @@ import type { ErrorBody } from '../errors.ts';
  * A request is `{id, method, params}`. Its answer is any number of `{id, event}` lines and then one of `{id, result}` or
  * `{id, error}`. Several requests may be open on one connection; `{id, cancel: true}` gives one up. A connection that
  * closes gives up all of its own requests (a run goes on; it can be attached again).
+ *
+ * A connection that begins with a capital letter speaks HTTP: every route of the HTTP listener answers there, with no token.
  */
 
 export interface Request {
@@ -43,9 +45,10 @@ export type Method =
   | 'picture' // {at?} -> PictureRecord, now or after the event at that position
   | 'log.read' // {from_seq, limit} -> {events: StoredEvent[]}: fewer than `limit` when they are large, none after the end
   | 'log.stream' // {stream, from_version, limit} -> {events: StoredEvent[]}, of one stream
-  | 'console' // {} -> {url} of the console, good for one sign-in
+  | 'console' // {file?} -> {url, file} of the console, good for one sign-in; file: a page on disk that leads there, where it was asked for
   | 'config' // {} -> what the daemon runs with, values and sources
-  | 'token'; // {} -> {token}: the way for the command line to the TCP listeners
+  | 'token' // {} -> {token}: the way for the command line to the TCP listeners
+  | 'token.rotate'; // {} -> {token}: a new one; what the old one let in ends
 
 /** What the runtime file holds: who runs and where it listens. It is there while a daemon lives and after one that died. */
 export interface RuntimeFile {

@@ -31,9 +31,10 @@ export interface Results {
   picture: PictureRecord;
   'log.read': { events: StoredEvent[] };
   'log.stream': { events: StoredEvent[] };
-  console: { url: string };
+  console: { url: string; file: string | null };
   config: unknown;
   token: { token: string };
+  'token.rotate': { token: string };
 }
 
 /** What a stream sends before its result. */

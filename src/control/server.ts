@@ -16,13 +16,16 @@ import type { Method, Response } from './protocol.ts';
  * 1. Whoever can open the socket is the user: it has mode 0600, in a folder that only the user can change.
  * 2. A connection has a bound on its open requests and on the length of a line; while it does not read its answers, no request of it is read.
  * 3. A connection that closes gives up its requests; the runs they started go on.
- * 4. What has not gone out is counted. A connection that is cut for it loses its answers; what it follows can be followed again.
- * 5. A peer that does not read holds up nobody: when the server closes, it is cut off after a moment.
+ * 4. A connection that does not begin as the protocol does is handed to the HTTP server, whose bounds then hold.
+ * 5. What has not gone out is counted. A connection that is cut for it loses its answers; what it follows can be followed again.
+ * 6. A peer that does not read holds up nobody: when the server closes, it is cut off after a moment.
  */
 
 export interface ControlOptions {
   socket: string;
   handlers: Handlers;
+  /** Takes a connection that speaks HTTP. */
+  http(socket: Socket): void;
   limits: Limits;
   log: Log;
   /** Shared with the other transports. */
@@ -30,6 +33,8 @@ export interface ControlOptions {
 }
 
 const OPEN_REQUESTS_MAX = 32;
+/** How an HTTP request begins, and no request of the protocol. */
+const METHOD = /^[A-Z]$/;
 /** Shorter answers are bounded by the number of connections and of their requests. */
 const COUNTED_LENGTH = 16 * 1024;
 /** Their answers hold texts of runs. */
@@ -91,18 +96,30 @@ export class ControlServer {
   }
 
   private serve(socket: Socket): void {
-    const { limits, log } = this.options;
-    const connection: Connection = { socket, outflow: this.unsent.enter(() => socket.destroy()), unsent: 0 };
     this.connections.add(socket);
+    socket.once('close', () => this.connections.delete(socket));
+    const refuse = (error: Error) => this.options.log.debug({ err: error }, 'a local connection broke');
+    socket.on('error', refuse);
+    socket.once('readable', () => {
+      const first: Buffer | null = socket.read();
+      if (first === null) return;
+      socket.unshift(first);
+      if (!METHOD.test(String.fromCharCode(first[0] ?? 0))) return this.serveLines(socket);
+      socket.off('error', refuse);
+      this.options.http(socket);
+    });
+  }
+
+  private serveLines(socket: Socket): void {
+    const { limits } = this.options;
+    const connection: Connection = { socket, outflow: this.unsent.enter(() => socket.destroy()), unsent: 0 };
     const open = new Map<number, AbortController>();
     const lines = createLineSplitter(limits.frame_bytes, (line) => this.receive(connection, open, line));
     socket.on('data', (chunk: Buffer) => {
       if (!lines(chunk)) this.send(connection, { id: 0, error: tooLong(limits.frame_bytes).body() }, true);
     });
     socket.on('drain', () => socket.resume());
-    socket.on('error', (error) => log.debug({ err: error }, 'a local connection broke'));
     socket.on('close', () => {
-      this.connections.delete(socket);
       connection.outflow.leave();
       for (const abort of open.values()) abort.abort();
     });

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import { setProvider, unsetProvider } from '../config-file.ts';
 import { createMethods } from '../control/methods.ts';
 import { ControlServer } from '../control/server.ts';
-import type { SvcError } from '../errors.ts';
+import { SvcError } from '../errors.ts';
 import { createGrpc } from '../grpc/server.ts';
 import { createHttp } from '../http/server.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -30,8 +30,11 @@ import { Space } from '../runtime/space.ts';
 import { StopReports } from '../runtime/stop-report.ts';
 import { UnsentBytes } from '../runtime/unsent-bytes.ts';
 import { createSessions } from '../session.ts';
+import { sessionFile } from '../session-file.ts';
+import { writeSignInPage } from '../sign-in-page.ts';
 import { logBytes } from '../store/files.ts';
 import { createSqliteStore } from '../store/sqlite.ts';
+import { Token } from '../token.ts';
 import { attachSockets } from '../ws/upgrade.ts';
 import { hostBootId } from './host.ts';
 
@@ -40,7 +43,7 @@ export interface Given {
   paths: Paths;
   config: Config;
   version: string;
-  token: string;
+  secrets: { token: string; digest: string };
   stdout: 'none' | 'json' | 'pretty';
   closeDaemon(params: Effects['closeDaemon']): void;
   onStop(close_deadline_at: number): void;
@@ -50,7 +53,7 @@ export interface Given {
 export type Parts = ReturnType<typeof buildParts>;
 
 /** Builds every part and introduces them to each other. Nothing is started, bound or opened yet. */
-export function buildParts({ paths, config, version, token, stdout, closeDaemon, onStop, onFatal }: Given) {
+export function buildParts({ paths, config, version, secrets, stdout, closeDaemon, onStop, onFatal }: Given) {
   const { limits } = config;
   const boot_id = newBootId();
   const streams = { daemon: `daemon:${boot_id}`, engine: `engine:${boot_id}` };
@@ -170,14 +173,41 @@ export function buildParts({ paths, config, version, token, stdout, closeDaemon,
     localModels: local.models,
   });
 
-  const sessions = createSessions({ token: () => token, limits });
+  const token = new Token(paths.token, secrets.token);
+  const sessions = createSessions({ token: () => token.current, limits, file: sessionFile(paths.sessions) });
+  /** Connections that came by the local socket. */
+  const locals = new WeakSet<object>();
+  const access = {
+    settings: config,
+    token: () => token.current,
+    sessions,
+    tokenEnded: () => token.ended,
+    isLocal: (socket: object) => locals.has(socket),
+  };
   const unsent = new UnsentBytes(limits, log);
-  const http = createHttp({ runtime, settings: config, token: () => token, sessions, unsent, limits, log });
-  const sockets = attachSockets(http.server, { runtime, hub: logging.hub, folder: paths.logs, settings: config, token: () => token, unsent, limits, log });
+  const http = createHttp({ ...access, runtime, sessions, unsent, limits, log });
+  const sockets = attachSockets(http.server, { ...access, runtime, hub: logging.hub, folder: paths.logs, unsent, limits, log });
+  const changeToken = async () => {
+    const fresh = await token.rotate(new SvcError('unauthorised', 'The token was changed.'));
+    await sessions.closeAll();
+    return fresh;
+  };
   const grpc = createGrpc({ runtime, limits, log });
   const control = new ControlServer({
     socket: paths.socket,
-    handlers: createMethods({ runtime, limits, token: () => token, config: () => config, ticket: () => sessions.ticket() }),
+    handlers: createMethods({
+      runtime,
+      limits,
+      config: () => config,
+      token: () => token.current,
+      changeToken,
+      ticket: (over) => sessions.ticket(over),
+      signInPage: (url) => writeSignInPage(paths.signIn, url),
+    }),
+    http: (socket) => {
+      locals.add(socket);
+      http.server.emit('connection', socket);
+    },
     limits,
     log,
     unsent,

@@ -3,6 +3,7 @@ import { parseAddress } from '../config-address.ts';
 import { SvcError } from '../errors.ts';
 import { readLastBoot, recoverRuns } from '../runtime/recover.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
+import { removeSignInPages } from '../sign-in-page.ts';
 import { isFull } from '../store/failure.ts';
 import type { EventStore } from '../store/store.ts';
 import { hostBootId } from './host.ts';
@@ -21,6 +22,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
   const listening = parts.tell({ type: 'daemon.listening', addresses: { ...bound, socket: null } });
   const opened = await store.open();
   const addresses = { ...bound, socket: await withRoom(store, () => parts.control.listen()) };
+  await removeSignInPages(parts.paths.signIn);
   await withRoom(store, () => announce(parts, addresses));
   stored.finished = (await store.countRuns()).finished;
   const last_boot = await readLastBoot(store, opened.last_boot_id, hostBootId());

@@ -28,6 +28,10 @@ export function object(fields: Record<string, Schema>): Schema {
   };
 }
 
+/** The fields of which anybody is told these only. */
+const partly = (fields: Record<string, Schema>, told: readonly string[]) =>
+  Object.fromEntries(Object.entries(fields).map(([name, schema]) => [told.includes(name) ? name : `${name}?`, schema]));
+
 const counts = { active: whole, queued: whole, finished: whole };
 const addresses = object({ http: orNull(text), grpc: orNull(text), socket: orNull(text) });
 const lastBoot = orNull(object({ boot_id: text, ending: oneOf('clean', 'failed', 'killed', 'power_lost'), at: time }));
@@ -68,8 +72,8 @@ export const schemas = {
     transitions: listOf(object({ at: time, event: text, state_path: text })),
     runs: object(counts),
     queue: object({ length: whole, capacity: whole }),
-    providers: listOf(later('Provider')),
-    engine: object(engine),
+    providers: listOf(object(partly({ ...provider, ...configured }, ['id', 'kind', 'state']))),
+    engine: object(partly(engine, ['state'])),
     log: object({ seq: whole, durable_seq: whole, lag: whole, last_commit_ms: orNull({ type: 'number' }), size_bytes: orNull(whole) }),
     memory: object({ rss_bytes: whole, heap_used_bytes: whole }),
     last_boot: lastBoot,
@@ -113,4 +117,6 @@ export const schemas = {
   }),
   LifecycleInput: object({ type: text, 'mode?': oneOf('drain', 'force'), 'timeout_ms?': whole }),
   SessionInput: object({ 'ticket?': text, 'token?': text }),
+  Session: object({ id: text, key: text, expires_at: text }),
+  Proof: object({ proof: text }),
 } as const;

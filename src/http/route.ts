@@ -26,6 +26,10 @@ export interface Context {
   limits: Limits;
   log: Log;
   unsent: UnsentBytes;
+  /** Whether the request may have what needs the token. */
+  trusted: boolean;
+  /** Aborted, with the reason, when the session or the token that let the request in is not good any more: its streams end. */
+  ended: AbortSignal;
   /** Aborted when the listener closes: streams say so and end. */
   closing: AbortSignal;
 }

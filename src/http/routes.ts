@@ -9,7 +9,7 @@ import { exportRun, whyRun } from './past-runs.ts';
 import { showState } from './picture.ts';
 import type { Route } from './route.ts';
 import { cancelRun, followRun, listRuns, showRun, startRun } from './runs.ts';
-import { closeSession, openSession, showSession } from './session.ts';
+import { closeSession, openSession, proveSession, showSession } from './session.ts';
 
 /** Everything that is served over HTTP. The README's table is held to this one. */
 export const routes: readonly Route[] = [
@@ -18,8 +18,8 @@ export const routes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/runtime/health',
-    door: 'loopback',
-    summary: 'The whole report: state, since when, what would make it ready, runs, providers, engine, log.',
+    door: 'summary',
+    summary: 'The report: state, since when, what would make it ready, counts; with the token also addresses, reasons, paths and times.',
     answer: runtimeHealth,
   },
   { method: 'POST', path: '/v1/runtime/events', door: 'token', summary: 'Proposes a lifecycle event, such as {"type":"stop_requested"}.', answer: postEvent },
@@ -68,8 +68,15 @@ export const routes: readonly Route[] = [
   { method: 'GET', path: '/v1/events', door: 'token', summary: 'WebSocket: the event log, from a position on or as it grows.', answer: refusePlain },
   { method: 'GET', path: '/v1/logs', door: 'token', summary: 'WebSocket: the last log lines, and new ones as they come.', answer: refusePlain },
   { method: 'POST', path: '/v1/session', door: 'public', summary: 'Signs a browser in with a ticket or the token: sets a cookie.', answer: openSession },
+  {
+    method: 'GET',
+    path: '/v1/session/proof',
+    door: 'public',
+    summary: 'Proves to a page that this is the daemon that signed it in, before the page sends its cookie.',
+    answer: proveSession,
+  },
   { method: 'GET', path: '/v1/session', door: 'token', summary: '204 for who is signed in.', answer: showSession },
-  { method: 'DELETE', path: '/v1/session', door: 'public', summary: 'Signs a browser out.', answer: closeSession },
+  { method: 'DELETE', path: '/v1/session', door: 'public', summary: 'Signs a browser out; what its session opened ends.', answer: closeSession },
   {
     method: 'GET',
     path: '/openapi.json',

@@ -22,7 +22,7 @@ import { routes as allRoutes } from './routes.ts';
  * 2. Health needs the machine's state only, so it is answered in every state that the process is in.
  * 3. Nothing waits for ever: connections, headers, bodies, answers, streams and the closing itself have bounds.
  */
-export interface HttpOptions extends AccessOptions {
+export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
   runtime: Runtime;
   limits: Limits;
   log: Log;
@@ -44,7 +44,7 @@ export interface Http {
 export function createHttp(options: HttpOptions): Http {
   const { runtime, limits, log, sessions = createSessions(options), routes = allRoutes } = options;
   const unsent = options.unsent ?? new UnsentBytes(limits, log);
-  const access = createAccess(options);
+  const access = createAccess({ ...options, sessions });
   const closing = new AbortController();
   const server = createListener(limits);
   const enter = (req: Request, res: ServerResponse) => {
@@ -67,8 +67,8 @@ export function createHttp(options: HttpOptions): Http {
   for (const route of routes) {
     app.add(route.method, route.path, async (req, res) => {
       enter(req, res);
-      access.checkToken(req, route.door);
-      await route.answer({ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal });
+      const admission = access.admit(req, route.door);
+      await route.answer({ ...{ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal }, ...admission });
       countAnswer(res, unsent);
     });
   }

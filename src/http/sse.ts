@@ -14,14 +14,16 @@ import type { Context } from './route.ts';
  * 3. A heartbeat keeps the connection of a client that reads; one that takes nothing is let go by the listener, and the run goes on.
  */
 export async function streamRun(context: Context, run_id: string, from_seq: number): Promise<void> {
-  const { res, runtime, limits, closing, unsent } = context;
+  const { res, runtime, limits, closing, ended, unsent } = context;
   if (res.destroyed) return;
   unsent.admit();
   const leave = new AbortController();
   const stop = () => leave.abort();
   res.once('close', stop);
-  closing.addEventListener('abort', stop);
-  if (closing.aborted) stop();
+  for (const signal of [closing, ended]) {
+    signal.addEventListener('abort', stop);
+    if (signal.aborted) stop();
+  }
   begin(res, run_id);
   const send = sender(
     res,
@@ -36,6 +38,7 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
       await send.slice(slice);
       over = TERMINAL.has(slice.events.at(-1)?.type as never);
     }
+    if (!over && ended.aborted) throw ended.reason;
     if (!over) throw new SvcError('daemon_stopping', 'The daemon stops; ask again with Last-Event-ID when it is started again.');
   } catch (thrown) {
     const error = asSvcError(thrown);
@@ -45,7 +48,7 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
     clearInterval(beat);
     unwatch();
     send.leave();
-    closing.removeEventListener('abort', stop);
+    for (const signal of [closing, ended]) signal.removeEventListener('abort', stop);
     res.end();
   }
 }

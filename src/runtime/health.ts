@@ -1,8 +1,9 @@
 import { type DaemonSnapshot, readyWhen } from '../../machines/daemon.ts';
 import type { EngineSnapshot } from '../../machines/engine.ts';
+import type { AnyFact } from '../../machines/events.ts';
 import { stateName, statePath } from '../../machines/step.ts';
 import { time } from '../kernel/run-record.ts';
-import type { EngineRecord, HealthRecord, ProviderRecord, ReportRecord, StatusRecord } from './runtime.ts';
+import type { EngineRecord, HealthRecord, ProviderRecord, PublicReport, ReportRecord, StatusRecord } from './runtime.ts';
 
 /** Everything health is read from; all of it is in memory. */
 export interface HealthSources {
@@ -65,6 +66,29 @@ export function reportRecord(sources: HealthSources): ReportRecord {
     checks: checks(sources, memory.rss),
   };
 }
+
+/** What anybody may see: states and counts. Messages may name paths, so the reason of a failure stays behind. */
+export function publicHealth({ reason, output, ...record }: HealthRecord): HealthRecord {
+  const said = record.state === 'failed' ? 'The daemon has failed; its log says why.' : null;
+  return { ...record, reason: said ?? reason, ...(output === undefined ? {} : { output: said ?? output }) };
+}
+
+/** The report without addresses, names of keys, words of providers, paths, processes, and the times of runs. */
+export function publicReport(report: ReportRecord): PublicReport {
+  const { status, version, service_id, state, state_path, since, reason, output } = report;
+  const health = publicHealth({ status, version, service_id, state, state_path, since, reason, ...(output === undefined ? {} : { output }) });
+  const { ready_when, transitions, runs, queue, providers, engine, log, memory, last_boot, checks } = report;
+  return {
+    ...health,
+    ...{ ready_when, runs, queue, log, memory, last_boot },
+    transitions: transitions.filter(({ event }) => !RUN_EVENTS.has(event)),
+    providers: providers.map(({ id, kind, state }) => ({ id, kind, state })),
+    engine: { state: engine.state },
+    checks: Object.fromEntries(Object.entries(checks).map(([name, found]) => [name, found.map(({ output: _, ...check }) => check)])),
+  };
+}
+
+const RUN_EVENTS: ReadonlySet<string> = new Set<AnyFact['type']>(['daemon.run_admitted', 'daemon.run_settled']);
 
 export function lastBoot(daemon: DaemonSnapshot): StatusRecord['last_boot'] {
   const last = daemon.context.last_boot;

@@ -77,6 +77,12 @@ export interface ReportRecord extends HealthRecord {
   >;
 }
 
+/** The report as anybody may see it. */
+export interface PublicReport extends Omit<ReportRecord, 'providers' | 'engine'> {
+  providers: Pick<ProviderRecord, 'id' | 'kind' | 'state'>[];
+  engine: Pick<EngineRecord, 'state'>;
+}
+
 export interface EngineRecord {
   state: string;
   since: string;

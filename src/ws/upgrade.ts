@@ -20,6 +20,7 @@ import { createLogSender, type LogSourceOptions } from './logs.ts';
  * 1. An upgrade passes the same door as a request: target, Host, Origin, token. A refusal is an HTTP answer with the error envelope.
  * 2. The daemon closes with 1000 when everything asked for was sent, with 1001 when it stops.
  * 3. What clients send is bounded and ignored.
+ * 4. A stream ends with 1008 when the session or the token that let it in is not good any more.
  */
 export interface SocketOptions extends AccessOptions, LogSourceOptions {
   runtime: Pick<Runtime, 'followLog'>;
@@ -38,6 +39,7 @@ type Sender = (client: WebSocket, outflow: Outflow, heard: () => void, signal: A
 
 const DONE = 1000;
 const GOING_AWAY = 1001;
+const NOT_ALLOWED = 1008;
 const FAILED = 1011;
 const TRY_AGAIN_LATER = 1013;
 
@@ -59,38 +61,42 @@ export function attachSockets(server: Server, options: SocketOptions): Sockets {
       return (client, outflow, heard, signal) => sendEvents(client, runtime.followLog(query, signal), outflow, heard);
     },
   };
-  const admit = (request: IncomingMessage): Sender => {
+  const admit = (request: IncomingMessage): { send: Sender; ended: AbortSignal } => {
     access.checkSource(request);
     const target = request.url ?? '';
     const path = target.split('?')[0] ?? '';
     const read = Object.hasOwn(paths, path) ? paths[path] : undefined;
     if (read === undefined) throw new SvcError('route_unknown', `There is no WebSocket here, but at ${Object.keys(paths).join(' and ')}.`);
-    access.checkToken(request, 'token');
+    const { ended } = access.admit(request, 'token');
     if (closing.signal.aborted) throw new SvcError('daemon_stopping');
     unsent.admit();
-    return read(target);
+    return { send: read(target), ended };
   };
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', (error) => log.debug({ err: error }, 'an upgrade broke'));
     try {
-      const sender = admit(request);
-      sockets.handleUpgrade(request, socket, head, (client) => void serve(client, sender));
+      const { send, ended } = admit(request);
+      sockets.handleUpgrade(request, socket, head, (client) => void serve(client, send, ended));
     } catch (thrown) {
       refuse(socket, asSvcError(thrown));
     }
   });
-  const serve = async (client: WebSocket, send: Sender) => {
+  const serve = async (client: WebSocket, send: Sender, ended: AbortSignal) => {
     client.on('error', (error) => log.debug({ err: error }, 'a follower broke'));
     const heard = keepAlive(client, limits.heartbeat_ms);
     const left = new AbortController();
     const outflow = unsent.enter(() => client.terminate());
+    const leave = () => left.abort();
+    ended.addEventListener('abort', leave);
     client.once('close', () => {
+      ended.removeEventListener('abort', leave);
       outflow.leave();
-      left.abort();
+      leave();
     });
     try {
       await send(client, outflow, heard, AbortSignal.any([closing.signal, left.signal]));
-      client.close(closing.signal.aborted ? GOING_AWAY : DONE);
+      if (ended.aborted) client.close(NOT_ALLOWED, 'unauthorised');
+      else client.close(closing.signal.aborted ? GOING_AWAY : DONE);
     } catch (thrown) {
       const error = asSvcError(thrown);
       if (error.code === 'daemon_stopping') return client.close(GOING_AWAY);

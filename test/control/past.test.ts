@@ -6,9 +6,18 @@ import type { SvcError } from '../../src/errors.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { ScriptedProvider } from '../helpers/scripted-provider.ts';
 
+const unused = () => Promise.reject(new Error('not here'));
 /** What the local socket tells of the machines and the past, from the real runtime. */
 const { runtime, store, kernel, config } = await bootRuntime({ local: new ScriptedProvider('local', []) });
-const handlers = createMethods({ runtime, limits: config.limits, token: () => 't', config: () => null, ticket: () => 'the-ticket' });
+const handlers = createMethods({
+  runtime,
+  limits: config.limits,
+  token: () => 't',
+  config: () => null,
+  ticket: () => 'the-ticket',
+  changeToken: unused,
+  signInPage: unused,
+});
 const reply: Reply = { signal: new AbortController().signal, event: async () => {}, slice: async () => {} };
 // biome-ignore lint/suspicious/noExplicitAny: what a client sees has the type that the test says it has
 const call = async (method: Method, params: Record<string, unknown> = {}): Promise<any> => handlers[method](params, reply);
@@ -33,7 +42,7 @@ test('the picture is told, now and then, and the machines', async () => {
 });
 
 test('the console has an address with a ticket', async () => {
-  assert.equal(await call('console'), { url: 'http://127.0.0.1:1/#ticket=the-ticket' });
+  assert.equal(await call('console'), { url: 'http://127.0.0.1:1/#ticket=the-ticket', file: null });
 });
 
 test('what is asked wrongly is refused by name', async () => {

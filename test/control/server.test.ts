@@ -30,7 +30,7 @@ test.after.each(async ({ folder, server }) => {
 
 async function serve(context: Context, handlers: Partial<Handlers>, socket = join(context.folder, 'svc.sock')): Promise<Socket> {
   const limits = { ...defaultLimits, goodbye_ms: 20 };
-  context.server = new ControlServer({ socket, handlers: handlers as Handlers, limits, log: silent });
+  context.server = new ControlServer({ socket, handlers: handlers as Handlers, limits, log: silent, http: (socket) => socket.destroy() });
   const client = connect(await context.server.listen());
   await once(client, 'connect');
   return client;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
-import { prepareHome, readToken } from '../../src/home.ts';
+import { prepareHome, readSecret } from '../../src/home.ts';
 import { findPaths } from '../../src/paths.ts';
 
 const test = suite<{ folder: string }>('the home of a daemon');
@@ -20,26 +20,26 @@ const pathsOf = (home: string) => findPaths({ SVC_HOME: home });
 
 test('first starts at one time agree on the token, which only its owner can read', async ({ folder }) => {
   const file = join(folder, 'token');
-  const tokens = await Promise.all(Array.from({ length: 20 }, () => readToken(file)));
+  const tokens = await Promise.all(Array.from({ length: 20 }, () => readSecret(file)));
   assert.is(new Set(tokens).size, 1);
   assert.is(readFileSync(file, 'utf8').trim(), tokens[0]);
   assert.is(mode(file), '600');
   assert.equal(readdirSync(folder), ['token']);
-  assert.is(await readToken(file), tokens[0]);
+  assert.is(await readSecret(file), tokens[0]);
 });
 
 test('a token that was cut short is made anew', async ({ folder }) => {
   const file = join(folder, 'token');
   writeFileSync(file, 'short');
-  const token = await readToken(file);
+  const token = await readSecret(file);
   assert.ok(token.length >= 32);
-  assert.is(await readToken(file), token);
+  assert.is(await readSecret(file), token);
 });
 
 test('a token file that cannot be made is an error that names it', async ({ folder }) => {
   const file = join(folder, 'token');
   mkdirSync(file);
-  const failure = await failureOf(readToken(file));
+  const failure = await failureOf(readSecret(file));
   assert.is(failure?.code, 'home_unusable');
   assert.match(failure?.message ?? '', /token/);
   assert.equal(readdirSync(folder), ['token']);
@@ -50,7 +50,7 @@ test('whatever the umask, what is made is for its owner only', async ({ folder }
   try {
     const paths = pathsOf(join(folder, 'deep', 'home'));
     await prepareHome(paths, true);
-    await readToken(paths.token);
+    await readSecret(paths.token);
     for (const made of [join(folder, 'deep'), paths.home, paths.data, paths.logs, paths.models, paths.cache]) assert.is(mode(made), '700', made);
     assert.is(mode(paths.token), '600');
   } finally {

@@ -10,10 +10,11 @@ import { isReady, serve } from './process.ts';
 
 const test = suite<{ home: Home; client: ControlClient; out(): string }>('what a daemon tells of itself');
 
-/** The whole report; it is public on loopback. */
+/** The whole report, with the token. */
 async function report(client: ControlClient): Promise<ReportRecord> {
   const { addresses } = await client.call('status');
-  return (await fetch(`${addresses.http}/v1/runtime/health`)).json() as Promise<ReportRecord>;
+  const { token } = await client.call('token');
+  return (await fetch(`${addresses.http}/v1/runtime/health`, { headers: { authorization: `Bearer ${token}` } })).json() as Promise<ReportRecord>;
 }
 
 test.before(async (context) => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type HeldHome, makeHeldHome, runtimeOf } from '../helpers/daemon.ts';
@@ -132,7 +133,8 @@ async function enginePid(home: HeldHome): Promise<number> {
   return waitFor(
     'the engine is warm',
     async () => {
-      const report = (await (await fetch(`${addresses.http}/v1/runtime/health`)).json()) as { engine: { state: string; pid: number | null } };
+      const headers = { authorization: `Bearer ${readFileSync(home.paths.token, 'utf8').trim()}` };
+      const report = (await (await fetch(`${addresses.http}/v1/runtime/health`, { headers })).json()) as { engine: { state: string; pid: number | null } };
       return report.engine.state === 'warm.idle' && report.engine.pid;
     },
     { within_ms: 60_000 },

@@ -166,7 +166,7 @@ test('a client that offers another protocol is served over this one', async ({ h
   assert.is(status, 200);
 });
 
-test('seen from another machine, health of the runtime asks for the token and liveness does not', async () => {
+test('seen from another machine, anybody is told of health, and a wrong token is refused', async () => {
   const other = Object.values(networkInterfaces())
     .flat()
     .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
@@ -175,7 +175,8 @@ test('seen from another machine, health of the runtime asks for the token and li
   const url = `http://${other}:${http.port}`;
   assert.is((await ask(`${url}/livez`)).status, 200);
   assert.is((await ask(`${url}/readyz`)).status, 200);
-  assert.is((await ask(`${url}/v1/runtime/health`)).status, 401);
+  assert.is((await ask(`${url}/v1/runtime/health`)).status, 200);
+  assert.is((await ask(`${url}/v1/runtime/health`, { headers: { authorization: 'Bearer wrong' } })).status, 401);
   assert.is((await ask(`${url}/v1/runtime/health`, { headers: BEARER })).status, 200);
   assert.is((await ask(`http://127.0.0.1:${http.port}/v1/runtime/health`)).status, 200);
   assert.is((await ask(`${url}/livez`, { headers: { host: `evil.example:${http.port}` } })).status, 403);

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { createHttp } from '../../src/http/server.ts';
 import { createSessions } from '../../src/session.ts';
+import type { SessionFile } from '../../src/session-file.ts';
 import { attachSockets } from '../../src/ws/upgrade.ts';
 import { silent } from '../helpers/kernel.ts';
 import { bootRuntime, type RuntimeOptions } from '../helpers/runtime.ts';
@@ -8,7 +9,7 @@ import { ScriptedProvider } from '../helpers/scripted-provider.ts';
 import { type Answer, type Ask, ask, BEARER, TOKEN } from './boot.ts';
 
 /** A listener over the real runtime, with a provider that does as it is told and a clock for sessions that the test sets. */
-export async function bootReal(options: Partial<RuntimeOptions> & { script?: ScriptedProvider['script'] } = {}) {
+export async function bootReal(options: Partial<RuntimeOptions> & { script?: ScriptedProvider['script']; sessionFile?: SessionFile } = {}) {
   const provider = new ScriptedProvider('local', options.script ?? []);
   const daemon = await bootRuntime({ local: provider, ...options });
   const { runtime } = daemon;
@@ -16,11 +17,11 @@ export async function bootReal(options: Partial<RuntimeOptions> & { script?: Scr
   const time = { now: Date.now() };
   const now = () => time.now;
   const token = () => TOKEN;
-  const sessions = createSessions({ token, limits, now });
+  const sessions = createSessions({ token, limits, now, ...(options.sessionFile === undefined ? {} : { file: options.sessionFile }) });
   const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
-  const http = createHttp({ runtime, settings, token, sessions, limits, log: silent, now });
+  const http = createHttp({ runtime, settings, token, sessions, limits, log: silent });
   const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
-  const sockets = attachSockets(http.server, { runtime, hub, folder: '/nonexistent', settings, token, limits, log: silent, now });
+  const sockets = attachSockets(http.server, { runtime, hub, folder: '/nonexistent', settings, token, sessions, limits, log: silent });
   const url = await http.listen('127.0.0.1', 0);
   const close = async () => {
     await sockets.close();

@@ -1,7 +1,13 @@
-import { createHmac } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { WebSocket } from 'ws';
 import type { SvcError } from '../../src/errors.ts';
+import { sessionFile } from '../../src/session-file.ts';
 import { type Answer, ask, TOKEN } from './boot.ts';
 import { bootReal, type Real } from './real.ts';
 
@@ -17,16 +23,17 @@ test.after.each(() => real.close());
 const signIn = (body: object | string, headers = {}) => ask(`${real.url}/v1/session`, { method: 'POST', body, headers });
 const cookieOf = ({ headers }: Answer) => (headers['set-cookie']?.[0] ?? '').split(';')[0] ?? '';
 const port = () => real.url.split(':').at(-1);
+/** As a page of ours asks: a browser says so. */
 const with_ = (cookie: string, path: string, method = 'GET', headers: Record<string, string> = {}, body?: object) =>
-  ask(`${real.url}${path}`, { method, headers: { cookie, ...headers }, ...(body === undefined ? {} : { body }) });
+  ask(`${real.url}${path}`, { method, headers: { cookie, 'sec-fetch-site': 'same-origin', ...headers }, ...(body === undefined ? {} : { body }) });
 
 test('a ticket signs in once, with a cookie that scripts cannot read and other sites cannot send', async () => {
   const ticket = real.sessions.ticket();
   const first = await signIn({ ticket });
-  assert.is(first.status, 204);
+  assert.is(first.status, 200);
   assert.match(
     String(first.headers['set-cookie']?.[0]),
-    new RegExp(`^svc_session_${port()}=\\d+\\.[\\w-]{43}; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200$`),
+    new RegExp(`^svc_session_${port()}=[\\w-]{22}\\.\\d+\\.[\\w-]{43}; HttpOnly; SameSite=Strict; Path=/v1; Max-Age=43200$`),
   );
   assert.is((await with_(cookieOf(first), '/v1/session')).status, 204);
   assert.is((await with_(cookieOf(first), '/v1/runs')).status, 200);
@@ -43,7 +50,7 @@ test('a wrong ticket, one that is too old, and a wrong token are refused; the to
   real.time.now += 60_000;
   assert.is((await signIn({ ticket })).status, 401);
   assert.is((await signIn({ token: 'wrong' })).status, 401);
-  assert.is((await signIn({ token: TOKEN })).status, 204);
+  assert.is((await signIn({ token: TOKEN })).status, 200);
 });
 
 test('what is no sign-in is refused without being looked at further', async () => {
@@ -64,27 +71,90 @@ test('open tickets have a bound, and room comes back when they are too old', () 
   assert.is(real.sessions.ticket().length, 43);
 });
 
-test('a cookie ends in its time, and cannot be made longer or by somebody without the token', async () => {
+test('a cookie ends in its time, and one that was changed is none', async () => {
   const cookie = cookieOf(await signIn({ token: TOKEN }));
   const [name, value = ''] = cookie.split('=');
-  const [expiry, seal] = value.split('.');
-  const forged = (secret: string, until: string) => `${until}.${createHmac('sha256', secret).update(`session.${until}`).digest('base64url')}`;
+  const [id, expiry, seal] = value.split('.');
   const later = String(Number(expiry) + 1);
-  for (const bad of [`${later}.${seal}`, `${expiry}.`, value.slice(0, -1), `${value}A`, `0${value}`, forged('other', later), '', '.', 'x'.repeat(5000)])
+  for (const bad of [`${id}.${later}.${seal}`, `${id}.${expiry}.`, value.slice(0, -1), `${value}A`, `x${value.slice(1)}`, '', '.', '..', 'x'.repeat(5000)])
     assert.is((await with_(`${name}=${bad}`, '/v1/session')).status, 401, bad.slice(0, 80));
-  assert.is((await with_(`${name}=${forged(TOKEN, later)}`, '/v1/session')).status, 204, 'the form is the one that is known');
   assert.is((await with_(`svc_session_1=${value}`, '/v1/session')).status, 401, 'of another port');
   assert.is((await with_(`a=b; ${name}=wrong; ${cookie}; c="d"`, '/v1/session')).status, 204, 'among others');
   real.time.now += 43_200_000;
   assert.is((await with_(cookie, '/v1/session')).status, 401);
 });
 
-test('a cookie is good after the daemon was started again, with the same token', async () => {
-  const cookie = cookieOf(await signIn({ ticket: real.sessions.ticket() }));
-  const other = await bootReal();
-  const moved = cookie.replace(/svc_session_\d+/, `svc_session_${other.url.split(':').at(-1)}`);
-  assert.is((await ask(`${other.url}/v1/session`, { headers: { cookie: moved } })).status, 204);
-  await other.close();
+test('a session outlives the daemon, a sign-out does too, and the file holds no secret', async () => {
+  const path = join(mkdtempSync(join(tmpdir(), 'svc-sessions-')), 'sessions.json');
+  const lives: Real[] = [];
+  const boot = async () => {
+    const life = await bootReal({ sessionFile: sessionFile(path) });
+    lives.push(life);
+    return life;
+  };
+  const moved = (cookie: string, life: Real) => cookie.replace(/svc_session_\d+/, `svc_session_${life.url.split(':').at(-1)}`);
+  const status = async (cookie: string, life: Real) =>
+    (await ask(`${life.url}/v1/session`, { headers: { cookie: moved(cookie, life), 'sec-fetch-site': 'same-origin' } })).status;
+  const first = await boot();
+  const sign = async () => cookieOf(await ask(`${first.url}/v1/session`, { method: 'POST', body: { token: TOKEN } }));
+  const [kept, left] = [await sign(), await sign()];
+  assert.is((await ask(`${first.url}/v1/session`, { method: 'DELETE', headers: { cookie: left, origin: first.url } })).status, 204);
+  assert.is(await status(left, first), 401, 'a sign-out ends the session at once');
+  const second = await boot();
+  assert.is(await status(kept, second), 204);
+  assert.is(await status(left, second), 401);
+  assert.is(statSync(path).mode & 0o777, 0o600);
+  assert.not.ok(readFileSync(path, 'utf8').includes(kept.split('.').at(-1) ?? ''));
+  writeFileSync(path, '{"sessions":[{"id":1},null,"x"');
+  assert.is(await status(kept, await boot()), 401, 'a list that cannot be read signs everybody out');
+  for (const life of lives) await life.close();
+});
+
+test('live sessions have a bound: one more ends the oldest', async () => {
+  const first = cookieOf(await signIn({ token: TOKEN }));
+  const ended = real.sessions.find({ headers: { cookie: first }, socket: { localPort: Number(port()) } } as never);
+  for (let count = 0; count < 63; count += 1) await real.sessions.open({ token: TOKEN });
+  assert.is((await with_(first, '/v1/session')).status, 204);
+  await real.sessions.open({ token: TOKEN });
+  assert.is((await with_(first, '/v1/session')).status, 401);
+  assert.is(ended?.aborted, true);
+});
+
+for (const [name, end] of [
+  ['signing out', (cookie: string) => with_(cookie, '/v1/session', 'DELETE', { origin: real.url })],
+  ['a new token', () => real.sessions.closeAll()],
+] as const)
+  test(`${name} ends what the session opened`, async () => {
+    const cookie = cookieOf(await signIn({ token: TOKEN }));
+    const run = await real.get('/v1/runs', { method: 'POST', body: { prompt: 'x' } });
+    const stream = with_(cookie, `/v1/runs/${run.json.id}/events`);
+    const socket = new WebSocket(`${real.url.replace('http', 'ws')}/v1/events?from=1&follow=1`, { headers: { cookie, origin: real.url } });
+    const closed = once(socket, 'close');
+    await once(socket, 'message');
+    await end(cookie);
+    assert.is((await closed)[0], 1008);
+    assert.match((await stream).text, /event: stream\.closed\ndata: .*"unauthorised"/);
+  });
+
+test('what proves to be the daemon holds the secret, for this port and this nonce only', async () => {
+  const { json } = await signIn({ token: TOKEN });
+  const nonce = 'n'.repeat(43);
+  const prove = (by: string, value = nonce) => ask(`${real.url}/v1/session/proof?by=${by}&nonce=${value}`);
+  const expected = (key: Buffer, value = nonce) => createHmac('sha256', key).update(`${port()}\n${value}`).digest('base64url');
+  const derived = (secret: string, purpose: string) => createHmac('sha256', secret).update(purpose).digest();
+  assert.is((await prove(`session.${json.id}`)).json.proof, expected(Buffer.from(json.key, 'base64url')));
+  assert.is((await prove('token')).json.proof, expected(derived(TOKEN, 'svc console token')));
+  const ticket = real.sessions.ticket();
+  const digest = createHash('sha256').update(ticket).digest('base64url');
+  assert.is((await prove(`ticket.${digest}`)).json.proof, expected(derived(ticket, 'svc console ticket')));
+  assert.is((await signIn({ ticket })).status, 200, 'a question does not use a ticket up');
+  assert.is((await prove(`ticket.${digest}`)).status, 401);
+  assert.is.not((await prove('token', 'm'.repeat(43))).json.proof, (await prove('token')).json.proof);
+  const elsewhere = await bootReal();
+  assert.is.not((await ask(`${elsewhere.url}/v1/session/proof?by=token&nonce=${nonce}`)).json.proof, (await prove('token')).json.proof);
+  await elsewhere.close();
+  for (const by of ['', 'session.', 'session.x', 'ticket.x', 'cookie', `session.${'x'.repeat(23)}`]) assert.is((await prove(by)).status, 400, by);
+  assert.is((await prove('token', 'short')).status, 400);
 });
 
 test('with a cookie only our own page can change anything', async () => {
@@ -97,9 +167,12 @@ test('with a cookie only our own page can change anything', async () => {
   assert.is((await post({ origin: 'null' })).status, 403);
   assert.is((await post({ origin: 'http://127.0.0.1:1' })).status, 403);
   assert.is((await post({ origin: real.url })).status, 202);
+  assert.is((await post({ origin: real.url, 'sec-fetch-site': 'same-site' })).status, 403);
   assert.is((await with_(cookie, '/v1/runs', 'GET', { origin: 'https://app.example' })).status, 403, 'another page does not read by it');
-  assert.is((await with_(cookie, '/v1/runs', 'GET', { 'sec-fetch-site': 'same-site' })).status, 403, 'nor does one at another port');
-  assert.is((await with_(cookie, '/v1/runs', 'GET', { 'sec-fetch-site': 'same-origin' })).status, 200);
+  for (const site of ['same-site', 'cross-site', 'none', ''])
+    assert.is((await with_(cookie, '/v1/runs', 'GET', { 'sec-fetch-site': site })).status, 403, `${site} is not our own page`);
+  assert.is((await ask(`${real.url}/v1/runs`, { headers: { cookie } })).status, 403, 'what is no browser does not read by it');
+  assert.is((await with_(cookie, '/v1/runs')).status, 200);
 });
 
 test('a wrong token is not made good by a cookie, and the token needs no Origin', async () => {
@@ -111,7 +184,7 @@ test('a wrong token is not made good by a cookie, and the token needs no Origin'
 test('signing out takes the cookie away', async () => {
   const out = await ask(`${real.url}/v1/session`, { method: 'DELETE' });
   assert.is(out.status, 204);
-  assert.match(String(out.headers['set-cookie']?.[0]), /^svc_session_\d+=; HttpOnly; SameSite=Strict; Path=\/; Max-Age=0$/);
+  assert.match(String(out.headers['set-cookie']?.[0]), /^svc_session_\d+=; HttpOnly; SameSite=Strict; Path=\/v1; Max-Age=0$/);
   const wrong = await ask(`${real.url}/v1/session`, { method: 'PUT' });
   assert.is(wrong.status, 405);
   assert.is(wrong.headers.allow, 'GET, HEAD, POST, DELETE, OPTIONS');

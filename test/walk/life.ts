@@ -121,7 +121,8 @@ export class House {
   }
 
   async report(): Promise<Report> {
-    return (await (await fetch(`${this.base}/v1/runtime/health`, BOUND)).json()) as Report;
+    const headers = { authorization: `Bearer ${readFileSync(this.home.paths.token, 'utf8').trim()}` };
+    return (await (await fetch(`${this.base}/v1/runtime/health`, { ...BOUND, headers })).json()) as Report;
   }
 
   /** Waits until the daemon is in this state, or in one of these, and tells in which. */

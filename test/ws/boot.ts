@@ -23,7 +23,16 @@ export async function open(more: Partial<Limits> = {}): Promise<Context> {
   const { limits } = http;
   const daemon = createLog({ folder, level: 'debug', limits: { ...limits, log_file_bytes: 4096 * 4 }, boot_id: 'boot_1', stdout: 'none' });
   const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
-  const channel = attachSockets(http.server, { runtime: http.runtime, hub: daemon.hub, folder, settings, token: () => TOKEN, limits, log: daemon.log });
+  const channel = attachSockets(http.server, {
+    runtime: http.runtime,
+    hub: daemon.hub,
+    folder,
+    settings,
+    token: () => TOKEN,
+    sessions: { find: () => null },
+    limits,
+    log: daemon.log,
+  });
   return { folder, http, daemon, channel };
 }
 

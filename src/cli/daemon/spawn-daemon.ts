@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, fstatSync, ftruncateSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, existsSync, fchmodSync, fstatSync, ftruncateSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, extname, parse, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Settings } from '../../config.ts';
@@ -74,7 +74,9 @@ function openOutput(file: string): number {
   try {
     makeFolder(dirname(file));
     const output = openSync(file, 'a', 0o600);
-    if (fstatSync(output).size > STDERR_BYTES_MAX) ftruncateSync(output);
+    const { size, mode } = fstatSync(output);
+    if (size > STDERR_BYTES_MAX) ftruncateSync(output);
+    if ((mode & 0o077) !== 0 && process.platform !== 'win32') fchmodSync(output, 0o600);
     return output;
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;

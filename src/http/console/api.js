@@ -1,18 +1,9 @@
 // @ts-check
+import { ApiError } from './api-error.js';
 import { ASK_MS } from './bounds.js';
+import { forgetProof, keepSession, proveDaemon, proveSecret } from './proof.js';
 
-/** What the daemon refused, or null as status when it could not be asked. */
-export class ApiError extends Error {
-  /**
-   * @param {number | null} status
-   * @param {{ code?: string, message?: string, hint?: string | null }} body
-   */
-  constructor(status, { code = 'unreachable', message = 'The daemon does not answer.', hint = null }) {
-    super(hint === null || hint === '' ? message : `${message} ${hint}`);
-    this.status = status;
-    this.code = code;
-  }
-}
+export { ApiError };
 
 let signedOut = () => {};
 
@@ -25,12 +16,25 @@ export function onSignedOut(listener) {
 }
 
 /**
- * Asks the daemon; answers with the JSON, or null where there is none. Throws ApiError.
+ * Trades a ticket or the token for a session, once the daemon has proved that it knows it. Throws ApiError.
+ * @param {{ ticket: string } | { token: string }} secret
+ */
+export async function signIn(secret) {
+  await proveSecret(secret);
+  const response = await send('/v1/session', { method: 'POST', body: secret, headers: {} });
+  const text = await bodyOf(response);
+  if (!response.ok) throw new ApiError(response.status, errorOf(text));
+  await keepSession(parsed(text));
+}
+
+/**
+ * Asks the daemon, once it has proved that it is the one; answers with the JSON, or null where there is none. Throws ApiError.
  * @param {string} path
  * @param {{ method?: string, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} [options]
  * @returns {Promise<any>}
  */
 export async function ask(path, { method = 'GET', body, headers = {}, signal } = {}) {
+  await proveDaemon();
   const response = await send(path, { method, body, headers, signal });
   const text = await bodyOf(response);
   if (response.ok) return text === '' ? null : parsed(text);
@@ -43,6 +47,7 @@ export async function ask(path, { method = 'GET', body, headers = {}, signal } =
  * @param {string} path
  */
 export async function askText(path) {
+  await proveDaemon();
   const response = await send(path, { method: 'GET', headers: {} });
   const text = await bodyOf(response);
   if (!response.ok) throw new ApiError(response.status, errorOf(text));
@@ -54,6 +59,7 @@ async function bodyOf(response) {
   try {
     return await response.text();
   } catch {
+    forgetProof();
     throw new ApiError(null, {});
   }
 }
@@ -77,6 +83,7 @@ async function send(path, { method, body, headers, signal }) {
   try {
     return await fetch(path, { method, headers, ...given, signal: signal === undefined ? bound : AbortSignal.any([signal, bound]) });
   } catch {
+    forgetProof();
     throw new ApiError(null, {});
   }
 }

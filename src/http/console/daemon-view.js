@@ -22,7 +22,7 @@ export function mountDaemon() {
 
 function drawStatus() {
   const shown = picture();
-  say(byId('connection'), model.connected || model.now === null ? '' : 'Connection lost, trying again …');
+  say(byId('connection'), model.connected || (model.now === null && model.lost === '') ? '' : `Connection lost, trying again … ${model.lost}`.trim());
   document.body.classList.toggle('lost', !model.connected && model.now !== null);
   if (shown === null) return;
   const { status } = shown;

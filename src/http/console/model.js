@@ -30,6 +30,8 @@ export const model = {
   /** The end of the log, as far as its events have come. */
   last_seq: 0,
   connected: false,
+  /** Why the connection is lost, where it is known. */
+  lost: '',
 };
 
 /** @type {Map<Part, Set<() => void>>} */

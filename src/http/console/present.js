@@ -46,8 +46,9 @@ export function followPresent(signal) {
     onMessage: (event) => {
       if (log.add(event)) hear(event);
     },
-    onLost: () => {
+    onLost: (error) => {
       model.connected = false;
+      model.lost = error?.code === 'unproven' ? error.message : '';
       changed('connection');
     },
     signal,

@@ -1,9 +1,7 @@
 // @ts-check
-import { ApiError, ask, onSignedOut } from './api.js';
+import { ApiError, ask, onSignedOut, signIn } from './api.js';
 import { byId, say } from './dom.js';
-
-/** Set while there is a cookie, which the page itself cannot see. */
-const KNOWN = 'svc-signed-in';
+import { dropSession, recallSession } from './proof.js';
 
 /**
  * Signing in: with the ticket that `svc console` puts behind the address, with the cookie from before, or with the token.
@@ -18,7 +16,7 @@ export function mountSession({ enter, leave }) {
     for (const id of ['main', 'time', 'sign-out']) byId(id).hidden = isOut;
   };
   const refuse = () => {
-    localStorage.removeItem(KNOWN);
+    void dropSession();
     leave();
     show(true);
     token.focus();
@@ -30,12 +28,10 @@ export function mountSession({ enter, leave }) {
   onSignedOut(refuse);
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    const error = await signIn({ token: token.value.trim() });
+    const error = await trySignIn({ token: token.value.trim() });
     token.value = '';
     say(byId('sign-in-said'), error ?? '');
-    if (error !== null) return;
-    localStorage.setItem(KNOWN, '1');
-    accept();
+    if (error === null) accept();
   });
   byId('sign-out').addEventListener('click', async () => {
     await ask('/v1/session', { method: 'DELETE' }).catch(() => {});
@@ -47,12 +43,11 @@ export function mountSession({ enter, leave }) {
     const ticket = new URLSearchParams(location.hash.slice(1)).get('ticket');
     if (ticket !== null) {
       history.replaceState(null, '', location.pathname);
-      const error = await signIn({ ticket });
-      if (error === null) localStorage.setItem(KNOWN, '1');
+      const error = await trySignIn({ ticket });
       say(byId('sign-in-said'), error ?? '');
     }
     // Who never was signed in needs not be refused to know it.
-    if (localStorage.getItem(KNOWN) === null) refuse();
+    if (!(await recallSession())) refuse();
     else await ask('/v1/session').then(accept, (error) => (error.status === 401 ? undefined : accept()));
   };
   void begin();
@@ -63,9 +58,9 @@ export function mountSession({ enter, leave }) {
  * @param {{ ticket: string } | { token: string }} secret
  * @returns {Promise<string | null>}
  */
-async function signIn(secret) {
+async function trySignIn(secret) {
   try {
-    await ask('/v1/session', { method: 'POST', body: secret });
+    await signIn(secret);
     return null;
   } catch (error) {
     return error instanceof ApiError ? error.message : 'That did not work.';

@@ -1,6 +1,7 @@
 // @ts-check
 import { ApiError, ask } from './api.js';
 import { RETRY_FIRST_MS, RETRY_MAX_MS } from './bounds.js';
+import { forgetProof, proveDaemon } from './proof.js';
 
 /**
  * Follows a WebSocket for as long as the signal lives: when it breaks it is opened again, after a wait that doubles up to a bound and
@@ -9,12 +10,13 @@ import { RETRY_FIRST_MS, RETRY_MAX_MS } from './bounds.js';
  *   path: () => string,
  *   onMessage: (message: any) => void,
  *   onOpen?: () => void | Promise<void>,
- *   onLost?: () => void,
+ *   onLost?: (error: ApiError | null) => void,
  *   signal: AbortSignal,
  * }} options
  */
 export async function follow({ path, onMessage, onOpen = () => {}, onLost = () => {}, signal }) {
   for (let failures = 0; !signal.aborted; ) {
+    let lost = null;
     try {
       await onOpen();
       await read(
@@ -27,9 +29,10 @@ export async function follow({ path, onMessage, onOpen = () => {}, onLost = () =
       );
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
+      lost = error;
     }
     if (signal.aborted) return;
-    onLost();
+    onLost(lost);
     await pause(Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures) * (0.75 + Math.random() / 2), signal);
     failures = Math.min(failures + 1, 10);
     // A refused upgrade does not say why: whether we are still signed in does.
@@ -60,14 +63,16 @@ export async function take(path, count) {
 }
 
 /**
- * Reads a socket to its end.
+ * Reads a socket to its end, once the daemon has proved that it is the one. Throws ApiError.
  * @param {string} path
  * @param {(message: any) => void} onMessage
  * @param {AbortSignal} signal
  * @returns {Promise<void>}
  */
-function read(path, onMessage, signal) {
-  return new Promise((resolve) => {
+async function read(path, onMessage, signal) {
+  await proveDaemon();
+  if (signal.aborted) return;
+  await new Promise((resolve) => {
     const socket = new WebSocket(new URL(path, location.href.replace(/^http/, 'ws')));
     const leave = () => socket.close();
     signal.addEventListener('abort', leave);
@@ -76,7 +81,8 @@ function read(path, onMessage, signal) {
     });
     socket.addEventListener('close', () => {
       signal.removeEventListener('abort', leave);
-      resolve();
+      if (!signal.aborted) forgetProof();
+      resolve(null);
     });
     if (signal.aborted) leave();
   });

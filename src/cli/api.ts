@@ -1,0 +1,111 @@
+import { readFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { StringDecoder } from 'node:string_decoder';
+import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
+import { limitSpecs } from '../limits.ts';
+import { findSocket } from './connect-daemon.ts';
+import type { Context } from './context.ts';
+import { INTERRUPTED, onInterrupt } from './interrupt.ts';
+import { isTerminal, plain } from './output.ts';
+import { openStdout } from './stdout-stream.ts';
+
+/**
+ * One request of the HTTP interface, over the local socket: no token and no port are needed.
+ *
+ * 1. The answer goes to stdout as it comes and is never gathered; an error of ours ends the command with its exit code.
+ * 2. Ctrl-C, and a reader of stdout who leaves, close the connection.
+ */
+export async function run({ args, flags, paths }: Context): Promise<number> {
+  const [method = '', path = ''] = args;
+  if (!/^[A-Za-z]{1,16}$/.test(method)) throw new SvcError('usage', `${JSON.stringify(method)} is not a method, such as GET or POST.`);
+  if (!/^\/[\x21-\x7e]*$/.test(path)) throw new SvcError('usage', `The path must begin with / and hold no spaces, not ${JSON.stringify(path)}.`);
+  const body = typeof flags.data === 'string' ? await readBody(flags.data) : null;
+  const interrupt = onInterrupt();
+  const stdout = openStdout();
+  const leave = AbortSignal.any([interrupt.signal, stdout.gone]);
+  const headers = {
+    accept: flags.stream === true ? 'text/event-stream' : '*/*',
+    ...(body === null ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
+  };
+  try {
+    const answer = await ask({ socketPath: findSocket(paths), method: method.toUpperCase(), path, headers, signal: leave }, body);
+    const status = answer.statusCode ?? 0;
+    if (status >= FAILED && answer.headers['content-type'] === 'application/json') throw await readError(answer);
+    await pass(answer, stdout.write);
+    await stdout.flush();
+    return status < FAILED ? 0 : NOT_SERVING;
+  } catch (error) {
+    if (interrupt.signal.aborted) return INTERRUPTED;
+    if (stdout.gone.aborted) return 0;
+    throw error;
+  } finally {
+    interrupt.release();
+  }
+}
+
+async function ask(options: import('node:http').RequestOptions, body: Buffer | null): Promise<IncomingMessage> {
+  const { request } = await import('node:http');
+  return new Promise((resolve, reject) => {
+    const asked = request({ ...options, agent: false }, resolve);
+    asked.on('error', (cause: NodeJS.ErrnoException) => reject(unreached(cause)));
+    asked.end(body ?? undefined);
+  });
+}
+
+function unreached(cause: NodeJS.ErrnoException): SvcError {
+  if (cause.code === 'ENOENT' || cause.code === 'ECONNREFUSED') return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
+  if (cause.code === 'EACCES' || cause.code === 'EPERM')
+    return new SvcError('unauthorised', 'The local socket belongs to another user.', { cause, hint: 'Run the command as the user who started the daemon.' });
+  return new SvcError('connection_lost', undefined, { cause });
+}
+
+/** Throws connection_lost for an answer that is cut off. */
+async function pass(answer: IncomingMessage, write: (text: string) => Promise<void>): Promise<void> {
+  const decoder = new StringDecoder('utf8');
+  const shown = isTerminal(1) ? plain : (text: string) => text;
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) await write(shown(decoder.write(chunk)));
+  } catch (cause) {
+    throw new SvcError('connection_lost', undefined, { cause });
+  }
+}
+
+async function readError(answer: IncomingMessage): Promise<SvcError> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > ERROR_BYTES_MAX) break;
+    chunks.push(chunk);
+  }
+  try {
+    return fromBody((JSON.parse(Buffer.concat(chunks).toString('utf8')) as { error: Partial<ErrorBody> }).error);
+  } catch (cause) {
+    return new SvcError('connection_lost', 'The error that the daemon answered with cannot be read.', { cause });
+  }
+}
+
+async function readBody(data: string): Promise<Buffer> {
+  if (data === '-') return readStdin();
+  if (!data.startsWith('@')) return Buffer.from(data);
+  const file = data.slice(1);
+  return readFile(file).catch((cause: NodeJS.ErrnoException) => {
+    throw new SvcError('usage', `The file ${file} cannot be read (${cause.code}).`, { cause });
+  });
+}
+
+async function readStdin(): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > limitSpecs.body_bytes.max) throw new SvcError('body_too_large', `The body has more than ${limitSpecs.body_bytes.max} bytes.`);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** What the health routes answer with when the daemon is not ready is an answer and no error. */
+const NOT_SERVING = 4;
+const FAILED = 400;
+const ERROR_BYTES_MAX = 1024 * 1024;
