@@ -7,9 +7,10 @@ import type { Addresses, DaemonCreated, DaemonEvent, Deadline, Ending, Failure, 
  *
  * 1. `live` and `ready` are tags of states: health is read from them and from nothing else.
  * 2. A run is admitted only while this machine accepts `daemon.run_admitted`: the queue has no other door.
- * 3. `unsettled` is the number of runs admitted and not settled; it is zero in `ready`, above zero in `running` but for `held`.
+ * 3. `unsettled` is the number of runs admitted and not settled; it is zero in `ready`, above zero in `running` but for `held` and `disk_stalled`.
  * 4. `held`: the disk is full. What was accepted goes on; nothing new is admitted until there is space.
- * 5. `starting` and `stopping` end by a deadline if nothing else ends them; the rest end by a stop.
+ * 5. `disk_stalled`: a commit is late. Nothing new is admitted until the disk answers. The fact is recorded afterwards, with the time of the stall.
+ * 6. `starting` and `stopping` end by a deadline if nothing else ends them; the rest end by a stop.
  */
 
 export interface DaemonContext {
@@ -123,6 +124,7 @@ export const daemonMachine = machine.createMachine({
           { target: 'running.accepting', actions: 'countAdmitted' },
         ],
         'daemon.store_filled': { target: 'running.held' },
+        'daemon.disk_stalled': { target: 'running.disk_stalled' },
         'daemon.history_pruned': { actions: 'notePruning' },
         'daemon.stop_requested': { target: 'stopping.closing', actions: 'noteStop' },
       },
@@ -143,6 +145,7 @@ export const daemonMachine = machine.createMachine({
           tags: ['ready'],
           on: {
             'daemon.store_filled': { target: 'held' },
+            'daemon.disk_stalled': { target: 'disk_stalled' },
             'daemon.run_admitted': [
               { guard: 'takesLastPlace', target: 'saturated', actions: 'countAdmitted' },
               { guard: 'hasRoom', actions: 'countAdmitted' },
@@ -154,6 +157,7 @@ export const daemonMachine = machine.createMachine({
           tags: ['ready'],
           on: {
             'daemon.store_filled': { target: 'held' },
+            'daemon.disk_stalled': { target: 'disk_stalled' },
             'daemon.run_settled': [
               { guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' },
               { guard: 'staysFull', actions: 'countSettled' },
@@ -165,6 +169,13 @@ export const daemonMachine = machine.createMachine({
           on: {
             'daemon.run_settled': { actions: 'countSettled' },
             'daemon.store_freed': [{ guard: 'isFull', target: 'saturated' }, { guard: 'hasRuns', target: 'accepting' }, { target: '#daemon.ready' }],
+          },
+        },
+        disk_stalled: {
+          on: {
+            'daemon.run_settled': { actions: 'countSettled' },
+            'daemon.store_filled': { target: 'held' },
+            'daemon.disk_resumed': [{ guard: 'isFull', target: 'saturated' }, { guard: 'hasRuns', target: 'accepting' }, { target: '#daemon.ready' }],
           },
         },
       },
@@ -231,5 +242,6 @@ export function readyWhen(snapshot: DaemonSnapshot): string | null {
   if (snapshot.matches({ starting: 'recovering' })) return 'unfinished runs of the last boot are settled';
   if (snapshot.matches({ starting: 'probing' })) return 'the local providers have answered their first probe';
   if (snapshot.matches({ running: 'held' })) return 'there is space on the disk again';
+  if (snapshot.matches({ running: 'disk_stalled' })) return 'the disk answers again';
   return 'the daemon is started again';
 }

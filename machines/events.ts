@@ -72,6 +72,9 @@ export type DaemonEvent =
   /** The disk is full: what was accepted is recorded from the reserve, nothing new is taken. */
   | Fact<'daemon.store_filled'>
   | Fact<'daemon.store_freed'>
+  /** A commit is late: the disk does not answer, and nothing new is taken. */
+  | Fact<'daemon.disk_stalled'>
+  | Fact<'daemon.disk_resumed'>
   /** Finished runs were removed, as the retention says. */
   | Fact<'daemon.history_pruned', { runs: number; events: number }>
   | Fact<'daemon.stop_requested', { by: string; mode: 'drain' | 'force'; drain_deadline_at: number; close_deadline_at: number }>

@@ -1,6 +1,7 @@
 import type { DaemonSnapshot } from '../machines/daemon.ts';
 import { loadConfig, type Settings } from './config.ts';
 import { refuseOpenBind } from './config-address.ts';
+import { endBlockedStop, endUnrecorded } from './daemon/blocked-stop.ts';
 import { buildParts, type Parts } from './daemon/parts.ts';
 import { listenToSignals } from './daemon/signals.ts';
 import { STOPPED, startDaemon } from './daemon/start.ts';
@@ -53,16 +54,23 @@ async function live({ paths, flags, background, json }: Required<ServeOptions>):
   const fail = (error: unknown) => end(asFailure(error));
   const bounds: (() => void)[] = [];
   const endBy = (at: number, code: 'start_timed_out' | 'stop_timed_out') => {
-    const callOff = parts.clock.after(at + SLACK_MS - parts.clock.now(), () => fail(parts.kernel.stalled ?? new SvcError(code)));
+    const passed = () => (code === 'stop_timed_out' ? void endUnrecorded(parts).then(end) : fail(parts.kernel.stalled ?? new SvcError(code)));
+    const callOff = parts.clock.after(at + SLACK_MS - parts.clock.now(), passed);
     bounds.push(callOff);
     return callOff;
   };
-  const onStop = (close_deadline_at: number) => endBy(close_deadline_at, 'stop_timed_out');
+  const onStop = (close_deadline_at: number) => {
+    endBy(close_deadline_at, 'stop_timed_out');
+    // The stop is proposed next.
+    queueMicrotask(blocked.check);
+  };
   const closeDaemon = () => void starting.then(() => releaseAll(parts)).catch(fail);
   const parts = buildParts({ paths, config, version: programVersion(), secrets, stdout, closeDaemon, onStop, onFatal: fail });
   parts.kernel.onFact((event, snapshot) => {
     if (event.stream === parts.streams.daemon && snapshot.status === 'done') end(failureOf(snapshot as unknown as DaemonSnapshot));
   });
+  const blocked = endBlockedStop(parts, end);
+  bounds.push(blocked.close);
   const unlisten = listen(parts, fail);
   const callOff = endBy(parts.clock.now() + config.limits.start_ms, 'start_timed_out');
   const starting = startDaemon(parts)

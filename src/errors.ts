@@ -263,6 +263,16 @@ export const errors = {
     meaning: 'The disk is full: the event log cannot grow.',
     hint: 'Free some space; the daemon then takes runs again.',
   },
+  run_unconfirmed: {
+    ...unavailable,
+    meaning: 'The event log failed while the run was being recorded: whether it was is not known, and the daemon ends.',
+    hint: 'Start the daemon again, then send the request again with the same idempotency key: it gives the same run if that was recorded. Without a key, look first: svc runs list',
+  },
+  store_stalled: {
+    ...unavailable,
+    meaning: 'The disk does not answer: the event log cannot be written now.',
+    hint: 'Look at the disk. The daemon goes on by itself when it answers; send the request again then, with the same idempotency key.',
+  },
   engine_missing: {
     ...startup,
     exit: 9,

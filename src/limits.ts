@@ -92,6 +92,8 @@ export const limitSpecs = {
   model_inspect_ms: limit(10_000, 100, 600_000, 'For the head of one model file to be read; a file that takes longer counts as invalid.'),
   output_tokens: limit(2048, 1, 1_048_576, 'Tokens of one answer unless --max-tokens says otherwise.'),
   commit_events: limit(4096, 1, 100_000, 'Facts gathered for one commit; the rest waits for the next.'),
+  commit_late_ms: limit(5_000, 10, 600_000, 'For one commit to reach the disk; then the daemon is not ready until it does.'),
+  stop_blocked_ms: limit(3_000, 10, 600_000, 'For a log that cannot be written to take facts again while the daemon stops; then the daemon ends without them.'),
   pending_events: limit(65_536, 16, 1_000_000, 'Facts waiting for their commit; then new runs are refused as busy.'),
   feed_events: limit(4096, 16, 1_000_000, 'Recent events kept in memory for those who follow the whole log; older ones are read from it.'),
   feed_bytes: limit(16 * MIB, 65_536, 1024 * MIB, 'The same events, by their texts; and as much again of the pages that followers are being sent.'),

@@ -75,7 +75,8 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
   const tell = (told: Undated<DaemonEvent>) => kernel.submit(streams.daemon, told);
   const space = new Space({ store, clock, log, tell });
   const retention = new Retention({ kernel, store, daemon: streams.daemon, boot_id, keep: config.history, limits, log });
-  kernel.onStall(() => space.filled());
+  kernel.stalls.onStall((cause) => space.stalled(cause));
+  kernel.stalls.onResume(() => space.resumed());
   const fact = {
     type: 'daemon.boot_started',
     boot_id,

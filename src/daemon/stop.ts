@@ -34,11 +34,14 @@ function hasWork(cell: Cell | undefined): boolean {
 export async function closeAll(parts: Parts, failure: SvcError | null): Promise<SvcError | null> {
   const { kernel, providers, puller, store, http, sockets, grpc, control, paths, config, boot_id, log } = parts;
   const owner = kernel.isOpen;
-  if (owner && failure !== null) await recordFailure(parts, failure);
+  if (failure !== null) parts.stopReports.endUnrecorded(failure);
+  // A disk that does not answer is not waited for twice.
+  const isLate = kernel.stalled?.code === 'store_stalled';
+  if (owner && failure !== null && kernel.stalled === null) await recordFailure(parts, failure);
   kernel.close();
   parts.space.close();
   const pruned = parts.retention.close();
-  await within(config.limits.close_ms, Promise.allSettled([puller.close(), providers.close(), pruned, store.close()]));
+  await within(isLate ? config.limits.goodbye_ms : config.limits.close_ms, Promise.allSettled([puller.close(), providers.close(), pruned, store.close()]));
   // Said before the listeners close, so that those who follow the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);

@@ -1,9 +1,10 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
-import { asSvcError, type SvcError } from '../errors.ts';
+import { asSvcError, SvcError } from '../errors.ts';
 import type { EventStore, RunRow, StoredEvent } from '../store/store.ts';
 import type { Cell } from './cell.ts';
 import type { Clock } from './clock.ts';
+import type { Stalls } from './stalls.ts';
 
 /**
  * The road into the store: facts wait here for their commit, and are numbered on the way.
@@ -12,6 +13,7 @@ import type { Clock } from './clock.ts';
  * 2. The facts of one proposal are never in two commits.
  * 3. After a commit whose outcome is unknown nothing more is acknowledged, ever.
  * 4. A full disk is not unknown: the same commit is tried again until there is space, once a second, whatever comes meanwhile.
+ * 5. A commit that is late is waited for, however long: only the disk knows its outcome. The stall lasts until it returns.
  */
 
 /** One fact on its way. The last one of a proposal carries `settle`. */
@@ -28,10 +30,11 @@ export interface CommitterOptions {
   store: EventStore;
   clock: Clock;
   commit_events: number;
+  commit_late_ms: number;
   /** Called for each fact that has become durable, in log order. */
   onDurable(item: Pending): void;
-  /** The disk is full: called once, until there is space again. What waits goes on waiting. */
-  onFull(error: SvcError): void;
+  /** Learns when no commit can be made, and when they are made again. What waits goes on waiting. */
+  stalls: Stalls;
   /** The last commit used the reserve, since the disk is full; or the first one that has it again. Called at each change. */
   onSpace?(full: boolean): void;
   /** The store cannot be trusted any more: called once. */
@@ -44,8 +47,6 @@ export class Committer {
   /** Position of the last durable fact. */
   durableSeq = 0;
   lastCommitMs: number | null = null;
-  /** Set while the disk is full. */
-  stalled: SvcError | null = null;
   /** Set once the outcome of a commit is unknown. */
   failure: SvcError | null = null;
   isOpen = false;
@@ -78,7 +79,7 @@ export class Committer {
       if (last !== undefined) last.settle = { resolve, reject };
       this.pending.push(...items);
       // On a full disk the next try is on its way already.
-      queueMicrotask(() => this.stalled === null && this.flush());
+      queueMicrotask(() => this.options.stalls.cause === null && this.flush());
     });
   }
 
@@ -100,18 +101,21 @@ export class Committer {
 
   private async commit(batch: Pending[]): Promise<void> {
     const started = performance.now();
+    const onTime = this.options.clock.after(this.options.commit_late_ms, () => this.options.stalls.begin(late(this.options.commit_late_ms)));
     let full: boolean;
     try {
       ({ full } = await this.options.store.append({ events: batch.map((item) => item.event), runs: batch.flatMap((item) => item.row ?? []) }));
     } catch (thrown) {
+      onTime();
       this.committing = false;
       this.refuse(batch, asSvcError(thrown, 'store_failed'));
       return;
     }
-    this.stalled = null;
+    onTime();
     this.lastCommitMs = performance.now() - started;
     this.durableSeq = batch.at(-1)?.event.seq ?? this.durableSeq;
     this.committing = false;
+    this.options.stalls.end();
     for (const item of batch) {
       this.options.onDurable(item);
       item.settle?.resolve();
@@ -123,8 +127,7 @@ export class Committer {
 
   private refuse(batch: Pending[], error: SvcError): void {
     if (error.code === 'store_full') {
-      if (this.stalled === null) this.options.onFull(error);
-      this.stalled = error;
+      this.options.stalls.begin(error);
       this.pending.unshift(...batch);
       this.options.clock.after(FULL_RETRY_MS, () => this.flush());
       return;
@@ -134,6 +137,12 @@ export class Committer {
     this.pending = [];
     this.options.onFatal(error);
   }
+}
+
+function late(commit_late_ms: number): SvcError {
+  return new SvcError('store_stalled', `The disk does not answer: a commit has waited for more than ${commit_late_ms} ms.`, {
+    details: { retry_after_ms: commit_late_ms },
+  });
 }
 
 function number({ event, row }: Pending, seq: number): void {

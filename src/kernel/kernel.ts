@@ -14,6 +14,7 @@ import { foldStream } from './fold.ts';
 import { kindOf, RUN_PREFIX } from './kinds.ts';
 import type { Log } from './port.ts';
 import { runRow } from './run-record.ts';
+import { Stalls } from './stalls.ts';
 
 /**
  * The one writer: it owns every machine's state and the order of facts.
@@ -57,19 +58,22 @@ export class Kernel {
   readonly omitsOutput: boolean;
   private readonly options: KernelOptions;
   private readonly committer: Committer;
+  /** Tells those who would rather not wait when the disk turns out to be full, or late. */
+  readonly stalls: Stalls;
   readonly cells = new Map<string, Cell>();
   private readonly listeners = new Set<FactListener>();
-  private readonly stalls = new Set<(error: SvcError) => void>();
 
   constructor(options: KernelOptions) {
     this.options = options;
     this.clock = options.clock;
     this.omitsOutput = options.store.omitsOutput === true;
+    this.stalls = new Stalls(options);
     this.committer = new Committer({
       ...options,
+      stalls: this.stalls,
       commit_events: options.limits.commit_events,
+      commit_late_ms: options.limits.commit_late_ms,
       onDurable: (item) => this.publish(item),
-      onFull: (error) => this.tellStall(error),
     });
   }
 
@@ -87,9 +91,14 @@ export class Kernel {
     return this.committer.lastCommitMs;
   }
 
-  /** The disk is full. */
+  /** Why no commit can be made now: store_full or store_stalled; null while commits are made. */
   get stalled(): SvcError | null {
-    return this.committer.stalled;
+    return this.stalls.cause;
+  }
+
+  /** Set once the outcome of a commit is unknown: nothing more is acknowledged. */
+  get failure(): SvcError | null {
+    return this.committer.failure;
   }
 
   get isOpen(): boolean {
@@ -152,12 +161,6 @@ export class Kernel {
     return () => this.listeners.delete(listener);
   }
 
-  /** Calls when the disk turns out to be full, for those who would rather not wait; returns the way to stop it. */
-  onStall(listener: (error: SvcError) => void): () => void {
-    this.stalls.add(listener);
-    return () => this.stalls.delete(listener);
-  }
-
   /** Folds a stream from the store into memory. Its effects are not asked for again, and its deadlines wait for its next fact. */
   async load(stream: string): Promise<AnyMachineSnapshot | undefined> {
     const cell = await foldStream(this.options.store, stream);
@@ -209,11 +212,6 @@ export class Kernel {
       throw new SvcError('event_refused', `${fact.type} is not accepted in the state ${state}.`, { details: { state, accepted: accepted(tail) } });
     }
     return step(kindOf(stream).machine, tail, fact);
-  }
-
-  private tellStall(error: SvcError): void {
-    this.options.log.error({ code: error.code }, error.message);
-    for (const listener of this.stalls) listener(error);
   }
 
   /** The order is: state, then those who follow, then effects; the proposer is told last. */

@@ -10,6 +10,7 @@ import type { Kernel } from '../kernel/kernel.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
 import { time } from '../kernel/run-record.ts';
 import type { EventStore } from '../store/store.ts';
+import { answeringStore, unlessLate } from './answering.ts';
 import type { Dispatch } from './dispatch.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health.ts';
 import type { DaemonHistory } from './history.ts';
@@ -49,8 +50,10 @@ export interface RuntimeOptions {
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { kernel, config, providers, dispatch, history, streams, localModels } = options;
   const pages = new EventPages(config.limits.feed_bytes);
-  const runs = new Runs({ kernel, store: options.store, config, providers, dispatch, pages, daemon: streams.daemon });
-  // On a disk that is so full that not even this can be recorded, health still tells it.
+  const store = answeringStore(options.store, kernel);
+  const answered = <T>(ask: () => Promise<T>) => unlessLate(kernel, ask);
+  const runs = new Runs({ kernel, store, config, providers, dispatch, pages, daemon: streams.daemon });
+  // While the disk is so full, or so late, that not even this can be recorded, health still tells it.
   const daemon = () =>
     (kernel.stalled === null ? kernel.snapshot<DaemonSnapshot>(streams.daemon) : kernel.tail<DaemonSnapshot>(streams.daemon)) as DaemonSnapshot;
   const inTurn = oneAtATime();
@@ -77,7 +80,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   });
   const status = () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home);
   return {
-    ...createTravel({ ...options, pages, limits: config.limits, status, getRun: (id) => runs.get(id), version: () => daemon().context.version }),
+    ...createTravel({ ...options, store, pages, limits: config.limits, status, getRun: (id) => runs.get(id), version: () => daemon().context.version }),
     probe: () => ({ live: daemon().hasTag('live'), ready: daemon().hasTag('ready') }),
     health: () => healthRecord(sources()),
     report: () => reportRecord(sources()),
@@ -91,14 +94,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     listRuns: (query) => runs.list(query),
     followRun: (id, following) => runs.follow(id, following),
     watchQueue: (id, listener) => watchQueue(dispatch, id, listener),
-    cancelRun: (id, by) => runs.cancel(id, by),
+    cancelRun: (id, by) => answered(() => runs.cancel(id, by)),
     stopped: () => options.stopReports.stopped,
 
     lifecycle: async (event, by) => {
       const fact = lifecycleFact(event, by, config, kernel.clock.now());
       if (fact === null || !kernel.accepts(streams.daemon, fact)) throw refused(event.type, kernel.tail<DaemonSnapshot>(streams.daemon) as DaemonSnapshot);
       if (fact.type === 'daemon.stop_requested') options.onStop?.(fact.close_deadline_at);
-      await kernel.propose([{ stream: streams.daemon, fact }]);
+      await recordedOrStalled(kernel, kernel.propose([{ stream: streams.daemon, fact }]));
       return position(daemon());
     },
 
@@ -122,7 +125,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         await options.saveProvider(id, null);
         return providers.remove(id);
       }),
-    testProvider: (id) => providers.probe(id),
+    testProvider: (id) => answered(() => providers.probe(id)),
   };
 }
 
@@ -157,6 +160,14 @@ function oneAtATime(): <T>(change: () => Promise<T>) => Promise<T> {
     last = mine.catch(() => undefined);
     return mine;
   };
+}
+
+/** A log that cannot be written holds up no stop: what was accepted shows in the state that is proposed. */
+async function recordedOrStalled(kernel: Kernel, recorded: Promise<void>): Promise<void> {
+  if (kernel.stalled !== null) return void recorded.catch(() => {});
+  const { promise: stalled, resolve } = Promise.withResolvers<void>();
+  const stopListening = kernel.stalls.onStall(() => resolve());
+  await Promise.race([recorded, stalled]).finally(stopListening);
 }
 
 function refused(type: string, daemon: DaemonSnapshot): SvcError {

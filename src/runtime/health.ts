@@ -114,6 +114,7 @@ export function engineRecord(engine: EngineSnapshot | undefined, now: number): E
 
 function notReady(daemon: DaemonSnapshot): string {
   if (daemon.matches({ running: 'held' })) return 'The disk is full: no new run is taken until there is space.';
+  if (daemon.matches({ running: 'disk_stalled' })) return 'The disk does not answer: no new run is taken until it does.';
   return `The daemon is ${stateName(daemon)}${daemon.context.error === null ? '' : `: ${daemon.context.error.message}`}`;
 }
 

@@ -11,17 +11,28 @@ const KEPT = 32;
 /** Follows the daemon machine: since when it is where it is, and how it came there. */
 export class DaemonHistory {
   readonly transitions: ReportRecord['transitions'] = [];
-  since: number;
+  private readonly kernel: Kernel;
+  private readonly stream: string;
+  private entered_at: number;
   private path: string;
   private readonly listeners = new Set<() => void>();
 
   constructor(kernel: Kernel, stream: string) {
-    this.since = kernel.clock.now();
+    this.kernel = kernel;
+    this.stream = stream;
+    this.entered_at = kernel.clock.now();
     this.path = statePath(kernel.tail<DaemonSnapshot>(stream) as DaemonSnapshot);
     kernel.onFact((event, snapshot) => {
       if (event.stream === stream) this.note(event, statePath(snapshot));
     });
-    kernel.onStall(() => this.tell());
+    kernel.stalls.onStall(() => this.tell());
+  }
+
+  /** Since when the state lasts that health shows: while the log cannot be written that is the proposed one. */
+  get since(): number {
+    const { kernel, stream, path, entered_at } = this;
+    const isShown = kernel.stalled === null || statePath(kernel.tail<DaemonSnapshot>(stream) as DaemonSnapshot) === path;
+    return isShown ? entered_at : kernel.stalls.began_at;
   }
 
   /** Calls at each change of state; returns the way to stop it. */
@@ -34,7 +45,7 @@ export class DaemonHistory {
     const moved = path !== this.path || event.version === 1;
     this.path = path;
     if (moved) {
-      this.since = event.at;
+      this.entered_at = event.at;
       this.transitions.push({ at: time(event.at), event: event.type, state_path: path });
       if (this.transitions.length > KEPT) this.transitions.shift();
       this.tell();

@@ -38,7 +38,7 @@ export class Runs {
     this.keys = new Keys(options.store);
   }
 
-  /** Resolves when the run is durable; with a key that is known, it is the run of that key. Throws idempotency_conflict, busy, not_ready, daemon_stopping, store_full and what the route throws. */
+  /** Resolves when the run is durable; with a key that is known, it is the run of that key. Throws idempotency_conflict, busy, not_ready, daemon_stopping, store_full, store_stalled, run_unconfirmed and what the route throws. */
   async start(input: RunInput, client: string): Promise<RunRecord> {
     const { kernel } = this.options;
     if (input.idempotency_key == null) return this.get(await this.begin(input, client));
@@ -49,7 +49,8 @@ export class Runs {
   /** The id of a new run, once it is durable. */
   private async begin(input: RunInput, client: string): Promise<string> {
     const { kernel, config, providers, daemon } = this.options;
-    if (kernel.stalled !== null) throw kernel.stalled;
+    const unwritable = kernel.failure ?? kernel.stalled;
+    if (unwritable !== null) throw unwritable;
     // The providers are not known yet: nothing can be said of the one that was asked for.
     if (kernel.tail<DaemonSnapshot>(daemon)?.matches('starting')) throw new SvcError('not_ready');
     if (kernel.backlog >= config.limits.pending_events)
@@ -58,7 +59,7 @@ export class Runs {
     const route = chooseRoute(input, config, settings);
     const run_id = newRunId();
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
-    await this.unlessFull(
+    await this.unlessStalled(
       run_id,
       kernel.propose([
         { stream: daemon, fact: { type: 'daemon.run_admitted', run_id } },
@@ -134,17 +135,18 @@ export class Runs {
   }
 
   /**
-   * Waits for the run to be durable, but not for space on a full disk: then the run is refused, and withdrawn, so that it is not
-   * answered to nobody when there is space again. Throws store_full.
+   * Waits for the run to be durable, but not for a disk that is full or does not answer: then the run is refused, and withdrawn, so that it
+   * is not answered to nobody when the log is written again. Throws store_full, store_stalled, and run_unconfirmed when the log failed.
    */
-  private async unlessFull(run_id: string, recorded: Promise<void>): Promise<void> {
+  private async unlessStalled(run_id: string, recorded: Promise<void>): Promise<void> {
     const { kernel } = this.options;
-    const { promise: full, reject } = Promise.withResolvers<never>();
+    const { promise: stalled, reject } = Promise.withResolvers<never>();
     recorded.catch(() => {});
-    const stopListening = kernel.onStall(reject);
+    const stopListening = kernel.stalls.onStall((cause) => reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause));
     try {
-      await Promise.race([recorded, full]);
+      await Promise.race([recorded, stalled]);
     } catch (error) {
+      if (error instanceof SvcError && error.code === 'store_failed') throw new SvcError('run_unconfirmed', undefined, { cause: error });
       if (kernel.stalled !== null) kernel.submit(run_id, { type: 'run.cancel_requested', by: WITHDRAWN }).catch(() => {});
       throw error;
     } finally {
@@ -202,6 +204,7 @@ export class Runs {
   private refusal(): SvcError {
     const daemon = this.options.kernel.tail<DaemonSnapshot>(this.options.daemon);
     if (daemon?.matches({ running: 'held' })) return new SvcError('store_full');
+    if (daemon?.matches({ running: 'disk_stalled' })) return new SvcError('store_stalled', undefined, { details: { retry_after_ms: RETRY_AFTER_MS } });
     if (daemon?.matches('running')) {
       const { unsettled } = daemon.context;
       return new SvcError('busy', `${unsettled} runs are queued or active, as many as the daemon holds.`, { details: { retry_after_ms: RETRY_AFTER_MS } });
@@ -222,6 +225,13 @@ function unknownRun(run_id: string): SvcError {
 
 /** Of an id that is no run's. */
 const ID_SHOWN = 200;
+
+/** The commit of the run is the one that is late, or waits behind it. */
+function withdrawn({ details }: SvcError): SvcError {
+  const message = 'The disk does not answer, so whether the run was recorded is not known. The daemon withdraws it when the disk answers.';
+  return new SvcError('store_stalled', message, details === undefined ? {} : { details });
+}
+
 /** Runs of one page unless the query says, and of those read at one time. */
 const PAGE_RUNS = 20;
 const STEP_RUNS = 8;

@@ -1,4 +1,5 @@
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
+import type { SvcError } from '../errors.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/port.ts';
 import type { EventStore } from '../store/store.ts';
@@ -15,10 +16,11 @@ export interface SpaceOptions {
 const LOOK_EVERY_MS = 1_000;
 
 /**
- * The disk is full, and is looked at until it is not.
+ * The disk is full, and is looked at until it is not; or it does not answer.
  *
  * 1. The daemon is told once that it is full, and once that there is space again: the reserve is back.
  * 2. At most one look is under way.
+ * 3. The daemon is told of a late commit when it is noticed, and again when it returns. Both facts are recorded then.
  */
 export class Space {
   private readonly options: SpaceOptions;
@@ -35,6 +37,17 @@ export class Space {
     this.full = true;
     this.report(this.options.tell({ type: 'daemon.store_filled' }));
     this.lookLater();
+  }
+
+  /** No commit can be made. */
+  stalled(cause: SvcError): void {
+    if (cause.code === 'store_full') this.filled();
+    else this.report(this.options.tell({ type: 'daemon.disk_stalled' }));
+  }
+
+  /** Commits are made again. A daemon that is held for want of space stays so. */
+  resumed(): void {
+    this.report(this.options.tell({ type: 'daemon.disk_resumed' }));
   }
 
   /** The daemon is ready: what it refused while it was starting is told again. */

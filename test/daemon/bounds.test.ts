@@ -13,9 +13,9 @@ test.after.each(async ({ home }) => {
   await home.close();
 });
 
-for (const [trouble, code] of [
-  ['full when ready', 'store_full'],
-  ['silent when ready', 'stop_timed_out'],
+for (const [trouble, code, fails] of [
+  ['full when ready', 'store_full', false],
+  ['silent when ready', 'stop_timed_out', true],
 ] as const) {
   test(`a stop ends in its time although nothing can be recorded: ${trouble}`, async ({ home }) => {
     const daemon = serve(home, trouble);
@@ -26,7 +26,8 @@ for (const [trouble, code] of [
     daemon.child.kill('SIGTERM');
     const { code: exit, signal } = await daemon.ended;
     assert.is(signal, null, daemon.out());
-    assert.is.not(exit, 0);
+    // On a full disk all runs are handed over; what a silent one has recorded is not known.
+    assert.is(exit !== 0, fails);
     assert.match(daemon.out(), new RegExp(code));
   });
 }

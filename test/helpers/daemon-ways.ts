@@ -20,6 +20,7 @@ export const WAYS: Record<string, Step[]> = {
   'running.accepting': [...ready, admitted],
   'running.saturated': [...ready, admitted, admitted],
   'running.held': [...ready, admitted, { type: 'daemon.store_filled' }],
+  'running.disk_stalled': [...ready, admitted, { type: 'daemon.disk_stalled' }],
   'stopping.draining': [...ready, admitted, stop],
   'stopping.closing': [...ready, stop],
   stopped: [...ready, stop, { type: 'daemon.stopped' }],

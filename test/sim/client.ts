@@ -66,7 +66,7 @@ export class Client {
     const call = world.life.runtime.cancelRun(id, this.name);
     world.call(`${this.name} cancels ${world.oracle.aliasOf(id)}`, call, {
       ok: (record) => this.hasStopped(record),
-      error: (error) => allowed(error, ['daemon_stopping', 'not_ready', 'store_failed']),
+      error: (error) => allowed(error, ['daemon_stopping', 'not_ready', 'store_failed', 'store_stalled']),
     });
   }
 
@@ -76,7 +76,7 @@ export class Client {
     const id = world.random.pick([...this.runs.keys()]);
     world.call(`${this.name} looks at ${world.oracle.aliasOf(id)}`, world.life.runtime.getRun(id), {
       ok: (record) => hold('lost', record.id === id && record.prompt === this.runs.get(id)?.prompt, () => `${id} is not the run that was asked for`),
-      error: (error) => allowed(error, ['not_ready', 'store_failed']),
+      error: (error) => allowed(error, ['not_ready', 'store_failed', 'store_stalled']),
     });
   }
 
@@ -91,7 +91,7 @@ export class Client {
           () => `the history is in the order ${order}`,
         );
       },
-      error: (error) => allowed(error, ['not_ready', 'store_failed']),
+      error: (error) => allowed(error, ['not_ready', 'store_failed', 'store_stalled']),
     });
   }
 
@@ -107,7 +107,7 @@ export class Client {
       world.life.runtime.startRun(input, this.name),
       {
         ok: (record) => (isLost ? lost() : this.acknowledged(input, record)),
-        error: (error) => (error.code === 'store_failed' ? lost() : this.wasRefused(input, error)),
+        error: (error) => (['store_failed', 'run_unconfirmed'].includes(error.code) ? lost() : this.wasRefused(input, error)),
         lost,
       },
     );
@@ -129,7 +129,7 @@ export class Client {
   }
 
   private wasRefused(input: RunInput, error: SvcError): void {
-    allowed(error, ['busy', 'not_ready', 'daemon_stopping', 'store_full', 'idempotency_conflict']);
+    allowed(error, ['busy', 'not_ready', 'daemon_stopping', 'store_full', 'store_stalled', 'idempotency_conflict']);
     const key = input.idempotency_key;
     if (key == null) this.refused.add(input.prompt);
     const others = this.keyed.filter((other) => other.idempotency_key === key && other.prompt !== input.prompt);

@@ -82,6 +82,11 @@ export class Follower {
     this.attached = false;
     if (!(error instanceof SvcError)) throw error;
     const { life } = this.world;
-    allowed(error, life.kernel.closed ? ['daemon_stopping', 'run_interrupted', 'store_failed', 'not_ready'] : ['not_ready', 'store_failed']);
+    allowed(
+      error,
+      life.kernel.closed
+        ? ['daemon_stopping', 'run_interrupted', 'store_failed', 'store_stalled', 'not_ready']
+        : ['not_ready', 'store_failed', 'store_stalled'],
+    );
   }
 }

@@ -1,6 +1,7 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { Effect, Effects } from '../../machines/effects.ts';
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
+import { endBlockedStop } from '../../src/daemon/blocked-stop.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
 import type { Performers } from '../../src/kernel/port.ts';
@@ -78,7 +79,8 @@ export class Life {
     const kernel = options.createKernel?.(kernelOptions) ?? new Kernel(kernelOptions);
     this.kernel = kernel;
     this.space = new Space({ store, clock, log: silent, tell: (fact) => this.tell(fact) });
-    kernel.onStall(() => this.space.filled());
+    kernel.stalls.onStall((cause) => this.space.stalled(cause));
+    kernel.stalls.onResume(() => this.space.resumed());
     this.boot(boot_id);
     const history = new DaemonHistory(kernel, this.daemon);
     this.stopReports = new StopReports(kernel, this.daemon);
@@ -101,10 +103,17 @@ export class Life {
       streams: { daemon: this.daemon, engine: `engine:${boot_id}` },
       home: '',
       stored: () => ({ finished: 0, size_bytes: null }),
-      onStop: (close_deadline_at) => this.endBy(close_deadline_at),
+      onStop: (close_deadline_at) => {
+        this.endBy(close_deadline_at);
+        queueMicrotask(blocked.check);
+      },
       saveProvider: () => Promise.resolve(),
       localModels: { show: () => Promise.reject(new Error('none')), remove: () => Promise.reject(new Error('none')) },
     });
+    const blocked = endBlockedStop(
+      { kernel, clock, store, config, log: silent as never, streams: { daemon: this.daemon, engine: '' }, stopReports: this.stopReports },
+      (failure) => this.end(failure === null ? 'stopped' : 'failed'),
+    );
     kernel.onFact((event, snapshot) => {
       if (event.stream !== this.daemon || snapshot.status !== 'done') return;
       const ending = snapshot.matches('stopped' as never) ? 'stopped' : 'failed';

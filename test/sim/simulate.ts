@@ -48,7 +48,7 @@ export async function simulate(seed: number, options: { mutant?: Mutant | null; 
     if (TERMINAL.has(type as never)) world.stats.count(`ended: ${type.slice(4)}`);
     else if (type === 'run.started') world.stats.count(data.resumes === true ? 'attempts that resume' : 'attempts from the beginning');
     else if (type === 'run.suspended' || type === 'run.recovered') world.stats.count(`runs ${type.slice(4)}`);
-    else if (type === 'daemon.store_filled' || type === 'daemon.stopped') world.stats.count(type);
+    else if (['daemon.store_filled', 'daemon.disk_stalled', 'daemon.stopped'].includes(type)) world.stats.count(type);
   }
   return { seed, steps, hash: world.hash >>> 0, stats: world.stats, violation: world.violation, trace: world.trace ?? [] };
 }

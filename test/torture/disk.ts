@@ -48,6 +48,21 @@ export async function inject(pid: number, fault: string): Promise<() => Promise<
   };
 }
 
+/** From now on the disk of a process does not answer: its thread waits in the call. Resolves with the way to end that. */
+export async function silence(pid: number): Promise<() => Promise<void>> {
+  const tracer = spawn('strace', [...injecting(`fsync,fdatasync:delay_enter=${SILENCE_US}`), '-p', String(pid)], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const ended = once(tracer, 'close');
+  await Promise.race([once(tracer.stderr, 'data'), ended]);
+  return async () => {
+    // While it delays a call, it hears no other signal.
+    tracer.kill('SIGKILL');
+    await ended;
+  };
+}
+
+/** Longer than any test: it ends with the tracer. */
+const SILENCE_US = 600_000_000;
+
 /** Whether a command can be run here. */
 export function works(command: string, ...args: string[]): boolean {
   return spawnSync(command, args).status === 0;

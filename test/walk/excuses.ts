@@ -15,6 +15,10 @@ export const excuses: Record<MachineName, readonly Excuse[]> = {
       why: 'two addresses are bound within milliseconds, and nothing outside can hold that',
     },
     { edges: /^starting\.(binding|opening) \| daemon\.failed /, why: 'the log is not open: what happened is told by the exit code and by the log lines' },
+    {
+      edges: /^running\.disk_stalled \| daemon\.(run_settled|history_pruned|store_filled) /,
+      why: 'while a commit is late no run settles, history is removed in the same thread, and the reserve keeps the disk from being full',
+    },
     { edges: / \| daemon\.failed \| failed$/, why: UNCAUGHT },
   ],
   run: [],

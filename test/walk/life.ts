@@ -115,6 +115,11 @@ export class House {
     }
   }
 
+  /** Of the present daemon. */
+  get pid(): number {
+    return this.daemon?.child.pid ?? 0;
+  }
+
   get hasEnded(): boolean {
     const { exitCode = 0, signalCode = null } = this.daemon?.child ?? {};
     return exitCode !== null || signalCode !== null;

@@ -66,7 +66,7 @@ async function stopAnswering(client: ControlClient, status: Results['status'], i
   const { force, timeout_ms, onDrain } = options;
   const { runs, pid } = status;
   const patience = await patienceOf(client, options);
-  const report = client.call('stopped', {}, { timeout_ms: patience }).catch(() => null);
+  const report = client.call('stopped', {}, { timeout_ms: patience }).catch(unanswered);
   const event = { type: 'stop_requested', mode: force ? 'force' : 'drain', ...(force ? { timeout_ms: 0 } : timeout_ms === undefined ? {} : { timeout_ms }) };
   await client.call('lifecycle', event).catch((error: unknown) => {
     // Refused: it is stopping already. Lost: it was so quick.
@@ -74,7 +74,15 @@ async function stopAnswering(client: ControlClient, status: Results['status'], i
   });
   if (!force && runs.active + runs.queued > 0) onDrain?.(runs);
   const gone = identity === null ? await within(client.closed, patience) : await isGone(identity, patience);
-  return gone ? { was_running: true, pid, killed: false, runs: await report } : killOrGiveUp(identity, pid, force);
+  if (!gone) return killOrGiveUp(identity, pid, force);
+  const told = await report;
+  if (told instanceof SvcError) throw told;
+  return { was_running: true, pid, killed: false, runs: told };
+}
+
+/** A daemon that ended since its disk gave no answer says so; any other that ended without a report is gone, which is what was asked for. */
+function unanswered(error: unknown): SvcError | null {
+  return error instanceof SvcError && error.code === 'store_stalled' ? error : null;
 }
 
 /** How long it may take until it has to be gone: its own deadlines, and some. */

@@ -35,6 +35,8 @@ export function daemonModel(capacity: number): Model {
       { type: 'daemon.run_settled', at: NOW, run_id: 'run_1' },
       { type: 'daemon.store_filled', at: NOW },
       { type: 'daemon.store_freed', at: NOW },
+      { type: 'daemon.disk_stalled', at: NOW },
+      { type: 'daemon.disk_resumed', at: NOW },
       { type: 'daemon.history_pruned', at: NOW, runs: 3, events: 20 },
       { ...stop, mode: 'drain' },
       { ...stop, mode: 'force' },
