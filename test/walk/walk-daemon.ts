@@ -2,11 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import * as assert from 'uvu/assert';
 import { waitFor } from '../helpers/wait.ts';
-import { possible } from '../store/inject.ts';
-import { silence } from '../torture/disk.ts';
 import { canMount, type Disk, mountDisk } from './disk.ts';
 import { Walked } from './edges.ts';
 import { House, type Settings, TURNS_MAX, waitLong } from './life.ts';
+import { silentLives } from './walk-silent.ts';
 
 /** Lives of the daemon: each function is one home, in which one or more daemons live one after the other. */
 
@@ -296,51 +295,6 @@ async function fullDisk(): Promise<Walked> {
   const walked = await house.leave();
   await disk.unmount();
   return walked;
-}
-
-/** A disk that does not answer: nothing is taken until it does, and what happened meanwhile is recorded then. */
-async function silentDisk(): Promise<Walked> {
-  const house = await House.build({ LIMIT_QUEUE_RUNS: 2, LIMIT_COMMIT_LATE_MS: 300, LIMIT_STOP_BLOCKED_MS: 100_000, LIMIT_DRAIN_MS: 600_000 });
-  /** The commit that is late is that of a probe. */
-  const stalled = async (state: string) => {
-    await house.until(state);
-    const release = await silence(house.pid);
-    const probing = house.home.svc(['provider', 'test', 'up']);
-    await house.until('running.disk_stalled');
-    return async () => {
-      await release();
-      await probing;
-    };
-  };
-  await house.start('ready');
-  for (const [runs, state] of [
-    [0, 'ready'],
-    [1, 'running.accepting'],
-    [2, 'running.saturated'],
-  ] as const) {
-    const ids: string[] = [];
-    while (ids.length < runs) ids.push(await house.run('say hold'));
-    const release = await stalled(state);
-    await house.lookClosely('running.disk_stalled');
-    await house.refuses('disk_resumed', 'running.disk_stalled', STOP);
-    assert.is((await house.post('/v1/runs', { prompt: 'finish' })).status, 503);
-    await release();
-    await house.until(state);
-    await house.look(state);
-    for (const id of ids) await house.cancel(id);
-    await house.until('ready');
-  }
-  for (const runs of [0, 1]) {
-    if (runs > 0) await house.untilRun(await house.run('say hold'), 'streaming');
-    const release = await stalled(runs > 0 ? 'running.accepting' : 'ready');
-    house.signal('SIGTERM');
-    await house.until(runs > 0 ? 'stopping.draining' : 'stopping.closing');
-    await release();
-    await house.upstream.finish();
-    await house.gone(0);
-    if (runs === 0) await house.start('ready');
-  }
-  return house.leave();
 }
 
 /** History beyond its bound is removed, whatever the daemon does meanwhile. The log is read after each life, since it loses its beginning. */
