@@ -365,5 +365,5 @@ export const daemonLives = [
   fullAfterCrash,
   stuckClose,
   ...(canMount ? [fullDisk, pruned] : []),
-  ...(possible ? [silentDisk] : []),
+  ...silentLives,
 ];
