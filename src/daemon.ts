@@ -83,7 +83,7 @@ async function live({ paths, flags, background, json }: Required<ServeOptions>):
     );
   const failure = await ended;
   for (const callOff of bounds) callOff();
-  if (failure !== null) parts.log.error({ code: failure.code, err: failure.cause ?? failure }, failure.message);
+  if (failure !== null) logFailure(parts, failure);
   const outcome = await closeAll(parts, failure);
   unlisten();
   return outcome;
@@ -131,6 +131,12 @@ function kill(): void {
 function failureOf(final: DaemonSnapshot): SvcError | null {
   const { error } = final.context;
   return final.matches('failed') ? new SvcError(asKnownCode(error?.code), error?.message) : null;
+}
+
+/** A start that finds another daemon is no fault of this one: where it was found out is of no use to anybody. */
+function logFailure({ log }: Parts, failure: SvcError): void {
+  if (failure.code === 'daemon_already_running') log.warn({ code: failure.code }, failure.message);
+  else log.error({ code: failure.code, err: failure.cause ?? failure }, failure.message);
 }
 
 /** What ended this life. A want of space is told as one, whatever could not be written; any other failure of a file names the file and the cause. */

@@ -20,7 +20,9 @@ export async function startDaemon(parts: Parts): Promise<void> {
   const { kernel, store, stored, dispatch, providers, local, log } = parts;
   const bound = await bind(parts);
   const listening = parts.tell({ type: 'daemon.listening', addresses: { ...bound, socket: null } });
-  const opened = await store.open();
+  const opened = await store.open().catch((error: unknown) => {
+    throw asOther(parts, error, 'daemon_already_running');
+  });
   const addresses = { ...bound, socket: await withRoom(store, () => parts.control.listen()) };
   await removeSignInPages(parts.paths.signIn);
   await withRoom(store, () => announce(parts, addresses));
@@ -42,16 +44,20 @@ export async function startDaemon(parts: Parts): Promise<void> {
   local.warm().catch((error: unknown) => log.warn({ err: error }, 'the engine could not be warmed'));
 }
 
-async function bind({ http, grpc, config, paths }: Parts): Promise<{ http: string; grpc: string }> {
+async function bind(parts: Parts): Promise<{ http: string; grpc: string }> {
+  const { http, grpc, config } = parts;
   try {
     return { http: await http.listen(...endpoint(config.http)), grpc: await grpc.listen(...endpoint(config.grpc)) };
   } catch (error) {
-    const other = readRuntimeFile(paths.runtime);
-    if (error instanceof SvcError && error.code === 'port_in_use' && other.kind === 'present' && ownerOf(other.file) === 'ours') {
-      throw new SvcError('daemon_already_running', `A daemon runs already, with pid ${other.file.pid}.`, { cause: error });
-    }
-    throw error;
+    throw asOther(parts, error, 'port_in_use');
   }
+}
+
+/** What keeps us from starting is a daemon that is there, if one is: then it is named. */
+function asOther({ paths }: Parts, error: unknown, code: 'port_in_use' | 'daemon_already_running'): unknown {
+  const other = readRuntimeFile(paths.runtime);
+  if (!(error instanceof SvcError) || error.code !== code || other.kind !== 'present' || ownerOf(other.file) !== 'ours') return error;
+  return new SvcError('daemon_already_running', `A daemon runs already, with pid ${other.file.pid}.`, { cause: error });
 }
 
 async function announce({ paths, boot_id, version, clock }: Parts, addresses: { http: string; grpc: string; socket: string }): Promise<void> {

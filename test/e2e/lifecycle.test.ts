@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { processStart } from '../../src/runtime-file.ts';
@@ -73,6 +73,26 @@ test('a second daemon in the same home is refused, whatever ports it asks for', 
   assert.is(second.code, 1);
   assert.match(second.stderr, /daemon_already_running/);
   assert.is((await status(home)).record.pid, pid);
+});
+
+test('of starts that race one wins, and each other says which daemon is there, without a stack in the log', async ({ home }) => {
+  const starts = await Promise.all(Array.from({ length: 4 }, () => home.svc(['start'])));
+  assert.equal(
+    starts.map(({ code }) => code),
+    [0, 0, 0, 0],
+  );
+  assert.is(starts.filter(({ stdout }) => stdout.startsWith('svc is ready')).length, 1);
+  const { pid } = await runtimeOf(home);
+  const late = await home.svc(['serve']);
+  assert.equal([late.code, late.stderr.split('\n')[0]], [1, `error: A daemon runs already, with pid ${pid}.`]);
+  const log = readdirSync(home.paths.logs).map((name) => readFileSync(join(home.paths.logs, name), 'utf8'));
+  const lines = [...log.join('').split('\n'), ...late.stdout.split('\n')];
+  const refused = lines.filter((line) => line.includes('daemon_already_running') && !line.includes('"stopped"'));
+  assert.ok(refused.length > 0);
+  for (const line of refused) {
+    assert.is(JSON.parse(line).level, 'warn');
+    assert.not.match(line, /SQLITE_BUSY|stack/);
+  }
 });
 
 test('a port that another program uses is named, with exit 6, and nothing is left behind', async ({ home }) => {
