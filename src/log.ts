@@ -4,7 +4,7 @@ import type { LogLevel } from './config.ts';
 import type { Limits } from './limits.ts';
 import { cutLine } from './logs/cut.ts';
 import { LogHub } from './logs/hub.ts';
-import { loggable, redactLine, scrub } from './logs/redact.ts';
+import { loggable, redactLine, scrub, shownLine } from './logs/redact.ts';
 import { RotatingFile } from './logs/rotating-file.ts';
 import { redactor } from './pattern.ts';
 
@@ -97,5 +97,6 @@ function printer(stdout: LogOptions['stdout'], lines_max: number, missedLine: (m
 function pretty(): (line: string) => string {
   const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty');
   const colorize = process.stdout.isTTY === true && (process.env.NO_COLOR ?? '') === '';
-  return prettyFactory({ colorize, singleLine: true, ignore: 'boot_id', translateTime: 'SYS:HH:MM:ss.l' }) as (line: string) => string;
+  const format = prettyFactory({ colorize, singleLine: true, ignore: 'boot_id', translateTime: 'SYS:HH:MM:ss.l' }) as (line: string) => string;
+  return (line) => format(shownLine(line));
 }

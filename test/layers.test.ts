@@ -84,7 +84,7 @@ const layers: Record<string, Layer> = {
   },
   // What was is told from the log, also when no daemon runs: it is read and folded here as the daemon does it.
   'src/cli/past': {
-    may: ['src/cli', 'src/store', 'src/kernel', 'src/runtime', 'machines', 'src/control/client.ts', ...TABLES, ...CONFIG, ...PLACE],
+    may: ['src/cli', 'src/store', 'src/kernel', 'src/runtime', 'machines', 'src/control/client.ts', ...TABLES, ...CONFIG, ...PLACE, 'src/logs'],
   },
   'src/cli/machines': { may: ['src/cli', 'machines', ...TABLES, ...PLACE] },
   'src/cli/doctor': {

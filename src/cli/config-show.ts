@@ -1,5 +1,6 @@
 import { type Config, loadConfig } from '../config.ts';
 import { asSvcError } from '../errors.ts';
+import { oneLine } from '../logs/plain.ts';
 import { askDaemon } from './ask-daemon.ts';
 import type { Context } from './context.ts';
 import { note, paint, print, printJson } from './output.ts';
@@ -30,7 +31,7 @@ export async function run({ paths, json }: Context): Promise<number> {
     ...changed.map(([key, value]) => [`limits.${key}`, text(value), sources[`limits.${key}`] ?? 'default']),
     ...Object.entries(providers).map(([key, value]) => [`providers.${key}`, text(value), sources[`providers.${key}`] ?? 'file']),
   ];
-  print(`${table(['SETTING', 'VALUE', 'FROM'], rows)}\n\n${paint('dim', `File: ${file}`)}`);
+  print(`${table(['SETTING', 'VALUE', 'FROM'], rows)}\n\n${paint('dim', `File: ${oneLine(file)}`)}`);
   note(`${Object.keys(limits).length - changed.length} limits have their defaults; all are in: svc config show --json`);
   if (why !== null) note(`The daemon ${why}: this is what its next start uses.`);
   return 0;

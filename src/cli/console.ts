@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { pathToFileURL } from 'node:url';
+import { oneLine } from '../logs/plain.ts';
 import { askDaemon } from './ask-daemon.ts';
 import type { Context } from './context.ts';
 import { note, print, printJson } from './output.ts';
@@ -13,8 +14,8 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const { url, file } = await askDaemon(paths, 'console', { file: program !== undefined });
   const opened = program !== undefined && file !== null && (await open(program, [...args, pathToFileURL(file).href]));
   if (json) printJson({ url, opened });
-  else if (opened) note(`Opened the console at ${url.split('#')[0]}`);
-  else print(url);
+  else if (opened) note(`Opened the console at ${oneLine(url.split('#')[0] ?? '')}`);
+  else print(oneLine(url));
   return 0;
 }
 

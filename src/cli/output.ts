@@ -1,5 +1,6 @@
 import type { styleText } from 'node:util';
 import { SvcError } from '../errors.ts';
+import { escapeJson, oneLine } from '../logs/plain.ts';
 
 // Not imported: see paths.ts.
 const { fstatSync, writeSync } = process.getBuiltinModule('node:fs');
@@ -18,7 +19,7 @@ export function print(text: string): void {
 }
 
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value, null, 2));
+  print(escapeJson(JSON.stringify(value, null, 2)));
 }
 
 /** Something for the person, on stderr. */
@@ -28,8 +29,8 @@ export function note(text: string): void {
 
 /** An error on stderr, in the form that was asked for. */
 export function printError(error: SvcError, json: boolean): void {
-  if (json) note(JSON.stringify({ error: error.body() }));
-  else note(`${paint('red', 'error:', 2)} ${plain(error.message)}\n${paint('dim', 'hint:', 2)} ${plain(error.hint)}`);
+  if (json) note(escapeJson(JSON.stringify({ error: error.body() })));
+  else note(`${paint('red', 'error:', 2)} ${oneLine(error.message)}\n${paint('dim', 'hint:', 2)} ${oneLine(error.hint)}`);
 }
 
 type Style = Parameters<typeof styleText>[0];
@@ -37,12 +38,6 @@ type Style = Parameters<typeof styleText>[0];
 /** The text in a style, where the descriptor is a terminal that shows it. */
 export function paint(style: Style, text: string, fd: 1 | 2 = 1): string {
   return hasColour(fd) ? process.getBuiltinModule('node:util').styleText(style, text, { validateStream: false }) : text;
-}
-
-/** Without what a terminal would take as a command: texts of others must not move the cursor. */
-export function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\u{fffd}');
 }
 
 export function isTerminal(fd: 0 | 1 | 2): boolean {

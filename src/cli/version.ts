@@ -1,3 +1,4 @@
+import { oneLine } from '../logs/plain.ts';
 import { ownerOf, readRuntimeFile } from '../runtime-file.ts';
 import { programVersion } from '../version.ts';
 import type { Context } from './context.ts';
@@ -9,7 +10,7 @@ export async function run(context: Context): Promise<number> {
   const daemon = daemonVersion(context);
   if (context.json) printJson({ version, daemon_version: daemon, node: process.versions.node, platform: `${process.platform}-${process.arch}` });
   else if (daemon === null || daemon === version) print(`svc ${version}`);
-  else print(`svc ${version}\nThe running daemon is ${daemon}. To change it: svc restart`);
+  else print(`svc ${version}\nThe running daemon is ${oneLine(daemon)}. To change it: svc restart`);
   return 0;
 }
 

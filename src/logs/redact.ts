@@ -1,4 +1,5 @@
 import { readLine } from './filter.ts';
+import { oneLine } from './plain.ts';
 
 /**
  * What a log line may hold of the fields it is given: no secret, no getter that throws, nothing endless.
@@ -18,6 +19,21 @@ export function scrub(text: string): string {
 export function redactLine(line: string, redact: (text: string) => string): string {
   const whole = readLine(line);
   return whole === null ? redact(line) : JSON.stringify(whole, (name, value) => (typeof value === 'string' && !NAMES.has(name) ? redact(value) : value));
+}
+
+/** The line as a terminal may show it: its texts are of one line each, and of an error the message stands for the stack, which repeats it. */
+export function shownLine(line: string): string {
+  const whole = readLine(line);
+  if (whole === null) return oneLine(line);
+  return JSON.stringify(shown(whole));
+}
+
+function shown(value: unknown): unknown {
+  if (typeof value === 'string') return oneLine(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(shown);
+  const entries = Object.entries(value).filter(([name]) => !(name === 'stack' && 'message' in value));
+  return Object.fromEntries(entries.map(([name, inner]) => [oneLine(name), shown(inner)]));
 }
 
 const NAMES = new Set(['level', 'time', 'boot_id', 'run_id', 'stream', 'code', 'type']);

@@ -52,5 +52,4 @@ export function wrong(param: string, message: string): SvcError {
   return new SvcError('invalid_request', message, { param: param.slice(0, 80) });
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-const CONTROL = /[\u0000-\u001f\u007f]/;
+const CONTROL = /\p{Cc}/u;

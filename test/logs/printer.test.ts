@@ -86,4 +86,21 @@ test('a stdout that takes every line at once misses none, however many come toge
   assert.is(readFileSync(path, 'utf8'), readFileSync(join(folder, 'svc.log'), 'utf8'));
 });
 
+test('a line that is made for a person is one line, whatever was logged', async ({ folder }) => {
+  const program = `
+    import { createLog } from ${JSON.stringify(new URL('../../src/log.ts', import.meta.url).href)};
+    import { defaultLimits } from ${JSON.stringify(new URL('../../src/limits.ts', import.meta.url).href)};
+    const { log } = createLog({ folder: process.env.FOLDER, level: 'info', limits: defaultLimits, boot_id: 'b', stdout: 'pretty' });
+    const evil = 'x\\n12:00:00.000 ERROR forged\\u001b[2J\\u009b\\u202e';
+    log.warn({ name: evil, deep: { [evil]: evil }, err: new Error(evil) }, evil);`;
+  const options: SpawnOptions = { env: { ...process.env, FOLDER: folder, NO_COLOR: '1' }, stdio: ['ignore', 'pipe', 'inherit'] };
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], options) as ChildProcessWithoutNullStreams;
+  children.push(child);
+  const printed = collect(child.stdout);
+  await new Promise((resolve) => child.once('close', resolve));
+  assert.match(printed(), /WARN.*forged/);
+  assert.not.match(printed().replaceAll('\n', ''), /[\p{Cc}\p{Cf}]/u);
+  assert.not.match(printed(), /^\s*12:00:00\.000 ERROR/m);
+});
+
 test.run();

@@ -18,8 +18,6 @@ export interface Found {
 }
 
 const ANSWER_MS = 3_000;
-/** One that dies while it is asked does not answer either. */
-const NO_ANSWER: readonly string[] = ['daemon_not_running', 'timed_out', 'connection_lost'];
 const NOBODY: StatusShown['addresses'] = { http: null, grpc: null, socket: null };
 
 /**
@@ -36,9 +34,15 @@ export async function findStatus(paths: Paths, { why = false }: { why?: boolean 
   try {
     return await ask(paths, why);
   } catch (error) {
-    if (!(error instanceof SvcError) || !NO_ANSWER.includes(error.code)) throw error;
+    if (!(error instanceof SvcError) || !(['daemon_not_running', 'timed_out'].includes(error.code) || diedMeanwhile(paths, error))) throw error;
     return withoutAnswer(paths, error.code === 'timed_out');
   }
+}
+
+/** While it was asked; what does not speak the protocol breaks off too, and lives. */
+function diedMeanwhile(paths: Paths, { code }: SvcError): boolean {
+  const found = readRuntimeFile(paths.runtime);
+  return code === 'connection_lost' && found.kind === 'present' && ['gone', 'other'].includes(ownerOf(found.file));
 }
 
 async function ask(paths: Paths, why: boolean): Promise<Found> {

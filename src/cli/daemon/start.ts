@@ -1,9 +1,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
 import type { Paths } from '../../paths.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../flag-values.ts';
-import { note, plain, print, printJson } from '../output.ts';
+import { note, print, printJson } from '../output.ts';
 import { settingFlags } from './serve.ts';
 import { type Started, type StartOptions, startDaemon, WAIT } from './start-daemon.ts';
 
@@ -22,7 +23,11 @@ export function printStarted({ status, started }: Started, json: boolean): void 
     return;
   }
   print(`${started ? 'svc is ready' : 'svc is running already'} (pid ${status.pid}).`);
-  print([status.addresses.http && `  http  ${status.addresses.http}`, status.addresses.grpc && `  grpc  ${status.addresses.grpc}`].filter(Boolean).join('\n'));
+  print(
+    [status.addresses.http && `  http  ${oneLine(status.addresses.http)}`, status.addresses.grpc && `  grpc  ${oneLine(status.addresses.grpc)}`]
+      .filter(Boolean)
+      .join('\n'),
+  );
 }
 
 /** A daemon that runs keeps its settings until it is started again. */
@@ -59,7 +64,7 @@ async function writtenSince(paths: Paths, { at, bytes }: { at: number; bytes: nu
   };
   if (lines.length > 0) return lines.filter((line) => !isTold(line)).map((line) => formatLine(line, 2));
   const text = readFileSync(paths.stderr).subarray(bytes).toString('utf8').trimEnd();
-  return text === '' ? [] : text.split('\n').slice(-LINES).map(plain);
+  return text === '' ? [] : text.split('\n').slice(-LINES).map(oneLine);
 }
 
 function sizeOf(file: string): number {

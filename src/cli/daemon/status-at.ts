@@ -1,7 +1,8 @@
+import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { localTime, shortened } from '../format.ts';
-import { paint, plain, print, printJson } from '../output.ts';
+import { paint, print, printJson } from '../output.ts';
 import { fields, table } from '../table.ts';
 
 /** The whole picture as it was after an event. */
@@ -18,7 +19,7 @@ export async function printStatusAt({ paths, json }: Context, at: number): Promi
     ...providers.map((provider): [string, string] => [`provider ${provider.id}`, `${provider.state}${provider.reason === null ? '' : `: ${provider.reason}`}`]),
   ]);
   const rows = runs.map((run) => [run.id, run.state, `${run.provider}/${run.model}`, shortened(run.prompt, PROMPT_WIDTH)]);
-  print(`${paint('bold', plain(status.state))} at ${localTime(picture.at)}\n${head}`);
+  print(`${paint('bold', oneLine(status.state))} at ${localTime(picture.at)}\n${head}`);
   if (rows.length > 0) print(`\n${table(['RUN', 'STATE', 'MODEL', 'PROMPT'], rows)}`);
 }
 

@@ -1,7 +1,8 @@
 import type { Results } from '../../control/results.ts';
 import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
-import { note, paint, plain, print, printJson } from '../output.ts';
+import { note, paint, print, printJson } from '../output.ts';
 import { type Found, findStatus, type StatusShown } from './find-status.ts';
 
 export async function run(context: Context): Promise<number> {
@@ -30,10 +31,10 @@ async function printText({ status, events }: Found): Promise<void> {
   const { ago, localTime } = await import('../format.ts');
   const rows = await describe(status);
   const since = status.since === null ? '' : ` since ${localTime(status.since)}, ${ago(status.since)}`;
-  const head = `${paint(colour(status.state), status.state)}${since}`;
+  const head = `${paint(colour(status.state), oneLine(status.state))}${since}`;
   print(rows.length === 0 ? head : `${head}\n${fields(rows)}`);
   if (events !== null)
-    print(`\n${events.map((event) => `${localTime(event.at)}  ${plain(event.type)}  ${paint('dim', plain(JSON.stringify(event.data)))}`).join('\n')}`);
+    print(`\n${events.map((event) => `${localTime(event.at)}  ${oneLine(event.type)}  ${paint('dim', oneLine(JSON.stringify(event.data)))}`).join('\n')}`);
   const advice = hasLostSocket(status) ? LOST_SOCKET : ADVICE[status.state];
   if (advice !== undefined) note(advice);
 }

@@ -1,10 +1,11 @@
 import { loadConfig } from '../../config.ts';
 import { refuseOpenBind } from '../../config-address.ts';
 import { asSvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { readRuntimeFile } from '../../runtime-file.ts';
 import { withDaemon } from '../ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { paint, plain, print, printJson } from '../output.ts';
+import { paint, print, printJson } from '../output.ts';
 import { type Alive, type Check, fail, ok, type Patient } from './check.ts';
 import { checkDaemon } from './daemon-check.ts';
 import { checkEngine, checkModel } from './engine-check.ts';
@@ -83,6 +84,6 @@ const NAME_WIDTH = 14;
 
 function line({ name, status, detail, hint }: Check): string {
   const [colour, mark] = MARKS[status];
-  const first = `${paint(colour, mark)}  ${name.padEnd(NAME_WIDTH)}  ${plain(detail)}`;
-  return hint === null ? first : `${first}\n${' '.repeat(NAME_WIDTH + 8)}${paint('dim', '->')} ${plain(hint)}`;
+  const first = `${paint(colour, mark)}  ${oneLine(name).padEnd(NAME_WIDTH)}  ${oneLine(detail)}`;
+  return hint === null ? first : `${first}\n${' '.repeat(NAME_WIDTH + 8)}${paint('dim', '->')} ${oneLine(hint)}`;
 }

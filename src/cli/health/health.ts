@@ -1,7 +1,8 @@
 import { SvcError } from '../../errors.ts';
+import { escapeJson, oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag } from '../flag-values.ts';
-import { paint, plain, print, printJson } from '../output.ts';
+import { paint, print, printJson } from '../output.ts';
 import { findDoor } from './door.ts';
 import type { Answer, Source } from './source.ts';
 
@@ -14,7 +15,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const show = (answer: Answer) => (json ? printJson({ source: name, ...answer }) : print(text(answer)));
   if (flags.watch === true) {
     const { watch } = await import('./watch.ts');
-    return watch(paths, source, name, (answer) => (json ? print(JSON.stringify({ source: name, ...answer })) : show(answer)));
+    return watch(paths, source, name, (answer) => (json ? print(escapeJson(JSON.stringify({ source: name, ...answer }))) : show(answer)));
   }
   const answer = await source.ask(await findDoor(paths, name)).catch(unreachable(name));
   show(answer);
@@ -44,6 +45,10 @@ function doorName(name: string): string {
 
 function text({ ready, live, status, state_path, output }: Answer): string {
   const word = ready ? paint('green', 'serving') : paint('red', 'not serving');
-  const state = [state_path ?? (ready ? 'ready' : 'not ready'), live ? 'live' : 'not live', ...(status === 'warn' ? ['with a warning'] : [])].join(', ');
-  return `${word} (${state})${output ? `: ${plain(output)}` : ''}`;
+  const state = [
+    oneLine(state_path ?? '') || (ready ? 'ready' : 'not ready'),
+    live ? 'live' : 'not live',
+    ...(status === 'warn' ? ['with a warning'] : []),
+  ].join(', ');
+  return `${word} (${state})${output ? `: ${oneLine(output)}` : ''}`;
 }

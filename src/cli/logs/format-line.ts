@@ -1,5 +1,6 @@
 import { readLine } from '../../logs/filter.ts';
-import { paint, plain } from '../output.ts';
+import { oneLine } from '../../logs/plain.ts';
+import { paint } from '../output.ts';
 
 const COLOURS: Record<string, Parameters<typeof paint>[0]> = { trace: 'dim', debug: 'dim', info: 'green', warn: 'yellow', error: 'red', fatal: 'red' };
 /** Said by the line itself, or the same in every line. */
@@ -8,12 +9,12 @@ const LEFT_OUT = new Set(['level', 'time', 'msg', 'pid', 'hostname', 'boot_id', 
 /** A log line as a person reads it: time, level, message, and the rest as name=value. What is no log line stays as it is. */
 export function formatLine(line: string, fd: 1 | 2 = 1): string {
   const fields = readLine(line);
-  if (fields === null) return plain(line);
+  if (fields === null) return oneLine(line);
   const level = String(fields.level ?? '');
   const rest = Object.entries(fields).filter(([name]) => !LEFT_OUT.has(name));
   const tail = rest.map(([name, value]) => `${name}=${shown(value)}`).join(' ');
-  const head = `${time(fields.time)} ${paint(COLOURS[level] ?? 'dim', level.toUpperCase().padEnd(5), fd)} ${plain(String(fields.msg ?? ''))}`;
-  return tail === '' ? head : `${head} ${paint('dim', plain(tail), fd)}`;
+  const head = `${time(fields.time)} ${paint(COLOURS[level] ?? 'dim', oneLine(level).toUpperCase().padEnd(5), fd)} ${oneLine(String(fields.msg ?? ''))}`;
+  return tail === '' ? head : `${head} ${paint('dim', oneLine(tail), fd)}`;
 }
 
 /** Of an error its message: its stack is in the line itself, which --json shows. */

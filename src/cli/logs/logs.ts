@@ -1,5 +1,6 @@
 import { SvcError } from '../../errors.ts';
 import { readLine } from '../../logs/filter.ts';
+import { escapeJson, oneLine } from '../../logs/plain.ts';
 import { openTail } from '../../logs/tail.ts';
 import type { Paths } from '../../paths.ts';
 import type { Context } from '../context.ts';
@@ -53,7 +54,7 @@ async function fromDaemon(
   } catch (error) {
     if (!(error instanceof SvcError) || shown) throw error;
     if (error.code !== 'daemon_not_running' && (query.follow || !SILENT.includes(error.code))) throw error;
-    if (error.code !== 'daemon_not_running' && !json) note(`${error.message} These lines are from its files.`);
+    if (error.code !== 'daemon_not_running' && !json) note(`${oneLine(error.message)} These lines are from its files.`);
     return 'none';
   }
 }
@@ -71,7 +72,7 @@ async function fromFiles(paths: Paths, query: LogQuery, show: (line: string) => 
 
 /** Lines that the daemon left out for a reader who is too slow are told apart from the log. */
 function showLine(stdout: StdoutStream, line: string, json: boolean): Promise<void> {
-  if (json) return stdout.write(`${line}\n`);
+  if (json) return stdout.write(`${escapeJson(line)}\n`);
   const missed = readLine(line)?.missed;
   if (typeof missed === 'number') note(`${missed} lines came faster than they were read, and are left out.`);
   return typeof missed === 'number' ? Promise.resolve() : stdout.write(`${formatLine(line)}\n`);

@@ -1,6 +1,7 @@
+import { oneLine } from '../../logs/plain.ts';
 import type { PullRecord } from '../../runtime/pull-record.ts';
 import { bytes, duration } from '../format.ts';
-import { note, plain } from '../output.ts';
+import { note } from '../output.ts';
 
 const STEP_PERCENT = 10;
 /** A step of a file whose size is not known. */
@@ -49,7 +50,7 @@ export class PullProgress {
     this.told.add(key);
     if (this.open) write('\r\u001b[K');
     this.open = false;
-    note(plain(text));
+    note(oneLine(text));
   }
 
   private at({ file, size_bytes }: PullRecord, count: number, what: string): void {
@@ -60,7 +61,7 @@ export class PullProgress {
   private line(file: string | null, size_bytes: number | null, count: number, what: string): void {
     const share = size_bytes === null ? '' : `${percent(count, size_bytes)}%  `;
     write(
-      `\r\u001b[K${plain(`${what}${file}  ${share}${bytes(count)}${size_bytes === null ? '' : ` of ${bytes(size_bytes)}`}${this.pace(count, size_bytes)}`).slice(0, columns() - 1)}`,
+      `\r\u001b[K${oneLine(`${what}${file}  ${share}${bytes(count)}${size_bytes === null ? '' : ` of ${bytes(size_bytes)}`}${this.pace(count, size_bytes)}`).slice(0, columns() - 1)}`,
     );
     this.open = true;
   }

@@ -1,5 +1,6 @@
 import type { ControlClient } from '../../control/client.ts';
 import type { Results } from '../../control/results.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { connectDaemon } from '../connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { textFlag } from '../flag-values.ts';
@@ -26,7 +27,7 @@ export async function run({ args, flags, paths, json }: Context): Promise<number
       return INTERRUPTED;
     }
     if (json) printJson(model);
-    else print(model.id);
+    else print(oneLine(model.id));
     return 0;
   } finally {
     progress.end();

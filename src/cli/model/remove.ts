@@ -1,3 +1,4 @@
+import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes } from '../format.ts';
@@ -6,6 +7,6 @@ import { print, printJson } from '../output.ts';
 export async function run({ paths, args, json }: Context): Promise<number> {
   const model = await askDaemon(paths, 'model.remove', { id: args[0] });
   if (json) printJson(model);
-  else print(`Removed ${model.id}${model.size_bytes === null ? '' : `: ${bytes(model.size_bytes)} are free again`}.`);
+  else print(`Removed ${oneLine(model.id)}${model.size_bytes === null ? '' : `: ${bytes(model.size_bytes)} are free again`}.`);
   return 0;
 }

@@ -1,11 +1,12 @@
 import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { exportRun } from '../../runtime/export.ts';
 import { redacted } from '../../runtime/redact.ts';
 import { programVersion } from '../../version.ts';
 import type { Context } from '../context.ts';
 import { textFlag } from '../flag-values.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
-import { note, plain } from '../output.ts';
+import { note } from '../output.ts';
 import { type OpenLog, withLog } from './open-log.ts';
 import { type Output, openOutput } from './output-file.ts';
 import { salvage } from './salvage.ts';
@@ -32,7 +33,7 @@ export async function run({ paths, args, flags }: Context): Promise<number> {
     }
   });
   interrupt.release();
-  if (file !== undefined && outcome !== INTERRUPTED) note(plain(`Written to ${file}.`));
+  if (file !== undefined && outcome !== INTERRUPTED) note(oneLine(`Written to ${file}.`));
   return outcome;
 }
 
@@ -50,7 +51,7 @@ async function exportAll(log: OpenLog, output: Output, redact: boolean, signal: 
   let exit = 0;
   const complain = (problem: string) => {
     exit = 1;
-    note(plain(problem));
+    note(oneLine(problem));
   };
   for await (const event of salvage(log, complain)) {
     if (signal.aborted) return INTERRUPTED;

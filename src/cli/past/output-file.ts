@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createWriteStream, openSync, rmSync } from 'node:fs';
 import { SvcError } from '../../errors.ts';
+import { escapeJson } from '../../logs/plain.ts';
+import { isTerminal } from '../output.ts';
 import { openStdout } from '../stdout-stream.ts';
 
 /** Where an export goes. Nothing of it is gathered in memory. */
@@ -20,11 +22,12 @@ export function openOutput(file: string | undefined): Output {
 
 function toStdout(): Output {
   const stdout = openStdout();
+  const shown = isTerminal(1) ? escapeJson : (text: string) => text;
   return {
     get gone() {
       return stdout.gone.aborted;
     },
-    write: (text) => stdout.write(text),
+    write: (text) => stdout.write(shown(text)),
     close: () => stdout.flush(),
     abandon: () => stdout.flush(),
   };

@@ -2,12 +2,13 @@ import { statePath } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import { streamOf } from '../../kernel/pages.ts';
 import { runRecord } from '../../kernel/run-record.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { foldRunFile, parseRunFile } from '../../runtime/run-file.ts';
 import { Chain } from '../../runtime/why.ts';
 import { limitsOf } from '../configured-limits.ts';
 import type { Context } from '../context.ts';
 import { wholeFlag } from '../flag-values.ts';
-import { note, paint, plain, print, printJson } from '../output.ts';
+import { note, paint, print, printJson } from '../output.ts';
 import { recordText } from '../runs/show.ts';
 import { withLog } from './open-log.ts';
 import { readWhole } from './read-whole.ts';
@@ -25,8 +26,8 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const record = runRecord(snapshot, last.seq);
   if (json) printJson({ seq: last.seq, at: last.at, state_path: statePath(snapshot), run: record });
   else {
-    print(`${paint('bold', plain(statePath(snapshot)))} after the event ${last.seq} (${last.type})\n\n${recordText(record)}\n`);
-    print(shortened(chain.explanation()).map(plain).join('\n'));
+    print(`${paint('bold', oneLine(statePath(snapshot)))} after the event ${last.seq} (${oneLine(last.type)})\n\n${recordText(record)}\n`);
+    print(shortened(chain.explanation()).map(oneLine).join('\n'));
   }
   return 0;
 }
@@ -45,7 +46,7 @@ async function foldFromLog(paths: Context['paths'], id: string, at = Number.POSI
 function foldFile({ config }: Context['paths'], name: string, at?: number): Chain {
   const file = parseRunFile(readWhole(name, limitsOf(config).replay_bytes));
   const written = file.exported_at === '' ? '' : ` at ${file.exported_at}`;
-  note(plain(`${file.run_id}, written by svc ${file.program_version}${written}${file.redacted ? '; what was said is left out' : ''}.`));
+  note(oneLine(`${file.run_id}, written by svc ${file.program_version}${written}${file.redacted ? '; what was said is left out' : ''}.`));
   return foldRunFile(file, at);
 }
 

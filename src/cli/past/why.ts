@@ -1,7 +1,8 @@
 import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { whyRun } from '../../runtime/why.ts';
 import type { Context } from '../context.ts';
-import { note, plain, print, printJson } from '../output.ts';
+import { note, print, printJson } from '../output.ts';
 import { withLog } from './open-log.ts';
 
 /** How a run came to be where it is, also when no daemon runs. */
@@ -11,7 +12,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   if (why === null) throw noSuchRun(id);
   if (json) printJson(why);
   else {
-    print(why.explanation.map(plain).join('\n'));
+    print(why.explanation.map(oneLine).join('\n'));
     if (!why.complete) note('Its beginning is no longer in the log.');
   }
   return 0;

@@ -1,6 +1,7 @@
 import { loadConfig, type ProviderConfig, readProvider } from '../../config.ts';
 import { brief } from '../../config-text.ts';
 import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
 import type { Paths } from '../../paths.ts';
 import { askDaemon } from '../ask-daemon.ts';
 import type { Context, Flags } from '../context.ts';
@@ -19,7 +20,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   );
   if (json) printJson(provider);
   else {
-    print(`Added ${provider.id} (${provider.kind}, ${provider.base_url}): ${provider.state}${provider.reason === null ? '' : `. ${provider.reason}`}`);
+    print(oneLine(`Added ${provider.id} (${provider.kind}, ${provider.base_url}): ${provider.state}${provider.reason === null ? '' : `. ${provider.reason}`}`));
     if (settings.kind === 'cloud') note(`Prompts leave this machine when it is asked: svc run "…" --provider ${id}`);
     else note(`Ask it with: svc run "…" --provider ${id}`);
   }

@@ -1,5 +1,6 @@
 import { loadConfig } from '../../config.ts';
 import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
 import type { Paths } from '../../paths.ts';
 import { askDaemon } from '../ask-daemon.ts';
 import type { Context } from '../context.ts';
@@ -13,7 +14,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', { param: 'id', hint: 'To ask another one: svc run "…" --provider <id>' });
   const provider: ProviderShown = await askDaemon(paths, 'provider.remove', { id }).catch(whenNotRunning(() => removeFromFile(paths, id)));
   if (json) printJson(provider);
-  else print(`Removed ${provider.id} from the configuration.`);
+  else print(`Removed ${oneLine(provider.id)} from the configuration.`);
   return 0;
 }
 

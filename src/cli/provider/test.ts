@@ -1,4 +1,5 @@
 import { errors } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../output.ts';
@@ -8,8 +9,8 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   const provider = await askDaemon(paths, 'provider.test', { id: args[0] }, { timeout_ms: TEST_MS });
   if (json) printJson(provider);
   else if (provider.state === 'available')
-    print(`${provider.id} answers${provider.models === null ? '' : ` and has ${provider.models} ${provider.models === 1 ? 'model' : 'models'}`}.`);
-  else print(`${provider.id} is ${provider.state}${provider.reason === null ? '.' : `: ${provider.reason}`}`);
+    print(`${oneLine(provider.id)} answers${provider.models === null ? '' : ` and has ${provider.models} ${provider.models === 1 ? 'model' : 'models'}`}.`);
+  else print(oneLine(`${provider.id} is ${provider.state}${provider.reason === null ? '.' : `: ${provider.reason}`}`));
   if (provider.state === 'available') return 0;
   return provider.state === 'unauthorised' ? errors.provider_unauthorised.exit : errors.provider_unreachable.exit;
 }

@@ -1,4 +1,5 @@
-import { isTerminal, plain } from '../output.ts';
+import { plain } from '../../logs/plain.ts';
+import { isTerminal } from '../output.ts';
 import type { StdoutStream } from '../stdout-stream.ts';
 
 /**

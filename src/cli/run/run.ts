@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { connectDaemon } from '../connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
@@ -47,7 +48,7 @@ async function detach(context: Context, input: Input, json: boolean): Promise<nu
     return start();
   });
   if (json) printJson(record);
-  else print(record.id);
+  else print(oneLine(record.id));
   return 0;
 }
 
@@ -136,7 +137,7 @@ export function finish({ record, output, json, stdout, interrupted }: Finished):
   if (json) printJson({ ...record, output });
   const { exit, error } = ending(record);
   // Whoever has just pressed Ctrl-C needs no advice.
-  if (interrupted && !json && error?.code === 'run_cancelled') note(error.message);
+  if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));
   else if (error !== null) printError(error, json);
   return exit;
 }

@@ -1,8 +1,9 @@
 import type { Results } from '../../control/results.ts';
+import { oneLine, plain } from '../../logs/plain.ts';
 import { askDaemon } from '../ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { ago, duration, localTime } from '../format.ts';
-import { plain, print, printJson } from '../output.ts';
+import { print, printJson } from '../output.ts';
 import { fields } from '../table.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
@@ -32,8 +33,14 @@ export function recordText(record: Results['run.get']): string {
     ['client', record.client],
     ['when cut off', record.recovery],
   ]);
-  const system = record.system === null ? '' : `\n\nSystem\n${plain(record.system)}`;
-  return `${record.id}\n${head}${system}\n\nPrompt\n${plain(record.prompt)}\n\nAnswer\n${record.output === '' ? '(none)' : plain(record.output).trimEnd()}`;
+  const system = record.system === null ? '' : `\n\nSystem\n${indented(record.system)}`;
+  const answer = record.output === '' ? '(none)' : indented(record.output.trimEnd());
+  return `${oneLine(record.id)}\n${head}${system}\n\nPrompt\n${indented(record.prompt)}\n\nAnswer\n${answer}`;
+}
+
+/** Set apart from our own lines, which none of its own can then be taken for. */
+function indented(text: string): string {
+  return plain(text).replace(/^/gm, '  ');
 }
 
 function between(from: string, to: string | null): string | null {

@@ -1,0 +1,44 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { escapeJson, oneLine, plain } from '../../src/logs/plain.ts';
+import { shownLine } from '../../src/logs/redact.ts';
+
+const HOSTILE = 'a\u0000\u0007\u001b[2J\u007f\u009b\u0085\r\u2028\u2029\u202e\u2066z';
+
+test('a text of several lines keeps its lines, tabs and joined letters, and commands nothing', () => {
+  assert.is(plain('one\n\ttwo'), 'one\n\ttwo');
+  assert.is(plain('می\u200cروم 👨‍👩‍👧 a\u200bb'), 'می\u200cروم 👨‍👩‍👧 a\u200bb');
+  assert.is(plain(HOSTILE), 'a\ufffd\ufffd\ufffd[2J\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffdz');
+});
+
+test('a name or a message is one line, and holds nothing that cannot be seen, but for what joins emoji', () => {
+  assert.is(oneLine('one\n\ttwo'), 'one  two');
+  assert.is(oneLine('a\u200bb\u200dc\ufeffd\u00ade\u{e0041}'), 'a\ufffdb\ufffdc\ufffdd\ufffde\ufffd');
+  assert.is(oneLine('👨‍👩‍👧 👩🏽‍🚀 ❤️‍🔥 ü'), '👨‍👩‍👧 👩🏽‍🚀 ❤️‍🔥 ü');
+  assert.not.match(oneLine(HOSTILE), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+});
+
+test('JSON keeps its value, and none of it is written raw', () => {
+  const value = { [HOSTILE]: [`${HOSTILE}\u200b\u{e0041}👨‍👩‍👧 ü`, 'plain'] };
+  for (const space of [0, 2]) {
+    const json = escapeJson(JSON.stringify(value, null, space));
+    assert.equal(JSON.parse(json), value);
+    assert.not.match(json.replaceAll('\n', ''), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+    assert.match(json, 'ü');
+  }
+});
+
+test('a log line on a terminal holds no second line, at any depth, and of an error its message', () => {
+  const line = JSON.stringify({
+    level: 'info',
+    msg: `x\n12:00 ERROR forged${HOSTILE}`,
+    deep: { list: [HOSTILE, 1] },
+    err: { message: 'm', stack: 'm\n at x' },
+  });
+  const shown = shownLine(line);
+  assert.not.match(shown, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|\\n|\\u/u);
+  assert.equal(JSON.parse(shown).err, { message: 'm' });
+  assert.is(shownLine('no\rlog line'), 'no\ufffdlog line');
+});
+
+test.run();
