@@ -73,7 +73,7 @@ const layers: Record<string, Layer> = {
 
   'src/cli/commands.ts': { may: [] },
   'src/cli': {
-    may: ['src/control/client.ts', ...TABLES, ...CONFIG, ...PLACE, 'src/logs'],
+    may: ['src/control/client.ts', 'src/control/is-served.ts', ...TABLES, ...CONFIG, ...PLACE, 'src/logs'],
     types: ['src/control', 'src/runtime'],
   },
   'src/cli/daemon/serve.ts': { may: ['src/cli', 'src/daemon.ts', ...TABLES, ...CONFIG, ...PLACE] },

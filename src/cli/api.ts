@@ -1,12 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
+import { isServed } from '../control/is-served.ts';
 import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import { limitSpecs } from '../limits.ts';
+import { plain } from '../logs/plain.ts';
 import { findSocket } from './connect-daemon.ts';
 import type { Context } from './context.ts';
 import { INTERRUPTED, onInterrupt } from './interrupt.ts';
-import { isTerminal, plain } from './output.ts';
+import { isTerminal } from './output.ts';
 import { openStdout } from './stdout-stream.ts';
 
 /**
@@ -47,13 +49,15 @@ async function ask(options: import('node:http').RequestOptions, body: Buffer | n
   const { request } = await import('node:http');
   return new Promise((resolve, reject) => {
     const asked = request({ ...options, agent: false }, resolve);
-    asked.on('error', (cause: NodeJS.ErrnoException) => reject(unreached(cause)));
+    asked.on('error', (cause: NodeJS.ErrnoException) => void unreached(cause, options.socketPath ?? '').then(reject));
     asked.end(body ?? undefined);
   });
 }
 
-function unreached(cause: NodeJS.ErrnoException): SvcError {
-  if (cause.code === 'ENOENT' || cause.code === 'ECONNREFUSED') return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
+async function unreached(cause: NodeJS.ErrnoException, socket: string): Promise<SvcError> {
+  const isReset = cause.code === 'ECONNRESET' || cause.code === 'EPIPE';
+  if (cause.code === 'ENOENT' || cause.code === 'ECONNREFUSED' || (isReset && !(await isServed(socket))))
+    return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
   if (cause.code === 'EACCES' || cause.code === 'EPERM')
     return new SvcError('unauthorised', 'The local socket belongs to another user.', { cause, hint: 'Run the command as the user who started the daemon.' });
   return new SvcError('connection_lost', undefined, { cause });

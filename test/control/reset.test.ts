@@ -97,6 +97,7 @@ counted('every command says that no daemon runs, with the exit code for it', asy
     [['runs', 'show', 'run_1'], 3],
     [['runs', 'cancel', 'run_1'], 3],
     [['run', 'p', '--no-start'], 3],
+    [['api', 'GET', '/livez'], 3],
     [['machines', '--live'], 3],
     [['console', '--no-open'], 3],
   ] as const) {
