@@ -249,7 +249,7 @@ export const errors = {
   store_tail_lost: {
     ...startup,
     meaning: 'The end of the event log is gone: fewer events are there than were acknowledged.',
-    hint: 'Run svc doctor. To go on without the lost events, delete the file that is named.',
+    hint: 'Run svc doctor. To go on without the lost events, write the word accept into the file that is named.',
   },
   store_failed: {
     ...startup,

@@ -5,13 +5,14 @@ import type { Config } from '../config.ts';
 import { setProvider, unsetProvider } from '../config-file.ts';
 import { createMethods } from '../control/methods.ts';
 import { ControlServer } from '../control/server.ts';
-import { SvcError } from '../errors.ts';
+import { asSvcError, SvcError } from '../errors.ts';
 import { createGrpc } from '../grpc/server.ts';
 import { createHttp } from '../http/server.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { strippingStore } from '../kernel/content.ts';
 import { Kernel } from '../kernel/kernel.ts';
 import type { Performers } from '../kernel/port.ts';
+import { projectRun } from '../kernel/project.ts';
 import { streamPort } from '../kernel/stream-port.ts';
 import { createLog } from '../log.ts';
 import { Puller } from '../models/puller.ts';
@@ -60,7 +61,12 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
   const logging = createLog({ folder: paths.logs, level: config.log_level, limits, boot_id, stdout, redact: config.history.redact });
   const { log } = logging;
   const clock = systemClock(() => kernel.snapshot<DaemonSnapshot>(streams.daemon)?.matches('ready') === false);
-  const store = createSqliteStore({ database: paths.database, highWater: paths.highWater, limits });
+  const store = createSqliteStore({
+    ...{ database: paths.database, highWater: paths.highWater, limits },
+    project: projectRun,
+    onMended: (run_id) => log.warn({ run_id }, 'the record of a run was damaged, and was made again from its events'),
+    onAlarm: (error) => onFatal(asSvcError(error, 'store_failed')),
+  });
 
   const kernel = new Kernel({
     store: strippingStore(store, config.history),

@@ -1,10 +1,11 @@
 import { type ErrorCode, SvcError } from '../errors.ts';
-import { type CommitRows, conflict, type EventRow } from './row.ts';
-import { CONFLICT, type OpenReport, type PruneQuery, type PruneReport, type RunHead, type RunQuery, type VerifyReport } from './store.ts';
+import { type CommitRows, conflict, type EventRow, type RunLine } from './row.ts';
+import { CONFLICT, type OpenReport, type PruneQuery, type PruneReport, type RunHead, type RunQuery, type VerifiedReport, type VerifyReport } from './store.ts';
 
 /** What the thread of the store can be asked. Data travels as the JSON text that is stored: the thread never parses it. */
 export interface Calls {
-  open(): OpenReport;
+  /** With the runs whose rows are damaged, as far as a quick look tells. */
+  open(): { report: OpenReport; damaged: string[] };
   append(rows: CommitRows): { full: boolean };
   reserve(): boolean;
   spendReserve(): boolean;
@@ -21,6 +22,10 @@ export interface Calls {
   countRuns(): { finished: number; unfinished: number };
   prune(query: PruneQuery): PruneReport;
   verify(): Promise<VerifyReport>;
+  verifyPart(now: number, restart: boolean): { done: boolean; damaged: string[] };
+  verified(): VerifiedReport;
+  /** Puts a row made from the events in the place of one that is damaged; false when the run has gone on meanwhile. */
+  mendRun(line: RunLine): boolean;
   close(): void;
 }
 
@@ -31,6 +36,9 @@ export interface Call {
 }
 
 export type Reply = { id: number; result: unknown } | { id: number; error: ThrownError };
+
+/** Nobody asked: the log cannot be written any more. */
+export type Alarm = { alarm: ThrownError };
 
 /** An error on its way between the threads. */
 export interface ThrownError {

@@ -1,8 +1,9 @@
+import { dirname } from 'node:path';
 import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { chain, GENESIS } from './chain.ts';
 import { Gaps, REMOVED } from './gaps.ts';
-import type { Mark } from './high-water.ts';
+import type { KnownMark, Mark, MarkFile } from './high-water.ts';
 import type { EventRow } from './row.ts';
 
 export const EVENT_COLUMNS = 'seq, stream, version, type, schema, at, boot_id, data';
@@ -38,18 +39,21 @@ export function skipGap(gaps: Gaps, previous: Mark, next_seq: number): Mark {
   return gaps.endOf(previous.seq + 1) ?? previous;
 }
 
-/** Checks that the log has come as far as it once had. Throws store_tail_lost, naming the file to delete to go on without what was lost. */
-export function checkHighWater(last: Mark, mark: Mark | null, file: string, hashOf: (seq: number) => string | null): void {
-  const problem = markProblem(last, mark, hashOf);
+/** Checks that the log has come as far as it once had. `log_id` is its name, null where it has none yet. Throws store_tail_lost, with the way to go on without what was lost. */
+export function checkHighWater(last: Mark, { mark, accepted }: MarkFile, log_id: string | null, file: string, hashOf: (seq: number) => string | null): void {
+  const problem = accepted ? null : markProblem(last, mark, log_id, hashOf);
   if (problem === null) return;
   throw new SvcError('store_tail_lost', problem, {
-    hint: `Run svc doctor, and keep a copy of the log. To go on with what is there, delete ${file}.`,
+    hint: `Run svc doctor, and keep a copy of the folder ${dirname(file)}. To go on with what is there: echo accept > ${JSON.stringify(file)}`,
     details: { last_seq: last.seq, recorded_seq: mark?.seq, file },
   });
 }
 
 /** What is wrong between the log and its mark, as a sentence. A mark behind the log is not. */
-export function markProblem(last: Mark, mark: Mark | null, hashOf: (seq: number) => string | null): string | null {
+export function markProblem(last: Mark, mark: KnownMark | null, log_id: string | null, hashOf: (seq: number) => string | null): string | null {
+  if (log_id === '') return 'The event log has lost its own name.';
+  if (log_id !== null && mark === null) return 'The high-water mark of the event log is gone, or cannot be read: its end may be missing.';
+  if (log_id !== null && mark?.log_id !== log_id) return 'The high-water mark belongs to another event log: the end of this one may be missing.';
   if (mark === null || mark.seq === 0) return null;
   if (mark.seq > last.seq) return `The event log ends at event ${last.seq}, and had reached event ${mark.seq}.`;
   const found = hashOf(mark.seq);

@@ -5,13 +5,13 @@ import Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { EVENT_COLUMNS } from './check.ts';
+import { EventReads } from './event-reads.ts';
 import { asStoreError } from './failure.ts';
 import { readHeader, refuseForeign, sizeOf } from './files.ts';
-import { type Mark, readMark } from './high-water.ts';
-import { copyTo, isLocked, refuseLarge, unreadable } from './inspect.ts';
+import { type KnownMark, readMark } from './high-water.ts';
+import { bringForward, copyTo, isLocked, refuseLarge, unreadable } from './inspect.ts';
 import { isOwned } from './ownership.ts';
 import { type EventRow, fromEventRow } from './row.ts';
-import { upgradeTables } from './schema.ts';
 import type { EventStore, StoredEvent } from './store.ts';
 import { verifyLog } from './verify.ts';
 
@@ -52,7 +52,10 @@ export function openCopiedLog({ database, highWater, limits }: CopiedLogOptions)
   }
 }
 
-/** Only the events are asked for, which are the same in every version; so little has to be whole for what is there to be read. */
+/**
+ * Only the events are asked for, which are the same in every version; so little has to be whole for what is there to be read. The whole log is read as it is:
+ * `problems` says what of it was changed.
+ */
 function open(copy: string, highWater: string, page_bytes: number, remove: () => unknown): CopiedLog {
   const db = new Database(copy);
   const mark = readMark(highWater);
@@ -66,13 +69,22 @@ function open(copy: string, highWater: string, page_bytes: number, remove: () =>
   return {
     last_seq: lastSeq(db) ?? mark?.seq ?? 0,
     readAll: (from_seq, limit) => ask('seq >= ? order by seq', [from_seq], limit),
-    readStream: (stream, from_version, limit) => ask('stream = ? and version >= ? order by version', [stream, from_version], limit),
+    readStream: async (stream, from_version, limit) => checkedStream(db, copy, page_bytes, stream, from_version, limit),
     problems: () => problemsOf(db, mark),
     close() {
       db.close();
       remove();
     },
   };
+}
+
+/** The events of one stream, each held to its hash: what is shown of a run is what was recorded. */
+function checkedStream(db: Database.Database, copy: string, page_bytes: number, stream: string, from_version: number, limit: number): StoredEvent[] {
+  try {
+    return new EventReads(db, page_bytes).readStream(stream, from_version, limit).map(fromEventRow);
+  } catch (error) {
+    throw asStoreError(error, copy);
+  }
 }
 
 /** Rows until they are large: at least one, if there is one. */
@@ -87,9 +99,9 @@ function page(rows: Iterable<EventRow>, page_bytes: number): StoredEvent[] {
   return events;
 }
 
-async function problemsOf(db: Database.Database, mark: Mark | null): Promise<string[]> {
+async function problemsOf(db: Database.Database, mark: KnownMark | null): Promise<string[]> {
   try {
-    upgradeTables(db);
+    bringForward(db);
   } catch {
     return ['The database is damaged: its tables cannot be checked.'];
   }

@@ -1,16 +1,20 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
+import { Audit } from './audit.ts';
 import { chain } from './chain.ts';
 import { checkContinuity } from './continuity.ts';
 import { codeOf, isFull } from './failure.ts';
 import { type HighWater, type Mark, readMark } from './high-water.ts';
 import { type OpenOptions, openLog } from './open.ts';
+import { Presence } from './presence.ts';
 import { Pruner } from './pruner.ts';
 import { Reads } from './reads.ts';
 import { canWriteBeside, type Reserve } from './reserve.ts';
-import { type CommitRows, conflict, type EventRow, type RunLine } from './row.ts';
+import { type CommitRows, conflict, type RunLine } from './row.ts';
 import { CONFLICT, type OpenReport, type PruneQuery, type PruneReport, type VerifyReport } from './store.ts';
 import { verifyLog } from './verify.ts';
+import { WalGeneration } from './wal.ts';
+import { prepareWrites, RunWrites } from './writes.ts';
 
 /**
  * The event log on disk, in the thread that owns it. It owns the database's connection, the end of the log (`last`), the high-water mark and the reserve.
@@ -18,17 +22,22 @@ import { verifyLog } from './verify.ts';
  * 1. A commit is one transaction: its events, their hashes and the runs' rows are all there or none is.
  * 2. `last` moves only after a commit that is durable, and the mark only after `last`.
  * 3. After a failure whose outcome is unknown nothing more is written: what is on disk is found out by opening it again.
- * 4. A full disk is known to have changed nothing, and may be tried again: once with the space of the reserve, then by whoever asked.
+ * 4. Nothing is acknowledged once the file of the database is no longer in its folder.
+ * 5. A full disk is known to have changed nothing, and may be tried again: once with the space of the reserve, then by whoever asked.
  */
 export class EventLog {
   readonly reads: Reads;
+  readonly audit: Audit;
   private readonly options: OpenOptions;
   private readonly db: Database.Database;
   private readonly durability: OpenReport['durability'];
   private readonly highWater: HighWater;
   private readonly space: Reserve;
   private readonly statements: ReturnType<typeof prepareWrites>;
+  private readonly runs: RunWrites;
   private readonly pruner: Pruner;
+  private readonly generation: WalGeneration;
+  private readonly presence: Presence;
   private last: Mark;
   /** What this boot has told of itself, roughly: all that is no run's. */
   private present_bytes = 0;
@@ -43,8 +52,12 @@ export class EventLog {
     this.durability = durability;
     this.space = reserve;
     this.reads = new Reads(db, options.limits.store_page_bytes);
+    this.audit = new Audit(db);
     this.pruner = new Pruner(db);
     this.statements = prepareWrites(db);
+    this.runs = new RunWrites(db);
+    this.generation = new WalGeneration(db, options.database);
+    this.presence = new Presence(options.database);
   }
 
   report(): OpenReport {
@@ -56,9 +69,26 @@ export class EventLog {
     if (this.failure !== null) throw this.failure;
     if (rows.events.length > 0 || rows.runs.length > 0) {
       this.last = this.writeWithReserve(rows);
+      const lost = this.lookForFiles();
+      if (lost !== null) throw lost;
       this.highWater.write(this.last);
     }
     return { full: !this.space.held };
+  }
+
+  /** The failure that ends all writing, when the files of the log are not where they were. */
+  lookForFiles(): SvcError | null {
+    const problem = this.failure === null ? this.presence.problem() : null;
+    if (problem !== null) this.failure = new SvcError('store_failed', problem, { hint: 'Put the folder back, or look who removed it; then run: svc start' });
+    return this.failure;
+  }
+
+  /** Puts a row that was made from the events in the place of one that is damaged; false when the run has gone on meanwhile. */
+  mendRun(line: RunLine): boolean {
+    if (this.failure !== null) throw this.failure;
+    const mended = this.runs.mend(line);
+    if (mended) this.audit.mended(line.run_id);
+    return mended;
   }
 
   /** Puts the reserve back, if it was used. Where that is impossible, the disk is as good as full. */
@@ -88,7 +118,7 @@ export class EventLog {
   async verify(pause: () => Promise<unknown>): Promise<VerifyReport> {
     const mark = readMark(this.options.highWater);
     const report = await verifyLog(this.db, mark, pause);
-    const trouble = this.highWater.trouble ?? (mark === null ? 'The high-water mark is gone, or cannot be read.' : null);
+    const { trouble } = this.highWater;
     return trouble === null ? report : { ...report, ok: false, problems: [...report.problems, trouble] };
   }
 
@@ -96,6 +126,7 @@ export class EventLog {
     try {
       this.db.close();
     } finally {
+      this.generation.close();
       this.highWater.close();
     }
   }
@@ -124,19 +155,12 @@ export class EventLog {
       insertEvent.run({ ...event, hash: Buffer.from(last.hash, 'hex') });
       if (!event.stream.startsWith('run_')) told += event.data.length + ROW_BYTES;
     }
-    for (const line of runs) this.writeRun(line);
+    for (const line of runs) this.runs.write(line);
+    const raised = this.generation.raise();
     commit.run();
+    this.generation.committed(raised);
     this.present_bytes += told;
     return last;
-  }
-
-  private writeRun(line: RunLine): void {
-    try {
-      this.statements.upsertRun.run(line);
-    } catch (error) {
-      if (codeOf(error) !== 'SQLITE_CONSTRAINT_UNIQUE') throw error;
-      throw conflict(`The idempotency key of the run ${line.run_id} is that of another run.`, error);
-    }
   }
 
   /** Takes back what was begun. Anything but a conflict and a full disk ends all writing. */
@@ -163,23 +187,4 @@ const ROW_BYTES = 200;
 
 function isStoreFull(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'store_full';
-}
-
-function prepareWrites(db: Database.Database) {
-  return {
-    begin: db.prepare<[]>('begin immediate'),
-    commit: db.prepare<[]>('commit'),
-    rollback: db.prepare<[]>('rollback'),
-    lastVersion: db.prepare<[string], number>('select max(version) from events where stream = ?').pluck(),
-    insertEvent: db.prepare<[EventRow & { hash: Buffer }]>(
-      'insert into events (seq, stream, version, type, schema, at, boot_id, data, hash) values (@seq, @stream, @version, @type, @schema, @at, @boot_id, @data, @hash)',
-    ),
-    upsertRun: db.prepare<[RunLine]>(
-      `insert into runs (run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq, data)
-       values (@run_id, (select seq from events where stream = @run_id and version = 1), @idempotency_key, @finished,
-         case when @finished then (select at from events where seq = @seq) end, @state, @provider, @seq, @data)
-       on conflict (run_id) do update set idempotency_key = excluded.idempotency_key, finished = excluded.finished, ended_at = excluded.ended_at,
-         state = excluded.state, provider = excluded.provider, seq = excluded.seq, data = excluded.data`,
-    ),
-  };
 }

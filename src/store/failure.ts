@@ -10,7 +10,14 @@ export function asStoreError(thrown: unknown, database: string): SvcError {
   if (isFull(thrown)) return wrap('store_full');
   if (code.startsWith('SQLITE_BUSY')) return wrap('daemon_already_running', `Another process holds the event log ${database}.`);
   if (DAMAGE.some((start) => code.startsWith(start))) return wrap('store_corrupt', `The event log ${database} is damaged.`);
-  return wrap('store_failed');
+  return wrap('store_failed', ofFile(thrown));
+}
+
+/** A failure of the file system names the file, what was tried and the cause. */
+function ofFile(thrown: unknown): string | undefined {
+  const { path, syscall } = thrown as { path?: unknown; syscall?: unknown };
+  if (typeof path !== 'string') return undefined;
+  return `${path} cannot be used: ${typeof syscall === 'string' ? `${syscall} failed with ` : ''}${codeOf(thrown)}.`;
 }
 
 /** Our statements are right, so one that the database does not understand means tables that are not as we made them. */

@@ -2,7 +2,7 @@ import { accessSync, chmodSync, closeSync, constants, copyFileSync, mkdirSync, o
 import { dirname } from 'node:path';
 import { SvcError } from '../errors.ts';
 import { asStoreError, codeOf, isFull } from './failure.ts';
-import { APPLICATION_ID, SCHEMA } from './schema.ts';
+import { APPLICATION_ID, SCHEMA, schemaOf } from './schema.ts';
 
 /**
  * Looks at the database's file before the database does, so that a file that is not ours is never changed.
@@ -46,19 +46,19 @@ export function readHeader(database: string): { magic: string; user_version: num
 export function refuseForeign(database: string, { magic, user_version, application_id }: ReturnType<typeof readHeader>): void {
   if (magic !== MAGIC) throw new SvcError('store_foreign', `${database} is not a database.`);
   if (application_id !== APPLICATION_ID) throw new SvcError('store_foreign', `${database} is a database of another program.`);
-  if (user_version > SCHEMA) {
+  if (schemaOf(user_version) > SCHEMA) {
     throw new SvcError('store_foreign', `${database} was written by a newer version of svc.`, {
       hint: 'Install that version again, or choose another home with SVC_HOME.',
     });
   }
 }
 
-/** Closing a damaged database tidies its WAL away; what cannot be read by us may still help somebody else. Never overwrites an earlier copy. */
+/** Before a log goes on without its end: what of the WAL cannot be read by us may still help. Never overwrites an earlier copy. */
 export function keepWal(database: string): void {
   try {
     if (statSync(`${database}-wal`).size > 0) copyFileSync(`${database}-wal`, `${database}-wal.kept`, constants.COPYFILE_EXCL);
   } catch {
-    // There may be no WAL, no space or an earlier copy; the damage is reported in any case.
+    // There may be no WAL, no space or an earlier copy; the user was asked to keep one.
   }
 }
 

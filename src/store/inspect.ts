@@ -6,7 +6,7 @@ import { SvcError } from '../errors.ts';
 import { defaultLimits, type Limits } from '../limits.ts';
 import { asStoreError, codeOf } from './failure.ts';
 import { readHeader, refuseForeign, sizeOf } from './files.ts';
-import { type Mark, readMark } from './high-water.ts';
+import { type KnownMark, type Mark, readMark } from './high-water.ts';
 import { isOwned } from './ownership.ts';
 import { Reads } from './reads.ts';
 import { fromEventRow } from './row.ts';
@@ -110,11 +110,16 @@ export function copyTo(folder: string, database: string): string {
 /** Brought forward to the tables of today: it is a copy. */
 function openCopy(copy: string): Database.Database {
   const db = new Database(copy);
-  upgradeTables(db);
+  bringForward(db);
   return db;
 }
 
-async function readCopy(copy: string, high_water: Mark | null, page_bytes: number): Promise<Omit<StoreContents, 'state' | keyof StoreSizes>> {
+/** A copy of an older version gets the tables of today; it stays without a name, as the log is. */
+export function bringForward(db: Database.Database): void {
+  upgradeTables(db, () => null);
+}
+
+async function readCopy(copy: string, high_water: KnownMark | null, page_bytes: number): Promise<Omit<StoreContents, 'state' | keyof StoreSizes>> {
   const db = openCopy(copy);
   try {
     const reads = new Reads(db, page_bytes);

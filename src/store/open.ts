@@ -1,13 +1,16 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { GENESIS } from './chain.ts';
 import { checkHighWater, checkTail, hashAt } from './check.ts';
 import { asStoreError, codeOf, isFull } from './failure.ts';
-import { findDatabase, keepWal, MAGIC, makePrivate, refuseForeign, removeSharedMemory } from './files.ts';
-import { HighWater, type Mark, readMark } from './high-water.ts';
+import { findDatabase, keepWal, MAGIC, makePrivate, readHeader, refuseForeign, removeSharedMemory, sizeOf } from './files.ts';
+import { HighWater, type Mark, type MarkFile, readMarkFile } from './high-water.ts';
 import { Reserve, reserveFile } from './reserve.ts';
-import { createTables, pragma, upgradeTables } from './schema.ts';
+import { createTables, logName, pragma, upgradeTables } from './schema.ts';
+import { hasWal, refuseForeignWal } from './wal.ts';
 
 export interface OpenOptions {
   database: string;
@@ -24,6 +27,7 @@ export interface OpenedLog {
   reserve: Reserve;
 }
 
+const BEGINNING: Mark = { seq: 0, hash: GENESIS };
 /** A WAL is brought back to this size after a large commit. */
 const WAL_BYTES = 16 * 1024 * 1024;
 /** A full sync is what a Mac needs to get past the cache of its disk; elsewhere it changes nothing. */
@@ -67,47 +71,105 @@ function openWith(options: OpenOptions, reserve: Reserve): Omit<OpenedLog, 'rese
   }
 }
 
+/** All is looked at first without a write, so that a log that is refused stays as it is, with its WAL. */
 function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
   const { database } = options;
-  const known = readKnownMark(options);
+  const known = usable(options.highWater, () => readMarkFile(options.highWater));
   const present = findDatabase(database);
-  if (!present) checkHighWater({ seq: 0, hash: GENESIS }, known, options.highWater, () => null);
+  if (!present) checkHighWater(BEGINNING, known, null, options.highWater, () => null);
   makePrivate(database);
   let db: Database.Database | null = null;
+  let highWater: HighWater | null = null;
   try {
-    const opened = new Database(database, { timeout: options.limits.store_lock_ms });
-    db = opened;
-    const durability = takeOver(db, database);
-    const last = checkTail(db);
-    checkHighWater(last, known, options.highWater, (seq) => hashAt(opened, seq));
-    upgradeTables(db);
-    return { db, last, highWater: startMark(options.highWater, last), durability };
+    // A rollback journal is of a database that was being made.
+    if (present && hasWal(database) && sizeOf(`${database}-journal`) === 0) inspectFirst(options, known);
+    db = takeLock(options, present);
+    const { log_id, last } = present ? look(db, options, known) : { log_id: null, last: BEGINNING };
+    if (known.accepted) keepWal(database);
+    const startMark = (name: string) => {
+      highWater ??= firstMark(options.highWater, name, last);
+      return name;
+    };
+    const newName = () => startMark(randomBytes(16).toString('hex'));
+    createTables(db, newName);
+    refuseNotOurs(db, database);
+    removeSharedMemory(database);
+    const durability = makeDurable(db);
+    upgradeTables(db, newName);
+    if (log_id !== null) highWater = known.accepted ? firstMark(options.highWater, log_id, last) : nextMark(options.highWater, log_id, last);
+    if (highWater === null) throw new Error('the log has no mark');
+    return { db, last, highWater, durability };
   } catch (error) {
-    const refusal = asStoreError(error, database);
-    if (refusal.code === 'store_corrupt' || refusal.code === 'store_tail_lost') keepWal(database);
     db?.close();
-    throw refusal;
+    (highWater as HighWater | null)?.close();
+    throw asStoreError(error, database);
   }
 }
 
-function readKnownMark({ highWater }: OpenOptions): Mark | null {
-  return usable(highWater, () => readMark(highWater));
+/** With the WAL of a daemon that died. A connection that only reads leaves the file and the WAL as they are when it is closed. */
+function inspectFirst(options: OpenOptions, known: MarkFile): void {
+  const { database, limits } = options;
+  const shared = existsSync(`${database}-shm`);
+  const in_file = readHeader(database).user_version;
+  const db = new Database(database, { readonly: true, timeout: limits.store_lock_ms });
+  try {
+    refuseForeignWal(db, database, in_file);
+    look(db, options, known);
+  } catch (error) {
+    // Reading beside a WAL takes a little space: where there is none, the log is opened all the same.
+    if (!codeOf(error).startsWith('SQLITE_IOERR') && !codeOf(error).startsWith('SQLITE_CANTOPEN') && !isFull(error)) throw error;
+  } finally {
+    db.close();
+    if (!shared) removeSharedMemory(database);
+  }
 }
 
-/** From now on the mark stands where the log does, also when it was behind, unreadable or not there. */
-function startMark(file: string, last: Mark): HighWater {
-  const highWater = usable(file, () => new HighWater(file));
+/** An empty file is locked with the transaction that makes the tables: any other would write a page of nothing. */
+function takeLock({ database, limits }: OpenOptions, present: boolean): Database.Database {
+  const db = new Database(database, { timeout: limits.store_lock_ms });
+  try {
+    db.pragma('locking_mode = exclusive');
+    if (present) db.exec('begin exclusive; commit');
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Reads the name and the end of the log, and checks both. */
+function look(db: Database.Database, { database, highWater }: OpenOptions, known: MarkFile): { log_id: string | null; last: Mark } {
+  refuseNotOurs(db, database);
+  const log_id = logName(db);
+  const last = checkTail(db);
+  checkHighWater(last, known, log_id, highWater, (seq) => hashAt(db, seq));
+  return { log_id, last };
+}
+
+function refuseNotOurs(db: Database.Database, database: string): void {
+  const [application_id, user_version] = [pragma(db, 'application_id') as number, pragma(db, 'user_version') as number];
+  refuseForeign(database, { magic: MAGIC, application_id, user_version });
+}
+
+/** The mark of a log that has a name: from now on it follows the log, also when it was behind. */
+function nextMark(file: string, log_id: string, last: Mark): HighWater {
+  const highWater = usable(file, () => new HighWater(file, log_id));
   highWater.write(last);
   return highWater;
 }
 
-function takeOver(db: Database.Database, database: string): OpenedLog['durability'] {
-  db.pragma('locking_mode = exclusive');
-  createTables(db);
-  const [application_id, user_version] = [pragma(db, 'application_id') as number, pragma(db, 'user_version') as number];
-  refuseForeign(database, { magic: MAGIC, application_id, user_version });
-  removeSharedMemory(database);
-  return makeDurable(db);
+/** The mark is on disk before the log knows of it: else a power cut between the two would look like a lost mark. */
+function firstMark(file: string, log_id: string, last: Mark): HighWater {
+  return usable(file, () => {
+    const highWater = new HighWater(file, log_id);
+    try {
+      highWater.writeFirst(last);
+      return highWater;
+    } catch (error) {
+      highWater.close();
+      throw error;
+    }
+  });
 }
 
 /** Sets what durability rests on, reads it back, and refuses to go on with less. */

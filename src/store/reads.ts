@@ -1,64 +1,68 @@
 import type Database from 'better-sqlite3';
-import { EVENT_COLUMNS } from './check.ts';
+import { atMost, EventReads } from './event-reads.ts';
+import { damagedRun, fieldsProblem, STORED_FIELDS, STORED_RUN, type StoredFields, type StoredRun, storedProblem } from './projection.ts';
 import type { EventRow } from './row.ts';
 import type { RunHead, RunQuery } from './store.ts';
 
 type ListParams = { before: string | null; state: string | null; provider: string | null; limit: number };
 
-/** The questions that can be asked of the database, prepared once. They change nothing. */
+/** The questions that can be asked of the database, prepared once. They change nothing. A damaged row is never given: store_corrupt, with the `run_id`. */
 export class Reads {
   private readonly db: Database.Database;
-  private readonly page_bytes: number;
-  private readonly stream: Database.Statement<[string, number, number], EventRow>;
-  private readonly all: Database.Statement<[number, number], EventRow>;
-  private readonly newest: Database.Statement<[ListParams], string>;
-  private readonly older: Database.Statement<[ListParams], string>;
-  private readonly run: Database.Statement<[string], string>;
-  private readonly head: Database.Statement<[string], { finished: 0 | 1; seq: number }>;
-  private readonly runByKey: Database.Statement<[string], string>;
+  private readonly events: EventReads;
+  private readonly newest: Database.Statement<[ListParams], StoredRun>;
+  private readonly older: Database.Statement<[ListParams], StoredRun>;
+  private readonly run: Database.Statement<[string], StoredRun>;
+  private readonly head: Database.Statement<[string], StoredFields>;
+  private readonly runByKey: Database.Statement<[string], StoredRun>;
+  private readonly accepted: Database.Statement<[string], number>;
 
   constructor(db: Database.Database, page_bytes: number) {
     this.db = db;
-    this.page_bytes = page_bytes;
-    this.stream = db.prepare(`select ${EVENT_COLUMNS} from events where stream = ? and version >= ? order by version limit ?`);
-    this.all = db.prepare(`select ${EVENT_COLUMNS} from events where seq >= ? order by seq limit ?`);
+    this.events = new EventReads(db, page_bytes);
     this.newest = prepareList(db, '@before is null');
     this.older = prepareList(db, 'accepted_seq < (select accepted_seq from runs where run_id = @before)');
-    this.run = db.prepare<[string], string>('select data from runs where run_id = ?').pluck();
-    this.head = db.prepare('select finished, seq from runs where run_id = ?');
-    this.runByKey = db.prepare<[string], string>('select data from runs where idempotency_key = ?').pluck();
+    this.run = db.prepare(`${STORED_RUN} where r.run_id = ?`);
+    this.head = db.prepare(`${STORED_FIELDS} where r.run_id = ?`);
+    this.runByKey = db.prepare(`${STORED_RUN} where r.idempotency_key = ?`);
+    this.accepted = db.prepare<[string], number>(`select seq from events where stream = ? and version = 1 and type = 'run.accepted'`).pluck();
   }
 
   readStream(stream: string, fromVersion: number, limit: number): EventRow[] {
-    return this.page(this.stream.iterate(stream, fromVersion, atMost(limit)));
+    return this.events.readStream(stream, fromVersion, limit);
   }
 
   lastEvent(stream: string): EventRow | null {
-    const query = `select ${EVENT_COLUMNS} from events where stream = ? order by version desc limit 1`;
-    return this.db.prepare<[string], EventRow>(query).get(stream) ?? null;
+    return this.events.lastEvent(stream);
   }
 
   readAll(fromSeq: number, limit: number): EventRow[] {
-    return this.page(this.all.iterate(fromSeq, atMost(limit)));
+    return this.events.readAll(fromSeq, limit);
   }
 
   /** The stored data of each. */
   listRuns({ limit, before, state, provider }: RunQuery): string[] {
     const statement = before === undefined ? this.newest : this.older;
-    return statement.all({ before: before ?? null, state: state ?? null, provider: provider ?? null, limit: atMost(limit) });
+    return statement.all({ before: before ?? null, state: state ?? null, provider: provider ?? null, limit: atMost(limit) }).map(dataOf);
   }
 
+  /** The log tells whether there is such a run; the row must be there then. */
   getRun(run_id: string): string | null {
-    return this.run.get(run_id) ?? null;
+    const row = this.run.get(run_id);
+    return row === undefined ? this.missing(run_id) : dataOf(row);
   }
 
   runHead(run_id: string): RunHead | null {
     const found = this.head.get(run_id);
-    return found === undefined ? null : { finished: found.finished === 1, seq: found.seq };
+    if (found === undefined) return this.missing(run_id);
+    const problem = fieldsProblem(found);
+    if (problem !== null) throw damagedRun(run_id, problem);
+    return { finished: found.finished === 1, seq: found.seq };
   }
 
   getRunByKey(idempotency_key: string): string | null {
-    return this.runByKey.get(idempotency_key) ?? null;
+    const row = this.runByKey.get(idempotency_key);
+    return row === undefined ? null : dataOf(row);
   }
 
   unfinishedRuns(): string[] {
@@ -96,25 +100,19 @@ export class Reads {
     return this.db.prepare<[], string>(`select boot_id from events where type = 'daemon.boot_started' order by seq desc limit 1`).pluck().get() ?? null;
   }
 
-  /** Rows until they are large: at least one, if there is one. */
-  private page(rows: Iterable<EventRow>): EventRow[] {
-    const page: EventRow[] = [];
-    let size = 0;
-    for (const row of rows) {
-      size += row.data.length;
-      if (page.length > 0 && size > this.page_bytes) break;
-      page.push(row);
-    }
-    return page;
+  private missing(run_id: string): null {
+    if (this.accepted.get(run_id) !== undefined) throw damagedRun(run_id, 'is missing');
+    return null;
   }
 }
 
-function prepareList(db: Database.Database, condition: string): Database.Statement<[ListParams], string> {
-  const where = `${condition} and (@state is null or state = @state) and (@provider is null or provider = @provider)`;
-  return db.prepare<[ListParams], string>(`select data from runs where ${where} order by accepted_seq desc limit @limit`).pluck();
+function dataOf(row: StoredRun): string {
+  const problem = storedProblem(row);
+  if (problem !== null) throw damagedRun(row.run_id, problem);
+  return row.data;
 }
 
-/** The database takes a negative number for no limit at all. */
-function atMost(limit: number): number {
-  return Math.max(0, Math.min(Math.trunc(limit), Number.MAX_SAFE_INTEGER));
+function prepareList(db: Database.Database, condition: string): Database.Statement<[ListParams], StoredRun> {
+  const where = `${condition} and (@state is null or state = @state) and (@provider is null or provider = @provider)`;
+  return db.prepare(`${STORED_RUN} where ${where} order by accepted_seq desc limit @limit`);
 }

@@ -44,7 +44,7 @@ function toEventRow({ seq, stream, version, type, schema, at, boot_id, data }: S
   return { seq, stream, version, type, schema, at, boot_id, data: stringify(data, `the event ${seq}`) };
 }
 
-function toRunLine(row: RunRow): RunLine {
+export function toRunLine(row: RunRow): RunLine {
   const { run_id, idempotency_key, finished, state, provider, seq } = row;
   return { run_id, idempotency_key, finished: finished ? 1 : 0, state, provider, seq, data: stringify(row, `the run ${run_id}`) };
 }

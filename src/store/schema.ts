@@ -1,9 +1,19 @@
+import { randomInt } from 'node:crypto';
 import type Database from 'better-sqlite3';
+import { addDigestFunctions } from './run-digest.ts';
 
 /** Says in the header of the file that it is an event log of svc: the letters `svce`. */
 export const APPLICATION_ID = 0x73766365;
 /** Raised when the tables change. A newer one than ours is not touched. */
-export const SCHEMA = 2;
+export const SCHEMA = 3;
+/**
+ * The version of the tables is the low byte of the header's `user_version`. Above it is the generation, which the first commits of each WAL raise by one:
+ * so a WAL beside a database that is not the one it was written for is noticed.
+ */
+const SCHEMA_BITS = 8;
+const GENERATIONS = 2 ** 22;
+/** Stands for the name in a copy of a log that has none. */
+const NO_NAME = 'none';
 
 /**
  * Numbers of milliseconds are `real`, so that any number of the language comes back as it was. The unique index is also the way to read
@@ -54,6 +64,16 @@ create index runs_unfinished on runs (accepted_seq) where finished = 0;
 create index runs_finished on runs (accepted_seq, seq) where finished = 1;
 create index runs_ended on runs (ended_at) where finished = 1;`;
 
+/**
+ * `meta` names this log, and `run_digests` has two hashes of each row of `runs`: of its fields and of its data. They are apart from the row, so that an
+ * old log needs no row written again.
+ */
+const PROOFS = `
+create table meta (name text primary key, value text not null) strict, without rowid;
+create table run_digests (run_id text primary key, fields blob not null, data blob not null) strict, without rowid;
+create index accepted on events (seq, stream) where version = 1 and type = 'run.accepted';
+create trigger run_removed after delete on runs begin delete from run_digests where run_id = old.run_id; end;`;
+
 /** Where two old runs have the same key, the first keeps it. What a damaged log does not tell is replaced by what comes next to it. */
 const FROM_1 = `
 alter table runs rename to old_runs;
@@ -68,14 +88,25 @@ insert into runs
   ) as found;
 drop table old_runs;
 ${RUNS_INDEXES}
-${GAPS}
-pragma user_version = ${SCHEMA};`;
+${GAPS}`;
 
-/** Makes the tables of an empty database, all or nothing, before it is in WAL mode: the header is then never only in the WAL. */
-export function createTables(db: Database.Database): void {
+/** The rows are taken as they are: what they were before nothing tells. */
+const FROM_2 = `
+${PROOFS}
+insert into run_digests
+  select run_id, fields_digest(run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq), data_digest(run_id, data) from runs;`;
+
+/**
+ * Makes the tables of an empty database, all or nothing, before it is in WAL mode: the header is then never only in the WAL. `name` is called with the
+ * lock held, before the log has a name, and gives it.
+ */
+export function createTables(db: Database.Database, name: () => string): void {
   db.exec('begin exclusive');
-  if (pragma(db, 'application_id') === 0)
-    db.exec(`${EVENTS} ${RUNS} ${RUNS_INDEXES} ${GAPS} pragma application_id = ${APPLICATION_ID}; pragma user_version = ${SCHEMA};`);
+  if (pragma(db, 'application_id') === 0) {
+    const log_id = name();
+    db.exec(`${EVENTS} ${RUNS} ${RUNS_INDEXES} ${GAPS} ${PROOFS} pragma application_id = ${APPLICATION_ID};`);
+    setName(db, log_id);
+  }
   db.exec('commit');
   if (pragma(db, 'auto_vacuum') === 0 && db.prepare('select 1 from events limit 1').get() === undefined) makeShrinkable(db);
 }
@@ -86,9 +117,50 @@ function makeShrinkable(db: Database.Database): void {
   db.exec('vacuum');
 }
 
-/** Brings the tables of an older version forward, all or nothing. The events stay as they are. */
-export function upgradeTables(db: Database.Database): void {
-  if (pragma(db, 'user_version') === 1) db.transaction(() => db.exec(FROM_1)).exclusive();
+/** Brings the tables of an older version forward, all or nothing. The events stay as they are. A copy that is only read gets no name. */
+export function upgradeTables(db: Database.Database, name: () => string | null): void {
+  const version = schemaOf(Number(pragma(db, 'user_version')));
+  if (version >= SCHEMA) return;
+  addDigestFunctions(db);
+  const upgrade = db.transaction(() => {
+    if (version < 2) db.exec(FROM_1);
+    db.exec(FROM_2);
+    setName(db, name());
+  });
+  upgrade.exclusive();
+  // What is known of the log must not be in its WAL alone.
+  if (pragma(db, 'journal_mode') === 'wal') db.pragma('wal_checkpoint(truncate)');
+}
+
+/** The random name of this log, which its high-water mark carries too; null for a log of an older version. */
+export function logName(db: Database.Database): string | null {
+  if (schemaOf(Number(pragma(db, 'user_version'))) < 3) return null;
+  const name = db.prepare<[], string>(`select value from meta where name = 'log_id'`).pluck().get() ?? '';
+  return name === NO_NAME ? null : name;
+}
+
+/** The version of the tables, from the header's `user_version`. */
+export function schemaOf(user_version: number): number {
+  return user_version & (2 ** SCHEMA_BITS - 1);
+}
+
+/** How many generations the state in the WAL is ahead of the state in the file. */
+export function generationsAhead(in_wal: number, in_file: number): number {
+  return ((in_wal >>> SCHEMA_BITS) - (in_file >>> SCHEMA_BITS) + GENERATIONS) % GENERATIONS;
+}
+
+/** The `user_version` of the next generation. */
+export function nextGeneration(user_version: number): number {
+  return toUserVersion(((user_version >>> SCHEMA_BITS) + 1) % GENERATIONS);
+}
+
+function toUserVersion(generation: number): number {
+  return generation * 2 ** SCHEMA_BITS + SCHEMA;
+}
+
+function setName(db: Database.Database, log_id: string | null): void {
+  db.prepare(`insert or replace into meta (name, value) values ('log_id', coalesce(?, '${NO_NAME}'))`).run(log_id);
+  db.pragma(`user_version = ${toUserVersion(randomInt(GENERATIONS))}`);
 }
 
 export function pragma(db: Database.Database, name: string): unknown {

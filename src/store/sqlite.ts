@@ -2,20 +2,27 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SvcError } from '../errors.ts';
 import { defaultLimits, type Limits } from '../limits.ts';
 import type { Calls } from './calls.ts';
+import { RowMender } from './mend.ts';
 import { own } from './ownership.ts';
 import { type EventRow, fromEventRow, fromRunData, toRows } from './row.ts';
-import type { EventStore, OpenReport, RunRow, StoredEvent } from './store.ts';
+import type { EventStore, OpenReport, Project, RunRow, StoredEvent } from './store.ts';
 import { StoreThread } from './thread.ts';
 
 export interface SqliteOptions {
   database: string;
   /** File of the high-water mark. */
   highWater: string;
+  /** The row of a run, folded again from its events; null where they do not tell it any more. Without it no damaged row is made again. */
+  project?: Project;
+  /** A damaged row was made again. */
+  onMended?(run_id: string): void;
+  /** The log cannot be written any more, and nobody had asked. */
+  onAlarm?(error: Error): void;
   limits?: Pick<Limits, 'store_lock_ms' | 'store_page_bytes' | 'reserve_bytes' | 'close_ms'>;
 }
 
 /** The event log in an SQLite database, which a thread of its own owns, so that a slow disk does not hold up the event loop. */
-export function createSqliteStore({ database, highWater, limits = defaultLimits }: SqliteOptions): EventStore {
+export function createSqliteStore({ database, highWater, limits = defaultLimits, project, onMended, onAlarm = () => {} }: SqliteOptions): EventStore {
   const { store_lock_ms, store_page_bytes, reserve_bytes, close_ms } = limits;
   let thread: StoreThread | null = null;
   /** Not open yet. */
@@ -24,12 +31,13 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
   const open = async (): Promise<OpenReport> => {
     const release = own(database);
     if (release === null) throw new SvcError('daemon_already_running', `This process holds the event log ${database} already.`);
-    const started = new StoreThread({ database, highWater, limits: { store_lock_ms, store_page_bytes, reserve_bytes } });
+    const started = new StoreThread({ database, highWater, limits: { store_lock_ms, store_page_bytes, reserve_bytes } }, onAlarm);
     started.gone.then(release, release);
     opening = started;
     try {
-      const report = await started.call('open');
+      const { report, damaged } = await started.call('open');
       thread = started;
+      await mender.mendAll(damaged);
       return report;
     } catch (error) {
       await started.end();
@@ -51,25 +59,39 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits 
     return thread.call(method, ...args);
   };
 
+  const readStream: EventStore['readStream'] = async (stream, fromVersion, limit) => (await ask('readStream', stream, fromVersion, limit)).map(fromEventRow);
+  const mender = new RowMender({
+    project: project === undefined ? null : (run_id) => project({ readStream }, run_id),
+    put: (line) => ask('mendRun', line),
+    onMended,
+  });
+  const read = <T>(attempt: () => Promise<T>) => mender.read(attempt);
+
   return {
     open,
     close,
     append: async (commit) => ask('append', toRows(commit)),
     reserve: () => ask('reserve'),
     spendReserve: () => ask('spendReserve'),
-    readStream: async (stream, fromVersion, limit) => (await ask('readStream', stream, fromVersion, limit)).map(fromEventRow),
+    readStream,
     lastEvent: async (stream) => eventOrNull(await ask('lastEvent', stream)),
     readAll: async (fromSeq, limit) => (await ask('readAll', fromSeq, limit)).map(fromEventRow),
-    listRuns: async (query) => (await ask('listRuns', query)).map(fromRunData),
-    getRun: async (run_id) => orNull(await ask('getRun', run_id)),
-    runHead: (run_id) => ask('runHead', run_id),
-    getRunByKey: async (key) => orNull(await ask('getRunByKey', key)),
+    listRuns: async (query) => (await read(() => ask('listRuns', query))).map(fromRunData),
+    getRun: async (run_id) => orNull(await read(() => ask('getRun', run_id))),
+    runHead: (run_id) => read(() => ask('runHead', run_id)),
+    getRunByKey: async (key) => orNull(await read(() => ask('getRunByKey', key))),
     unfinishedRuns: () => ask('unfinishedRuns'),
     runsAt: (...args) => ask('runsAt', ...args),
     startedStreams: (...args) => ask('startedStreams', ...args),
     countRuns: () => ask('countRuns'),
     prune: (query) => ask('prune', query),
     verify: () => ask('verify'),
+    verifyPart: async (now, restart) => {
+      const { done, damaged } = await ask('verifyPart', now, restart);
+      await mender.mendAll(damaged);
+      return { done, report: await ask('verified') };
+    },
+    verified: () => ask('verified'),
   };
 }
 

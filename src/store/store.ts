@@ -80,6 +80,18 @@ export interface VerifyReport {
   problems: string[];
 }
 
+/** What the slow check of a log in use has found. */
+export interface VerifiedReport {
+  /** Where the present round has come to. */
+  seq: number;
+  /** When the last whole round ended; null when there was none. */
+  at: number | null;
+  /** What is damaged, in sentences; the first of them. */
+  problems: string[];
+  /** How many places are known to be damaged. */
+  damaged: number;
+}
+
 export interface PruneQuery {
   /** Runs that ended before go; null: none is too old. */
   before_at: number | null;
@@ -143,9 +155,16 @@ export interface EventStore {
   prune(query: PruneQuery): Promise<PruneReport>;
   /** Reads everything and checks it: the chain of hashes, the numbering, the database's own check. */
   verify(): Promise<VerifyReport>;
+  /** One small part of a check that goes round the whole log, beginning again when `restart`. `done`: the round is complete. What can be made again from the events is. */
+  verifyPart(now: number, restart: boolean): Promise<{ done: boolean; report: VerifiedReport }>;
+  /** What that check knows. */
+  verified(): Promise<VerifiedReport>;
   /** After what was asked before. Then only `open` may be asked again; everything else is refused with store_failed. */
   close(): Promise<void>;
 }
+
+/** The row of a run, folded from its events; null where they do not tell it, or not any more. */
+export type Project = (store: Pick<EventStore, 'readStream'>, run_id: string) => Promise<RunRow | null>;
 
 /** Thrown (as `code`) when a commit does not continue what is stored, or cannot be stored: a programmer's error of the writer. Nothing was changed. */
 export const CONFLICT = 'store_conflict';

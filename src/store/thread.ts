@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { SvcError } from '../errors.ts';
-import { type Call, type Calls, type Reply, unpackError } from './calls.ts';
+import { type Alarm, type Call, type Calls, type Reply, unpackError } from './calls.ts';
 import type { OpenOptions } from './open.ts';
 
 interface Waiting {
@@ -21,13 +21,14 @@ export class StoreThread {
   private failure: SvcError | null = null;
   private calls = 0;
 
-  constructor(options: OpenOptions) {
+  /** `onAlarm`: the log cannot be written any more, and nobody had asked. */
+  constructor(options: OpenOptions, onAlarm: (error: Error) => void) {
     // The sources and the build have the same file beside this one, under their own extension; a loader given to this process works in the thread too.
     this.worker = new Worker(new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url), {
       workerData: options,
       name: 'svc-store',
     });
-    this.worker.on('message', (reply: Reply) => this.settle(reply));
+    this.worker.on('message', (message: Reply | Alarm) => ('alarm' in message ? onAlarm(unpackError(message.alarm)) : this.settle(message)));
     this.worker.on('messageerror', (error) => this.abandon(error));
     this.worker.on('error', (error) => this.abandon(error));
     this.gone = new Promise((resolve) => {

@@ -2,24 +2,29 @@ import type Database from 'better-sqlite3';
 import { GENESIS } from './chain.ts';
 import { EVENT_COLUMNS, type HashedRow, hashAt, hex, linkProblem, markProblem, skipGap } from './check.ts';
 import { Gaps } from './gaps.ts';
-import type { Mark } from './high-water.ts';
+import type { KnownMark, Mark } from './high-water.ts';
+import { damagedRun, Projection } from './projection.ts';
+import { logName } from './schema.ts';
 import type { VerifyReport } from './store.ts';
 
 /** Events checked between two pauses. */
 const PART_EVENTS = 1000;
+/** Runs checked between two pauses, with their texts. */
+const PART_RUNS = 50;
 /** Problems that are told one by one. */
 const PROBLEMS_MAX = 20;
 
 /** Everything is read and checked; `pause` is awaited between parts, so that the thread can do other work. */
-export async function verifyLog(db: Database.Database, mark: Mark | null, pause: () => Promise<unknown>): Promise<VerifyReport> {
+export async function verifyLog(db: Database.Database, mark: KnownMark | null, pause: () => Promise<unknown>): Promise<VerifyReport> {
   const problems: string[] = [];
   const { last, events } = await checkChain(db, problems, pause);
   const hashOf = (seq: number) => hashAt(db, seq);
-  const steps = [() => oneOrNone(markProblem(last, mark, hashOf)), () => streamProblems(db), () => runProblems(db), () => databaseProblems(db)];
+  const steps = [() => oneOrNone(markProblem(last, mark, logName(db), hashOf)), () => streamProblems(db), () => extraProblems(db), () => databaseProblems(db)];
   for (const step of steps) {
     await pause();
     problems.push(...readable(step));
   }
+  await checkRuns(db, problems, pause);
   return { ok: problems.length === 0, events, problems: shorten(problems) };
 }
 
@@ -58,10 +63,31 @@ function streamProblems(db: Database.Database): string[] {
   return rows.map(({ stream, version }) => `Version ${version} of ${stream} does not follow the one before it.`);
 }
 
-function runProblems(db: Database.Database): string[] {
-  const query = `select run_id from runs left join events using (seq) where events.stream is not runs.run_id or not json_valid(runs.data) limit ${PROBLEMS_MAX}`;
-  const ids = db.prepare<[], string>(query).pluck().all();
-  return ids.map((id) => `The record of the run ${id} does not belong to an event of it.`);
+/** Each run that was accepted has its row, and that row its digests. */
+async function checkRuns(db: Database.Database, problems: string[], pause: () => Promise<unknown>): Promise<void> {
+  let after = 0;
+  for (let done = false; !done; await pause()) {
+    problems.push(
+      ...readable(() => {
+        done = true;
+        const projection = new Projection(db);
+        const found: string[] = [];
+        for (const { run_id, seq } of db.prepare<[number, number], { run_id: string; seq: number }>(ACCEPTED).all(after, PART_RUNS)) {
+          const problem = projection.problemOf(run_id, seq, true);
+          if (problem !== null) found.push(damagedRun(run_id, problem).message);
+          after = seq;
+          done = false;
+        }
+        return found;
+      }),
+    );
+  }
+}
+
+const ACCEPTED = `select stream as run_id, seq from events where version = 1 and type = 'run.accepted' and seq > ? order by seq limit ?`;
+
+function extraProblems(db: Database.Database): string[] {
+  return new Projection(db).extra(0, Number.MAX_SAFE_INTEGER).map(({ run_id }) => damagedRun(run_id, 'does not belong to an event of it').message);
 }
 
 function databaseProblems(db: Database.Database): string[] {

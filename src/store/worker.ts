@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { SvcError } from '../errors.ts';
-import { type Call, type Calls, packError, type Reply } from './calls.ts';
+import { type Alarm, type Call, type Calls, packError, type Reply } from './calls.ts';
 import { EventLog } from './event-log.ts';
 import { asStoreError } from './failure.ts';
 import type { OpenOptions } from './open.ts';
@@ -14,7 +14,8 @@ let log: EventLog | null = null;
 const calls: Calls = {
   open: () => {
     log = new EventLog(options);
-    return log.report();
+    watch(log);
+    return { report: log.report(), damaged: log.audit.checkNewest(START_RUNS) };
   },
   append: (rows) => opened().append(rows),
   reserve: () => opened().reserve(),
@@ -32,8 +33,29 @@ const calls: Calls = {
   countRuns: () => opened().reads.countRuns(),
   prune: (query) => opened().prune(query),
   verify: () => opened().verify(turn),
+  verifyPart: (now, restart) => {
+    if (restart) opened().audit.restart();
+    return opened().audit.part(now);
+  },
+  verified: () => opened().audit.report(),
+  mendRun: (line) => opened().mendRun(line),
   close: () => log?.close(),
 };
+
+/** Runs looked at when the log is opened, without their texts: some hundred milliseconds. The slow check looks at all. */
+const START_RUNS = 5000;
+const LOOK_EVERY_MS = 1000;
+
+/** A daemon without work notices too that its files are gone. */
+function watch(opened: EventLog): void {
+  const timer = setInterval(() => {
+    const lost = opened.lookForFiles();
+    if (lost === null) return;
+    clearInterval(timer);
+    parentPort?.postMessage({ alarm: packError(lost) } satisfies Alarm);
+  }, LOOK_EVERY_MS);
+  timer.unref();
+}
 
 parentPort?.on('message', (call: Call) => void answer(call));
 parentPort?.on('messageerror', (error) => {

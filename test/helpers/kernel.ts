@@ -109,6 +109,8 @@ export function gatedStore(inner: EventStore): EventStore & { appends: number[];
     countRuns: () => inner.countRuns(),
     prune: (query) => inner.prune(query),
     verify: () => inner.verify(),
+    verifyPart: (...args) => inner.verifyPart(...args),
+    verified: () => inner.verified(),
     close: () => inner.close(),
     appends,
     hold: () => {

@@ -52,11 +52,14 @@ test(
     assert.is(error.code, 'store_tail_lost');
     assert.match(error.message, `had reached event ${acked}`);
     assert.match(error.hint, place.highWater);
-    assert.is(statSync(`${wal}.kept`).size, size - 5000, 'the WAL is kept as it was found');
+    assert.is(statSync(wal).size, size - 5000, 'the WAL is left as it was found');
     assert.is((await refusal(place)).code, 'store_tail_lost', 'it stays refused');
     rmSync(place.highWater);
+    assert.is((await refusal(place)).code, 'store_tail_lost', 'the mark is missed');
+    writeFileSync(place.highWater, 'accept\n');
     const store = place.store();
     assert.ok((await store.open()).last_seq < acked);
+    assert.is(statSync(`${wal}.kept`).size, size - 5000, 'the WAL is kept as it was found');
     assert.ok((await store.verify()).ok, 'what is left is whole');
     await store.close();
   }),
@@ -100,13 +103,13 @@ test(
     cpSync(`${place.folder}/older`, place.database);
     assert.match((await refusal(place)).message, 'ends at event 5, and had reached event 10');
 
-    rmSync(place.highWater);
+    writeFileSync(place.highWater, 'accept');
     await store.open();
     await store.append(series(6, 5, 's', { data: { another: true } }));
     await store.close();
     const mark = readFileSync(place.highWater);
     cpSync(`${place.folder}/older`, place.database);
-    rmSync(place.highWater);
+    writeFileSync(place.highWater, 'accept');
     await store.open();
     await store.append(series(6, 7));
     await store.close();
@@ -159,9 +162,7 @@ test(
   placed(async (place) => {
     await filled(place, 1500);
     const other = new Database(place.database);
-    other.exec(
-      `delete from events where seq = 100; insert into runs values ('run_x', 1, null, 0, null, 's', 'p', 5, '{}'), ('s', 1, null, 0, null, 's', 'p', 6, '{"'); pragma wal_checkpoint`,
-    );
+    other.exec(`delete from events where seq = 100; insert into runs values ('run_x', 1, null, 0, null, 's', 'p', 5, '{}'); pragma wal_checkpoint`);
     other.close();
     const store = place.store();
     await store.open();
@@ -169,7 +170,6 @@ test(
       'After the event 99 of the log comes the event 101: some are missing.',
       'Version 101 of s does not follow the one before it.',
       'The record of the run run_x does not belong to an event of it.',
-      'The record of the run s does not belong to an event of it.',
     ]);
     await store.close();
     const again = new Database(place.database);

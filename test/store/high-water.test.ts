@@ -1,15 +1,17 @@
-import { appendFileSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { SvcError } from '../../src/errors.ts';
 import { HighWater, readMark } from '../../src/store/high-water.ts';
 import { codeOf, filled, makePlace, type Place, placed, series } from './samples.ts';
 
-const mark = (seq: number) => ({ seq, hash: seq.toString(16).padStart(64, '0') });
+const LOG_ID = 'ab'.repeat(16);
+const mark = (seq: number) => ({ seq, hash: seq.toString(16).padStart(64, '0'), log_id: LOG_ID });
 
 function written(seqs: number[]): { place: Place; file: string } {
   const place = makePlace();
   const file = `${place.folder}/mark`;
-  const highWater = new HighWater(file);
+  const highWater = new HighWater(file, LOG_ID);
   for (const seq of seqs) highWater.write(mark(seq));
   highWater.close();
   return { place, file };
@@ -27,7 +29,7 @@ test('the mark that was written last is read', () => {
 test('it goes on in the slot that is older, also after it was opened again', () => {
   const { place, file } = written([1, 2, 3]);
   for (const seq of [4, 5]) {
-    const again = new HighWater(file);
+    const again = new HighWater(file, LOG_ID);
     again.write(mark(seq));
     again.close();
     truncateTorn(file, seq);
@@ -45,7 +47,7 @@ function truncateTorn(file: string, seq: number): void {
 test('a write that was cut anywhere leaves the mark before it', () => {
   const { place, file } = written([1, 2, 3]);
   const before = readFileSync(file);
-  const next = new HighWater(file);
+  const next = new HighWater(file, LOG_ID);
   next.write(mark(4));
   next.close();
   const after = readFileSync(file);
@@ -87,24 +89,96 @@ test('a file that is missing, empty, cut or of something else has no mark', () =
 });
 
 test(
-  'a mark that is torn, unreadable, gone or behind the log raises no alarm, and is put right',
+  'a log does not open without the mark that it had, until the user accepts that',
   placed(async (place) => {
     await filled(place, 10);
+    const whole = readFileSync(place.highWater);
     const spoil: (() => void)[] = [
       () => rmSync(place.highWater),
       () => writeFileSync(place.highWater, ''),
       () => writeFileSync(place.highWater, 'nonsense'),
-      () => truncateSync(place.highWater, 300),
-      () => appendFileSync(place.highWater, 'more'),
+      () => writeFileSync(place.highWater, Buffer.alloc(1024, 170)),
+      () => truncateSync(place.highWater, 150),
     ];
     for (const harm of spoil) {
+      writeFileSync(place.highWater, whole);
       harm();
+      const before = readFileSync(place.database);
+      const error = await place
+        .store()
+        .open()
+        .catch((thrown: SvcError) => thrown);
+      assert.is((error as SvcError).code, 'store_tail_lost');
+      assert.match((error as SvcError).message, 'The high-water mark of the event log is gone, or cannot be read');
+      assert.match((error as SvcError).hint, `echo accept > "${place.highWater}"`);
+      assert.ok(readFileSync(place.database).equals(before));
+      writeFileSync(place.highWater, 'accept\r\n');
       const store = place.store();
       assert.is((await store.open()).last_seq, 10);
       assert.ok((await store.verify()).ok);
       await store.close();
       assert.is(readMark(place.highWater)?.seq, 10);
     }
+  }),
+);
+
+test(
+  'a mark that is behind the log, torn in one slot, or has more after it raises no alarm, and is put right',
+  placed(async (place) => {
+    await filled(place, 10);
+    const older = readFileSync(place.highWater);
+    const store = place.store();
+    await store.open();
+    await store.append(series(11, 5));
+    await store.close();
+    const spoil: (() => void)[] = [
+      () => writeFileSync(place.highWater, older),
+      () => appendFileSync(place.highWater, 'more'),
+      () => writeFileSync(place.highWater, Buffer.concat([Buffer.alloc(512, 7), readFileSync(place.highWater).subarray(512)])),
+    ];
+    for (const harm of spoil) {
+      harm();
+      assert.is((await store.open()).last_seq, 15);
+      assert.ok((await store.verify()).ok);
+      await store.close();
+      assert.is(readMark(place.highWater)?.seq, 15);
+    }
+  }),
+);
+
+test(
+  'the mark of another log is refused, also when both have come as far',
+  placed(async (place) => {
+    await filled(place, 10);
+    const other = makePlace();
+    await filled(other, 10);
+    writeFileSync(place.highWater, readFileSync(other.highWater));
+    other.remove();
+    const error = await place
+      .store()
+      .open()
+      .catch((thrown: SvcError) => thrown);
+    assert.match((error as SvcError).message, 'The high-water mark belongs to another event log');
+  }),
+);
+
+test(
+  'a backup of the log and its mark, and a log whose first start was cut off, open as they are',
+  placed(async (place) => {
+    await filled(place, 10);
+    cpSync(`${place.folder}/data`, `${place.folder}/backup`, { recursive: true });
+    const store = place.store();
+    await store.open();
+    await store.append(series(11, 5));
+    await store.close();
+    rmSync(`${place.folder}/data`, { recursive: true });
+    cpSync(`${place.folder}/backup`, `${place.folder}/data`, { recursive: true });
+    assert.is((await store.open()).last_seq, 10);
+    await store.close();
+    rmSync(place.database);
+    writeFileSync(place.highWater, '');
+    assert.is((await store.open()).last_seq, 0, 'the mark of a first start may be empty');
+    await store.close();
   }),
 );
 
@@ -120,7 +194,7 @@ test(
     assert.is(await codeOf(store.append(series(7, 1))), 'store_conflict');
     assert.is(readMark(place.highWater)?.seq, 5);
     rmSync(place.highWater);
-    assert.match((await store.verify()).problems.join(), 'The high-water mark is gone');
+    assert.match((await store.verify()).problems.join(), 'The high-water mark of the event log is gone');
     await store.close();
   }),
 );

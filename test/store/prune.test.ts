@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HighWater } from '../../src/store/high-water.ts';
+import { HighWater, readMark } from '../../src/store/high-water.ts';
 import { inspectStore } from '../../src/store/inspect.ts';
 import type { EventStore, PruneQuery, StoredEvent } from '../../src/store/store.ts';
 import { inject, possible } from './inject.ts';
@@ -128,7 +128,7 @@ test(
     const [, middle] = await store.readAll(3, 2);
     await pruneAll(store);
     await store.close();
-    const mark = new HighWater(place.highWater);
+    const mark = new HighWater(place.highWater, readMark(place.highWater)?.log_id ?? '');
     mark.write({ seq: middle?.seq ?? 0, hash: 'f'.repeat(64) });
     mark.write({ seq: middle?.seq ?? 0, hash: 'f'.repeat(64) });
     mark.close();

@@ -1,0 +1,96 @@
+import type Database from 'better-sqlite3';
+import { SvcError } from '../errors.ts';
+import { dataDigest, fieldsDigest, isSame, RUN_FIELDS, type RunFields } from './run-digest.ts';
+
+/** A row of `runs` as it is stored, with its digests; null where they are not there. */
+export type StoredRun = StoredFields & { data: string; data_digest: unknown };
+export type StoredFields = RunFields & { fields_digest: unknown };
+
+const FIELDS = RUN_FIELDS.split(', ')
+  .map((field) => `r.${field}`)
+  .join(', ');
+export const STORED_FIELDS = `select ${FIELDS}, d.fields as fields_digest from runs r left join run_digests d on d.run_id = r.run_id`;
+export const STORED_RUN = `select ${FIELDS}, r.data, d.fields as fields_digest, d.data as data_digest from runs r left join run_digests d on d.run_id = r.run_id`;
+
+/** The row of a run cannot be used; what the events tell can. */
+export function damagedRun(run_id: string, problem: string): SvcError {
+  return new SvcError('store_corrupt', `The record of the run ${run_id} ${problem}.`, { details: { run_id } });
+}
+
+/** What is wrong with a row by itself, as the end of a sentence. */
+export function storedProblem(row: StoredRun): string | null {
+  return fieldsProblem(row) ?? (isSame(row.data_digest, dataDigest(row.run_id, row.data)) ? null : CHANGED);
+}
+
+export function fieldsProblem(row: StoredFields): string | null {
+  return isSame(row.fields_digest, fieldsDigest(row)) ? null : CHANGED;
+}
+
+const CHANGED = 'does not agree with its digest';
+
+/** Holds the rows of `runs` to the events: each run that was accepted has its row, and no other run has one. */
+export class Projection {
+  private readonly statements: ReturnType<typeof prepare>;
+
+  constructor(db: Database.Database) {
+    this.statements = prepare(db);
+  }
+
+  /** What is wrong with the row of a run that was accepted at `seq`, as the end of a sentence. Without `data` the texts are not read. */
+  problemOf(run_id: string, seq: number, data: boolean): string | null {
+    const { whole, fields, last } = this.statements;
+    const row = data ? whole.get(run_id) : fields.get(run_id);
+    if (row === undefined) return 'is missing';
+    const problem = 'data' in row ? storedProblem(row as StoredRun) : fieldsProblem(row);
+    if (problem !== null) return problem;
+    if (row.accepted_seq !== seq || last.get(run_id) !== row.seq) return 'does not agree with its events';
+    return this.isFound(row) ? null : 'is not found by its fields';
+  }
+
+  /** Rows of runs that were not accepted, by their position in this part of the log. */
+  extra(after: number, to: number): { run_id: string; accepted_seq: number }[] {
+    return this.statements.extra.all(after, to, EXTRA_MAX);
+  }
+
+  /** The last runs that were accepted, newest first, and the others that are unfinished. */
+  newest(limit: number): { run_id: string; seq: number }[] {
+    const runs = this.statements.newest.all(limit);
+    return [...runs, ...this.statements.unfinished.all(runs.at(-1)?.seq ?? 0)];
+  }
+
+  /** An index is damaged where a lookup does not come to the row. */
+  private isFound({ run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq }: RunFields): boolean {
+    const { byKey, byList, byFinished, byUnfinished, byEnd } = this.statements;
+    if (idempotency_key !== null && byKey.get(idempotency_key) !== run_id) return false;
+    if (byList.get(accepted_seq, state, provider) !== run_id) return false;
+    if (finished === 0) return byUnfinished.get(accepted_seq) === run_id;
+    return byFinished.get(accepted_seq, seq) === run_id && (ended_at === null || byEnd.get(ended_at, run_id) === run_id);
+  }
+}
+
+const EXTRA_MAX = 20;
+
+function prepare(db: Database.Database) {
+  const ids = <P extends unknown[]>(index: string, where: string) =>
+    db.prepare<P, string>(`select run_id from runs indexed by ${index} where ${where}`).pluck();
+  return {
+    whole: db.prepare<[string], StoredRun>(`${STORED_RUN} where r.run_id = ?`),
+    fields: db.prepare<[string], StoredFields>(`${STORED_FIELDS} where r.run_id = ?`),
+    last: db.prepare<[string], number>(`select seq from events where stream = ? and type <> 'run.output_appended' order by version desc limit 1`).pluck(),
+    extra: db.prepare<[number, number, number], { run_id: string; accepted_seq: number }>(
+      `select run_id, accepted_seq from runs where accepted_seq > ? and accepted_seq <= ?
+         and not exists (select 1 from events where seq = runs.accepted_seq and stream = runs.run_id) limit ?`,
+    ),
+    newest: db.prepare<[number], { run_id: string; seq: number }>(
+      `select stream as run_id, seq from events where version = 1 and type = 'run.accepted' order by seq desc limit ?`,
+    ),
+    unfinished: db.prepare<[number], { run_id: string; seq: number }>(
+      'select run_id, accepted_seq as seq from runs where finished = 0 and accepted_seq < ? order by accepted_seq',
+    ),
+    byKey: ids<[string]>('runs_key', 'idempotency_key = ?'),
+    byList: ids<[number, string, string]>('runs_newest', 'accepted_seq = ? and state = ? and provider = ?'),
+    byUnfinished: ids<[number]>('runs_unfinished', 'finished = 0 and accepted_seq = ?'),
+    byFinished: ids<[number, number]>('runs_finished', 'finished = 1 and accepted_seq = ? and seq = ?'),
+    byEnd: ids<[number, string]>('runs_ended', 'finished = 1 and ended_at = ? and run_id = ?'),
+  };
+}
