@@ -10,7 +10,7 @@ import { Presence } from './presence.ts';
 import { Pruner } from './pruner.ts';
 import { Reads } from './reads.ts';
 import { canWriteBeside, type Reserve } from './reserve.ts';
-import { type CommitRows, conflict, type RunLine } from './row.ts';
+import type { CommitRows, RunLine } from './row.ts';
 import { CONFLICT, type OpenReport, type PruneQuery, type PruneReport, type VerifyReport } from './store.ts';
 import { verifyLog } from './verify.ts';
 import { WalGeneration } from './wal.ts';
