@@ -11,6 +11,7 @@ import { checkDaemon } from './daemon-check.ts';
 import { checkEngine, checkModel } from './engine-check.ts';
 import { checkDisk, checkFolders, checkToken } from './home-check.ts';
 import { checkLastError, checkLastWords, checkLogs } from './log-check.ts';
+import { checkPlaces } from './place-check.ts';
 import { checkPorts } from './port-check.ts';
 import { checkNode, checkVersions } from './program-check.ts';
 import { checkProviders } from './provider-check.ts';
@@ -25,6 +26,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       checkNode,
       checkVersions,
       checkFolders,
+      checkPlaces,
       checkToken,
       checkDisk,
       checkDaemon,

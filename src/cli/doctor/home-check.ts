@@ -36,7 +36,7 @@ async function checkFolder(folder: string): Promise<Check | null> {
 
 export async function checkToken({ paths }: Patient): Promise<Check[]> {
   const info = await stat(paths.token).catch(() => null);
-  if (info === null || process.platform === 'win32') return [];
+  if (!info?.isFile() || process.platform === 'win32') return [];
   const mode = info.mode & 0o777;
   if ((mode & 0o077) === 0) return [ok('token', 'for its owner only')];
   return [
