@@ -96,7 +96,12 @@ export const errors = {
     http: 431,
     grpc: 'RESOURCE_EXHAUSTED',
     meaning: 'The request headers are larger than the daemon takes.',
-    hint: 'Send fewer headers, or raise the limit header_bytes.',
+    hint: 'Send fewer headers, or raise the limit header_bytes. In a browser, delete the cookies of this host: it sends those of every port.',
+  },
+  too_many_connections: {
+    ...unavailable,
+    meaning: 'As many connections are in use as the daemon serves at one time.',
+    hint: 'Close some and try again shortly, or raise the limit connections.',
   },
   run_unknown: { ...unknown, exit: 2, meaning: 'There is no run with this id.', hint: 'List them with: svc runs list' },
   export_invalid: {

@@ -33,5 +33,5 @@ function specific(error: SvcError): Record<string, string> {
   if (status === 405 && Array.isArray(allow)) return { Allow: allow.join(', ') };
   if (status === 426) return { Upgrade: 'websocket' };
   if (typeof retry_after_ms === 'number') return { 'Retry-After': String(Math.max(1, Math.ceil(retry_after_ms / 1000))) };
-  return status === 429 || error.code === 'not_ready' ? { 'Retry-After': '1' } : {};
+  return status === 429 || status === 503 ? { 'Retry-After': '1' } : {};
 }

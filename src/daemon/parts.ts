@@ -193,7 +193,7 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
   };
   const unsent = new UnsentBytes(limits, log);
   const http = createHttp({ ...access, runtime, sessions, unsent, limits, log });
-  const sockets = attachSockets(http.server, { ...access, runtime, hub: logging.hub, folder: paths.logs, unsent, limits, log });
+  const sockets = attachSockets(http, { ...access, runtime, hub: logging.hub, folder: paths.logs, unsent, limits, log });
   const changeToken = async () => {
     const fresh = await token.rotate(new SvcError('unauthorised', 'The token was changed.'));
     await sessions.closeAll();

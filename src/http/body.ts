@@ -3,19 +3,21 @@ import { SvcError } from '../errors.ts';
 
 /**
  * The body as JSON. Never holds more than `limit` bytes: what comes beyond is thrown away as it comes, so that the client
- * can still read the answer. Throws invalid_request, body_too_large.
+ * can still read the answer. Throws invalid_request, body_too_large, and request_timed_out when it takes longer than `within_ms`.
  */
-export async function readJson(req: IncomingMessage, res: ServerResponse, limit: number): Promise<unknown> {
+export async function readJson(req: IncomingMessage, res: ServerResponse, limit: number, within_ms?: number): Promise<unknown> {
   const type = req.headers['content-type'] ?? '';
   if (!/^\s*application\/json\s*(;|$)/i.test(type)) throw new SvcError('invalid_request', 'The body must be JSON, with Content-Type: application/json.');
   if ((req.headers['content-encoding'] ?? 'identity') !== 'identity') throw new SvcError('invalid_request', 'The body must not be compressed.');
   if (Number(req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
   if (req.headers.expect !== undefined) res.writeContinue();
-  return parse(await readBytes(req, limit));
+  return parse(await readBytes(req, limit, within_ms));
 }
 
-function readBytes(req: IncomingMessage, limit: number): Promise<Buffer> {
+function readBytes(req: IncomingMessage, limit: number, within_ms?: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    const late = () => reject(new SvcError('request_timed_out', `The body took longer than ${within_ms} ms.`));
+    const timer = within_ms === undefined ? undefined : setTimeout(late, within_ms);
     const chunks: Buffer[] = [];
     let bytes = 0;
     req.on('data', (chunk: Buffer) => {
@@ -26,7 +28,10 @@ function readBytes(req: IncomingMessage, limit: number): Promise<Buffer> {
     });
     req.on('end', () => resolve(Buffer.concat(chunks)));
     req.on('error', (cause) => reject(cutOff(cause)));
-    req.on('close', () => reject(cutOff()));
+    req.on('close', () => {
+      clearTimeout(timer);
+      reject(cutOff());
+    });
   });
 }
 

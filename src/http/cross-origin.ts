@@ -4,6 +4,12 @@ const REQUEST_HEADERS = 'Authorization, Content-Type, Accept, Idempotency-Key, I
 const RESPONSE_HEADERS = 'Location, Retry-After, X-Svc-Run-Id';
 const PREFLIGHT_SECONDS = 600;
 
+/** Keeps an answer from pages of other origins that embed it, and a page of ours from those that opened it. */
+export function keepToOrigin(res: ServerResponse): void {
+  res.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
+  res.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
+}
+
 /** Lets an allowed page read the answer. Credentials are never allowed: a page has to have been given the token. */
 export function allowOrigin(res: ServerResponse, origin: string | null): void {
   res.setHeader('Vary', 'Origin');

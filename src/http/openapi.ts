@@ -1,11 +1,15 @@
 import { type Answer, type Described, described } from './openapi-routes.ts';
 import { ref, type Schema, schemas, text } from './openapi-schemas.ts';
-import { sendJson } from './reply.ts';
+import { sendBytes } from './reply.ts';
 import type { Context, Route } from './route.ts';
 
-/** The description of this interface, made from the table of routes. */
+/** The description of each table of routes, made once: it stays the same for the life of the process. */
+const made = new WeakMap<readonly Route[], Buffer>();
+
 export function sendOpenapi({ res, runtime }: Context, routes: readonly Route[]): void {
-  sendJson(res, 200, openapi(routes, runtime.health().version));
+  const body = made.get(routes) ?? Buffer.from(`${JSON.stringify(openapi(routes, runtime.health().version))}\n`);
+  made.set(routes, body);
+  sendBytes(res, 200, body);
 }
 
 export function openapi(routes: readonly Route[], version: string): Record<string, unknown> {

@@ -1,16 +1,19 @@
-import type { Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { EventEmitter } from 'node:events';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import polka, { type Polka, type Request } from 'polka';
 import { type AccessOptions, createAccess } from '../access.ts';
-import { SvcError } from '../errors.ts';
+import { asSvcError, SvcError } from '../errors.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { listen } from '../listen.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { UnsentBytes } from '../runtime/unsent-bytes.ts';
 import { createSessions, type Sessions } from '../session.ts';
-import { allowOrigin, sendOptions } from './cross-origin.ts';
+import { createConnections } from './connections.ts';
+import { allowOrigin, keepToOrigin, sendOptions } from './cross-origin.ts';
 import { createListener } from './listener.ts';
+import { createRefusals } from './refusals.ts';
 import { sendError } from './reply.ts';
 import type { Route } from './route.ts';
 import { routes as allRoutes } from './routes.ts';
@@ -21,6 +24,7 @@ import { routes as allRoutes } from './routes.ts';
  * 1. Every request passes the same door: target, Host and Origin first, then the token where the route asks for it.
  * 2. Health needs the machine's state only, so it is answered in every state that the process is in.
  * 3. Nothing waits for ever: connections, headers, bodies, answers, streams and the closing itself have bounds.
+ * 4. What the door refuses is counted in the log.
  */
 export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
   runtime: Runtime;
@@ -35,6 +39,10 @@ export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
 
 export interface Http {
   server: Server;
+  /** The connection is kept for authenticated work until `work` closes. Throws too_many_connections. */
+  hold(socket: Duplex, work: EventEmitter): void;
+  /** Counts a refusal for the log. */
+  refused(code: string): void;
   /** Resolves with the address as `http://host:port`. Throws port_in_use, address_refused. */
   listen(host: string, port: number): Promise<string>;
   /** Ends streams with a word, lets answers finish for a moment, cuts off what is left. */
@@ -46,15 +54,21 @@ export function createHttp(options: HttpOptions): Http {
   const unsent = options.unsent ?? new UnsentBytes(limits, log);
   const access = createAccess({ ...options, sessions });
   const closing = new AbortController();
-  const server = createListener(limits);
+  const refusals = createRefusals(log, limits.refusal_log_ms);
+  const connections = createConnections(limits, refusals.count);
+  const server = createListener(limits, connections, refusals.count);
   const enter = (req: Request, res: ServerResponse) => {
     if (closing.signal.aborted || isLeaving(runtime)) res.shouldKeepAlive = false;
+    keepToOrigin(res);
     access.checkSource(req);
     allowOrigin(res, access.foreignOrigin(req));
   };
   const app: Polka = polka({
-    server,
-    onError: (thrown, req, res) => sendError(req, res, thrown, log),
+    onError: (thrown, req, res) => {
+      const error = asSvcError(thrown);
+      refusals.count(error.code);
+      sendError(req, res, error, { log, limits });
+    },
     onNoMatch: (req, res) => {
       enter(req, res);
       const methods = METHODS.filter((method) => app.find(method, req.path).handlers.length > 0);
@@ -68,21 +82,26 @@ export function createHttp(options: HttpOptions): Http {
     app.add(route.method, route.path, async (req, res) => {
       enter(req, res);
       const admission = access.admit(req, route.door);
+      if (route.door === 'token') connections.hold(req.socket, res);
       await route.answer({ ...{ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal }, ...admission });
       countAnswer(res, unsent);
     });
   }
-  const sockets = trackSockets(server);
+  // Its third parameter is optional, which its type does not say.
+  const answer = app.handler as unknown as RequestListener;
+  // All requests of one read arrive before the first is answered: a connection that had too many is closed by then.
+  server.on('request', (req, res) => setImmediate(() => req.socket.destroyed || answer(req, res)));
   return {
     server,
-    listen: async (host, port) => `http://${await listen(server, host, port, (where) => app.listen(where))}`,
+    hold: connections.hold,
+    refused: refusals.count,
+    listen: async (host, port) => `http://${await listen(server, host, port)}`,
     close: async () => {
       closing.abort();
-      const cut = setTimeout(() => {
-        for (const socket of sockets) socket.destroy();
-      }, limits.goodbye_ms);
+      const cut = setTimeout(connections.destroyAll, limits.goodbye_ms);
       await new Promise<void>((resolve) => server.close(() => resolve()));
       clearTimeout(cut);
+      refusals.close();
     },
   };
 }
@@ -104,12 +123,3 @@ function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {
 
 /** Smaller ones are bounded by the number of connections. */
 const COUNTED_BYTES = 16 * 1024;
-
-function trackSockets(server: Server): ReadonlySet<Socket> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
-  return sockets;
-}

@@ -18,7 +18,6 @@ export function sendFile(req: IncomingMessage, res: ServerResponse, { type, etag
     ETag: etag,
     'Cache-Control': 'no-cache',
     'Content-Security-Policy': policy,
-    'Cross-Origin-Resource-Policy': 'same-origin',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
   };

@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { type EventEmitter, once } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -29,6 +29,15 @@ export interface SocketOptions extends AccessOptions, LogSourceOptions {
   unsent?: UnsentBytes;
 }
 
+/** The HTTP listener that the upgrades come in by. */
+export interface Listener {
+  server: Server;
+  /** Keeps a connection for a follower. Throws too_many_connections. */
+  hold(socket: Duplex, work: EventEmitter): void;
+  /** Counts a refusal for the log. */
+  refused(code: string): void;
+}
+
 export interface Sockets {
   /** Sends what is left, says goodbye with 1001, and cuts off who does not answer in time. */
   close(): Promise<void>;
@@ -43,12 +52,12 @@ const NOT_ALLOWED = 1008;
 const FAILED = 1011;
 const TRY_AGAIN_LATER = 1013;
 
-export function attachSockets(server: Server, options: SocketOptions): Sockets {
+export function attachSockets({ server, hold, refused }: Listener, options: SocketOptions): Sockets {
   const { limits, log, runtime, unsent = new UnsentBytes(limits, log) } = options;
   const sendLogs = createLogSender(options);
   const access = createAccess(options);
   const closing = new AbortController();
-  const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: limits.frame_bytes });
+  const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: limits.client_frame_bytes });
   sockets.on('wsClientError', (_, socket) => refuse(socket, new SvcError('invalid_request', 'This is not a WebSocket handshake.')));
   /** By path: reads what is asked for, and gives the one who sends it. */
   const paths: Readonly<Record<string, (target: string) => Sender>> = {
@@ -73,16 +82,24 @@ export function attachSockets(server: Server, options: SocketOptions): Sockets {
     return { send: read(target), ended };
   };
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (socket.destroyed) return;
     socket.on('error', (error) => log.debug({ err: error }, 'an upgrade broke'));
     try {
       const { send, ended } = admit(request);
+      hold(socket, socket);
       sockets.handleUpgrade(request, socket, head, (client) => void serve(client, send, ended));
     } catch (thrown) {
-      refuse(socket, asSvcError(thrown));
+      const error = asSvcError(thrown);
+      refused(error.code);
+      refuse(socket, error);
     }
   });
   const serve = async (client: WebSocket, send: Sender, ended: AbortSignal) => {
-    client.on('error', (error) => log.debug({ err: error }, 'a follower broke'));
+    client.on('error', (error) => {
+      log.debug({ err: error }, 'a follower broke');
+      // The close frame is on its way. To wait for its answer would be to read the rest of the message.
+      client.terminate();
+    });
     const heard = keepAlive(client, limits.heartbeat_ms);
     const left = new AbortController();
     const outflow = unsent.enter(() => client.terminate());

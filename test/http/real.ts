@@ -21,7 +21,7 @@ export async function bootReal(options: Partial<RuntimeOptions> & { script?: Scr
   const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
   const http = createHttp({ runtime, settings, token, sessions, limits, log: silent });
   const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
-  const sockets = attachSockets(http.server, { runtime, hub, folder: '/nonexistent', settings, token, sessions, limits, log: silent });
+  const sockets = attachSockets(http, { runtime, hub, folder: '/nonexistent', settings, token, sessions, limits, log: silent });
   const url = await http.listen('127.0.0.1', 0);
   const close = async () => {
     await sockets.close();

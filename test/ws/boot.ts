@@ -14,7 +14,7 @@ export interface Context {
   channel: Sockets;
 }
 
-const LIMITS = { log_follow_lines: 16, goodbye_ms: 200, frame_bytes: 1024 * 1024 };
+const LIMITS = { log_follow_lines: 16, goodbye_ms: 200 };
 
 /** A listener with its log channel, over a log of its own. */
 export async function open(more: Partial<Limits> = {}): Promise<Context> {
@@ -23,7 +23,7 @@ export async function open(more: Partial<Limits> = {}): Promise<Context> {
   const { limits } = http;
   const daemon = createLog({ folder, level: 'debug', limits: { ...limits, log_file_bytes: 4096 * 4 }, boot_id: 'boot_1', stdout: 'none' });
   const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
-  const channel = attachSockets(http.server, {
+  const channel = attachSockets(http, {
     runtime: http.runtime,
     hub: daemon.hub,
     folder,

@@ -108,7 +108,7 @@ test('what a client sends is ignored, and bounded', async ({ http, daemon }) => 
   client.socket.send('hello');
   daemon.log.info({ n: 1 }, 'line');
   await waitFor('the line', () => client.lines.length === 1);
-  client.socket.send(Buffer.alloc(http.limits.frame_bytes + 1));
+  client.socket.send(Buffer.alloc(http.limits.client_frame_bytes + 1));
   assert.ok([1009, 1006].includes(await client.closed));
 });
 
