@@ -75,7 +75,11 @@ export function createAccess({ settings, token, sessions, tokenEnded = () => NEV
       throw new SvcError('forbidden_origin', 'The Origin of the request is not allowed.', { hint: 'Allow it with the setting allowed_origins.' });
     },
     admit(request, door) {
-      if (!settings.auth || isLocal(request.socket)) return { trusted: true, ended: NEVER };
+      if (isLocal(request.socket)) return { trusted: true, ended: NEVER };
+      if (!settings.auth) {
+        if (door !== 'public' && foreignOrigin(request) === null) checkSite(request);
+        return { trusted: true, ended: NEVER };
+      }
       const { authorization, origin } = request.headers;
       if (isRight(authorization, token())) return { trusted: true, ended: tokenEnded() };
       const ended = authorization === undefined ? sessions.find(request) : null;
@@ -88,6 +92,13 @@ export function createAccess({ settings, token, sessions, tokenEnded = () => NEV
     },
     foreignOrigin,
   };
+}
+
+/** Without authentication a browser still says when a page that is not ours asks, also where it sends no Origin. */
+function checkSite({ headers }: IncomingMessage): void {
+  const site = headers['sec-fetch-site'];
+  if (site === undefined || site === 'same-origin' || site === 'none') return;
+  throw new SvcError('forbidden_origin', 'A page of another origin may not ask this.', { hint: 'Allow its origin with the setting allowed_origins.' });
 }
 
 /** A path whose escapes can be read and hide no control character. */

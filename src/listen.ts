@@ -1,13 +1,8 @@
-import type { AddressInfo, ListenOptions, Server } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import { SvcError } from './errors.ts';
 
 /** Binds a listener and resolves with its address as `host:port`. Throws port_in_use, address_refused. */
-export async function listen(
-  server: Server,
-  host: string,
-  port: number,
-  start: (options: ListenOptions) => unknown = (options) => server.listen(options),
-): Promise<string> {
+export async function listen(server: Server, host: string, port: number): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     const refused = (error: NodeJS.ErrnoException) => reject(bindError(error, host, port));
     server.once('error', refused);
@@ -15,7 +10,7 @@ export async function listen(
       server.off('error', refused);
       resolve();
     });
-    start({ host, port });
+    server.listen({ host, port });
   });
   const { address, family, port: bound } = server.address() as AddressInfo;
   return family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}`;

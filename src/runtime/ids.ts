@@ -14,3 +14,10 @@ export function newPullId(): string {
 export function newBootId(): string {
   return `boot_${next()}`;
 }
+
+/** An id that was asked for, as an error repeats it: no more of it than helps. */
+export function shownId(id: string): string {
+  return JSON.stringify(id.slice(0, SHOWN_MAX));
+}
+
+const SHOWN_MAX = 80;

@@ -11,6 +11,7 @@ import type { Limits } from '../limits.ts';
 import type { EventStore, StoredEvent } from '../store/store.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { lastBoot } from './health.ts';
+import { shownId } from './ids.ts';
 import { instancesOf } from './instances.ts';
 import { settledSince } from './present.ts';
 import type { RunRecord } from './runtime.ts';
@@ -75,7 +76,7 @@ export async function pastPicture({ store, checkpoints, limits, last_seq }: Past
 export async function pastRun(store: PastStore, id: string, at: number, last_seq: number): Promise<RunRecord> {
   await momentAt(store, at, last_seq);
   const cell = id.startsWith('run_') ? await foldStream(store, id, at) : undefined;
-  if (cell === undefined) throw new SvcError('run_unknown', `The log tells of no run ${JSON.stringify(id)} at the event ${at}.`, { param: 'id' });
+  if (cell === undefined) throw new SvcError('run_unknown', `The log tells of no run ${shownId(id)} at the event ${at}.`, { param: 'id' });
   return recordOf(cell, []);
 }
 

@@ -11,7 +11,7 @@ import type { Kernel } from '../kernel/kernel.ts';
 import { type RunRecord, runRecord } from '../kernel/run-record.ts';
 import type { EventStore, RunRow } from '../store/store.ts';
 import type { Dispatch } from './dispatch.ts';
-import { newRunId } from './ids.ts';
+import { newRunId, shownId } from './ids.ts';
 import { Keys, requestDigest } from './keys.ts';
 import { LOCAL, type Providers } from './providers.ts';
 import { chooseRoute, type Route } from './route.ts';

@@ -59,6 +59,28 @@ test('without authentication no token is asked for, but Host and Origin still ar
   await http.close();
 });
 
+test('without authentication a page of another origin is refused, also where it sends no Origin; our page and a link to it are not', async () => {
+  const origin = 'https://app.example';
+  const http = await boot({ settings: { auth: false, allowed_origins: [origin] } });
+  const statusOf = async (path: string, headers: Record<string, string>) => (await ask(http.url + path, { headers })).status;
+  for (const site of ['cross-site', 'same-site']) {
+    assert.is(await statusOf('/v1/runs', { 'sec-fetch-site': site }), 403, site);
+    assert.is(await statusOf('/v1/runs', { 'sec-fetch-site': site, origin }), 200, site);
+    assert.is(await statusOf('/', { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' }), 200, site);
+  }
+  for (const site of ['same-origin', 'none']) assert.is(await statusOf('/v1/runs', { 'sec-fetch-site': site }), 200, site);
+  await http.close();
+});
+
+test('every answer is kept from pages of other origins, and a page of ours from those that opened it', async ({ http }) => {
+  await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
+  for (const path of ['/', '/livez', '/openapi.json', '/v1/runs', '/v1/runs/run_1', '/nowhere']) {
+    const { headers } = await ask(http.url + path, { headers: BEARER });
+    assert.is(headers['cross-origin-resource-policy'], 'same-origin', path);
+    assert.is(headers['cross-origin-opener-policy'], 'same-origin', path);
+  }
+});
+
 test('a Host that is not ours is refused on every route, health included', async ({ http }) => {
   const { port } = http;
   const wrong = [

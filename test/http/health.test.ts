@@ -37,6 +37,7 @@ test('in every state each route answers as the contract says, with a body that a
       const { status, headers, json } = await ask(http.url + route);
       const where = `${route} in ${path}`;
       assert.is(status, passes ? 200 : 503, where);
+      assert.is(headers['retry-after'], passes ? undefined : '1', where);
       assert.is(json.status, passes ? 'pass' : 'fail', where);
       assert.is(headers['content-type'], 'application/health+json', where);
       assert.is(headers['cache-control'], 'no-store', where);

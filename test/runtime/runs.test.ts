@@ -362,6 +362,9 @@ test('a run that is not known is said to be so', async () => {
   assert.is(await codeOf(runtime.getRun('run_none')), 'run_unknown');
   assert.is(await codeOf(runtime.cancelRun('run_none', 'test')), 'run_unknown');
   assert.is(await codeOf(follow(runtime.followRun('run_none', { signal: never }))), 'run_unknown');
+  const long = 'x'.repeat(1_000_000);
+  const messages = [runtime.getRun(long), runtime.cancelRun(long, 'test'), runtime.runAt(long, 1)].map((asked) => asked.catch(({ message }) => message));
+  for (const message of await Promise.all(messages)) assert.ok(message.length < 200, 'no more of an id is repeated than helps');
 });
 
 test.run();
