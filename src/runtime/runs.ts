@@ -220,11 +220,8 @@ export class Runs {
 }
 
 function unknownRun(run_id: string): SvcError {
-  return new SvcError('run_unknown', `There is no run ${JSON.stringify(run_id.slice(0, ID_SHOWN))}.`, { param: 'id' });
+  return new SvcError('run_unknown', `There is no run ${shownId(run_id)}.`, { param: 'id' });
 }
-
-/** Of an id that is no run's. */
-const ID_SHOWN = 200;
 
 /** The commit of the run is the one that is late, or waits behind it. */
 function withdrawn({ details }: SvcError): SvcError {
