@@ -2,6 +2,7 @@ import type { DaemonSnapshot } from '../machines/daemon.ts';
 import { loadConfig, type Settings } from './config.ts';
 import { refuseOpenBind } from './config-address.ts';
 import { endBlockedStop, endUnrecorded } from './daemon/blocked-stop.ts';
+import { giveMemoryBack } from './daemon/idle-memory.ts';
 import { buildParts, type Parts } from './daemon/parts.ts';
 import { listenToSignals } from './daemon/signals.ts';
 import { STOPPED, startDaemon } from './daemon/start.ts';
@@ -72,6 +73,7 @@ async function live({ paths, flags, background, json }: Required<ServeOptions>):
   const blocked = endBlockedStop(parts, end);
   bounds.push(blocked.close);
   const unlisten = listen(parts, fail);
+  bounds.push(giveMemoryBack(config.limits.memory_idle_ms));
   const callOff = endBy(parts.clock.now() + config.limits.start_ms, 'start_timed_out');
   const starting = startDaemon(parts)
     .finally(callOff)

@@ -146,6 +146,7 @@ export const limitSpecs = {
     'From the first loss of the daemon until a command that follows a run gives up, while it is lost again and again; its --timeout says otherwise.',
   ),
   goodbye_ms: limit(1_000, 10, 60_000, 'For clients to take the last bytes when a listener closes; then they are cut off.'),
+  memory_idle_ms: limit(10_000, 100, 3_600_000, 'Without much work until the daemon gives back the memory that it needs no more.'),
   console_tickets: limit(16, 1, 1024, 'Tickets for the console that are open at one time.'),
   ticket_ms: limit(60_000, 1000, 3_600_000, 'For a ticket to be used.'),
   console_sessions: limit(64, 1, 4096, 'Browsers signed in to the console at one time; one more signs the oldest out.'),

@@ -74,6 +74,7 @@ export function createMethods({ runtime, limits, token, changeToken, config, tic
         ...optional('before', params.before, isText),
         ...optional('state', params.state, isText),
         ...optional('provider', params.provider, isText),
+        ...(params.texts === 'short' ? { texts: 'short' } : {}),
       }),
     'model.list': async () => ({ models: await runtime.listModels() }),
     'model.show': (params) => runtime.showModel(text(params, 'id')),

@@ -31,7 +31,7 @@ export type Method =
   | 'run.follow' // {id, from_seq?} stream of EventRecords and {queue_position}, result is the RunRecord
   | 'run.cancel' // {id} -> RunRecord
   | 'run.get' // {id} -> RunRecord
-  | 'run.list' // {limit?, before?, state?, provider?} -> RunPage
+  | 'run.list' // {limit?, before?, state?, provider?, texts?: 'short'} -> RunPage
   | 'model.list' // {} -> {models: ModelRecord[]}
   | 'model.show' // {id} -> ModelRecord & {metadata, metadata_left_out}
   | 'model.remove' // {id} -> ModelRecord

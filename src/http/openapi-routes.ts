@@ -31,7 +31,10 @@ export const described: Readonly<Record<string, Described>> = {
     body: ref('RunInput'),
     answers: { 202: json('Run'), 200: { type: 'text/event-stream' } },
   },
-  'GET /v1/runs': { query: { limit: whole, before: text, state: oneOf(...Object.keys(runMachine.states)), provider: text }, answers: { 200: json('RunPage') } },
+  'GET /v1/runs': {
+    query: { limit: whole, before: text, state: oneOf(...Object.keys(runMachine.states)), provider: text, texts: oneOf('whole', 'short') },
+    answers: { 200: json('RunPage') },
+  },
   'GET /v1/runs/:id': { query: at, answers: { 200: json('Run') } },
   'GET /v1/runs/:id/events': { query: { from: whole }, headers: { 'Last-Event-ID': text }, answers: { 200: { type: 'text/event-stream' }, 204: null } },
   'GET /v1/runs/:id/why': { answers: { 200: json('Why') } },

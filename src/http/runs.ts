@@ -25,9 +25,10 @@ export async function startRun(context: Context): Promise<void> {
 
 export async function listRuns({ req, res, runtime, limits, unsent }: Context): Promise<void> {
   unsent.admit();
-  const query = readQuery(req.originalUrl, ['limit', 'before', 'state', 'provider']);
+  const query = readQuery(req.originalUrl, ['limit', 'before', 'state', 'provider', 'texts']);
   const limit = readWhole(query, 'limit', { min: 1, max: limits.page_runs });
   const state = readWord(query, 'state', RUN_STATES);
+  const texts = readWord(query, 'texts', ['whole', 'short']);
   const [before, provider] = [query.get('before'), query.get('provider')];
   if (before !== undefined) await checkRun(runtime, before);
   const page = await runtime.listRuns({
@@ -35,6 +36,7 @@ export async function listRuns({ req, res, runtime, limits, unsent }: Context): 
     ...(state === undefined ? {} : { state }),
     ...(before === undefined ? {} : { before }),
     ...(provider === undefined ? {} : { provider }),
+    ...(texts === undefined ? {} : { texts }),
   });
   sendJson(res, 200, page);
 }

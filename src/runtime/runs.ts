@@ -9,13 +9,14 @@ import type { EventPages } from '../kernel/event-pages.ts';
 import { followStream } from '../kernel/feed.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { type RunRecord, runRecord } from '../kernel/run-record.ts';
+import { shortRecord } from '../store/short-run.ts';
 import type { EventStore, RunRow } from '../store/store.ts';
 import type { Dispatch } from './dispatch.ts';
 import { newRunId, shownId } from './ids.ts';
 import { Keys, requestDigest } from './keys.ts';
 import { LOCAL, type Providers } from './providers.ts';
 import { chooseRoute, type Route } from './route.ts';
-import { type EventSlice, type RunHead, type RunInput, type RunPage, TERMINAL } from './runtime.ts';
+import { type EventSlice, type RunHead, type RunInput, type RunListQuery, type RunPage, TERMINAL } from './runtime.ts';
 
 /** What can be asked about runs. It holds nothing: runs in progress are in the kernel, finished ones in the store. */
 export interface RunsOptions {
@@ -90,25 +91,29 @@ export class Runs {
     return head;
   }
 
-  /** A page that ends when it is long: a few runs are read at a time, since each may hold a large prompt and answer. One run at least is in it. */
-  async list(query: { limit?: number; before?: string; state?: string; provider?: string }): Promise<RunPage> {
+  /** A page that ends when it is long, or took many reads, since each run may hold a large prompt and answer. One run at least is in it. */
+  async list({ limit: wanted, texts, ...query }: RunListQuery): Promise<RunPage> {
     const { kernel, store, config } = this.options;
     if (!kernel.isOpen) throw new SvcError('not_ready');
-    const limit = Math.min(query.limit ?? PAGE_RUNS, config.limits.page_runs);
+    const limit = Math.min(wanted ?? PAGE_RUNS, config.limits.page_runs);
+    const short = texts === 'short';
     const page: RunPage = { runs: [], next: null };
-    for (let length = 0; ; ) {
-      const wanted = Math.min(STEP_RUNS, limit - page.runs.length);
-      const rows = await store.listRuns({ ...query, ...(page.next === null ? {} : { before: page.next }), limit: wanted + 1 });
-      for (const row of rows.slice(0, wanted)) {
-        const run = row.record === null ? await this.get(row.run_id) : this.fromRow(row);
+    let length = 0;
+    for (let reads = 0; reads < PAGE_READS; reads += 1) {
+      const after = page.next === null ? {} : { before: page.next };
+      const rows = await store.listRuns({ ...query, ...after, short, limit: limit - page.runs.length + 1 });
+      if (rows.length === 0) return { ...page, next: null };
+      for (const row of rows) {
+        if (page.runs.length >= limit) return page;
+        const whole = row.record === null ? await this.get(row.run_id) : this.fromRow(row);
+        const run = short ? shortRecord(whole as RunRecord & Record<string, unknown>) : whole;
         length += run.prompt.length + (run.system?.length ?? 0) + run.output.length;
-        if (page.runs.length > 0 && length > config.limits.frame_bytes) return page;
+        if (page.runs.length > 0 && length > config.limits.page_bytes) return page;
         page.runs.push(run);
         page.next = run.id;
       }
-      if (rows.length <= wanted) return { ...page, next: null };
-      if (page.runs.length >= limit) return page;
     }
+    return page;
   }
 
   async *follow(run_id: string, options: { from_seq?: number; signal: AbortSignal }): AsyncIterable<EventSlice> {
@@ -229,7 +234,7 @@ function withdrawn({ details }: SvcError): SvcError {
   return new SvcError('store_stalled', message, details === undefined ? {} : { details });
 }
 
-/** Runs of one page unless the query says, and of those read at one time. */
+/** Runs of one page unless the query says, and the reads that one page may take. */
 const PAGE_RUNS = 20;
-const STEP_RUNS = 8;
+const PAGE_READS = 16;
 const RETRY_AFTER_MS = 1000;

@@ -129,8 +129,18 @@ export interface RunHead {
   seq: number;
 }
 
+export interface RunListQuery {
+  limit?: number;
+  /** Runs older than this one. */
+  before?: string;
+  state?: string;
+  provider?: string;
+  /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
+  texts?: 'whole' | 'short';
+}
+
 export interface RunPage {
-  runs: RunRecord[];
+  runs: (RunRecord & { shortened?: true })[];
   /** Pass as `before` for the next page; null on the last one. */
   next: string | null;
 }
@@ -157,7 +167,7 @@ export interface Runtime extends Travel {
   getRun(id: string): Promise<RunRecord>;
   /** Cheap, however large the run is. */
   headOfRun(id: string): Promise<RunHead>;
-  listRuns(query: { limit?: number; before?: string; state?: string; provider?: string }): Promise<RunPage>;
+  listRuns(query: RunListQuery): Promise<RunPage>;
   /** The run's events from `from_seq` on, replayed, then live, until its terminal event, some at a time. Ends early if the signal aborts or the daemon closes. */
   followRun(id: string, options: { from_seq?: number; signal: AbortSignal }): AsyncIterable<EventSlice>;
   /** Calls with the place of a run in the queue, 1 being the next to start, now and when it changes; null once it waits no more. Returns the way to stop it. */

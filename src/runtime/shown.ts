@@ -2,13 +2,13 @@ import type { EngineSnapshot } from '../../machines/engine.ts';
 import type { ProviderSnapshot } from '../../machines/provider.ts';
 import { stateName, statePath } from '../../machines/step.ts';
 import { time } from '../kernel/run-record.ts';
+import { SHORT_CHARACTERS, shortRecord } from '../store/short-run.ts';
 import { engineRecord } from './health.ts';
 import type { RunRecord } from './runtime.ts';
 import type { EngineState, ProviderState, RunShown } from './travel-records.ts';
 
 /** How long a run is shown after its end. */
 export const SHOWN_AFTER_MS = 60_000;
-const SHORT_CHARACTERS = 200;
 
 export function engineState(engine: EngineSnapshot | undefined, now: number): EngineState {
   const record = engineRecord(engine, now);
@@ -34,7 +34,6 @@ export function withinBytes(runs: readonly RunRecord[], bytes_max: number): RunS
     const length = run.prompt.length + run.output.length + (run.system?.length ?? 0);
     room -= length;
     if (room >= 0 || length <= 3 * SHORT_CHARACTERS) return run;
-    const cut = (text: string) => text.slice(0, SHORT_CHARACTERS);
-    return { ...run, prompt: cut(run.prompt), output: cut(run.output), system: run.system === null ? null : cut(run.system), shortened: true };
+    return shortRecord(run as RunRecord & Record<string, unknown>);
   });
 }

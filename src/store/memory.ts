@@ -3,6 +3,7 @@ import { checkContinuity } from './continuity.ts';
 import { pruneOrder, type SizedRun } from './prune-order.ts';
 import { type CommitRows, conflict, type EventRow, fromEventRow, fromRunData, type RunLine, toRows } from './row.ts';
 import { oldAt } from './run-age.ts';
+import { shortData } from './short-run.ts';
 import type { EventStore, OpenReport, PruneQuery, PruneReport, RunHead, RunQuery, RunRow, VerifiedReport } from './store.ts';
 
 type Line = RunLine & { accepted_seq: number };
@@ -85,14 +86,14 @@ class MemoryLog {
     return [...this.runs.values()].sort((a, b) => a.accepted_seq - b.accepted_seq);
   }
 
-  listRuns({ limit, before, state, provider }: RunQuery): RunRow[] {
+  listRuns({ limit, before, state, provider, short = false }: RunQuery): RunRow[] {
     const last = before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
     const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
     const wanted = older.filter((line) => (state === undefined || line.state === state) && (provider === undefined || line.provider === provider));
     return wanted
       .reverse()
       .slice(0, limit)
-      .map((line) => fromRunData(line.data));
+      .map((line) => fromRunData(short ? shortData(line.data) : line.data));
   }
 
   runsAt(seq: number): Line[] {

@@ -2,6 +2,7 @@ import type Database from 'better-sqlite3';
 import { atMost, EventReads } from './event-reads.ts';
 import { damagedRun, fieldsProblem, STORED_FIELDS, STORED_RUN, type StoredFields, type StoredRun, storedProblem } from './projection.ts';
 import type { EventRow } from './row.ts';
+import { shortData } from './short-run.ts';
 import type { RunHead, RunQuery } from './store.ts';
 
 type ListParams = { before: string | null; state: string | null; provider: string | null; limit: number };
@@ -9,6 +10,7 @@ type ListParams = { before: string | null; state: string | null; provider: strin
 /** The questions that can be asked of the database, prepared once. They change nothing. A damaged row is never given: store_corrupt, with the `run_id`. */
 export class Reads {
   private readonly db: Database.Database;
+  private readonly page_bytes: number;
   private readonly events: EventReads;
   private readonly newest: Database.Statement<[ListParams], StoredRun>;
   private readonly older: Database.Statement<[ListParams], StoredRun>;
@@ -19,6 +21,7 @@ export class Reads {
 
   constructor(db: Database.Database, page_bytes: number) {
     this.db = db;
+    this.page_bytes = page_bytes;
     this.events = new EventReads(db, page_bytes);
     this.newest = prepareList(db, '@before is null');
     this.older = prepareList(db, 'accepted_seq < (select accepted_seq from runs where run_id = @before)');
@@ -41,9 +44,16 @@ export class Reads {
   }
 
   /** The stored data of each. */
-  listRuns({ limit, before, state, provider }: RunQuery): string[] {
+  listRuns({ limit, before, state, provider, short = false }: RunQuery): string[] {
     const statement = before === undefined ? this.newest : this.older;
-    return statement.all({ before: before ?? null, state: state ?? null, provider: provider ?? null, limit: atMost(limit) }).map(dataOf);
+    const page: string[] = [];
+    let size = 0;
+    for (const row of statement.iterate({ before: before ?? null, state: state ?? null, provider: provider ?? null, limit: atMost(limit) })) {
+      size += row.data.length;
+      if (page.length > 0 && size > this.page_bytes) break;
+      page.push(short ? shortData(dataOf(row)) : dataOf(row));
+    }
+    return page;
   }
 
   /** The log tells whether there is such a run; the row must be there then. */

@@ -65,6 +65,8 @@ export interface RunQuery {
   before?: string;
   state?: string;
   provider?: string;
+  /** With the beginning of their texts only. */
+  short?: boolean;
 }
 
 /** A run without what it holds. */
@@ -137,7 +139,7 @@ export interface EventStore {
   lastEvent(stream: string): Promise<StoredEvent | null>;
   /** As `readStream`, over the whole log. */
   readAll(fromSeq: number, limit: number): Promise<StoredEvent[]>;
-  /** Newest first, by the order of the log; none when there is no run `before`. */
+  /** Newest first, by the order of the log. Gives fewer than `limit` when they are large; none means that there are no more, or no run `before`. */
   listRuns(query: RunQuery): Promise<RunRow[]>;
   getRun(run_id: string): Promise<RunRow | null>;
   /** Of a run, found without reading its texts. */

@@ -2,8 +2,9 @@ import { readdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { defaultLimits } from '../../src/limits.ts';
 import { storeConformance } from './conformance.ts';
-import { makePlace, placed, series } from './samples.ts';
+import { event, makePlace, placed, run, series } from './samples.ts';
 
 storeConformance(test, () => {
   const place = makePlace();
@@ -37,6 +38,27 @@ test(
     } finally {
       process.umask(mask);
     }
+  }),
+);
+
+test(
+  'a list of large runs comes some at a time, and with short texts nothing is moved that is not asked for',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const text = 'x'.repeat(Math.ceil(defaultLimits.store_page_bytes / 3));
+    const ids = ['run_1', 'run_2', 'run_3', 'run_4', 'run_5'];
+    const rows = ids.map((id, index) => run(id, { finished: true, state: 'completed', seq: index + 1, record: { prompt: 'p', system: null, output: text } }));
+    await store.append({ events: ids.map((id, index) => event(index + 1, id, 1)), runs: rows });
+    const listed: string[] = [];
+    for (let page = await store.listRuns({ limit: 10 }); page.length > 0; page = await store.listRuns({ limit: 10, before: listed.at(-1) as string })) {
+      assert.ok(page.length <= 2, `${page.length} runs at a time`);
+      listed.push(...page.map(({ run_id }) => run_id));
+    }
+    assert.equal(listed, [...ids].reverse());
+    const [short] = await store.listRuns({ limit: 1, short: true });
+    assert.equal(short?.record, { prompt: 'p', system: null, output: 'x'.repeat(200), shortened: true });
+    await store.close();
   }),
 );
 

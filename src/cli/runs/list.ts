@@ -30,7 +30,7 @@ const PROMPT_WIDTH = 40;
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const limit = wholeFlag(flags, 'limit', { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT;
   const filter = { state: choiceFlag(flags, 'state', STATES), provider: textFlag(flags, 'provider') };
-  const page = await withDaemon(paths, (client) => readPages(client, filter, limit));
+  const page = await withDaemon(paths, (client) => readPages(client, { ...filter, ...(json ? {} : { texts: 'short' }) }, limit));
   if (json) printJson(page);
   else if (page.runs.length === 0) note('There are no such runs. Make one with: svc run "…"');
   else {

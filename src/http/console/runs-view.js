@@ -47,7 +47,7 @@ function soon() {
 
 async function read() {
   const { value } = filter();
-  const page = await ask(`/v1/runs?limit=${limit}${value === '' ? '' : `&state=${value}`}`).catch(() => null);
+  const page = await ask(`/v1/runs?texts=short&limit=${limit}${value === '' ? '' : `&state=${value}`}`).catch(() => null);
   if (page === null) return;
   model.runs = page.runs;
   byId('runs-more').dataset.more = String(page.next !== null && limit < RUNS_MORE);
