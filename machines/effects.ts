@@ -10,7 +10,8 @@ export interface Effects {
   stopAttempt: { run_id: string; outcome: 'cancelled' | 'timed_out' | 'interrupted' };
   /** Release what the daemon holds: runs, engine, listeners; then record that it stopped. */
   closeDaemon: { interrupt: boolean };
-  startEngine: { attempt: number; model: string; path: string };
+  /** `threads`: null where the engine chooses. */
+  startEngine: { attempt: number; model: string; path: string; threads: number | null };
   stopEngine: { attempt: number };
   killEngine: { attempt: number };
   probeProvider: { provider_id: string; probe: number };

@@ -15,6 +15,8 @@ export interface EngineContext {
   attempt: number;
   model: string | null;
   path: string | null;
+  /** Threads that were asked for; null where the engine chooses. */
+  threads: number | null;
   info: EngineInfo | null;
   error: Failure | null;
   /** Crashes in a row, saturating. */
@@ -46,7 +48,16 @@ const machine = setup({
     killEngine: effect('killEngine'),
     noteLoad: assign(({ context, event }) =>
       event.type === 'engine.load_requested'
-        ? { attempt: event.attempt, model: event.model, path: event.path, info: null, error: null, since: event.at, due_at: event.at + context.start_ms }
+        ? {
+            attempt: event.attempt,
+            model: event.model,
+            path: event.path,
+            threads: event.threads ?? null,
+            info: null,
+            error: null,
+            since: event.at,
+            due_at: event.at + context.start_ms,
+          }
         : {},
     ),
     noteProcess: assign(({ context, event }) => ({ since: event.at, due_at: event.at + context.load_ms })),
@@ -85,6 +96,7 @@ export const engineMachine = machine.createMachine({
     attempt: 0,
     model: null,
     path: null,
+    threads: null,
     info: null,
     error: null,
     crashes: 0,
@@ -102,7 +114,7 @@ export const engineMachine = machine.createMachine({
     starting: {
       entry: {
         type: 'startEngine',
-        params: ({ context }) => ({ attempt: context.attempt, model: context.model ?? '', path: context.path ?? '' }),
+        params: ({ context }) => ({ attempt: context.attempt, model: context.model ?? '', path: context.path ?? '', threads: context.threads }),
       },
       on: {
         'engine.process_started': { guard: 'isThisAttempt', target: 'loading', actions: 'noteProcess' },

@@ -212,7 +212,8 @@ export interface EngineInfo {
 export type EngineCreated = Fact<'engine.created', { start_ms: number; load_ms: number; stop_ms: number; kill_ms: number; idle_ms: number }>;
 
 export type EngineEvent =
-  | Fact<'engine.load_requested', { attempt: number; model: string; path: string }>
+  /** `threads`: how many shall compute, where an answer that is gone on with was computed by as many. */
+  | Fact<'engine.load_requested', { attempt: number; model: string; path: string; threads?: number }>
   | Fact<'engine.process_started', { attempt: number; pid: number }>
   | Fact<'engine.model_loaded', { attempt: number; info: EngineInfo }>
   | Fact<'engine.load_failed', { attempt: number; error: Failure }>

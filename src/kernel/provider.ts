@@ -6,17 +6,27 @@ import type { ErrorCode } from '../errors.ts';
  */
 
 export type OutputPart =
-  /** Text to append. `token_ids` are the ids it was decoded from, empty where the provider does not tell. */
-  | { type: 'output'; text: string; token_ids: number[] }
+  /**
+   * Text to append. `token_ids` are the ids it was decoded from, empty where the provider does not tell. `threads`: how many compute it,
+   * where that can change the answer.
+   */
+  | { type: 'output'; text: string; token_ids: number[]; threads?: number }
   /** The last part of a complete answer. A stream that ends without it was cut off. */
   | { type: 'finish'; finish_reason: FinishReason; usage: Usage };
+
+export interface Resume {
+  text: string;
+  token_ids: number[];
+  /** Threads that computed it; null when that is not known. */
+  threads: number | null;
+}
 
 export interface AttemptRequest {
   run_id: string;
   attempt: number;
   request: RunRequest;
   /** What the log holds of the answer already: only what comes after it is streamed. Null: from the beginning. */
-  resume: { text: string; token_ids: number[] } | null;
+  resume: Resume | null;
 }
 
 export interface ModelRecord {

@@ -91,8 +91,8 @@ export class Attempts {
   /** Reads the provider's stream to its end, recording as it goes. Throws what ended it, if that was not a finish. */
   private async consume(run_id: string, attempt: number, abort: AbortController): Promise<Extract<OutputPart, { type: 'finish' }>> {
     const { kernel, store, limits, provider } = this.options;
-    const { request, output, outputs } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot).context;
-    const resume = outputs > 0 ? { text: output, token_ids: await recordedTokens(store, run_id) } : null;
+    const { request, output, outputs, threads } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot).context;
+    const resume = outputs > 0 ? { text: output, token_ids: await recordedTokens(store, run_id), threads } : null;
     const port = provider(request);
     if (port === undefined)
       throw new ProviderFailure('provider_unknown', `There is no provider ${request.provider} any more that this run may be sent to.`, { retryable: false });
@@ -107,11 +107,13 @@ export class Attempts {
 
     let text = '';
     let token_ids: number[] = [];
+    let computing = threads;
     let recording: Promise<void> | null = null;
     const record = async () => {
       while (text !== '' || token_ids.length > 0) {
-        const offset = kernel.tail<RunSnapshot>(run_id)?.context.output.length ?? 0;
-        const fact = { type: 'run.output_appended', attempt, text, token_ids, ...(kernel.omitsOutput ? { offset } : {}) } as const;
+        const { output: before = '', threads: known = null } = kernel.tail<RunSnapshot>(run_id)?.context ?? {};
+        const more = { ...(kernel.omitsOutput ? { offset: before.length } : {}), ...(computing === null || computing === known ? {} : { threads: computing }) };
+        const fact = { type: 'run.output_appended', attempt, text, token_ids, ...more } as const;
         text = '';
         token_ids = [];
         if (!(await kernel.submit(run_id, fact))) abort.abort();
@@ -136,6 +138,7 @@ export class Attempts {
         this.answers.add(run_id, part.text);
         text += part.text;
         token_ids.push(...part.token_ids);
+        computing = part.threads ?? computing;
         if (text !== '' || token_ids.length > 0) startRecording();
         if (text.length > limits.output_buffer_bytes) await recording;
         if (abort.signal.aborted || reading.signal.aborted) break;

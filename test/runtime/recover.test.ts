@@ -96,9 +96,26 @@ test('a resumed run goes on from its recorded tokens: its provider is given them
   assert.is(run.output, words.join(''));
   assert.equal(
     local.asked.map(({ attempt, resume }) => ({ attempt, resume })),
-    [{ attempt: 2, resume: { text: 'Once upon a ', token_ids: [100, 101, 102] } }],
+    [{ attempt: 2, resume: { text: 'Once upon a ', token_ids: [100, 101, 102], threads: null } }],
   );
   assert.equal(await ends(store, id), ['run.completed']);
+});
+
+test('a resumed run tells its provider by how many threads it was computed; that is recorded once, and again when it changes', async () => {
+  const store = createMemoryStore();
+  const by = (from: number, until: number, threads: number) =>
+    answer(from, until).map((move) => ('type' in move && move.type === 'output' ? { ...move, threads } : move));
+  const before = await bootRuntime({ local: new ScriptedProvider('local', () => by(0, 3, 2)), store });
+  const { id } = await before.runtime.startRun({ prompt: 'tell', recovery: 'resume' }, 'test');
+  await waitFor('three words are on disk', async () => (await before.runtime.getRun(id)).output === 'Once upon a ');
+  before.kernel.close();
+  const local = new ScriptedProvider('local', () => by(3, words.length, 1));
+  const { kernel } = await bootRuntime({ local, store, boot_id: 'boot_2' });
+  await waitFor('it has ended', () => kernel.cell(id) === undefined);
+  assert.is(local.asked[0]?.resume?.threads, 2);
+  const outputs = (await store.readStream(id, 1, 100)).filter(({ type }) => type === 'run.output_appended');
+  const told = outputs.flatMap(({ data }) => (data.threads === undefined ? [] : [data.threads]));
+  assert.equal(told, [2, 1]);
 });
 
 test('a follower that was cut off by the death of the daemon gets the rest of a resumed run, without a repeat', async () => {

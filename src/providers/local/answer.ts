@@ -14,9 +14,15 @@ export type AnswerMessage = Extract<FromEngine, { id: number }>;
 export class Answer {
   private text = '';
   private token_ids: number[] = [];
+  private readonly threads: number | null;
   private end: Exclude<AnswerMessage, { type: 'output' }> | ProviderFailure | null = null;
   private wake: (() => void) | null = null;
   private readonly settled = Promise.withResolvers<void>();
+
+  /** `threads`: how many compute it; null when that is not known. */
+  constructor(threads: number | null) {
+    this.threads = threads;
+  }
 
   /** Resolves when the engine computes nothing for it any more. */
   get ended(): Promise<void> {
@@ -49,7 +55,7 @@ export class Answer {
   }
 
   private drain(): OutputPart {
-    const part: OutputPart = { type: 'output', text: this.text, token_ids: this.token_ids };
+    const part: OutputPart = { type: 'output', text: this.text, token_ids: this.token_ids, ...(this.threads === null ? {} : { threads: this.threads }) };
     this.text = '';
     this.token_ids = [];
     return part;

@@ -38,6 +38,7 @@ export class EngineProcess {
   private stopping = false;
   private isGone = false;
   private hasStarted = false;
+  private threads: number | null = null;
   private endedFor: 'memory' | null = null;
   private workers = 0;
   private readonly memory: MemoryWatch;
@@ -82,7 +83,7 @@ export class EngineProcess {
 
   ask(order: Omit<RunOrder, 'type' | 'id'>): { id: number; answer: Answer } {
     const id = ++this.last_id;
-    const answer = new Answer();
+    const answer = new Answer(this.threads);
     if (this.isGone) answer.lose(this.loss(0));
     else this.answers.set(id, answer);
     this.send({ type: 'run', id, ...order });
@@ -113,9 +114,10 @@ export class EngineProcess {
     } else if (message.type === 'started') {
       this.hasStarted = true;
       report({ type: 'engine.process_started', attempt, pid: this.child.pid ?? 0 });
-      this.send({ type: 'load', path, ...load });
+      this.send({ type: 'load', path, ...load, threads: started.threads ?? load.threads });
     } else if (message.type === 'loaded') {
       const { type: _, ...loaded } = message;
+      this.threads = loaded.threads;
       report({ type: 'engine.model_loaded', attempt, info: { pid: this.child.pid ?? 0, model, path, ...loaded } });
     } else if (message.type === 'load_failed') {
       report({ type: 'engine.load_failed', attempt, error: message.error });

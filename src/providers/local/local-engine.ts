@@ -27,6 +27,7 @@ export interface ModelFile {
 }
 
 type FindModel = () => Promise<ModelFile>;
+type Order = Omit<RunOrder, 'type' | 'id'>;
 /** False: the process cannot be used after all. */
 type Use = (process: EngineProcess) => boolean | Promise<boolean>;
 
@@ -55,12 +56,12 @@ export class LocalEngine {
 
   /** Loads the model, unless it is there. Throws what `find` throws, ProviderFailure, or the signal's reason. */
   async warm(find: FindModel, signal: AbortSignal): Promise<void> {
-    await this.take(find, signal, () => true);
+    await this.take(find, null, signal, () => true);
   }
 
-  /** Asks the model for an answer, once it is loaded. When the signal aborts, the engine is told to stop; the answer ends when it has. */
-  async ask(find: FindModel, order: Omit<RunOrder, 'type' | 'id'>, signal: AbortSignal): Promise<{ answer: Answer; stop(): void }> {
-    const process = await this.take(find, signal, (found) => this.beginWork(found));
+  /** Asks the model for an answer, once it is loaded, with as many threads as are named. When the signal aborts, the engine is told to stop; the answer ends when it has. */
+  async ask(find: FindModel, order: Order, threads: number | null, signal: AbortSignal): Promise<{ answer: Answer; stop(): void }> {
+    const process = await this.take(find, threads, signal, (found) => this.beginWork(found));
     const { id, answer } = process.ask(order);
     const stop = this.stopper(process, id, answer);
     signal.addEventListener('abort', stop, { once: true });
@@ -79,11 +80,11 @@ export class LocalEngine {
   }
 
   /** The process with the model, in the caller's turn. */
-  private async take(find: FindModel, signal: AbortSignal, use: Use): Promise<EngineProcess> {
+  private async take(find: FindModel, threads: number | null, signal: AbortSignal, use: Use): Promise<EngineProcess> {
     let endTurn = () => {};
     try {
       endTurn = await this.turns.take(signal);
-      return await this.reach(await find(), signal, use);
+      return await this.reach(await find(), threads, signal, use);
     } finally {
       endTurn();
       if (this.turns.wanted === 0 && isLoading(this.options.engine.snapshot())) this.report({ type: 'engine.stop_requested', reason: 'requested' });
@@ -103,20 +104,27 @@ export class LocalEngine {
   }
 
   /** Waits, and proposes what leads there, until the engine is warm with the model and `use` agrees. */
-  private reach(model: ModelFile, signal: AbortSignal, use: Use): Promise<EngineProcess> {
+  private reach(model: ModelFile, threads: number | null, signal: AbortSignal, use: Use): Promise<EngineProcess> {
     const { engine, guard } = this.options;
     let asked = 0;
     return untilEngine(engine, signal, async (snapshot) => {
-      const { attempt, path, error } = snapshot.context;
+      const { attempt, path, error, info } = snapshot.context;
+      const wanted = path === model.path && (threads === null || info === null || threads === info.threads || asked === attempt);
       if (asked === attempt && error !== null) {
         await guard.noteFailure(model, error);
         throw asProviderFailure(error);
       }
       if (snapshot.matches('cold')) {
         await guard.admit(model);
-        const accepted = await engine.submit({ type: 'engine.load_requested', attempt: attempt + 1, model: model.id, path: model.path });
+        const accepted = await engine.submit({
+          type: 'engine.load_requested',
+          attempt: attempt + 1,
+          model: model.id,
+          path: model.path,
+          ...(threads === null ? {} : { threads }),
+        });
         if (accepted) asked = attempt + 1;
-      } else if (snapshot.matches('warm') && path === model.path) {
+      } else if (snapshot.matches('warm') && wanted) {
         const process = this.find(attempt);
         guard.noteLoaded(model);
         return process !== null && (await use(process)) ? process : null;

@@ -37,17 +37,31 @@ export class LocalModels {
 
   /**
    * The file that a name stands for: `svc-mini`, a name in the models folder, or a path; each also after `local/`.
-   * Throws model_unknown with the known names, and model_invalid.
+   * Throws model_unknown with the known names, and model_invalid for a file in the models folder.
    */
   async find(name: string): Promise<ModelFile> {
     const short = shortName(name);
-    for (const path of this.places(short)) {
-      if ((await fileVersion(path)) === null) continue;
-      if (stateOf(path, this.options.engine.snapshot()) !== 'loaded') await refuseForeign(path);
-      return this.fileAt(path);
+    const places = this.places(short);
+    for (const path of places) {
+      const found = this.isOurs(path) ? await this.look(path) : await this.look(path).catch(() => null);
+      if (found !== null) return found;
     }
     const known = await this.names();
-    throw new SvcError('model_unknown', `There is no model ${JSON.stringify(name)}. Known: ${known.join(', ')}.`, { param: 'model', details: { known } });
+    const what = places.every((path) => this.isOurs(path)) ? 'There is no model' : 'There is no GGUF file that the daemon can read, and no model,';
+    throw new SvcError('model_unknown', `${what} ${JSON.stringify(name)}. Known: ${known.join(', ')}.`, { param: 'model', details: { known } });
+  }
+
+  /** Null: there is no such file. Throws model_invalid for what cannot be a model. */
+  private async look(path: string): Promise<ModelFile | null> {
+    if ((await fileVersion(path)) === null) return null;
+    if (stateOf(path, this.options.engine.snapshot()) !== 'loaded') await refuseForeign(path);
+    return this.fileAt(path);
+  }
+
+  /** Whether what is wrong with a file may be said. Of any other path the answer says only that no model is there: no file is to be found out by it. */
+  private isOurs(path: string): boolean {
+    const { folder, built_in } = this.options;
+    return path === built_in || path === resolve(this.options.default) || nameIn(folder, path) !== null;
   }
 
   /** Names without the provider; nothing is read of the files. */

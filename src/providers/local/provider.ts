@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Log, Performers } from '../../kernel/port.ts';
@@ -69,7 +70,8 @@ export function createLocalProvider({
     try {
       const { prompt, system, temperature, seed } = request;
       const order = { prompt, system, temperature, seed, max_tokens: request.max_tokens ?? limits.output_tokens, resume };
-      const { answer, stop } = await local.ask(() => find(request.model), order, signal);
+      const threads = threadsFor(resume?.threads ?? null);
+      const { answer, stop } = await local.ask(() => find(request.model), order, threads, signal);
       try {
         yield* answer.parts();
       } finally {
@@ -96,6 +98,11 @@ export function createLocalProvider({
   };
   const warm = () => local.warm(() => find(model), closing.signal);
   return { provider, performers: local.performers, warm, models };
+}
+
+/** With more threads than the machine has, an answer takes hundreds of times as long; then it goes on with as many as the engine chooses. */
+function threadsFor(recorded: number | null): number | null {
+  return recorded !== null && recorded <= availableParallelism() ? recorded : null;
 }
 
 function throwAsFailure(thrown: unknown): never {

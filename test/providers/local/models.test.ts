@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -145,7 +146,6 @@ test('what is there and is no readable file is told as such and waited for by no
   if (process.platform === 'win32') return;
   execFileSync('mkfifo', [put('pipe.gguf')]);
   assert.match((await refusal(local.models.show('pipe'))).message, 'is not a file');
-  assert.match((await refusal(local.models.show('/dev/zero'))).message, 'is not a file');
   symlinkSync('/dev/zero', put('zero.gguf'));
   assert.match((await refusal(local.models.show('zero'))).message, 'is not a file');
   symlinkSync(put('loop.gguf'), put('loop.gguf'));
@@ -155,6 +155,32 @@ test('what is there and is no readable file is told as such and waited for by no
   if (process.getuid?.() !== 0) assert.match((await refusal(local.models.show('secret'))).message, 'cannot be read');
   const states = new Map((await list()).map(({ name, state }) => [name, state]));
   for (const name of ['pipe', 'zero', 'loop']) assert.is(states.get(name), 'invalid', name);
+});
+
+test('a path outside of the models folder is answered alike, whatever is there', async () => {
+  const outside = mkdtempSync(join(tmpdir(), 'svc-outside-'));
+  try {
+    const at = (name: string) => join(outside, name);
+    mkdirSync(at('folder'));
+    writeFileSync(at('text'), 'a letter');
+    writeFileSync(at('secret'), 'a key');
+    chmodSync(at('secret'), 0);
+    symlinkSync(at('loop'), at('loop'));
+    const told = new Set<string>();
+    for (const name of ['nothing', 'folder', 'folder/nothing', 'text', 'text/nothing', 'secret', 'loop']) {
+      const { code, message, details } = await refusal(local.models.show(at(name)));
+      told.add(JSON.stringify([code, message.replace(at(name), '<path>'), details]));
+    }
+    for (const device of ['/dev/zero', '/etc/shadow']) {
+      const { code, message, details } = await refusal(local.models.show(device));
+      told.add(JSON.stringify([code, message.replace(device, '<path>'), details]));
+    }
+    assert.is(told.size, 1, [...told].join('\n'));
+    makeGguf(at('model.gguf'));
+    assert.is((await local.models.show(at('model.gguf'))).path, at('model.gguf'));
+  } finally {
+    rmSync(outside, { recursive: true, force: true });
+  }
 });
 
 test('a model is found by name, by path and with its provider before it', async () => {

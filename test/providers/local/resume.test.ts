@@ -11,8 +11,13 @@ import { hear, makeLocalProvider, runRequest } from '../../helpers/local-provide
 const LONG = { prompt: 'How do I start it? 日本語 🙂 and then?', max_tokens: 160, seed: 11 };
 
 /** What comes after the first `cut` tokens of an answer, asked of an engine of its own. */
-async function goOn(engine: ReturnType<typeof makeLocalProvider>, request: Parameters<typeof runRequest>[0], resume: { text: string; token_ids: number[] }) {
+async function goOn(
+  engine: ReturnType<typeof makeLocalProvider>,
+  request: Parameters<typeof runRequest>[0],
+  cut: { text: string; token_ids: number[]; threads?: number },
+) {
   const heard = { text: '', token_ids: [] as number[], finish: null as Extract<OutputPart, { type: 'finish' }> | null };
+  const resume = { threads: null, ...cut };
   const stream = engine.provider.stream({ run_id: 'run_again', attempt: 2, request: runRequest(request), resume }, new AbortController().signal);
   for await (const part of stream) {
     if (part.type === 'finish') heard.finish = part;
@@ -69,6 +74,35 @@ for (const [model, temperature, least] of [
     }
   });
 }
+
+test('an answer goes on with as many threads as it was begun with, also when nothing remembers how many the model had', async () => {
+  const first = makeLocalProvider({ model: 'random', threads: 2 });
+  makeGguf(join(first.folder, 'random.gguf'), { context: 1024 });
+  // Its folder is new, so that its threads would be measured again.
+  const second = makeLocalProvider({ model: 'random', threads: 1 });
+  makeGguf(join(second.folder, 'random.gguf'), { context: 1024 });
+  try {
+    const request = { ...LONG, model: 'random', temperature: 0.8 };
+    const whole = await hear(first, request);
+    const told = whole.parts.flatMap((part) => (part.type === 'output' ? [part.threads] : []));
+    assert.ok(told.length > 0 && told.every((threads) => threads === 2), 'each part says by how many it was computed');
+    await hear(second, { ...request, max_tokens: 2 });
+    assert.is(second.engine.snapshot().context.info?.threads, 1);
+    const cuts = cutsOf(whole.parts);
+    const cut = cuts[Math.floor(cuts.length / 2)];
+    assert.ok(cut !== undefined);
+    const rest = await goOn(second, request, { ...cut, threads: 2 });
+    assert.is(second.engine.snapshot().context.info?.threads, 2);
+    assert.equal([...cut.token_ids, ...rest.token_ids], whole.token_ids);
+    assert.is(cut.text + rest.text, whole.text);
+    const again = await hear(second, { ...request, max_tokens: 2 });
+    assert.equal([again.token_ids.length, second.engine.snapshot().context.info?.threads], [2, 2], 'other runs take what is loaded');
+    const beyond = await goOn(second, { ...request, max_tokens: cut.token_ids.length + 2 }, { ...cut, threads: 4096 });
+    assert.equal([beyond.token_ids.length, second.engine.snapshot().context.info?.threads], [2, 2], 'no machine has that many');
+  } finally {
+    await Promise.all([first.close(), second.close()]);
+  }
+});
 
 test('recorded tokens that do not spell the recorded text are not gone on from', async () => {
   const engine = makeLocalProvider();
