@@ -17,4 +17,10 @@ test('what nests deeper than any answer is not read, and brackets inside a text 
   assert.equal(parseForeignJson(`[${'[],'.repeat(1000)}1]`), JSON.parse(`[${'[],'.repeat(1000)}1]`));
 });
 
+test('what has more parts than any answer is not read', () => {
+  const list = (parts: number) => `[${'{},'.repeat(parts - 2)}{}]`;
+  assert.is((parseForeignJson(list(100_000)) as unknown[]).length, 99_999);
+  assert.is(parseForeignJson(list(100_001)), undefined);
+});
+
 test.run();

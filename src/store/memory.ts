@@ -163,7 +163,8 @@ class MemoryLog {
 
   private removableBytes(keep_boot: string): number {
     const isPresent = ({ stream, boot_id }: EventRow) => boot_id === keep_boot && !stream.startsWith('run_');
-    return this.events.reduce((size, event) => (isPresent(event) ? size : size + event.data.length), 0);
+    const isInProgress = ({ stream }: EventRow) => this.runs.get(stream)?.finished === 0;
+    return this.events.reduce((size, event) => (isPresent(event) || isInProgress(event) ? size : size + event.data.length), 0);
   }
 
   private removeStream(stream: string): void {

@@ -38,6 +38,11 @@ export class RunSizes {
     return true;
   }
 
+  /** What runs in progress take now. */
+  unfinished(): number {
+    return this.statements.unfinished.all().reduce((sum, run_id) => sum + this.sizeOf(run_id).bytes, 0);
+  }
+
   values(): Iterable<SizedRun> {
     return this.runs.values();
   }
@@ -61,14 +66,19 @@ export class RunSizes {
     const taken: SizedRun[] = [];
     let measured = 0;
     for (const { row_bytes, seq: _, ...run } of found) {
-      const { events, bytes } = this.statements.size.get(run.run_id) ?? { events: 0, bytes: 0 };
-      const sized = { ...run, bytes: bytes + row_bytes + (events + 1) * ROW_BYTES };
+      const { events, bytes } = this.sizeOf(run.run_id);
+      const sized = { ...run, bytes: bytes + row_bytes + ROW_BYTES };
       this.runs.set(run.run_id, sized);
       taken.push(sized);
       measured += events;
       if (measured > STEP_EVENTS) break;
     }
     return taken;
+  }
+
+  private sizeOf(run_id: string): { events: number; bytes: number } {
+    const { events, bytes } = this.statements.size.get(run_id) ?? { events: 0, bytes: 0 };
+    return { events, bytes: bytes + events * ROW_BYTES };
   }
 }
 
@@ -78,6 +88,7 @@ function prepare(db: Database.Database) {
   return {
     accepted: find<{ accepted_seq: number; limit: number }>('accepted_seq > @accepted_seq order by accepted_seq'),
     ended: find<{ seq: number; limit: number }>('seq > @seq order by seq'),
+    unfinished: db.prepare<[], string>('select run_id from runs where finished = 0').pluck(),
     size: db.prepare<[string], { events: number; bytes: number }>(
       'select count(*) as events, coalesce(sum(octet_length(data)), 0) as bytes from events where stream = ?',
     ),

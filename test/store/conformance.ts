@@ -431,6 +431,18 @@ function testPrune(opened: Opened): void {
     assert.ok((await store.verify()).ok);
   });
 
+  opened('no run goes for the bytes of one that is in progress', async (store) => {
+    await store.append(finishedRuns(1, ['run_a', 'run_b']));
+    await store.append({ events: [event(7, 'run_c', 1, { type: 'run.accepted', data: { text: 'x'.repeat(2_000_000) } })], runs: [run('run_c', { seq: 7 })] });
+    await store.append({ events: [boot(8, 'boot_2')], runs: [] });
+    const query = { ...ALL, before_at: null, max_bytes: 1_000_000 };
+    for (let more = true; more; ) ({ more } = await store.prune(query));
+    assert.equal((await kept(store))[1], ['run_c', 'run_b', 'run_a']);
+    await store.append({ events: [event(9, 'run_c', 2), boot(10, 'boot_2', 2)], runs: [run('run_c', { seq: 9, finished: true })] });
+    for (let more = true; more; ) ({ more } = await store.prune({ ...query, large_bytes: 100_000 }));
+    assert.equal((await kept(store))[1], ['run_b', 'run_a']);
+  });
+
   opened('a run whose time was over in a leap of the clock stays', async (store) => {
     const day = 86_400_000;
     const { events, runs } = finishedRuns(1, ['run_a', 'run_b']);
