@@ -83,15 +83,8 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
   const retention = new Retention({ kernel, store, daemon: streams.daemon, boot_id, keep: config.history, limits, log });
   kernel.stalls.onStall((cause) => space.stalled(cause));
   kernel.stalls.onResume(() => space.resumed());
-  const fact = {
-    type: 'daemon.boot_started',
-    boot_id,
-    host_boot_id: hostBootId(),
-    pid: process.pid,
-    version,
-    capacity: limits.queue_runs,
-    start_deadline_at: clock.now() + limits.start_ms,
-  } as const;
+  const start = { pid: process.pid, version, capacity: limits.queue_runs, start_deadline_at: clock.now() + limits.start_ms };
+  const fact = { type: 'daemon.boot_started', boot_id, host_boot_id: hostBootId(), ...start } as const;
   kernel.propose([{ stream: streams.daemon, fact }]).catch((error: unknown) => log.debug({ err: error }, 'the start was not recorded'));
   const history = new DaemonHistory(kernel, streams.daemon);
   const stopReports = new StopReports(kernel, streams.daemon);
