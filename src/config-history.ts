@@ -35,7 +35,7 @@ export const historySpecs: { readonly [K in keyof HistorySettings]: SettingSpec<
   keep_bytes: {
     env: 'SVC_HISTORY_KEEP_BYTES',
     default: 1024 * MIB,
-    meaning: 'Size of the event log from which on the oldest finished runs are removed; null: none is for its size.',
+    meaning: 'Size of the event log from which on finished runs go: large ones, then the oldest of the provider that takes most; null: none for its size.',
     expects: `a whole number from ${MIB} to ${1_048_576 * MIB}, or null`,
     read: (value) => (value === null ? null : readWhole(value, MIB, 1_048_576 * MIB)),
     fromText: (text) => nullText(wholeText(text)),

@@ -167,7 +167,7 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
     stopReports,
     streams,
     home: paths.home,
-    stored: () => ({ ...stored, size_bytes: logBytes(paths.database) }),
+    stored: () => ({ ...stored, size_bytes: logBytes(paths.database), trouble: retention.trouble }),
     onStop,
     saveProvider: (id, settings) => (settings === null ? unsetProvider(paths.config, id) : setProvider(paths.config, id, settings)),
     localModels: local.models,

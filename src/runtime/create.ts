@@ -35,7 +35,7 @@ export interface RuntimeOptions {
   streams: { daemon: string; engine: string };
   home: string;
   /** Finished runs that were there when the store was opened, and the bytes that its files have now. */
-  stored(): { finished: number; size_bytes: number | null };
+  stored(): { finished: number; size_bytes: number | null; trouble?: string | null };
   /** Writes the provider to the configuration file, or takes it out (null). */
   saveProvider(id: string, config: ProviderConfig | null): Promise<void>;
   /** A stop was asked for: it is over at this time, one way or another. */
@@ -74,6 +74,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     backlog: kernel.backlog,
     last_commit_ms: kernel.lastCommitMs,
     store_bytes: options.stored().size_bytes,
+    store_trouble: options.stored().trouble ?? null,
     stalled: kernel.stalled?.message ?? null,
     service_id: daemon().context.boot_id,
     now: kernel.clock.now(),

@@ -19,6 +19,8 @@ export interface HealthSources {
   store_bytes: number | null;
   /** Why the log cannot be written now; null when it can. */
   stalled: string | null;
+  /** What else is wrong with the log, which goes on being written. */
+  store_trouble?: string | null;
   service_id: string;
   now: number;
 }
@@ -28,7 +30,7 @@ const DOWN = new Set(['unavailable', 'unauthorised']);
 export function healthRecord(sources: HealthSources): HealthRecord {
   const { daemon } = sources;
   const ready = daemon.hasTag('ready');
-  const warning = ready ? (sources.stalled ?? providersDown(sources.providers)) : null;
+  const warning = ready ? (sources.stalled ?? sources.store_trouble ?? providersDown(sources.providers)) : null;
   const reason = ready ? null : notReady(daemon);
   const output = reason ?? warning;
   return {
@@ -144,6 +146,15 @@ function checks(sources: HealthSources, rss: number): ReportRecord['checks'] {
         observedUnit: 'events',
         time: at,
         ...(sources.stalled === null ? {} : { output: sources.stalled }),
+      },
+    ],
+    'log:checkpoint': [
+      {
+        status: sources.store_trouble == null ? 'pass' : 'warn',
+        componentType: 'datastore',
+        observedValue: sources.store_trouble == null ? 'done' : 'failing',
+        time: at,
+        ...(sources.store_trouble == null ? {} : { output: sources.store_trouble }),
       },
     ],
     'memory:rss': value('system', rss, 'bytes'),

@@ -34,6 +34,8 @@ export class Retention {
   private leapt_at = Number.NEGATIVE_INFINITY;
   /** The clock has not leapt in this boot since then. */
   private even_since: number | null = null;
+  /** Why the write-ahead log cannot be written back, as the last round found; null when it can. */
+  trouble: string | null = null;
   /** What the last round found to warn of. */
   private warned = '';
   private round: Promise<void> = Promise.resolve();
@@ -107,6 +109,7 @@ export class Retention {
 
   /** Once for each thing that is wrong, until it is another or none. */
   private warn({ over, trouble }: PruneReport): void {
+    this.trouble = trouble === undefined ? null : `The write-ahead log cannot be written back into the event log, and grows until it can: ${trouble}`;
     const wrong = [
       ...(trouble === undefined ? [] : ['the write-ahead log cannot be written back into the event log, and grows until it can']),
       ...(over === true ? ['the event log is larger than history.keep_bytes, and the finished runs in it are young'] : []),

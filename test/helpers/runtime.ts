@@ -32,6 +32,8 @@ export interface RuntimeOptions {
   env?: NodeJS.ProcessEnv;
   /** Where models are fetched to, and what the puller is told of the machine. */
   puller?: Partial<Pick<PullerOptions, 'folder' | 'host_boot_id' | 'freeBytes' | 'log'>>;
+  /** What is wrong with the log. */
+  trouble?: () => string | null;
   /** Go no further than this step of the start. */
   until?: 'opened' | 'recovered' | 'ready';
 }
@@ -105,7 +107,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     ...{ kernel, store, config, providers, dispatch, history, pulls, stopReports },
     streams: { daemon, engine: `engine:${boot_id}` },
     home: '/nonexistent',
-    stored: () => ({ finished: 0, size_bytes: null }),
+    stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),
     saveProvider: async (id, settings) => void saved.push([id, settings]),
     localModels: { show: () => Promise.reject(new Error('not here')), remove: () => Promise.reject(new Error('not here')) },
   });

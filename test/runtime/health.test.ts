@@ -30,6 +30,19 @@ test('with every provider down it is ready and warns, also while one is being pr
   assert.is(runtime.listProviders()[0]?.since, since, 'it has been failing all the time');
 });
 
+test('a write-ahead log that cannot be written back is a warning, and the daemon stays ready', async () => {
+  let trouble: string | null = null;
+  const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', []), trouble: () => trouble });
+  assert.is(runtime.health().status, 'pass');
+  trouble = 'It cannot be written back.';
+  const { status, output, checks } = runtime.report();
+  assert.equal([status, output, runtime.probe().ready], ['warn', trouble, true]);
+  assert.equal(
+    checks['log:checkpoint']?.map((check) => [check.status, check.output]),
+    [['warn', trouble]],
+  );
+});
+
 test('the report has what the health draft asks for, and no prompt', async () => {
   const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', [() => new Promise<void>(() => {})]) });
   await runtime.startRun({ prompt: 'a secret prompt' }, 'test');

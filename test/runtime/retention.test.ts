@@ -149,6 +149,7 @@ test('a WAL that cannot be written back, and a log that stays too large, are sai
   };
   retention.start();
   assert.equal([await after(1), await after(2), await after(3), await after(4), await after(5)], [0, 1, 1, 1, 3]);
+  assert.match(retention.trouble ?? '', 'disk I/O error');
   assert.match(warned[0] ?? '', 'write-ahead log');
   assert.match(warned[2] ?? '', 'keep_bytes');
   await retention.close();
