@@ -70,7 +70,7 @@ export const limitSpecs = {
   model_header_bytes: limit(64 * MIB, 4096, 4096 * MIB, 'What stands before the weights in a model file that was fetched.'),
   engine_start_ms: limit(30_000, 1000, 600_000, 'For the engine process to come up.'),
   engine_load_ms: limit(300_000, 1000, 3_600_000, 'For the engine to load a model.'),
-  engine_template_ms: limit(5_000, 100, 600_000, 'For the chat template of a model to be rendered; the template is part of the file, and may never end.'),
+  engine_template_ms: limit(10_000, 100, 600_000, 'Computing that the chat template of a model may take; the template is part of the file, and may never end.'),
   engine_memory_bytes: limit(
     4096 * MIB,
     64 * MIB,

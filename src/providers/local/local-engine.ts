@@ -16,6 +16,8 @@ export interface LocalEngineOptions {
   env: NodeJS.ProcessEnv;
   limits: Limits;
   log: Log;
+  /** The model that comes with the program: its chat template is trusted. */
+  built_in: string;
   guard: Pick<LoadGuard, 'admit' | 'noteFailure' | 'noteLoaded'>;
 }
 
@@ -92,7 +94,8 @@ export class LocalEngine {
   }
 
   private start(started: Effects['startEngine']): void {
-    const { load, env, limits, log } = this.options;
+    const { built_in, env, limits, log } = this.options;
+    const load = { ...this.options.load, ...(started.path === built_in ? { template_ms: null } : {}) };
     if (this.process?.attempt === started.attempt) return;
     try {
       this.process = new EngineProcess({ started, load, env, limits, log, report: (fact) => this.report(fact) });

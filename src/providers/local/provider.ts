@@ -57,7 +57,7 @@ export function createLocalProvider({
   };
   const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
   const guard = new LoadGuard({ built_in, file: join(cache, 'engine-quarantine.json'), limits });
-  const local = new LocalEngine({ engine, load, env, limits, log, guard });
+  const local = new LocalEngine({ engine, load, env, limits, log, built_in, guard });
   const models = new LocalModels({ folder, built_in, default: model, limits, engine });
   const closing = new AbortController();
   const find = (name: string) => models.find(name).catch(throwAsFailure);

@@ -8,7 +8,7 @@ import { ask, ended, watchEngine } from '../engine-child.ts';
 /** A model file that passes every check, with a chat template that is never done. */
 export const attack: Attack = {
   summary: 'runs ask for a model whose chat template loops: one is cancelled, one waits, one comes after',
-  env: () => ({ SVC_LIMIT_ENGINE_TEMPLATE_MS: '6000' }),
+  env: () => ({ SVC_LIMIT_ENGINE_TEMPLATE_MS: '2000' }),
   memory_mib: { short: 120, long: 120 },
   async run(victim, scale) {
     const { models } = victim.home.paths;
@@ -30,7 +30,6 @@ export const attack: Attack = {
     if (error?.code !== 'engine_timed_out') throw new Error(`The run that waited ended with ${error?.code}.`);
     const again = await ended(victim, await ask(victim, { prompt: 'hello', model: 'loop' }));
     if (again.error?.code !== 'model_quarantined') throw new Error(`The same file was tried again: ${again.error?.code}.`);
-    await answers('at the end');
     const peak_mib = await engine.stop();
     if (peak_mib > ENGINE_MIB) throw new Error(`The engine took ${peak_mib} MiB; ${ENGINE_MIB} are allowed.`);
   },

@@ -51,7 +51,8 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   const llama = await startLlama(Math.max(available, order.threads ?? 0));
   const model = await openModel(llama, order.path);
   const { resolveChatWrapper } = await import('node-llama-cpp');
-  const rendered = <T>(work: () => T) => withinTime(order.template_ms, 'Rendering the chat template of the model', work);
+  const rendered = <T>(work: () => T) =>
+    order.template_ms === null ? work() : withinTime(order.template_ms, 'Rendering the chat template of the model', work);
   const wrapper = rendered(() => resolveChatWrapper(model));
   const { threads, measured } = order.threads === null ? await chooseThreads(model, order, available) : { threads: order.threads, measured: {} };
   const batch = llama.gpu === false ? BATCH_CPU : BATCH_GPU;

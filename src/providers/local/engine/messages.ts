@@ -16,8 +16,8 @@ export interface LoadOrder {
   context_tokens: number;
   /** Compute runs together, not each by itself. */
   together: boolean;
-  /** Longest rendering of the chat template. */
-  template_ms: number;
+  /** Longest rendering of the chat template; null for the template that comes with the program. */
+  template_ms: number | null;
 }
 
 export interface RunOrder {
@@ -83,7 +83,7 @@ const toEngine: Shapes<ToEngine> = {
     parallel: whole,
     context_tokens: whole,
     together: (value) => typeof value === 'boolean',
-    template_ms: whole,
+    template_ms: orNull(whole),
   },
   run: { id: whole, prompt: text, system: orNull(text), max_tokens: whole, temperature: orNull(number), seed: whole, resume: orNull(resume) },
   stop_run: { id: whole },

@@ -23,4 +23,4 @@ export function withinTime<T>(limit_ms: number, what: string, work: () => T): T 
 const CALL = new Script('work()');
 /** The part of the limit that must have been computed. */
 const COMPUTED = 0.8;
-const TIMES_MAX = 8;
+const TIMES_MAX = 4;
