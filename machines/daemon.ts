@@ -10,7 +10,7 @@ import type { Addresses, DaemonCreated, DaemonEvent, Deadline, Ending, Failure, 
  * 3. `unsettled` is the number of runs admitted and not settled; it is zero in `ready`, above zero in `running` but for `held` and `disk_stalled`.
  * 4. `held`: the disk is full. What was accepted goes on; nothing new is admitted until there is space.
  * 5. `disk_stalled`: a commit is late. Nothing new is admitted until the disk answers. The fact is recorded afterwards, with the time of the stall.
- * 6. `starting` and `stopping` end by a deadline if nothing else ends them; the rest end by a stop.
+ * 6. `starting` and `stopping` end by a deadline if nothing else ends them; the rest end by a stop. That of `starting` moves with each step of the recovery.
  */
 
 export interface DaemonContext {
@@ -23,6 +23,8 @@ export interface DaemonContext {
   addresses: Addresses;
   last_boot: LastBoot | null;
   start_deadline_at: number;
+  /** How long the start may go on without progress. */
+  start_ms: number;
   drain_deadline_at: number;
   close_deadline_at: number;
   /** Finished runs that this life removed from the history. */
@@ -38,6 +40,8 @@ const machine = setup({
     closeDaemon: effect('closeDaemon'),
     noteAddresses: assign(({ context, event }) => (event.type === 'daemon.listening' ? { addresses: { ...context.addresses, ...event.addresses } } : {})),
     noteLastBoot: assign(({ event }) => (event.type === 'daemon.store_opened' ? { last_boot: event.last_boot } : {})),
+    // A start that gets further at each step needs no bound but that on the step.
+    noteProgress: assign(({ context, event }) => ({ start_deadline_at: Math.max(context.start_deadline_at, event.at + context.start_ms) })),
     countRecovered: assign(({ event }) => (event.type === 'daemon.runs_recovered' ? { unsettled: event.queued + (event.suspended ?? 0) } : {})),
     countAdmitted: assign(({ context }) => ({ unsettled: context.unsettled + 1 })),
     countSettled: assign(({ context }) => ({ unsettled: Math.max(0, context.unsettled - 1) })),
@@ -78,6 +82,7 @@ export const daemonMachine = machine.createMachine({
     addresses: { http: null, grpc: null, socket: null },
     last_boot: null,
     start_deadline_at: input.start_deadline_at,
+    start_ms: input.start_deadline_at - input.at,
     drain_deadline_at: 0,
     close_deadline_at: 0,
     pruned_runs: 0,
@@ -101,6 +106,7 @@ export const daemonMachine = machine.createMachine({
         recovering: {
           on: {
             'daemon.listening': { actions: 'noteAddresses' },
+            'daemon.recovery_progressed': { actions: 'noteProgress' },
             'daemon.runs_recovered': { target: 'probing', actions: 'countRecovered' },
           },
         },

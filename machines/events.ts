@@ -66,6 +66,8 @@ export type DaemonEvent =
   | Fact<'daemon.store_opened', { last_boot: LastBoot | null }>
   /** `suspended`: runs that are taken up again. */
   | Fact<'daemon.runs_recovered', { queued: number; suspended?: number; ended: number }>
+  /** So many unfinished runs are read and recovered so far; there are more. */
+  | Fact<'daemon.recovery_progressed', { runs: number }>
   | Fact<'daemon.providers_probed'>
   | Fact<'daemon.run_admitted', { run_id: string }>
   | Fact<'daemon.run_settled', { run_id: string }>

@@ -54,14 +54,12 @@ async function live({ paths, flags, background, json }: Required<ServeOptions>):
   const { promise: ended, resolve: end } = Promise.withResolvers<SvcError | null>();
   const fail = (error: unknown) => end(asFailure(error));
   const bounds: (() => void)[] = [];
-  const endBy = (at: number, code: 'start_timed_out' | 'stop_timed_out') => {
-    const passed = () => (code === 'stop_timed_out' ? void endUnrecorded(parts).then(end) : fail(parts.kernel.stalled ?? new SvcError(code)));
+  const endBy = (at: number, passed: () => void) => {
     const callOff = parts.clock.after(at + SLACK_MS - parts.clock.now(), passed);
     bounds.push(callOff);
-    return callOff;
   };
   const onStop = (close_deadline_at: number) => {
-    endBy(close_deadline_at, 'stop_timed_out');
+    endBy(close_deadline_at, () => void endUnrecorded(parts).then(end));
     // The stop is proposed next.
     queueMicrotask(blocked.check);
   };
@@ -74,9 +72,20 @@ async function live({ paths, flags, background, json }: Required<ServeOptions>):
   bounds.push(blocked.close);
   const unlisten = listen(parts, fail);
   bounds.push(giveMemoryBack(config.limits.memory_idle_ms));
-  const callOff = endBy(parts.clock.now() + config.limits.start_ms, 'start_timed_out');
+  const endStart = (at: number) => {
+    if (!isStarting) return;
+    const moved_to = parts.kernel.snapshot<DaemonSnapshot>(parts.streams.daemon)?.context.start_deadline_at ?? 0;
+    // Each step of the recovery that is durable has moved it.
+    if (moved_to > at) endBy(moved_to, () => endStart(moved_to));
+    else fail(parts.kernel.stalled ?? new SvcError('start_timed_out'));
+  };
+  let isStarting = true;
+  const start_deadline_at = parts.clock.now() + config.limits.start_ms;
+  endBy(start_deadline_at, () => endStart(start_deadline_at));
   const starting = startDaemon(parts)
-    .finally(callOff)
+    .finally(() => {
+      isStarting = false;
+    })
     .then(
       () => notifyParent({ type: 'ready', status: parts.runtime.status() }),
       (error: unknown) => {

@@ -33,7 +33,8 @@ export async function startDaemon(parts: Parts): Promise<void> {
   if (last_boot !== null && last_boot.ending !== 'clean') log.warn({ last_boot }, `the last daemon did not stop cleanly: ${last_boot.ending}`);
   await proceed(parts, { type: 'daemon.store_opened', last_boot });
   await proceed(parts, { type: 'daemon.listening', addresses });
-  await proceed(parts, { type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
+  const progress = { step_runs: parts.config.limits.recover_runs, made: (runs: number) => proceed(parts, { type: 'daemon.recovery_progressed', runs }) };
+  await proceed(parts, { type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch, progress)) });
   await createEngine(parts);
   await providers.open();
   await proceed(parts, { type: 'daemon.providers_probed' });

@@ -158,7 +158,9 @@ export class Life {
     await listening;
     await this.proceed({ type: 'daemon.store_opened', last_boot });
     await this.proceed({ type: 'daemon.listening', addresses });
-    await this.proceed({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
+    const { recover_runs } = options.settings.config.limits;
+    const progress = { step_runs: recover_runs, made: (runs: number) => this.proceed({ type: 'daemon.recovery_progressed', runs }) };
+    await this.proceed({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch, progress)) });
     await this.proceed({ type: 'daemon.providers_probed' });
     dispatch.next();
     this.space.started();

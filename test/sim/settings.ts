@@ -43,6 +43,7 @@ export function drawSettings(random: Random): Settings {
     ...{ run_attempts: random.between(1, 3), run_losses: random.below(6), queue_ms: random.between(20, 90) * 1000, run_ms: random.between(30, 200) * 1000 },
     ...{ first_output_ms: random.between(3, 20) * 1000, idle_ms: random.between(2, 10) * 1000, cancel_grace_ms: random.between(1, 4) * 500 },
     ...{ start_ms: 60_000, drain_ms: random.below(8) * 1000, close_ms: 10_000 },
+    recover_runs: random.pick([1, 2, 500]),
     ...{ commit_events: random.pick([1, 2, 8, 4096]), pending_events: random.pick([16, 64, 65_536]), output_buffer_bytes: random.pick([1, 16, 4096]) },
   };
   const near = random.onceIn(2) ? null : random.between(1, 2);

@@ -16,6 +16,10 @@ export const excuses: Record<MachineName, readonly Excuse[]> = {
     },
     { edges: /^starting\.(binding|opening) \| daemon\.failed /, why: 'the log is not open: what happened is told by the exit code and by the log lines' },
     {
+      edges: /^starting\.recovering \| daemon\.start_deadline_passed /,
+      why: 'each step of the recovery moves the deadline: it takes a disk that falls silent in these milliseconds, and answers half a second after it',
+    },
+    {
       edges: /^running\.disk_stalled \| daemon\.(run_settled|history_pruned|store_filled) /,
       why: 'while a commit is late no run settles, history is removed in the same thread, and the reserve keeps the disk from being full',
     },

@@ -147,26 +147,12 @@ async function hurriedStops(): Promise<Walked> {
   return house.leave();
 }
 
-/** So many runs are left by a crash that their recovery can be met, and outlasts the time that the start may take. */
+/** So many runs are left by a crash that their recovery takes several steps, and can be met. */
 async function longRecovery(): Promise<Walked> {
   const house = await House.build({ LIMIT_QUEUE_RUNS: 100_000, LIMIT_ACTIVE_RUNS: 1, LIMIT_DRAIN_MS: 0, LIMIT_CLOSE_MS: 120_000 });
   await house.start('ready');
   await post(house, 1200);
   await house.kill();
-  let start_ms = 1000;
-  await house.untilWalked('daemon', 'starting.recovering | daemon.start_deadline_passed | failed', async () => {
-    const isRunning = await house.start('running.accepting', { LIMIT_START_MS: start_ms }).then(
-      () => true,
-      () => false,
-    );
-    if (isRunning) {
-      await post(house, 1200);
-      await house.kill();
-    } else {
-      await house.gone(4);
-      start_ms *= 2;
-    }
-  });
   await house.untilWalked('daemon', 'starting.recovering | daemon.stop_requested | stopping.closing', async (turn) => {
     if (turn > 0) {
       await house.start('running.accepting');

@@ -30,6 +30,7 @@ export function daemonModel(capacity: number): Model {
       { type: 'daemon.runs_recovered', at: NOW, queued: 0, suspended: 1, ended: 0 },
       { type: 'daemon.runs_recovered', at: NOW, queued: 1, suspended: capacity, ended: 0 },
       { type: 'daemon.runs_recovered', at: NOW, queued: 1, ended: 0 },
+      { type: 'daemon.recovery_progressed', at: NOW, runs: 500 },
       { type: 'daemon.providers_probed', at: NOW },
       { type: 'daemon.run_admitted', at: NOW, run_id: 'run_1' },
       { type: 'daemon.run_settled', at: NOW, run_id: 'run_1' },
