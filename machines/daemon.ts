@@ -1,6 +1,6 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
-import type { Addresses, DaemonCreated, DaemonEvent, Deadline, Ending, Failure, LastBoot, StopReport } from './events.ts';
+import type { Addresses, DaemonCreated, DaemonEvent, Deadline, Failure, LastBoot, StopReport } from './events.ts';
 
 /**
  * One life of the daemon process, from its first instant to its last.
@@ -221,23 +221,6 @@ export function daemonDeadlines(snapshot: DaemonSnapshot): Deadline<DaemonEvent>
   if (snapshot.matches({ stopping: 'draining' })) return [{ at: context.drain_deadline_at, event: { type: 'daemon.drain_deadline_passed' } }];
   if (snapshot.matches({ stopping: 'closing' })) return [{ at: context.close_deadline_at, event: { type: 'daemon.close_deadline_passed' } }];
   return [];
-}
-
-/**
- * How a life that is over ended, told by its first and its last fact: a final state is reached by few facts, and left by none. A life that
- * recorded no end was killed, or lost its power.
- */
-export function endingOf(first: Pick<DaemonCreated, 'host_boot_id'>, last: DaemonEvent['type'] | DaemonCreated['type'], host_boot_id: string | null): Ending {
-  switch (last) {
-    case 'daemon.stopped':
-      return 'clean';
-    case 'daemon.failed':
-    case 'daemon.start_deadline_passed':
-    case 'daemon.close_deadline_passed':
-      return 'failed';
-  }
-  const before = first.host_boot_id;
-  return before !== null && host_boot_id !== null && before !== host_boot_id ? 'power_lost' : 'killed';
 }
 
 /** What has to happen before the daemon is ready; null when it is. */

@@ -1,4 +1,4 @@
-import { endingOf } from '../../machines/daemon.ts';
+import { endingOf } from '../../machines/ending.ts';
 import type { DaemonCreated, DaemonEvent, LastBoot } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { afterCrash } from '../../machines/run-next.ts';

@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type DaemonSnapshot, endingOf } from '../../machines/daemon.ts';
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import { endingOf } from '../../machines/ending.ts';
 import type { AnyEvent, DaemonCreated, DaemonEvent } from '../../machines/events.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
 import { afterFailure } from '../../machines/retry.ts';
