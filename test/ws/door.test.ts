@@ -1,5 +1,6 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { waitFor } from '../helpers/wait.ts';
 import { parseRaw, TOKEN, wire } from '../http/boot.ts';
 import { type Context, close, connect, handshake, open } from './boot.ts';
 
@@ -71,6 +72,20 @@ test('a handshake that is not one is refused in the envelope', async ({ http }) 
     assert.is(status, 400);
     assert.is(json.error.code, 'invalid_request');
   }
+});
+
+test('a follower beyond the bound is refused with 503 and when to ask again, and there is room when another leaves', async () => {
+  const own = await open({ connections: 4 });
+  const followers = Array.from({ length: 4 }, () => connect(own.http, '?tail=0&follow=1'));
+  await Promise.all(followers.map(({ socket }) => new Promise((resolve) => socket.once('open', resolve))));
+  const { status, json, head } = parseRaw(await handshake(own.http, '/v1/logs'));
+  assert.is(status, 503);
+  assert.is(json.error.code, 'too_many_connections');
+  assert.match(head, 'Retry-After: 1');
+  followers[0]?.socket.close();
+  await followers[0]?.closed;
+  await waitFor('room', async () => (await connect(own.http, '?tail=0').closed) === 1000);
+  await close(own);
 });
 
 test.run();
