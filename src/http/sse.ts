@@ -69,20 +69,27 @@ function placeText(queue_position: number): string {
   return `event: queue.position\ndata: ${JSON.stringify({ queue_position })}\n\n`;
 }
 
-/** Sends slices, each counted until the system has taken it. A connection that closes forgets its writes, so that ends the wait too. */
+/**
+ * Sends slices, each counted until the system has taken it. It writes a piece a turn: the system copies what it takes at once, and with
+ * many clients that holds up everybody else. A connection that closes forgets its writes, so that ends the wait too.
+ */
 function sender(res: ServerResponse, outflow: Outflow): { slice(slice: EventSlice): Promise<void>; leave(): void } {
   let wake = () => {};
   res.once('close', () => wake());
   return {
     slice: async ({ page, events }) => {
-      if (res.destroyed) return;
+      const bytes = page.frames(events);
       outflow.hold(page);
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-        res.write(page.frames(events), () => resolve());
-      });
+      for (let start = 0; start < bytes.length && !res.destroyed; start += PIECE_BYTES) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          res.write(bytes.subarray(start, start + PIECE_BYTES), () => resolve());
+        });
+      }
       outflow.release(page);
     },
     leave: () => outflow.leave(),
   };
 }
+
+const PIECE_BYTES = 64 * 1024;
