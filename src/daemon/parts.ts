@@ -5,14 +5,13 @@ import type { Config } from '../config.ts';
 import { setProvider, unsetProvider } from '../config-file.ts';
 import { createMethods } from '../control/methods.ts';
 import { ControlServer } from '../control/server.ts';
-import { asSvcError, SvcError } from '../errors.ts';
+import { SvcError } from '../errors.ts';
 import { createGrpc } from '../grpc/server.ts';
 import { createHttp } from '../http/server.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { strippingStore } from '../kernel/content.ts';
 import { Kernel } from '../kernel/kernel.ts';
 import type { Performers } from '../kernel/port.ts';
-import { projectRun } from '../kernel/project.ts';
 import { streamPort } from '../kernel/stream-port.ts';
 import { createLog } from '../log.ts';
 import { Puller } from '../models/puller.ts';
@@ -33,10 +32,9 @@ import { UnsentBytes } from '../runtime/unsent-bytes.ts';
 import { createSessions } from '../session.ts';
 import { sessionFile } from '../session-file.ts';
 import { writeSignInPage } from '../sign-in-page.ts';
-import { logBytes } from '../store/files.ts';
-import { createSqliteStore } from '../store/sqlite.ts';
 import { Token } from '../token.ts';
 import { attachSockets } from '../ws/upgrade.ts';
+import { createEventStore } from './event-store.ts';
 import { hostBootId } from './host.ts';
 
 /** What is decided before the first part is built. */
@@ -61,12 +59,7 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
   const logging = createLog({ folder: paths.logs, level: config.log_level, limits, boot_id, stdout, redact: config.history.redact });
   const { log } = logging;
   const clock = systemClock(() => kernel.snapshot<DaemonSnapshot>(streams.daemon)?.matches('ready') === false);
-  const store = createSqliteStore({
-    ...{ database: paths.database, highWater: paths.highWater, limits },
-    project: projectRun,
-    onMended: (run_id) => log.warn({ run_id }, 'the record of a run was damaged, and was made again from its events'),
-    onAlarm: (error) => onFatal(asSvcError(error, 'store_failed')),
-  });
+  const { store, size, verification } = createEventStore({ paths, limits, clock, log, onFatal });
 
   const kernel = new Kernel({
     store: strippingStore(store, config.history),
@@ -167,7 +160,8 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
     stopReports,
     streams,
     home: paths.home,
-    stored: () => ({ ...stored, size_bytes: logBytes(paths.database), trouble: retention.trouble }),
+    stored: () => ({ ...stored, size_bytes: size(), trouble: retention.trouble }),
+    verified: () => verification.report,
     onStop,
     saveProvider: (id, settings) => (settings === null ? unsetProvider(paths.config, id) : setProvider(paths.config, id, settings)),
     localModels: local.models,
@@ -227,6 +221,7 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
       stored,
       space,
       retention,
+      verification,
       kernel,
       dispatch,
       stopReports,

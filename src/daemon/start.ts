@@ -41,6 +41,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
   dispatch.next();
   parts.space.started();
   parts.retention.start();
+  await parts.verification.start();
   log.info({ addresses, version: parts.version, pid: process.pid }, 'ready');
   local.warm().catch((error: unknown) => log.warn({ err: error }, 'the engine could not be warmed'));
 }

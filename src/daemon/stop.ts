@@ -40,8 +40,8 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   if (owner && failure !== null && kernel.stalled === null) await recordFailure(parts, failure);
   kernel.close();
   parts.space.close();
-  const pruned = parts.retention.close();
-  await within(isLate ? config.limits.goodbye_ms : config.limits.close_ms, Promise.allSettled([puller.close(), providers.close(), pruned, store.close()]));
+  const quiet = Promise.all([parts.retention.close(), parts.verification.close()]);
+  await within(isLate ? config.limits.goodbye_ms : config.limits.close_ms, Promise.allSettled([puller.close(), providers.close(), quiet, store.close()]));
   // Said before the listeners close, so that those who follow the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);

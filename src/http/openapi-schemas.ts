@@ -74,7 +74,10 @@ export const schemas = {
     queue: object({ length: whole, capacity: whole }),
     providers: listOf(object(partly({ ...provider, ...configured }, ['id', 'kind', 'state']))),
     engine: object(partly(engine, ['state'])),
-    log: object({ seq: whole, durable_seq: whole, lag: whole, last_commit_ms: orNull({ type: 'number' }), size_bytes: orNull(whole) }),
+    log: object({
+      ...{ seq: whole, durable_seq: whole, lag: whole, last_commit_ms: orNull({ type: 'number' }), size_bytes: orNull(whole) },
+      verified: object({ seq: whole, at: orNull(time), damaged: whole, problems: listOf(text) }),
+    }),
     memory: object({ rss_bytes: whole, heap_used_bytes: whole }),
     last_boot: lastBoot,
     checks: anything,

@@ -9,7 +9,7 @@ import { toRecord } from '../kernel/event-record.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
 import { time } from '../kernel/run-record.ts';
-import type { EventStore } from '../store/store.ts';
+import type { EventStore, VerifiedReport } from '../store/store.ts';
 import { answeringStore, unlessLate } from './answering.ts';
 import type { Dispatch } from './dispatch.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health.ts';
@@ -36,6 +36,8 @@ export interface RuntimeOptions {
   home: string;
   /** Finished runs that were there when the store was opened, and the bytes that its files have now. */
   stored(): { finished: number; size_bytes: number | null; trouble?: string | null };
+  /** What the slow check of the log has found; null before it began. */
+  verified(): VerifiedReport | null;
   /** Writes the provider to the configuration file, or takes it out (null). */
   saveProvider(id: string, config: ProviderConfig | null): Promise<void>;
   /** A stop was asked for: it is over at this time, one way or another. */
@@ -75,6 +77,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     last_commit_ms: kernel.lastCommitMs,
     store_bytes: options.stored().size_bytes,
     store_trouble: options.stored().trouble ?? null,
+    verified: options.verified(),
     stalled: kernel.stalled?.message ?? null,
     service_id: daemon().context.boot_id,
     now: kernel.clock.now(),

@@ -3,7 +3,8 @@ import type { EngineSnapshot } from '../../machines/engine.ts';
 import type { AnyFact } from '../../machines/events.ts';
 import { stateName, statePath } from '../../machines/step.ts';
 import { time } from '../kernel/run-record.ts';
-import type { EngineRecord, HealthRecord, ProviderRecord, PublicReport, ReportRecord, StatusRecord } from './runtime.ts';
+import type { VerifiedReport } from '../store/store.ts';
+import type { EngineRecord, HealthRecord, ProviderRecord, PublicReport, ReportRecord, StatusRecord, VerifiedRecord } from './runtime.ts';
 
 /** Everything health is read from; all of it is in memory. */
 export interface HealthSources {
@@ -17,6 +18,8 @@ export interface HealthSources {
   backlog: number;
   last_commit_ms: number | null;
   store_bytes: number | null;
+  /** What the slow check of the log has found; null before it began. */
+  verified: VerifiedReport | null;
   /** Why the log cannot be written now; null when it can. */
   stalled: string | null;
   /** What else is wrong with the log, which goes on being written. */
@@ -30,7 +33,7 @@ const DOWN = new Set(['unavailable', 'unauthorised']);
 export function healthRecord(sources: HealthSources): HealthRecord {
   const { daemon } = sources;
   const ready = daemon.hasTag('ready');
-  const warning = ready ? (sources.stalled ?? sources.store_trouble ?? providersDown(sources.providers)) : null;
+  const warning = ready ? (sources.stalled ?? sources.store_trouble ?? damaged(sources.verified) ?? providersDown(sources.providers)) : null;
   const reason = ready ? null : notReady(daemon);
   const output = reason ?? warning;
   return {
@@ -62,6 +65,7 @@ export function reportRecord(sources: HealthSources): ReportRecord {
       lag: sources.backlog,
       last_commit_ms: sources.last_commit_ms,
       size_bytes: sources.store_bytes,
+      verified: verifiedRecord(sources.verified),
     },
     memory: { rss_bytes: memory.rss, heap_used_bytes: memory.heapUsed },
     last_boot: lastBoot(daemon),
@@ -82,7 +86,8 @@ export function publicReport(report: ReportRecord): PublicReport {
   const { ready_when, transitions, runs, queue, providers, engine, log, memory, last_boot, checks } = report;
   return {
     ...health,
-    ...{ ready_when, runs, queue, log, memory, last_boot },
+    ...{ ready_when, runs, queue, memory, last_boot },
+    log: { ...log, verified: { ...log.verified, problems: [] } },
     transitions: transitions.filter(({ event }) => !RUN_EVENTS.has(event)),
     providers: providers.map(({ id, kind, state }) => ({ id, kind, state })),
     engine: { state: engine.state },
@@ -118,6 +123,17 @@ function notReady(daemon: DaemonSnapshot): string {
   if (daemon.matches({ running: 'held' })) return 'The disk is full: no new run is taken until there is space.';
   if (daemon.matches({ running: 'disk_stalled' })) return 'The disk does not answer: no new run is taken until it does.';
   return `The daemon is ${stateName(daemon)}${daemon.context.error === null ? '' : `: ${daemon.context.error.message}`}`;
+}
+
+function damaged(verified: VerifiedReport | null): string | null {
+  if (verified === null || verified.damaged === 0) return null;
+  return `The event log is damaged in ${verified.damaged} place${verified.damaged === 1 ? '' : 's'}: svc doctor names them.`;
+}
+
+function verifiedRecord(verified: VerifiedReport | null): VerifiedRecord {
+  if (verified === null) return { seq: 0, at: null, damaged: 0, problems: [] };
+  const { seq, at, damaged: places, problems } = verified;
+  return { seq, at: at === null ? null : time(at), damaged: places, problems };
 }
 
 function providersDown(providers: ProviderRecord[]): string | null {

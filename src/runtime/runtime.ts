@@ -60,6 +60,18 @@ export interface HealthRecord {
   output?: string;
 }
 
+/** The slow check of the whole log. */
+export interface VerifiedRecord {
+  /** Where its present round has come to. */
+  seq: number;
+  /** When its last whole round ended. */
+  at: string | null;
+  /** Places that are known to be damaged. */
+  damaged: number;
+  /** The first of them, in sentences; none for the public. */
+  problems: string[];
+}
+
 export interface ReportRecord extends HealthRecord {
   ready_when: string | null;
   /** The last state changes of the daemon, oldest first. */
@@ -68,7 +80,7 @@ export interface ReportRecord extends HealthRecord {
   queue: { length: number; capacity: number };
   providers: ProviderRecord[];
   engine: EngineRecord;
-  log: { seq: number; durable_seq: number; lag: number; last_commit_ms: number | null; size_bytes: number | null };
+  log: { seq: number; durable_seq: number; lag: number; last_commit_ms: number | null; size_bytes: number | null; verified: VerifiedRecord };
   memory: { rss_bytes: number; heap_used_bytes: number };
   last_boot: StatusRecord['last_boot'];
   checks: Record<

@@ -26,8 +26,8 @@ export class Audit {
   }
 
   report(): VerifiedReport {
-    const { seq, at, problems } = this.state;
-    return { seq, at, problems: problems.slice(0, SHOWN_MAX).map(({ text }) => text), damaged: problems.length };
+    const { seq, at, complete, problems } = this.state;
+    return { seq, at, complete, problems: problems.slice(0, SHOWN_MAX).map(({ text }) => text), damaged: problems.length };
   }
 
   /** A new round begins with the next part. */
@@ -59,6 +59,7 @@ export class Audit {
     this.state.problems = this.state.problems.filter(({ seq }) => seq <= after || seq > bound);
     for (const problem of found) this.note(problem);
     this.state.seq = to;
+    this.state.complete = done;
     if (done) this.state.at = now;
     this.save(done);
     return { done, damaged: found.filter(({ kind }) => kind === 'run').map(({ run_id }) => run_id ?? '') };
@@ -140,6 +141,7 @@ interface State {
   seq: number;
   /** When the last whole round ended. */
   at: number | null;
+  complete: boolean;
   problems: Problem[];
 }
 
@@ -152,10 +154,10 @@ const SHOWN_MAX = 20;
 /** What cannot be read begins again. */
 function readState(text: string | undefined): State {
   try {
-    const { seq, at, problems } = JSON.parse(text ?? '') as State;
-    if (Number.isSafeInteger(seq) && (at === null || Number.isFinite(at)) && Array.isArray(problems)) return { seq, at, problems };
+    const { seq, at, complete, problems } = JSON.parse(text ?? '') as State;
+    if (Number.isSafeInteger(seq) && (at === null || Number.isFinite(at)) && Array.isArray(problems)) return { seq, at, complete: complete === true, problems };
   } catch {
     // None was kept, or it is damaged.
   }
-  return { seq: 0, at: null, problems: [] };
+  return { seq: 0, at: null, complete: true, problems: [] };
 }

@@ -153,7 +153,7 @@ class MemoryLog {
   }
 
   verified(): VerifiedReport {
-    return { seq: this.last_seq, at: null, problems: [], damaged: 0 };
+    return { seq: this.last_seq, at: null, complete: true, problems: [], damaged: 0 };
   }
 
   countRuns(): { finished: number; unfinished: number } {

@@ -88,6 +88,8 @@ export interface VerifiedReport {
   seq: number;
   /** When the last whole round ended; null when there was none. */
   at: number | null;
+  /** No round is under way. */
+  complete: boolean;
   /** What is damaged, in sentences; the first of them. */
   problems: string[];
   /** How many places are known to be damaged. */

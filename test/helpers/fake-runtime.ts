@@ -79,6 +79,7 @@ export function fakeRuntime(): FakeRuntime {
     seq,
     backlog: 0,
     last_commit_ms: null,
+    verified: null,
     store_bytes: null,
     stalled: null,
     service_id: daemon.context.boot_id,

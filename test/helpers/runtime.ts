@@ -108,6 +108,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     streams: { daemon, engine: `engine:${boot_id}` },
     home: '/nonexistent',
     stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),
+    verified: () => null,
     saveProvider: async (id, settings) => void saved.push([id, settings]),
     localModels: { show: () => Promise.reject(new Error('not here')), remove: () => Promise.reject(new Error('not here')) },
   });

@@ -103,6 +103,7 @@ export class Life {
       streams: { daemon: this.daemon, engine: `engine:${boot_id}` },
       home: '',
       stored: () => ({ finished: 0, size_bytes: null }),
+      verified: () => null,
       onStop: (close_deadline_at) => {
         this.endBy(close_deadline_at);
         queueMicrotask(blocked.check);

@@ -92,6 +92,7 @@ function agrees(snapshot: AnyMachineSnapshot): void {
     ...nothing,
     daemon: snapshot as DaemonSnapshot,
     last_commit_ms: null,
+    verified: null,
     store_bytes: null,
     stalled: null,
     service_id: 'x',

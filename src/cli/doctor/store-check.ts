@@ -1,18 +1,18 @@
+import { statSync } from 'node:fs';
 import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
 import { defaultLimits } from '../../limits.ts';
+import type { VerifiedRecord } from '../../runtime/runtime.ts';
 import { inspectStore, type StoreContents } from '../../store/inspect.ts';
 import { freeBytes, isWhole, reserveFile } from '../../store/reserve.ts';
 import { toFact } from '../../store/store.ts';
 import { ago, bytes } from '../format.ts';
-import { type Check, fail, ok, type Patient, warn } from './check.ts';
+import { type Alive, type Check, fail, ok, type Patient, warn } from './check.ts';
 
 /** The event log: whole and in agreement with itself, and, when the daemon is dead, what it tells of its end. */
 export async function checkStore({ paths, config, alive }: Patient): Promise<Check[]> {
   if (alive !== null) {
-    const { seq, lag, size_bytes } = alive.report.log;
-    const checked = 'its end was checked when the daemon started (stop it for a whole check)';
-    return [ok('event log', `${seq} events, ${bytes(size_bytes)}, ${lag} waiting; ${checked}`), ...reserve(paths.database, config)];
+    return [inUse(alive, paths.database), ...reserve(paths.database, config)];
   }
   const found = await inspectStore({ database: paths.database, highWater: paths.highWater, ...(config === null ? {} : { limits: config.limits }) });
   switch (found.state) {
@@ -35,11 +35,27 @@ export async function checkStore({ paths, config, alive }: Patient): Promise<Che
   }
 }
 
+/** What the daemon's slow check of the whole log has found. A daemon of an older version has none. */
+function inUse({ report }: Alive, database: string): Check {
+  const { seq, lag, size_bytes } = report.log;
+  const verified: VerifiedRecord | undefined = report.log.verified;
+  if (verified !== undefined && verified.damaged > 0) return damaged(verified.problems, database);
+  const checked = verified?.at == null ? 'the first check of the whole is under way' : `the whole was checked ${ago(verified.at)}`;
+  return ok('event log', `${seq} events, ${bytes(size_bytes)}, ${lag} waiting; ${checked}`);
+}
+
+function damaged(problems: readonly string[], database: string): Check {
+  const hint = `Copy ${database} away before anything else; then see docs/operations.md, "A damaged event log".`;
+  return fail('event log', problems.slice(0, PROBLEMS).join(' '), hint);
+}
+
 /** What is held so that a full disk does not end everything; once it was used, the daemon puts it back where there is space. */
 function reserve(database: string, config: Patient['config']): Check[] {
   const { reserve_bytes } = config?.limits ?? defaultLimits;
   const file = reserveFile(database);
   if (isWhole(file, reserve_bytes)) return [];
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
+    return [fail('reserve', `${file}, the place of the reserve, is not a file: the daemon does not start.`, 'Move it away.')];
   const hint = `Free ${bytes(2 * reserve_bytes)} where the event log is: it is then put back by itself, at the latest when the daemon starts.`;
   const free = freeBytes(file);
   if (free < reserve_bytes) return [fail('reserve', `The disk is full, and the reserve of the event log (${file}) is used up.`, hint)];
@@ -49,11 +65,7 @@ function reserve(database: string, config: Patient['config']): Check[] {
 function integrity({ verify, database_bytes, wal_bytes }: StoreContents, database: string): Check {
   const size = bytes(database_bytes + wal_bytes);
   if (verify.ok) return ok('event log', `${verify.events} events, ${size}, chain and database check out`);
-  return fail(
-    'event log',
-    verify.problems.slice(0, PROBLEMS).join(' '),
-    `Copy ${database} away before anything else; then see docs/operations.md, "A damaged event log".`,
-  );
+  return damaged(verify.problems, database);
 }
 
 /** The last state of a daemon that recorded no end, and the runs that it had. */

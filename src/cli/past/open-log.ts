@@ -12,7 +12,7 @@ export interface OpenLog {
   last_seq: number;
   readAll(from_seq: number, limit: number): Promise<StoredEvent[]>;
   readStream(stream: string, from_version: number, limit: number): Promise<StoredEvent[]>;
-  /** What is wrong with the log, in sentences; of a daemon that runs nothing is asked. */
+  /** What is wrong with the log, in sentences; of a daemon that runs, what its slow check knows. */
   problems(): Promise<string[]>;
   close(): void;
 }
@@ -43,7 +43,7 @@ async function fromDaemon(client: ControlClient): Promise<OpenLog> {
       last_seq: seq,
       readAll: async (from_seq, limit) => (await client.call('log.read', { from_seq, limit })).events,
       readStream: async (stream, from_version, limit) => (await client.call('log.stream', { stream, from_version, limit })).events,
-      problems: async () => [],
+      problems: async () => (await client.call('report')).log.verified?.problems ?? [],
       close: () => client.close(),
     };
   } catch (error) {
