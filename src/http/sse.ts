@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { asSvcError, SvcError } from '../errors.ts';
 import { type EventSlice, TERMINAL } from '../runtime/runtime.ts';
 import type { Outflow } from '../runtime/unsent-bytes.ts';
@@ -85,6 +86,7 @@ function sender(res: ServerResponse, outflow: Outflow): { slice(slice: EventSlic
           wake = resolve;
           res.write(bytes.subarray(start, start + PIECE_BYTES), () => resolve());
         });
+        if (bytes.length - start >= PIECE_BYTES) await nextTurn();
       }
       outflow.release(page);
     },

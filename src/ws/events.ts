@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import type { EventSlice } from '../runtime/runtime.ts';
 import type { Outflow } from '../runtime/unsent-bytes.ts';
@@ -18,7 +19,11 @@ export async function sendEvents(socket: WebSocket, slices: AsyncIterable<EventS
     });
     heard();
     outflow.release(page);
+    // What the system takes at once ends in the same turn: others get theirs between large pages.
+    if (page.size >= LARGE_BYTES) await nextTurn();
   }
 }
+
+const LARGE_BYTES = 64 * 1024;
 
 const AS_TEXT = { binary: false };
