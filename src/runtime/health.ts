@@ -4,6 +4,7 @@ import type { AnyFact } from '../../machines/events.ts';
 import { stateName, statePath } from '../../machines/step.ts';
 import { time } from '../kernel/run-record.ts';
 import type { VerifiedReport } from '../store/store.ts';
+import { type MemoryUse, memoryUse } from './memory-use.ts';
 import type { EngineRecord, HealthRecord, ProviderRecord, PublicReport, ReportRecord, StatusRecord, VerifiedRecord } from './runtime.ts';
 
 /** Everything health is read from; all of it is in memory. */
@@ -50,9 +51,11 @@ export function healthRecord(sources: HealthSources): HealthRecord {
 
 export function reportRecord(sources: HealthSources): ReportRecord {
   const { daemon } = sources;
-  const memory = process.memoryUsage();
+  const memory = memoryUse();
+  const health = healthRecord(sources);
   return {
-    ...healthRecord(sources),
+    ...health,
+    ...(memory.trouble !== null && health.status !== 'fail' ? { status: 'warn', output: memory.trouble } : {}),
     ready_when: readyWhen(daemon),
     transitions: sources.transitions,
     runs: sources.runs,
@@ -67,9 +70,9 @@ export function reportRecord(sources: HealthSources): ReportRecord {
       size_bytes: sources.store_bytes,
       verified: verifiedRecord(sources.verified),
     },
-    memory: { rss_bytes: memory.rss, heap_used_bytes: memory.heapUsed },
+    memory: { rss_bytes: memory.rss_bytes, heap_used_bytes: memory.heap_used_bytes },
     last_boot: lastBoot(daemon),
-    checks: checks(sources, memory.rss),
+    checks: checks(sources, memory),
   };
 }
 
@@ -146,7 +149,7 @@ function isDown({ state, reason }: ProviderRecord): boolean {
 }
 
 /** The checks of the health draft, each with the time it was read. */
-function checks(sources: HealthSources, rss: number): ReportRecord['checks'] {
+function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks'] {
   const at = time(sources.now);
   const value = (componentType: string, observedValue: unknown, observedUnit: string) => [
     { status: 'pass' as const, componentType, observedValue, observedUnit, time: at },
@@ -173,7 +176,16 @@ function checks(sources: HealthSources, rss: number): ReportRecord['checks'] {
         ...(sources.store_trouble == null ? {} : { output: sources.store_trouble }),
       },
     ],
-    'memory:rss': value('system', rss, 'bytes'),
+    'memory:rss': [
+      {
+        status: memory.trouble === null ? 'pass' : 'warn',
+        componentType: 'system',
+        observedValue: memory.rss_bytes,
+        observedUnit: 'bytes',
+        time: at,
+        ...(memory.trouble === null ? {} : { output: memory.trouble }),
+      },
+    ],
     'engine:state': [
       {
         status: sources.engine?.matches('crashed') ? 'warn' : 'pass',
