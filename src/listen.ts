@@ -1,4 +1,4 @@
-import type { AddressInfo, Server } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { SvcError } from './errors.ts';
 
 /** Binds a listener and resolves with its address as `host:port`. Throws port_in_use, address_refused. */
@@ -21,3 +21,31 @@ function bindError(error: NodeJS.ErrnoException, host: string, port: number): Sv
   if (error.code === 'EADDRINUSE') return new SvcError('port_in_use', `Another program listens on ${address}.`, { cause: error });
   return new SvcError('address_refused', `The address ${address} cannot be bound (${error.code ?? 'unknown'}).`, { cause: error });
 }
+
+/** The second address of a listener on loopback. */
+export interface Beside {
+  /** The address that another program holds; null where there is none. */
+  readonly taken: string | null;
+  close(): Promise<void>;
+}
+
+/**
+ * Binds the other loopback address at the same port, so that no other user can listen there for what is sent to `localhost`. Connections go
+ * to `accept`. An address that is not loopback, and a machine without the other loopback, need nothing.
+ */
+export async function listenBeside(address: string, accept: (socket: Socket) => void, connections: number): Promise<Beside> {
+  const [, host = '', port = ''] = /^(.+):(\d+)$/.exec(address) ?? [];
+  const other = host === '127.0.0.1' ? '::1' : host === '[::1]' ? '127.0.0.1' : null;
+  if (other === null) return NOTHING_BESIDE;
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, accept);
+  server.maxConnections = connections;
+  try {
+    await listen(server, other, Number(port));
+  } catch (error) {
+    const isTaken = error instanceof SvcError && error.code === 'port_in_use';
+    return isTaken ? { ...NOTHING_BESIDE, taken: other === '::1' ? `[::1]:${port}` : `${other}:${port}` } : NOTHING_BESIDE;
+  }
+  return { taken: null, close: () => new Promise((resolve) => server.close(() => resolve())) };
+}
+
+const NOTHING_BESIDE: Beside = { taken: null, close: () => Promise.resolve() };

@@ -23,6 +23,8 @@ export interface MethodOptions {
   runtime: Runtime;
   limits: Limits;
   token(): string;
+  /** What is wrong with where the daemon listens; null when nothing is. */
+  warning(): string | null;
   /** Replaces the token; what the old one let in ends. */
   changeToken(): Promise<string>;
   /** Good for one sign-in at the console; `over` is called when it is good no more. */
@@ -34,7 +36,7 @@ export interface MethodOptions {
 }
 
 /** What the local socket can be asked, each method in a line or two. */
-export function createMethods({ runtime, limits, token, changeToken, config, ticket, signInPage }: MethodOptions): Handlers {
+export function createMethods({ runtime, limits, warning, token, changeToken, config, ticket, signInPage }: MethodOptions): Handlers {
   const health = () => ({ ...runtime.health(), ...runtime.probe() });
   const follow = async (id: string, from_seq: number, reply: Reply): Promise<RunRecord> => {
     const unwatch = runtime.watchQueue(id, (queue_position) => queue_position === null || void reply.event({ queue_position }));
@@ -49,7 +51,7 @@ export function createMethods({ runtime, limits, token, changeToken, config, tic
     health,
     'health.watch': (_, reply) => watch(runtime, health, reply),
     report: () => runtime.report(),
-    status: () => runtime.status(),
+    status: () => ({ ...runtime.status(), warning: warning() }),
     why: () => ({ events: runtime.why() }),
     lifecycle: (params) =>
       runtime.lifecycle(

@@ -9,7 +9,7 @@ export interface Results {
   health: HealthRecord & Probe;
   'health.watch': HealthRecord & Probe;
   report: ReportRecord;
-  status: StatusRecord;
+  status: StatusRecord & { warning: string | null };
   why: { events: EventRecord[] };
   lifecycle: LifecycleResult;
   stopped: StopReport | null;

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import { setProvider, unsetProvider } from '../config-file.ts';
 import { createMethods } from '../control/methods.ts';
 import { ControlServer } from '../control/server.ts';
-import { SvcError } from '../errors.ts';
+import type { SvcError } from '../errors.ts';
 import { createGrpc } from '../grpc/server.ts';
 import { createHttp } from '../http/server.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -29,13 +29,10 @@ import { Retention } from '../runtime/retention.ts';
 import { Space } from '../runtime/space.ts';
 import { StopReports } from '../runtime/stop-report.ts';
 import { UnsentBytes } from '../runtime/unsent-bytes.ts';
-import { createSessions } from '../session.ts';
-import { sessionFile } from '../session-file.ts';
-import { writeSignInPage } from '../sign-in-page.ts';
-import { Token } from '../token.ts';
 import { attachSockets } from '../ws/upgrade.ts';
 import { createEventStore } from './event-store.ts';
 import { hostBootId } from './host.ts';
+import { buildSignIn } from './sign-in.ts';
 
 /** What is decided before the first part is built. */
 export interface Given {
@@ -162,44 +159,22 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
     home: paths.home,
     stored: () => ({ ...stored, size_bytes: size(), trouble: retention.trouble }),
     verified: () => verification.report,
+    secret: secrets.digest,
     onStop,
     saveProvider: (id, settings) => (settings === null ? unsetProvider(paths.config, id) : setProvider(paths.config, id, settings)),
     localModels: local.models,
   });
 
-  const token = new Token(paths.token, secrets.token);
-  const sessions = createSessions({ token: () => token.current, limits, file: sessionFile(paths.sessions) });
-  /** Connections that came by the local socket. */
-  const locals = new WeakSet<object>();
-  const access = {
-    settings: config,
-    token: () => token.current,
-    sessions,
-    tokenEnded: () => token.ended,
-    isLocal: (socket: object) => locals.has(socket),
-  };
+  const signIn = buildSignIn(paths, config, secrets.token);
   const unsent = new UnsentBytes(limits, log);
-  const http = createHttp({ ...access, runtime, sessions, unsent, limits, log });
-  const sockets = attachSockets(http, { ...access, runtime, hub: logging.hub, folder: paths.logs, unsent, limits, log });
-  const changeToken = async () => {
-    const fresh = await token.rotate(new SvcError('unauthorised', 'The token was changed.'));
-    await sessions.closeAll();
-    return fresh;
-  };
+  const http = createHttp({ ...signIn.access, sessions: signIn.sessions, runtime, unsent, limits, log });
+  const sockets = attachSockets(http, { ...signIn.access, runtime, hub: logging.hub, folder: paths.logs, unsent, limits, log });
   const grpc = createGrpc({ runtime, limits, log });
   const control = new ControlServer({
     socket: paths.socket,
-    handlers: createMethods({
-      runtime,
-      limits,
-      config: () => config,
-      token: () => token.current,
-      changeToken,
-      ticket: (over) => sessions.ticket(over),
-      signInPage: (url) => writeSignInPage(paths.signIn, url),
-    }),
+    handlers: createMethods({ ...signIn.methods, runtime, limits, config: () => config, warning: () => http.warning() }),
     http: (socket) => {
-      locals.add(socket);
+      signIn.admit(socket);
       http.server.emit('connection', socket);
     },
     limits,

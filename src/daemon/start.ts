@@ -19,6 +19,8 @@ export const STOPPED = Symbol('stopped');
 export async function startDaemon(parts: Parts): Promise<void> {
   const { kernel, store, stored, dispatch, providers, local, log } = parts;
   const bound = await bind(parts);
+  const warning = parts.http.warning();
+  if (warning !== null) log.warn({}, warning);
   const listening = parts.tell({ type: 'daemon.listening', addresses: { ...bound, socket: null } });
   const opened = await store.open().catch((error: unknown) => {
     throw asOther(parts, error, 'daemon_already_running');

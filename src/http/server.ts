@@ -6,7 +6,7 @@ import { type AccessOptions, createAccess } from '../access.ts';
 import { asSvcError, SvcError } from '../errors.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
-import { listen } from '../listen.ts';
+import { type Beside, listen, listenBeside } from '../listen.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { UnsentBytes } from '../runtime/unsent-bytes.ts';
 import { createSessions, type Sessions } from '../session.ts';
@@ -45,6 +45,8 @@ export interface Http {
   refused(code: string): void;
   /** Resolves with the address as `http://host:port`. Throws port_in_use, address_refused. */
   listen(host: string, port: number): Promise<string>;
+  /** What is wrong with where it listens; null when nothing is. */
+  warning(): string | null;
   /** Ends streams with a word, lets answers finish for a moment, cuts off what is left. */
   close(): Promise<void>;
 }
@@ -91,15 +93,24 @@ export function createHttp(options: HttpOptions): Http {
   const answer = app.handler as unknown as RequestListener;
   // All requests of one read arrive before the first is answered: a connection that had too many is closed by then.
   server.on('request', (req, res) => setImmediate(() => req.socket.destroyed || answer(req, res)));
+  let beside: Beside | null = null;
   return {
     server,
     hold: connections.hold,
     refused: refusals.count,
-    listen: async (host, port) => `http://${await listen(server, host, port)}`,
+    listen: async (host, port) => {
+      const address = await listen(server, host, port);
+      beside = await listenBeside(address, (socket) => server.emit('connection', socket), limits.connections);
+      return `http://${address}`;
+    },
+    warning: () =>
+      beside === null || beside.taken === null
+        ? null
+        : `Another program listens on ${beside.taken}, so what is sent to localhost may reach it. Use 127.0.0.1, and never send the token to localhost.`,
     close: async () => {
       closing.abort();
       const cut = setTimeout(connections.destroyAll, limits.goodbye_ms);
-      await new Promise<void>((resolve) => server.close(() => resolve()));
+      await Promise.all([new Promise<void>((resolve) => server.close(() => resolve())), beside?.close()]);
       clearTimeout(cut);
       refusals.close();
     },

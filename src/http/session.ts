@@ -33,11 +33,13 @@ export function showSession({ res }: Context): void {
 }
 
 /** Proves that this is the daemon that holds a secret, before a page sends that secret. */
-export function proveSession({ req, res, sessions }: Context): void {
+export function proveSession({ req, res, sessions, runtime, closing }: Context): void {
   const query = readQuery(req.url ?? '', ['by', 'nonce']);
   const [by = '', nonce = ''] = [query.get('by'), query.get('nonce')];
   if (!BY.test(by)) throw wrong('by', 'by must be token, session.<id> or ticket.<digest>.');
   if (!NONCE.test(nonce)) throw wrong('nonce', 'nonce must be 22 to 86 characters of base64url.');
+  // The port is about to be free for others: nothing must be sent there on our word.
+  if (closing.aborted || LEAVING.has(runtime.health().state_path)) throw new SvcError('daemon_stopping');
   const proof = sessions.prove({ by, nonce, port: req.socket.localPort ?? 0 });
   if (proof === null) throw new SvcError('unauthorised', 'There is no such secret here.', { hint: HINT });
   sendJson(res, 200, { proof });
@@ -48,6 +50,7 @@ function setCookie(req: IncomingMessage, res: ServerResponse, value: string, max
   res.setHeader('Set-Cookie', `${cookieName(req)}=${value}; HttpOnly; SameSite=Strict; Path=/v1; Max-Age=${max_age_s}`);
 }
 
+const LEAVING: ReadonlySet<string> = new Set(['stopping.closing', 'stopped', 'failed']);
 const BODY_BYTES = 4096;
 const SECRET_LENGTH = 512;
 const BY = /^(token|session\.[\w-]{22}|ticket\.[\w-]{43})$/;

@@ -38,6 +38,8 @@ export interface RuntimeOptions {
   stored(): { finished: number; size_bytes: number | null; trouble?: string | null };
   /** What the slow check of the log has found; null before it began. */
   verified(): VerifiedReport | null;
+  /** Of this home, for digests. */
+  secret: string;
   /** Writes the provider to the configuration file, or takes it out (null). */
   saveProvider(id: string, config: ProviderConfig | null): Promise<void>;
   /** A stop was asked for: it is over at this time, one way or another. */
@@ -54,7 +56,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const pages = new EventPages(config.limits.feed_bytes);
   const store = answeringStore(options.store, kernel);
   const answered = <T>(ask: () => Promise<T>) => unlessLate(kernel, ask);
-  const runs = new Runs({ kernel, store, config, providers, dispatch, pages, daemon: streams.daemon });
+  const runs = new Runs({ kernel, store, config, providers, dispatch, pages, daemon: streams.daemon, secret: options.secret });
   // While the disk is so full, or so late, that not even this can be recorded, health still tells it.
   const daemon = () =>
     (kernel.stalled === null ? kernel.snapshot<DaemonSnapshot>(streams.daemon) : kernel.tail<DaemonSnapshot>(streams.daemon)) as DaemonSnapshot;

@@ -13,7 +13,7 @@ import { shortRecord } from '../store/short-run.ts';
 import type { EventStore, RunRow } from '../store/store.ts';
 import type { Dispatch } from './dispatch.ts';
 import { newRunId, shownId } from './ids.ts';
-import { Keys, requestDigest } from './keys.ts';
+import { Digests, Keys } from './keys.ts';
 import { LOCAL, type Providers } from './providers.ts';
 import { chooseRoute, type Route } from './route.ts';
 import { type EventSlice, type RunHead, type RunInput, type RunListQuery, type RunPage, TERMINAL } from './runtime.ts';
@@ -28,15 +28,19 @@ export interface RunsOptions {
   pages: EventPages;
   /** Stream of this boot's daemon machine. */
   daemon: string;
+  /** Of this home: what was asked is told apart with it. */
+  secret: string;
 }
 
 export class Runs {
   private readonly options: RunsOptions;
+  private readonly digests: Digests;
   private readonly keys: Keys;
 
   constructor(options: RunsOptions) {
     this.options = options;
-    this.keys = new Keys(options.store);
+    this.digests = new Digests(options.secret, keepsContent(options.config.history));
+    this.keys = new Keys(options.store, this.digests);
   }
 
   /** Resolves when the run is durable; with a key that is known, it is the run of that key. Throws idempotency_conflict, busy, not_ready, daemon_stopping, store_full, store_stalled, run_unconfirmed and what the route throws. */
@@ -44,7 +48,7 @@ export class Runs {
     const { kernel } = this.options;
     if (input.idempotency_key == null) return this.get(await this.begin(input, client));
     if (!kernel.isOpen) throw new SvcError('not_ready');
-    return this.get(await this.keys.once(input.idempotency_key, requestDigest(input), () => this.begin(input, client)));
+    return this.get(await this.keys.once(input.idempotency_key, input, () => this.begin(input, client)));
   }
 
   /** The id of a new run, once it is durable. */
@@ -190,7 +194,7 @@ export class Runs {
         seed_asked: input.seed != null,
       },
       idempotency_key: input.idempotency_key ?? null,
-      request_digest: input.idempotency_key == null ? null : requestDigest(input),
+      request_digest: this.digests.of(input),
       client: input.client ?? client,
       recovery: input.recovery ?? this.options.config.recovery,
       resumable: provider === LOCAL && kept,

@@ -43,6 +43,7 @@ export const status: Results['status'] = {
   runs: { active: 0, queued: 0, finished: 0 },
   seq: 7,
   last_boot: null,
+  warning: null,
 };
 
 export const health: Results['health'] = {

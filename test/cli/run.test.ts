@@ -289,7 +289,7 @@ test('flags reach the daemon as what they are', async ({ home, daemon }) => {
     cloud: true,
     prompt: 'p',
   });
-  assert.match(String(idempotency_key), /^run-[0-9a-f-]{36}$/);
+  assert.match(String(idempotency_key), /^svc-run-[0-9a-f-]{36}$/);
   assert.is(client, `command line ${process.pid}`);
 });
 

@@ -14,6 +14,7 @@ const handlers = createMethods({
   limits: config.limits,
   token: () => 't',
   config: () => null,
+  warning: () => null,
   ticket: () => 'the-ticket',
   changeToken: unused,
   signInPage: unused,

@@ -107,6 +107,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     ...{ kernel, store, config, providers, dispatch, history, pulls, stopReports },
     streams: { daemon, engine: `engine:${boot_id}` },
     home: '/nonexistent',
+    secret: 'the secret of this home',
     stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),
     verified: () => null,
     saveProvider: async (id, settings) => void saved.push([id, settings]),

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { WebSocket } from 'ws';
 import type { SvcError } from '../../src/errors.ts';
 import { sessionFile } from '../../src/session-file.ts';
-import { type Answer, ask, TOKEN } from './boot.ts';
+import { type Answer, ask, boot, TOKEN } from './boot.ts';
 import { bootReal, type Real } from './real.ts';
 
 /** Signing in, and what a cookie is good for. */
@@ -87,7 +87,7 @@ test('a cookie ends in its time, and one that was changed is none', async () => 
 test('a session outlives the daemon, a sign-out does too, and the file holds no secret', async () => {
   const path = join(mkdtempSync(join(tmpdir(), 'svc-sessions-')), 'sessions.json');
   const lives: Real[] = [];
-  const boot = async () => {
+  const start = async () => {
     const life = await bootReal({ sessionFile: sessionFile(path) });
     lives.push(life);
     return life;
@@ -95,18 +95,18 @@ test('a session outlives the daemon, a sign-out does too, and the file holds no 
   const moved = (cookie: string, life: Real) => cookie.replace(/svc_session_\d+/, `svc_session_${life.url.split(':').at(-1)}`);
   const status = async (cookie: string, life: Real) =>
     (await ask(`${life.url}/v1/session`, { headers: { cookie: moved(cookie, life), 'sec-fetch-site': 'same-origin' } })).status;
-  const first = await boot();
+  const first = await start();
   const sign = async () => cookieOf(await ask(`${first.url}/v1/session`, { method: 'POST', body: { token: TOKEN } }));
   const [kept, left] = [await sign(), await sign()];
   assert.is((await ask(`${first.url}/v1/session`, { method: 'DELETE', headers: { cookie: left, origin: first.url } })).status, 204);
   assert.is(await status(left, first), 401, 'a sign-out ends the session at once');
-  const second = await boot();
+  const second = await start();
   assert.is(await status(kept, second), 204);
   assert.is(await status(left, second), 401);
   assert.is(statSync(path).mode & 0o777, 0o600);
   assert.not.ok(readFileSync(path, 'utf8').includes(kept.split('.').at(-1) ?? ''));
   writeFileSync(path, '{"sessions":[{"id":1},null,"x"');
-  assert.is(await status(kept, await boot()), 401, 'a list that cannot be read signs everybody out');
+  assert.is(await status(kept, await start()), 401, 'a list that cannot be read signs everybody out');
   for (const life of lives) await life.close();
 });
 
@@ -155,6 +155,18 @@ test('what proves to be the daemon holds the secret, for this port and this nonc
   await elsewhere.close();
   for (const by of ['', 'session.', 'session.x', 'ticket.x', 'cookie', `session.${'x'.repeat(23)}`]) assert.is((await prove(by)).status, 400, by);
   assert.is((await prove('token', 'short')).status, 400);
+});
+
+test('a daemon that is about to free its port proves nothing any more', async () => {
+  const http = await boot();
+  const status = async () => (await ask(`${http.url}/v1/session/proof?by=token&nonce=${'n'.repeat(43)}`)).status;
+  const seen: Record<string, number> = {};
+  for (const path of ['starting.opening', 'ready', 'stopping.draining', 'stopping.closing', 'stopped']) {
+    http.runtime.bring(path);
+    seen[path] = await status();
+  }
+  assert.equal(seen, { 'starting.opening': 200, ready: 200, 'stopping.draining': 200, 'stopping.closing': 503, stopped: 503 });
+  await http.close();
 });
 
 test('with a cookie only our own page can change anything', async () => {

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
-import { requestDigest } from '../../src/runtime/keys.ts';
+import { type ContentSettings, keepsContent } from '../../src/kernel/content.ts';
+import { Digests, requestDigest } from '../../src/runtime/keys.ts';
 import type { RunInput } from '../../src/runtime/runtime.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/store.ts';
@@ -72,6 +74,40 @@ test('what was asked is the same in any order of its fields, with a field that i
   assert.is(requestDigest({ seed: 2, temperature: 1, prompt: 'a', system: null }), digest);
   assert.is(requestDigest({ prompt: 'a', temperature: 1, seed: 2, client: 'x', idempotency_key: 'y', cancel_on_disconnect: true }), digest);
   assert.is.not(requestDigest({ prompt: 'a', temperature: 1 }), digest);
+});
+
+test('without the secret of the home a recorded digest tells nothing of a prompt that the log does not hold', async () => {
+  const asks = keyed('who knew');
+  for (const history of [{ prompts: 'omit' }, { outputs: 'omit' }, { redact: ['x'] }]) {
+    const digests = new Digests('secret one', keepsContent({ prompts: 'keep', outputs: 'keep', redact: [], ...history } as ContentSettings));
+    const recorded = digests.of(asks) ?? '';
+    assert.match(recorded, /^hmac-sha256:[0-9a-f]{64}$/);
+    assert.not.ok(recorded.includes(requestDigest(asks)));
+    assert.is.not(new Digests('secret two', false).of(asks), recorded);
+    assert.ok(digests.matches(recorded, asks));
+    assert.not.ok(digests.matches(recorded, keyed('who knew it')));
+  }
+});
+
+test('a digest that was recorded under other settings, or by an earlier version, is still told from others', () => {
+  const [kept, omitting] = [new Digests('secret', true), new Digests('secret', false)];
+  for (const [recorder, reader] of [
+    [kept, omitting],
+    [omitting, kept],
+  ] as const) {
+    assert.ok(reader.matches(recorder.of(keyed('a')) ?? '', keyed('a')));
+    assert.not.ok(reader.matches(recorder.of(keyed('a')) ?? '', keyed('b')));
+  }
+  assert.is(kept.of(keyed('a')), requestDigest(keyed('a')));
+});
+
+test('a key that the command line made for one run has no digest, and still finds its run', async () => {
+  const { runtime, store } = await bootRuntime({ local: answering() });
+  const own = { prompt: 'a', idempotency_key: `svc-run-${randomUUID()}` };
+  const first = await runtime.startRun(own, 'test');
+  assert.is((await runtime.startRun(own, 'test')).id, first.id);
+  const [accepted] = (await store.readAll(1, 100)).filter(({ type }) => type === 'run.accepted');
+  assert.is(accepted?.data.request_digest, null);
 });
 
 test('a key whose request was refused is free: the next request with it is tried anew, whatever it asks', async () => {

@@ -102,6 +102,7 @@ export class Life {
       pulls: {} as Pulls,
       streams: { daemon: this.daemon, engine: `engine:${boot_id}` },
       home: '',
+      secret: '',
       stored: () => ({ finished: 0, size_bytes: null }),
       verified: () => null,
       onStop: (close_deadline_at) => {

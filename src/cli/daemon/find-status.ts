@@ -85,6 +85,7 @@ function empty(paths: Paths): StatusShown {
     runs: null,
     seq: null,
     last_boot: null,
+    warning: null,
   };
 }
 

@@ -37,6 +37,7 @@ async function printText({ status, events }: Found): Promise<void> {
     print(`\n${events.map((event) => `${localTime(event.at)}  ${oneLine(event.type)}  ${paint('dim', oneLine(JSON.stringify(event.data)))}`).join('\n')}`);
   const advice = hasLostSocket(status) ? LOST_SOCKET : ADVICE[status.state];
   if (advice !== undefined) note(advice);
+  if (status.warning != null) note(`${paint('yellow', 'warning:', 2)} ${status.warning}`);
 }
 
 const LOST_SOCKET = 'Its process is alive, and its socket was deleted, so nothing can reach it. Start it again with: svc restart';

@@ -1,6 +1,7 @@
 import type { Config } from '../../config.ts';
+import type { Results } from '../../control/results.ts';
 import type { Paths } from '../../paths.ts';
-import type { ProviderRecord, ReportRecord, StatusRecord } from '../../runtime/runtime.ts';
+import type { ProviderRecord, ReportRecord } from '../../runtime/runtime.ts';
 import type { RuntimeFound } from '../../runtime-file.ts';
 
 /** One thing that was looked at. */
@@ -15,7 +16,7 @@ export interface Check {
 
 /** What the running daemon says of itself. */
 export interface Alive {
-  status: StatusRecord;
+  status: Results['status'];
   report: ReportRecord;
   providers: ProviderRecord[];
 }

@@ -1,10 +1,11 @@
 import { createServer } from 'node:net';
 import { parseAddress } from '../../config-address.ts';
-import { type Check, fail, ok, type Patient } from './check.ts';
+import { type Check, fail, ok, type Patient, warn } from './check.ts';
 import { portOwner } from './port-owner.ts';
 
 /** Whether the daemon, once started, could listen where it is told to. */
 export async function checkPorts({ config, alive }: Patient): Promise<Check[]> {
+  if (alive?.status.warning != null) return [warn('listeners', alive.status.warning, 'Find that program with: ss -ltnp, and stop it or choose another port.')];
   if (alive !== null) return [ok('listeners', `${alive.status.addresses.http}, gRPC ${alive.status.addresses.grpc}`)];
   if (config === null) return [];
   const checks = await Promise.all([checkPort('http', config.http), checkPort('grpc', config.grpc)]);

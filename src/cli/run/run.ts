@@ -32,8 +32,8 @@ export async function run(context: Context): Promise<number> {
     throw new SvcError('usage', 'With --detach nobody waits for the run, so --cancel-on-disconnect does not go with it.');
   const prompt = await readPrompt(args[0], context.paths);
   await ready(context);
-  // With a key of its own, a start whose answer was lost can be sent again.
-  const input: Input = { idempotency_key: `run-${randomUUID()}`, ...given, prompt };
+  // With a key of its own, a start whose answer was lost can be sent again. Its form tells that no other request has it.
+  const input: Input = { idempotency_key: `svc-run-${randomUUID()}`, ...given, prompt };
   return flags.detach === true ? detach(context, input, json) : answer(context, input);
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 import { ApiError } from './api-error.js';
 import { ASK_MS } from './bounds.js';
-import { forgetProof, keepSession, proveDaemon, proveSecret } from './proof.js';
+import { keepSession, proveDaemon, proveSecret } from './proof.js';
 
 export { ApiError };
 
@@ -59,7 +59,6 @@ async function bodyOf(response) {
   try {
     return await response.text();
   } catch {
-    forgetProof();
     throw new ApiError(null, {});
   }
 }
@@ -83,7 +82,6 @@ async function send(path, { method, body, headers, signal }) {
   try {
     return await fetch(path, { method, headers, ...given, signal: signal === undefined ? bound : AbortSignal.any([signal, bound]) });
   } catch {
-    forgetProof();
     throw new ApiError(null, {});
   }
 }

@@ -35,8 +35,6 @@ export const RETRY_FIRST_MS = 250;
 export const RETRY_MAX_MS = 5000;
 /** An address that does not answer. */
 export const ASK_MS = 30_000;
-/** How long the daemon counts as proved. */
-export const PROOF_MS = 5000;
 /** Between two readings of the present picture. */
 export const REFRESH_MS = 150;
 /** The slider must rest for this long before the past is asked for. */

@@ -1,20 +1,20 @@
 // @ts-check
 import { ApiError } from './api-error.js';
-import { ASK_MS, PROOF_MS } from './bounds.js';
+import { ASK_MS } from './bounds.js';
 
 /**
  * Another program can take the port while the daemon is away, and a browser sends a cookie to a port, whoever listens there. So the page has
  * the daemon prove that it holds a secret before the page sends that secret. It owns the key of the session, in the storage of its origin.
  *
  * 1. The question goes out without a cookie. Its answer is an HMAC over a nonce and the port, so that it can be neither kept nor passed on.
- * 2. A proof ends after a moment, and at the first sign that the daemon may be gone.
+ * 2. A proof is good for what is sent at once: the port can change hands at any moment. Requests of one moment share a question.
  * 3. Scripts cannot read the key. Where the page has no cryptography, since its address is no loopback one, nothing is asked.
  */
 
 /** @typedef {{ id: string, key: CryptoKey | null }} Session */
 /** @type {Session | null} */
 let session = null;
-/** @type {{ until: number, found: Promise<void> } | null} */
+/** The question that is open. @type {Promise<void> | null} */
 let proof = null;
 
 const canProve = globalThis.isSecureContext && globalThis.crypto?.subtle !== undefined;
@@ -23,19 +23,13 @@ const canProve = globalThis.isSecureContext && globalThis.crypto?.subtle !== und
 export async function proveDaemon() {
   if (session === null || session.key === null) return;
   const { id, key } = session;
-  if (proof === null || proof.until < performance.now()) proof = { until: performance.now() + PROOF_MS, found: check(`session.${id}`, key, UNPROVEN) };
-  const mine = proof;
+  const mine = proof ?? check(`session.${id}`, key, UNPROVEN);
+  proof = mine;
   try {
-    await mine.found;
-  } catch (error) {
+    await mine;
+  } finally {
     if (proof === mine) proof = null;
-    throw error;
   }
-}
-
-/** The daemon may be gone: whoever listens there has to prove itself. */
-export function forgetProof() {
-  proof = null;
 }
 
 /**
@@ -97,6 +91,8 @@ async function askProof(path) {
   } catch {
     throw new ApiError(null, {});
   }
+  // A daemon that is about to close its listener proves nothing any more.
+  if (response.status === 503) throw new ApiError(null, {});
   return response.json().then(
     (body) => body?.proof ?? null,
     () => null,

@@ -1,7 +1,7 @@
 // @ts-check
 import { ApiError, ask } from './api.js';
 import { RETRY_FIRST_MS, RETRY_MAX_MS } from './bounds.js';
-import { forgetProof, proveDaemon } from './proof.js';
+import { proveDaemon } from './proof.js';
 
 /**
  * Follows a WebSocket for as long as the signal lives: when it breaks it is opened again, after a wait that doubles up to a bound and
@@ -81,7 +81,6 @@ async function read(path, onMessage, signal) {
     });
     socket.addEventListener('close', () => {
       signal.removeEventListener('abort', leave);
-      if (!signal.aborted) forgetProof();
       resolve(null);
     });
     if (signal.aborted) leave();
