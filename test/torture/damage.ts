@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { createSqliteStore } from '../../src/store/sqlite.ts';
-import type { StoredEvent } from '../../src/store/store.ts';
+import type { RunRow, StoredEvent } from '../../src/store/store.ts';
 import { makeHeldHome } from '../helpers/daemon.ts';
 import type { Home } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -59,6 +59,13 @@ async function writeLog(home: Awaited<ReturnType<typeof makeHeldHome>>): Promise
 }
 
 function harm({ paths }: Home, draw: Random): void {
+  if (draw.chance(0.1)) {
+    // The end of the log goes, and with it what knew how far it had come.
+    if (draw.chance(0.5)) rmSync(paths.highWater);
+    else writeFileSync(paths.highWater, 'x'.repeat(draw.whole(0, 2000)));
+    rmSync(`${paths.database}-wal`, { force: true });
+    return;
+  }
   const files = [paths.database, `${paths.database}-wal`, `${paths.database}-wal`, paths.highWater].filter(existsSync);
   const file = draw.pick(files);
   const bytes = readFileSync(file);
@@ -90,7 +97,7 @@ async function meet(home: Home, truth: string, damages: Damages): Promise<void> 
   }
 }
 
-async function readAll({ paths }: Home): Promise<StoredEvent[]> {
+async function readAll({ paths }: Home): Promise<(StoredEvent | RunRow)[]> {
   const copy = join(dirname(paths.database), '..', 'copy');
   cpSync(dirname(paths.database), copy, { recursive: true });
   const inCopy = (file: string) => join(copy, file.slice(dirname(paths.database).length));
@@ -99,8 +106,9 @@ async function readAll({ paths }: Home): Promise<StoredEvent[]> {
   return pages(store).finally(() => store.close());
 }
 
-async function pages(store: ReturnType<typeof createSqliteStore>): Promise<StoredEvent[]> {
+/** Every event, and every run as it is listed. */
+async function pages(store: ReturnType<typeof createSqliteStore>): Promise<(StoredEvent | RunRow)[]> {
   const all: StoredEvent[] = [];
   for (let page = await store.readAll(1, 1000); page.length > 0; page = await store.readAll(all.length + 1, 1000)) all.push(...page);
-  return all;
+  return [...all, ...(await store.listRuns({ limit: 1000 }))];
 }
