@@ -92,6 +92,8 @@ export class Runs {
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const head = await store.runHead(run_id);
     if (head === null) throw unknownRun(run_id);
+    // A start has not recovered this run yet. Its events have no end so far, and a follower would leave without one.
+    if (!head.finished) throw new SvcError('not_ready');
     return head;
   }
 

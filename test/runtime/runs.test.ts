@@ -259,6 +259,17 @@ test('a daemon that is starting or stopping takes no runs, and says which', asyn
   assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'daemon_stopping');
 });
 
+test('a run that a start has not recovered yet cannot be followed: a follower would leave without its end', async () => {
+  const store = createMemoryStore();
+  const stuck = new ScriptedProvider('local', (_, signal) => [output('so far', 7), untilAborted(signal)]);
+  const before = await bootRuntime({ local: stuck, store });
+  const { id } = await before.runtime.startRun({ prompt: 'x' }, 'test');
+  await turns();
+  before.kernel.close();
+  const { runtime } = await bootRuntime({ local: stuck, store, boot_id: 'boot_2', until: 'opened' });
+  assert.is(await codeOf(follow(runtime.followRun(id, { signal: never }))), 'not_ready');
+});
+
 test('a start after a crash ends what was cut off where the policy says so, keeps what was queued in its order, and every run has one end', async () => {
   const store = createMemoryStore();
   const stuck = new ScriptedProvider('local', (_, signal) => [output('so far', 7), untilAborted(signal)]);
