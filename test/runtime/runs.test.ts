@@ -116,7 +116,7 @@ test('when the engine dies under an answer the run is taken up again from what i
   assert.equal([done.state, done.output, done.attempts], ['completed', words.join(''), 3]);
   assert.equal(
     local.asked.map(({ resume }) => resume),
-    [null, { text: 'one ', token_ids: [0] }, { text: 'one two ', token_ids: [0, 1] }],
+    [null, { text: 'one ', token_ids: [0], threads: null }, { text: 'one two ', token_ids: [0, 1], threads: null }],
   );
 });
 

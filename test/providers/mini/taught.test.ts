@@ -13,7 +13,7 @@ const { taught, sha256 } = JSON.parse(await readFile(new URL('../../../src/provi
 const today = commandNames(commands, globalFlags);
 
 /** Commands and flags that are newer than the model file. The next training empties this list. */
-const UNTAUGHT: readonly string[] = [];
+const UNTAUGHT: readonly string[] = ['api', 'api --data,d', 'api --json', 'api --stream'];
 
 test('every command and flag that the model was taught exists today', () => {
   const gone = taught.filter((name) => !today.includes(name));
