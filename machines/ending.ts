@@ -1,7 +1,7 @@
 import type { DaemonCreated, DaemonEvent, Ending } from './events.ts';
 
 /**
- * How a life that is over ended, told by its first and its last fact: a final state is reached by few facts, and left by none. A life that
+ * How a life ended, from its first and its last fact: a final state is reached by few facts, and left by none. A life that
  * recorded no end was killed, or lost its power.
  */
 export function endingOf(first: Pick<DaemonCreated, 'host_boot_id'>, last: DaemonEvent['type'] | DaemonCreated['type'], host_boot_id: string | null): Ending {

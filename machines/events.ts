@@ -160,7 +160,7 @@ export type RunEvent =
   | Fact<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
   | Fact<'run.failed', { attempt: number; error: Failure }>
   /**
-   * The work is gone, or was stopped, before the answer was complete; the run waits to be taken up again. `computing`: how many runs the
+   * The work is gone, or was stopped, before the answer was complete; the run waits to be resumed. `computing`: how many runs the
    * engine computed when it died, this one included; 0: it was stopped for a reason that is not this run. Logs without it do not say.
    */
   | Fact<'run.suspended', { attempt: number; error: Failure; computing?: number }>

@@ -14,10 +14,10 @@ export function retryDelay(failures: number, asked_ms: number | null = null): nu
 /**
  * The fact that a failed attempt leads to.
  *
- * 1. The engine died or was stopped while it computed the run (`computing`), and the policy allows it: the run is taken up again. Such a
+ * 1. The engine died or was stopped while it computed the run (`computing`), and the policy allows it: the run resumes. Such a
  *    death spends no attempt, since another run may have caused it.
  * 2. Nothing was delivered, the failure is retryable and attempts are left: wait, then try again.
- * 3. Text was delivered, the work is gone (`lost`) or the failure is retryable, and its provider can go on from there: the run is taken up again.
+ * 3. Text was delivered, the work is gone (`lost`) or the failure is retryable, and its provider can go on from there: the run resumes.
  * 4. Text was delivered and the work is gone: the run is interrupted and keeps its partial text.
  * 5. Anything else: the run failed.
  */
@@ -62,7 +62,7 @@ export function mayRetry(context: RunContext, error: Failure): boolean {
 }
 
 /**
- * Whether a run that was cut off is taken up again, as its policy says. One that kills the engine again and again is given up, and so is one
+ * Whether a run that was cut off resumes, as its policy says. One that kills the engine again and again is given up, and so is one
  * of which the log does not hold what was asked or answered.
  */
 export function mayGoOn({ recovery, resumable, content_kept, outputs, deaths, max_losses }: RunContext): boolean {

@@ -22,7 +22,7 @@ export interface RunContext {
   deaths: number;
   /** The engine died while it computed this run: it computes no other run beside it from now on. */
   isolated: boolean;
-  /** Threads that computed the recorded answer; null when no provider told. */
+  /** Threads that computed the recorded answer; null when no provider said. */
   threads: number | null;
   /** Taken back by the daemon itself, as if it had never been asked. */
   withdrawn: boolean;

@@ -10,7 +10,7 @@ import { isSame, type Sessions } from './session.ts';
  * 1. Host names this machine and our port, whatever the listener is bound to: a page that has its own name point here is refused.
  * 2. Origin, where a browser sends one, is our own or an allowed one, as the settings give it; `null` is nobody's.
  * 3. What is not public needs the token, compared in constant time, or the cookie of a session.
- * 4. A browser sends a cookie whoever's page asks: a request with a cookie must come from our own page, and the browser must say so.
+ * 4. A browser sends a cookie for any page that asks: a request with a cookie must come from our own page, and the browser must say so.
  * 5. What was let in by a session or a token ends with it: `admit` returns the signal.
  * 6. A request over the local socket passes: its file mode is the authentication, and no browser can send one.
  */

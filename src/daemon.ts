@@ -150,7 +150,7 @@ function logFailure({ log }: Parts, failure: SvcError): void {
   else log.error({ code: failure.code, err: failure.cause ?? failure }, failure.message);
 }
 
-/** What ended this life. A want of space is told as one, whatever could not be written; any other failure of a file names the file and the cause. */
+/** Maps what ended this life. Any lack of space becomes store_full; any other failure of a file names the file and the cause. */
 function asFailure(thrown: unknown): SvcError {
   const error = asSvcError(isFull(thrown) ? thrown : asFileFailure(thrown));
   if (error.code === 'store_full' || !isFull(error.cause)) return error;

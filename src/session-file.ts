@@ -3,7 +3,7 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { SvcError } from './errors.ts';
 
 /**
- * The list of live sessions on disk, so that a restart signs nobody out and a sign-out survives it.
+ * The list of live sessions on disk, so that sessions and sign-outs survive a restart.
  *
  * 1. The list holds ids and times, and no secret. A list that cannot be read is empty: everybody signs in again.
  * 2. A write replaces the file whole, one write after the other.

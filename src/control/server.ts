@@ -18,7 +18,7 @@ import type { Method, Response } from './protocol.ts';
  * 3. A connection that closes gives up its requests; the runs they started go on.
  * 4. A connection that does not begin as the protocol does is handed to the HTTP server, whose bounds then hold.
  * 5. What has not gone out is counted. A connection that is cut for it loses its answers; what it follows can be followed again.
- * 6. A peer that does not read holds up nobody: when the server closes, it is cut off after a moment.
+ * 6. A peer that does not read delays no other: when the server closes, it is cut off after a moment.
  */
 
 export interface ControlOptions {

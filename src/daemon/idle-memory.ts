@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm';
  * Gives memory back when the daemon has become idle. The engine of the language collects garbage when it needs space, so that after much
  * work a process that does nothing keeps what it once needed, for ever.
  *
- * 1. It collects only after work, and only when a whole interval had next to none: nobody waits for it.
+ * 1. It collects only after work, and only when a whole interval had next to none: no request waits for it.
  * 2. It collects once for each time of work.
  */
 export function giveMemoryBack(idle_ms: number, collect: () => void = collector()): () => void {

@@ -5,7 +5,7 @@ import type { Context } from './route.ts';
 
 /**
  * The three health answers, in the form of the IETF health-check draft. They read the machine's state in memory and nothing
- * else. The status of the body and that of the response never contradict each other. Anybody is told states and counts.
+ * else. The status of the body and that of the response never contradict each other. States and counts are public.
  */
 
 const TYPE = 'application/health+json';

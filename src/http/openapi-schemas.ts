@@ -28,9 +28,9 @@ export function object(fields: Record<string, Schema>): Schema {
   };
 }
 
-/** The fields of which anybody is told these only. */
-const partly = (fields: Record<string, Schema>, told: readonly string[]) =>
-  Object.fromEntries(Object.entries(fields).map(([name, schema]) => [told.includes(name) ? name : `${name}?`, schema]));
+/** Of these fields only the named ones are public. */
+const partly = (fields: Record<string, Schema>, open: readonly string[]) =>
+  Object.fromEntries(Object.entries(fields).map(([name, schema]) => [open.includes(name) ? name : `${name}?`, schema]));
 
 const counts = { active: whole, queued: whole, finished: whole };
 const addresses = object({ http: orNull(text), grpc: orNull(text), socket: orNull(text) });

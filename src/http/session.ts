@@ -45,7 +45,7 @@ export function proveSession({ req, res, sessions, runtime, closing }: Context):
   sendJson(res, 200, { proof });
 }
 
-/** The cookie goes to the interface alone: a reload of the page sends it to nobody. */
+/** The cookie goes to the interface alone: a reload of the page does not send it. */
 function setCookie(req: IncomingMessage, res: ServerResponse, value: string, max_age_s: number): void {
   res.setHeader('Set-Cookie', `${cookieName(req)}=${value}; HttpOnly; SameSite=Strict; Path=/v1; Max-Age=${max_age_s}`);
 }

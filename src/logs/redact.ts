@@ -21,7 +21,7 @@ export function redactLine(line: string, redact: (text: string) => string): stri
   return whole === null ? redact(line) : JSON.stringify(whole, (name, value) => (typeof value === 'string' && !NAMES.has(name) ? redact(value) : value));
 }
 
-/** The line as a terminal may show it: its texts are of one line each, and of an error the message stands for the stack, which repeats it. */
+/** The line as a terminal may show it: its texts are of one line each, and an error shows its message without its stack, which repeats it. */
 export function shownLine(line: string): string {
   const whole = readLine(line);
   if (whole === null) return oneLine(line);

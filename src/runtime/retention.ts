@@ -22,7 +22,7 @@ export interface RetentionOptions {
  * 1. A round goes in small steps, and commits pass between them.
  * 2. A clock that has leapt is not believed for an hour: one start with a wrong clock must not remove what is not old.
  * 3. The store is given the time since which the clock has run evenly, so that a run from a wrong clock is not taken for an old one.
- * 4. Each round that removed something is one fact. A round that failed is told in the log, and the next one comes all the same.
+ * 4. Each round that removed something is one fact. A round that failed is logged, and the next one comes all the same.
  */
 export class Retention {
   private readonly options: RetentionOptions;

@@ -28,7 +28,7 @@ export interface RunsOptions {
   pages: EventPages;
   /** Stream of this boot's daemon machine. */
   daemon: string;
-  /** Of this home: what was asked is told apart with it. */
+  /** Of this home: it keys the digest of a request. */
   secret: string;
 }
 
@@ -147,7 +147,7 @@ export class Runs {
 
   /**
    * Waits for the run to be durable, but not for a disk that is full or does not answer: then the run is refused, and withdrawn, so that it
-   * is not answered to nobody when the log is written again. Throws store_full, store_stalled, and run_unconfirmed when the log failed.
+   * is not answered without a client when the log is written again. Throws store_full, store_stalled, and run_unconfirmed when the log failed.
    */
   private async unlessStalled(run_id: string, recorded: Promise<void>): Promise<void> {
     const { kernel } = this.options;

@@ -20,7 +20,7 @@ const LOOK_EVERY_MS = 1_000;
  *
  * 1. The daemon is told once that it is full, and once that there is space again: the reserve is back.
  * 2. At most one look is under way.
- * 3. The daemon is told of a late commit when it is noticed, and again when it returns. Both facts are recorded then.
+ * 3. A late commit is reported to the daemon when it is noticed, and again when it returns. Both facts are recorded then.
  */
 export class Space {
   private readonly options: SpaceOptions;

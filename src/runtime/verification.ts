@@ -17,7 +17,7 @@ export interface VerificationOptions {
  *
  * 1. A round that a stop cut off goes on where it was. The next one begins `verify_every_ms` after its end, and at each start where the log is small.
  * 2. One part is under way at a time.
- * 3. A part that fails is told in the log; the next one comes all the same.
+ * 3. A part that fails is logged; the next one comes all the same.
  */
 export class Verification {
   /** Null until the daemon is ready. */

@@ -37,7 +37,7 @@ export interface Call {
 
 export type Reply = { id: number; result: unknown } | { id: number; error: ThrownError };
 
-/** Nobody asked: the log cannot be written any more. */
+/** Sent without a call: the log cannot be written any more. */
 export type Alarm = { alarm: ThrownError };
 
 /** An error on its way between the threads. */

@@ -20,7 +20,7 @@ const SMALL_BYTES = 16 * 1024 * 1024;
 
 /** Small young runs go when the log takes so many times its bound. */
 const YOUNG_FACTOR = 2;
-/** Pages of the WAL that may be left after it was written back: somebody was reading them, or they have come since. */
+/** Pages of the WAL that may be left after it was written back: a reader held them, or they are newer. */
 const LEFT_PAGES = 16_384;
 
 /**
@@ -30,7 +30,7 @@ const LEFT_PAGES = 16_384;
  * 1. A run goes whole, with its row and so its idempotency key, or stays whole. One that is unfinished stays.
  * 2. The last event of the log stays, so that the log goes on from an event.
  * 3. Of a long stream of an old boot the end goes first, so that what is left is still a beginning.
- * 4. No run goes for the bytes of what cannot be removed: what the present boot has told of itself, and runs in progress.
+ * 4. No run goes for the bytes of what cannot be removed: the facts of the present boot, and runs in progress.
  * 5. Small young runs stay until the log takes twice its bound.
  * 6. Each step is one transaction. What is removed is overwritten in the file, and after the last step it is not in the WAL either.
  */
@@ -51,7 +51,7 @@ export class Pruner {
     this.statements = prepare(db);
   }
 
-  /** One step. `present_bytes`: what the present boot has told of itself, roughly. */
+  /** One step. `present_bytes`: the facts of the present boot, roughly. */
   prune(query: PruneQuery, last_seq: number, present_bytes: number): PruneReport {
     const max_bytes = query.max_bytes === null ? null : query.max_bytes + present_bytes + this.sizes.unfinished();
     const report = this.db.transaction(() => this.remove({ ...query, max_bytes }, last_seq)).immediate();

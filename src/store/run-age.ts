@@ -15,7 +15,7 @@ export interface AgeRules {
  * When a finished run is old, by the clock of those who recorded what came after it, and not only by a leap of the clock.
  *
  * 1. A run is old when its time is over, if that moment passed while the clock ran: between two events that are less than half that time apart.
- * 2. Where it passed in a leap, nobody knows which of the two clocks was wrong, or whether the daemon was just off. The time then counts from the leap.
+ * 2. Where it passed in a leap, it is unknown which of the two clocks was wrong, or whether the daemon was just off. The time then counts from the leap.
  *
  * `firstFrom` gives the first event at or after a position.
  */

@@ -12,7 +12,7 @@ export const SCHEMA = 3;
  */
 const SCHEMA_BITS = 8;
 const GENERATIONS = 2 ** 22;
-/** Stands for the name in a copy of a log that has none. */
+/** The name in a copy of a log that has none. */
 const NO_NAME = 'none';
 
 /**

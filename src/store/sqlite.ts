@@ -16,7 +16,7 @@ export interface SqliteOptions {
   project?: Project;
   /** A damaged row was made again. */
   onMended?(run_id: string): void;
-  /** The log cannot be written any more, and nobody had asked. */
+  /** The log cannot be written any more. No call reported it. */
   onAlarm?(error: Error): void;
   limits?: Pick<Limits, 'store_lock_ms' | 'store_page_bytes' | 'reserve_bytes' | 'close_ms'>;
 }

@@ -21,7 +21,7 @@ export class StoreThread {
   private failure: SvcError | null = null;
   private calls = 0;
 
-  /** `onAlarm`: the log cannot be written any more, and nobody had asked. */
+  /** `onAlarm`: the log cannot be written any more, and no call reported it. */
   constructor(options: OpenOptions, onAlarm: (error: Error) => void) {
     // The sources and the build have the same file beside this one, under their own extension; a loader given to this process works in the thread too.
     this.worker = new Worker(new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url), {

@@ -75,9 +75,9 @@ async function stopAnswering(client: ControlClient, status: Results['status'], i
   if (!force && runs.active + runs.queued > 0) onDrain?.(runs);
   const gone = identity === null ? await within(client.closed, patience) : await isGone(identity, patience);
   if (!gone) return killOrGiveUp(identity, pid, force);
-  const told = await report;
-  if (told instanceof SvcError) throw told;
-  return { was_running: true, pid, killed: false, runs: told };
+  const outcome = await report;
+  if (outcome instanceof SvcError) throw outcome;
+  return { was_running: true, pid, killed: false, runs: outcome };
 }
 
 /** A daemon that ended since its disk gave no answer says so; any other that ended without a report is gone, which is what was asked for. */

@@ -70,7 +70,7 @@ async function readRefusal(response: IncomingMessage): Promise<SvcError> {
   return new SvcError('connection_lost', `What listens on the daemon's HTTP address refused to send a log (${response.statusCode}).`);
 }
 
-/** Only a refused connection means that there is nobody; one that hangs takes it and says nothing, one that dies resets it. */
+/** Only a refused connection means that no daemon is there. One that hangs accepts it and is silent; one that dies resets it. */
 function noDoor(cause: Error): SvcError {
   const { code } = cause as NodeJS.ErrnoException;
   if (code === 'ECONNRESET') return new SvcError('connection_lost', 'The daemon broke off the connection on its HTTP address.', { cause });

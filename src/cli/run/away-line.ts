@@ -10,7 +10,7 @@ const EVERY_MS = 1000;
 export class AwayLine {
   private readonly leaveLine: () => boolean;
   private timer: NodeJS.Timeout | null = null;
-  private told = false;
+  private noted = false;
 
   /** `leaveLine` tells whether the cursor is behind text of the answer, which must not be written over. */
   constructor(leaveLine: () => boolean) {
@@ -20,8 +20,8 @@ export class AwayLine {
   begin(): void {
     if (this.timer !== null) return;
     if (!isTerminal(2)) {
-      if (!this.told) note(TEXT);
-      this.told = true;
+      if (!this.noted) note(TEXT);
+      this.noted = true;
       return;
     }
     const since = performance.now();

@@ -41,7 +41,7 @@ export interface Steps {
  * 3. A daemon that died is brought back; one that was stopped is waited for, and not started against the will of who stopped it;
  *    for a run that is there already, one that did not answer to begin with is not started either.
  * 4. A daemon that dies again and again is given up: without a new event between after some times, else after the patience. The patience
- *    begins anew with a connection that lasted as long as it.
+ *    starts again with a connection that lasted as long as it.
  * Throws what the daemon answers, daemon_not_running, and run_interrupted when it does not come back or does not stay.
  */
 export async function followRun(following: Following): Promise<Run> {

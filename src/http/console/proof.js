@@ -3,7 +3,7 @@ import { ApiError } from './api-error.js';
 import { ASK_MS } from './bounds.js';
 
 /**
- * Another program can take the port while the daemon is away, and a browser sends a cookie to a port, whoever listens there. So the page has
+ * Another program can take the port while the daemon is away, and a browser sends a cookie to any program that listens there. So the page has
  * the daemon prove that it holds a secret before the page sends that secret. It owns the key of the session, in the storage of its origin.
  *
  * 1. The question goes out without a cookie. Its answer is an HMAC over a nonce and the port, so that it can be neither kept nor passed on.
@@ -19,7 +19,7 @@ let proof = null;
 
 const canProve = globalThis.isSecureContext && globalThis.crypto?.subtle !== undefined;
 
-/** Throws ApiError where nobody proves to be the daemon that signed the page in. */
+/** Throws ApiError where the listener is not the daemon that signed the page in. */
 export async function proveDaemon() {
   if (session === null || session.key === null) return;
   const { id, key } = session;

@@ -61,7 +61,7 @@ export class LocalEngine {
     await this.take(find, null, signal, () => true);
   }
 
-  /** Asks the model for an answer, once it is loaded, with as many threads as are named. When the signal aborts, the engine is told to stop; the answer ends when it has. */
+  /** Asks the model for an answer, once it is loaded, with as many threads as are named. When the signal aborts, the engine is asked to stop; the answer ends when it has. */
   async ask(find: FindModel, order: Order, threads: number | null, signal: AbortSignal): Promise<{ answer: Answer; stop(): void }> {
     const process = await this.take(find, threads, signal, (found) => this.beginWork(found));
     const { id, answer } = process.ask(order);
