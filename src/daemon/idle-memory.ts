@@ -32,10 +32,10 @@ const IDLE_SHARE = 0.05;
 /** Less work than this leaves little behind. */
 const WORKED_MS = 500;
 
-/** The flag adds the function to contexts that are made from then on; ours stays as it is. After it, V8 shrinks the heap by itself. */
+/** The flag adds the function to contexts that are made from then on; ours stays as it is. Only the last resort gives the pages back that V8 keeps for later. */
 function collector(): () => void {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as (options: object) => void;
   setFlagsFromString('--no-expose-gc');
-  return () => collect({ type: 'major', execution: 'sync' });
+  return () => collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
