@@ -3,6 +3,7 @@ import type { EngineSnapshot } from '../../machines/engine.ts';
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { accepted, stateName, statePath } from '../../machines/step.ts';
 import { type Config, type ProviderConfig, readProvider } from '../config.ts';
+import { descriptorTrouble } from '../descriptors.ts';
 import { SvcError } from '../errors.ts';
 import { EventPages } from '../kernel/event-pages.ts';
 import { toRecord } from '../kernel/event-record.ts';
@@ -81,6 +82,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     store_trouble: options.stored().trouble ?? null,
     verified: options.verified(),
     stalled: kernel.stalled?.message ?? null,
+    descriptor_trouble: descriptorTrouble(),
     service_id: daemon().context.boot_id,
     now: kernel.clock.now(),
   });
