@@ -1,8 +1,11 @@
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { SvcError } from './errors.ts';
 
-/** Binds a listener and resolves with its address as `host:port`. Throws port_in_use, address_refused. */
-export async function listen(server: Server, host: string, port: number): Promise<string> {
+/**
+ * Binds a listener and resolves with its address as `host:port`. `backlog` is how many connections may wait for the event loop, which
+ * accepts one a turn. The system drops what comes beyond, and a client tries again after 1, 3 and 7 seconds. Throws port_in_use, address_refused.
+ */
+export async function listen(server: Server, host: string, port: number, backlog = BACKLOG): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     const refused = (error: NodeJS.ErrnoException) => reject(bindError(error, host, port));
     server.once('error', refused);
@@ -10,11 +13,14 @@ export async function listen(server: Server, host: string, port: number): Promis
       server.off('error', refused);
       resolve();
     });
-    server.listen({ host, port });
+    server.listen({ host, port, backlog: Math.max(backlog, BACKLOG) });
   });
   const { address, family, port: bound } = server.address() as AddressInfo;
   return family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}`;
 }
+
+/** What Node.js takes unless it is asked for more. */
+const BACKLOG = 511;
 
 function bindError(error: NodeJS.ErrnoException, host: string, port: number): SvcError {
   const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
@@ -40,7 +46,7 @@ export async function listenBeside(address: string, accept: (socket: Socket) => 
   const server = createServer({ allowHalfOpen: true, noDelay: true }, accept);
   server.maxConnections = connections;
   try {
-    await listen(server, other, Number(port));
+    await listen(server, other, Number(port), connections);
   } catch (error) {
     const isTaken = error instanceof SvcError && error.code === 'port_in_use';
     return isTaken ? { ...NOTHING_BESIDE, taken: other === '::1' ? `[::1]:${port}` : `${other}:${port}` } : NOTHING_BESIDE;
