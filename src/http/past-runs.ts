@@ -5,13 +5,15 @@ import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';
 import { runId } from './runs.ts';
 
-export async function whyRun({ req, res, runtime }: Context): Promise<void> {
+export async function whyRun({ req, res, runtime, unsent }: Context): Promise<void> {
+  unsent.admit();
   readQuery(req.originalUrl, []);
   sendJson(res, 200, await runtime.whyRun(runId(req)));
 }
 
 /** Sent as it is read: a file that could not be read whole ends without its last bytes, so that nobody takes it for one. */
-export async function exportRun({ req, res, runtime, log, closing }: Context): Promise<void> {
+export async function exportRun({ req, res, runtime, log, closing, unsent }: Context): Promise<void> {
+  unsent.admit();
   const redact = ['1', 'true'].includes(readWord(readQuery(req.originalUrl, ['redact']), 'redact', ['0', '1', 'false', 'true']) ?? '0');
   const id = runId(req);
   const gone = new AbortController();

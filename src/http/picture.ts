@@ -3,7 +3,8 @@ import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';
 
 /** The whole picture, now or at an earlier position of the log. */
-export async function showState({ req, res, runtime }: Context): Promise<void> {
+export async function showState({ req, res, runtime, unsent }: Context): Promise<void> {
+  unsent.admit();
   const at = readAt(req.originalUrl);
   sendJson(res, 200, await runtime.picture(at === undefined ? {} : { at }));
 }
