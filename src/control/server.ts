@@ -176,8 +176,9 @@ export class ControlServer {
 
   /** Resolves when the system has taken all of it, or the connection is closed. */
   private async sendSlice({ socket, outflow }: Connection, id: number, { page, events }: EventSlice): Promise<void> {
-    if (socket.destroyed || socket.writableEnded) return;
     outflow.hold(page);
+    await outflow.turn(page.frames(events).length);
+    if (socket.destroyed || socket.writableEnded) return;
     await new Promise<void>((resolve) => {
       const last = events.at(-1);
       socket.cork();

@@ -59,6 +59,7 @@ export function createHttp(options: HttpOptions): Http {
   const refusals = createRefusals(log, limits.refusal_log_ms);
   const connections = createConnections(limits, refusals.count);
   const server = createListener(limits, connections, refusals.count);
+  server.on('connection', () => unsent.turns.giveWay());
   const enter = (req: Request, res: ServerResponse) => {
     if (closing.signal.aborted || isLeaving(runtime)) res.shouldKeepAlive = false;
     keepToOrigin(res);
@@ -84,7 +85,11 @@ export function createHttp(options: HttpOptions): Http {
     app.add(route.method, route.path, async (req, res) => {
       enter(req, res);
       const admission = access.admit(req, route.door);
-      if (route.door === 'token') connections.hold(req.socket, res);
+      if (route.door === 'token') {
+        connections.hold(req.socket, res);
+        await unsent.turns.take(REQUEST_BYTES);
+        if (req.socket.destroyed) return;
+      }
       await route.answer({ ...{ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal }, ...admission });
       countAnswer(res, unsent);
     });
@@ -99,7 +104,7 @@ export function createHttp(options: HttpOptions): Http {
     hold: connections.hold,
     refused: refusals.count,
     listen: async (host, port) => {
-      const address = await listen(server, host, port);
+      const address = await listen(server, host, port, limits.connections + limits.spare_connections);
       beside = await listenBeside(address, (socket) => server.emit('connection', socket), limits.connections);
       return `http://${address}`;
     },
@@ -119,12 +124,10 @@ export function createHttp(options: HttpOptions): Http {
 
 const METHODS = ['GET', 'HEAD', 'POST', 'DELETE'] as const;
 
-/** A daemon that is on its way out keeps no connection open. One that waits for its disk goes on. */
+/** A daemon that is on its way out keeps no connection open. */
 function isLeaving(runtime: Runtime): boolean {
-  return !runtime.probe().ready && LEAVING.has(runtime.health().state);
+  return !runtime.probe().ready && runtime.health().state !== 'starting';
 }
-
-const LEAVING = new Set(['stopping', 'stopped', 'failed']);
 
 /** Counts what the system did not take of an answer at once, until it has or the client is gone. */
 function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {
@@ -134,5 +137,7 @@ function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {
   outflow.own(res.writableLength);
 }
 
+/** What a request costs among the writes that wait for their turn: it reads the run, and opens a stream. */
+const REQUEST_BYTES = 128 * 1024;
 /** Smaller ones are bounded by the number of connections. */
 const COUNTED_BYTES = 16 * 1024;

@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { asSvcError, SvcError } from '../errors.ts';
 import { type EventSlice, TERMINAL } from '../runtime/runtime.ts';
 import type { Outflow } from '../runtime/unsent-bytes.ts';
@@ -71,8 +70,8 @@ function placeText(queue_position: number): string {
 }
 
 /**
- * Sends slices, each counted until the system has taken it. It writes a piece a turn: the system copies what it takes at once, and with
- * many clients that holds up everybody else. A connection that closes forgets its writes, so that ends the wait too.
+ * Sends slices, each counted until the system has taken it, a piece a turn. A connection that closes forgets its writes, so that ends
+ * the wait too.
  */
 function sender(res: ServerResponse, outflow: Outflow): { slice(slice: EventSlice): Promise<void>; leave(): void } {
   let wake = () => {};
@@ -81,12 +80,14 @@ function sender(res: ServerResponse, outflow: Outflow): { slice(slice: EventSlic
     slice: async ({ page, events }) => {
       const bytes = page.frames(events);
       outflow.hold(page);
-      for (let start = 0; start < bytes.length && !res.destroyed; start += PIECE_BYTES) {
+      for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
+        const piece = bytes.subarray(start, start + PIECE_BYTES);
+        await outflow.turn(piece.length);
+        if (res.destroyed) break;
         await new Promise<void>((resolve) => {
           wake = resolve;
-          res.write(bytes.subarray(start, start + PIECE_BYTES), () => resolve());
+          res.write(piece, () => resolve());
         });
-        if (bytes.length - start >= PIECE_BYTES) await nextTurn();
       }
       outflow.release(page);
     },

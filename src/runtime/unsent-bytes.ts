@@ -1,6 +1,7 @@
 import { SvcError } from '../errors.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
+import { Turns } from './turns.ts';
 
 /** Bytes that several connections may hold together. Only this budget changes `holders`. */
 export interface SharedBytes {
@@ -15,6 +16,8 @@ export interface Outflow {
   release(shared: SharedBytes): void;
   /** Counts so many bytes of the connection's own, in place of those before. */
   own(bytes: number): void;
+  /** Resolves when so many bytes may be written; undefined when they may be at once. The connection may have closed by then. */
+  turn(bytes: number): Promise<void> | undefined;
   /** Nothing of the connection is held any more. */
   leave(): void;
 }
@@ -26,9 +29,12 @@ export interface Outflow {
  * 2. When `held` is over the bound, connections are cut until it is not: first the one that has held most for longest.
  * 3. New answers are refused as busy from three quarters of the bound on, so that those who read can finish.
  * 4. A connection that has left holds nothing, whatever is released later.
+ * 5. All connections write by turns, so that no number of them delays a new one by more than a turn.
  */
 export class UnsentBytes {
   held = 0;
+  /** Who writes when. */
+  readonly turns = new Turns();
   private readonly bytes_max: number;
   private readonly log: Log;
   private readonly now: () => number;
@@ -59,6 +65,7 @@ export class UnsentBytes {
       hold: (shared) => this.hold(connection, shared),
       release: (shared) => this.release(connection, shared),
       own: (bytes) => this.own(connection, bytes),
+      turn: (bytes) => this.turns.take(bytes),
       leave: () => this.leave(connection),
     };
   }

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import type { EventSlice } from '../runtime/runtime.ts';
 import type { Outflow } from '../runtime/unsent-bytes.ts';
@@ -13,17 +12,17 @@ export async function sendEvents(socket: WebSocket, slices: AsyncIterable<EventS
   for await (const { page, events } of slices) {
     if (socket.readyState !== socket.OPEN) return;
     outflow.hold(page);
-    await new Promise<void>((resolve) => {
-      const last = events.at(-1);
-      for (const event of events) socket.send(page.json(event), AS_TEXT, event === last ? () => resolve() : heard);
-    });
+    const last = events.at(-1);
+    for (const event of events) {
+      const message = page.json(event);
+      await outflow.turn(message.length);
+      if (socket.readyState !== socket.OPEN) return;
+      if (event !== last) socket.send(message, AS_TEXT, heard);
+      else await new Promise<void>((resolve) => socket.send(message, AS_TEXT, () => resolve()));
+    }
     heard();
     outflow.release(page);
-    // What the system takes at once ends in the same turn: others get theirs between large pages.
-    if (page.size >= LARGE_BYTES) await nextTurn();
   }
 }
-
-const LARGE_BYTES = 64 * 1024;
 
 const AS_TEXT = { binary: false };

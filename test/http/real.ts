@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import { createHttp } from '../../src/http/server.ts';
+import { UnsentBytes } from '../../src/runtime/unsent-bytes.ts';
 import { createSessions } from '../../src/session.ts';
 import type { SessionFile } from '../../src/session-file.ts';
 import { attachSockets } from '../../src/ws/upgrade.ts';
@@ -19,9 +20,10 @@ export async function bootReal(options: Partial<RuntimeOptions> & { script?: Scr
   const token = () => TOKEN;
   const sessions = createSessions({ token, limits, now, ...(options.sessionFile === undefined ? {} : { file: options.sessionFile }) });
   const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
-  const http = createHttp({ runtime, settings, token, sessions, limits, log: silent });
+  const unsent = new UnsentBytes(limits, silent);
+  const http = createHttp({ runtime, settings, token, sessions, limits, log: silent, unsent });
   const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
-  const sockets = attachSockets(http, { runtime, hub, folder: '/nonexistent', settings, token, sessions, limits, log: silent });
+  const sockets = attachSockets(http, { runtime, hub, folder: '/nonexistent', settings, token, sessions, limits, log: silent, unsent });
   const url = await http.listen('127.0.0.1', 0);
   const close = async () => {
     await sockets.close();
@@ -29,7 +31,20 @@ export async function bootReal(options: Partial<RuntimeOptions> & { script?: Scr
     daemon.kernel.close();
   };
   const asked = (path: string, more: Ask = {}): Promise<Answer> => ask(`${url}${path}`, { ...more, headers: { ...BEARER, ...more.headers } });
-  return { ...daemon, provider, http, server: http.server as Server, sessions, sockets, time, url, host: url.slice('http://'.length), close, get: asked };
+  return {
+    ...daemon,
+    provider,
+    http,
+    server: http.server as Server,
+    sessions,
+    sockets,
+    unsent,
+    time,
+    url,
+    host: url.slice('http://'.length),
+    close,
+    get: asked,
+  };
 }
 
 export type Real = Awaited<ReturnType<typeof bootReal>>;

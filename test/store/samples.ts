@@ -47,7 +47,7 @@ export interface Place {
   folder: string;
   database: string;
   highWater: string;
-  store(limits?: Partial<Limits>, onAlarm?: (error: Error) => void): EventStore;
+  store(limits?: Partial<Limits>): EventStore;
   remove(): void;
 }
 
@@ -58,7 +58,7 @@ export function makePlace(folder = mkdtempSync(join(tmpdir(), 'svc-store-'))): P
   return {
     folder,
     ...files,
-    store: (limits, onAlarm = () => {}) => createSqliteStore({ ...files, limits: { ...defaultLimits, ...limits }, onAlarm }),
+    store: (limits) => createSqliteStore({ ...files, limits: { ...defaultLimits, ...limits } }),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
