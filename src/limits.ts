@@ -124,7 +124,12 @@ export const limitSpecs = {
     65_536 * MIB,
     'Held for clients that have not read it yet, all connections together; from three quarters on new answers are refused as busy, above it the slowest are cut off.',
   ),
-  connections: limit(512, 4, 65_536, 'Connections to one listener at one time; over HTTP, those with authenticated requests under way.'),
+  connections: limit(
+    512,
+    4,
+    65_536,
+    'Connections to one listener at one time; over HTTP, those with authenticated requests under way; over gRPC, the oldest makes room.',
+  ),
   spare_connections: limit(
     64,
     4,

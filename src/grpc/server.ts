@@ -9,7 +9,9 @@ import type { GrpcService } from './service.ts';
  * The gRPC listener. It accepts connections itself and hands them to the library.
  *
  * 1. The library is loaded with the first connection: who does not use gRPC pays neither its time at the start nor its memory.
- * 2. Connections are bounded; a port that cannot be bound is told in our words.
+ * 2. At most `connections` are open. No client has a token, so a newcomer always gets in: the oldest connection makes room. Clients that
+ *    hold connections open cannot lock out a probe, and a watcher that was closed connects again.
+ * 3. A port that cannot be bound is told in our words.
  */
 export interface GrpcOptions {
   runtime: Runtime;
@@ -30,7 +32,15 @@ export function createGrpc({ runtime, limits, log }: GrpcOptions): Grpc {
     loading ??= import('./service.ts').then(({ createService }) => createService(runtime, limits));
     return loading;
   };
+  /** Oldest first. */
   const sockets = new Set<Socket>();
+  const makeRoom = () => {
+    const [oldest] = sockets;
+    if (oldest === undefined || sockets.size < limits.connections) return;
+    log.debug({ connections: sockets.size }, 'the oldest gRPC connection makes room for a new one');
+    sockets.delete(oldest);
+    oldest.destroy();
+  };
   const hand = async (socket: Socket) => {
     try {
       const service = await load();
@@ -41,12 +51,12 @@ export function createGrpc({ runtime, limits, log }: GrpcOptions): Grpc {
     }
   };
   const listener = createServer((socket) => {
+    makeRoom();
     sockets.add(socket);
     socket.on('error', (error) => log.debug({ err: error }, 'a gRPC connection broke'));
     socket.once('close', () => sockets.delete(socket));
     void hand(socket);
   });
-  listener.maxConnections = limits.connections;
   return {
     listen: (host, port) => listen(listener, host, port),
     close: async () => {

@@ -145,15 +145,32 @@ test('closing waits no longer than its bound for a peer that does not let go', a
   await ended;
 });
 
-test('no more connections than there may be', async () => {
+test('clients that hold every connection open lock out no probe: the oldest makes room', async () => {
   const grpc = await serve({ limits: { connections: 4, goodbye_ms: 50 } });
-  const port = Number(grpc.address.split(':')[1]);
-  const sockets = Array.from({ length: 4 }, () => connect(port, '127.0.0.1'));
-  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
-  const fifth = connect(port, '127.0.0.1');
-  fifth.on('error', () => {});
-  fifth.resume();
-  await new Promise((resolve) => fifth.once('close', resolve));
+  const watcher = healthClient(grpc.address);
+  const watched = watcher.watch('');
+  await waitFor('the first word', () => watched.seen.length === 1);
+  const closed: number[] = [];
+  const hold = async (nth: number) => {
+    const socket = connect(Number(grpc.address.split(':')[1]), '127.0.0.1');
+    socket.on('error', () => {});
+    socket.once('close', () => closed.push(nth));
+    socket.resume();
+    await new Promise((resolve) => socket.once('connect', resolve));
+    return socket;
+  };
+  const sockets = [await hold(0), await hold(1), await hold(2), await hold(3)];
+  let end: number | null = null;
+  void watched.ended.then((code) => {
+    end = code;
+  });
+  await waitFor('the end of the watcher', () => end !== null);
+  assert.is(end, UNAVAILABLE);
+  const probe = healthClient(grpc.address);
+  assert.is(await probe.check(''), 'SERVING');
+  await waitFor('the oldest to be closed', () => closed.length > 0);
+  assert.equal(closed, [0]);
+  for (const client of [probe, watcher]) client.close();
   for (const socket of sockets) socket.destroy();
   await grpc.close();
 });
