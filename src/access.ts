@@ -39,8 +39,11 @@ export interface AccessOptions {
 export interface Access {
   /** Throws invalid_request, forbidden_origin. Asks for no token. */
   checkSource(request: IncomingMessage): void;
-  /** Throws unauthorised, and forbidden_origin for a cookie that another page sent. */
-  admit(request: IncomingMessage, door: Door): Admission;
+  /**
+   * Throws unauthorised, and forbidden_origin for a cookie that another page sent. `isUpgrade` says that the request opens a WebSocket;
+   * its headers alone do not, since any request can have an Upgrade header.
+   */
+  admit(request: IncomingMessage, door: Door, isUpgrade?: boolean): Admission;
   /** The Origin of a request from an allowed page that is not our own; null otherwise. */
   foreignOrigin(request: IncomingMessage): string | null;
 }
@@ -54,10 +57,10 @@ export function createAccess({ settings, token, sessions, tokenEnded = () => NEV
     return own !== undefined && isOwn(own, request);
   };
   /** A browser tells who asks: always the origin of what changes something and of an upgrade, and the site of every other request. */
-  const isOwnPage = (request: IncomingMessage) => {
-    const { origin, 'sec-fetch-site': site, upgrade } = request.headers;
+  const isOwnPage = (request: IncomingMessage, isUpgrade: boolean) => {
+    const { origin, 'sec-fetch-site': site } = request.headers;
     if (origin !== undefined && !isOwnOrigin(request)) return false;
-    if (upgrade !== undefined) return origin !== undefined && (site === undefined || site === 'same-origin');
+    if (isUpgrade) return origin !== undefined && (site === undefined || site === 'same-origin');
     return site === 'same-origin' && (origin !== undefined || isRead(request));
   };
   const foreignOrigin = (request: IncomingMessage) => {
@@ -74,7 +77,7 @@ export function createAccess({ settings, token, sessions, tokenEnded = () => NEV
       if (request.headers.origin === undefined || isOwnOrigin(request) || foreignOrigin(request) !== null) return;
       throw new SvcError('forbidden_origin', 'The Origin of the request is not allowed.', { hint: 'Allow it with the setting allowed_origins.' });
     },
-    admit(request, door) {
+    admit(request, door, isUpgrade = false) {
       if (isLocal(request.socket)) return { trusted: true, ended: NEVER };
       if (!settings.auth) {
         if (door !== 'public' && foreignOrigin(request) === null) checkSite(request);
@@ -83,7 +86,7 @@ export function createAccess({ settings, token, sessions, tokenEnded = () => NEV
       const { authorization, origin } = request.headers;
       if (isRight(authorization, token())) return { trusted: true, ended: tokenEnded() };
       const ended = authorization === undefined ? sessions.find(request) : null;
-      if (ended !== null && isOwnPage(request)) return { trusted: true, ended };
+      if (ended !== null && isOwnPage(request, isUpgrade)) return { trusted: true, ended };
       if (door === 'public' || (door === 'summary' && authorization === undefined)) return { trusted: false, ended: NEVER };
       if (ended === null) throw new SvcError('unauthorised');
       throw new SvcError('forbidden_origin', 'With the cookie of a session this may be asked by our own page only.', {

@@ -76,7 +76,7 @@ export function attachSockets({ server, hold, refused }: Listener, options: Sock
     const path = target.split('?')[0] ?? '';
     const read = Object.hasOwn(paths, path) ? paths[path] : undefined;
     if (read === undefined) throw new SvcError('route_unknown', `There is no WebSocket here, but at ${Object.keys(paths).join(' and ')}.`);
-    const { ended } = access.admit(request, 'token');
+    const { ended } = access.admit(request, 'token', true);
     if (closing.signal.aborted) throw new SvcError('daemon_stopping');
     unsent.admit();
     return { send: read(target), ended };

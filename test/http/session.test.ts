@@ -184,6 +184,10 @@ test('with a cookie only our own page can change anything', async () => {
   for (const site of ['same-site', 'cross-site', 'none', ''])
     assert.is((await with_(cookie, '/v1/runs', 'GET', { 'sec-fetch-site': site })).status, 403, `${site} is not our own page`);
   assert.is((await ask(`${real.url}/v1/runs`, { headers: { cookie } })).status, 403, 'what is no browser does not read by it');
+  for (const upgrade of ['h2c', 'websocket']) {
+    const lie = { cookie, origin: real.url, upgrade };
+    assert.is((await ask(`${real.url}/v1/runs`, { headers: lie })).status, 403, `a header alone makes no ${upgrade} of a request`);
+  }
   assert.is((await with_(cookie, '/v1/runs')).status, 200);
 });
 
