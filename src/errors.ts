@@ -194,6 +194,13 @@ export const errors = {
     meaning: 'As many runs are queued as the daemon holds.',
     hint: 'Try again shortly, or raise the limit queue_runs.',
   },
+  descriptors_exhausted: {
+    ...unavailable,
+    grpc: 'RESOURCE_EXHAUSTED',
+    exit: 8,
+    meaning: 'The daemon has as many files and connections open as the system allows it.',
+    hint: 'Close connections to the daemon, or raise its limit of open files (ulimit -n) and start it again. It goes on by itself when some are free.',
+  },
   event_refused: {
     http: 409,
     grpc: 'FAILED_PRECONDITION',

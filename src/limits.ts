@@ -102,6 +102,13 @@ export const limitSpecs = {
   output_buffer_bytes: limit(1 * MIB, 1024, 256 * MIB, 'Output of one run waiting for its commit; then its provider is read no further.'),
   store_lock_ms: limit(500, 0, 60_000, 'For another process to let go of the event log when the daemon starts.'),
   store_page_bytes: limit(256 * 1024, 1024, 256 * MIB, 'Events read from the log at one time; the rest is the next page. A larger event is a page of its own.'),
+  store_look_ms: limit(
+    100,
+    0,
+    60_000,
+    'Between two looks of the commits whether the files of the event log are still in their folder. A removed file is found by each commit.',
+  ),
+  store_look_idle_ms: limit(1000, 10, 3_600_000, 'Between two such looks of a daemon that commits nothing.'),
   reserve_bytes: limit(8 * MIB, 65_536, 4096 * MIB, 'Disk space held in reserve, so that what was accepted can be recorded when the disk is full.'),
   prune_every_ms: limit(600_000, 1000, 86_400_000, 'Between two rounds in which history beyond its bounds is removed.'),
   history_large_bytes: limit(4 * MIB, 1024, 1024 * MIB, 'Finished run that goes before smaller ones when the event log is larger than history.keep_bytes.'),

@@ -13,7 +13,7 @@ interface Layer {
 }
 
 /** Tables at the bottom, that any layer above may use. */
-const TABLES = ['src/errors.ts', 'src/limits.ts', 'src/pattern.ts', 'src/json.ts', 'src/config.ts', 'src/config-address.ts'];
+const TABLES = ['src/errors.ts', 'src/descriptors.ts', 'src/limits.ts', 'src/pattern.ts', 'src/json.ts', 'src/config.ts', 'src/config-address.ts'];
 /** What the kernel asks of those who live with it, and of those who answer prompts. */
 const PORTS = ['src/kernel/port.ts', 'src/kernel/provider.ts'];
 const TRANSPORT = ['src/runtime', 'machines', ...TABLES];
@@ -36,6 +36,7 @@ const layers: Record<string, Layer> = {
   machines: { may: [] },
 
   'src/errors.ts': { may: [] },
+  'src/descriptors.ts': { may: ['src/errors.ts'] },
   'src/limits.ts': { may: [] },
   'src/pattern.ts': { may: [] },
   'src/json.ts': { may: [] },

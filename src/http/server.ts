@@ -124,10 +124,12 @@ export function createHttp(options: HttpOptions): Http {
 
 const METHODS = ['GET', 'HEAD', 'POST', 'DELETE'] as const;
 
-/** A daemon that is on its way out keeps no connection open. */
+/** A daemon that is on its way out keeps no connection open. One that waits for its disk goes on. */
 function isLeaving(runtime: Runtime): boolean {
-  return !runtime.probe().ready && runtime.health().state !== 'starting';
+  return !runtime.probe().ready && LEAVING.has(runtime.health().state);
 }
+
+const LEAVING = new Set(['stopping', 'stopped', 'failed']);
 
 /** Counts what the system did not take of an answer at once, until it has or the client is gone. */
 function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {

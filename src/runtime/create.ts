@@ -3,6 +3,7 @@ import type { EngineSnapshot } from '../../machines/engine.ts';
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { accepted, stateName, statePath } from '../../machines/step.ts';
 import { type Config, type ProviderConfig, readProvider } from '../config.ts';
+import { descriptorTrouble } from '../descriptors.ts';
 import { SvcError } from '../errors.ts';
 import { EventPages } from '../kernel/event-pages.ts';
 import { toRecord } from '../kernel/event-record.ts';
@@ -10,7 +11,7 @@ import type { Kernel } from '../kernel/kernel.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
 import { time } from '../kernel/run-record.ts';
 import type { EventStore, VerifiedReport } from '../store/store.ts';
-import { answeringStore, unlessLate } from './answering.ts';
+import { answeringStore, unlessLate, unlessStalled } from './answering.ts';
 import type { Dispatch } from './dispatch.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health.ts';
 import type { DaemonHistory } from './history.ts';
@@ -61,6 +62,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const daemon = () =>
     (kernel.stalled === null ? kernel.snapshot<DaemonSnapshot>(streams.daemon) : kernel.tail<DaemonSnapshot>(streams.daemon)) as DaemonSnapshot;
   const inTurn = oneAtATime();
+  const changed = <T>(change: () => Promise<T>) => unlessStalled(kernel, () => inTurn(change)).catch(throwWithChange);
   let ended = 0;
   kernel.onFact(({ type }) => {
     if (TERMINAL.has(type as never)) ended += 1;
@@ -81,6 +83,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     store_trouble: options.stored().trouble ?? null,
     verified: options.verified(),
     stalled: kernel.stalled?.message ?? null,
+    descriptor_trouble: descriptorTrouble(),
     service_id: daemon().context.boot_id,
     now: kernel.clock.now(),
   });
@@ -113,19 +116,19 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
     listModels: () => providers.models(),
     showModel: (id) => localModels.show(id),
-    removeModel: (id) => localModels.remove(id),
+    removeModel: (id) => unlessStalled(kernel, () => localModels.remove(id)),
     pullModel: (input, { client, signal }) => options.pulls.pull(input, client, signal),
-    cancelPull: (id, by) => options.pulls.cancel(id, by),
+    cancelPull: (id, by) => unlessStalled(kernel, () => options.pulls.cancel(id, by)),
     listProviders: () => providers.list(),
     addProvider: (input) =>
-      inTurn(async () => {
+      changed(async () => {
         const settings = readProvider(input.id, providerSettings(input), 'provider add', 'invalid_request');
         if (providers.ids().includes(input.id)) throw new SvcError('provider_exists', `A provider ${input.id} is configured already.`, { param: 'id' });
         await options.saveProvider(input.id, settings);
         return providers.add(input.id, settings);
       }),
     removeProvider: (id) =>
-      inTurn(async () => {
+      changed(async () => {
         if (providers.config(id) === null) throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', { param: 'id' });
         providers.record(id);
         await options.saveProvider(id, null);
@@ -167,6 +170,16 @@ function oneAtATime(): <T>(change: () => Promise<T>) => Promise<T> {
     return mine;
   };
 }
+
+/** A change that the disk holds up may come into effect later: sent again at once, it would be refused as made. */
+function throwWithChange(thrown: unknown): never {
+  if (!(thrown instanceof SvcError) || !STALLED.has(thrown.code)) throw thrown;
+  const { code, message, details } = thrown;
+  const hint = 'Look at the disk. When it can be written again, see with svc provider list whether the change was made; if not, ask again.';
+  throw new SvcError(code, message, { cause: thrown, hint, ...(details === undefined ? {} : { details }) });
+}
+
+const STALLED: ReadonlySet<string> = new Set(['store_stalled', 'store_full']);
 
 /** A log that cannot be written holds up no stop: what was accepted shows in the state that is proposed. */
 async function recordedOrStalled(kernel: Kernel, recorded: Promise<void>): Promise<void> {

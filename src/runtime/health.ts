@@ -7,7 +7,7 @@ import type { VerifiedReport } from '../store/store.ts';
 import { type MemoryUse, memoryUse } from './memory-use.ts';
 import type { EngineRecord, HealthRecord, ProviderRecord, PublicReport, ReportRecord, StatusRecord, VerifiedRecord } from './runtime.ts';
 
-/** Everything health is read from; all of it is in memory. */
+/** Everything health is read from; nothing of it waits for a disk. */
 export interface HealthSources {
   daemon: DaemonSnapshot;
   engine: EngineSnapshot | undefined;
@@ -25,6 +25,8 @@ export interface HealthSources {
   stalled: string | null;
   /** What else is wrong with the log, which goes on being written. */
   store_trouble?: string | null;
+  /** Why the process can open nothing now; null when it can. */
+  descriptor_trouble?: string | null;
   service_id: string;
   now: number;
 }
@@ -34,7 +36,9 @@ const DOWN = new Set(['unavailable', 'unauthorised']);
 export function healthRecord(sources: HealthSources): HealthRecord {
   const { daemon } = sources;
   const ready = daemon.hasTag('ready');
-  const warning = ready ? (sources.stalled ?? sources.store_trouble ?? damaged(sources.verified) ?? providersDown(sources.providers)) : null;
+  const warning = ready
+    ? (sources.stalled ?? sources.store_trouble ?? sources.descriptor_trouble ?? damaged(sources.verified) ?? providersDown(sources.providers))
+    : null;
   const reason = ready ? null : notReady(daemon);
   const output = reason ?? warning;
   return {
@@ -55,7 +59,7 @@ export function reportRecord(sources: HealthSources): ReportRecord {
   const health = healthRecord(sources);
   return {
     ...health,
-    ...(memory.trouble !== null && health.status !== 'fail' ? { status: 'warn', output: memory.trouble } : {}),
+    ...(memory.trouble !== null && health.status === 'pass' ? { status: 'warn', output: memory.trouble } : {}),
     ready_when: readyWhen(daemon),
     transitions: sources.transitions,
     runs: sources.runs,

@@ -88,6 +88,8 @@ export class ProviderWatch {
 }
 
 function isNews(found: Found, { context: { error, models } }: ProviderSnapshot): boolean {
+  // That says something of the daemon, and nothing of the provider.
+  if (found instanceof ProviderFailure && found.code === 'descriptors_exhausted') return false;
   if (!(found instanceof ProviderFailure)) return error !== null || !isSameList(found.models, models);
   return error === null || error.code !== found.code || error.message !== found.message;
 }

@@ -7,6 +7,7 @@ import type { Log } from '../kernel/port.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
 import type { PullerPort, PullInput, PullTask } from '../kernel/puller.ts';
 import type { Limits } from '../limits.ts';
+import { unlessStalled } from './answering.ts';
 import { newPullId } from './ids.ts';
 import { DAEMON_STOPPING, type PullRecord, pullError, pullRecord } from './pull-record.ts';
 
@@ -52,15 +53,16 @@ export class Pulls {
 
   /**
    * Fetches a model, or waits for the same one that is being fetched: its record, now and at each change. The last one has the model.
-   * Throws invalid_request, busy, not_ready, daemon_stopping, pull_cancelled, and why the pull failed.
+   * Throws invalid_request, busy, not_ready, daemon_stopping, store_full, store_stalled, pull_cancelled, and why the pull failed.
    */
   async *pull(input: PullInput, client: string, signal: AbortSignal): AsyncIterable<PullRecord> {
     const entry = await this.enter(input, client);
     try {
-      yield* this.follow(await entry.cell, signal);
+      yield* this.follow(await this.unlessStalled(entry.cell), signal);
     } finally {
       entry.followers -= 1;
-      if (entry.followers === 0) await this.request(entry, 'nobody waits for it');
+      // It is cancelled when the log is written again; nothing waits for that.
+      if (entry.followers === 0) await this.unlessStalled(this.request(entry, 'nobody waits for it')).catch(() => {});
     }
   }
 
@@ -88,8 +90,8 @@ export class Pulls {
   private async enter(input: PullInput, client: string): Promise<Entry> {
     const task = this.options.puller.read(input);
     for (let known = this.entries.get(task.key); known !== undefined; known = this.entries.get(task.key)) {
-      const cell = await known.cell;
-      if (cell.tail.matches('cancelling') || cell.tail.status !== 'active') await ended(cell);
+      const cell = await this.unlessStalled(known.cell);
+      if (cell.tail.matches('cancelling') || cell.tail.status !== 'active') await this.unlessStalled(ended(cell));
       else {
         known.followers += 1;
         return known;
@@ -162,9 +164,16 @@ export class Pulls {
   }
 
   private refuseUnlessReady(): void {
-    const daemon = this.options.kernel.tail<DaemonSnapshot>(this.options.daemon);
+    const { kernel } = this.options;
+    if (kernel.stalled !== null) throw kernel.stalled;
+    const daemon = kernel.tail<DaemonSnapshot>(this.options.daemon);
+    if (daemon?.matches({ running: 'held' })) throw new SvcError('store_full');
+    if (daemon?.matches({ running: 'disk_stalled' })) throw new SvcError('store_stalled');
     if (!daemon?.hasTag('ready')) throw new SvcError(daemon?.matches('starting') ? 'not_ready' : 'daemon_stopping');
-    if (this.options.kernel.stalled !== null) throw this.options.kernel.stalled;
+  }
+
+  private unlessStalled<T>(work: Promise<T>): Promise<T> {
+    return unlessStalled(this.options.kernel, () => work);
   }
 
   private forget(stream: string, { context }: PullSnapshot): void {

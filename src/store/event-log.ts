@@ -22,7 +22,7 @@ import { prepareWrites, RunWrites } from './writes.ts';
  * 1. A commit is one transaction: its events, their hashes and the runs' rows are all there or none is.
  * 2. `last` moves only after a commit that is durable, and the mark only after `last`.
  * 3. After a failure whose outcome is unknown nothing more is written: what is on disk is found out by opening it again.
- * 4. Nothing is acknowledged once the file of the database is no longer in its folder.
+ * 4. Nothing is acknowledged once a file of the log was removed, nor `store_look_ms` after the files were moved away.
  * 5. A full disk is known to have changed nothing, and may be tried again: once with the space of the reserve, then by whoever asked.
  */
 export class EventLog {
@@ -57,7 +57,8 @@ export class EventLog {
     this.statements = prepareWrites(db);
     this.runs = new RunWrites(db);
     this.generation = new WalGeneration(db, options.database);
-    this.presence = new Presence(options.database);
+    const { database, limits } = options;
+    this.presence = new Presence({ database, look_ms: limits.store_look_ms, descriptors: () => this.generation.descriptors() });
   }
 
   report(): OpenReport {
@@ -69,7 +70,7 @@ export class EventLog {
     if (this.failure !== null) throw this.failure;
     if (rows.events.length > 0 || rows.runs.length > 0) {
       this.last = this.writeWithReserve(rows);
-      const lost = this.lookForFiles();
+      const lost = this.lost(this.presence.problemOfCommit());
       if (lost !== null) throw lost;
       this.highWater.write(this.last);
     }
@@ -78,7 +79,10 @@ export class EventLog {
 
   /** The failure that ends all writing, when the files of the log are not where they were. */
   lookForFiles(): SvcError | null {
-    const problem = this.failure === null ? this.presence.problem() : null;
+    return this.failure ?? this.lost(this.presence.problem());
+  }
+
+  private lost(problem: string | null): SvcError | null {
     if (problem !== null) this.failure = new SvcError('store_failed', problem, { hint: 'Put the folder back, or look who removed it; then run: svc start' });
     return this.failure;
   }

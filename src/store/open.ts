@@ -15,7 +15,7 @@ import { hasWal, refuseForeignWal } from './wal.ts';
 export interface OpenOptions {
   database: string;
   highWater: string;
-  limits: Pick<Limits, 'store_lock_ms' | 'store_page_bytes' | 'reserve_bytes'>;
+  limits: Pick<Limits, 'store_lock_ms' | 'store_page_bytes' | 'store_look_ms' | 'store_look_idle_ms' | 'reserve_bytes'>;
 }
 
 export interface OpenedLog {

@@ -3,6 +3,7 @@ import { SvcError } from '../errors.ts';
 import { defaultLimits, type Limits } from '../limits.ts';
 import type { Calls } from './calls.ts';
 import { RowMender } from './mend.ts';
+import type { OpenOptions } from './open.ts';
 import { own } from './ownership.ts';
 import { type EventRow, fromEventRow, fromRunData, toRows } from './row.ts';
 import type { EventStore, OpenReport, Project, RunRow, StoredEvent } from './store.ts';
@@ -18,12 +19,13 @@ export interface SqliteOptions {
   onMended?(run_id: string): void;
   /** The log cannot be written any more. No call reported it. */
   onAlarm?(error: Error): void;
-  limits?: Pick<Limits, 'store_lock_ms' | 'store_page_bytes' | 'reserve_bytes' | 'close_ms'>;
+  limits?: OpenOptions['limits'] & Pick<Limits, 'close_ms'>;
 }
 
 /** The event log in an SQLite database, which a thread of its own owns, so that a slow disk does not hold up the event loop. */
 export function createSqliteStore({ database, highWater, limits = defaultLimits, project, onMended, onAlarm = () => {} }: SqliteOptions): EventStore {
-  const { store_lock_ms, store_page_bytes, reserve_bytes, close_ms } = limits;
+  const { store_lock_ms, store_page_bytes, store_look_ms, store_look_idle_ms, reserve_bytes, close_ms } = limits;
+  const threadLimits = { store_lock_ms, store_page_bytes, store_look_ms, store_look_idle_ms, reserve_bytes };
   let thread: StoreThread | null = null;
   /** Not open yet. */
   let opening: StoreThread | null = null;
@@ -31,7 +33,7 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits,
   const open = async (): Promise<OpenReport> => {
     const release = own(database);
     if (release === null) throw new SvcError('daemon_already_running', `This process holds the event log ${database} already.`);
-    const started = new StoreThread({ database, highWater, limits: { store_lock_ms, store_page_bytes, reserve_bytes } }, onAlarm);
+    const started = new StoreThread({ database, highWater, limits: threadLimits }, onAlarm);
     started.gone.then(release, release);
     opening = started;
     try {

@@ -47,6 +47,12 @@ export class WalGeneration {
     this.due = !raised;
   }
 
+  /** Of the database, and of its WAL once there is one. */
+  *descriptors(): Iterable<number> {
+    yield this.file;
+    if (this.fd !== null) yield this.fd;
+  }
+
   /** Call when the database is closed. */
   close(): void {
     closeSync(this.file);

@@ -44,7 +44,6 @@ const calls: Calls = {
 
 /** Runs looked at when the log is opened, without their texts: some hundred milliseconds. The slow check looks at all. */
 const START_RUNS = 5000;
-const LOOK_EVERY_MS = 1000;
 
 /** A daemon without work notices too that its files are gone. */
 function watch(opened: EventLog): void {
@@ -53,7 +52,7 @@ function watch(opened: EventLog): void {
     if (lost === null) return;
     clearInterval(timer);
     parentPort?.postMessage({ alarm: packError(lost) } satisfies Alarm);
-  }, LOOK_EVERY_MS);
+  }, options.limits.store_look_idle_ms);
   timer.unref();
 }
 

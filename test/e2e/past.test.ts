@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -135,9 +136,9 @@ test('the address of the console signs in once, and its cookie is good after a r
   const ticket = address.split('=')[1];
   const sign = () => ask(`${url}/v1/session`, { method: 'POST', body: { ticket } });
   const [first, second] = [await sign(), await sign()];
-  assert.equal([first.status, second.status], [204, 401]);
+  assert.equal([first.status, second.status], [200, 401]);
   const cookie = first.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
-  const get = (path: string, more: Ask = {}) => ask(`${url}${path}`, { ...more, headers: { cookie, ...more.headers } });
+  const get = (path: string, more: Ask = {}) => ask(`${url}${path}`, { ...more, headers: { cookie, 'sec-fetch-site': 'same-origin', ...more.headers } });
   assert.is((await get('/v1/runtime/state')).json.status.state, 'ready');
   // Another program may be given the port while nobody holds it.
   await waitFor('the port is free', async () => {
@@ -161,7 +162,9 @@ test('the console is opened with what the system opens pages with; where that fa
   const quiet = await home.svc(['console'], { env });
   assert.equal([quiet.code, quiet.stdout], [0, '']);
   assert.match(quiet.stderr, /^Opened the console at http:\/\/127\.0\.0\.1:\d+\/$/m);
-  assert.match(readFileSync(opened, 'utf8'), /#ticket=[\w-]{43}$/);
+  const page = fileURLToPath(readFileSync(opened, 'utf8'));
+  assert.match(readFileSync(page, 'utf8'), /#ticket=[\w-]{43}/, 'the page leads to the address with the ticket');
+  assert.is(statSync(page).mode & 0o077, 0, 'only its owner reads the page');
   make('exit 3');
   assert.match((await home.svc(['console'], { env })).stdout, /#ticket=[\w-]{43}\n$/);
   assert.equal(JSON.parse((await home.svc(['console', '--json', '--no-open'], { env })).stdout).opened, false);

@@ -120,15 +120,17 @@ test('a method that a health route does not take is 405 and names those it does'
   }
 });
 
-test('a daemon on its way out keeps no connection open', async ({ http }) => {
+test('a daemon on its way out keeps no connection open, and one that waits for its disk keeps all', async ({ http }) => {
   const keep = { connection: 'keep-alive' };
   assert.is((await ask(`${http.url}/livez`, { headers: keep })).headers.connection, 'keep-alive');
   for (const path of ['stopping.draining', 'stopping.closing', 'stopped']) {
     http.runtime.bring(path);
     assert.is((await ask(`${http.url}/livez`, { headers: keep })).headers.connection, 'close');
   }
-  http.runtime.bring('starting.probing');
-  assert.is((await ask(`${http.url}/livez`, { headers: keep })).headers.connection, 'keep-alive');
+  for (const path of ['starting.probing', 'running.held', 'running.disk_stalled']) {
+    http.runtime.bring(path);
+    assert.is((await ask(`${http.url}/livez`, { headers: keep })).headers.connection, 'keep-alive', path);
+  }
 });
 
 test('a fault in the runtime is a 500 of ours, and its text stays in the log', async ({ http }) => {

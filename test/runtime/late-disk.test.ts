@@ -12,12 +12,18 @@ import { turns } from '../helpers/turns.ts';
 
 const codeOf = (work: Promise<unknown>) => work.then(() => null).catch((error: SvcError) => error.code);
 
+const firstOf = async (records: AsyncIterable<unknown>) => {
+  for await (const record of records) return record;
+  return null;
+};
+
 async function boot() {
   const reads = { hang: false };
   const gated = gatedStore(createMemoryStore());
   const store = { ...gated, getRun: (id: string) => (reads.hang ? new Promise<never>(() => {}) : gated.getRun(id)) };
   const local = new ScriptedProvider('local', [output('hello'), finish()]);
-  const life = await bootRuntime({ local, store });
+  const remote = { far: { port: new ScriptedProvider('far', []), kind: 'local' as const } };
+  const life = await bootRuntime({ local, store, remote });
   const { kernel, clock, tell, config } = life;
   const space = new Space({ store, clock, log: silent, tell });
   kernel.stalls.onStall((cause) => space.stalled(cause));
@@ -70,6 +76,14 @@ test('a late commit is a state that is alive and not ready; requests are refused
     () => runtime.listRuns({}),
     () => runtime.cancelRun(before.id, 'test'),
     () => runtime.whyRun(before.id),
+    () => runtime.addProvider({ id: 'new', base_url: 'http://127.0.0.1:9/v1' }),
+    () => runtime.removeProvider('far'),
+    () => runtime.removeModel('local/x'),
+    () => runtime.cancelPull('pull_x', 'test'),
+    () =>
+      firstOf(
+        runtime.pullModel({ reference: 'http://127.0.0.1:9/x.gguf', name: null, sha256: null }, { client: 'test', signal: new AbortController().signal }),
+      ),
   ])
     assert.is(await codeOf(ask()), 'store_stalled');
   assert.is(store.appends.length, asked);
@@ -99,6 +113,33 @@ test('a read that waits when the disk stops answering is refused too', async () 
   const reading = codeOf(runtime.getRun(id));
   await hang();
   assert.is(await reading, 'store_stalled');
+});
+
+test('a change of the providers, and a pull, that wait when the disk stops answering are refused; the change comes when the disk answers', async () => {
+  const { runtime, store, clock, config } = await boot();
+  store.hold();
+  const pulling = new AbortController();
+  const waiting = [
+    runtime.addProvider({ id: 'new', base_url: 'http://127.0.0.1:9/v1' }),
+    runtime.removeProvider('far'),
+    firstOf(runtime.pullModel({ reference: 'http://127.0.0.1:9/x.gguf', name: null, sha256: null }, { client: 'test', signal: pulling.signal })),
+  ].map(codeOf);
+  await turns();
+  clock.advance(config.limits.commit_late_ms);
+  assert.equal(await Promise.all(waiting), ['store_stalled', 'store_stalled', 'store_stalled']);
+  store.release();
+  await turns(30);
+  assert.equal(
+    runtime.listProviders().map(({ id }) => id),
+    ['local', 'new'],
+  );
+});
+
+test('a change of the providers is refused on a disk without any space', async () => {
+  const { runtime, store } = await boot();
+  store.failWith(new SvcError('store_full'));
+  assert.is(await codeOf(runtime.addProvider({ id: 'new', base_url: 'http://127.0.0.1:9/v1' })), 'store_full');
+  assert.is(await codeOf(runtime.removeProvider('far')), 'store_full');
 });
 
 for (const mode of ['drain', 'force'] as const)

@@ -47,7 +47,7 @@ export interface Place {
   folder: string;
   database: string;
   highWater: string;
-  store(limits?: Partial<Limits>): EventStore;
+  store(limits?: Partial<Limits>, onAlarm?: (error: Error) => void): EventStore;
   remove(): void;
 }
 
@@ -58,7 +58,7 @@ export function makePlace(folder = mkdtempSync(join(tmpdir(), 'svc-store-'))): P
   return {
     folder,
     ...files,
-    store: (limits) => createSqliteStore({ ...files, limits: { ...defaultLimits, ...limits } }),
+    store: (limits, onAlarm = () => {}) => createSqliteStore({ ...files, limits: { ...defaultLimits, ...limits }, onAlarm }),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

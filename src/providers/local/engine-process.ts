@@ -3,6 +3,7 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Effects } from '../../../machines/effects.ts';
 import type { EngineEvent, Failure, Undated } from '../../../machines/events.ts';
+import { asExhausted } from '../../descriptors.ts';
 import type { Log } from '../../kernel/port.ts';
 import { ProviderFailure } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
@@ -58,7 +59,8 @@ export class EngineProcess {
     this.child.on('error', (error) => this.noteError(error));
     this.child.on('exit', (code, signal) => this.noteExit(code, signal));
     for (const source of [this.child.stdout, this.child.stderr]) {
-      if (source !== null) logLines(source, log, limits, { engine_pid: this.child.pid });
+      // A process that could not be made has no streams, not even null.
+      if (source != null) logLines(source, log, limits, { engine_pid: this.child.pid });
     }
     const bound = { path: started.path, memory_bytes: limits.engine_memory_bytes };
     this.memory = new MemoryWatch(this.child.pid ?? 0, bound, (used_bytes) => this.noteMemory(used_bytes));
@@ -131,7 +133,7 @@ export class EngineProcess {
   private noteError(error: Error): void {
     this.options.log.warn({ err: error }, 'trouble with the engine process');
     if (this.child.pid !== undefined) return;
-    this.options.report({ type: 'engine.load_failed', attempt: this.attempt, error: NOT_STARTED });
+    this.options.report({ type: 'engine.load_failed', attempt: this.attempt, error: notStarted(error) });
     this.end(null, null);
   }
 
@@ -172,7 +174,13 @@ export class EngineProcess {
 
 const STOPPED = 'The engine was stopped before the answer was complete.';
 
-export const NOT_STARTED: Failure = { code: 'engine_failed', message: 'The engine process could not be started.', retryable: true };
+/** Why the process could not be made. */
+export function notStarted(error: unknown): Failure {
+  const exhausted = asExhausted(error);
+  return exhausted === null ? NOT_STARTED : { code: exhausted.code, message: exhausted.message, retryable: true };
+}
+
+const NOT_STARTED: Failure = { code: 'engine_failed', message: 'The engine process could not be started.', retryable: true };
 
 /** The engine listens to SIGUSR1 by itself, but not in its first instant. Older versions of Node do not know the option. */
 const NO_DEBUGGER = ['--disable-sigusr1'].filter((option) => process.allowedNodeEnvironmentFlags.has(option));

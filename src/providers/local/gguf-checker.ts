@@ -1,5 +1,6 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { asExhausted } from '../../descriptors.ts';
 import type { Limits } from '../../limits.ts';
 
 /** Null: nothing is wrong with the header of the file. */
@@ -7,9 +8,12 @@ export interface Checked {
   problem: string | null;
 }
 
-/** Reads the header of a model file strictly, in a thread with bounds on its time and memory: the file may be made to cost a lot. */
+/**
+ * Reads the header of a model file strictly, in a thread with bounds on its time and memory: the file may be made to cost a lot.
+ * Throws descriptors_exhausted, which says nothing of the file.
+ */
 export async function checkHeader(path: string, limits: Pick<Limits, 'model_inspect_ms' | 'model_header_bytes'>): Promise<Checked> {
-  const { promise, resolve } = Promise.withResolvers<Checked>();
+  const { promise, resolve, reject } = Promise.withResolvers<Checked>();
   const worker = new Worker(ENTRY, {
     name: 'svc-model-check',
     workerData: { path, header_bytes: limits.model_header_bytes },
@@ -18,12 +22,18 @@ export async function checkHeader(path: string, limits: Pick<Limits, 'model_insp
   const end = (why: string) => resolve({ problem: `The file is no model that can be loaded: ${why}.` });
   const timer = setTimeout(() => end('reading its header takes too long'), limits.model_inspect_ms);
   worker.on('message', resolve);
-  worker.on('error', () => end('reading its header takes too much memory'));
+  worker.on('error', (error) => {
+    const exhausted = asExhausted(error);
+    if (exhausted === null) end('reading its header takes too much memory');
+    else reject(exhausted);
+  });
   worker.on('exit', () => end('reading its header was broken off'));
-  const checked = await promise;
-  clearTimeout(timer);
-  await worker.terminate();
-  return checked;
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    await worker.terminate();
+  }
 }
 
 const HEAP_MB = 256;

@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { asExhausted } from '../../descriptors.ts';
 import { checkGguf } from '../../models/gguf-check.ts';
 import type { Checked } from './gguf-checker.ts';
 
@@ -6,6 +7,11 @@ import type { Checked } from './gguf-checker.ts';
 const { path, header_bytes } = workerData as { path: string; header_bytes: number };
 const checked: Checked = await checkGguf(path, header_bytes).then(
   () => ({ problem: null }),
-  (error: Error) => ({ problem: error.message }),
+  (error: Error) => {
+    const exhausted = asExhausted(error);
+    // As an error of the thread it says nothing of the file.
+    if (exhausted !== null) throw error;
+    return { problem: error.message };
+  },
 );
 parentPort?.postMessage(checked);

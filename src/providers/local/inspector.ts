@@ -1,5 +1,6 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { asExhausted } from '../../descriptors.ts';
 import type { Limits } from '../../limits.ts';
 import { invalidModel, type ModelDescription, type ModelInspection } from './inspection.ts';
 
@@ -23,7 +24,7 @@ type InspectorLimits = Pick<Limits, 'model_inspect_ms' | 'local_models' | 'model
  * What model files say about themselves, read in a thread of its own, one file after the other.
  *
  * 1. A file that cannot be read, is not what it says, or takes too long counts as invalid; it harms nobody.
- * 2. What was found is kept for this very version of the file, for a bounded number of files. Metadata is never kept.
+ * 2. What was found is kept for this very version of the file, for a bounded number of files. Metadata is never kept, nor a want of descriptors.
  * 3. The thread lives while there is a file to read.
  */
 export class Inspector {
@@ -43,6 +44,7 @@ export class Inspector {
     if (known !== undefined) return known;
     const inspection = this.enqueue(file, null).then(({ metadata: _, ...rest }) => rest);
     this.found.set(key, inspection);
+    void inspection.then(({ problem }) => problem === NOT_OPENED && this.found.delete(key));
     const [oldest] = this.found.keys();
     if (this.found.size > this.limits.local_models && oldest !== undefined) this.found.delete(oldest);
     return inspection;
@@ -74,7 +76,11 @@ export class Inspector {
     const { promise, resolve } = Promise.withResolvers<ModelDescription>();
     const end = (problem: string) => resolve(invalidModel(problem));
     const timer = setTimeout(() => end('reading it took too long'), this.limits.model_inspect_ms);
-    const listeners = { message: resolve, error: () => end('reading it took too much'), exit: () => end('reading it was broken off') };
+    const listeners = {
+      message: resolve,
+      error: (error: unknown) => end(asExhausted(error) === null ? 'reading it took too much' : NOT_OPENED),
+      exit: () => end('reading it was broken off'),
+    };
     for (const [event, listener] of Object.entries(listeners)) worker.on(event, listener);
     worker.postMessage(question);
     const inspection = await promise;
@@ -90,6 +96,8 @@ export class Inspector {
   }
 }
 
+/** Says nothing of the file: another look may find it well. */
+const NOT_OPENED = 'the daemon can open no more files';
 /** A thread that wants more is ended, and the file with it. */
 const HEAP_MB = 512;
 /** Beside this file, in the sources and in the build alike. */

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import type { Failure } from '../../../machines/events.ts';
-import { errors } from '../../errors.ts';
+import { asSvcError, errors } from '../../errors.ts';
 import { ProviderFailure } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
 import { checkHeader } from './gguf-checker.ts';
@@ -35,7 +35,7 @@ export class LoadGuard {
     this.quarantine = new Quarantine(options.file, this.now);
   }
 
-  /** To be called before each load. Throws ProviderFailure: model_invalid, model_quarantined. */
+  /** To be called before each load. Throws ProviderFailure: model_invalid, model_quarantined, descriptors_exhausted. */
   async admit({ path, name }: ModelFile): Promise<void> {
     if (path === this.options.built_in) return;
     const version = await versionOf(path);
@@ -43,7 +43,7 @@ export class LoadGuard {
     if (held !== null) throw refused(name, held.reason, held.until);
     let known = this.known.get(path);
     if (known?.version !== version) {
-      known = { version, problem: (await checkHeader(path, this.options.limits)).problem, deaths: 0 };
+      known = { version, problem: (await checkHeader(path, this.options.limits).catch(throwAsFailure)).problem, deaths: 0 };
       this.remember(path, known);
     }
     if (known.problem !== null) throw new ProviderFailure('model_invalid', known.problem, { retryable: false });
@@ -89,6 +89,11 @@ async function versionOf(path: string): Promise<string> {
     throw new ProviderFailure('model_unknown', errors.model_unknown.meaning, { retryable: false, cause });
   });
   return `${size} ${mtimeMs} ${ino}`;
+}
+
+function throwAsFailure(thrown: unknown): never {
+  const { code, message, spec, cause } = asSvcError(thrown);
+  throw new ProviderFailure(code, message, { retryable: spec.retryable, cause });
 }
 
 function refused(name: string, reason: string, until: number): ProviderFailure {

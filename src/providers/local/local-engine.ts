@@ -5,7 +5,7 @@ import type { Log, Performers } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { type Answer, asProviderFailure } from './answer.ts';
 import type { LoadOrder, RunOrder } from './engine/messages.ts';
-import { EngineProcess, NOT_STARTED } from './engine-process.ts';
+import { EngineProcess, notStarted } from './engine-process.ts';
 import type { LoadGuard } from './load-guard.ts';
 import { type EnginePort, untilEngine } from './next-fact.ts';
 import { Turns } from './turns.ts';
@@ -101,7 +101,7 @@ export class LocalEngine {
       this.process = new EngineProcess({ started, load, env, limits, log, report: (fact) => this.report(fact) });
     } catch (error) {
       log.warn({ err: error }, 'trouble with the engine process');
-      this.report({ type: 'engine.load_failed', attempt: started.attempt, error: NOT_STARTED });
+      this.report({ type: 'engine.load_failed', attempt: started.attempt, error: notStarted(error) });
       this.find(started.attempt);
     }
   }

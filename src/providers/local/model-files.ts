@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { isAbsolute, join, relative, sep } from 'node:path';
+import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import type { FileVersion } from './inspector.ts';
 
@@ -8,11 +9,15 @@ const DEPTH_MAX = 6;
 /** Later parts of a model that comes in several files; the first stands for all. */
 const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/;
 
-/** The paths of all model files in the folder, sorted, with a bound on their number and on how deep they may lie. */
+/** The paths of all model files in the folder, sorted, with a bound on their number and on how deep they may lie. Throws descriptors_exhausted. */
 export async function modelFilesIn(folder: string, files_max: number): Promise<string[]> {
   const found: string[] = [];
   const walk = async (at: string, depth: number): Promise<void> => {
-    const entries = await readdir(at, { withFileTypes: true }).catch(() => []);
+    const entries = await readdir(at, { withFileTypes: true }).catch((error: unknown) => {
+      const exhausted = asExhausted(error);
+      if (exhausted !== null) throw exhausted;
+      return [];
+    });
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       if (found.length >= files_max) return;
       const path = join(at, entry.name);
@@ -45,10 +50,10 @@ export async function fileVersion(path: string): Promise<FileVersion | null> {
   return { path, size_bytes: found.size, modified_ms: found.mtimeMs };
 }
 
-/** Throws model_invalid when the file cannot be read or does not begin as a GGUF file does. Never waits for a pipe. */
+/** Throws model_invalid when the file cannot be read or does not begin as a GGUF file does, and descriptors_exhausted. Never waits for a pipe. */
 export async function refuseForeign(path: string): Promise<void> {
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch((error: NodeJS.ErrnoException) => {
-    throw new SvcError('model_invalid', `${path} cannot be read (${error.code}).`, { cause: error, param: 'model' });
+    throw asExhausted(error) ?? new SvcError('model_invalid', `${path} cannot be read (${error.code}).`, { cause: error, param: 'model' });
   });
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0);

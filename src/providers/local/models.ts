@@ -1,6 +1,6 @@
 import { unlink } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
-import { SvcError } from '../../errors.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
 import type { ModelRecord } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
 import type { ModelInspection, ModelMetadata } from './inspection.ts';
@@ -43,7 +43,7 @@ export class LocalModels {
     const short = shortName(name);
     const places = this.places(short);
     for (const path of places) {
-      const found = this.isOurs(path) ? await this.look(path) : await this.look(path).catch(() => null);
+      const found = this.isOurs(path) ? await this.look(path) : await this.look(path).catch(nullUnlessExhausted);
       if (found !== null) return found;
     }
     const known = await this.names();
@@ -127,7 +127,7 @@ export class LocalModels {
   }
 
   private standard(): Promise<ModelFile | null> {
-    return this.find(this.options.default).catch(() => null);
+    return this.find(this.options.default).catch(nullUnlessExhausted);
   }
 
   private async facts<I extends ModelInspection>(
@@ -141,6 +141,12 @@ export class LocalModels {
     const flags = { default: file.path === standard?.path, built_in: file.path === built_in };
     return { record: modelRecord({ file, version, inspection, engine: engine.snapshot(), ...flags }), inspection };
   }
+}
+
+/** Without a descriptor nothing is known of the file. */
+function nullUnlessExhausted(error: unknown): null {
+  if (asSvcError(error).code === 'descriptors_exhausted') throw error;
+  return null;
 }
 
 function shortName(id: string): string {

@@ -89,7 +89,7 @@ export function createLocalProvider({
     models: (signal) => models.list(signal),
     probe: async () => {
       await find(model);
-      return { models: await models.names() };
+      return { models: await models.names().catch(throwAsFailure) };
     },
     close: async () => {
       closing.abort(new SvcError('daemon_stopping'));

@@ -1,11 +1,12 @@
+import { asExhausted } from '../../descriptors.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { ProviderFailure } from '../../kernel/provider.ts';
 import { truncated } from './failure.ts';
 
 /** A request that got no response. */
 export function connectionFailure(thrown: unknown, base_url: string): ProviderFailure {
-  const own = findInCauses(thrown, (error) => error instanceof ProviderFailure);
-  if (own instanceof ProviderFailure) return own;
+  const own = ownFailure(thrown);
+  if (own !== null) return own;
   const code = networkCode(thrown);
   if (code === REMOVED) return new ProviderFailure('provider_unreachable', `The provider at ${base_url} was removed before it answered.`, { retryable: false });
   const { what, retryable, code: ours = 'provider_unreachable' } = CONNECTION[code ?? ''] ?? other(code, thrown);
@@ -14,13 +15,21 @@ export function connectionFailure(thrown: unknown, base_url: string): ProviderFa
 
 /** A stream that broke off, or could not be read on. */
 export function streamFailure(thrown: unknown): ProviderFailure {
-  const own = findInCauses(thrown, (error) => error instanceof ProviderFailure);
-  if (own instanceof ProviderFailure) return own;
+  const own = ownFailure(thrown);
+  if (own !== null) return own;
   const code = networkCode(thrown);
   if (code === REMOVED) return truncated('The provider was removed in the middle of its answer.');
   return truncated(
     code === null ? 'The answer of the provider could not be read to its end.' : `The connection to the provider broke in the middle of its answer (${code}).`,
   );
+}
+
+/** What is known by name already, and what never came to the provider, since no descriptor was free. */
+function ownFailure(thrown: unknown): ProviderFailure | null {
+  const own = findInCauses(thrown, (error) => error instanceof ProviderFailure);
+  if (own instanceof ProviderFailure) return own;
+  const exhausted = asExhausted(thrown);
+  return exhausted === null ? null : new ProviderFailure(exhausted.code, exhausted.message, { retryable: true, cause: thrown });
 }
 
 /** Connections are closed under what they carry in one case only: their provider is no longer wanted. */
