@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { EVENT_COLUMNS } from './check.ts';
 import { EventReads } from './event-reads.ts';
 import { asStoreError } from './failure.ts';
 import { readHeader, refuseForeign, sizeOf } from './files.ts';
@@ -53,50 +52,29 @@ export function openCopiedLog({ database, highWater, limits }: CopiedLogOptions)
 }
 
 /**
- * Only the events are asked for, which are the same in every version; so little has to be whole for what is there to be read. The whole log is read as it is:
- * `problems` says what of it was changed.
+ * Only the events are asked for, which are the same in every version; so little has to be whole for what is there to be read. Each event is held to its hash:
+ * what is shown is what was recorded. `problems` says what of the log was changed.
  */
 function open(copy: string, highWater: string, page_bytes: number, remove: () => unknown): CopiedLog {
   const db = new Database(copy);
   const mark = readMark(highWater);
-  const ask = async (where: string, values: unknown[], limit: number): Promise<StoredEvent[]> => {
+  const ask = async (read: (events: EventReads) => EventRow[]): Promise<StoredEvent[]> => {
     try {
-      return page(db.prepare<unknown[], EventRow>(`select ${EVENT_COLUMNS} from events where ${where} limit ?`).iterate(...values, limit), page_bytes);
+      return read(new EventReads(db, page_bytes)).map(fromEventRow);
     } catch (error) {
       throw asStoreError(error, copy);
     }
   };
   return {
     last_seq: lastSeq(db) ?? mark?.seq ?? 0,
-    readAll: (from_seq, limit) => ask('seq >= ? order by seq', [from_seq], limit),
-    readStream: async (stream, from_version, limit) => checkedStream(db, copy, page_bytes, stream, from_version, limit),
+    readAll: (from_seq, limit) => ask((events) => events.readAll(from_seq, limit)),
+    readStream: (stream, from_version, limit) => ask((events) => events.readStream(stream, from_version, limit)),
     problems: () => problemsOf(db, mark),
     close() {
       db.close();
       remove();
     },
   };
-}
-
-/** The events of one stream, each held to its hash: what is shown of a run is what was recorded. */
-function checkedStream(db: Database.Database, copy: string, page_bytes: number, stream: string, from_version: number, limit: number): StoredEvent[] {
-  try {
-    return new EventReads(db, page_bytes).readStream(stream, from_version, limit).map(fromEventRow);
-  } catch (error) {
-    throw asStoreError(error, copy);
-  }
-}
-
-/** Rows until they are large: at least one, if there is one. */
-function page(rows: Iterable<EventRow>, page_bytes: number): StoredEvent[] {
-  const events: StoredEvent[] = [];
-  let size = 0;
-  for (const row of rows) {
-    size += row.data.length;
-    if (events.length > 0 && size > page_bytes) break;
-    events.push(fromEventRow(row));
-  }
-  return events;
 }
 
 async function problemsOf(db: Database.Database, mark: KnownMark | null): Promise<string[]> {

@@ -20,6 +20,17 @@ function ofFile(thrown: unknown): string | undefined {
   return `${path} cannot be used: ${typeof syscall === 'string' ? `${syscall} failed with ` : ''}${codeOf(thrown)}.`;
 }
 
+/** A file or folder that cannot be used. What lies in its place has to go; anything else is a matter of its owner and mode. */
+export function unusable(path: string, cause: unknown): SvcError {
+  const code = codeOf(cause);
+  if (FOLDER.includes(code)) return new SvcError('home_unusable', `${path} is a folder; a file of svc belongs there.`, { cause, hint: AWAY });
+  return new SvcError('home_unusable', `${path} cannot be used (${code}).`, { cause, ...(FILE.includes(code) ? { hint: AWAY } : {}) });
+}
+
+const FOLDER = ['EISDIR', 'ERR_FS_EISDIR'];
+const FILE = ['EEXIST', 'ENOTDIR'];
+const AWAY = 'Move away what is in its place; svc makes a new one when it starts.';
+
 /** Our statements are right, so one that the database does not understand means tables that are not as we made them. */
 const DAMAGE = ['SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_ERROR', 'SQLITE_MISMATCH'];
 

@@ -1,7 +1,7 @@
 import { accessSync, chmodSync, closeSync, constants, copyFileSync, mkdirSync, openSync, readSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { SvcError } from '../errors.ts';
-import { asStoreError, codeOf, isFull } from './failure.ts';
+import { asStoreError, isFull, unusable } from './failure.ts';
 import { APPLICATION_ID, SCHEMA, schemaOf } from './schema.ts';
 
 /**
@@ -89,6 +89,6 @@ function usable(path: string, attempt: () => void): void {
     attempt();
   } catch (error) {
     if (isFull(error)) throw asStoreError(error, path);
-    throw new SvcError('home_unusable', `${path} cannot be used (${codeOf(error)}).`, { cause: error });
+    throw unusable(path, error);
   }
 }

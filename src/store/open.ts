@@ -5,7 +5,7 @@ import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { GENESIS } from './chain.ts';
 import { checkHighWater, checkTail, hashAt } from './check.ts';
-import { asStoreError, codeOf, isFull } from './failure.ts';
+import { asStoreError, codeOf, isFull, unusable } from './failure.ts';
 import { findDatabase, keepWal, MAGIC, makePrivate, readHeader, refuseForeign, removeSharedMemory, sizeOf } from './files.ts';
 import { HighWater, type Mark, type MarkFile, readMarkFile } from './high-water.ts';
 import { Reserve, reserveFile } from './reserve.ts';
@@ -187,6 +187,6 @@ function usable<T>(file: string, attempt: () => T): T {
     return attempt();
   } catch (error) {
     if (isFull(error)) throw asStoreError(error, file);
-    throw new SvcError('home_unusable', `${file} cannot be used (${codeOf(error)}).`, { cause: error });
+    throw unusable(file, error);
   }
 }

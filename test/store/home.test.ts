@@ -2,6 +2,7 @@ import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync }
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
+import { reserveFile } from '../../src/store/reserve.ts';
 import { createSqliteStore } from '../../src/store/sqlite.ts';
 import { startWriter } from './process.ts';
 import { filled, type Place, placed } from './samples.ts';
@@ -39,6 +40,7 @@ test(
     const error = await refusal(place);
     assert.is(error.code, 'home_unusable');
     assert.match(error.message, `${place.folder}/data`);
+    assert.match(error.hint, 'Move away what is in its place');
   }),
 );
 
@@ -53,7 +55,13 @@ test(
     mkdirSync(other.highWater);
     const second = await refusal(other);
     assert.is(second.code, 'home_unusable');
-    assert.match(second.message, other.highWater);
+    assert.is(second.message, `${other.highWater} is a folder; a file of svc belongs there.`);
+    assert.match(second.hint, 'Move away what is in its place');
+    const third = { database: `${place.folder}/third/other.db`, highWater: `${place.folder}/third/mark` };
+    mkdirSync(reserveFile(third.database), { recursive: true });
+    const refused = await refusal(third);
+    assert.is(refused.message, `${reserveFile(third.database)} is a folder; a file of svc belongs there.`);
+    assert.match(refused.hint, 'Move away what is in its place');
   }),
 );
 
