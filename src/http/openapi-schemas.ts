@@ -84,7 +84,7 @@ export const schemas = {
   }),
   Position: object(position),
   Run: object(run),
-  RunPage: object({ runs: listOf(later('Run')), next: orNull(text) }),
+  RunPage: object({ runs: listOf(later('Run')), next: orNull(text), 'damaged?': listOf(object({ id: text, message: text })) }),
   Event: object(event),
   Why: object({ run_id: text, events: listOf(object({ ...event, state_path: text, 'left_out?': whole })), explanation: listOf(text), complete: flag }),
   Provider: object({ ...provider, ...configured }),

@@ -44,6 +44,8 @@ export async function listRuns({ req, res, runtime, limits, unsent }: Context): 
 /** A page behind a run that is not there would be empty, and be taken for the end of the history. */
 async function checkRun(runtime: Context['runtime'], before: string): Promise<void> {
   await runtime.headOfRun(before).catch((error: unknown) => {
+    // The last run of a page may be a damaged one.
+    if (error instanceof SvcError && error.code === 'store_corrupt') return;
     throw error instanceof SvcError && error.code === 'run_unknown' ? wrong('before', 'before must be the id of a run, such as the `next` of a page.') : error;
   });
 }

@@ -104,13 +104,17 @@ export class Runs {
     const limit = Math.min(wanted ?? PAGE_RUNS, config.limits.page_runs);
     const short = texts === 'short';
     const page: RunPage = { runs: [], next: null };
-    let length = 0;
+    let [length, count] = [0, 0];
     for (let reads = 0; reads < PAGE_READS; reads += 1) {
-      const after = page.next === null ? {} : { before: page.next };
-      const rows = await store.listRuns({ ...query, ...after, short, limit: limit - page.runs.length + 1 });
+      const rows = await store.listRuns({ ...query, ...(page.next === null ? {} : { before: page.next }), short, limit: limit - count + 1 });
       if (rows.length === 0) return { ...page, next: null };
       for (const row of rows) {
-        if (page.runs.length >= limit) return page;
+        if (count >= limit) return page;
+        count += 1;
+        if ('damage' in row) {
+          Object.assign(page, { damaged: [...(page.damaged ?? []), { id: row.run_id, message: row.damage }], next: row.run_id });
+          continue;
+        }
         const whole = row.record === null ? await this.get(row.run_id) : this.fromRow(row);
         const run = short ? shortRecord(whole as RunRecord & Record<string, unknown>) : whole;
         length += run.prompt.length + (run.system?.length ?? 0) + run.output.length;

@@ -155,6 +155,8 @@ export interface RunPage {
   runs: (RunRecord & { shortened?: true })[];
   /** Pass as `before` for the next page; null on the last one. */
   next: string | null;
+  /** Runs of this page that cannot be shown, where there are such. */
+  damaged?: { id: string; message: string }[];
 }
 
 /** Where a machine stands. */

@@ -1,6 +1,16 @@
 import { type ErrorCode, SvcError } from '../errors.ts';
 import { type CommitRows, conflict, type EventRow, type RunLine } from './row.ts';
-import { CONFLICT, type OpenReport, type PruneQuery, type PruneReport, type RunHead, type RunQuery, type VerifiedReport, type VerifyReport } from './store.ts';
+import {
+  CONFLICT,
+  type DamagedRun,
+  type OpenReport,
+  type PruneQuery,
+  type PruneReport,
+  type RunHead,
+  type RunQuery,
+  type VerifiedReport,
+  type VerifyReport,
+} from './store.ts';
 
 /** What the thread of the store can be asked. Data travels as the JSON text that is stored: the thread never parses it. */
 export interface Calls {
@@ -12,7 +22,8 @@ export interface Calls {
   readStream(stream: string, fromVersion: number, limit: number): EventRow[];
   lastEvent(stream: string): EventRow | null;
   readAll(fromSeq: number, limit: number): EventRow[];
-  listRuns(query: RunQuery): string[];
+  /** The stored data of each run, or what is wrong with it. */
+  listRuns(query: RunQuery): (string | DamagedRun)[];
   getRun(run_id: string): string | null;
   runHead(run_id: string): RunHead | null;
   getRunByKey(idempotency_key: string): string | null;

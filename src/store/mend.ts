@@ -34,9 +34,11 @@ export class RowMender {
     }
   }
 
-  /** Those that cannot be made again stay known as damaged. */
-  async mendAll(run_ids: readonly string[]): Promise<void> {
-    for (const run_id of run_ids) await this.mend(run_id);
+  /** Those that cannot be made again stay known as damaged. True when one was made again. */
+  async mendAll(run_ids: readonly string[]): Promise<boolean> {
+    let mended = false;
+    for (const run_id of run_ids) mended = (await this.mend(run_id)) || mended;
+    return mended;
   }
 
   private async mend(run_id: string): Promise<boolean> {

@@ -3,7 +3,7 @@ import { atMost, EventReads } from './event-reads.ts';
 import { damagedRun, fieldsProblem, STORED_FIELDS, STORED_RUN, type StoredFields, type StoredRun, storedProblem } from './projection.ts';
 import type { EventRow } from './row.ts';
 import { shortData } from './short-run.ts';
-import type { RunHead, RunQuery } from './store.ts';
+import type { DamagedRun, RunHead, RunQuery } from './store.ts';
 
 type ListParams = { before: string | null; state: string | null; provider: string | null; limit: number };
 
@@ -43,15 +43,17 @@ export class Reads {
     return this.events.readAll(fromSeq, limit);
   }
 
-  /** The stored data of each. */
-  listRuns({ limit, before, state, provider, short = false }: RunQuery): string[] {
+  /** The stored data of each; a damaged row does not hide the others. */
+  listRuns({ limit, before, state, provider, short = false }: RunQuery): (string | DamagedRun)[] {
     const statement = before === undefined ? this.newest : this.older;
-    const page: string[] = [];
+    const page: (string | DamagedRun)[] = [];
     let size = 0;
     for (const row of statement.iterate({ before: before ?? null, state: state ?? null, provider: provider ?? null, limit: atMost(limit) })) {
       size += row.data.length;
       if (page.length > 0 && size > this.page_bytes) break;
-      page.push(short ? shortData(dataOf(row)) : dataOf(row));
+      const problem = storedProblem(row);
+      if (problem !== null) page.push({ run_id: row.run_id, damage: damagedRun(row.run_id, problem).message });
+      else page.push(short ? shortData(row.data) : row.data);
     }
     return page;
   }

@@ -69,6 +69,13 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits,
   });
   const read = <T>(attempt: () => Promise<T>) => mender.read(attempt);
 
+  const listRuns: EventStore['listRuns'] = async (query) => {
+    const page = await ask('listRuns', query);
+    const damaged = page.flatMap((line) => (typeof line === 'string' ? [] : [line.run_id]));
+    const lines = (await mender.mendAll(damaged)) ? await ask('listRuns', query) : page;
+    return lines.map((line) => (typeof line === 'string' ? fromRunData(line) : line));
+  };
+
   return {
     open,
     close,
@@ -78,7 +85,7 @@ export function createSqliteStore({ database, highWater, limits = defaultLimits,
     readStream,
     lastEvent: async (stream) => eventOrNull(await ask('lastEvent', stream)),
     readAll: async (fromSeq, limit) => (await ask('readAll', fromSeq, limit)).map(fromEventRow),
-    listRuns: async (query) => (await read(() => ask('listRuns', query))).map(fromRunData),
+    listRuns,
     getRun: async (run_id) => orNull(await read(() => ask('getRun', run_id))),
     runHead: (run_id) => read(() => ask('runHead', run_id)),
     getRunByKey: async (key) => orNull(await read(() => ask('getRunByKey', key))),

@@ -36,6 +36,13 @@ export interface RunRow {
   seq: number;
 }
 
+/** A run of a list whose row is damaged, and whose events do not tell it any more. */
+export interface DamagedRun {
+  run_id: string;
+  /** What is wrong, as a sentence. */
+  damage: string;
+}
+
 export interface BootRow {
   boot_id: string;
   at: number;
@@ -141,8 +148,8 @@ export interface EventStore {
   lastEvent(stream: string): Promise<StoredEvent | null>;
   /** As `readStream`, over the whole log. */
   readAll(fromSeq: number, limit: number): Promise<StoredEvent[]>;
-  /** Newest first, by the order of the log. Gives fewer than `limit` when they are large; none means that there are no more, or no run `before`. */
-  listRuns(query: RunQuery): Promise<RunRow[]>;
+  /** Newest first, by the order of the log. Gives fewer than `limit` when they are large; none means that there are no more, or no run `before`. A damaged run is marked. */
+  listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]>;
   getRun(run_id: string): Promise<RunRow | null>;
   /** Of a run, found without reading its texts. */
   runHead(run_id: string): Promise<RunHead | null>;

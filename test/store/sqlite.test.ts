@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../src/limits.ts';
+import type { RunRow } from '../../src/store/store.ts';
 import { storeConformance } from './conformance.ts';
 import { event, makePlace, placed, run, series } from './samples.ts';
 
@@ -57,7 +58,7 @@ test(
     }
     assert.equal(listed, [...ids].reverse());
     const [short] = await store.listRuns({ limit: 1, short: true });
-    assert.equal(short?.record, { prompt: 'p', system: null, output: 'x'.repeat(200), shortened: true });
+    assert.equal((short as RunRow | undefined)?.record, { prompt: 'p', system: null, output: 'x'.repeat(200), shortened: true });
     await store.close();
   }),
 );

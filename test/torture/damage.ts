@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { createSqliteStore } from '../../src/store/sqlite.ts';
-import type { RunRow, StoredEvent } from '../../src/store/store.ts';
+import type { DamagedRun, RunRow, StoredEvent } from '../../src/store/store.ts';
 import { makeHeldHome } from '../helpers/daemon.ts';
 import type { Home } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -97,7 +97,7 @@ async function meet(home: Home, truth: string, damages: Damages): Promise<void> 
   }
 }
 
-async function readAll({ paths }: Home): Promise<(StoredEvent | RunRow)[]> {
+async function readAll({ paths }: Home): Promise<(StoredEvent | RunRow | DamagedRun)[]> {
   const copy = join(dirname(paths.database), '..', 'copy');
   cpSync(dirname(paths.database), copy, { recursive: true });
   const inCopy = (file: string) => join(copy, file.slice(dirname(paths.database).length));
@@ -107,7 +107,7 @@ async function readAll({ paths }: Home): Promise<(StoredEvent | RunRow)[]> {
 }
 
 /** Every event, and every run as it is listed. */
-async function pages(store: ReturnType<typeof createSqliteStore>): Promise<(StoredEvent | RunRow)[]> {
+async function pages(store: ReturnType<typeof createSqliteStore>): Promise<(StoredEvent | RunRow | DamagedRun)[]> {
   const all: StoredEvent[] = [];
   for (let page = await store.readAll(1, 1000); page.length > 0; page = await store.readAll(all.length + 1, 1000)) all.push(...page);
   return [...all, ...(await store.listRuns({ limit: 1000 }))];

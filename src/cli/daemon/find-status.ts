@@ -27,7 +27,7 @@ const NOBODY: StatusShown['addresses'] = { http: null, grpc: null, socket: null 
  * 2. It takes the connection and says nothing: `unresponsive`, 4.
  * 3. There is no socket, and its process is proven alive: `starting`, 0, in its first minute, unless it had a socket already;
  *    then `unresponsive`, 4.
- * 4. Its process is gone and its runtime file was left behind: `crashed`, 1.
+ * 4. Its process is gone and its runtime file was left behind: `crashed`, 1, with the error that its log gives as the reason.
  * 5. There is no runtime file: `stopped`, 3.
  */
 export async function findStatus(paths: Paths, { why = false }: { why?: boolean } = {}): Promise<Found> {
@@ -35,7 +35,10 @@ export async function findStatus(paths: Paths, { why = false }: { why?: boolean 
     return await ask(paths, why);
   } catch (error) {
     if (!(error instanceof SvcError) || !(['daemon_not_running', 'timed_out'].includes(error.code) || diedMeanwhile(paths, error))) throw error;
-    return withoutAnswer(paths, error.code === 'timed_out');
+    const found = withoutAnswer(paths, error.code === 'timed_out');
+    if (found.status.state !== 'crashed' || found.status.boot_id === null) return found;
+    const { endOf } = await import('../last-error.ts');
+    return { ...found, status: { ...found.status, warning: await endOf(found.status.boot_id, paths.logs) } };
   }
 }
 

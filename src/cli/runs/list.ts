@@ -1,10 +1,11 @@
 import type { ControlClient } from '../../control/client.ts';
 import type { Results } from '../../control/results.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { withDaemon } from '../ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../flag-values.ts';
 import { ago, duration, shortened } from '../format.ts';
-import { note, print, printJson } from '../output.ts';
+import { note, paint, print, printJson } from '../output.ts';
 import { table } from '../table.ts';
 
 type Run = Results['run.get'];
@@ -32,28 +33,31 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const filter = { state: choiceFlag(flags, 'state', STATES), provider: textFlag(flags, 'provider') };
   const page = await withDaemon(paths, (client) => readPages(client, { ...filter, ...(json ? {} : { texts: 'short' }) }, limit));
   if (json) printJson(page);
-  else if (page.runs.length === 0) note('There are no such runs. Make one with: svc run "…"');
+  else if (page.runs.length === 0 && page.damaged === undefined) note('There are no such runs. Make one with: svc run "…"');
   else {
     print(table(['RUN', 'STATE', 'MODEL', 'STARTED', 'TOOK', 'PROMPT'], page.runs.map(row)));
     if (page.next !== null) note(`There are more: svc runs list --limit ${limit * 5}`);
   }
-  return 0;
+  for (const { message } of page.damaged ?? []) note(`${paint('yellow', 'warning:', 2)} ${oneLine(message)} See: svc doctor`);
+  return page.damaged === undefined ? 0 : 1;
 }
 
 /** As many pages as the limit takes; the daemon bounds the length of one. */
 async function readPages(client: ControlClient, filter: object, limit: number): Promise<Results['run.list']> {
   const runs: Run[] = [];
+  const damaged: NonNullable<Results['run.list']['damaged']> = [];
   let next: string | null = null;
   do {
     const page: Results['run.list'] = await client.call('run.list', {
       ...filter,
-      limit: Math.min(PAGE, limit - runs.length),
+      limit: Math.min(PAGE, limit - runs.length - damaged.length),
       ...(next === null ? {} : { before: next }),
     });
     runs.push(...page.runs);
-    next = page.runs.length === 0 ? null : page.next;
-  } while (next !== null && runs.length < limit);
-  return { runs, next };
+    damaged.push(...(page.damaged ?? []));
+    next = page.runs.length === 0 && page.damaged === undefined ? null : page.next;
+  } while (next !== null && runs.length + damaged.length < limit);
+  return { runs, next, ...(damaged.length === 0 ? {} : { damaged }) };
 }
 
 function row(run: Run): string[] {
