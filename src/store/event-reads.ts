@@ -4,6 +4,7 @@ import { GENESIS } from './chain.ts';
 import { EVENT_COLUMNS, type HashedRow, hex, linkProblem } from './check.ts';
 import { Gaps } from './gaps.ts';
 import type { EventRow } from './row.ts';
+import { RunEnds } from './run-ends.ts';
 
 /** An event with its hash and the hash of the event before it; null where that is not there. */
 export type LinkedRow = HashedRow & { previous: unknown };
@@ -12,10 +13,16 @@ const LINKED = `select ${EVENT_COLUMNS.split(', ')
   .map((column) => `e.${column}`)
   .join(', ')}, e.hash as hash, p.hash as previous from events e left join events p on p.seq = e.seq - 1`;
 
-/** Reads events, and holds each to its hash: a changed one is never given. Throws store_corrupt, naming the event. */
+/**
+ * Reads events. Throws store_corrupt, naming the event.
+ *
+ * 1. Each event is held to its hash: a changed one is never given.
+ * 2. The versions of a stream follow each other, and a finished run has its last event: a stream with events missing is never given as whole.
+ */
 export class EventReads {
   private readonly page_bytes: number;
   private readonly gaps: Gaps;
+  private readonly ends: RunEnds;
   private readonly stream: Database.Statement<[string, number, number], LinkedRow>;
   private readonly all: Database.Statement<[number, number], LinkedRow>;
   private readonly last: Database.Statement<[string], LinkedRow>;
@@ -23,13 +30,16 @@ export class EventReads {
   constructor(db: Database.Database, page_bytes: number) {
     this.page_bytes = page_bytes;
     this.gaps = new Gaps(db);
+    this.ends = new RunEnds(db);
     this.stream = db.prepare(`${LINKED} where e.stream = ? and e.version >= ? order by e.version limit ?`);
     this.all = db.prepare(`${LINKED} where e.seq >= ? order by e.seq limit ?`);
     this.last = db.prepare(`${LINKED} where e.stream = ? order by e.version desc limit 1`);
   }
 
   readStream(stream: string, fromVersion: number, limit: number): EventRow[] {
-    return this.page(this.stream.iterate(stream, fromVersion, atMost(limit)));
+    const page = this.page(inOrder(this.stream.iterate(stream, fromVersion, atMost(limit)), stream, fromVersion));
+    if (page.length === 0 && limit > 0) this.checkEnd(stream);
+    return page;
   }
 
   readAll(fromSeq: number, limit: number): EventRow[] {
@@ -54,6 +64,13 @@ export class EventReads {
     return linkProblem(gap, row);
   }
 
+  /** None of the stream is left to read. */
+  private checkEnd(stream: string): void {
+    const end = this.ends.of(stream);
+    if (end === null || (this.last.get(stream)?.seq ?? 0) >= end) return;
+    throw new SvcError('store_corrupt', `The end of ${stream} is missing in the log: it had come to the event ${end}.`, { details: { seq: end, stream } });
+  }
+
   /** Rows until they are large: at least one, if there is one. */
   private page(rows: Iterable<LinkedRow>): EventRow[] {
     const page: EventRow[] = [];
@@ -71,6 +88,22 @@ export class EventReads {
     if (problem !== null) throw new SvcError('store_corrupt', problem, { details: { seq: row.seq, stream: row.stream } });
     const { hash: _, previous: __, ...event } = row;
     return event;
+  }
+}
+
+/**
+ * The hash of an event holds it to the event before it in the log, which belongs to another stream most of the time. So only the versions tell that one
+ * of this stream is missing. History is removed from the end of a stream, so that what is left begins with version 1 and has no gaps.
+ */
+function* inOrder(rows: Iterable<LinkedRow>, stream: string, from_version: number): Iterable<LinkedRow> {
+  let version = Math.max(1, from_version);
+  for (const row of rows) {
+    if (row.version !== version) {
+      const problem = `Events of ${stream} are missing in the log: version ${row.version} comes where version ${version} belongs.`;
+      throw new SvcError('store_corrupt', problem, { details: { seq: row.seq, stream } });
+    }
+    version += 1;
+    yield row;
   }
 }
 
