@@ -48,6 +48,9 @@ faulty('health says so, requests are refused at once, and with the disk all come
   assert.is(next.status, 503);
   assert.ok(Number(next.headers.get('retry-after')) >= 1);
   assert.is(((await next.json()) as { error: { code: string } }).error.code, 'store_stalled');
+  const doctor = await home.svc(['doctor']);
+  assert.is(doctor.code, 1, doctor.stdout);
+  assert.match(doctor.stdout, /fail\s+daemon\s+running\.disk_stalled.*disk does not answer/);
   await release();
   await waitFor('it is ready again', async () => (await ready()).state_path === 'ready');
   assert.is((await post({ prompt: 'What is svc?', idempotency_key: 'first' })).status, 202);

@@ -1,6 +1,6 @@
 import { ownerOf } from '../../runtime-file.ts';
 import { ago, duration } from '../format.ts';
-import { type Check, fail, ok, type Patient, warn } from './check.ts';
+import { type Alive, type Check, fail, ok, type Patient, warn } from './check.ts';
 
 const ENDINGS: Record<string, string> = {
   failed: 'failed, and said why in its log',
@@ -9,7 +9,7 @@ const ENDINGS: Record<string, string> = {
 };
 
 export function checkDaemon({ alive, runtime, paths }: Patient): Check[] {
-  if (alive !== null) return [running(alive.status.state_path, alive.status.pid, alive.status.since), ...lastBoot(alive.status.last_boot)];
+  if (alive !== null) return [running(alive), ...lastBoot(alive.status.last_boot)];
   if (runtime.kind === 'missing') return [ok('daemon', 'not running')];
   if (runtime.kind === 'corrupt')
     return [warn('daemon', `The runtime file cannot be used: ${runtime.reason}.`, `Run: svc start (it is written anew), or delete ${paths.runtime}`)];
@@ -32,9 +32,12 @@ export function checkDaemon({ alive, runtime, paths }: Patient): Check[] {
   }
 }
 
-function running(state_path: string, pid: number, since: string): Check {
+/** A daemon that runs may take no runs, such as in `running.disk_stalled`; the report says so, and why. */
+function running({ status: { state_path, pid, since }, report }: Alive): Check {
   const detail = `${state_path} for ${duration(Date.now() - Date.parse(since))}, pid ${pid}`;
-  return state_path.startsWith('ready') || state_path.startsWith('running') ? ok('daemon', detail) : warn('daemon', detail, 'See: svc health');
+  if (!/^(ready|running)/.test(state_path)) return warn('daemon', detail, 'See: svc health');
+  if (report.status !== 'fail') return ok('daemon', detail);
+  return fail('daemon', `${detail}. It takes no runs: ${report.reason ?? 'it is not ready.'}`, 'See: svc health');
 }
 
 function lastBoot(last: { ending: string; at: string } | null): Check[] {
