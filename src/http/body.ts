@@ -18,15 +18,20 @@ function readBytes(req: IncomingMessage, limit: number, within_ms?: number): Pro
   return new Promise((resolve, reject) => {
     const late = () => reject(new SvcError('request_timed_out', `The body took longer than ${within_ms} ms.`));
     const timer = within_ms === undefined ? undefined : setTimeout(late, within_ms);
-    const chunks: Buffer[] = [];
+    let held = NOTHING;
     let bytes = 0;
     req.on('data', (chunk: Buffer) => {
+      const before = bytes;
       bytes += chunk.length;
-      if (bytes <= limit) chunks.push(chunk);
-      else reject(tooLarge(limit));
-      if (bytes > limit) chunks.length = 0;
+      if (bytes > limit) {
+        held = NOTHING;
+        return reject(tooLarge(limit));
+      }
+      // A chunk is copied, since a kept one costs hundreds of bytes, and a client can send chunks of one byte.
+      if (bytes > held.length) held = Buffer.concat([held.subarray(0, before)], Math.min(limit, Math.max(2 * held.length, bytes)));
+      chunk.copy(held, before);
     });
-    req.on('end', () => resolve(Buffer.concat(chunks)));
+    req.on('end', () => resolve(held.subarray(0, bytes)));
     req.on('error', (cause) => reject(cutOff(cause)));
     req.on('close', () => {
       clearTimeout(timer);
@@ -34,6 +39,8 @@ function readBytes(req: IncomingMessage, limit: number, within_ms?: number): Pro
     });
   });
 }
+
+const NOTHING = Buffer.alloc(0);
 
 function parse(bytes: Buffer): unknown {
   let text: string;
