@@ -76,7 +76,8 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
   const { database } = options;
   const known = usable(options.highWater, () => readMarkFile(options.highWater));
   const present = findDatabase(database);
-  if (!present) checkHighWater(BEGINNING, known, null, options.highWater, () => null);
+  const checkEmpty = () => checkHighWater(BEGINNING, known, null, options.highWater, () => null);
+  if (!present) checkEmpty();
   makePrivate(database);
   let db: Database.Database | null = null;
   let highWater: HighWater | null = null;
@@ -84,7 +85,9 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
     // A rollback journal is of a database that was being made.
     if (present && hasWal(database) && sizeOf(`${database}-journal`) === 0) inspectFirst(options, known);
     db = takeLock(options, present);
-    const { log_id, last } = present ? look(db, options, known) : { log_id: null, last: BEGINNING };
+    const isEmpty = hasNoTables(db);
+    if (present && isEmpty) checkEmpty();
+    const { log_id, last } = isEmpty ? { log_id: null, last: BEGINNING } : look(db, options, known);
     if (known.accepted) keepWal(database);
     const startMark = (name: string) => {
       highWater ??= firstMark(options.highWater, name, last);
@@ -135,6 +138,11 @@ function takeLock({ database, limits }: OpenOptions, present: boolean): Database
     db.close();
     throw error;
   }
+}
+
+/** Taking the lock rolls back a creation that a kill cut off. The file then has a header with our name, and the database has nothing. */
+function hasNoTables(db: Database.Database): boolean {
+  return pragma(db, 'application_id') === 0 && db.prepare('select 1 from sqlite_schema limit 1').get() === undefined;
 }
 
 /** Reads the name and the end of the log, and checks both. */

@@ -29,9 +29,9 @@ async function checkAcknowledged(place: Place, acked: number, label: string): Pr
 for (const [fact, fault, code] of [
   ['a disk that does not take a sync ends all writing', 'fsync:error=EIO:when=20+', 'store_failed'],
   ['a sync that failed once is not tried again', 'fsync:error=EIO:when=20', 'store_failed'],
-  ['a disk that does not take a write ends all writing', 'pwrite64:error=EIO:when=120+', 'store_failed'],
-  ['a write without space is known to have changed nothing', 'pwrite64:error=ENOSPC:when=120+', 'store_full'],
-  ['a used up quota is the same as a full disk', 'pwrite64:error=EDQUOT:when=120+', 'store_full'],
+  ['a disk that does not take a write ends all writing', 'pwrite64:error=EIO:when=200+', 'store_failed'],
+  ['a write without space is known to have changed nothing', 'pwrite64:error=ENOSPC:when=200+', 'store_full'],
+  ['a used up quota is the same as a full disk', 'pwrite64:error=EDQUOT:when=200+', 'store_full'],
 ] as const) {
   tried(
     fact,
