@@ -3,20 +3,13 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { parentPort } from 'node:worker_threads';
 import { gguf } from '@huggingface/gguf';
-import { asExhausted } from '../../descriptors.ts';
 import { inspectModel, invalidModel, type ModelDescription, plainMetadata } from './inspection.ts';
 import type { Question } from './inspector.ts';
 
 /** The thread that reads heads of model files: one may be large, or made to cost a lot. It answers paths in order. */
 parentPort?.on('message', async (question: Question) => {
-  parentPort?.postMessage(await inspect(question).catch(asProblem));
+  parentPort?.postMessage(await inspect(question).catch((error: Error) => invalidModel(error.message)));
 });
-
-/** A want of descriptors ends the thread: it says nothing of the file. */
-function asProblem(error: Error): ModelDescription {
-  if (asExhausted(error) !== null) throw error;
-  return invalidModel(error.message);
-}
 
 /** A file that takes no time to read is hashed along the way. */
 const HASHED_BYTES_MAX = 8 * 1024 * 1024;

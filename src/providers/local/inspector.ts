@@ -44,7 +44,7 @@ export class Inspector {
     if (known !== undefined) return known;
     const inspection = this.enqueue(file, null).then(({ metadata: _, ...rest }) => rest);
     this.found.set(key, inspection);
-    void inspection.then(({ problem }) => problem === NOT_OPENED && this.found.delete(key));
+    void inspection.then(({ problem }) => isOfTheDaemon(problem) && this.found.delete(key));
     const [oldest] = this.found.keys();
     if (this.found.size > this.limits.local_models && oldest !== undefined) this.found.delete(oldest);
     return inspection;
@@ -96,7 +96,11 @@ export class Inspector {
   }
 }
 
-/** Says nothing of the file: another look may find it well. */
+/** A want of descriptors says nothing of the file: another look may find it well. */
+function isOfTheDaemon(problem: string | null): boolean {
+  return problem !== null && (problem === NOT_OPENED || /^E[MN]FILE\b/.test(problem));
+}
+
 const NOT_OPENED = 'the daemon can open no more files';
 /** A thread that wants more is ended, and the file with it. */
 const HEAP_MB = 512;
