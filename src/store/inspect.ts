@@ -13,6 +13,7 @@ import { fromEventRow } from './row.ts';
 import { upgradeTables } from './schema.ts';
 import type { StoredEvent, VerifyReport } from './store.ts';
 import { verifyLog } from './verify.ts';
+import { refuseLostDatabase } from './wal.ts';
 
 export interface StoreSizes {
   database_bytes: number;
@@ -61,7 +62,10 @@ export async function inspectStore({ database, highWater, limits = defaultLimits
   let folder: string | null = null;
   try {
     if (isOwned(database)) return { state: 'in_use', ...sizes };
-    if (sizes.database_bytes === 0) return { state: 'absent', high_water: readMark(highWater) };
+    if (sizes.database_bytes === 0) {
+      refuseLostDatabase(database);
+      return { state: 'absent', high_water: readMark(highWater) };
+    }
     refuseForeign(database, readHeader(database));
     if (isLocked(database)) return { state: 'in_use', ...sizes };
     refuseLarge(sizes, limits.inspect_bytes);

@@ -10,7 +10,7 @@ import { findDatabase, keepWal, MAGIC, makePrivate, readHeader, refuseForeign, r
 import { HighWater, type Mark, type MarkFile, readMarkFile } from './high-water.ts';
 import { Reserve, reserveFile } from './reserve.ts';
 import { createTables, logName, pragma, upgradeTables } from './schema.ts';
-import { hasWal, refuseForeignWal } from './wal.ts';
+import { hasWal, refuseForeignWal, refuseLostDatabase } from './wal.ts';
 
 export interface OpenOptions {
   database: string;
@@ -77,7 +77,10 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
   const known = usable(options.highWater, () => readMarkFile(options.highWater));
   const present = findDatabase(database);
   const checkEmpty = () => checkHighWater(BEGINNING, known, null, options.highWater, () => null);
-  if (!present) checkEmpty();
+  if (!present) {
+    checkEmpty();
+    refuseLostDatabase(database);
+  }
   makePrivate(database);
   let db: Database.Database | null = null;
   let highWater: HighWater | null = null;

@@ -87,6 +87,14 @@ export function walProblem(in_wal: number, in_file: number): string | null {
   return 'The WAL beside the event log was written for another state of it.';
 }
 
+/** Refuses to begin an empty log beside the WAL of one that is gone: the database would delete it. Throws store_tail_lost. */
+export function refuseLostDatabase(database: string): void {
+  if (!hasWal(database)) return;
+  throw new SvcError('store_tail_lost', `The event log ${database} is gone, and its WAL is still there.`, {
+    hint: `Put the database and its mark back. To begin an empty log, move ${walOf(database)} away.`,
+  });
+}
+
 export function hasWal(database: string): boolean {
   return sizeOf(walOf(database)) > 0;
 }

@@ -1,8 +1,10 @@
-import { appendFileSync, cpSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
 import { HighWater, readMark } from '../../src/store/high-water.ts';
+import { inspectStore } from '../../src/store/inspect.ts';
 import { codeOf, filled, makePlace, type Place, placed, series } from './samples.ts';
 
 const LOG_ID = 'ab'.repeat(16);
@@ -178,6 +180,27 @@ test(
     rmSync(place.database);
     writeFileSync(place.highWater, '');
     assert.is((await store.open()).last_seq, 0, 'the mark of a first start may be empty');
+    await store.close();
+  }),
+);
+
+test(
+  'an empty log does not begin beside the WAL of a log that is gone',
+  placed(async (place) => {
+    mkdirSync(dirname(place.database), { recursive: true });
+    writeFileSync(`${place.database}-wal`, 'what a killed daemon left');
+    const error = await place
+      .store()
+      .open()
+      .catch((thrown: SvcError) => thrown);
+    assert.is((error as SvcError).code, 'store_tail_lost');
+    assert.match((error as SvcError).message, 'is gone, and its WAL is still there');
+    assert.is(readFileSync(`${place.database}-wal`, 'utf8'), 'what a killed daemon left');
+    const found = await inspectStore(place);
+    assert.is(found.state === 'unreadable' && found.error.code, 'store_tail_lost', 'the doctor names it too');
+    rmSync(`${place.database}-wal`);
+    const store = place.store();
+    assert.is((await store.open()).last_seq, 0);
     await store.close();
   }),
 );
