@@ -6,7 +6,7 @@ import { SvcError } from './errors.ts';
  * Descriptors: each open file and each connection takes one, and the system gives a process a limited number.
  *
  * 1. Only the system knows whether one is free, so it is asked. Asking takes no disk.
- * 2. A failure that only looks like a want of descriptors is never told as one.
+ * 2. A failure that only looks like a lack of descriptors is never reported as one.
  */
 
 /** Why nothing can be opened now, as a sentence; null when a descriptor is free. */

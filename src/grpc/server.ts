@@ -11,7 +11,7 @@ import type { GrpcService } from './service.ts';
  * 1. The library is loaded with the first connection: who does not use gRPC pays neither its time at the start nor its memory.
  * 2. At most `connections` are open. No client has a token, so a newcomer always gets in: the oldest connection makes room. Clients that
  *    hold connections open cannot lock out a probe, and a watcher that was closed connects again.
- * 3. A port that cannot be bound is told in our words.
+ * 3. A port that cannot be bound gives an error of ours.
  */
 export interface GrpcOptions {
   runtime: Runtime;

@@ -11,7 +11,7 @@ import type { Log } from '../kernel/port.ts';
  * Who waits and who is being answered.
  *
  * 1. Both lists follow the run machines; nothing is in them that is not unsettled.
- * 2. Runs that were cut off stand before all others; the rest stands by turns, so that no client's long row holds up another. One
+ * 2. Runs that were cut off go first; the rest is fair by client, so that no client delays another with a long backlog. One
  *    that killed the engine alone waits by turns too: those that it cut off go first.
  * 3. After a restart the order of the queue is the order of acceptance, by the same turns.
  * 4. A settled run is told to the daemon machine, once.

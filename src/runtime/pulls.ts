@@ -62,7 +62,7 @@ export class Pulls {
     } finally {
       entry.followers -= 1;
       // It is cancelled when the log is written again; nothing waits for that.
-      if (entry.followers === 0) await this.unlessStalled(this.request(entry, 'nobody waits for it')).catch(() => {});
+      if (entry.followers === 0) await this.unlessStalled(this.request(entry, 'no follower waits for it')).catch(() => {});
     }
   }
 

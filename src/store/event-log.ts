@@ -23,7 +23,7 @@ import { prepareWrites, RunWrites } from './writes.ts';
  * 2. `last` moves only after a commit that is durable, and the mark only after `last`.
  * 3. After a failure whose outcome is unknown nothing more is written: what is on disk is found out by opening it again.
  * 4. Nothing is acknowledged once a file of the log was removed, nor `store_look_ms` after the files were moved away.
- * 5. A full disk is known to have changed nothing, and may be tried again: once with the space of the reserve, then by whoever asked.
+ * 5. A full disk is known to have changed nothing, and may be tried again: once with the space of the reserve, then by the caller.
  */
 export class EventLog {
   readonly reads: Reads;

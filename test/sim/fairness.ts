@@ -27,7 +27,10 @@ export class Fairness {
     const still = new Set(waiting.map(({ id }) => id));
     const active = new Set(dispatch.activeRuns());
     for (const id of active) {
-      const begun = this.active.has(id) ? undefined : this.of(id);
+      if (this.active.has(id)) continue;
+      // A run that killed the engine waits again, by turns. Each wait has the bound.
+      this.passed.delete(id);
+      const begun = this.of(id);
       if (begun?.isFirst !== true) continue;
       for (const head of this.heads(begun)) if (still.has(head)) this.pass(head, begun, aliasOf);
     }
