@@ -6,9 +6,8 @@ import type { Context } from './route.ts';
 import { runId } from './runs.ts';
 
 export async function whyRun({ req, res, runtime, unsent }: Context): Promise<void> {
-  unsent.admit();
   readQuery(req.originalUrl, []);
-  sendJson(res, 200, await runtime.whyRun(runId(req)));
+  await unsent.whole(async () => sendJson(res, 200, await runtime.whyRun(runId(req))));
 }
 
 /** Sent as it is read: a file that could not be read whole ends without its last bytes, so that nobody takes it for one. */

@@ -4,9 +4,8 @@ import type { Context } from './route.ts';
 
 /** The whole picture, now or at an earlier position of the log. */
 export async function showState({ req, res, runtime, unsent }: Context): Promise<void> {
-  unsent.admit();
   const at = readAt(req.originalUrl);
-  sendJson(res, 200, await runtime.picture(at === undefined ? {} : { at }));
+  await unsent.whole(async () => sendJson(res, 200, await runtime.picture(at === undefined ? {} : { at })));
 }
 
 /** A position of the log; whether it is there is for the log to say. */

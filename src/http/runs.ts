@@ -51,9 +51,8 @@ async function checkRun(runtime: Context['runtime'], before: string): Promise<vo
 }
 
 export async function showRun({ req, res, runtime, unsent }: Context): Promise<void> {
-  unsent.admit();
   const at = readAt(req.originalUrl);
-  sendJson(res, 200, at === undefined ? await runtime.getRun(runId(req)) : await runtime.runAt(runId(req), at));
+  await unsent.whole(async () => sendJson(res, 200, at === undefined ? await runtime.getRun(runId(req)) : await runtime.runAt(runId(req), at)));
 }
 
 /** A finished run of which the client has everything is answered with 204, which tells an event source to stop asking. */

@@ -1,4 +1,5 @@
 import { SvcError } from '../errors.ts';
+import { createGate } from '../kernel/gate.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { Turns } from './turns.ts';
@@ -39,6 +40,7 @@ export class UnsentBytes {
   private readonly log: Log;
   private readonly now: () => number;
   private readonly connections = new Set<Held>();
+  private readonly wholeAnswers = createGate(WHOLE_ANSWERS);
   private cutSince = 0;
   private nextWord = Number.NEGATIVE_INFINITY;
 
@@ -46,6 +48,17 @@ export class UnsentBytes {
     this.bytes_max = unsent_bytes;
     this.log = log;
     this.now = now;
+  }
+
+  /**
+   * Makes and sends an answer that is in memory whole, such as the record of a run. Few are made at one time, so that many requests at
+   * once do not read as many records before the first of them is counted. Throws busy when too much is held by then.
+   */
+  whole(answer: () => Promise<void>): Promise<void> {
+    return this.wholeAnswers(async () => {
+      this.admit();
+      await answer();
+    });
   }
 
   /** Throws busy when too much is held for one more answer. */
@@ -154,3 +167,5 @@ interface Held {
 const ADMIT_SHARE = 0.75;
 const RETRY_AFTER_MS = 1000;
 const TELL_EVERY_MS = 1000;
+/** Answers that are made whole at one time. */
+const WHOLE_ANSWERS = 4;

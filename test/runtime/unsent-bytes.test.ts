@@ -24,6 +24,26 @@ function open(unsent_bytes: number) {
 
 const bytes = (size: number) => ({ size, holders: 0 });
 
+test('few answers are made whole at one time, and the next one is refused when what they hold is too much', async () => {
+  const { unsent, enter } = open(1000);
+  const { promise: read, resolve: finish } = Promise.withResolvers<void>();
+  let [making, most] = [0, 0];
+  const ask = (name: string) =>
+    unsent.whole(async () => {
+      making += 1;
+      most = Math.max(most, making);
+      await read;
+      enter(name).own(200);
+      making -= 1;
+    });
+  const answers = Promise.allSettled(Array.from({ length: 20 }, (_, index) => ask(String(index))));
+  finish();
+  const refused = (await answers).filter((answer) => answer.status === 'rejected');
+  assert.is(most, 4);
+  assert.ok(refused.length >= 12, String(refused.length));
+  assert.ok(refused.every(({ reason }) => (reason as SvcError).code === 'busy'));
+});
+
 test('bytes that many share count once, until the last one has sent them', () => {
   const { unsent, enter, cut } = open(1000);
   const page = bytes(600);
