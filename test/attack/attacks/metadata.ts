@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, openSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { defaultLimits } from '../../../src/limits.ts';
+import { text, uint32, uint64 } from '../../fixtures/models/gguf-bytes.ts';
 import type { Attack } from '../attack.ts';
 
 const TEXTS = { short: 200, long: 720 };
@@ -48,20 +49,4 @@ function writeSparse(path: string, texts: number): void {
   put(Buffer.alloc(128));
   closeSync(file);
   if (statSync(path).size < texts * TEXT_BYTES) throw new Error('The file was not written.');
-}
-
-function text(value: string): Buffer {
-  return Buffer.concat([uint64(Buffer.byteLength(value)), Buffer.from(value)]);
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function uint64(value: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
-  return bytes;
 }
