@@ -15,6 +15,8 @@ export interface Checked {
   /** Runs that went on from recorded tokens, and their breaks. */
   resumed: number;
   breaks: number;
+  /** Deaths of the engine by SIGKILL that a daemon lived to record. */
+  engine_deaths: number;
   by_end: Record<string, number>;
   problems: string[];
 }
@@ -36,6 +38,7 @@ export async function checkLog(home: Home, seen: readonly RunSeen[], references:
       duplicates: 0,
       resumed: 0,
       breaks: 0,
+      engine_deaths: events.filter(({ type, data }) => type === 'engine.exited' && data.signal === 'SIGKILL').length,
       by_end: {},
       problems: [...verified.problems],
     };

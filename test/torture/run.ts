@@ -3,9 +3,11 @@ import { damageLog } from './damage.ts';
 import { crashAt, type Point } from './points.ts';
 import { random } from './random.ts';
 import { type RoundResult, tortureRound } from './round.ts';
+import { neverExercised } from './world.ts';
 
 /**
- * `npm run torture [kills] [points] [damage] [-- --cycles n --minutes m --seed s --clients c]`, all three unless some are named. Exit 1 when anything is lost.
+ * `npm run torture [kills] [points] [damage] [-- --cycles n --minutes m --seed s --clients c]`, all three unless some are named. Exit 1 when anything is lost,
+ * or when a kind of kill was never exercised.
  *
  * kills: the built daemon and its engine are killed with SIGKILL at random moments, thousands of times, while clients ask, follow, cancel and repeat; then
  * what each of them was told is compared with the log. A round has a home of its own; its seed makes the same draws again, but not the same moments.
@@ -65,6 +67,10 @@ async function kills(): Promise<void> {
     for (const problem of result.problems.slice(0, 20)) console.log(`  ${problem}`);
   }
   print(rounds);
+  for (const kind of neverExercised(rounds.map(({ counts }) => counts))) {
+    console.log(`never exercised: ${kind}. A run of ten cycles or more holds every kind.`);
+    process.exitCode = 1;
+  }
 }
 
 function print(rounds: readonly RoundResult[]): void {
@@ -76,10 +82,12 @@ function print(rounds: readonly RoundResult[]): void {
   );
   console.table({
     cycles: sum((round) => round.cycles),
-    'daemon killed': sum(({ counts }) => counts.kills),
-    'of these on its way up': sum(({ counts }) => counts.early_kills),
-    'engine killed': sum(({ counts }) => counts.engine_kills),
-    'stopped cleanly': sum(({ counts }) => counts.stops),
+    'daemon killed': sum(({ counts }) => counts.daemon + counts.daemon_early),
+    'of these on its way up': sum(({ counts }) => counts.daemon_early),
+    'engine killed': sum(({ counts }) => counts.engine + counts.engine_busy),
+    'of these while it computed': sum(({ counts }) => counts.engine_busy),
+    'engine deaths in the log': sum(({ engine_deaths }) => engine_deaths),
+    'stopped cleanly': sum(({ counts }) => counts.stop),
     'runs in the log': sum(({ runs }) => runs),
     'events in the log': sum(({ events }) => events),
     'acknowledged to clients': sum(({ acknowledged }) => acknowledged),

@@ -1,9 +1,11 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
+import { engineProcesses } from '../helpers/engine-processes.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import type { Upstream } from '../helpers/upstream.ts';
+import { waitFor } from '../helpers/wait.ts';
 import { type Life, launch, ready } from './daemon.ts';
 import { startFakeModel } from './fake-model.ts';
 import type { Random } from './random.ts';
@@ -13,10 +15,11 @@ export class World {
   readonly home: Home;
   readonly upstream: Upstream;
   life: Life;
-  /** Kills of the daemon, of those before it was ready, and of the engine; and its clean stops. */
-  readonly counts = { kills: 0, early_kills: 0, engine_kills: 0, stops: 0 };
+  readonly counts: Record<Kind, number> = { daemon: 0, daemon_early: 0, engine: 0, engine_busy: 0, stop: 0 };
   /** From the start of each life to its first ready answer, in milliseconds. */
   readonly ready_ms: number[] = [];
+
+  private deck: Kind[] = [];
 
   private constructor(home: Home, upstream: Upstream) {
     this.home = home;
@@ -43,15 +46,15 @@ export class World {
 
   /** One cycle: something is killed or stopped at a random moment, and the daemon runs again afterwards. */
   async cycle(draw: Random): Promise<void> {
+    const kind = this.deal(draw);
     await delay(draw.chance(0.6) ? draw.whole(0, SHORT_MS) : draw.whole(SHORT_MS, LONG_MS));
-    if (draw.chance(0.3) && (await this.killEngine())) return;
-    if (draw.chance(0.04)) await this.stop(0);
-    else await this.killDaemon();
+    if (kind === 'engine' || kind === 'engine_busy') return this.killEngine(kind, draw);
+    if (kind === 'stop') await this.stop(0);
+    else await this.killDaemon('daemon');
     this.life = launch(this.home);
-    while (draw.chance(0.12)) {
+    for (let early = kind === 'daemon_early'; early; early = draw.chance(0.3)) {
       await delay(draw.whole(0, EARLY_MS));
-      await this.killDaemon();
-      this.counts.early_kills += 1;
+      await this.killDaemon('daemon_early');
       this.life = launch(this.home);
     }
     await this.isReady();
@@ -60,7 +63,7 @@ export class World {
   async stop(timeout_ms: number): Promise<void> {
     const { code } = await this.life.stop(timeout_ms);
     if (code !== 0) throw new Error(`a clean stop ended with ${code}:\n${this.life.printed().slice(-2000)}`);
-    this.counts.stops += 1;
+    this.counts.stop += 1;
   }
 
   async close(): Promise<void> {
@@ -69,20 +72,42 @@ export class World {
     await this.home.close();
   }
 
-  private async killDaemon(): Promise<void> {
-    await this.life.kill();
-    this.counts.kills += 1;
+  private deal(draw: Random): Kind {
+    if (this.deck.length === 0) this.deck = [...DECK];
+    return this.deck.splice(draw.whole(0, this.deck.length - 1), 1)[0] as Kind;
   }
 
-  /** False when there is none to kill. */
-  private async killEngine(): Promise<boolean> {
-    const report = await this.life.ask((client) => client.call('report')).catch(() => null);
-    const pid = report?.engine.pid ?? null;
-    if (pid === null || !isChild(pid, this.life.pid)) return false;
-    process.kill(pid, 'SIGKILL');
-    this.counts.engine_kills += 1;
-    return true;
+  private async killDaemon(kind: 'daemon' | 'daemon_early'): Promise<void> {
+    await this.life.kill();
+    this.counts[kind] += 1;
   }
+
+  /** Waits for an engine, since most lives are over before it has loaded its model. Only a process that this daemon has made is ever killed. */
+  private async killEngine(kind: 'engine' | 'engine_busy', draw: Random): Promise<void> {
+    await waitFor(kind === 'engine' ? 'there is an engine' : 'the engine computes', async () => {
+      if (kind === 'engine_busy' && !(await this.isComputing())) return false;
+      await delay(draw.whole(0, ENGINE_MS));
+      const [pid] = await engineProcesses(this.life.pid);
+      return pid !== undefined && kill(pid);
+    });
+    this.counts[kind] += 1;
+  }
+
+  private async isComputing(): Promise<boolean> {
+    const report = await this.life.ask((client) => client.call('report')).catch(() => null);
+    return report?.engine.state === 'warm.busy';
+  }
+}
+
+/** What a cycle does: the daemon is killed, also on its way up, the engine is killed, also while it computes, or the daemon stops cleanly. */
+export type Kind = 'daemon' | 'daemon_early' | 'engine' | 'engine_busy' | 'stop';
+
+/** Kinds are dealt from a deck, so that each has its share of the cycles however slow the machine is. */
+const DECK: readonly Kind[] = ['daemon', 'daemon', 'daemon', 'daemon', 'daemon', 'daemon_early', 'engine', 'engine_busy', 'engine_busy', 'stop'];
+
+/** The kinds that none of these worlds has met. */
+export function neverExercised(worlds: readonly World['counts'][]): Kind[] {
+  return [...new Set(DECK)].filter((kind) => worlds.every((counts) => counts[kind] === 0));
 }
 
 /** How long a life of the daemon goes undisturbed: often too short for the engine to load its model. */
@@ -90,20 +115,23 @@ const SHORT_MS = 500;
 const LONG_MS = 2000;
 /** Longest time until it is killed on its way up. */
 const EARLY_MS = 400;
+/** Longest time from the moment at which the engine is met to its death. */
+const ENGINE_MS = 200;
 
 const ENVIRONMENT = {
   SVC_ENGINE_THREADS: '1',
   SVC_MODEL: 'random',
-  // It is killed far more often than any program that is given up for it.
+  // Runs and models are given up for far fewer kills than there are here.
   SVC_LIMIT_RUN_LOSSES: '1000',
+  SVC_LIMIT_ENGINE_QUARANTINE_MS: '0',
   SVC_LIMIT_QUEUE_RUNS: '500',
   SVC_LIMIT_PROBE_EVERY_MS: '500',
 };
 
-/** Only a process that this daemon has made is ever killed. */
-function isChild(pid: number, parent: number): boolean {
+/** False when it has ended meanwhile. */
+function kill(pid: number): boolean {
   try {
-    return Number(/\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]) === parent;
+    return process.kill(pid, 'SIGKILL');
   } catch {
     return false;
   }

@@ -1,5 +1,4 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -9,6 +8,7 @@ import { readRuntimeFile } from '../../src/runtime-file.ts';
 import { createSqliteStore } from '../../src/store/sqlite.ts';
 import type { StoredEvent } from '../../src/store/store.ts';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
+import { engineProcesses } from '../helpers/engine-processes.ts';
 import { grpcHealth } from '../helpers/grpc-health.ts';
 import { type Home, makeHome, type Outcome, type Started } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -255,16 +255,9 @@ export class House {
     goOn(engines);
   }
 
-  /**
-   * Processes that the daemon has started: those of the engine. One that is not its own program yet does not count: until then the daemon
-   * waits for it, and would wait on if it were stopped.
-   */
-  async engines(): Promise<number[]> {
-    const pid = this.daemon?.child.pid ?? 0;
-    const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
-    const pids = children.trim().split(' ').filter(Boolean).map(Number);
-    const programs = await Promise.all(pids.map((child) => readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '')));
-    return pids.filter((_, index) => programs[index]?.includes('engine'));
+  /** Engine processes of the present daemon. */
+  engines(): Promise<number[]> {
+    return engineProcesses(this.pid);
   }
 
   /** The whole event log, without what was removed from it. Only while no daemon lives here. */
