@@ -1,21 +1,31 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SvcError } from '../errors.ts';
 
+export interface BodyOptions {
+  /** Longest wait for the body. */
+  within_ms?: number;
+  /** Aborted, with the reason, when what the request was let in by is not good any more. */
+  ended?: AbortSignal;
+}
+
 /**
  * The body as JSON. Never holds more than `limit` bytes: what comes beyond is thrown away as it comes, so that the client
- * can still read the answer. Throws invalid_request, body_too_large, and request_timed_out when it takes longer than `within_ms`.
+ * can still read the answer. Throws invalid_request, body_too_large, request_timed_out when it takes longer than `within_ms`, and the
+ * reason of `ended`: a client must not keep a request open with its body until after a sign-out.
  */
-export async function readJson(req: IncomingMessage, res: ServerResponse, limit: number, within_ms?: number): Promise<unknown> {
+export async function readJson(req: IncomingMessage, res: ServerResponse, limit: number, options: BodyOptions = {}): Promise<unknown> {
   const type = req.headers['content-type'] ?? '';
   if (!/^\s*application\/json\s*(;|$)/i.test(type)) throw new SvcError('invalid_request', 'The body must be JSON, with Content-Type: application/json.');
   if ((req.headers['content-encoding'] ?? 'identity') !== 'identity') throw new SvcError('invalid_request', 'The body must not be compressed.');
   if (Number(req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
   if (req.headers.expect !== undefined) res.writeContinue();
-  return parse(await readBytes(req, limit, within_ms));
+  return parse(await readBytes(req, limit, options));
 }
 
-function readBytes(req: IncomingMessage, limit: number, within_ms?: number): Promise<Buffer> {
+function readBytes(req: IncomingMessage, limit: number, { within_ms, ended }: BodyOptions): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    const end = () => reject(ended?.reason);
+    ended?.addEventListener('abort', end);
     const late = () => reject(new SvcError('request_timed_out', `The body took longer than ${within_ms} ms.`));
     const timer = within_ms === undefined ? undefined : setTimeout(late, within_ms);
     let held = NOTHING;
@@ -35,6 +45,7 @@ function readBytes(req: IncomingMessage, limit: number, within_ms?: number): Pro
     req.on('error', (cause) => reject(cutOff(cause)));
     req.on('close', () => {
       clearTimeout(timer);
+      ended?.removeEventListener('abort', end);
       reject(cutOff());
     });
   });

@@ -13,8 +13,8 @@ const CLIENT = 'http';
 const RUN_STATES = Object.keys(runMachine.states);
 
 export async function startRun(context: Context): Promise<void> {
-  const { req, res, runtime, limits } = context;
-  const input = parseRunInput(withKey(await readJson(req, res, limits.body_bytes), req.headers['idempotency-key']), limits);
+  const { req, res, runtime, limits, ended } = context;
+  const input = parseRunInput(withKey(await readJson(req, res, limits.body_bytes, { ended }), req.headers['idempotency-key']), limits);
   const run = await runtime.startRun(input, clientOf(req));
   if (input.cancel_on_disconnect === true) cancelWhenGone(context, run.id);
   if (/\btext\/event-stream\b/i.test(req.headers.accept ?? '')) return streamRun(context, run.id, 0);

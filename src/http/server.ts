@@ -89,6 +89,7 @@ export function createHttp(options: HttpOptions): Http {
         connections.hold(req.socket, res);
         await unsent.turns.take(REQUEST_BYTES);
         if (req.socket.destroyed) return;
+        endWith(admission.ended, res, limits.goodbye_ms);
       }
       await route.answer({ ...{ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal }, ...admission });
       countAnswer(res, unsent);
@@ -120,6 +121,20 @@ export function createHttp(options: HttpOptions): Http {
       refusals.close();
     },
   };
+}
+
+/** An answer ends with what let its request in: it has a moment for its last word, and a client that reads slowly gets no more than that. */
+function endWith(ended: AbortSignal, res: ServerResponse, goodbye_ms: number): void {
+  ended.throwIfAborted();
+  let cut: NodeJS.Timeout | undefined;
+  const end = () => {
+    cut = setTimeout(() => res.destroy(), goodbye_ms);
+  };
+  ended.addEventListener('abort', end);
+  res.once('close', () => {
+    ended.removeEventListener('abort', end);
+    clearTimeout(cut);
+  });
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'DELETE'] as const;

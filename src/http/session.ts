@@ -9,7 +9,7 @@ import type { Context } from './route.ts';
 
 /** Signs a browser in, for a ticket or for the token. The answer holds the key by which the page can have the daemon prove itself. */
 export async function openSession({ req, res, sessions, limits }: Context): Promise<void> {
-  const fields = readFields(await readJson(req, res, BODY_BYTES, limits.sign_in_ms), ['ticket', 'token']);
+  const fields = readFields(await readJson(req, res, BODY_BYTES, { within_ms: limits.sign_in_ms }), ['ticket', 'token']);
   const [ticket, token] = [readName(fields, 'ticket', SECRET_LENGTH), readName(fields, 'token', SECRET_LENGTH)];
   if ((ticket === null) === (token === null)) throw new SvcError('invalid_request', 'Send either a ticket or the token.', { param: 'ticket' });
   const opened = await sessions.open(ticket === null ? { token: token ?? '' } : { ticket });

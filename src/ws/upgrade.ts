@@ -20,7 +20,8 @@ import { createLogSender, type LogSourceOptions } from './logs.ts';
  * 1. An upgrade passes the same door as a request: target, Host, Origin, token. A refusal is an HTTP answer with the error envelope.
  * 2. The daemon closes with 1000 when everything asked for was sent, with 1001 when it stops.
  * 3. What clients send is bounded and ignored.
- * 4. A stream ends with 1008 when the session or the token that let it in is not good any more.
+ * 4. A stream ends with 1008 when the session or the token that let it in is not good any more. Nothing is sent from then on; a client
+ *    that does not take the goodbye in time is cut off.
  */
 export interface SocketOptions extends AccessOptions, LogSourceOptions {
   runtime: Pick<Runtime, 'followLog'>;
@@ -103,17 +104,22 @@ export function attachSockets({ server, hold, refused }: Listener, options: Sock
     const heard = keepAlive(client, limits.heartbeat_ms);
     const left = new AbortController();
     const outflow = unsent.enter(() => client.terminate());
-    const leave = () => left.abort();
-    ended.addEventListener('abort', leave);
+    let cut: NodeJS.Timeout | undefined;
+    const end = () => {
+      client.close(NOT_ALLOWED, 'unauthorised');
+      cut = setTimeout(() => client.terminate(), limits.goodbye_ms);
+      left.abort();
+    };
+    ended.addEventListener('abort', end);
     client.once('close', () => {
-      ended.removeEventListener('abort', leave);
+      ended.removeEventListener('abort', end);
+      clearTimeout(cut);
       outflow.leave();
-      leave();
+      left.abort();
     });
     try {
       await send(client, outflow, heard, AbortSignal.any([closing.signal, left.signal]));
-      if (ended.aborted) client.close(NOT_ALLOWED, 'unauthorised');
-      else client.close(closing.signal.aborted ? GOING_AWAY : DONE);
+      client.close(closing.signal.aborted ? GOING_AWAY : DONE);
     } catch (thrown) {
       const error = asSvcError(thrown);
       if (error.code === 'daemon_stopping') return client.close(GOING_AWAY);

@@ -12,6 +12,8 @@ export interface Context {
   http: Booted;
   daemon: DaemonLog;
   channel: Sockets;
+  /** What the token lets in ends when it is aborted. */
+  token: AbortController;
 }
 
 const LIMITS = { log_follow_lines: 16, goodbye_ms: 200 };
@@ -23,17 +25,19 @@ export async function open(more: Partial<Limits> = {}): Promise<Context> {
   const { limits } = http;
   const daemon = createLog({ folder, level: 'debug', limits: { ...limits, log_file_bytes: 4096 * 4 }, boot_id: 'boot_1', stdout: 'none' });
   const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
+  const token = new AbortController();
   const channel = attachSockets(http, {
     runtime: http.runtime,
     hub: daemon.hub,
     folder,
     settings,
     token: () => TOKEN,
+    tokenEnded: () => token.signal,
     sessions: { find: () => null },
     limits,
     log: daemon.log,
   });
-  return { folder, http, daemon, channel };
+  return { folder, http, daemon, channel, token };
 }
 
 export async function close({ folder, http, daemon, channel }: Context): Promise<void> {

@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import { appendFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ClientOptions } from 'ws';
+import { SvcError } from '../../src/errors.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { parseRaw } from '../http/boot.ts';
 import { type Client, type Context, close, connect, handshake, open } from './boot.ts';
@@ -142,6 +144,18 @@ test('lines that are not JSON come as lines that are', async ({ http, daemon, fo
     client.lines.map((line) => line.n ?? line.raw),
     [1, 'torn {"level":'],
   );
+});
+
+test('a tail goes no further when the token is changed', async ({ http, folder, token }) => {
+  const line = JSON.stringify({ level: 'info', msg: 'x'.repeat(2000) });
+  appendFileSync(join(folder, 'svc.log'), `${line}\n`.repeat(20_000));
+  const client = connect(http, '?tail=20000');
+  await once(client.socket, 'message');
+  client.socket.pause();
+  token.abort(new SvcError('unauthorised', 'The token was changed.'));
+  client.socket.resume();
+  await client.closed;
+  assert.ok(client.lines.length < 20_000, 'all lines were sent');
 });
 
 test.run();
