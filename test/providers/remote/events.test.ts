@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ProviderFailure } from '../../../src/kernel/provider.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
-import { guardEvents } from '../../../src/providers/remote/events.ts';
+import { EVENTS_A_TURN, guardEvents } from '../../../src/providers/remote/events.ts';
 
 const small: Limits = { ...defaultLimits, provider_event_bytes: 40, provider_stream_bytes: 400, provider_error_bytes: 60 };
 
@@ -53,6 +53,27 @@ test('an event that is too large is found, however it is cut', async () => {
       assert.match(await guarded(cut(text, at)), /more for one event than the daemon takes \(40 bytes\)/);
     }),
   );
+});
+
+test('one turn of the event loop lets few events through, however many come in one read', async () => {
+  const events = 500;
+  const source = new Blob(['data: x\n\n'.repeat(events)]).stream();
+  const refuse = () => new ProviderFailure('provider_rejected', 'document', { retryable: false });
+  let [inTurn, most, all] = [0, 0, 0];
+  const nextTurn = () => {
+    inTurn = 0;
+    if (all < events) setImmediate(nextTurn);
+  };
+  nextTurn();
+  for await (const part of source.pipeThrough(guardEvents(defaultLimits, refuse))) {
+    const ended = Buffer.from(part).toString('utf8').split('\n\n').length - 1;
+    inTurn += ended;
+    all += ended;
+    most = Math.max(most, inTurn);
+  }
+  assert.is(all, events);
+  // A turn of the count and one of the guard may fall between each other.
+  assert.ok(most <= 2 * EVENTS_A_TURN, `${most} events came in one turn`);
 });
 
 test('small events without end are too much too', async () => {
