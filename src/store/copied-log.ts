@@ -4,13 +4,15 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
+import { checkHighWater, hashAt } from './check.ts';
 import { EventReads } from './event-reads.ts';
 import { asStoreError } from './failure.ts';
 import { readHeader, refuseForeign, sizeOf } from './files.ts';
-import { type KnownMark, readMark } from './high-water.ts';
+import { type KnownMark, readMarkFile } from './high-water.ts';
 import { bringForward, copyTo, isLocked, refuseLarge, unreadable } from './inspect.ts';
 import { isOwned } from './ownership.ts';
 import { type EventRow, fromEventRow } from './row.ts';
+import { logName } from './schema.ts';
 import type { EventStore, StoredEvent } from './store.ts';
 import { verifyLog } from './verify.ts';
 
@@ -57,16 +59,18 @@ export function openCopiedLog({ database, highWater, limits }: CopiedLogOptions)
  */
 function open(copy: string, highWater: string, page_bytes: number, remove: () => unknown): CopiedLog {
   const db = new Database(copy);
-  const mark = readMark(highWater);
+  const { mark } = readMarkFile(highWater);
+  const last_seq = lastSeq(db);
+  const lost = lostEnd(db, last_seq, highWater);
   const ask = async (read: (events: EventReads) => EventRow[]): Promise<StoredEvent[]> => {
     try {
-      return read(new EventReads(db, page_bytes)).map(fromEventRow);
+      return read(new EventReads(db, page_bytes, lost)).map(fromEventRow);
     } catch (error) {
       throw asStoreError(error, copy);
     }
   };
   return {
-    last_seq: lastSeq(db) ?? mark?.seq ?? 0,
+    last_seq: last_seq ?? mark?.seq ?? 0,
     readAll: (from_seq, limit) => ask((events) => events.readAll(from_seq, limit)),
     readStream: (stream, from_version, limit) => ask((events) => events.readStream(stream, from_version, limit)),
     problems: () => problemsOf(db, mark),
@@ -84,6 +88,17 @@ async function problemsOf(db: Database.Database, mark: KnownMark | null): Promis
     return ['The database is damaged: its tables cannot be checked.'];
   }
   return (await verifyLog(db, mark, async () => {})).problems;
+}
+
+/** That the log does not come as far as its mark; null when it does, and when it cannot be read. */
+function lostEnd(db: Database.Database, last_seq: number | null, highWater: string): SvcError | null {
+  if (last_seq === null) return null;
+  try {
+    checkHighWater({ seq: last_seq, hash: '' }, readMarkFile(highWater), logName(db), highWater, (seq) => hashAt(db, seq));
+    return null;
+  } catch (error) {
+    return error instanceof SvcError && error.code === 'store_tail_lost' ? error : null;
+  }
 }
 
 function lastSeq(db: Database.Database): number | null {

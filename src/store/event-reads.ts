@@ -14,21 +14,25 @@ const LINKED = `select ${EVENT_COLUMNS.split(', ')
   .join(', ')}, e.hash as hash, p.hash as previous from events e left join events p on p.seq = e.seq - 1`;
 
 /**
- * Reads events. Throws store_corrupt, naming the event.
+ * Reads events. Throws store_corrupt, naming the event, or store_tail_lost.
  *
  * 1. Each event is held to its hash: a changed one is never given.
  * 2. The versions of a stream follow each other, and a finished run has its last event: a stream with events missing is never given as whole.
+ * 3. Of a log that lost its end only a finished run is whole: any other stream may have gone on. The end of that one is refused with what was lost.
  */
 export class EventReads {
   private readonly page_bytes: number;
+  private readonly lost: SvcError | null;
   private readonly gaps: Gaps;
   private readonly ends: RunEnds;
   private readonly stream: Database.Statement<[string, number, number], LinkedRow>;
   private readonly all: Database.Statement<[number, number], LinkedRow>;
   private readonly last: Database.Statement<[string], LinkedRow>;
 
-  constructor(db: Database.Database, page_bytes: number) {
+  /** `lost`: that the log lost its end; null where it did not. */
+  constructor(db: Database.Database, page_bytes: number, lost: SvcError | null = null) {
     this.page_bytes = page_bytes;
+    this.lost = lost;
     this.gaps = new Gaps(db);
     this.ends = new RunEnds(db);
     this.stream = db.prepare(`${LINKED} where e.stream = ? and e.version >= ? order by e.version limit ?`);
@@ -67,6 +71,7 @@ export class EventReads {
   /** None of the stream is left to read. */
   private checkEnd(stream: string): void {
     const end = this.ends.of(stream);
+    if (end === null && this.lost !== null) throw this.lost;
     if (end === null || (this.last.get(stream)?.seq ?? 0) >= end) return;
     throw new SvcError('store_corrupt', `The end of ${stream} is missing in the log: it had come to the event ${end}.`, { details: { seq: end, stream } });
   }
