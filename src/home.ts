@@ -85,7 +85,8 @@ async function place(fresh: string, file: string): Promise<void> {
 }
 
 function isSecret(text: string | null): text is string {
-  return text !== null && text.trim().length >= SECRET_LENGTH_MIN;
+  return text !== null && SECRET.test(text.trim());
 }
 
-const SECRET_LENGTH_MIN = 32;
+/** What a header carries as it is: a damaged byte makes a token that no client can send. */
+const SECRET = /^[\x21-\x7e]{32,}$/;

@@ -36,6 +36,18 @@ test('a token that was cut short is made anew', async ({ folder }) => {
   assert.is(await readSecret(file), token);
 });
 
+test('a token with a damaged byte is replaced by one that clients can send', async ({ folder }) => {
+  const file = join(folder, 'token');
+  for (const byte of [0x00, 0x20, 0xaa]) {
+    const bytes = Buffer.from(await readSecret(file));
+    bytes[11] = byte;
+    writeFileSync(file, bytes);
+    const token = await readSecret(file);
+    assert.match(token, /^[\x21-\x7e]{32,}$/);
+    assert.is(readFileSync(file, 'utf8').trim(), token);
+  }
+});
+
 test('a token file that cannot be made is an error that names it', async ({ folder }) => {
   const file = join(folder, 'token');
   mkdirSync(file);
