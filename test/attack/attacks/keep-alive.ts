@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HeldServer } from '../../helpers/held-server.ts';
 import { waitFor } from '../../helpers/wait.ts';
-import type { Attack, Victim } from '../attack.ts';
+import type { Attack, Scale, Victim } from '../attack.ts';
 import { type AttackWire, askOn, closeWires, openWire, openWires } from '../wires.ts';
 
 /** A newcomer always gets in: the connection that idles longest makes room, and never a stream of the token's holder. */
@@ -13,7 +13,8 @@ export const attack: Attack = {
   memory_mib: { short: 60, long: 150 },
   async run(victim, scale) {
     const counts = scale === 'short' ? [16, 60] : [512, 2000];
-    for (const count of counts) await askAndStay(victim, count);
+    const together = TOGETHER[scale];
+    for (const count of counts) await askAndStay(victim, count, together);
     const run_id = await startRun(victim);
     const followers = await openWires(victim.port, counts[0] ?? 0);
     for (const follower of followers) follower.socket.write(eventsOf(run_id, victim));
@@ -23,7 +24,7 @@ export const attack: Attack = {
     const late = await openWire(victim.port);
     const refusal = await askOn(late, eventsOf(run_id, victim), /too_many_connections/);
     if (!/HTTP\/1\.1 503 [\s\S]*Retry-After: \d/.test(refusal)) throw new Error(`A follower beyond the bound was answered with ${refusal.slice(0, 300)}.`);
-    await askAndStay(victim, counts[1] ?? 0);
+    await askAndStay(victim, counts[1] ?? 0, together);
     const lost = followers.filter((one) => one.isClosed()).length;
     if (lost > 0) throw new Error(`${lost} followers with the token were closed for clients without it.`);
     closeWires([late, ...followers]);
@@ -33,12 +34,15 @@ export const attack: Attack = {
 /** A provider that answers only when a test says so: what follows its run stays open. */
 const server = new HeldServer();
 
+/** Connections opened at one time. Fewer than the spare ones, or the newest push out those that have not asked yet. */
+const TOGETHER: Record<Scale, number> = { short: 4, long: 20 };
+
 /** Each asks on a connection of its own, is answered, and stays. */
-async function askAndStay({ port, host }: Victim, count: number): Promise<void> {
+async function askAndStay({ port, host }: Victim, count: number, together: number): Promise<void> {
   const wires: AttackWire[] = [];
   const request = `GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
-  for (let opened = 0; opened < count; opened += 20) {
-    const some = await openWires(port, Math.min(20, count - opened));
+  for (let opened = 0; opened < count; opened += together) {
+    const some = await openWires(port, Math.min(together, count - opened));
     wires.push(...some);
     await Promise.all(some.map((wire) => askOn(wire, request, /^HTTP\/1\.1 200 /)));
   }
