@@ -1,4 +1,4 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { SvcError } from './errors.ts';
 
@@ -7,6 +7,7 @@ import { SvcError } from './errors.ts';
  *
  * 1. Only the system knows whether one is free, so it is asked. Asking takes no disk.
  * 2. A failure that only looks like a lack of descriptors is never reported as one.
+ * 3. A process without a free one can tell nobody: the system closes each connection before the process learns of it. So a client looks.
  */
 
 /** Why nothing can be opened now, as a sentence; null when a descriptor is free. */
@@ -25,6 +26,16 @@ export function asExhausted(thrown: unknown): SvcError | null {
   if (code !== null) return new SvcError('descriptors_exhausted', sentence(code), { cause: thrown });
   const trouble = isVague(thrown) ? descriptorTrouble() : null;
   return trouble === null ? null : new SvcError('descriptors_exhausted', trouble, { cause: thrown });
+}
+
+/** Whether another process of this user has no descriptor free below its limit. False where the system does not tell (not Linux). */
+export function hasNoneFree(pid: number): boolean {
+  try {
+    const limit = Number(/^Max open files +(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1]);
+    return readdirSync(`/proc/${pid}/fd`).filter((number) => Number(number) < limit).length === limit;
+  } catch {
+    return false;
+  }
 }
 
 /** The process has as many as its limit allows, or the whole machine has. What only reads needs no space: there ENOSPC means the same. */

@@ -5,7 +5,7 @@ import { isServed } from '../control/is-served.ts';
 import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import { limitSpecs } from '../limits.ts';
 import { plain } from '../logs/plain.ts';
-import { findSocket } from './connect-daemon.ts';
+import { findSocket, whyUnread } from './connect-daemon.ts';
 import type { Context } from './context.ts';
 import { INTERRUPTED, onInterrupt } from './interrupt.ts';
 import { isTerminal } from './output.ts';
@@ -30,7 +30,7 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
     ...(body === null ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
   };
   try {
-    const answer = await ask({ socketPath: findSocket(paths), method: method.toUpperCase(), path, headers, signal: leave }, body);
+    const answer = await ask(paths, { method: method.toUpperCase(), path, headers, signal: leave }, body);
     const status = answer.statusCode ?? 0;
     if (status >= FAILED && answer.headers['content-type'] === 'application/json') throw await readError(answer);
     await pass(answer, stdout.write);
@@ -45,17 +45,20 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
   }
 }
 
-async function ask(options: import('node:http').RequestOptions, body: Buffer | null): Promise<IncomingMessage> {
+async function ask(paths: Context['paths'], options: import('node:http').RequestOptions, body: Buffer | null): Promise<IncomingMessage> {
   const { request } = await import('node:http');
+  const socketPath = findSocket(paths);
   return new Promise((resolve, reject) => {
-    const asked = request({ ...options, agent: false }, resolve);
-    asked.on('error', (cause: NodeJS.ErrnoException) => void unreached(cause, options.socketPath ?? '').then(reject));
+    const asked = request({ ...options, socketPath, agent: false }, resolve);
+    asked.on('error', (cause: NodeJS.ErrnoException) => void unreached(cause, paths, socketPath).then(reject));
     asked.end(body ?? undefined);
   });
 }
 
-async function unreached(cause: NodeJS.ErrnoException, socket: string): Promise<SvcError> {
+async function unreached(cause: NodeJS.ErrnoException, paths: Context['paths'], socket: string): Promise<SvcError> {
   const isReset = cause.code === 'ECONNRESET' || cause.code === 'EPIPE';
+  const known = isReset ? await whyUnread(paths) : null;
+  if (known !== null) return known;
   if (cause.code === 'ENOENT' || cause.code === 'ECONNREFUSED' || (isReset && !(await isServed(socket))))
     return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
   if (cause.code === 'EACCES' || cause.code === 'EPERM')

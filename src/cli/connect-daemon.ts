@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { type ControlClient, connect } from '../control/client.ts';
+import { type ConnectOptions, type ControlClient, connect } from '../control/client.ts';
 import { SvcError } from '../errors.ts';
 import type { Paths } from '../paths.ts';
 import { ownerOf, readRuntimeFile } from '../runtime-file.ts';
@@ -7,9 +7,17 @@ import { ownerOf, readRuntimeFile } from '../runtime-file.ts';
 // Not imported: see paths.ts.
 const { lstatSync } = process.getBuiltinModule('node:fs');
 
-/** Throws daemon_not_running, timed_out, and home_unusable for a socket that may be another user's. */
-export async function connectDaemon(paths: Paths, options: Parameters<typeof connect>[1] = {}): Promise<ControlClient> {
-  return connect(findSocket(paths), options);
+/** Throws daemon_not_running, timed_out, and home_unusable for a socket that may be another user's. Its calls throw descriptors_exhausted too. */
+export async function connectDaemon(paths: Paths, options: Omit<ConnectOptions, 'whyUnread'> = {}): Promise<ControlClient> {
+  return connect(findSocket(paths), { ...options, whyUnread: () => whyUnread(paths) });
+}
+
+/** Why a connection closed unread: a daemon without a free descriptor lives, and the system closes each connection to it. Null for another cause. */
+export async function whyUnread({ runtime }: Paths): Promise<SvcError | null> {
+  const found = readRuntimeFile(runtime);
+  if (found.kind !== 'present' || ownerOf(found.file) !== 'ours') return null;
+  const { hasNoneFree } = await import('../descriptors.ts');
+  return hasNoneFree(found.file.pid) ? new SvcError('descriptors_exhausted') : null;
 }
 
 /**

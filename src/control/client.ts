@@ -13,7 +13,8 @@ import type { Events, Results } from './results.ts';
  * 2. Events that nobody has taken yet are bounded: the socket is read no further until they are.
  * 3. What comes over the socket is checked for its frame only; a line that is no answer ends the connection.
  * 4. A connection that is reset before anything came over it was not read: whether there is a daemon at all is looked at again then.
- * 5. How long a request may be is for the daemon to say; an answer may be as long as a text can be.
+ * 5. A connection that closes before anything came over it is explained by its caller, where the caller knows why.
+ * 6. How long a request may be is for the daemon to say; an answer may be as long as a text can be.
  */
 
 export interface CallOptions {
@@ -35,9 +36,16 @@ const CALL_MS = 10_000;
 /** A little less than the longest text there can be. */
 const ANSWER_BYTES_MAX = 500 * 1024 * 1024;
 
+export interface ConnectOptions {
+  timeout_ms?: number;
+  answer_bytes_max?: number;
+  /** Why a connection closed before anything came over it; null where that is not known. */
+  whyUnread?: () => Promise<SvcError | null>;
+}
+
 /** Throws daemon_not_running when nobody listens, timed_out when nobody accepts. */
-export async function connect(path: string, options: { timeout_ms?: number; answer_bytes_max?: number } = {}): Promise<ControlClient> {
-  const { timeout_ms = CONNECT_MS, answer_bytes_max = ANSWER_BYTES_MAX } = options;
+export async function connect(path: string, options: ConnectOptions = {}): Promise<ControlClient> {
+  const { timeout_ms = CONNECT_MS, answer_bytes_max = ANSWER_BYTES_MAX, whyUnread = async () => null } = options;
   const socket = connectSocket(path);
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => settle(new SvcError('timed_out', 'The daemon does not accept connections on its local socket.')), timeout_ms);
@@ -51,7 +59,7 @@ export async function connect(path: string, options: { timeout_ms?: number; answ
     socket.once('connect', () => settle());
     socket.once('error', (cause) => settle(notThere(cause)));
   });
-  return new ControlClient(socket, path, answer_bytes_max);
+  return new ControlClient(socket, { path, answer_bytes_max, whyUnread });
 }
 
 function notThere(cause: NodeJS.ErrnoException): SvcError {
@@ -66,6 +74,8 @@ function notRunning(cause: unknown): SvcError {
   return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
 }
 
+type Opened = Pick<Required<ConnectOptions>, 'answer_bytes_max' | 'whyUnread'> & { path: string };
+
 interface Open {
   event(event: unknown): void;
   result(result: unknown): void;
@@ -79,23 +89,24 @@ export class ControlClient {
   private readonly open = new Map<number, Open>();
   private lastId = 0;
   private ended: SvcError | null = null;
-  private readonly path: string;
-  /** While it is looked whether a daemon is there. */
+  private readonly options: Opened;
+  /** While it is looked why nothing came. */
   private looking: Promise<void> | null = null;
 
-  constructor(socket: Socket, path: string, answerBytesMax: number) {
+  constructor(socket: Socket, options: Opened) {
     this.socket = socket;
-    this.path = path;
-    const lines = createLineSplitter(answerBytesMax, (line) => this.receive(line));
+    this.options = options;
+    const { answer_bytes_max } = options;
+    const lines = createLineSplitter(answer_bytes_max, (line) => this.receive(line));
     this.closed = new Promise((resolve) => {
       socket.on('close', () => {
-        if (this.looking === null) this.end(new SvcError('connection_lost'));
+        this.lose();
         resolve();
       });
     });
     socket.on('error', (cause) => this.lose(cause));
     socket.on('data', (chunk: Buffer) => {
-      if (!lines(chunk)) this.end(new SvcError('connection_lost', `The daemon sent a line of more than ${answerBytesMax} bytes.`));
+      if (!lines(chunk)) this.end(new SvcError('connection_lost', `The daemon sent a line of more than ${answer_bytes_max} bytes.`));
     });
   }
 
@@ -161,11 +172,18 @@ export class ControlClient {
     else open?.event(answer.event);
   }
 
-  private lose(cause: NodeJS.ErrnoException): void {
+  private lose(cause?: NodeJS.ErrnoException): void {
     const lost = new SvcError('connection_lost', undefined, { cause });
-    const isUnread = this.socket.bytesRead === 0 && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE');
-    if (isUnread) this.looking ??= isServed(this.path).then((served) => this.end(served ? lost : notRunning(cause)));
-    else this.end(lost);
+    if (this.ended !== null || this.socket.bytesRead > 0) this.end(lost);
+    else this.looking ??= this.explain(lost, cause).then((error) => this.end(error));
+  }
+
+  /** Nothing came over the connection: says why. */
+  private async explain(lost: SvcError, cause?: NodeJS.ErrnoException): Promise<SvcError> {
+    const known = await this.options.whyUnread().catch(() => null);
+    const isReset = cause?.code === 'ECONNRESET' || cause?.code === 'EPIPE';
+    if (known !== null || !isReset) return known ?? lost;
+    return (await isServed(this.options.path)) ? lost : notRunning(cause);
   }
 
   /** Ends the connection and all that is open on it, once. */

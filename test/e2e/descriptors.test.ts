@@ -117,4 +117,27 @@ limited('an engine that cannot be started fails its run by name, whatever number
   }
 });
 
+limited('a command that the daemon has no descriptor for says so, and starts no other daemon', async ({ life, home }) => {
+  const give = takeDescriptors(life.pid);
+  for (const args of [['runs', 'list'], ['run', 'What is svc?'], ['run', 'What is svc?', '--no-start'], ['start'], ['api', 'GET', '/v1/runs']]) {
+    const { code, stderr } = await home.svc(args);
+    assert.equal([args, code], [args, 8], stderr);
+    assert.match(stderr, /as many files and connections open as the system allows/);
+  }
+  const status = await home.svc(['status', '--json']);
+  assert.is(status.code, 4);
+  assert.is(JSON.parse(status.stdout).state, 'unresponsive');
+  assert.match(JSON.parse(status.stdout).warning, /ulimit -n/);
+  assert.match((await home.svc(['doctor'])).stdout, /does not answer\. The daemon has as many files and connections open/);
+  give();
+  assert.is((await home.svc(['runs', 'list'])).code, 0);
+});
+
+limited('a daemon without descriptors is stopped all the same', async ({ life, home }) => {
+  takeDescriptors(life.pid);
+  const { code, stderr } = await home.svc(['stop', '--timeout', '0']);
+  assert.is(code, 0, stderr);
+  assert.is((await home.svc(['status'])).code, 3);
+});
+
 test.run();

@@ -24,7 +24,7 @@ const NOBODY: StatusShown['addresses'] = { http: null, grpc: null, socket: null 
  * What there is to say about the daemon, and the exit code for it.
  *
  * 1. It answers on its socket: its own status, 0.
- * 2. It takes the connection and says nothing: `unresponsive`, 4.
+ * 2. It takes the connection and says nothing, or has no descriptor for one: `unresponsive`, 4.
  * 3. There is no socket, and its process is proven alive: `starting`, 0, in its first minute, unless it had a socket already;
  *    then `unresponsive`, 4.
  * 4. Its process is gone and its runtime file was left behind: `crashed`, 1, with the error that its log gives as the reason.
@@ -34,12 +34,18 @@ export async function findStatus(paths: Paths, { why = false }: { why?: boolean 
   try {
     return await ask(paths, why);
   } catch (error) {
+    if (error instanceof SvcError && error.code === 'descriptors_exhausted') return withoutDescriptors(paths, error);
     if (!(error instanceof SvcError) || !(['daemon_not_running', 'timed_out'].includes(error.code) || diedMeanwhile(paths, error))) throw error;
     const found = withoutAnswer(paths, error.code === 'timed_out');
     if (found.status.state !== 'crashed' || found.status.boot_id === null) return found;
     const { endOf } = await import('../last-error.ts');
     return { ...found, status: { ...found.status, warning: await endOf(found.status.boot_id, paths.logs) } };
   }
+}
+
+function withoutDescriptors(paths: Paths, { message, hint }: SvcError): Found {
+  const found = withoutAnswer(paths, true);
+  return { ...found, status: { ...found.status, warning: `${message} ${hint}` } };
 }
 
 /** While it was asked; what does not speak the protocol breaks off too, and lives. */

@@ -52,7 +52,7 @@ export async function stopDaemon(options: StopOptions): Promise<Stopped> {
 }
 
 function noAnswer(error: unknown): null {
-  if (error instanceof SvcError && ['daemon_not_running', 'timed_out'].includes(error.code)) return null;
+  if (error instanceof SvcError && ['daemon_not_running', 'timed_out', 'descriptors_exhausted'].includes(error.code)) return null;
   throw error;
 }
 

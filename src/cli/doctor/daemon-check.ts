@@ -1,3 +1,5 @@
+import { hasNoneFree } from '../../descriptors.ts';
+import { SvcError } from '../../errors.ts';
 import { ownerOf } from '../../runtime-file.ts';
 import { ago, duration } from '../format.ts';
 import { type Alive, type Check, fail, ok, type Patient, warn } from './check.ts';
@@ -16,7 +18,7 @@ export function checkDaemon({ alive, runtime, paths }: Patient): Check[] {
   const { pid, started_at, version } = runtime.file;
   switch (ownerOf(runtime.file)) {
     case 'ours':
-      return [fail('daemon', `Process ${pid} was started ${ago(started_at)} and does not answer.`, 'See: svc logs. End it with: svc stop --force')];
+      return [silent(pid, started_at)];
     case 'unproven':
       return [warn('daemon', `A process ${pid} is there, and may or may not be the daemon; it does not answer.`, 'Look at it before you end it.')];
     case 'other':
@@ -30,6 +32,13 @@ export function checkDaemon({ alive, runtime, paths }: Patient): Check[] {
         ),
       ];
   }
+}
+
+function silent(pid: number, started_at: string): Check {
+  const detail = `Process ${pid} was started ${ago(started_at)} and does not answer.`;
+  if (!hasNoneFree(pid)) return fail('daemon', detail, 'See: svc logs. End it with: svc stop --force');
+  const { message, hint } = new SvcError('descriptors_exhausted');
+  return fail('daemon', `${detail} ${message}`, hint);
 }
 
 /** A daemon that runs may take no runs, such as in `running.disk_stalled`; the report says so, and why. */

@@ -184,7 +184,10 @@ function inVain(error: SvcError, place: Place): unknown {
 
 /** A run that is known can be followed later. */
 function withHint(error: unknown, { id }: Place): unknown {
-  if (id === null || !(error instanceof SvcError) || error.code !== 'connection_lost') return error;
+  if (id === null || !(error instanceof SvcError)) return error;
+  if (error.code === 'descriptors_exhausted')
+    return new SvcError(error.code, error.message, { cause: error.cause, hint: `The run goes on: svc runs attach ${id}` });
+  if (error.code !== 'connection_lost') return error;
   return new SvcError('connection_lost', error.message, { cause: error.cause, hint: `Run: svc start, then svc runs attach ${id}` });
 }
 
