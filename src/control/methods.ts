@@ -2,6 +2,7 @@ import { SvcError } from '../errors.ts';
 import type { ModelRecord } from '../kernel/provider.ts';
 import type { Limits } from '../limits.ts';
 import { parsePullInput } from '../runtime/pull-input.ts';
+import type { RecordBytes } from '../runtime/record-bytes.ts';
 import { parseRunInput } from '../runtime/run-input.ts';
 import type { EventSlice, HealthRecord, ProviderInput, RunRecord, Runtime } from '../runtime/runtime.ts';
 import type { Method } from './protocol.ts';
@@ -38,11 +39,11 @@ export interface MethodOptions {
 /** What the local socket can be asked, each method in a line or two. */
 export function createMethods({ runtime, limits, warning, token, changeToken, config, ticket, signInPage }: MethodOptions): Handlers {
   const health = () => ({ ...runtime.health(), ...runtime.probe() });
-  const follow = async (id: string, from_seq: number, reply: Reply): Promise<RunRecord> => {
+  const follow = async (id: string, from_seq: number, reply: Reply): Promise<RunRecord | RecordBytes> => {
     const unwatch = runtime.watchQueue(id, (queue_position) => queue_position === null || void reply.event({ queue_position }));
     try {
       for await (const slice of runtime.followRun(id, { from_seq, signal: reply.signal })) await reply.slice(slice);
-      return await runtime.getRun(id);
+      return await runtime.showRun(id);
     } finally {
       unwatch();
     }
@@ -69,7 +70,7 @@ export function createMethods({ runtime, limits, warning, token, changeToken, co
     stopped: () => runtime.stopped(),
     'run.follow': (params, reply) => follow(text(params, 'id'), isCount(params.from_seq) ? params.from_seq : 0, reply),
     'run.cancel': (params) => runtime.cancelRun(text(params, 'id'), 'command line'),
-    'run.get': (params) => runtime.getRun(text(params, 'id')),
+    'run.get': (params) => runtime.showRun(text(params, 'id')),
     'run.list': (params) =>
       runtime.listRuns({
         ...optional('limit', params.limit, isCount),

@@ -4,11 +4,13 @@ import { dirname } from 'node:path';
 import { asSvcError, SvcError } from '../errors.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
-import type { EventSlice } from '../runtime/runtime.ts';
-import { type Outflow, UnsentBytes } from '../runtime/unsent-bytes.ts';
+import { jsonPieces, PIECE_LENGTH, textLength } from '../runtime/json-pieces.ts';
+import { RecordBytes } from '../runtime/record-bytes.ts';
+import { UnsentBytes } from '../runtime/unsent-bytes.ts';
 import { createLineSplitter } from './lines.ts';
 import type { Handlers, Reply } from './methods.ts';
 import type { Method, Response } from './protocol.ts';
+import { type Connection, writable, writeLines } from './write-lines.ts';
 
 /**
  * The local socket, served.
@@ -37,15 +39,9 @@ const OPEN_REQUESTS_MAX = 32;
 const METHOD = /^[A-Z]$/;
 /** Shorter answers are bounded by the number of connections and of their requests. */
 const COUNTED_LENGTH = 16 * 1024;
-/** Their answers hold texts of runs. */
-const LARGE: ReadonlySet<string> = new Set<Method>(['run.get', 'run.list', 'run.follow', 'picture', 'log.read', 'log.stream']);
-
-interface Connection {
-  socket: Socket;
-  outflow: Outflow;
-  /** Length of the answers that have not gone out, but for pages of events. */
-  unsent: number;
-}
+/** Their answers hold texts of runs, and come as they are made or whole. */
+const STREAMS: ReadonlySet<string> = new Set<Method>(['run.follow']);
+const WHOLE: ReadonlySet<string> = new Set<Method>(['run.get', 'run.list', 'picture', 'log.read', 'log.stream']);
 
 export class ControlServer {
   private readonly options: ControlOptions;
@@ -146,13 +142,19 @@ export class ControlServer {
         this.send(connection, { id, event });
         await writable(connection.socket, signal);
       },
-      slice: (slice) => this.sendSlice(connection, id, slice),
+      slice: ({ page, events }) =>
+        writeLines(
+          connection,
+          page,
+          events.map((event) => [`{"id":${id},"event":`, page.json(event), '}\n']),
+        ),
     };
     try {
       const handler = Object.hasOwn(this.options.handlers, method) ? this.options.handlers[method as keyof Handlers] : undefined;
       if (handler === undefined) throw new SvcError('invalid_request', `There is no method ${JSON.stringify(method.slice(0, 80))}.`, { param: 'method' });
-      if (LARGE.has(method)) this.unsent.admit();
-      this.send(connection, { id, result: (await handler(params, reply)) ?? null });
+      if (STREAMS.has(method)) this.unsent.admit();
+      const make = async () => (await handler(params, reply)) ?? null;
+      await this.sendResult(connection, id, WHOLE.has(method) ? await this.unsent.whole(make) : await make());
     } catch (thrown) {
       const error = asSvcError(thrown);
       if (error.code === 'internal') this.options.log.error({ err: error.cause ?? error, method }, 'a local request failed');
@@ -174,22 +176,17 @@ export class ControlServer {
     if (last) socket.end();
   }
 
-  /** Resolves when the system has taken all of it, or the connection is closed. */
-  private async sendSlice({ socket, outflow }: Connection, id: number, { page, events }: EventSlice): Promise<void> {
-    outflow.hold(page);
-    await outflow.turn(page.frames(events).length);
-    if (socket.destroyed || socket.writableEnded) return;
-    await new Promise<void>((resolve) => {
-      const last = events.at(-1);
-      socket.cork();
-      for (const event of events) {
-        socket.write(`{"id":${id},"event":`);
-        socket.write(page.json(event));
-        if (!socket.write('}\n', () => event === last && resolve())) socket.pause();
-      }
-      socket.uncork();
-    });
-    outflow.release(page);
+  private async sendResult(connection: Connection, id: number, result: unknown): Promise<void> {
+    if (result instanceof RecordBytes) return writeLines(connection, result, [[`{"id":${id},"result":`, result.bytes, '}\n']]);
+    if (textLength(result) < PIECE_LENGTH) return this.send(connection, { id, result });
+    const pieces: Buffer[] = [];
+    let size = 0;
+    for (const piece of jsonPieces(result)) {
+      await connection.outflow.turn(piece.length);
+      if (connection.socket.destroyed) return;
+      size += pieces[pieces.push(Buffer.from(piece)) - 1]?.length ?? 0;
+    }
+    await writeLines(connection, { size, holders: 0 }, [[`{"id":${id},"result":`, ...pieces, '}\n']]);
   }
 }
 
@@ -231,20 +228,4 @@ function parse(line: string): Parsed | null {
   if (cancel === true) return { id, method: '', params: {}, cancel: true };
   if (typeof method !== 'string' || typeof params !== 'object' || params === null || Array.isArray(params)) return null;
   return { id, method, params: params as Record<string, unknown>, cancel: false };
-}
-
-/** Waits until the peer has read enough. */
-function writable(socket: Socket, signal: AbortSignal): Promise<void> | undefined {
-  if (!socket.writableNeedDrain || socket.destroyed || signal.aborted) return undefined;
-  return new Promise((resolve) => {
-    const done = () => {
-      socket.off('drain', done);
-      socket.off('close', done);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    socket.once('drain', done);
-    socket.once('close', done);
-    signal.addEventListener('abort', done);
-  });
 }

@@ -1,11 +1,12 @@
 import { readQuery, readWhole } from '../query.ts';
-import { sendJson } from './reply.ts';
+import { sendLarge } from './large.ts';
 import type { Context } from './route.ts';
 
 /** The whole picture, now or at an earlier position of the log. */
-export async function showState({ req, res, runtime, unsent }: Context): Promise<void> {
+export async function showState(context: Context): Promise<void> {
+  const { req, runtime } = context;
   const at = readAt(req.originalUrl);
-  await unsent.whole(async () => sendJson(res, 200, await runtime.picture(at === undefined ? {} : { at })));
+  await sendLarge(context, () => runtime.picture(at === undefined ? {} : { at }));
 }
 
 /** A position of the log; whether it is there is for the log to say. */

@@ -10,9 +10,13 @@ export function sendJson(res: ServerResponse, status: number, value: unknown, ty
   sendBytes(res, status, Buffer.from(`${JSON.stringify(value)}\n`), type);
 }
 
+export function jsonHeaders(type = 'application/json') {
+  return { 'Content-Type': type, 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' };
+}
+
 /** Answers with JSON that is made already. */
 export function sendBytes(res: ServerResponse, status: number, body: Buffer, type = 'application/json'): void {
-  const headers = { 'Content-Type': type, 'Content-Length': body.length, 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' };
+  const headers = { ...jsonHeaders(type), 'Content-Length': body.length };
   res.writeHead(status, status === 503 ? { ...headers, 'Retry-After': '1' } : headers);
   res.end(body);
 }

@@ -4,6 +4,7 @@ import { readQuery, readWhole, readWord } from '../query.ts';
 import { wrong } from '../runtime/fields.ts';
 import { CLIENT_MAX, parseRunInput } from '../runtime/run-input.ts';
 import { readJson } from './body.ts';
+import { sendLarge } from './large.ts';
 import { readAt } from './picture.ts';
 import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';
@@ -23,22 +24,22 @@ export async function startRun(context: Context): Promise<void> {
   sendJson(res, 202, run);
 }
 
-export async function listRuns({ req, res, runtime, limits, unsent }: Context): Promise<void> {
-  unsent.admit();
+export async function listRuns(context: Context): Promise<void> {
+  const { req, runtime, limits } = context;
   const query = readQuery(req.originalUrl, ['limit', 'before', 'state', 'provider', 'texts']);
   const limit = readWhole(query, 'limit', { min: 1, max: limits.page_runs });
   const state = readWord(query, 'state', RUN_STATES);
   const texts = readWord(query, 'texts', ['whole', 'short']);
   const [before, provider] = [query.get('before'), query.get('provider')];
   if (before !== undefined) await checkRun(runtime, before);
-  const page = await runtime.listRuns({
+  const wanted = {
     ...(limit === undefined ? {} : { limit }),
     ...(state === undefined ? {} : { state }),
     ...(before === undefined ? {} : { before }),
     ...(provider === undefined ? {} : { provider }),
     ...(texts === undefined ? {} : { texts }),
-  });
-  sendJson(res, 200, page);
+  };
+  await sendLarge(context, () => runtime.listRuns(wanted));
 }
 
 /** A page behind a run that is not there would be empty, and be taken for the end of the history. */
@@ -50,9 +51,10 @@ async function checkRun(runtime: Context['runtime'], before: string): Promise<vo
   });
 }
 
-export async function showRun({ req, res, runtime, unsent }: Context): Promise<void> {
+export async function showRun(context: Context): Promise<void> {
+  const { req, runtime } = context;
   const at = readAt(req.originalUrl);
-  await unsent.whole(async () => sendJson(res, 200, at === undefined ? await runtime.getRun(runId(req)) : await runtime.runAt(runId(req), at)));
+  await sendLarge(context, () => (at === undefined ? runtime.showRun(runId(req)) : runtime.runAt(runId(req), at)));
 }
 
 /** A finished run of which the client has everything is answered with 204, which tells an event source to stop asking. */

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { asSvcError, SvcError } from '../errors.ts';
-import { type EventSlice, TERMINAL } from '../runtime/runtime.ts';
-import type { Outflow } from '../runtime/unsent-bytes.ts';
+import { TERMINAL } from '../runtime/runtime.ts';
 import type { Context } from './route.ts';
+import { pieceWriter } from './write-pieces.ts';
 
 /**
  * Streams a run's events from a position on, until its terminal event. `id:` is the position in the log, so that
@@ -25,18 +25,18 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
     if (signal.aborted) stop();
   }
   begin(res, run_id);
-  const send = sender(
-    res,
-    unsent.enter(() => res.destroy()),
-  );
+  const outflow = unsent.enter(() => res.destroy());
+  const write = pieceWriter(res, outflow);
   const beat = setInterval(() => res.writableNeedDrain || res.write(': \n\n'), limits.heartbeat_ms);
   let unwatch = () => {};
   try {
     unwatch = runtime.watchQueue(run_id, (position) => position !== null && !res.writableNeedDrain && res.write(placeText(position)));
     let over = false;
-    for await (const slice of runtime.followRun(run_id, { from_seq, signal: leave.signal })) {
-      await send.slice(slice);
-      over = TERMINAL.has(slice.events.at(-1)?.type as never);
+    for await (const { page, events } of runtime.followRun(run_id, { from_seq, signal: leave.signal })) {
+      outflow.hold(page);
+      await write(page.frames(events));
+      outflow.release(page);
+      over = TERMINAL.has(events.at(-1)?.type as never);
     }
     if (!over && ended.aborted) throw ended.reason;
     if (!over) throw new SvcError('daemon_stopping', 'The daemon stops; ask again with Last-Event-ID when it is started again.');
@@ -47,7 +47,7 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
   } finally {
     clearInterval(beat);
     unwatch();
-    send.leave();
+    outflow.leave();
     for (const signal of [closing, ended]) signal.removeEventListener('abort', stop);
     res.end();
   }
@@ -68,31 +68,3 @@ function begin(res: ServerResponse, run_id: string): void {
 function placeText(queue_position: number): string {
   return `event: queue.position\ndata: ${JSON.stringify({ queue_position })}\n\n`;
 }
-
-/**
- * Sends slices, each counted until the system has taken it, a piece a turn. A connection that closes forgets its writes, so that ends
- * the wait too.
- */
-function sender(res: ServerResponse, outflow: Outflow): { slice(slice: EventSlice): Promise<void>; leave(): void } {
-  let wake = () => {};
-  res.once('close', () => wake());
-  return {
-    slice: async ({ page, events }) => {
-      const bytes = page.frames(events);
-      outflow.hold(page);
-      for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
-        const piece = bytes.subarray(start, start + PIECE_BYTES);
-        await outflow.turn(piece.length);
-        if (res.destroyed) break;
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-          res.write(piece, () => resolve());
-        });
-      }
-      outflow.release(page);
-    },
-    leave: () => outflow.leave(),
-  };
-}
-
-const PIECE_BYTES = 64 * 1024;

@@ -17,6 +17,7 @@ import { type HealthSources, healthRecord, lastBoot, reportRecord } from './heal
 import type { DaemonHistory } from './history.ts';
 import type { Providers } from './providers.ts';
 import type { Pulls } from './pulls.ts';
+import { Records } from './record-bytes.ts';
 import { Runs } from './runs.ts';
 import { type LifecycleResult, type ProviderInput, type Runtime, type StatusRecord, TERMINAL } from './runtime.ts';
 import type { StopReports } from './stop-report.ts';
@@ -58,6 +59,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const store = answeringStore(options.store, kernel);
   const answered = <T>(ask: () => Promise<T>) => unlessLate(kernel, ask);
   const runs = new Runs({ kernel, store, config, providers, dispatch, pages, daemon: streams.daemon, secret: options.secret });
+  const records = new Records(kernel, store);
   // While the disk is so full, or so late, that not even this can be recorded, health still tells it.
   const daemon = () =>
     (kernel.stalled === null ? kernel.snapshot<DaemonSnapshot>(streams.daemon) : kernel.tail<DaemonSnapshot>(streams.daemon)) as DaemonSnapshot;
@@ -99,6 +101,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
     startRun: (input, client) => runs.start(input, client),
     getRun: (id) => runs.get(id),
+    showRun: async (id) => (await records.read(id)) ?? runs.get(id),
     headOfRun: (id) => runs.head(id),
     listRuns: (query) => runs.list(query),
     followRun: (id, following) => runs.follow(id, following),

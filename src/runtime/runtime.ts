@@ -5,6 +5,7 @@ import type { ModelRecord } from '../kernel/provider.ts';
 import type { PullInput } from '../kernel/puller.ts';
 import type { RunRecord } from '../kernel/run-record.ts';
 import type { PullRecord } from './pull-record.ts';
+import type { RecordBytes } from './record-bytes.ts';
 import type { Travel } from './travel-records.ts';
 
 export type { EventPage, EventSlice } from '../kernel/event-page.ts';
@@ -179,6 +180,8 @@ export interface Runtime extends Travel {
   /** Resolves when the run is durable. */
   startRun(input: RunInput, client: string): Promise<RunRecord>;
   getRun(id: string): Promise<RunRecord>;
+  /** The same for a client. Of a finished run it is JSON already, which is not made again for each client. */
+  showRun(id: string): Promise<RunRecord | RecordBytes>;
   /** Cheap, however large the run is. */
   headOfRun(id: string): Promise<RunHead>;
   listRuns(query: RunListQuery): Promise<RunPage>;

@@ -2,7 +2,7 @@ import { SvcError } from '../errors.ts';
 import { createGate } from '../kernel/gate.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
-import { Turns } from './turns.ts';
+import { TURN_BYTES, Turns } from './turns.ts';
 
 /** Bytes that several connections may hold together. Only this budget changes `holders`. */
 export interface SharedBytes {
@@ -51,13 +51,15 @@ export class UnsentBytes {
   }
 
   /**
-   * Makes and sends an answer that is in memory whole, such as the record of a run. Few are made at one time, so that many requests at
-   * once do not read as many records before the first of them is counted. Throws busy when too much is held by then.
+   * Makes an answer that is in memory whole, such as the record of a run, and counts it. Few are made at one time, so that many requests
+   * at once do not read as many records before the first of them is counted. Throws busy when too much is held by then.
    */
-  whole(answer: () => Promise<void>): Promise<void> {
+  whole<T>(make: () => Promise<T>): Promise<T> {
     return this.wholeAnswers(async () => {
+      // Answers of the store's thread arrive many in one turn of the event loop, so that all would be made in it.
+      await this.turns.take(TURN_BYTES);
       this.admit();
-      await answer();
+      return make();
     });
   }
 

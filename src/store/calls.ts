@@ -25,6 +25,8 @@ export interface Calls {
   /** The stored data of each run, or what is wrong with it. */
   listRuns(query: RunQuery): (string | DamagedRun)[];
   getRun(run_id: string): string | null;
+  /** The record as JSON. It is handed over, and no copy is made. */
+  readRecord(run_id: string): Uint8Array | null;
   runHead(run_id: string): RunHead | null;
   getRunByKey(idempotency_key: string): string | null;
   unfinishedRuns(): string[];

@@ -30,6 +30,7 @@ export function createMemoryStore(): EventStore {
     readAll: (fromSeq, limit) => ask(() => page(log.events, 'seq', fromSeq, limit)),
     listRuns: (query) => ask(() => log.listRuns(query)),
     getRun: (run_id) => ask(() => orNull(log.runs.get(run_id))),
+    readRecord: (run_id) => ask(() => recordOf(log.runs.get(run_id))),
     runHead: (run_id) => ask(() => headOf(log.runs.get(run_id))),
     getRunByKey: (key) => ask(() => orNull(log.runs.get(log.owners.get(key) ?? ''))),
     unfinishedRuns: () => ask(() => idsOf(log.oldestFirst().filter((line) => line.finished === 0))),
@@ -211,6 +212,10 @@ function idsOf(lines: readonly Line[]): string[] {
 
 function headOf(line: Line | undefined): RunHead | null {
   return line === undefined ? null : { finished: line.finished === 1, seq: line.seq };
+}
+
+function recordOf(line: Line | undefined): Uint8Array | null {
+  return line === undefined || line.finished === 0 ? null : Buffer.from(JSON.stringify(fromRunData(line.data).record));
 }
 
 function orNull(line: Line | undefined): RunRow | null {

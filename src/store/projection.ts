@@ -3,14 +3,20 @@ import { SvcError } from '../errors.ts';
 import { dataDigest, fieldsDigest, isSame, RUN_FIELDS, type RunFields } from './run-digest.ts';
 
 /** A row of `runs` as it is stored, with its digests; null where they are not there. */
-export type StoredRun = StoredFields & { data: string; data_digest: unknown };
+export type StoredRun<D extends string | Uint8Array = string> = StoredFields & { data: D; data_digest: unknown };
 export type StoredFields = RunFields & { fields_digest: unknown };
 
 const FIELDS = RUN_FIELDS.split(', ')
   .map((field) => `r.${field}`)
   .join(', ');
 export const STORED_FIELDS = `select ${FIELDS}, d.fields as fields_digest from runs r left join run_digests d on d.run_id = r.run_id`;
-export const STORED_RUN = `select ${FIELDS}, r.data, d.fields as fields_digest, d.data as data_digest from runs r left join run_digests d on d.run_id = r.run_id`;
+export const STORED_RUN = storedRun('r.data');
+/** The same with the data as bytes, of which no text is made. */
+export const STORED_RUN_BYTES = storedRun('cast(r.data as blob)');
+
+function storedRun(data: string): string {
+  return `select ${FIELDS}, ${data} as data, d.fields as fields_digest, d.data as data_digest from runs r left join run_digests d on d.run_id = r.run_id`;
+}
 
 /** The row of a run cannot be used; what the events tell can. */
 export function damagedRun(run_id: string, problem: string): SvcError {
@@ -18,7 +24,7 @@ export function damagedRun(run_id: string, problem: string): SvcError {
 }
 
 /** What is wrong with a row by itself, as the end of a sentence. */
-export function storedProblem(row: StoredRun): string | null {
+export function storedProblem(row: StoredRun<string | Uint8Array>): string | null {
   return fieldsProblem(row) ?? (isSame(row.data_digest, dataDigest(row.run_id, row.data)) ? null : CHANGED);
 }
 

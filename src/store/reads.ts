@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import { atMost, EventReads } from './event-reads.ts';
-import { damagedRun, fieldsProblem, STORED_FIELDS, STORED_RUN, type StoredFields, type StoredRun, storedProblem } from './projection.ts';
+import { damagedRun, fieldsProblem, STORED_FIELDS, STORED_RUN, STORED_RUN_BYTES, type StoredFields, type StoredRun, storedProblem } from './projection.ts';
 import type { EventRow } from './row.ts';
 import { shortData } from './short-run.ts';
 import type { DamagedRun, RunHead, RunQuery } from './store.ts';
@@ -15,6 +15,8 @@ export class Reads {
   private readonly newest: Database.Statement<[ListParams], StoredRun>;
   private readonly older: Database.Statement<[ListParams], StoredRun>;
   private readonly run: Database.Statement<[string], StoredRun>;
+  private readonly runBytes: Database.Statement<[string], StoredRun<Buffer>>;
+  private readonly record: Database.Statement<[string], Buffer>;
   private readonly head: Database.Statement<[string], StoredFields>;
   private readonly runByKey: Database.Statement<[string], StoredRun>;
   private readonly accepted: Database.Statement<[string], number>;
@@ -26,6 +28,8 @@ export class Reads {
     this.newest = prepareList(db, '@before is null');
     this.older = prepareList(db, 'accepted_seq < (select accepted_seq from runs where run_id = @before)');
     this.run = db.prepare(`${STORED_RUN} where r.run_id = ?`);
+    this.runBytes = db.prepare(`${STORED_RUN_BYTES} where r.run_id = ?`);
+    this.record = db.prepare<[string], Buffer>(`select cast(data -> '$.record' as blob) from runs where run_id = ?`).pluck();
     this.head = db.prepare(`${STORED_FIELDS} where r.run_id = ?`);
     this.runByKey = db.prepare(`${STORED_RUN} where r.idempotency_key = ?`);
     this.accepted = db.prepare<[string], number>(`select seq from events where stream = ? and version = 1 and type = 'run.accepted'`).pluck();
@@ -62,6 +66,14 @@ export class Reads {
   getRun(run_id: string): string | null {
     const row = this.run.get(run_id);
     return row === undefined ? this.missing(run_id) : dataOf(row);
+  }
+
+  readRecord(run_id: string): Uint8Array | null {
+    const row = this.runBytes.get(run_id);
+    if (row === undefined) return this.missing(run_id);
+    const problem = storedProblem(row);
+    if (problem !== null) throw damagedRun(run_id, problem);
+    return row.finished === 1 ? (this.record.get(run_id) ?? null) : null;
   }
 
   runHead(run_id: string): RunHead | null {

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import type Database from 'better-sqlite3';
 
 /** What is stored of a run beside its data: the columns that are searched. */
@@ -26,8 +26,9 @@ export function fieldsDigest({ run_id, accepted_seq, idempotency_key, finished, 
   return hash('sha256', JSON.stringify([run_id, accepted_seq, idempotency_key, finished, ended_at, ...texts, seq]), 'buffer');
 }
 
-export function dataDigest(run_id: string, data: string): Buffer {
-  return hash('sha256', `${run_id}\n${data}`, 'buffer');
+/** Of the stored text, or of its bytes. */
+export function dataDigest(run_id: string, data: string | Uint8Array): Buffer {
+  return createHash('sha256').update(`${run_id}\n`).update(data).digest();
 }
 
 /** Both digests as functions of the database, for the upgrade of a log that has none. */

@@ -151,6 +151,8 @@ export interface EventStore {
   /** Newest first, by the order of the log. Gives fewer than `limit` when they are large; none means that there are no more, or no run `before`. A damaged run is marked. */
   listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]>;
   getRun(run_id: string): Promise<RunRow | null>;
+  /** The record of a finished run as JSON, of which no text or object was made; null for a run that is unfinished or not there. */
+  readRecord(run_id: string): Promise<Uint8Array | null>;
   /** Of a run, found without reading its texts. */
   runHead(run_id: string): Promise<RunHead | null>;
   /** The run that was accepted with this key, and holds it still. */

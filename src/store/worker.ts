@@ -25,6 +25,7 @@ const calls: Calls = {
   readAll: (...args) => opened().reads.readAll(...args),
   listRuns: (query) => opened().reads.listRuns(query),
   getRun: (run_id) => opened().reads.getRun(run_id),
+  readRecord: (run_id) => opened().reads.readRecord(run_id),
   runHead: (run_id) => opened().reads.runHead(run_id),
   getRunByKey: (key) => opened().reads.getRunByKey(key),
   unfinishedRuns: () => opened().reads.unfinishedRuns(),
@@ -62,7 +63,9 @@ parentPort?.on('messageerror', (error) => {
 });
 
 async function answer({ id, method, args }: Call): Promise<void> {
-  parentPort?.postMessage(await reply(id, calls[method] as (...args: unknown[]) => unknown, args));
+  const answered = await reply(id, calls[method] as (...args: unknown[]) => unknown, args);
+  const bytes = 'result' in answered && answered.result instanceof Uint8Array ? [answered.result.buffer as ArrayBuffer] : [];
+  parentPort?.postMessage(answered, bytes);
 }
 
 async function reply(id: number, call: (...args: unknown[]) => unknown, args: unknown[]): Promise<Reply> {

@@ -162,6 +162,10 @@ export function fakeRuntime(): FakeRuntime {
       note('getRun');
       return { ...find(id).record };
     },
+    async showRun(id) {
+      note('showRun');
+      return { ...find(id).record };
+    },
     async headOfRun(id) {
       note('headOfRun');
       const { record } = find(id);

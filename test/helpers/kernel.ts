@@ -101,6 +101,7 @@ export function gatedStore(inner: EventStore): EventStore & { appends: number[];
     reserve: () => inner.reserve(),
     spendReserve: () => inner.spendReserve(),
     getRun: (id) => inner.getRun(id),
+    readRecord: (id) => inner.readRecord(id),
     runHead: (id) => inner.runHead(id),
     getRunByKey: (key) => inner.getRunByKey(key),
     runsAt: (...args) => inner.runsAt(...args),

@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
 import { type Outflow, UnsentBytes } from '../../src/runtime/unsent-bytes.ts';
 import { silent } from '../helpers/kernel.ts';
+import { waitFor } from '../helpers/wait.ts';
 
 function open(unsent_bytes: number) {
   const time = { now: 0 };
@@ -37,6 +38,7 @@ test('few answers are made whole at one time, and the next one is refused when w
       making -= 1;
     });
   const answers = Promise.allSettled(Array.from({ length: 20 }, (_, index) => ask(String(index))));
+  await waitFor('as many as may are being made', () => making === 4);
   finish();
   const refused = (await answers).filter((answer) => answer.status === 'rejected');
   assert.is(most, 4);

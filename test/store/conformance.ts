@@ -220,10 +220,14 @@ function testRuns(opened: Opened): void {
     const done = run('run_1', { state: 'completed', finished: true, idempotency_key: 'key', record: { output: 'hello', seq: 2 }, seq: 2 });
     await store.append({ events: [event(1, 'run_1', 1)], runs: [run('run_1')] });
     assert.equal(await store.getRun('run_1'), run('run_1'));
+    assert.is(await store.readRecord('run_1'), null, 'an unfinished run has no record yet');
     await store.append({ events: [event(2, 'run_1', 2)], runs: [run('run_1', { state: 'streaming', seq: 2 }), done] });
     assert.equal(await store.getRun('run_1'), done);
     assert.equal(await store.listRuns({ limit: 10 }), [done]);
     assert.is(await store.getRun('unknown'), null);
+    const record = await store.readRecord('run_1');
+    assert.is(Buffer.from(record ?? []).toString(), JSON.stringify(done.record), 'its record is the same JSON, as bytes');
+    assert.is(await store.readRecord('unknown'), null);
     assert.equal(await store.runHead('run_1'), { finished: true, seq: done.seq });
     assert.is(await store.runHead('unknown'), null);
   });
@@ -519,9 +523,11 @@ function testContents(opened: Opened): void {
     const [large] = await store.readAll(1, 1);
     assert.ok(large?.data.text === text);
     assert.ok((await store.getRun('run_1'))?.record?.text === text);
+    await store.append({ events: [event(3, 'run_1', 2)], runs: [run('run_1', { finished: true, record: { text }, seq: 3 })] });
+    assert.ok(Buffer.from((await store.readRecord('run_1')) ?? []).equals(Buffer.from(JSON.stringify({ text }))));
     assert.equal(
       (await everything(store)).map(({ seq }) => seq),
-      [1, 2],
+      [1, 2, 3],
     );
   });
 
