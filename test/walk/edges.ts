@@ -29,8 +29,10 @@ export class Walked {
   readonly edges = new Map<string, Set<Edge>>(MACHINES.map((name) => [name, new Set()]));
   /** Facts that were folded. */
   facts = 0;
+  readonly logs: (readonly StoredEvent[])[] = [];
 
   addLog(events: readonly StoredEvent[]): void {
+    this.logs.push(events);
     const states = new Map<string, AnyMachineSnapshot>();
     for (const event of events) {
       const { machine } = kindOf(event.stream);
@@ -46,6 +48,7 @@ export class Walked {
 
   add(other: Walked): void {
     this.facts += other.facts;
+    this.logs.push(...other.logs);
     for (const [name, edges] of other.edges) for (const found of edges) this.edges.get(name)?.add(found);
   }
 

@@ -205,14 +205,14 @@ async function notKept(): Promise<Walked> {
 }
 
 /** A run of the built-in engine with some text, whose engine is stopped in the middle of its work. */
-export async function startHeld(house: House): Promise<{ id: string; engine: number }> {
+export async function startHeld(house: House, fields: Record<string, unknown> = {}): Promise<{ id: string; engine: number }> {
   const engine = await waitLong('the engine is warm', async () => {
     const report = await house.report();
     return report.engine.state === 'warm.idle' && report.engine.pid;
   });
   for (let turn = 0; turn < TURNS_MAX; turn += 1) {
     process.kill(engine, 'SIGSTOP');
-    const id = await house.run('go on', { provider: 'local', max_tokens: 3000, temperature: 0 });
+    const id = await house.run('go on', { provider: 'local', max_tokens: 3000, temperature: 0, ...fields });
     // It works for a few milliseconds at a time, so that its answer is met in the middle.
     for (let state = 'starting'; state === 'starting' || state === 'queued'; state = (await house.show(id)).state) {
       process.kill(engine, 'SIGCONT');

@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { kindOf } from '../../src/kernel/kinds.ts';
+import { readRecorded } from './recorded/logs.ts';
+import { outcomeOf } from './recorded/outcome.ts';
+import { SHOWS } from './recorded/shows.ts';
+
+/** Streams that earlier versions have recorded show users what they showed then. */
+
+const recorded = readRecorded();
+const TYPES = new Set([...readFileSync('machines/events.ts', 'utf8').matchAll(/Fact<\s*'([a-z]+\.[a-z_]+)'/g)].map(([, type]) => type ?? ''));
+
+/** Types of event that no recorded stream holds, each with the reason. */
+const NOT_RECORDED: Readonly<Record<string, string>> = {};
+/** Together, so that the tree stays small. */
+const BYTES_MAX = 200_000;
+
+for (const { version, machine, shows, events, outcome } of recorded) {
+  test(`${version} ${machine} ${shows}: users see after each event what they saw then`, () => {
+    const now = outcomeOf(events, outcome.by);
+    assert.is(kindOf(events[0]?.stream ?? '').machine.id, machine);
+    assert.equal(now.states, outcome.states);
+    // A later version may show more of a record, and nothing else of what was shown.
+    const known = Object.fromEntries(Object.keys(outcome.record).map((name) => [name, now.record[name]]));
+    assert.equal(known, outcome.record);
+  });
+
+  test(`${version} ${machine} ${shows}: the inner states are those that are written beside it: else run record.ts --state-paths`, () => {
+    assert.equal(outcomeOf(events, outcome.by).state_paths, outcome.state_paths);
+  });
+}
+
+test('each thing that a machine can show is recorded', () => {
+  const names = (machine: string) => recorded.filter((one) => one.machine === machine).map(({ shows }) => shows);
+  for (const [machine, shows] of Object.entries(SHOWS)) assert.equal([...new Set(names(machine))].sort(), Object.keys(shows).sort(), machine);
+});
+
+test('each type of event is recorded, but for those with a reason', () => {
+  assert.ok(TYPES.size > 50, `${TYPES.size} types`);
+  const types = new Set(recorded.flatMap(({ events }) => events.map(({ type }) => type)));
+  assert.equal(
+    [...types].filter((type) => !TYPES.has(type)),
+    [],
+  );
+  assert.equal([...TYPES].filter((type) => !types.has(type)).sort(), Object.keys(NOT_RECORDED).sort());
+});
+
+test('the recorded streams are small', () => {
+  const bytes = recorded.reduce((total, one) => total + one.bytes, 0);
+  assert.ok(bytes > 0 && bytes < BYTES_MAX, `${bytes} bytes`);
+});
+
+test.run();
