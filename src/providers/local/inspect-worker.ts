@@ -4,10 +4,11 @@ import { pipeline } from 'node:stream/promises';
 import { parentPort } from 'node:worker_threads';
 import { gguf } from '@huggingface/gguf';
 import { inspectModel, invalidModel, type ModelDescription, plainMetadata } from './inspection.ts';
-import type { Question } from './inspector.ts';
+import type { Question, READING } from './inspector.ts';
 
 /** The thread that reads heads of model files: one may be large, or made to cost a lot. It answers paths in order. */
 parentPort?.on('message', async (question: Question) => {
+  parentPort?.postMessage('reading' satisfies typeof READING);
   parentPort?.postMessage(await inspect(question).catch((error: Error) => invalidModel(error.message)));
 });
 

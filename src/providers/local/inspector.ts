@@ -75,9 +75,13 @@ export class Inspector {
   private async ask(worker: Worker, question: Question): Promise<ModelDescription> {
     const { promise, resolve } = Promise.withResolvers<ModelDescription>();
     const end = (problem: string) => resolve(invalidModel(problem));
-    const timer = setTimeout(() => end('reading it took too long'), this.limits.model_inspect_ms);
+    let timer = setTimeout(() => end(NOT_STARTED), START_MS);
+    const read = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => end('reading it took too long'), this.limits.model_inspect_ms);
+    };
     const listeners = {
-      message: resolve,
+      message: (message: ModelDescription | typeof READING) => (message === READING ? read() : resolve(message)),
       error: (error: unknown) => end(asExhausted(error) === null ? 'reading it took too much' : NOT_OPENED),
       exit: () => end('reading it was broken off'),
     };
@@ -96,10 +100,16 @@ export class Inspector {
   }
 }
 
-/** A want of descriptors says nothing of the file: another look may find it well. */
+/** Missing descriptors and a slow machine say nothing about the file: the next look may find it well. */
 function isOfTheDaemon(problem: string | null): boolean {
-  return problem !== null && (problem === NOT_OPENED || /^E[MN]FILE\b/.test(problem));
+  return problem !== null && (problem === NOT_OPENED || problem === NOT_STARTED || /^E[MN]FILE\b/.test(problem));
 }
+
+/** The thread sends it when it begins with a file. Its own start is no time of the file. */
+export const READING = 'reading';
+/** For the thread to start, on a machine that is busy. */
+const START_MS = 60_000;
+const NOT_STARTED = 'the daemon has no time to read it now';
 
 const NOT_OPENED = 'the daemon can open no more files';
 /** A thread that wants more is ended, and the file with it. */
