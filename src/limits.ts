@@ -154,6 +154,7 @@ export const limitSpecs = {
   discard_bytes: limit(64 * MIB, 0, 4096 * MIB, 'Of a refused request that are read and thrown away, so that its client can take the answer.'),
   discard_ms: limit(10_000, 100, 600_000, 'For the rest of a refused request to come; then its connection is closed.'),
   refusal_log_ms: limit(10_000, 100, 3_600_000, 'Between two log lines about refused requests.'),
+  port_again_ms: limit(5_000, 10, 3_600_000, 'Between two tries to bind the other loopback address while another program holds it.'),
   heartbeat_ms: limit(15_000, 100, 600_000, 'Between two signs of life on a stream; a peer that misses two is let go.'),
   reconnect_ms: limit(
     120_000,

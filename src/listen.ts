@@ -30,28 +30,58 @@ function bindError(error: NodeJS.ErrnoException, host: string, port: number): Sv
 
 /** The second address of a listener on loopback. */
 export interface Beside {
-  /** The address that another program holds; null where there is none. */
+  /** The address that another program holds now; null where there is none. */
   readonly taken: string | null;
   close(): Promise<void>;
 }
 
+export interface BesideOptions {
+  connections: number;
+  /** From one try to bind an address that another program holds to the next. */
+  again_ms: number;
+}
+
 /**
  * Binds the other loopback address at the same port, so that no other user can listen there for what is sent to `localhost`. Connections go
- * to `accept`. An address that is not loopback, and a machine without the other loopback, need nothing.
+ * to `accept`. One that another program holds is bound as soon as that program leaves it. An address that is not loopback, and a machine
+ * without the other loopback, need nothing.
  */
-export async function listenBeside(address: string, accept: (socket: Socket) => void, connections: number): Promise<Beside> {
+export async function listenBeside(address: string, accept: (socket: Socket) => void, { connections, again_ms }: BesideOptions): Promise<Beside> {
   const [, host = '', port = ''] = /^(.+):(\d+)$/.exec(address) ?? [];
   const other = host === '127.0.0.1' ? '::1' : host === '[::1]' ? '127.0.0.1' : null;
   if (other === null) return NOTHING_BESIDE;
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, accept);
-  server.maxConnections = connections;
-  try {
-    await listen(server, other, Number(port), connections);
-  } catch (error) {
-    const isTaken = error instanceof SvcError && error.code === 'port_in_use';
-    return isTaken ? { ...NOTHING_BESIDE, taken: other === '::1' ? `[::1]:${port}` : `${other}:${port}` } : NOTHING_BESIDE;
-  }
-  return { taken: null, close: () => new Promise((resolve) => server.close(() => resolve())) };
+  let server: Server | null = null;
+  let taken: string | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  const bind = async () => {
+    const fresh = createServer({ allowHalfOpen: true, noDelay: true }, accept);
+    fresh.maxConnections = connections;
+    try {
+      await listen(fresh, other, Number(port), connections);
+      [server, taken] = [fresh, null];
+    } catch (error) {
+      const isTaken = error instanceof SvcError && error.code === 'port_in_use';
+      taken = isTaken ? `${other === '::1' ? '[::1]' : other}:${port}` : null;
+      if (isTaken && !isClosed) timer = setTimeout(bindAgain, again_ms).unref();
+    }
+  };
+  let binding = bind();
+  const bindAgain = () => {
+    binding = bind();
+  };
+  await binding;
+  return {
+    get taken() {
+      return taken;
+    },
+    close: async () => {
+      isClosed = true;
+      clearTimeout(timer);
+      await binding;
+      await new Promise<void>((resolve) => (server === null ? resolve() : server.close(() => resolve())));
+    },
+  };
 }
 
 const NOTHING_BESIDE: Beside = { taken: null, close: () => Promise.resolve() };

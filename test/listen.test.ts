@@ -3,6 +3,7 @@ import { connect, createServer } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { listen, listenBeside } from '../src/listen.ts';
+import { waitFor } from './helpers/wait.ts';
 import { ask, boot } from './http/boot.ts';
 
 /** Both loopback addresses at one port. */
@@ -41,8 +42,22 @@ onIpv6('a program that holds the other address is told of, and the daemon listen
   other.close();
 });
 
+onIpv6('when that program leaves the address, the daemon takes it and warns no more', async () => {
+  const other = createServer();
+  const port = Number((await listen(other, '::1', 0)).split(':').at(-1));
+  const http = await boot({ port, limits: { port_again_ms: 10 } });
+  assert.match(http.warning() ?? '', `[::1]:${port}`);
+  other.close();
+  await waitFor('the warning to end', () => http.warning() === null);
+  assert.is((await ask(`http://[::1]:${port}/livez`)).status, 200);
+  await http.close();
+  const [error] = await once(connect(port, '::1'), 'error');
+  assert.is(error.code, 'ECONNREFUSED');
+});
+
 test('an address that is not loopback has none beside it', async () => {
-  for (const address of ['0.0.0.0:1', '[::]:1', '192.0.2.1:80']) assert.is((await listenBeside(address, () => {}, 1)).taken, null);
+  for (const address of ['0.0.0.0:1', '[::]:1', '192.0.2.1:80'])
+    assert.is((await listenBeside(address, () => {}, { connections: 1, again_ms: 10 })).taken, null);
 });
 
 test.run();

@@ -106,7 +106,10 @@ export function createHttp(options: HttpOptions): Http {
     refused: refusals.count,
     listen: async (host, port) => {
       const address = await listen(server, host, port, limits.connections + limits.spare_connections);
-      beside = await listenBeside(address, (socket) => server.emit('connection', socket), limits.connections);
+      beside = await listenBeside(address, (socket) => server.emit('connection', socket), {
+        connections: limits.connections,
+        again_ms: limits.port_again_ms,
+      });
       return `http://${address}`;
     },
     warning: () =>
