@@ -18,20 +18,39 @@ export function parseForeignJson(text: string): unknown {
   }
 }
 
-/** One pass over the text; brackets inside strings do not count. */
 function isTooMuch(text: string): boolean {
+  const { take } = measureJson();
+  for (let at = 0; at < text.length; at += 1) if (take(text.charCodeAt(at))) return true;
+  return false;
+}
+
+export interface JsonMeasure {
+  /** Takes the next character or byte; true when there are more levels or parts by now than any answer has. */
+  take(code: number): boolean;
+  /** No string goes over the end of a line. */
+  endLine(): void;
+}
+
+/** Counts levels and parts of a JSON text before it is parsed. Brackets inside strings do not count. */
+export function measureJson(): JsonMeasure {
   let depth = 0;
   let parts = 0;
   let quoted = false;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (quoted && code === BACKSLASH) at += 1;
-    else if (code === QUOTE) quoted = !quoted;
-    else if (!quoted && OPENING.has(code)) {
-      depth += 1;
-      parts += 1;
-      if (depth > DEPTH_MAX || parts > PARTS_MAX) return true;
-    } else if (!quoted && CLOSING.has(code)) depth -= 1;
-  }
-  return false;
+  let escaped = false;
+  return {
+    take(code) {
+      if (escaped) escaped = false;
+      else if (quoted && code === BACKSLASH) escaped = true;
+      else if (code === QUOTE) quoted = !quoted;
+      else if (!quoted && OPENING.has(code)) {
+        depth += 1;
+        parts += 1;
+      } else if (!quoted && CLOSING.has(code)) depth = Math.max(0, depth - 1);
+      return depth > DEPTH_MAX || parts > PARTS_MAX;
+    },
+    endLine() {
+      quoted = false;
+      escaped = false;
+    },
+  };
 }

@@ -66,5 +66,9 @@ export function tooLarge(what: string, bytes_max: number): ProviderFailure {
   return new ProviderFailure('provider_failed', `The provider sends more for ${what} than the daemon takes (${bytes_max} bytes).`, { retryable: false });
 }
 
+export function tooDeep(): ProviderFailure {
+  return new ProviderFailure('provider_failed', 'The provider sends an event with more levels or parts than any answer has.', { retryable: false });
+}
+
 const MODEL_MAX = 120;
 const TOO_LONG = new Set(['context_length_exceeded', 'exceed_context_size_error']);

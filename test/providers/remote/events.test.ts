@@ -55,6 +55,19 @@ test('an event that is too large is found, however it is cut', async () => {
   );
 });
 
+test('an event that nests deeper than any answer is refused before it is parsed', async () => {
+  const deep = `data: ${'['.repeat(1000)}\n\n`;
+  for (const text of [deep, `: "\n${deep}`, `: ]]]]\ndata: {"a":"]]\\"]]",\n${deep}`])
+    assert.match(await guarded([Buffer.from(text)], defaultLimits), /more levels or parts/);
+  await fc.assert(
+    fc.asyncProperty(places, async (at) => {
+      const fine = `data: ${JSON.stringify({ text: '[{"\\'.repeat(100) })}\n\n`.repeat(2) + 'data: [\n\n'.repeat(100);
+      assert.is(await guarded(cut(fine, at), defaultLimits), fine);
+      assert.match(await guarded(cut(`data: ok\n\n${deep}`, at), defaultLimits), /more levels or parts/);
+    }),
+  );
+});
+
 test('one turn of the event loop lets few events through, however many come in one read', async () => {
   const events = 500;
   const source = new Blob(['data: x\n\n'.repeat(events)]).stream();
