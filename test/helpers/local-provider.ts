@@ -1,11 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import * as assert from 'uvu/assert';
 import { type EngineSnapshot, engineDeadlines, engineMachine } from '../../machines/engine.ts';
 import type { EngineEvent, RunRequest } from '../../machines/events.ts';
 import { statePath } from '../../machines/step.ts';
 import type { Log } from '../../src/kernel/port.ts';
-import type { OutputPart } from '../../src/kernel/provider.ts';
+import { type OutputPart, ProviderFailure } from '../../src/kernel/provider.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { createLocalProvider, type LocalProvider, type LocalProviderOptions } from '../../src/providers/local/provider.ts';
 import { driveStream, type StreamDriver } from './stream.ts';
@@ -107,4 +108,14 @@ export async function hear(
     }
   }
   return heard;
+}
+
+/** The failure that the work ends with. */
+export async function failure(work: Promise<unknown>): Promise<ProviderFailure> {
+  const thrown = await work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+  assert.instance(thrown, ProviderFailure, String(thrown));
+  return thrown as ProviderFailure;
 }

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunRequest } from '../../../machines/events.ts';
-import { ProviderFailure } from '../../../src/kernel/provider.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { type Heard, hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import { failure, type Heard, hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 let local: LocalHarness;
@@ -23,15 +22,6 @@ test.after(() => local.close());
 
 const idle = () => waitFor('the engine rests', () => local.state() === 'warm.idle');
 const types = () => local.engine.facts.map(({ type }) => type);
-
-async function failure(work: Promise<unknown>): Promise<ProviderFailure> {
-  const thrown = await work.then(
-    () => null,
-    (error: unknown) => error,
-  );
-  assert.instance(thrown, ProviderFailure, String(thrown));
-  return thrown as ProviderFailure;
-}
 
 /** Asks, and resolves once the first output is there. */
 async function begin(changes: Partial<RunRequest>): Promise<{ heard: Heard; end: Promise<Heard>; abort: AbortController }> {

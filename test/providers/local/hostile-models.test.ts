@@ -2,10 +2,9 @@ import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ProviderFailure } from '../../../src/kernel/provider.ts';
 import { hostileGgufs, makeLoopingModel } from '../../fixtures/models/hostile-gguf.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import { failure, hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 /** A model file that was made to do harm costs the run that asks for it, and no other. */
@@ -17,15 +16,6 @@ test.before.each(() => {
   makeGguf(join(local.folder, 'short.gguf'), { says: [...'Done.'] });
 });
 test.after.each(() => local.close());
-
-async function failure(work: Promise<unknown>): Promise<ProviderFailure> {
-  const thrown = await work.then(
-    () => null,
-    (error: unknown) => error,
-  );
-  assert.instance(thrown, ProviderFailure, String(thrown));
-  return thrown as ProviderFailure;
-}
 
 const loads = () => local.engine.facts.filter(({ type }) => type === 'engine.load_requested').length;
 

@@ -2,9 +2,8 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunRequest } from '../../../machines/events.ts';
-import { ProviderFailure } from '../../../src/kernel/provider.ts';
 import { CHATML, makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { type Heard, hear, type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
+import { failure, type Heard, hear, type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 /** Weights are random here, so an answer is gibberish that hangs on its prompt and does not end by itself. */
@@ -21,15 +20,6 @@ const ask = (changes: Partial<RunRequest> = {}, signal?: AbortSignal, heard?: He
   hear(local, { model: 'random', ...changes }, signal, heard);
 const LONG = runRequest({ model: 'random', prompt: 'go', max_tokens: 4000 });
 const nothing = (): Heard => ({ text: '', token_ids: [], parts: [], finish: null });
-
-async function failure(work: Promise<unknown>): Promise<ProviderFailure> {
-  const thrown = await work.then(
-    () => null,
-    (error: unknown) => error,
-  );
-  assert.instance(thrown, ProviderFailure);
-  return thrown as ProviderFailure;
-}
 
 test('an answer comes in parts and ends with one finish and true counts', async () => {
   const heard = await ask({ max_tokens: 60 });
