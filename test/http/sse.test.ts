@@ -113,6 +113,16 @@ test('a client that has everything of a finished run is told to stop asking', as
   assert.is(text, '');
 });
 
+test('to open a stream looks at its run alone, and not at the whole daemon', async ({ http }) => {
+  const { id } = await http.runtime.startRun({ prompt: 'hello' }, 'test');
+  http.runtime.append(id, 'run.completed');
+  const { seq } = await http.runtime.headOfRun(id);
+  for (const from of [0, seq, seq + 1]) {
+    await ask(`${http.url}/v1/runs/${id}/events?from=${from}`, { headers: BEARER });
+    assert.not.ok(http.runtime.calls.includes('status'), `from ${from}: ${http.runtime.calls.join(', ')}`);
+  }
+});
+
 test('a position that the log has not come to is refused, and the next one waits for what comes', async ({ http }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
   const { seq } = http.runtime.append('run_1', 'run.output_appended', { text: 'x' });

@@ -83,6 +83,7 @@ for (const [name, sql] of CHANGES) {
       assert.match((await plain.verify()).problems.join(' '), 'The record of the run run_3');
       assert.match((await checkAll(plain)).join(' '), 'The record of the run run_3');
       assert.is(await codeOf(plain.getRun('run_3')), 'store_corrupt');
+      assert.is(await codeOf(plain.readRecord('run_3')), 'store_corrupt', 'no damaged record is handed over as bytes');
       await plain.close();
       const mended: string[] = [];
       const store = storeOf(place, mended);
