@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
 import { EventReads, type LinkedRow } from './event-reads.ts';
+import { Indexes } from './indexes.ts';
 import { damagedRun, Projection } from './projection.ts';
 import type { VerifiedReport } from './store.ts';
 
@@ -9,11 +10,13 @@ import type { VerifiedReport } from './store.ts';
  *
  * 1. A part is bounded by events and by bytes, so that no commit waits long for one.
  * 2. What is known to be damaged in a part is replaced by what is found there now, and nothing else is.
- * 3. Position and findings are kept in the database every SAVE_PARTS parts and at the end of a round: a restart goes on from there.
+ * 3. An event is looked for by its stream, and a run by its key: hashes prove rows, and say nothing of the indexes that lead to them.
+ * 4. Position and findings are kept in the database every SAVE_PARTS parts and at the end of a round: a restart goes on from there.
  */
 export class Audit {
   private readonly reads: EventReads;
   private readonly projection: Projection;
+  private readonly indexes: Indexes;
   private readonly saved: Database.Statement<[string]>;
   private state: State;
   private unsaved = 0;
@@ -21,6 +24,7 @@ export class Audit {
   constructor(db: Database.Database) {
     this.reads = new EventReads(db, PART_BYTES);
     this.projection = new Projection(db);
+    this.indexes = new Indexes(db);
     this.saved = db.prepare(`insert or replace into meta (name, value) values ('verified', ?)`);
     this.state = readState(db.prepare<[], string>(`select value from meta where name = 'verified'`).pluck().get());
   }
@@ -89,7 +93,7 @@ export class Audit {
     try {
       const starts: LinkedRow[] = [];
       for (const row of this.reads.iterate(after + 1, PART_EVENTS)) {
-        const problem = this.reads.problem(row);
+        const problem = this.reads.problem(row) ?? this.indexes.ofEvent(row);
         if (problem !== null) found.push({ kind: 'event', seq: row.seq, run_id: null, text: problem });
         if (row.version === 1 && row.type === 'run.accepted') starts.push(row);
         to = row.seq;
@@ -108,6 +112,8 @@ export class Audit {
   private checkRun(run_id: string, seq: number, found: Problem[]): void {
     const problem = this.projection.problemOf(run_id, seq, true);
     if (problem !== null) found.push({ kind: 'run', seq, run_id, text: damagedRun(run_id, problem).message });
+    const unfound = this.indexes.ofRun(run_id);
+    if (unfound !== null) found.push({ kind: 'event', seq, run_id: null, text: unfound });
   }
 
   /** Past a place that cannot be read, to the next event that can; the end of the log where there is none. */

@@ -1,0 +1,27 @@
+import type Database from 'better-sqlite3';
+import type { EventRow } from './row.ts';
+
+/** Whether the indexes of the database lead to the rows that are there. A damaged one hides an event from its stream, or a run from its key. */
+export class Indexes {
+  private readonly event: Database.Statement<[string, number], number>;
+  private readonly key: Database.Statement<[string], number>;
+
+  constructor(db: Database.Database) {
+    this.event = db.prepare<[string, number], number>('select seq from events where stream = ? and version = ?').pluck();
+    this.key = db.prepare<[string], number>(UNFOUND).pluck();
+  }
+
+  /** What is wrong, as a sentence. */
+  ofEvent({ seq, stream, version, type }: EventRow): string | null {
+    return this.event.get(stream, version) === seq ? null : `The event ${seq} of the log (${type}) is not found by its stream: an index is damaged.`;
+  }
+
+  /** What is wrong, as a sentence. */
+  ofRun(run_id: string): string | null {
+    return this.key.get(run_id) === undefined ? null : `The run ${run_id} is not found by its idempotency key: an index is damaged.`;
+  }
+}
+
+/** The run, where it has a key that does not lead to it. */
+const UNFOUND = `select 1 from runs r where r.run_id = ? and r.idempotency_key is not null
+  and not exists (select 1 from runs k indexed by runs_key where k.idempotency_key = r.idempotency_key and k.rowid = r.rowid)`;
