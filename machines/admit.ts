@@ -26,7 +26,11 @@ export interface Places {
 }
 
 /** The runs to start now, in order. */
-export function admit(queue: readonly Waiting[], active: readonly Active[], places: Places): string[] {
+export function admit(
+  queue: readonly Waiting[],
+  active: readonly Active[],
+  places: Places,
+): string[] {
   const running: Active[] = [...active];
   const started: string[] = [];
   let localHeld = false;

@@ -6,4 +6,10 @@ import { pullMachine } from './pull.ts';
 import { runMachine } from './run.ts';
 
 /** Every machine, in the order in which they are best read. */
-export const machines: readonly AnyStateMachine[] = [daemonMachine, runMachine, providerMachine, engineMachine, pullMachine];
+export const machines: readonly AnyStateMachine[] = [
+  daemonMachine,
+  runMachine,
+  providerMachine,
+  engineMachine,
+  pullMachine,
+];

@@ -1,6 +1,14 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
-import type { Addresses, DaemonCreated, DaemonEvent, Deadline, Failure, LastBoot, StopReport } from './events.ts';
+import type {
+  Addresses,
+  DaemonCreated,
+  DaemonEvent,
+  Deadline,
+  Failure,
+  LastBoot,
+  StopReport,
+} from './events.ts';
 
 /**
  * One life of the daemon process, from its first instant to its last.
@@ -38,26 +46,68 @@ const machine = setup({
   types: {} as { context: DaemonContext; events: DaemonEvent; input: DaemonCreated },
   actions: {
     closeDaemon: effect('closeDaemon'),
-    noteAddresses: assign(({ context, event }) => (event.type === 'daemon.listening' ? { addresses: { ...context.addresses, ...event.addresses } } : {})),
-    noteLastBoot: assign(({ event }) => (event.type === 'daemon.store_opened' ? { last_boot: event.last_boot } : {})),
+    noteAddresses: assign(({ context, event }) =>
+      event.type === 'daemon.listening'
+        ? { addresses: { ...context.addresses, ...event.addresses } }
+        : {},
+    ),
+    noteLastBoot: assign(({ event }) =>
+      event.type === 'daemon.store_opened' ? { last_boot: event.last_boot } : {},
+    ),
     // A start that gets further at each step needs no bound but that on the step.
-    noteProgress: assign(({ context, event }) => ({ start_deadline_at: Math.max(context.start_deadline_at, event.at + context.start_ms) })),
-    countRecovered: assign(({ event }) => (event.type === 'daemon.runs_recovered' ? { unsettled: event.queued + (event.suspended ?? 0) } : {})),
+    noteProgress: assign(({ context, event }) => ({
+      start_deadline_at: Math.max(context.start_deadline_at, event.at + context.start_ms),
+    })),
+    countRecovered: assign(({ event }) =>
+      event.type === 'daemon.runs_recovered'
+        ? { unsettled: event.queued + (event.suspended ?? 0) }
+        : {},
+    ),
     countAdmitted: assign(({ context }) => ({ unsettled: context.unsettled + 1 })),
     countSettled: assign(({ context }) => ({ unsettled: Math.max(0, context.unsettled - 1) })),
     // A transition without an action would count as not accepted.
-    notePruning: assign(({ context, event }) => (event.type === 'daemon.history_pruned' ? { pruned_runs: context.pruned_runs + event.runs } : {})),
+    notePruning: assign(({ context, event }) =>
+      event.type === 'daemon.history_pruned'
+        ? { pruned_runs: context.pruned_runs + event.runs }
+        : {},
+    ),
     noteStop: assign(({ event }) =>
       event.type === 'daemon.stop_requested'
-        ? { drain_deadline_at: event.drain_deadline_at, close_deadline_at: event.close_deadline_at, stop_requested_by: event.by }
+        ? {
+            drain_deadline_at: event.drain_deadline_at,
+            close_deadline_at: event.close_deadline_at,
+            stop_requested_by: event.by,
+          }
         : {},
     ),
     noteReport: assign(({ event }) =>
-      event.type === 'daemon.stopped' ? { stop_report: { finished: event.finished ?? 0, handed_over: event.handed_over ?? 0, ended: event.ended ?? 0 } } : {},
+      event.type === 'daemon.stopped'
+        ? {
+            stop_report: {
+              finished: event.finished ?? 0,
+              handed_over: event.handed_over ?? 0,
+              ended: event.ended ?? 0,
+            },
+          }
+        : {},
     ),
-    noteFailure: assign(({ event }) => (event.type === 'daemon.failed' ? { error: event.error } : {})),
-    noteStartTimeout: assign({ error: { code: 'start_timed_out', message: 'The daemon did not become ready in time.', retryable: true } }),
-    noteCloseTimeout: assign({ error: { code: 'stop_timed_out', message: 'The daemon could not release everything it held in time.', retryable: false } }),
+    noteFailure: assign(({ event }) =>
+      event.type === 'daemon.failed' ? { error: event.error } : {},
+    ),
+    noteStartTimeout: assign({
+      error: {
+        code: 'start_timed_out',
+        message: 'The daemon did not become ready in time.',
+        retryable: true,
+      },
+    }),
+    noteCloseTimeout: assign({
+      error: {
+        code: 'stop_timed_out',
+        message: 'The daemon could not release everything it held in time.',
+        retryable: false,
+      },
+    }),
   },
   guards: {
     hasRoom: ({ context }) => context.unsettled < context.capacity,
@@ -102,7 +152,9 @@ export const daemonMachine = machine.createMachine({
       },
       states: {
         binding: { on: { 'daemon.listening': { target: 'opening', actions: 'noteAddresses' } } },
-        opening: { on: { 'daemon.store_opened': { target: 'recovering', actions: 'noteLastBoot' } } },
+        opening: {
+          on: { 'daemon.store_opened': { target: 'recovering', actions: 'noteLastBoot' } },
+        },
         recovering: {
           on: {
             'daemon.listening': { actions: 'noteAddresses' },
@@ -156,7 +208,10 @@ export const daemonMachine = machine.createMachine({
               { guard: 'takesLastPlace', target: 'saturated', actions: 'countAdmitted' },
               { guard: 'hasRoom', actions: 'countAdmitted' },
             ],
-            'daemon.run_settled': [{ guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' }, { actions: 'countSettled' }],
+            'daemon.run_settled': [
+              { guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' },
+              { actions: 'countSettled' },
+            ],
           },
         },
         saturated: {
@@ -174,14 +229,22 @@ export const daemonMachine = machine.createMachine({
         held: {
           on: {
             'daemon.run_settled': { actions: 'countSettled' },
-            'daemon.store_freed': [{ guard: 'isFull', target: 'saturated' }, { guard: 'hasRuns', target: 'accepting' }, { target: '#daemon.ready' }],
+            'daemon.store_freed': [
+              { guard: 'isFull', target: 'saturated' },
+              { guard: 'hasRuns', target: 'accepting' },
+              { target: '#daemon.ready' },
+            ],
           },
         },
         disk_stalled: {
           on: {
             'daemon.run_settled': { actions: 'countSettled' },
             'daemon.store_filled': { target: 'held' },
-            'daemon.disk_resumed': [{ guard: 'isFull', target: 'saturated' }, { guard: 'hasRuns', target: 'accepting' }, { target: '#daemon.ready' }],
+            'daemon.disk_resumed': [
+              { guard: 'isFull', target: 'saturated' },
+              { guard: 'hasRuns', target: 'accepting' },
+              { target: '#daemon.ready' },
+            ],
           },
         },
       },
@@ -192,17 +255,26 @@ export const daemonMachine = machine.createMachine({
       states: {
         draining: {
           on: {
-            'daemon.run_settled': [{ guard: 'settlesLastRun', target: 'closing', actions: 'countSettled' }, { actions: 'countSettled' }],
+            'daemon.run_settled': [
+              { guard: 'settlesLastRun', target: 'closing', actions: 'countSettled' },
+              { actions: 'countSettled' },
+            ],
             'daemon.drain_deadline_passed': { target: 'closing' },
             'daemon.stop_requested': { guard: 'isForced', target: 'closing', actions: 'noteStop' },
           },
         },
         closing: {
-          entry: { type: 'closeDaemon', params: ({ context }) => ({ interrupt: context.unsettled > 0 }) },
+          entry: {
+            type: 'closeDaemon',
+            params: ({ context }) => ({ interrupt: context.unsettled > 0 }),
+          },
           on: {
             'daemon.run_settled': { actions: 'countSettled' },
             'daemon.stopped': { target: '#daemon.stopped', actions: 'noteReport' },
-            'daemon.close_deadline_passed': { target: '#daemon.failed', actions: 'noteCloseTimeout' },
+            'daemon.close_deadline_passed': {
+              target: '#daemon.failed',
+              actions: 'noteCloseTimeout',
+            },
           },
         },
       },
@@ -217,9 +289,12 @@ export type DaemonSnapshot = SnapshotFrom<typeof daemonMachine>;
 /** What happens by itself if nothing else does. */
 export function daemonDeadlines(snapshot: DaemonSnapshot): Deadline<DaemonEvent>[] {
   const { context } = snapshot;
-  if (snapshot.matches('starting')) return [{ at: context.start_deadline_at, event: { type: 'daemon.start_deadline_passed' } }];
-  if (snapshot.matches({ stopping: 'draining' })) return [{ at: context.drain_deadline_at, event: { type: 'daemon.drain_deadline_passed' } }];
-  if (snapshot.matches({ stopping: 'closing' })) return [{ at: context.close_deadline_at, event: { type: 'daemon.close_deadline_passed' } }];
+  if (snapshot.matches('starting'))
+    return [{ at: context.start_deadline_at, event: { type: 'daemon.start_deadline_passed' } }];
+  if (snapshot.matches({ stopping: 'draining' }))
+    return [{ at: context.drain_deadline_at, event: { type: 'daemon.drain_deadline_passed' } }];
+  if (snapshot.matches({ stopping: 'closing' }))
+    return [{ at: context.close_deadline_at, event: { type: 'daemon.close_deadline_passed' } }];
   return [];
 }
 
@@ -228,8 +303,10 @@ export function readyWhen(snapshot: DaemonSnapshot): string | null {
   if (snapshot.hasTag('ready')) return null;
   if (snapshot.matches({ starting: 'binding' })) return 'the listeners are bound';
   if (snapshot.matches({ starting: 'opening' })) return 'the event log is open';
-  if (snapshot.matches({ starting: 'recovering' })) return 'unfinished runs of the last boot are settled';
-  if (snapshot.matches({ starting: 'probing' })) return 'the local providers have answered their first probe';
+  if (snapshot.matches({ starting: 'recovering' }))
+    return 'unfinished runs of the last boot are settled';
+  if (snapshot.matches({ starting: 'probing' }))
+    return 'the local providers have answered their first probe';
   if (snapshot.matches({ running: 'held' })) return 'there is space on the disk again';
   if (snapshot.matches({ running: 'disk_stalled' })) return 'the disk answers again';
   return 'the daemon is started again';

@@ -35,7 +35,11 @@ export function describe(machine: AnyStateMachine): MachineShape {
   return {
     name: machine.id,
     initial: pathOf(first(machine.root)),
-    states: nodes.slice(1).map((node) => ({ path: pathOf(node), type: typeOf(node), tags: lineage(node).flatMap(({ tags }) => tags) })),
+    states: nodes.slice(1).map((node) => ({
+      path: pathOf(node),
+      type: typeOf(node),
+      tags: lineage(node).flatMap(({ tags }) => tags),
+    })),
     transitions: nodes.flatMap(leaving),
   };
 }
@@ -51,10 +55,19 @@ function first(node: AnyStateNode): AnyStateNode {
 
 function leaving(node: AnyStateNode): TransitionShape[] {
   const source = pathOf(node);
-  return [...node.transitions.values()].flat().flatMap(({ eventType, target = [], guard, actions }) => {
-    const shape = { source, event: eventType, guard: guard === undefined ? null : nameOf(guard), actions: actions.map(nameOf) };
-    return target.length === 0 ? [{ ...shape, target: source }] : target.map((entered) => ({ ...shape, target: pathOf(entered as AnyStateNode) }));
-  });
+  return [...node.transitions.values()]
+    .flat()
+    .flatMap(({ eventType, target = [], guard, actions }) => {
+      const shape = {
+        source,
+        event: eventType,
+        guard: guard === undefined ? null : nameOf(guard),
+        actions: actions.map(nameOf),
+      };
+      return target.length === 0
+        ? [{ ...shape, target: source }]
+        : target.map((entered) => ({ ...shape, target: pathOf(entered as AnyStateNode) }));
+    });
 }
 
 function typeOf(node: AnyStateNode): StateShape['type'] {

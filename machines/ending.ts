@@ -4,7 +4,11 @@ import type { DaemonCreated, DaemonEvent, Ending } from './events.ts';
  * How a life ended, from its first and its last fact: a final state is reached by few facts, and left by none. A life that
  * recorded no end was killed, or lost its power.
  */
-export function endingOf(first: Pick<DaemonCreated, 'host_boot_id'>, last: DaemonEvent['type'] | DaemonCreated['type'], host_boot_id: string | null): Ending {
+export function endingOf(
+  first: Pick<DaemonCreated, 'host_boot_id'>,
+  last: DaemonEvent['type'] | DaemonCreated['type'],
+  host_boot_id: string | null,
+): Ending {
   switch (last) {
     case 'daemon.stopped':
       return 'clean';
@@ -14,5 +18,7 @@ export function endingOf(first: Pick<DaemonCreated, 'host_boot_id'>, last: Daemo
       return 'failed';
   }
   const before = first.host_boot_id;
-  return before !== null && host_boot_id !== null && before !== host_boot_id ? 'power_lost' : 'killed';
+  return before !== null && host_boot_id !== null && before !== host_boot_id
+    ? 'power_lost'
+    : 'killed';
 }

@@ -30,10 +30,15 @@ export interface EngineContext {
   idle_ms: number;
 }
 
-const DIED: Failure = { code: 'engine_crashed', message: 'The engine process died.', retryable: true };
+const DIED: Failure = {
+  code: 'engine_crashed',
+  message: 'The engine process died.',
+  retryable: true,
+};
 const TOO_MUCH_MEMORY: Failure = {
   code: 'engine_crashed',
-  message: 'The engine process was ended: it took more memory than the limit engine_memory_bytes allows.',
+  message:
+    'The engine process was ended: it took more memory than the limit engine_memory_bytes allows.',
   retryable: false,
 };
 
@@ -60,35 +65,79 @@ const machine = setup({
           }
         : {},
     ),
-    noteProcess: assign(({ context, event }) => ({ since: event.at, due_at: event.at + context.load_ms })),
+    noteProcess: assign(({ context, event }) => ({
+      since: event.at,
+      due_at: event.at + context.load_ms,
+    })),
     noteLoaded: assign(({ context, event }) =>
-      event.type === 'engine.model_loaded' ? { info: event.info, since: event.at, due_at: event.at + context.idle_ms } : {},
+      event.type === 'engine.model_loaded'
+        ? { info: event.info, since: event.at, due_at: event.at + context.idle_ms }
+        : {},
     ),
-    noteLoadFailure: assign(({ event }) => (event.type === 'engine.load_failed' ? { error: event.error } : {})),
-    noteStartTimeout: assign({ error: { code: 'engine_timed_out', message: 'The engine process did not come up in time.', retryable: true } }),
-    noteLoadTimeout: assign({ error: { code: 'engine_timed_out', message: 'The engine did not load the model in time.', retryable: false } }),
-    noteIdle: assign(({ context, event }) => ({ crashes: 0, since: event.at, due_at: event.at + context.idle_ms })),
+    noteLoadFailure: assign(({ event }) =>
+      event.type === 'engine.load_failed' ? { error: event.error } : {},
+    ),
+    noteStartTimeout: assign({
+      error: {
+        code: 'engine_timed_out',
+        message: 'The engine process did not come up in time.',
+        retryable: true,
+      },
+    }),
+    noteLoadTimeout: assign({
+      error: {
+        code: 'engine_timed_out',
+        message: 'The engine did not load the model in time.',
+        retryable: false,
+      },
+    }),
+    noteIdle: assign(({ context, event }) => ({
+      crashes: 0,
+      since: event.at,
+      due_at: event.at + context.idle_ms,
+    })),
     noteBusy: assign(({ event }) => ({ since: event.at })),
-    noteStopping: assign(({ context, event }) => ({ since: event.at, due_at: event.at + context.stop_ms })),
+    noteStopping: assign(({ context, event }) => ({
+      since: event.at,
+      due_at: event.at + context.stop_ms,
+    })),
     noteKilling: assign(({ context, event }) => ({ due_at: event.at + context.kill_ms })),
     noteGone: assign(({ event }) => ({ model: null, path: null, info: null, since: event.at })),
     noteCrash: assign(({ context, event }) => {
       const crashes = Math.min(CRASHES_COUNTED, context.crashes + 1);
       const ended = event.type === 'engine.exited' && event.reason === 'memory';
       const error = ended ? TOO_MUCH_MEMORY : DIED;
-      return { crashes, error, info: null, since: event.at, due_at: event.at + BACKOFF_FIRST_MS * 2 ** (crashes - 1) };
+      return {
+        crashes,
+        error,
+        info: null,
+        since: event.at,
+        due_at: event.at + BACKOFF_FIRST_MS * 2 ** (crashes - 1),
+      };
     }),
   },
   guards: {
-    isNextAttempt: ({ context, event }) => event.type === 'engine.load_requested' && event.attempt === context.attempt + 1,
+    isNextAttempt: ({ context, event }) =>
+      event.type === 'engine.load_requested' && event.attempt === context.attempt + 1,
     isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
   },
 });
 
 const stops = { 'engine.stop_requested': { target: '#engine.stopping' } } as const;
-const crashes = { 'engine.exited': { guard: 'isThisAttempt', target: '#engine.crashed', actions: 'noteCrash' } } as const;
-const timesOut = <A extends string>(actions: A) => ({ 'engine.deadline_passed': { guard: 'isThisAttempt', target: '#engine.stopping', actions } }) as const;
-const failsToLoad = { 'engine.load_failed': { guard: 'isThisAttempt', target: '#engine.stopping', actions: 'noteLoadFailure' } } as const;
+const crashes = {
+  'engine.exited': { guard: 'isThisAttempt', target: '#engine.crashed', actions: 'noteCrash' },
+} as const;
+const timesOut = <A extends string>(actions: A) =>
+  ({
+    'engine.deadline_passed': { guard: 'isThisAttempt', target: '#engine.stopping', actions },
+  }) as const;
+const failsToLoad = {
+  'engine.load_failed': {
+    guard: 'isThisAttempt',
+    target: '#engine.stopping',
+    actions: 'noteLoadFailure',
+  },
+} as const;
 
 export const engineMachine = machine.createMachine({
   id: 'engine',
@@ -110,14 +159,32 @@ export const engineMachine = machine.createMachine({
   }),
   initial: 'cold',
   states: {
-    cold: { tags: ['resting'], on: { 'engine.load_requested': { guard: 'isNextAttempt', target: 'starting', actions: 'noteLoad' } } },
+    cold: {
+      tags: ['resting'],
+      on: {
+        'engine.load_requested': {
+          guard: 'isNextAttempt',
+          target: 'starting',
+          actions: 'noteLoad',
+        },
+      },
+    },
     starting: {
       entry: {
         type: 'startEngine',
-        params: ({ context }) => ({ attempt: context.attempt, model: context.model ?? '', path: context.path ?? '', threads: context.threads }),
+        params: ({ context }) => ({
+          attempt: context.attempt,
+          model: context.model ?? '',
+          path: context.path ?? '',
+          threads: context.threads,
+        }),
       },
       on: {
-        'engine.process_started': { guard: 'isThisAttempt', target: 'loading', actions: 'noteProcess' },
+        'engine.process_started': {
+          guard: 'isThisAttempt',
+          target: 'loading',
+          actions: 'noteProcess',
+        },
         ...failsToLoad,
         ...timesOut('noteStartTimeout'),
         ...crashes,
@@ -138,18 +205,33 @@ export const engineMachine = machine.createMachine({
       on: { ...crashes, ...stops },
       states: {
         idle: { on: { 'engine.work_started': { target: 'busy', actions: 'noteBusy' } } },
-        busy: { tags: ['resting'], on: { 'engine.work_finished': { target: 'idle', actions: 'noteIdle' } } },
+        busy: {
+          tags: ['resting'],
+          on: { 'engine.work_finished': { target: 'idle', actions: 'noteIdle' } },
+        },
       },
     },
     stopping: {
-      entry: ['noteStopping', { type: 'stopEngine', params: ({ context }) => ({ attempt: context.attempt }) }],
+      entry: [
+        'noteStopping',
+        { type: 'stopEngine', params: ({ context }) => ({ attempt: context.attempt }) },
+      ],
       initial: 'asked',
       on: { 'engine.exited': { guard: 'isThisAttempt', target: 'cold', actions: 'noteGone' } },
       states: {
         asked: { on: { 'engine.deadline_passed': { guard: 'isThisAttempt', target: 'killed' } } },
         killed: {
-          entry: ['noteKilling', { type: 'killEngine', params: ({ context }) => ({ attempt: context.attempt }) }],
-          on: { 'engine.deadline_passed': { guard: 'isThisAttempt', target: '#engine.crashed', actions: 'noteCrash' } },
+          entry: [
+            'noteKilling',
+            { type: 'killEngine', params: ({ context }) => ({ attempt: context.attempt }) },
+          ],
+          on: {
+            'engine.deadline_passed': {
+              guard: 'isThisAttempt',
+              target: '#engine.crashed',
+              actions: 'noteCrash',
+            },
+          },
         },
       },
     },
@@ -167,7 +249,9 @@ export function engineDeadlines(snapshot: EngineSnapshot): Deadline<EngineEvent>
   if (snapshot.matches('starting') || snapshot.matches('loading') || snapshot.matches('stopping')) {
     return [{ at: due_at, event: { type: 'engine.deadline_passed', attempt } }];
   }
-  if (snapshot.matches({ warm: 'idle' })) return [{ at: due_at, event: { type: 'engine.stop_requested', reason: 'idle' } }];
-  if (snapshot.matches('crashed')) return [{ at: due_at, event: { type: 'engine.backoff_elapsed' } }];
+  if (snapshot.matches({ warm: 'idle' }))
+    return [{ at: due_at, event: { type: 'engine.stop_requested', reason: 'idle' } }];
+  if (snapshot.matches('crashed'))
+    return [{ at: due_at, event: { type: 'engine.backoff_elapsed' } }];
   return [];
 }

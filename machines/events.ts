@@ -6,7 +6,10 @@
  * stream creates its machine, each later one is a transition of it.
  */
 
-export type Fact<T extends string, D = unknown> = { readonly type: T; readonly at: number } & Readonly<D>;
+export type Fact<T extends string, D = unknown> = {
+  readonly type: T;
+  readonly at: number;
+} & Readonly<D>;
 
 /** Raised when a fact's shape changes; older shapes are brought forward before they are folded. */
 export const SCHEMA_VERSION = 1;
@@ -79,7 +82,10 @@ export type DaemonEvent =
   | Fact<'daemon.disk_resumed'>
   /** Finished runs were removed, as the retention says. */
   | Fact<'daemon.history_pruned', { runs: number; events: number }>
-  | Fact<'daemon.stop_requested', { by: string; mode: 'drain' | 'force'; drain_deadline_at: number; close_deadline_at: number }>
+  | Fact<
+      'daemon.stop_requested',
+      { by: string; mode: 'drain' | 'force'; drain_deadline_at: number; close_deadline_at: number }
+    >
   | Fact<'daemon.start_deadline_passed'>
   | Fact<'daemon.drain_deadline_passed'>
   | Fact<'daemon.close_deadline_passed'>
@@ -155,7 +161,10 @@ export type RunEvent =
    * `offset`: where it begins in the answer; only there when the log does not hold the text, so that only the present process knows it.
    * `threads`: how many threads compute the answer from here on; only there when that is known and changed.
    */
-  | Fact<'run.output_appended', { attempt: number; text: string; token_ids: number[]; offset?: number; threads?: number }>
+  | Fact<
+      'run.output_appended',
+      { attempt: number; text: string; token_ids: number[]; offset?: number; threads?: number }
+    >
   | Fact<'run.completed', { attempt: number; finish_reason: FinishReason; usage: Usage }>
   | Fact<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
   | Fact<'run.failed', { attempt: number; error: Failure }>
@@ -211,20 +220,32 @@ export interface EngineInfo {
   chat_template: string;
 }
 
-export type EngineCreated = Fact<'engine.created', { start_ms: number; load_ms: number; stop_ms: number; kill_ms: number; idle_ms: number }>;
+export type EngineCreated = Fact<
+  'engine.created',
+  { start_ms: number; load_ms: number; stop_ms: number; kill_ms: number; idle_ms: number }
+>;
 
 export type EngineEvent =
   /** `threads`: how many shall compute, where an answer that is gone on with was computed by as many. */
-  | Fact<'engine.load_requested', { attempt: number; model: string; path: string; threads?: number }>
+  | Fact<
+      'engine.load_requested',
+      { attempt: number; model: string; path: string; threads?: number }
+    >
   | Fact<'engine.process_started', { attempt: number; pid: number }>
   | Fact<'engine.model_loaded', { attempt: number; info: EngineInfo }>
   | Fact<'engine.load_failed', { attempt: number; error: Failure }>
   | Fact<'engine.work_started'>
   | Fact<'engine.work_finished'>
-  | Fact<'engine.stop_requested', { reason: 'idle' | 'model_changed' | 'daemon_stopping' | 'requested' }>
+  | Fact<
+      'engine.stop_requested',
+      { reason: 'idle' | 'model_changed' | 'daemon_stopping' | 'requested' }
+    >
   | Fact<'engine.deadline_passed', { attempt: number }>
   /** `reason`: why the daemon ended it, where that was its own decision. */
-  | Fact<'engine.exited', { attempt: number; exit_code: number | null; signal: string | null; reason?: 'memory' }>
+  | Fact<
+      'engine.exited',
+      { attempt: number; exit_code: number | null; signal: string | null; reason?: 'memory' }
+    >
   | Fact<'engine.backoff_elapsed'>;
 
 // ---------------------------------------------------------------- pull

@@ -6,7 +6,9 @@ import type { AnyStateNode } from 'xstate';
 export function nameOf(item: unknown): string {
   if (typeof item === 'string') return item;
   const { type, params } = item as { type: string; params?: unknown };
-  return typeof params === 'object' && params !== null ? `${type}(${Object.values(params).join(', ')})` : type;
+  return typeof params === 'object' && params !== null
+    ? `${type}(${Object.values(params).join(', ')})`
+    : type;
 }
 
 /** The node and those around it, the outermost first. */

@@ -35,9 +35,15 @@ const machine = setup({
   actions: {
     probeProvider: effect('probeProvider'),
     noteProbe: assign(({ context, event }) =>
-      event.type === 'provider.probe_started' ? { probe: event.probe, due_at: event.at + context.probe_timeout_ms } : {},
+      event.type === 'provider.probe_started'
+        ? { probe: event.probe, due_at: event.at + context.probe_timeout_ms }
+        : {},
     ),
-    noteModels: assign(({ event }) => (event.type === 'provider.probe_succeeded' && event.models !== null ? { models: event.models } : {})),
+    noteModels: assign(({ event }) =>
+      event.type === 'provider.probe_succeeded' && event.models !== null
+        ? { models: event.models }
+        : {},
+    ),
     noteSuccess: assign(({ context, event }) => ({
       failures: 0,
       error: null,
@@ -57,17 +63,23 @@ const machine = setup({
     noteRemoval: assign(({ event }) => ({ since: event.at })),
   },
   guards: {
-    isNextProbe: ({ context, event }) => event.type === 'provider.probe_started' && event.probe === context.probe + 1,
+    isNextProbe: ({ context, event }) =>
+      event.type === 'provider.probe_started' && event.probe === context.probe + 1,
     isThisProbe: ({ context, event }) => 'probe' in event && event.probe === context.probe,
-    refusesThisProbe: ({ context, event }) => event.type === 'provider.probe_failed' && event.probe === context.probe && event.unauthorised,
+    refusesThisProbe: ({ context, event }) =>
+      event.type === 'provider.probe_failed' && event.probe === context.probe && event.unauthorised,
     failsOftenThisProbe: ({ context, event }) =>
-      event.type === 'provider.probe_failed' && event.probe === context.probe && (context.models.length === 0 || context.failures + 1 >= context.failure_limit),
+      event.type === 'provider.probe_failed' &&
+      event.probe === context.probe &&
+      (context.models.length === 0 || context.failures + 1 >= context.failure_limit),
     refuses: ({ event }) => 'unauthorised' in event && event.unauthorised,
     failsOften: ({ context }) => context.failures + 1 >= context.failure_limit,
   },
 });
 
-const probes = { 'provider.probe_started': { guard: 'isNextProbe', target: 'probing', actions: 'noteProbe' } } as const;
+const probes = {
+  'provider.probe_started': { guard: 'isNextProbe', target: 'probing', actions: 'noteProbe' },
+} as const;
 const recovers = { 'provider.answered': { target: 'available', actions: 'noteSuccess' } } as const;
 const removes = { 'provider.removed': { target: 'removed', actions: 'noteRemoval' } } as const;
 const faults = {
@@ -99,9 +111,16 @@ export const providerMachine = machine.createMachine({
   states: {
     unknown: { tags: ['resting'], on: { ...probes, ...recovers, ...faults, ...removes } },
     probing: {
-      entry: { type: 'probeProvider', params: ({ context }) => ({ provider_id: context.provider_id, probe: context.probe }) },
+      entry: {
+        type: 'probeProvider',
+        params: ({ context }) => ({ provider_id: context.provider_id, probe: context.probe }),
+      },
       on: {
-        'provider.probe_succeeded': { guard: 'isThisProbe', target: 'available', actions: ['noteModels', 'noteSuccess'] },
+        'provider.probe_succeeded': {
+          guard: 'isThisProbe',
+          target: 'available',
+          actions: ['noteModels', 'noteSuccess'],
+        },
         'provider.probe_failed': [
           { guard: 'refusesThisProbe', target: 'unauthorised', actions: 'noteFailure' },
           { guard: 'failsOftenThisProbe', target: 'unavailable', actions: 'noteFailure' },
@@ -125,11 +144,23 @@ export type ProviderSnapshot = SnapshotFrom<typeof providerMachine>;
 export function providerDeadlines(snapshot: ProviderSnapshot): Deadline<ProviderEvent>[] {
   const { context } = snapshot;
   if (snapshot.matches('probing')) {
-    const error: Failure = { code: 'provider_unreachable', message: 'The provider did not answer its probe in time.', retryable: true };
-    return [{ at: context.due_at, event: { type: 'provider.probe_failed', probe: context.probe, error, unauthorised: false } }];
+    const error: Failure = {
+      code: 'provider_unreachable',
+      message: 'The provider did not answer its probe in time.',
+      retryable: true,
+    };
+    return [
+      {
+        at: context.due_at,
+        event: { type: 'provider.probe_failed', probe: context.probe, error, unauthorised: false },
+      },
+    ];
   }
-  if (snapshot.status !== 'active' || snapshot.hasTag('settled') || context.probe_every_ms === null) return [];
-  return [{ at: context.due_at, event: { type: 'provider.probe_started', probe: context.probe + 1 } }];
+  if (snapshot.status !== 'active' || snapshot.hasTag('settled') || context.probe_every_ms === null)
+    return [];
+  return [
+    { at: context.due_at, event: { type: 'provider.probe_started', probe: context.probe + 1 } },
+  ];
 }
 
 function nextProbe(context: ProviderContext, now: number): number {

@@ -48,44 +48,90 @@ const machine = setup({
   actions: {
     startPull: effect('startPull'),
     stopPull: effect('stopPull'),
-    noteStart: assign(({ event }) => (event.type === 'pull.started' ? { attempt: event.attempt, error: null } : {})),
+    noteStart: assign(({ event }) =>
+      event.type === 'pull.started' ? { attempt: event.attempt, error: null } : {},
+    ),
     noteSource: assign(({ context, event }) => {
       if (event.type !== 'pull.resolved') return {};
       const { type: _, at: __, attempt: ___, offset_bytes, ...source } = event;
       const further = offset_bytes > context.bytes_most;
-      return { source, offset_bytes, bytes: offset_bytes, ...(further ? { bytes_most: offset_bytes, failures: 0 } : {}) };
+      return {
+        source,
+        offset_bytes,
+        bytes: offset_bytes,
+        ...(further ? { bytes_most: offset_bytes, failures: 0 } : {}),
+      };
     }),
     noteProgress: assign(({ context, event }) => {
       if (event.type !== 'pull.progressed') return {};
-      return event.bytes > context.bytes_most ? { bytes: event.bytes, bytes_most: event.bytes, failures: 0 } : { bytes: event.bytes };
+      return event.bytes > context.bytes_most
+        ? { bytes: event.bytes, bytes_most: event.bytes, failures: 0 }
+        : { bytes: event.bytes };
     }),
-    noteDownload: assign(({ event }) => (event.type === 'pull.downloaded' ? { bytes: event.bytes, existing: event.existing, hashed_bytes: 0 } : {})),
-    noteHashed: assign(({ event }) => (event.type === 'pull.hashed' ? { hashed_bytes: event.bytes } : {})),
-    noteHash: assign(({ event }) => (event.type === 'pull.verified' ? { sha256: event.sha256, compared: event.compared } : {})),
-    noteCompletion: assign(({ event }) => (event.type === 'pull.completed' ? { path: event.path, ended_at: event.at } : {})),
+    noteDownload: assign(({ event }) =>
+      event.type === 'pull.downloaded'
+        ? { bytes: event.bytes, existing: event.existing, hashed_bytes: 0 }
+        : {},
+    ),
+    noteHashed: assign(({ event }) =>
+      event.type === 'pull.hashed' ? { hashed_bytes: event.bytes } : {},
+    ),
+    noteHash: assign(({ event }) =>
+      event.type === 'pull.verified' ? { sha256: event.sha256, compared: event.compared } : {},
+    ),
+    noteCompletion: assign(({ event }) =>
+      event.type === 'pull.completed' ? { path: event.path, ended_at: event.at } : {},
+    ),
     noteBackoff: assign(({ context, event }) =>
       event.type === 'pull.attempt_failed'
-        ? { failures: Math.min(context.failure_limit, context.failures + 1), error: event.error, quiet_until: event.retry_at }
+        ? {
+            failures: Math.min(context.failure_limit, context.failures + 1),
+            error: event.error,
+            quiet_until: event.retry_at,
+          }
         : {},
     ),
     noteFailure: assign(({ event }) => ('error' in event ? { error: event.error } : {})),
-    noteCancel: assign(({ event }) => (event.type === 'pull.cancel_requested' ? { cancelled_by: event.by } : {})),
-    noteGrace: assign(({ context, event }) => ({ quiet_until: event.at + context.cancel_grace_ms })),
+    noteCancel: assign(({ event }) =>
+      event.type === 'pull.cancel_requested' ? { cancelled_by: event.by } : {},
+    ),
+    noteGrace: assign(({ context, event }) => ({
+      quiet_until: event.at + context.cancel_grace_ms,
+    })),
     noteLife: assign(({ context, event }) => ({ quiet_until: event.at + context.idle_ms })),
     noteEnd: assign(({ event }) => ({ ended_at: event.at })),
   },
   guards: {
-    isNextAttempt: ({ context, event }) => event.type === 'pull.started' && event.attempt === context.attempt + 1,
-    isVerified: ({ context, event }) => event.type === 'pull.completed' && event.attempt === context.attempt && context.sha256 !== null,
+    isNextAttempt: ({ context, event }) =>
+      event.type === 'pull.started' && event.attempt === context.attempt + 1,
+    isVerified: ({ context, event }) =>
+      event.type === 'pull.completed' &&
+      event.attempt === context.attempt &&
+      context.sha256 !== null,
     isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
-    mayTryAgain: ({ context, event }) => event.type === 'pull.attempt_failed' && event.attempt === context.attempt && mayPullAgain(context, event.error),
+    mayTryAgain: ({ context, event }) =>
+      event.type === 'pull.attempt_failed' &&
+      event.attempt === context.attempt &&
+      mayPullAgain(context, event.error),
   },
 });
 
-const cancels = { 'pull.cancel_requested': { target: '#pull.cancelling', actions: 'noteCancel' } } as const;
-const fails = { 'pull.failed': { guard: 'isThisAttempt', target: '#pull.failed', actions: ['noteFailure', 'noteEnd'] } } as const;
-const triesAgain = { 'pull.attempt_failed': { guard: 'mayTryAgain', target: '#pull.backoff', actions: 'noteBackoff' } } as const;
-const completes = { 'pull.completed': { guard: 'isVerified', target: '#pull.completed', actions: 'noteCompletion' } } as const;
+const cancels = {
+  'pull.cancel_requested': { target: '#pull.cancelling', actions: 'noteCancel' },
+} as const;
+const fails = {
+  'pull.failed': {
+    guard: 'isThisAttempt',
+    target: '#pull.failed',
+    actions: ['noteFailure', 'noteEnd'],
+  },
+} as const;
+const triesAgain = {
+  'pull.attempt_failed': { guard: 'mayTryAgain', target: '#pull.backoff', actions: 'noteBackoff' },
+} as const;
+const completes = {
+  'pull.completed': { guard: 'isVerified', target: '#pull.completed', actions: 'noteCompletion' },
+} as const;
 
 export const pullMachine = machine.createMachine({
   id: 'pull',
@@ -116,9 +162,16 @@ export const pullMachine = machine.createMachine({
   initial: 'resolving',
   states: {
     resolving: {
-      entry: { type: 'startPull', params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }) },
+      entry: {
+        type: 'startPull',
+        params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }),
+      },
       on: {
-        'pull.resolved': { guard: 'isThisAttempt', target: 'downloading', actions: ['noteSource', 'noteLife'] },
+        'pull.resolved': {
+          guard: 'isThisAttempt',
+          target: 'downloading',
+          actions: ['noteSource', 'noteLife'],
+        },
         ...triesAgain,
         ...fails,
         ...cancels,
@@ -127,16 +180,27 @@ export const pullMachine = machine.createMachine({
     downloading: {
       on: {
         'pull.progressed': { guard: 'isThisAttempt', actions: ['noteProgress', 'noteLife'] },
-        'pull.downloaded': { guard: 'isThisAttempt', target: 'verifying', actions: ['noteDownload', 'noteLife'] },
+        'pull.downloaded': {
+          guard: 'isThisAttempt',
+          target: 'verifying',
+          actions: ['noteDownload', 'noteLife'],
+        },
         ...triesAgain,
         ...fails,
         ...cancels,
       },
     },
     backoff: {
-      entry: { type: 'stopPull', params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }) },
+      entry: {
+        type: 'stopPull',
+        params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }),
+      },
       on: {
-        'pull.started': { guard: 'isNextAttempt', target: 'resolving', actions: ['noteStart', 'noteLife'] },
+        'pull.started': {
+          guard: 'isNextAttempt',
+          target: 'resolving',
+          actions: ['noteStart', 'noteLife'],
+        },
         ...cancels,
       },
     },
@@ -147,44 +211,82 @@ export const pullMachine = machine.createMachine({
         hashing: {
           on: {
             'pull.hashed': { guard: 'isThisAttempt', actions: ['noteHashed', 'noteLife'] },
-            'pull.verified': { guard: 'isThisAttempt', target: 'placing', actions: ['noteHash', 'noteLife'] },
+            'pull.verified': {
+              guard: 'isThisAttempt',
+              target: 'placing',
+              actions: ['noteHash', 'noteLife'],
+            },
           },
         },
         placing: { on: { ...completes } },
       },
     },
     cancelling: {
-      entry: ['noteGrace', { type: 'stopPull', params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }) }],
+      entry: [
+        'noteGrace',
+        {
+          type: 'stopPull',
+          params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }),
+        },
+      ],
       // A cancel that came when the file was moved into place: the truth is that it is there.
       on: { ...completes, 'pull.cancelled': { target: 'cancelled', actions: 'noteEnd' } },
     },
     completed: { type: 'final' },
-    failed: { type: 'final', entry: { type: 'stopPull', params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }) } },
+    failed: {
+      type: 'final',
+      entry: {
+        type: 'stopPull',
+        params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }),
+      },
+    },
     cancelled: { type: 'final' },
   },
 });
 
 export type PullSnapshot = SnapshotFrom<typeof pullMachine>;
 
-const SILENT: Failure = { code: 'pull_failed', message: 'The other side stopped sending.', retryable: true };
-const STUCK: Failure = { code: 'pull_failed', message: 'The disk did not give the file back in time for it to be verified.', retryable: true };
+const SILENT: Failure = {
+  code: 'pull_failed',
+  message: 'The other side stopped sending.',
+  retryable: true,
+};
+const STUCK: Failure = {
+  code: 'pull_failed',
+  message: 'The disk did not give the file back in time for it to be verified.',
+  retryable: true,
+};
 
 /** What happens by itself if nothing else does. */
 export function pullDeadlines(snapshot: PullSnapshot): Deadline<PullEvent>[] {
   const { context } = snapshot;
   const { quiet_until: at, attempt } = context;
-  if (snapshot.matches('resolving') || snapshot.matches('downloading')) return [{ at, event: afterPullFailure(context, SILENT, at) }];
-  if (snapshot.matches('verifying')) return [{ at, event: { type: 'pull.failed', attempt, error: STUCK } }];
-  if (snapshot.matches('backoff')) return [{ at, event: { type: 'pull.started', attempt: attempt + 1 } }];
-  if (snapshot.matches('cancelling')) return [{ at, event: { type: 'pull.cancelled', forced: true } }];
+  if (snapshot.matches('resolving') || snapshot.matches('downloading'))
+    return [{ at, event: afterPullFailure(context, SILENT, at) }];
+  if (snapshot.matches('verifying'))
+    return [{ at, event: { type: 'pull.failed', attempt, error: STUCK } }];
+  if (snapshot.matches('backoff'))
+    return [{ at, event: { type: 'pull.started', attempt: attempt + 1 } }];
+  if (snapshot.matches('cancelling'))
+    return [{ at, event: { type: 'pull.cancelled', forced: true } }];
   return [];
 }
 
 /** The fact that a failed attempt leads to: another one after a wait, or the end. */
-export function afterPullFailure(context: PullContext, error: Failure, now: number, asked_ms: number | null = null): Undated<PullEvent> {
+export function afterPullFailure(
+  context: PullContext,
+  error: Failure,
+  now: number,
+  asked_ms: number | null = null,
+): Undated<PullEvent> {
   const { attempt } = context;
   if (!mayPullAgain(context, error)) return { type: 'pull.failed', attempt, error };
-  return { type: 'pull.attempt_failed', attempt, error, retry_at: now + retryDelay(context.failures + 1, asked_ms) };
+  return {
+    type: 'pull.attempt_failed',
+    attempt,
+    error,
+    retry_at: now + retryDelay(context.failures + 1, asked_ms),
+  };
 }
 
 export function mayPullAgain(context: PullContext, error: Failure): boolean {

@@ -29,12 +29,23 @@ export function afterFailure(
 ): Undated<RunEvent> {
   const { attempt } = context;
   const computing = options.computing ?? null;
-  if (computing !== null && mayGoOn(context)) return { type: 'run.suspended', attempt, error, computing };
+  if (computing !== null && mayGoOn(context))
+    return { type: 'run.suspended', attempt, error, computing };
   if (computing !== null && isGivenUp(context)) return givenUp(context, error);
   if (mayRetry(context, error)) {
-    return { type: 'run.attempt_failed', attempt, error, retry_at: now + retryDelay(context.failures + 1, options.retry_after_ms ?? null) };
+    return {
+      type: 'run.attempt_failed',
+      attempt,
+      error,
+      retry_at: now + retryDelay(context.failures + 1, options.retry_after_ms ?? null),
+    };
   }
-  if ((options.lost === true || error.retryable) && context.outputs > 0 && context.resumable && mayGoOn(context))
+  if (
+    (options.lost === true || error.retryable) &&
+    context.outputs > 0 &&
+    context.resumable &&
+    mayGoOn(context)
+  )
     return { type: 'run.suspended', attempt, error };
   if (options.lost === true && context.outputs > 0) return { type: 'run.interrupted', error };
   return { type: 'run.failed', attempt, error };
@@ -65,7 +76,14 @@ export function mayRetry(context: RunContext, error: Failure): boolean {
  * Whether a run that was cut off resumes, as its policy says. One that kills the engine again and again is given up, and so is one
  * of which the log does not hold what was asked or answered.
  */
-export function mayGoOn({ recovery, resumable, content_kept, outputs, deaths, max_losses }: RunContext): boolean {
+export function mayGoOn({
+  recovery,
+  resumable,
+  content_kept,
+  outputs,
+  deaths,
+  max_losses,
+}: RunContext): boolean {
   if (recovery === 'end' || !content_kept || deaths >= max_losses) return false;
   return recovery === 'restart' || outputs === 0 || resumable;
 }

@@ -18,13 +18,18 @@ const DAEMON_DIED: Failure = {
 
 const CONTENT_NOT_KEPT: Failure = {
   code: 'content_not_kept',
-  message: 'The daemon died before the answer was complete, and what was asked or answered is not kept in the log.',
+  message:
+    'The daemon died before the answer was complete, and what was asked or answered is not kept in the log.',
   retryable: true,
 };
 
 /** The fact that begins the next attempt. */
 export function nextAttempt({ context }: RunSnapshot): Undated<RunEvent> {
-  return { type: 'run.started', attempt: context.attempt + 1, resumes: context.outputs > 0 && context.recovery === 'resume' };
+  return {
+    type: 'run.started',
+    attempt: context.attempt + 1,
+    resumes: context.outputs > 0 && context.recovery === 'resume',
+  };
 }
 
 /** What happens by itself if nothing else does. */
@@ -38,7 +43,8 @@ export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
   if (snapshot.matches('queued')) return [passed(context.queue_deadline_at, 'queue'), total];
   if (snapshot.matches('starting')) return [passed(context.quiet_until, 'first_output'), total];
   if (snapshot.matches('streaming')) return [passed(context.quiet_until, 'idle'), total];
-  if (snapshot.matches('backoff')) return [{ at: context.quiet_until, event: nextAttempt(snapshot) }, total];
+  if (snapshot.matches('backoff'))
+    return [{ at: context.quiet_until, event: nextAttempt(snapshot) }, total];
   if (snapshot.matches('suspended')) return [total];
   const end = terminalOf(snapshot, true);
   return end === null ? [] : [{ at: context.quiet_until, event: end }];
@@ -68,6 +74,7 @@ export function afterCrash(snapshot: RunSnapshot, downtime_ms: number): Undated<
   const end = snapshot.matches({ cancelling: 'by_stop' }) ? null : terminalOf(snapshot, false);
   if (end !== null) return end;
   if (!snapshot.context.content_kept) return { type: 'run.interrupted', error: CONTENT_NOT_KEPT };
-  if (snapshot.matches('queued') || snapshot.matches('suspended') || mayGoOn(snapshot.context)) return { type: 'run.recovered', downtime_ms };
+  if (snapshot.matches('queued') || snapshot.matches('suspended') || mayGoOn(snapshot.context))
+    return { type: 'run.recovered', downtime_ms };
   return { type: 'run.interrupted', error: DAEMON_DIED };
 }

@@ -55,18 +55,27 @@ const machine = setup({
         : {},
     ),
     noteCompletion: assign(({ event }) =>
-      event.type === 'run.completed' ? { finish_reason: event.finish_reason, usage: event.usage, ended_at: event.at } : {},
+      event.type === 'run.completed'
+        ? { finish_reason: event.finish_reason, usage: event.usage, ended_at: event.at }
+        : {},
     ),
     noteBackoff: assign(({ context, event }) =>
-      event.type === 'run.attempt_failed' ? { failures: context.failures + 1, error: event.error, quiet_until: event.retry_at } : {},
+      event.type === 'run.attempt_failed'
+        ? { failures: context.failures + 1, error: event.error, quiet_until: event.retry_at }
+        : {},
     ),
     noteLoss: assign(({ context }) => ({ losses: context.losses + 1 })),
     noteDeath: assign(({ context, event }) =>
       event.type === 'run.suspended'
-        ? { deaths: context.deaths + (isToBlame(event.computing) ? 1 : 0), isolated: context.isolated || (event.computing ?? 0) > 0 }
+        ? {
+            deaths: context.deaths + (isToBlame(event.computing) ? 1 : 0),
+            isolated: context.isolated || (event.computing ?? 0) > 0,
+          }
         : {},
     ),
-    noteSuspension: assign(({ event }) => (event.type === 'run.suspended' ? { error: event.error } : {})),
+    noteSuspension: assign(({ event }) =>
+      event.type === 'run.suspended' ? { error: event.error } : {},
+    ),
     noteDowntime: assign(({ context, event }) =>
       event.type === 'run.recovered'
         ? {
@@ -76,22 +85,40 @@ const machine = setup({
           }
         : {},
     ),
-    noteWithdrawal: assign(({ event }) => (event.type === 'run.cancel_requested' && event.by === WITHDRAWN ? { withdrawn: true } : {})),
-    noteGrace: assign(({ context, event }) => ({ quiet_until: event.at + context.cancel_grace_ms })),
+    noteWithdrawal: assign(({ event }) =>
+      event.type === 'run.cancel_requested' && event.by === WITHDRAWN ? { withdrawn: true } : {},
+    ),
+    noteGrace: assign(({ context, event }) => ({
+      quiet_until: event.at + context.cancel_grace_ms,
+    })),
     noteTimeout: assign(({ event }) =>
-      event.type === 'run.deadline_passed' ? { error: { code: 'run_timed_out', message: TIMEOUT_ERROR[event.deadline] ?? '', retryable: true } } : {},
+      event.type === 'run.deadline_passed'
+        ? {
+            error: {
+              code: 'run_timed_out',
+              message: TIMEOUT_ERROR[event.deadline] ?? '',
+              retryable: true,
+            },
+          }
+        : {},
     ),
     noteFailure: assign(({ event }) => ('error' in event ? { error: event.error } : {})),
     noteEnd: assign(({ event }) => ({ ended_at: event.at })),
   },
   guards: {
-    isNextAttempt: ({ context, event }) => event.type === 'run.started' && event.attempt === context.attempt + 1,
+    isNextAttempt: ({ context, event }) =>
+      event.type === 'run.started' && event.attempt === context.attempt + 1,
     isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
     isDeadlineHere: ({ event }, params: { silence: DeadlineName }) =>
-      event.type === 'run.deadline_passed' && (event.deadline === 'total' || event.deadline === params.silence),
+      event.type === 'run.deadline_passed' &&
+      (event.deadline === 'total' || event.deadline === params.silence),
     mayGoOn: ({ context }) => mayGoOn(context),
-    mayGoOnFromHere: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt && mayGoOn(context),
-    mayTryAgain: ({ context, event }) => event.type === 'run.attempt_failed' && event.attempt === context.attempt && mayRetry(context, event.error),
+    mayGoOnFromHere: ({ context, event }) =>
+      'attempt' in event && event.attempt === context.attempt && mayGoOn(context),
+    mayTryAgain: ({ context, event }) =>
+      event.type === 'run.attempt_failed' &&
+      event.attempt === context.attempt &&
+      mayRetry(context, event.error),
   },
 });
 
@@ -100,9 +127,22 @@ export const WITHDRAWN = 'store_full';
 
 /** Every wait of a run has its own name; the deadline of a wait that is over is not accepted. */
 const timesOut = (silence: DeadlineName) =>
-  ({ 'run.deadline_passed': { guard: { type: 'isDeadlineHere', params: { silence } }, target: 'cancelling.by_deadline' } }) as const;
-const cancels = { 'run.cancel_requested': { target: 'cancelling.by_request', actions: 'noteWithdrawal' } } as const;
-const isLost = { 'run.suspended': { guard: 'mayGoOnFromHere', target: 'suspended', actions: ['noteLoss', 'noteDeath', 'noteSuspension'] } } as const;
+  ({
+    'run.deadline_passed': {
+      guard: { type: 'isDeadlineHere', params: { silence } },
+      target: 'cancelling.by_deadline',
+    },
+  }) as const;
+const cancels = {
+  'run.cancel_requested': { target: 'cancelling.by_request', actions: 'noteWithdrawal' },
+} as const;
+const isLost = {
+  'run.suspended': {
+    guard: 'mayGoOnFromHere',
+    target: 'suspended',
+    actions: ['noteLoss', 'noteDeath', 'noteSuspension'],
+  },
+} as const;
 const isCutOff = {
   'run.recovered': { guard: 'mayGoOn', target: 'suspended', actions: ['noteLoss', 'noteDowntime'] },
   'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
@@ -125,12 +165,23 @@ export const runMachine = machine.createMachine({
     },
     starting: {
       tags: ['active'],
-      entry: { type: 'startAttempt', params: ({ context }) => ({ run_id: context.run_id, attempt: context.attempt }) },
+      entry: {
+        type: 'startAttempt',
+        params: ({ context }) => ({ run_id: context.run_id, attempt: context.attempt }),
+      },
       on: {
-        'run.output_appended': { guard: 'isThisAttempt', target: 'streaming', actions: 'appendOutput' },
+        'run.output_appended': {
+          guard: 'isThisAttempt',
+          target: 'streaming',
+          actions: 'appendOutput',
+        },
         'run.completed': { guard: 'isThisAttempt', target: 'completed', actions: 'noteCompletion' },
         'run.attempt_failed': { guard: 'mayTryAgain', target: 'backoff', actions: 'noteBackoff' },
-        'run.failed': { guard: 'isThisAttempt', target: 'failed', actions: ['noteFailure', 'noteEnd'] },
+        'run.failed': {
+          guard: 'isThisAttempt',
+          target: 'failed',
+          actions: ['noteFailure', 'noteEnd'],
+        },
         ...isLost,
         ...isCutOff,
         ...cancels,
@@ -142,7 +193,11 @@ export const runMachine = machine.createMachine({
       on: {
         'run.output_appended': { guard: 'isThisAttempt', actions: 'appendOutput' },
         'run.completed': { guard: 'isThisAttempt', target: 'completed', actions: 'noteCompletion' },
-        'run.failed': { guard: 'isThisAttempt', target: 'failed', actions: ['noteFailure', 'noteEnd'] },
+        'run.failed': {
+          guard: 'isThisAttempt',
+          target: 'failed',
+          actions: ['noteFailure', 'noteEnd'],
+        },
         ...isLost,
         ...isCutOff,
         ...cancels,
@@ -171,20 +226,47 @@ export const runMachine = machine.createMachine({
       initial: 'by_request',
       states: {
         by_request: {
-          entry: ['noteGrace', { type: 'stopAttempt', params: ({ context }) => ({ run_id: context.run_id, outcome: 'cancelled' }) }],
+          entry: [
+            'noteGrace',
+            {
+              type: 'stopAttempt',
+              params: ({ context }) => ({ run_id: context.run_id, outcome: 'cancelled' }),
+            },
+          ],
           on: { 'run.cancelled': { target: '#run.cancelled', actions: 'noteEnd' } },
         },
         by_deadline: {
-          entry: ['noteGrace', 'noteTimeout', { type: 'stopAttempt', params: ({ context }) => ({ run_id: context.run_id, outcome: 'timed_out' }) }],
+          entry: [
+            'noteGrace',
+            'noteTimeout',
+            {
+              type: 'stopAttempt',
+              params: ({ context }) => ({ run_id: context.run_id, outcome: 'timed_out' }),
+            },
+          ],
           on: { 'run.timed_out': { target: '#run.timed_out', actions: 'noteEnd' } },
         },
         by_stop: {
-          entry: ['noteGrace', { type: 'stopAttempt', params: ({ context }) => ({ run_id: context.run_id, outcome: 'interrupted' }) }],
+          entry: [
+            'noteGrace',
+            {
+              type: 'stopAttempt',
+              params: ({ context }) => ({ run_id: context.run_id, outcome: 'interrupted' }),
+            },
+          ],
           on: {
             // A run that would be handed over can still be cancelled.
             'run.cancel_requested': { target: 'by_request', actions: 'noteWithdrawal' },
-            'run.suspended': { guard: 'mayGoOnFromHere', target: '#run.suspended', actions: 'noteSuspension' },
-            'run.recovered': { guard: 'mayGoOn', target: '#run.suspended', actions: 'noteDowntime' },
+            'run.suspended': {
+              guard: 'mayGoOnFromHere',
+              target: '#run.suspended',
+              actions: 'noteSuspension',
+            },
+            'run.recovered': {
+              guard: 'mayGoOn',
+              target: '#run.suspended',
+              actions: 'noteDowntime',
+            },
             'run.interrupted': { target: '#run.interrupted', actions: ['noteFailure', 'noteEnd'] },
           },
         },

@@ -1,4 +1,10 @@
-import { type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, createEmptyActor, type EventObject } from 'xstate';
+import {
+  type AnyActorScope,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  createEmptyActor,
+  type EventObject,
+} from 'xstate';
 import type { Effect } from './effects.ts';
 
 /**
@@ -15,17 +21,26 @@ export interface Step<S> {
 }
 
 /** The state a machine has after the fact that created it, and the effects asked for. */
-export function init<M extends AnyStateMachine>(machine: M, created: unknown): Step<ReturnType<M['getInitialSnapshot']>> {
+export function init<M extends AnyStateMachine>(
+  machine: M,
+  created: unknown,
+): Step<ReturnType<M['getInitialSnapshot']>> {
   const scope = openScope();
   const snapshot = machine.getInitialSnapshot(scope, created as never);
   return close(snapshot as ReturnType<M['getInitialSnapshot']>);
 }
 
 /** The state after a fact. A fact that is not accepted leaves the state as it is and asks for nothing. */
-export function step<M extends AnyStateMachine, S extends AnyMachineSnapshot>(machine: M, snapshot: S, event: EventObject): Step<S> {
+export function step<M extends AnyStateMachine, S extends AnyMachineSnapshot>(
+  machine: M,
+  snapshot: S,
+  event: EventObject,
+): Step<S> {
   if (snapshot.status !== 'active') return { snapshot, effects: [] };
   const scope = openScope();
-  return close(machine.transition(snapshot as never, event as never, scope as never) as unknown as S);
+  return close(
+    machine.transition(snapshot as never, event as never, scope as never) as unknown as S,
+  );
 }
 
 /** Whether the machine accepts this fact now. */
@@ -73,7 +88,8 @@ const inert = {
   emit: () => {},
   stopChild: () => {},
   actionExecutor: (action: { type: string; params: unknown }) => {
-    if (action.params !== undefined) collected.push({ type: action.type, params: action.params } as Effect);
+    if (action.params !== undefined)
+      collected.push({ type: action.type, params: action.params } as Effect);
   },
 } as unknown as AnyActorScope;
 

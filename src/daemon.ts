@@ -1,6 +1,6 @@
 import type { DaemonSnapshot } from '../machines/daemon.ts';
-import { loadConfig, type Settings } from './config.ts';
-import { refuseOpenBind } from './config-address.ts';
+import { refuseOpenBind } from './config/address.ts';
+import { loadConfig, type Settings } from './config/config.ts';
 import { endBlockedStop, endUnrecorded } from './daemon/blocked-stop.ts';
 import { giveMemoryBack } from './daemon/idle-memory.ts';
 import { buildParts, type Parts } from './daemon/parts.ts';
@@ -8,11 +8,11 @@ import { listenToSignals } from './daemon/signals.ts';
 import { STOPPED, startDaemon } from './daemon/start.ts';
 import { closeAll, releaseAll } from './daemon/stop.ts';
 import { asKnownCode, asSvcError, SvcError } from './errors.ts';
-import { prepareHome, readSecret } from './home.ts';
-import type { Paths } from './paths.ts';
+import { prepareHome, readSecret } from './home/home.ts';
+import type { Paths } from './home/paths.ts';
+import { programVersion } from './home/version.ts';
 import { isFull } from './store/failure.ts';
-import { ownsAny } from './store/ownership.ts';
-import { programVersion } from './version.ts';
+import { ownsAny } from './store/files/ownership.ts';
 
 /**
  * One life of the daemon process: builds the parts, starts them in order, stops them in reverse.
@@ -33,9 +33,16 @@ export interface ServeOptions {
 }
 
 /** Runs the daemon. Resolves with its exit code; throws SvcError when it could not start or failed. */
-export async function serveDaemon({ paths, flags = {}, background, json = false }: ServeOptions): Promise<number> {
+export async function serveDaemon({
+  paths,
+  flags = {},
+  background,
+  json = false,
+}: ServeOptions): Promise<number> {
   process.umask(0o077);
-  const failure = await live({ paths, flags, background, json }).catch((error: unknown) => asFailure(error));
+  const failure = await live({ paths, flags, background, json }).catch((error: unknown) =>
+    asFailure(error),
+  );
   // Work that does not end when it is told to must not keep the process.
   const leaving = setTimeout(leave, LEAVE_MS);
   if (!ownsAny()) leaving.unref();
@@ -44,7 +51,12 @@ export async function serveDaemon({ paths, flags = {}, background, json = false 
   throw failure;
 }
 
-async function live({ paths, flags, background, json }: Required<ServeOptions>): Promise<SvcError | null> {
+async function live({
+  paths,
+  flags,
+  background,
+  json,
+}: Required<ServeOptions>): Promise<SvcError | null> {
   const config = loadConfig(paths.config, { flags });
   refuseOpenBind(config);
   await prepareHome(paths, process.env.SVC_HOME !== undefined);
@@ -64,9 +76,19 @@ async function live({ paths, flags, background, json }: Required<ServeOptions>):
     queueMicrotask(blocked.check);
   };
   const closeDaemon = () => void starting.then(() => releaseAll(parts)).catch(fail);
-  const parts = buildParts({ paths, config, version: programVersion(), secrets, stdout, closeDaemon, onStop, onFatal: fail });
+  const parts = buildParts({
+    paths,
+    config,
+    version: programVersion(),
+    secrets,
+    stdout,
+    closeDaemon,
+    onStop,
+    onFatal: fail,
+  });
   parts.kernel.onFact((event, snapshot) => {
-    if (event.stream === parts.streams.daemon && snapshot.status === 'done') end(failureOf(snapshot as unknown as DaemonSnapshot));
+    if (event.stream === parts.streams.daemon && snapshot.status === 'done')
+      end(failureOf(snapshot as unknown as DaemonSnapshot));
   });
   const blocked = endBlockedStop(parts, end);
   bounds.push(blocked.close);
@@ -74,7 +96,8 @@ async function live({ paths, flags, background, json }: Required<ServeOptions>):
   bounds.push(giveMemoryBack(config.limits.memory_idle_ms));
   const endStart = (at: number) => {
     if (!isStarting) return;
-    const moved_to = parts.kernel.snapshot<DaemonSnapshot>(parts.streams.daemon)?.context.start_deadline_at ?? 0;
+    const moved_to =
+      parts.kernel.snapshot<DaemonSnapshot>(parts.streams.daemon)?.context.start_deadline_at ?? 0;
     // Each step of the recovery that is durable has moved it.
     if (moved_to > at) endBy(moved_to, () => endStart(moved_to));
     else fail(parts.kernel.stalled ?? new SvcError('start_timed_out'));
@@ -114,7 +137,9 @@ function listen(parts: Parts, fail: (error: unknown) => void): () => void {
     }
     parts.runtime
       .lifecycle({ type: 'stop_requested', mode }, 'signal')
-      .catch((error: unknown) => parts.log.debug({ err: error }, 'a signal came when the daemon was stopping already'));
+      .catch((error: unknown) =>
+        parts.log.debug({ err: error }, 'a signal came when the daemon was stopping already'),
+      );
   });
   const refuseDebugger = () => parts.log.warn({}, 'SIGUSR1 asked for a debugger: none is opened');
   process.on('SIGUSR1', refuseDebugger);
@@ -155,13 +180,17 @@ function asFailure(thrown: unknown): SvcError {
   const error = asSvcError(isFull(thrown) ? thrown : asFileFailure(thrown));
   if (error.code === 'store_full' || !isFull(error.cause)) return error;
   const what = error.code === 'internal' ? 'The daemon cannot write what it needs.' : error.message;
-  return new SvcError('store_full', `The disk is full. ${what}`, { cause: error.cause, hint: 'Free some space, then run: svc start' });
+  return new SvcError('store_full', `The disk is full. ${what}`, {
+    cause: error.cause,
+    hint: 'Free some space, then run: svc start',
+  });
 }
 
 /** A call of the system on a file that failed: Node tells which call, which file and why. */
 function asFileFailure(thrown: unknown): unknown {
   const { syscall, path, code } = thrown as NodeJS.ErrnoException;
-  if (thrown instanceof SvcError || typeof syscall !== 'string' || typeof path !== 'string') return thrown;
+  if (thrown instanceof SvcError || typeof syscall !== 'string' || typeof path !== 'string')
+    return thrown;
   return new SvcError('home_unusable', `${path} cannot be used: ${syscall} failed (${code}).`, {
     cause: thrown,
     hint: 'Correct its owner and mode, and look at its disk; or choose another home with SVC_HOME.',

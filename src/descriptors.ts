@@ -23,16 +23,23 @@ export function descriptorTrouble(): string | null {
 /** What a connection, a process or a read threw because no descriptor was free, as an error of ours; null when it has another cause. */
 export function asExhausted(thrown: unknown): SvcError | null {
   const code = exhaustedCode(thrown);
-  if (code !== null) return new SvcError('descriptors_exhausted', sentence(code), { cause: thrown });
+  if (code !== null)
+    return new SvcError('descriptors_exhausted', sentence(code), { cause: thrown });
   const trouble = isVague(thrown) ? descriptorTrouble() : null;
-  return trouble === null ? null : new SvcError('descriptors_exhausted', trouble, { cause: thrown });
+  return trouble === null
+    ? null
+    : new SvcError('descriptors_exhausted', trouble, { cause: thrown });
 }
 
 /** Whether another process of this user has no descriptor free below its limit. False where the system does not tell (not Linux). */
 export function hasNoneFree(pid: number): boolean {
   try {
-    const limit = Number(/^Max open files +(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1]);
-    return readdirSync(`/proc/${pid}/fd`).filter((number) => Number(number) < limit).length === limit;
+    const limit = Number(
+      /^Max open files +(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1],
+    );
+    return (
+      readdirSync(`/proc/${pid}/fd`).filter((number) => Number(number) < limit).length === limit
+    );
   } catch {
     return false;
   }
@@ -46,7 +53,8 @@ const VAGUE = /^(ERR_|EAI_|ENOTFOUND$|MODULE_NOT_FOUND$)/;
 function exhaustedCode(thrown: unknown): string | null {
   for (const { code, message } of links(thrown)) {
     if (code === undefined) continue;
-    const found = EXHAUSTED.exec(code) ?? (code === 'ERR_WORKER_INIT_FAILED' ? EXHAUSTED.exec(message) : null);
+    const found =
+      EXHAUSTED.exec(code) ?? (code === 'ERR_WORKER_INIT_FAILED' ? EXHAUSTED.exec(message) : null);
     if (found !== null) return found[0];
   }
   return null;
@@ -59,7 +67,8 @@ function isVague(thrown: unknown): boolean {
 /** An error and its causes. */
 function links(thrown: unknown): NodeJS.ErrnoException[] {
   const found: NodeJS.ErrnoException[] = [];
-  for (let error = thrown; error instanceof Error && found.length < DEPTH_MAX; error = error.cause) found.push(error);
+  for (let error = thrown; error instanceof Error && found.length < DEPTH_MAX; error = error.cause)
+    found.push(error);
   return found;
 }
 

@@ -24,19 +24,75 @@ export interface ErrorSpec {
   hint: string;
 }
 
-const invalid = { http: 400, grpc: 'INVALID_ARGUMENT', exit: 2, type: 'invalid_request_error', retryable: false } as const;
-const unavailable = { http: 503, grpc: 'UNAVAILABLE', exit: 4, type: 'server_error', retryable: true } as const;
-const unknown = { http: 404, grpc: 'NOT_FOUND', exit: 7, type: 'not_found_error', retryable: false } as const;
-const provider = { http: 502, grpc: 'UNAVAILABLE', exit: 9, type: 'provider_error', retryable: true } as const;
-const startup = { http: 500, grpc: 'INTERNAL', exit: 1, type: 'server_error', retryable: false } as const;
+const invalid = {
+  http: 400,
+  grpc: 'INVALID_ARGUMENT',
+  exit: 2,
+  type: 'invalid_request_error',
+  retryable: false,
+} as const;
+const unavailable = {
+  http: 503,
+  grpc: 'UNAVAILABLE',
+  exit: 4,
+  type: 'server_error',
+  retryable: true,
+} as const;
+const unknown = {
+  http: 404,
+  grpc: 'NOT_FOUND',
+  exit: 7,
+  type: 'not_found_error',
+  retryable: false,
+} as const;
+const provider = {
+  http: 502,
+  grpc: 'UNAVAILABLE',
+  exit: 9,
+  type: 'provider_error',
+  retryable: true,
+} as const;
+const startup = {
+  http: 500,
+  grpc: 'INTERNAL',
+  exit: 1,
+  type: 'server_error',
+  retryable: false,
+} as const;
 
 export const errors = {
-  usage: { ...invalid, meaning: 'The command line was not understood.', hint: 'Run the command with --help.' },
-  invalid_request: { ...invalid, meaning: 'The request is not of the form that is expected.', hint: 'Correct the named field and send it again.' },
-  prompt_missing: { ...invalid, meaning: 'There is no prompt, neither as an argument nor on stdin.', hint: 'Try: svc run "Why is the sky blue?"' },
-  prompt_too_large: { ...invalid, http: 413, meaning: 'The prompt is larger than the daemon takes.', hint: 'Shorten it, or raise the limit prompt_bytes.' },
-  prompt_not_text: { ...invalid, meaning: 'The prompt is not UTF-8 text, or holds NUL bytes.', hint: 'Convert the input to UTF-8 text first.' },
-  body_too_large: { ...invalid, http: 413, meaning: 'The request body is larger than the daemon takes.', hint: 'Send less, or raise the limit body_bytes.' },
+  usage: {
+    ...invalid,
+    meaning: 'The command line was not understood.',
+    hint: 'Run the command with --help.',
+  },
+  invalid_request: {
+    ...invalid,
+    meaning: 'The request is not of the form that is expected.',
+    hint: 'Correct the named field and send it again.',
+  },
+  prompt_missing: {
+    ...invalid,
+    meaning: 'There is no prompt, neither as an argument nor on stdin.',
+    hint: 'Try: svc run "Why is the sky blue?"',
+  },
+  prompt_too_large: {
+    ...invalid,
+    http: 413,
+    meaning: 'The prompt is larger than the daemon takes.',
+    hint: 'Shorten it, or raise the limit prompt_bytes.',
+  },
+  prompt_not_text: {
+    ...invalid,
+    meaning: 'The prompt is not UTF-8 text, or holds NUL bytes.',
+    hint: 'Convert the input to UTF-8 text first.',
+  },
+  body_too_large: {
+    ...invalid,
+    http: 413,
+    meaning: 'The request body is larger than the daemon takes.',
+    hint: 'Send less, or raise the limit body_bytes.',
+  },
   context_length_exceeded: {
     ...invalid,
     meaning: 'Prompt and answer do not fit the context of the model.',
@@ -67,7 +123,12 @@ export const errors = {
     meaning: 'The Host or Origin of the request is not one of ours.',
     hint: 'Ask 127.0.0.1, or allow the origin with the setting allowed_origins.',
   },
-  route_unknown: { ...unknown, exit: 2, meaning: 'There is no such route.', hint: 'GET /openapi.json lists the routes; so does the README.' },
+  route_unknown: {
+    ...unknown,
+    exit: 2,
+    meaning: 'There is no such route.',
+    hint: 'GET /openapi.json lists the routes; so does the README.',
+  },
   method_not_allowed: {
     ...invalid,
     http: 405,
@@ -103,7 +164,12 @@ export const errors = {
     meaning: 'As many connections are in use as the daemon serves at one time.',
     hint: 'Close some and try again shortly, or raise the limit connections.',
   },
-  run_unknown: { ...unknown, exit: 2, meaning: 'There is no run with this id.', hint: 'List them with: svc runs list' },
+  run_unknown: {
+    ...unknown,
+    exit: 2,
+    meaning: 'There is no run with this id.',
+    hint: 'List them with: svc runs list',
+  },
   export_invalid: {
     ...invalid,
     meaning: 'The file is not an exported run that can be replayed.',
@@ -137,7 +203,11 @@ export const errors = {
     meaning: 'No cloud provider is configured.',
     hint: 'Add one with: svc provider add openai --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model <model>',
   },
-  model_unknown: { ...unknown, meaning: 'The provider has no model of this name.', hint: 'See: svc model list' },
+  model_unknown: {
+    ...unknown,
+    meaning: 'The provider has no model of this name.',
+    hint: 'See: svc model list',
+  },
   model_invalid: {
     ...unknown,
     http: 422,
@@ -149,7 +219,8 @@ export const errors = {
     ...unknown,
     http: 422,
     grpc: 'FAILED_PRECONDITION',
-    meaning: 'The model file hung or killed the engine when it was loaded, so this version of it is refused for a while.',
+    meaning:
+      'The model file hung or killed the engine when it was loaded, so this version of it is refused for a while.',
     hint: 'Fetch or copy the file again: another version is tried at once. See what the engine printed with: svc logs --level debug',
   },
   model_in_use: {
@@ -160,7 +231,11 @@ export const errors = {
     meaning: 'The model is built in, or runs are using it.',
     hint: 'Wait for the runs to end, or cancel them, and try again.',
   },
-  pull_failed: { ...provider, meaning: 'The model could not be fetched whole and verified.', hint: 'Run the command again: it goes on where it stopped.' },
+  pull_failed: {
+    ...provider,
+    meaning: 'The model could not be fetched whole and verified.',
+    hint: 'Run the command again: it goes on where it stopped.',
+  },
   pull_refused: {
     ...provider,
     exit: 5,
@@ -210,18 +285,44 @@ export const errors = {
     meaning: 'The machine does not accept this event in its present state.',
     hint: 'The answer names the state and the events accepted there.',
   },
-  not_ready: { ...unavailable, meaning: 'The daemon is not ready to take runs.', hint: 'See why with: svc health' },
-  daemon_stopping: { ...unavailable, meaning: 'The daemon is stopping and takes no new runs.', hint: 'Start it again with: svc start' },
-  daemon_not_running: { ...unavailable, exit: 3, meaning: 'No daemon answers on the local socket.', hint: 'Start it with: svc start' },
-  daemon_already_running: { ...startup, meaning: 'Another daemon owns this home.', hint: 'See it with: svc status. Stop it with: svc stop' },
-  connection_lost: { ...unavailable, exit: 10, meaning: 'The daemon went away before it had answered.', hint: 'See how it ended with: svc doctor' },
+  not_ready: {
+    ...unavailable,
+    meaning: 'The daemon is not ready to take runs.',
+    hint: 'See why with: svc health',
+  },
+  daemon_stopping: {
+    ...unavailable,
+    meaning: 'The daemon is stopping and takes no new runs.',
+    hint: 'Start it again with: svc start',
+  },
+  daemon_not_running: {
+    ...unavailable,
+    exit: 3,
+    meaning: 'No daemon answers on the local socket.',
+    hint: 'Start it with: svc start',
+  },
+  daemon_already_running: {
+    ...startup,
+    meaning: 'Another daemon owns this home.',
+    hint: 'See it with: svc status. Stop it with: svc stop',
+  },
+  connection_lost: {
+    ...unavailable,
+    exit: 10,
+    meaning: 'The daemon went away before it had answered.',
+    hint: 'See how it ended with: svc doctor',
+  },
   start_timed_out: {
     ...startup,
     exit: 4,
     meaning: 'The daemon did not become ready in time.',
     hint: 'See its log with: svc logs, or allow more time with --wait.',
   },
-  stop_timed_out: { ...startup, meaning: 'The daemon did not stop in time.', hint: 'Stop it at once with: svc stop --force' },
+  stop_timed_out: {
+    ...startup,
+    meaning: 'The daemon did not stop in time.',
+    hint: 'Stop it at once with: svc stop --force',
+  },
   port_in_use: {
     ...startup,
     exit: 6,
@@ -231,7 +332,8 @@ export const errors = {
   address_refused: {
     ...startup,
     exit: 6,
-    meaning: "The address cannot be bound, or is not on this machine's loopback while authentication is off.",
+    meaning:
+      "The address cannot be bound, or is not on this machine's loopback while authentication is off.",
     hint: 'Use 127.0.0.1, or turn authentication on in the configuration.',
   },
   config_invalid: {
@@ -257,7 +359,11 @@ export const errors = {
     meaning: 'The database is not an event log of svc, or one of a newer version.',
     hint: 'Move the file away, or choose another home with SVC_HOME.',
   },
-  store_corrupt: { ...startup, meaning: 'The event log does not agree with itself.', hint: 'Run svc doctor; keep a copy of the file before anything else.' },
+  store_corrupt: {
+    ...startup,
+    meaning: 'The event log does not agree with itself.',
+    hint: 'Run svc doctor; keep a copy of the file before anything else.',
+  },
   store_tail_lost: {
     ...startup,
     meaning: 'The end of the event log is gone: fewer events are there than were acknowledged.',
@@ -277,7 +383,8 @@ export const errors = {
   },
   run_unconfirmed: {
     ...unavailable,
-    meaning: 'The event log failed while the run was being recorded: whether it was is not known, and the daemon ends.',
+    meaning:
+      'The event log failed while the run was being recorded: whether it was is not known, and the daemon ends.',
     hint: 'Start the daemon again, then send the request again with the same idempotency key: it gives the same run if that was recorded. Without a key, look first: svc runs list',
   },
   store_stalled: {
@@ -291,7 +398,11 @@ export const errors = {
     meaning: 'llama.cpp is not available for this platform.',
     hint: 'Run svc doctor; install again without --omit=optional.',
   },
-  engine_crashed: { ...provider, meaning: 'The engine process died.', hint: 'Run it again; if it repeats, see: svc logs and svc doctor' },
+  engine_crashed: {
+    ...provider,
+    meaning: 'The engine process died.',
+    hint: 'Run it again; if it repeats, see: svc logs and svc doctor',
+  },
   engine_timed_out: {
     ...provider,
     http: 504,
@@ -299,7 +410,12 @@ export const errors = {
     meaning: 'The engine did not load the model in time.',
     hint: 'Try a smaller model, or raise the limit engine_load_ms.',
   },
-  engine_failed: { ...provider, retryable: false, meaning: 'The engine could not answer.', hint: 'See: svc logs --run <id>' },
+  engine_failed: {
+    ...provider,
+    retryable: false,
+    meaning: 'The engine could not answer.',
+    hint: 'See: svc logs --run <id>',
+  },
   provider_unreachable: {
     ...provider,
     meaning: 'The provider does not answer at its address.',
@@ -313,8 +429,16 @@ export const errors = {
     meaning: 'The provider refused the credentials, or none are set.',
     hint: 'Set the variable that `svc provider list` names, then start the daemon again.',
   },
-  provider_busy: { ...provider, meaning: 'The provider has too much to do.', hint: 'Try again later.' },
-  provider_failed: { ...provider, meaning: 'The provider answered with an error.', hint: 'See: svc runs show <id>' },
+  provider_busy: {
+    ...provider,
+    meaning: 'The provider has too much to do.',
+    hint: 'Try again later.',
+  },
+  provider_failed: {
+    ...provider,
+    meaning: 'The provider answered with an error.',
+    hint: 'See: svc runs show <id>',
+  },
   provider_rejected: {
     ...provider,
     retryable: false,
@@ -336,14 +460,16 @@ export const errors = {
   content_not_kept: {
     ...unavailable,
     exit: 10,
-    meaning: 'What was asked or answered is not kept in the log: a run that was cut off cannot be taken up again, and an answer not be told again.',
+    meaning:
+      'What was asked or answered is not kept in the log: a run that was cut off cannot be taken up again, and an answer not be told again.',
     hint: 'Ask again. The settings history.prompts, history.outputs and history.redact say what is kept.',
   },
   resume_failed: {
     ...unavailable,
     exit: 10,
     retryable: false,
-    meaning: 'The run was cut off, and cannot go on: its recorded text does not belong to the model that is there now.',
+    meaning:
+      'The run was cut off, and cannot go on: its recorded text does not belong to the model that is there now.',
     hint: 'The text so far is kept: svc runs show <id>. Ask again for a whole answer.',
   },
   run_cancelled: {
@@ -405,8 +531,20 @@ export class SvcError extends Error {
   readonly hint: string;
   readonly details: Record<string, unknown> | undefined;
 
-  constructor(code: ErrorCode, message?: string, options: { cause?: unknown; param?: string; hint?: string; details?: Record<string, unknown> } = {}) {
-    super(message ?? errors[code].meaning, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(
+    code: ErrorCode,
+    message?: string,
+    options: {
+      cause?: unknown;
+      param?: string;
+      hint?: string;
+      details?: Record<string, unknown>;
+    } = {},
+  ) {
+    super(
+      message ?? errors[code].meaning,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
     this.name = 'SvcError';
     this.code = code;
     this.param = options.param ?? null;

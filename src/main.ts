@@ -7,7 +7,9 @@ process.on('SIGUSR1', () => {});
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
 if (major < 22 || (major === 22 && minor < 13)) {
-  console.error(`error: svc needs Node.js 22.13 or later; this is ${process.versions.node} (node_too_old)`);
+  console.error(
+    `error: svc needs Node.js 22.13 or later; this is ${process.versions.node} (node_too_old)`,
+  );
   process.exitCode = 1;
 } else {
   const folder = cacheFolder();
@@ -34,7 +36,10 @@ function cacheFolder(): string | undefined | null {
   try {
     const found = lstatSync(folder, { throwIfNoEntry: false });
     if (found === undefined) mkdirSync(folder, { mode: 0o700 });
-    return found === undefined || (found.isDirectory() && found.uid === uid && (found.mode & 0o077) === 0) ? `${folder}/code` : null;
+    return found === undefined ||
+      (found.isDirectory() && found.uid === uid && (found.mode & 0o077) === 0)
+      ? `${folder}/code`
+      : null;
   } catch (_) {
     return null;
   }

@@ -14,7 +14,10 @@ export function compilePattern(text: string): RegExp {
 export function redactor(patterns: readonly string[]): (text: string) => string {
   const compiled = patterns.map(compilePattern);
   if (compiled.length === 0) return (text) => text;
-  return (text) => (text.length > REDACTED_CHARS_MAX ? TOO_LONG : compiled.reduce((redacted, pattern) => redacted.replace(pattern, REDACTED), text));
+  return (text) =>
+    text.length > REDACTED_CHARS_MAX
+      ? TOO_LONG
+      : compiled.reduce((redacted, pattern) => redacted.replace(pattern, REDACTED), text);
 }
 
 const REDACTED_CHARS_MAX = 262_144;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { packageRoot } from '../src/paths.ts';
+import { packageRoot } from '../src/home/paths.ts';
 
 /** What makes an installation work on a machine without a compiler. See docs/decisions/2026-11-21-nothing-is-compiled.md. */
 const read = (file: string) => readFileSync(join(packageRoot(), file), 'utf8');
@@ -41,7 +41,9 @@ test('the lock file knows the builds of every platform, not only of the one it w
 });
 
 test('the lock file holds no download addresses', () => {
-  const addresses = Object.values(lock.packages).filter((entry) => /^https?:/.test(entry.resolved ?? ''));
+  const addresses = Object.values(lock.packages).filter((entry) =>
+    /^https?:/.test(entry.resolved ?? ''),
+  );
   assert.equal(addresses, []);
 });
 
@@ -50,30 +52,56 @@ test('the lock file holds no download addresses', () => {
  * is one that does; a line then goes from here.
  */
 const WITHOUT_DIGEST = [
-  ...['android-arm64', 'android-x64', 'darwin-arm64', 'darwin-x64', 'linux-arm64-musl', 'linux-x64-musl', 'win32-arm64', 'win32-x64'].map(
-    (build) => `@biomejs/cli-${build}`,
-  ),
-  ...['linux-riscv64', 'mac-arm64-metal', 'mac-x64', 'win-arm64', 'win-x64', 'win-x64-cuda', 'win-x64-cuda-ext', 'win-x64-vulkan'].map(
-    (build) => `@node-llama-cpp/${build}`,
-  ),
+  ...[
+    'android-arm64',
+    'android-x64',
+    'darwin-arm64',
+    'darwin-x64',
+    'linux-arm64-musl',
+    'linux-x64-musl',
+    'win32-arm64',
+    'win32-x64',
+  ].map((build) => `@biomejs/cli-${build}`),
+  ...[
+    'linux-riscv64',
+    'mac-arm64-metal',
+    'mac-x64',
+    'win-arm64',
+    'win-x64',
+    'win-x64-cuda',
+    'win-x64-cuda-ext',
+    'win-x64-vulkan',
+  ].map((build) => `@node-llama-cpp/${build}`),
 ];
 
 test('the lock file says what each package must hash to, but for the builds that are named here', () => {
-  const packages = Object.entries(lock.packages).filter(([path, { link }]) => path !== '' && link !== true);
+  const packages = Object.entries(lock.packages).filter(
+    ([path, { link }]) => path !== '' && link !== true,
+  );
   assert.ok(packages.length > 100);
-  const without = packages.filter(([, { integrity }]) => !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? ''));
+  const without = packages.filter(
+    ([, { integrity }]) => !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? ''),
+  );
   assert.equal(without.map(([path]) => path.replace('node_modules/', '')).sort(), WITHOUT_DIGEST);
   for (const [path, { optional }] of without) assert.is(optional, true, path);
 });
 
 test('each package that runs a script when it is installed is named, and no other is', () => {
-  const scripted = Object.entries(lock.packages).filter(([, { hasInstallScript }]) => hasInstallScript === true);
+  const scripted = Object.entries(lock.packages).filter(
+    ([, { hasInstallScript }]) => hasInstallScript === true,
+  );
   const allowed = Object.entries(manifest.allowScripts).filter(([, isAllowed]) => isAllowed);
-  assert.equal(scripted.map(([path]) => path.replace('node_modules/', '')).sort(), allowed.map(([name]) => name).sort());
+  assert.equal(
+    scripted.map(([path]) => path.replace('node_modules/', '')).sort(),
+    allowed.map(([name]) => name).sort(),
+  );
 });
 
 test('every dependency is pinned to one version, the one that is locked', () => {
-  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+  for (const [name, version] of Object.entries({
+    ...manifest.dependencies,
+    ...manifest.devDependencies,
+  })) {
     assert.match(version, /^\d+\.\d+\.\d+(-[\w.]+)?$/, name);
     assert.is(lock.packages[`node_modules/${name}`]?.version, version, name);
   }

@@ -3,8 +3,10 @@ import * as assert from 'uvu/assert';
 import { parseForeignJson } from '../src/json.ts';
 
 test('what others send is read as JSON', () => {
-  for (const value of [[], {}, null, 'text', '"[[[[', '\\', { 'a"]': ['\\"{', { b: [1] }] }]) assert.equal(parseForeignJson(JSON.stringify(value)), value);
-  for (const text of ['', '{', '[1,]', '<html>', '"']) assert.is(parseForeignJson(text), undefined, text);
+  for (const value of [[], {}, null, 'text', '"[[[[', '\\', { 'a"]': ['\\"{', { b: [1] }] }])
+    assert.equal(parseForeignJson(JSON.stringify(value)), value);
+  for (const text of ['', '{', '[1,]', '<html>', '"'])
+    assert.is(parseForeignJson(text), undefined, text);
 });
 
 test('what nests deeper than any answer is not read, and brackets inside a text do not count', () => {
@@ -14,7 +16,10 @@ test('what nests deeper than any answer is not read, and brackets inside a text 
   assert.is(parseForeignJson(`${'{"a":'.repeat(65)}1${'}'.repeat(65)}`), undefined);
   const text = '['.repeat(1000);
   assert.equal(parseForeignJson(JSON.stringify([text, [text]])), [text, [text]]);
-  assert.equal(parseForeignJson(`[${'[],'.repeat(1000)}1]`), JSON.parse(`[${'[],'.repeat(1000)}1]`));
+  assert.equal(
+    parseForeignJson(`[${'[],'.repeat(1000)}1]`),
+    JSON.parse(`[${'[],'.repeat(1000)}1]`),
+  );
 });
 
 test('what has more parts than any answer is not read', () => {

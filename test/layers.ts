@@ -10,7 +10,8 @@ export interface Import {
   kind: 'value' | 'lazy' | 'type' | 'entry';
 }
 
-const STATIC = /^(?:import|export)\s+(type\s+)?(?:[\w*$]+(?:\s+as\s+\w+)?,?\s*)?(?:\{[^}]*\}\s*)?(?:from\s+)?'([^']+)'/gm;
+const STATIC =
+  /^(?:import|export)\s+(type\s+)?(?:[\w*$]+(?:\s+as\s+\w+)?,?\s*)?(?:\{[^}]*\}\s*)?(?:from\s+)?'([^']+)'/gm;
 const OF_TYPE = /\btypeof import\('([^']+)'\)|\bimport\('([^']+)'\)\.[A-Z]/g;
 const LAZY = /(?<!typeof )\bimport\('([^']+)'\)(?!\.[A-Z])/g;
 /** Entries of processes and threads are named by their address: `new URL('./worker.ts', import.meta.url)`. */
@@ -18,11 +19,18 @@ const ADDRESS = /new URL\((?:[^?\n]*\?\s*)?['`](\.{1,2}\/[^'`]+?)(?:\.ts|\$\{[^}
 
 export function importsOf(file: string): Import[] {
   const code = readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-  const target = (name: string) => (name.startsWith('.') ? join(dirname(file), name).replaceAll('\\', '/') : name);
+  const target = (name: string) =>
+    name.startsWith('.') ? join(dirname(file), name).replaceAll('\\', '/') : name;
   const found = (pattern: RegExp, kind: Import['kind']) =>
-    [...code.matchAll(pattern)].map(([, one, other]): Import => ({ from: file, to: target(one ?? other ?? ''), kind }));
+    [...code.matchAll(pattern)].map(
+      ([, one, other]): Import => ({ from: file, to: target(one ?? other ?? ''), kind }),
+    );
   const fixed = [...code.matchAll(STATIC)].map(
-    ([, type, name = '']): Import => ({ from: file, to: target(name), kind: type === undefined ? 'value' : 'type' }),
+    ([, type, name = '']): Import => ({
+      from: file,
+      to: target(name),
+      kind: type === undefined ? 'value' : 'type',
+    }),
   );
   const entries = found(ADDRESS, 'entry').map((entry) => ({ ...entry, to: `${entry.to}.ts` }));
   return [...fixed, ...found(OF_TYPE, 'type'), ...found(LAZY, 'lazy'), ...entries];
@@ -37,9 +45,15 @@ export function packageOf(name: string): string {
 }
 
 /** Everything that is reached from `start` by the given kinds of import, packages included. */
-export function reach(start: readonly string[], imports: readonly Import[], kinds: readonly Import['kind'][]): Set<string> {
+export function reach(
+  start: readonly string[],
+  imports: readonly Import[],
+  kinds: readonly Import['kind'][],
+): Set<string> {
   const reached = new Set(start);
-  for (const file of reached) for (const { from, to, kind } of imports) if (from === file && kinds.includes(kind)) reached.add(to);
+  for (const file of reached)
+    for (const { from, to, kind } of imports)
+      if (from === file && kinds.includes(kind)) reached.add(to);
   return reached;
 }
 

@@ -17,7 +17,11 @@ interface Entry {
 const lock = JSON.parse(readFileSync(FILE, 'utf8')) as { packages: Record<string, Entry> };
 
 async function digestOf(name: string, version: string): Promise<string | null> {
-  const { stdout } = await promisify(execFile)('npm', ['view', `${name}@${version}`, 'dist.integrity']).catch(() => ({ stdout: '' }));
+  const { stdout } = await promisify(execFile)('npm', [
+    'view',
+    `${name}@${version}`,
+    'dist.integrity',
+  ]).catch(() => ({ stdout: '' }));
   return stdout.startsWith('sha512-') ? stdout.trim() : null;
 }
 

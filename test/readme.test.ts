@@ -22,8 +22,14 @@ test('a table that is stale, missing or unknown is noticed', () => {
     filled('docs/operations.md', operations.replace('| `queue_runs` |', '| `queue_walks` |')),
     operations.replace('| `queue_runs` |', '| `queue_walks` |'),
   );
-  assert.throws(() => filled('docs/operations.md', operations.replace('<!-- limits:begin -->', '')), /has the marks/);
-  assert.throws(() => filled('docs/operations.md', operations.replace('settings:begin', 'sittings:begin')), /sittings/);
+  assert.throws(
+    () => filled('docs/operations.md', operations.replace('<!-- limits:begin -->', '')),
+    /has the marks/,
+  );
+  assert.throws(
+    () => filled('docs/operations.md', operations.replace('settings:begin', 'sittings:begin')),
+    /sittings/,
+  );
 });
 
 test('the page that an error points to has a place for it', () => {
@@ -33,20 +39,31 @@ test('the page that an error points to has a place for it', () => {
 });
 
 test('the README begins with one sentence and two commands: one installs and answers, one runs the tests', () => {
-  assert.match(read('README.md'), /^# svc\n\n(?:[^\n`#].*\n|`svc` .*\n)+\n```sh\nnpm install && npx svc run ".*\nnpm install && npm test\b.*\n```\n/);
+  assert.match(
+    read('README.md'),
+    /^# svc\n\n(?:[^\n`#].*\n|`svc` .*\n)+\n```sh\nnpm install && npx svc run ".*\nnpm install && npm test\b.*\n```\n/,
+  );
 });
 
 test('every script, command and flag that a page shows is there', () => {
   let seen = 0;
   for (const page of pages) {
-    for (const [, script = ''] of read(page).matchAll(/\bnpm run ([a-z:]+)/g)) assert.ok(script in scripts, `${page}: npm run ${script}`);
-    for (const [, line = ''] of read(page).matchAll(/(?:^|[`|(] ?|npx )svc ((?:[a-z]+)(?: [^`#\n|]*)?)/gm)) {
+    for (const [, script = ''] of read(page).matchAll(/\bnpm run ([a-z:]+)/g))
+      assert.ok(script in scripts, `${page}: npm run ${script}`);
+    for (const [, line = ''] of read(page).matchAll(
+      /(?:^|[`|(] ?|npx )svc ((?:[a-z]+)(?: [^`#\n|]*)?)/gm,
+    )) {
       const words = line.trim().split(/\s+/);
-      const spec = commands.find(({ name }) => name === words.slice(0, 2).join(' ')) ?? commands.find(({ name }) => name === words[0]);
+      const spec =
+        commands.find(({ name }) => name === words.slice(0, 2).join(' ')) ??
+        commands.find(({ name }) => name === words[0]);
       if (spec === undefined) continue;
       seen += 1;
       for (const [, flag = ''] of line.replace(/"[^"]*"/g, '').matchAll(/\s--([a-z-]+)/g)) {
-        assert.ok(flag === 'help' || spec.flags.some(({ name }) => name === flag), `${page}: svc ${spec.name} --${flag}`);
+        assert.ok(
+          flag === 'help' || spec.flags.some(({ name }) => name === flag),
+          `${page}: svc ${spec.name} --${flag}`,
+        );
       }
     }
   }
@@ -62,7 +79,8 @@ test('every link of a page leads to a file that is there, and every file that it
       assert.ok(file === '' || existsSync(join(dirname(page), file)), `${page}: ${target}`);
       seen += 1;
     }
-    for (const [, file = ''] of read(page).matchAll(/`((?:src|machines|test|docs)\/[\w./-]*)`/g)) assert.ok(existsSync(file), `${page}: ${file}`);
+    for (const [, file = ''] of read(page).matchAll(/`((?:src|machines|test|docs)\/[\w./-]*)`/g))
+      assert.ok(existsSync(file), `${page}: ${file}`);
   }
   assert.ok(seen > 5);
 });

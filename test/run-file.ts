@@ -29,7 +29,10 @@ export interface RunOptions {
 const GONE_MS = 20_000;
 
 /** Runs one test file in its own process and process group, and ends whatever it leaves. */
-export async function runFile(file: string, { env, folder, bound_ms, leave_ms, signal }: RunOptions): Promise<Outcome> {
+export async function runFile(
+  file: string,
+  { env, folder, bound_ms, leave_ms, signal }: RunOptions,
+): Promise<Outcome> {
   const started = performance.now();
   const child = spawn(process.execPath, ['--import', 'tsx', file], {
     env: { ...env, TMPDIR: folder, TEMP: folder, TMP: folder, SVC_HOME: join(folder, 'home') },
@@ -49,18 +52,32 @@ export async function runFile(file: string, { env, folder, bound_ms, leave_ms, s
   if (expired.aborted) problems.push(`it was killed at its bound of ${bound_ms / 1000} s`);
   else if (end !== 0 && end !== 1) problems.push(`it crashed: ${end}`);
   const leaked = await endLeft(child, folder, expired.aborted ? 0 : leave_ms, signal);
-  if (leaked.length > 0 && !expired.aborted) problems.push(`it left ${leaked.length} running: ${leaked.join(', ')}`);
+  if (leaked.length > 0 && !expired.aborted)
+    problems.push(`it left ${leaked.length} running: ${leaked.join(', ')}`);
   const text = await output();
-  return { file, ...count(text, end, problems), ms: performance.now() - started, output: text, problems };
+  return {
+    file,
+    ...count(text, end, problems),
+    ms: performance.now() - started,
+    output: text,
+    problems,
+  };
 }
 
 /** uvu's own sums; a file that says less than all is well has failed. */
-function count(output: string, end: string | number | null, problems: string[]): Pick<Outcome, 'passed' | 'failed' | 'skipped'> {
-  const last = (name: string) => Number([...output.matchAll(new RegExp(`^ {2}${name}:\\s+(\\d+)$`, 'gm'))].at(-1)?.[1] ?? 0);
+function count(
+  output: string,
+  end: string | number | null,
+  problems: string[],
+): Pick<Outcome, 'passed' | 'failed' | 'skipped'> {
+  const last = (name: string) =>
+    Number([...output.matchAll(new RegExp(`^ {2}${name}:\\s+(\\d+)$`, 'gm'))].at(-1)?.[1] ?? 0);
   const [total, passed, skipped] = [last('Total'), last('Passed'), last('Skipped')];
   if (total === 0 && problems.length === 0) problems.push('no test ran');
-  if (end !== 0 && total === passed && problems.length === 0) problems.push('it ended badly after its tests had passed');
-  if (total > passed && !output.includes(' FAIL ')) problems.push(`${total - passed} did not run: a hook failed`);
+  if (end !== 0 && total === passed && problems.length === 0)
+    problems.push('it ended badly after its tests had passed');
+  if (total > passed && !output.includes(' FAIL '))
+    problems.push(`${total - passed} did not run: a hook failed`);
   return { passed, failed: Math.max(total - passed, problems.length), skipped };
 }
 
@@ -68,7 +85,8 @@ function count(output: string, end: string | number | null, problems: string[]):
 function collect(child: ChildProcess): () => Promise<string> {
   const parts: Buffer[] = [];
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part: Buffer) => parts.push(part));
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (part: Buffer) => parts.push(part));
   return async () => {
     await Promise.race([closed, sleep(GONE_MS, undefined, { ref: false })]);
     return Buffer.concat(parts).toString('utf8');
@@ -76,7 +94,12 @@ function collect(child: ChildProcess): () => Promise<string> {
 }
 
 /** Gives what a file started `grace_ms` to leave, or until `signal`, then kills it; returns what had to be killed. */
-async function endLeft(child: ChildProcess, folder: string, grace_ms: number, signal: AbortSignal): Promise<string[]> {
+async function endLeft(
+  child: ChildProcess,
+  folder: string,
+  grace_ms: number,
+  signal: AbortSignal,
+): Promise<string[]> {
   const end = performance.now() + grace_ms;
   let left = findLeft(child, folder);
   while (left.size > 0 && performance.now() < end && !signal.aborted) {
@@ -85,7 +108,8 @@ async function endLeft(child: ChildProcess, folder: string, grace_ms: number, si
   }
   for (const pid of left.keys()) tryKill(pid);
   const gone = performance.now() + GONE_MS;
-  while (left.size > 0 && findLeft(child, folder).size > 0 && performance.now() < gone) await sleep(20);
+  while (left.size > 0 && findLeft(child, folder).size > 0 && performance.now() < gone)
+    await sleep(20);
   return [...left.values()];
 }
 
@@ -96,9 +120,11 @@ function findLeft(child: ChildProcess, folder: string): Map<number, string> {
     for (const entry of readdirSync('/proc')) {
       if (!/^\d+$/.test(entry)) continue;
       const command = read(entry, 'cmdline').replaceAll('\0', ' ').trim();
-      if (command.includes(folder) || read(entry, 'environ').includes(folder)) found.set(Number(entry), `${command} (${entry})`);
+      if (command.includes(folder) || read(entry, 'environ').includes(folder))
+        found.set(Number(entry), `${command} (${entry})`);
     }
-  } else if (process.platform !== 'win32' && child.pid !== undefined && isGroup(child.pid)) found.set(-child.pid, `process group ${child.pid}`);
+  } else if (process.platform !== 'win32' && child.pid !== undefined && isGroup(child.pid))
+    found.set(-child.pid, `process group ${child.pid}`);
   return found;
 }
 

@@ -4,9 +4,22 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 
 /** The runner on planted files, as a process. */
-function run(fixture: string, ...args: string[]): { lines: string[]; code: number | null; text: string } {
-  const command = ['--import', 'tsx', 'test/run.ts', '--root', `test/fixtures/runner/${fixture}`, ...args];
-  const { stdout, stderr, status } = spawnSync(process.execPath, command, { encoding: 'utf8', timeout: 60_000 });
+function run(
+  fixture: string,
+  ...args: string[]
+): { lines: string[]; code: number | null; text: string } {
+  const command = [
+    '--import',
+    'tsx',
+    'test/run.ts',
+    '--root',
+    `test/fixtures/runner/${fixture}`,
+    ...args,
+  ];
+  const { stdout, stderr, status } = spawnSync(process.execPath, command, {
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
   assert.is(stderr, '');
   return { lines: stdout.trimEnd().split('\n'), code: status, text: stdout };
 }
@@ -14,7 +27,10 @@ function run(fixture: string, ...args: string[]): { lines: string[]; code: numbe
 /** A process that has died may stay as a zombie where nothing collects it. */
 function isAlive(pid: number): boolean {
   try {
-    return process.kill(pid, 0) && !(existsSync(`/proc/${pid}`) && / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')));
+    return (
+      process.kill(pid, 0) &&
+      !(existsSync(`/proc/${pid}`) && / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')))
+    );
   } catch {
     return false;
   }

@@ -1,5 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -29,7 +37,8 @@ const { values, positionals: filters } = parseArgs({
 });
 
 const stop = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.once(signal, () => stop.abort());
 
 const root = resolve(values.root);
 const scratch = mkdtempSync(join(tmpdir(), 'svct-'));
@@ -44,13 +53,17 @@ function findFiles(): string[] {
   return globSync('**/*.test.ts', { cwd: root })
     .map((file) => join(root, file))
     .filter((file) => values.root !== 'test' || !file.startsWith(join(root, 'fixtures') + sep))
-    .filter((file) => filters.length === 0 || filters.some((filter) => shown(file).includes(filter)))
+    .filter(
+      (file) => filters.length === 0 || filters.some((filter) => shown(file).includes(filter)),
+    )
     .sort();
 }
 
 /** What the user has set for the real daemon must not reach the one under test, nor a test the user's files. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(SVC_|FORCE_COLOR$|NODE_TEST|NODE_OPTIONS$|NODE_V8_COVERAGE$)/.test(name));
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^(SVC_|FORCE_COLOR$|NODE_TEST|NODE_OPTIONS$|NODE_V8_COVERAGE$)/.test(name),
+  );
   const coverage = values.coverage ? { NODE_V8_COVERAGE: resolve(COVERAGE, 'tmp') } : {};
   if (values.coverage) rmSync(COVERAGE, { recursive: true, force: true });
   return { ...Object.fromEntries(kept), ...coverage };
@@ -60,7 +73,11 @@ async function runAll(files: readonly string[]): Promise<Outcome[]> {
   const waiting = [...files];
   const done: Outcome[] = [];
   const worker = async () => {
-    for (let file = waiting.shift(); file !== undefined && !stop.signal.aborted; file = waiting.shift()) {
+    for (
+      let file = waiting.shift();
+      file !== undefined && !stop.signal.aborted;
+      file = waiting.shift()
+    ) {
       const outcome = await runOne(file);
       done.push(outcome);
       print(outcome);
@@ -72,22 +89,33 @@ async function runAll(files: readonly string[]): Promise<Outcome[]> {
 
 async function runOne(file: string): Promise<Outcome> {
   const problem = refuse(readFileSync(file, 'utf8'));
-  if (problem !== null) return { file, passed: 0, failed: 1, skipped: 0, ms: 0, output: '', problems: [problem] };
+  if (problem !== null)
+    return { file, passed: 0, failed: 1, skipped: 0, ms: 0, output: '', problems: [problem] };
   // It stands for /tmp, also for a test's process that has given up its rights.
   const folder = mkdtempSync(join(scratch, 't-'));
   chmodSync(folder, 0o1777);
   shareCompiled(folder);
-  const options = { env, folder, bound_ms: Number(values.bound) * 1000, leave_ms: Number(values.leave) * 1000, signal: stop.signal };
+  const options = {
+    env,
+    folder,
+    bound_ms: Number(values.bound) * 1000,
+    leave_ms: Number(values.leave) * 1000,
+    signal: stop.signal,
+  };
   const outcome = await runFile(file, options);
   const left = [...unmountBelow(folder), ...remove(folder)];
-  return left.length === 0 ? outcome : { ...outcome, failed: Math.max(1, outcome.failed), problems: [...outcome.problems, ...left] };
+  return left.length === 0
+    ? outcome
+    : { ...outcome, failed: Math.max(1, outcome.failed), problems: [...outcome.problems, ...left] };
 }
 
 /** A file that was killed could not unmount its disks. Returns what was mounted, as sentences. */
 function unmountBelow(folder: string): string[] {
   if (process.platform !== 'linux') return [];
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
-  const points = mounts.map((line) => line.split(' ')[1] ?? '').filter((point) => point.startsWith(folder + sep));
+  const points = mounts
+    .map((line) => line.split(' ')[1] ?? '')
+    .filter((point) => point.startsWith(folder + sep));
   for (const point of points.toReversed()) spawnSync('umount', ['-l', point]);
   return points.map((point) => `it left ${point} mounted`);
 }
@@ -115,13 +143,24 @@ function shareCompiled(folder: string): void {
 function refuse(source: string): string | null {
   const suites = source.match(/=\s*suite(<[^(]*>)?\(/g)?.length ?? 0;
   const runs = source.match(/\.run\(\)/g)?.length ?? 0;
-  if (runs < Math.max(1, suites)) return `.run() is missing: ${Math.max(1, suites)} needed, ${runs} found`;
-  return /\.only\(\s*['"`]/.test(source) ? 'a test is marked .only: the others would be left out' : null;
+  if (runs < Math.max(1, suites))
+    return `.run() is missing: ${Math.max(1, suites)} needed, ${runs} found`;
+  return /\.only\(\s*['"`]/.test(source)
+    ? 'a test is marked .only: the others would be left out'
+    : null;
 }
 
 function print({ file, passed, failed, skipped, ms, output, problems }: Outcome): void {
-  const counts = [`${passed} passed`, failed > 0 && `${failed} failed`, skipped > 0 && `${skipped} skipped`].filter(Boolean).join(', ');
-  process.stdout.write(`${failed > 0 ? 'FAIL' : 'ok  '} ${shown(file)}  ${counts}  ${(ms / 1000).toFixed(1)} s\n`);
+  const counts = [
+    `${passed} passed`,
+    failed > 0 && `${failed} failed`,
+    skipped > 0 && `${skipped} skipped`,
+  ]
+    .filter(Boolean)
+    .join(', ');
+  process.stdout.write(
+    `${failed > 0 ? 'FAIL' : 'ok  '} ${shown(file)}  ${counts}  ${(ms / 1000).toFixed(1)} s\n`,
+  );
   if (failed === 0) return;
   if (output.trim() !== '') process.stdout.write(`${output.trimEnd()}\n`);
   for (const problem of problems) process.stdout.write(`     ${problem}\n`);
@@ -129,26 +168,54 @@ function print({ file, passed, failed, skipped, ms, output, problems }: Outcome)
 
 /** Prints the sum as the last line; true when all is well and something ran. */
 function conclude(all: readonly Outcome[]): boolean {
-  const sum = (key: 'passed' | 'failed' | 'skipped') => all.reduce((total, outcome) => total + outcome[key], 0);
+  const sum = (key: 'passed' | 'failed' | 'skipped') =>
+    all.reduce((total, outcome) => total + outcome[key], 0);
   const [passed, skipped] = [sum('passed'), sum('skipped')];
   const failed = sum('failed') + (stop.signal.aborted ? 1 : 0);
-  if (all.length === 0) process.stdout.write(filters.length > 0 ? `no test file matches ${filters.join(', ')}\n` : 'no test file was found\n');
+  if (all.length === 0)
+    process.stdout.write(
+      filters.length > 0
+        ? `no test file matches ${filters.join(', ')}\n`
+        : 'no test file was found\n',
+    );
   if (stop.signal.aborted) process.stdout.write('the run was stopped before its end\n');
-  if (skipped > 0) process.stdout.write(`${[`${skipped} skipped`, ...whySkipped(all)].join(': ')}\n`);
+  if (skipped > 0)
+    process.stdout.write(`${[`${skipped} skipped`, ...whySkipped(all)].join(': ')}\n`);
   process.stdout.write(`${passed} passed, ${failed} failed\n`);
   return passed > 0 && failed === 0;
 }
 
 /** A file says it in a line of its own. */
 function whySkipped(all: readonly Outcome[]): string[] {
-  const reasons = all.flatMap(({ output }) => [...output.matchAll(/^skipped: (.+)$/gm)].map(([, reason = '']) => reason));
+  const reasons = all.flatMap(({ output }) =>
+    [...output.matchAll(/^skipped: (.+)$/gm)].map(([, reason = '']) => reason),
+  );
   return reasons.length === 0 ? [] : [[...new Set(reasons)].join(', ')];
 }
 
 function reportCoverage(): Promise<void> {
-  const args = ['report', '--temp-directory', join(COVERAGE, 'tmp'), '--reporter', 'text', '--reporter', 'lcovonly', '--all', '--src', '.'];
-  const scope = ['--include', 'src/**/*.ts', '--include', 'machines/**/*.ts', '--exclude-after-remap'];
-  const child = spawn(process.execPath, [resolve('node_modules/c8/bin/c8.js'), ...args, ...scope], { stdio: 'inherit' });
+  const args = [
+    'report',
+    '--temp-directory',
+    join(COVERAGE, 'tmp'),
+    '--reporter',
+    'text',
+    '--reporter',
+    'lcovonly',
+    '--all',
+    '--src',
+    '.',
+  ];
+  const scope = [
+    '--include',
+    'src/**/*.ts',
+    '--include',
+    'machines/**/*.ts',
+    '--exclude-after-remap',
+  ];
+  const child = spawn(process.execPath, [resolve('node_modules/c8/bin/c8.js'), ...args, ...scope], {
+    stdio: 'inherit',
+  });
   return new Promise((done) => child.once('close', () => done()));
 }
 

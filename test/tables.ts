@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { commands, globalFlags } from '../src/cli/commands.ts';
-import { type SettingSpec, settingSpecs } from '../src/config.ts';
-import { historySpecs } from '../src/config-history.ts';
+import { type SettingSpec, settingSpecs } from '../src/config/config.ts';
+import { historySpecs } from '../src/config/history.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
-import { routes } from '../src/http/routes.ts';
 import { limitSpecs } from '../src/limits.ts';
+import { routes } from '../src/transport/http/routes.ts';
 
 /**
  * The tables of the README and the documentation, made from the tables of the code: `npm run docs` writes each between its
@@ -23,47 +23,66 @@ const tables = {
   commands: () =>
     table(
       ['Command', 'What it does'],
-      commands.map(({ name, args, summary }) => [`\`${['svc', name, args].filter(Boolean).join(' ')}\``, `${summary}${flagsOf(name)}`]),
+      commands.map(({ name, args, summary }) => [
+        `\`${['svc', name, args].filter(Boolean).join(' ')}\``,
+        `${summary}${flagsOf(name)}`,
+      ]),
     ),
   'exit-codes': () => table(['Exit code', 'Cause', 'Errors'], exitCodes()),
   routes: () =>
     table(
       ['Route', 'Answer', 'Who may ask'],
-      routes.map(({ method, path, summary, door }) => [`\`${method} ${path}\``, summary, DOORS[door]]),
+      routes.map(({ method, path, summary, door }) => [
+        `\`${method} ${path}\``,
+        summary,
+        DOORS[door],
+      ]),
     ),
   errors: () =>
     table(
       ['Code', 'Meaning', 'What to do', 'HTTP', 'gRPC', 'Exit', 'Try again'],
-      Object.entries<ErrorSpec>(errors).map(([code, { meaning, hint, http, grpc, exit, retryable }]) => [
-        `<a id="${code}"></a>\`${code}\``,
-        meaning,
-        hint,
-        String(http),
-        grpc,
-        String(exit),
-        retryable ? 'yes' : 'no',
-      ]),
+      Object.entries<ErrorSpec>(errors).map(
+        ([code, { meaning, hint, http, grpc, exit, retryable }]) => [
+          `<a id="${code}"></a>\`${code}\``,
+          meaning,
+          hint,
+          String(http),
+          grpc,
+          String(exit),
+          retryable ? 'yes' : 'no',
+        ],
+      ),
     ),
   settings: () =>
     table(
       ['Setting', 'Variable', 'Default', 'Meaning', 'Value'],
-      Object.entries<SettingSpec>({ ...settingSpecs, ...prefixed('history.', historySpecs) }).map(([name, spec]) => [
-        `\`${name}\``,
-        `\`${spec.env}\``,
-        `\`${JSON.stringify(spec.default)}\``,
-        spec.meaning,
-        spec.expects,
-      ]),
+      Object.entries<SettingSpec>({ ...settingSpecs, ...prefixed('history.', historySpecs) }).map(
+        ([name, spec]) => [
+          `\`${name}\``,
+          `\`${spec.env}\``,
+          `\`${JSON.stringify(spec.default)}\``,
+          spec.meaning,
+          spec.expects,
+        ],
+      ),
     ),
   limits: () =>
     table(
       ['Limit', 'Default', 'From', 'To', 'What it bounds'],
-      Object.entries(limitSpecs).map(([name, { value, min, max, reason }]) => [`\`${name}\``, inWords(name, value), String(min), String(max), reason]),
+      Object.entries(limitSpecs).map(([name, { value, min, max, reason }]) => [
+        `\`${name}\``,
+        inWords(name, value),
+        String(min),
+        String(max),
+        reason,
+      ]),
     ),
 };
 
 function prefixed(prefix: string, specs: object): Record<string, SettingSpec> {
-  return Object.fromEntries(Object.entries(specs).map(([name, spec]) => [prefix + name, spec as SettingSpec]));
+  return Object.fromEntries(
+    Object.entries(specs).map(([name, spec]) => [prefix + name, spec as SettingSpec]),
+  );
 }
 
 export type TableName = keyof typeof tables;
@@ -85,13 +104,18 @@ const CAUSES: Record<number, string> = {
   130: 'Cancelled, and the work has stopped.',
 };
 
-const DOORS: Record<(typeof routes)[number]['door'], string> = { public: 'anybody', summary: 'anybody; the whole with the token', token: 'with the token' };
+const DOORS: Record<(typeof routes)[number]['door'], string> = {
+  public: 'anybody',
+  summary: 'anybody; the whole with the token',
+  token: 'with the token',
+};
 
 /** The file as it should be. Throws if a mark is missing, or one of them is unknown. */
 export function filled(file: string, text: string): string {
   const names = documents[file] ?? [];
   const marks = [...text.matchAll(/<!-- ([\w-]+):begin -->/g)].map(([, name]) => name);
-  if (marks.join() !== names.join()) throw new Error(`${file} has the marks ${marks.join(', ')}; expected are ${names.join(', ')}`);
+  if (marks.join() !== names.join())
+    throw new Error(`${file} has the marks ${marks.join(', ')}; expected are ${names.join(', ')}`);
   return names.reduce((filling, name) => fill(filling, name), text);
 }
 
@@ -103,25 +127,34 @@ function fill(text: string, name: TableName): string {
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
 /** The flags of a command, those of every command apart. */
 function flagsOf(name: string): string {
-  const own = commands.find((command) => command.name === name)?.flags.filter((flag) => !globalFlags.some((other) => other.name === flag.name)) ?? [];
-  const forms = own.map((flag) => `\`${flag.short === undefined ? '' : `-${flag.short}, `}--${flag.name}${flag.value === undefined ? '' : ` ${flag.value}`}\``);
+  const own =
+    commands
+      .find((command) => command.name === name)
+      ?.flags.filter((flag) => !globalFlags.some((other) => other.name === flag.name)) ?? [];
+  const forms = own.map(
+    (flag) =>
+      `\`${flag.short === undefined ? '' : `-${flag.short}, `}--${flag.name}${flag.value === undefined ? '' : ` ${flag.value}`}\``,
+  );
   return forms.length === 0 ? '' : `<br>${forms.join(' ')}`;
 }
 
 function exitCodes(): string[][] {
   const codes = new Map<number, string[]>([[0, []]]);
-  for (const [code, { exit }] of Object.entries<ErrorSpec>(errors)) codes.set(exit, [...(codes.get(exit) ?? []), code]);
+  for (const [code, { exit }] of Object.entries<ErrorSpec>(errors))
+    codes.set(exit, [...(codes.get(exit) ?? []), code]);
   return [...codes]
     .sort(([a], [b]) => a - b)
     .map(([exit, names]) => {
       const cause = CAUSES[exit];
-      if (cause === undefined) throw new Error(`the exit code ${exit} of ${names.join(', ')} has no cause`);
+      if (cause === undefined)
+        throw new Error(`the exit code ${exit} of ${names.join(', ')} has no cause`);
       return [String(exit), cause, names.map((name) => `\`${name}\``).join(' ')];
     });
 }
@@ -145,5 +178,6 @@ function inWords(name: string, value: number): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const file of Object.keys(documents)) writeFileSync(file, filled(file, readFileSync(file, 'utf8')));
+  for (const file of Object.keys(documents))
+    writeFileSync(file, filled(file, readFileSync(file, 'utf8')));
 }

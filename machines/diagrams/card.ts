@@ -4,9 +4,15 @@ import { paintOf, paints, walks } from './paint.ts';
 /** A state as a card: its name, what it does on entry, and a row for each event that it takes. An arrow begins at its row. */
 export function card(drawn: Outline, state: State): string {
   const { fill, line } = paints[paintOf(state)];
-  if (state.kind === 'final') return doubled(state, `style="rounded" bgcolor="${fill}" color="${line}"`);
-  const rows = [row(`<b>${mark(drawn, state)}${escaped(state.name)}</b>`, `port="name" align="center"`, 13)];
-  return table([...rows, ...takes(drawn, state)], `style="rounded" bgcolor="${fill}" color="${line}"`);
+  if (state.kind === 'final')
+    return doubled(state, `style="rounded" bgcolor="${fill}" color="${line}"`);
+  const rows = [
+    row(`<b>${mark(drawn, state)}${escaped(state.name)}</b>`, `port="name" align="center"`, 13),
+  ];
+  return table(
+    [...rows, ...takes(drawn, state)],
+    `style="rounded" bgcolor="${fill}" color="${line}"`,
+  );
 }
 
 /** What a state with others inside takes in all of them; null when that is nothing. */
@@ -14,13 +20,19 @@ export function sharedCard(drawn: Outline, state: State): string | null {
   const rows = takes(drawn, state);
   return rows.length === 0
     ? null
-    : table([row('<i>in each of these</i>', 'align="left"', 10), ...rows], `color="${paints[paintOf(state)].line}" style="rounded,dashed"`);
+    : table(
+        [row('<i>in each of these</i>', 'align="left"', 10), ...rows],
+        `color="${paints[paintOf(state)].line}" style="rounded,dashed"`,
+      );
 }
 
 /** What the machine takes in any state. */
 export function anyCard(edges: readonly Edge[]): string {
   return table(
-    [row('<i>any state</i>', 'align="left"', 12), ...edges.map((edge) => leads(edge, edges.indexOf(edge)))],
+    [
+      row('<i>any state</i>', 'align="left"', 12),
+      ...edges.map((edge) => leads(edge, edges.indexOf(edge))),
+    ],
     'color="#777777" style="rounded,dashed"',
   );
 }
@@ -57,7 +69,10 @@ function leads(edge: Edge, index: number): string {
 }
 
 function words({ event, guard, actions, walk }: Label): string {
-  const sign = walk === null || walk === 'real' ? '' : `<font color="${walks[walk].line}">${walks[walk].sign}</font>`;
+  const sign =
+    walk === null || walk === 'real'
+      ? ''
+      : `<font color="${walks[walk].line}">${walks[walk].sign}</font>`;
   const parts = [`${sign}<b>${escaped(event)}</b>`];
   if (guard !== null) parts.push(`<font color="#2b62a8">[${escaped(guard)}]</font>`);
   if (actions.length > 0) parts.push(`<br align="left"/>  ${doing(actions)}<br align="left"/>`);

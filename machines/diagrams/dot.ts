@@ -34,7 +34,9 @@ function begin(drawn: Outline): string[] {
 }
 
 function level(drawn: Outline, parent: string): string[] {
-  return drawn.states.filter((state) => state.parent === parent).flatMap((state) => (state.kind === 'compound' ? cluster(drawn, state) : [node(drawn, state)]));
+  return drawn.states
+    .filter((state) => state.parent === parent)
+    .flatMap((state) => (state.kind === 'compound' ? cluster(drawn, state) : [node(drawn, state)]));
 }
 
 function cluster(drawn: Outline, state: State): string[] {
@@ -64,11 +66,15 @@ function arrow(drawn: Outline, edge: Edge, index: number): string {
   const tail = `${source === undefined ? 'any' : source.kind === 'compound' ? `${source.id}_all` : source.id}:${portOf(index)}`;
   const head = anchor(drawn, edge.to);
   const marks = `id="${edgeIds(drawn)[index]}", ${walkMarks(edge)}`;
-  return place(head) < place(edge.from) ? `${head}:name:e -> ${tail}:w [dir=back, ${marks}]` : `${tail}:e -> ${head}:name:w [${marks}]`;
+  return place(head) < place(edge.from)
+    ? `${head}:name:e -> ${tail}:w [dir=back, ${marks}]`
+    : `${tail}:e -> ${head}:name:w [${marks}]`;
 }
 
 function walkMarks({ walk }: Edge): string {
-  return walk === null ? 'class="transition"' : `class="transition walked-${walk}", color="${walks[walk].line}", style="${walks[walk].style}"`;
+  return walk === null
+    ? 'class="transition"'
+    : `class="transition walked-${walk}", color="${walks[walk].line}", style="${walks[walk].style}"`;
 }
 
 /** Of edges that differ in nothing but their guard the second ends in `|2`, and so on. */
@@ -90,14 +96,29 @@ function anchor(drawn: Outline, id: string): string {
 function legend(drawn: Outline): string {
   const used = new Set<Paint>(drawn.states.filter(({ kind }) => kind !== 'compound').map(paintOf));
   const entries = (Object.keys(paints) as Paint[]).filter((name) => used.has(name));
-  const swatches = entries.map((name) => `<font color="${paints[name].line}">■ ${paints[name].meaning}</font>`);
-  const signs = '▸ entered first  <b>event</b> <font color="#2b62a8">[guard]</font> <font color="#8a5a00">/ actions</font>';
-  return ['', ...[swatches.join('   '), signs, ...walked(drawn)].map((line) => `<font point-size="10">${line}</font>`), ''].join('<br align="left"/>');
+  const swatches = entries.map(
+    (name) => `<font color="${paints[name].line}">■ ${paints[name].meaning}</font>`,
+  );
+  const signs =
+    '▸ entered first  <b>event</b> <font color="#2b62a8">[guard]</font> <font color="#8a5a00">/ actions</font>';
+  return [
+    '',
+    ...[swatches.join('   '), signs, ...walked(drawn)].map(
+      (line) => `<font point-size="10">${line}</font>`,
+    ),
+    '',
+  ].join('<br align="left"/>');
 }
 
 /** What the colours of the arrows mean; nothing where it is not told. */
 function walked({ states, edges }: Outline): string[] {
   const used = new Set([...edges, ...states.flatMap(({ loops }) => loops)].map(({ walk }) => walk));
   const entries = (Object.keys(walks) as Walk[]).filter((walk) => used.has(walk));
-  return entries.length === 0 ? [] : [entries.map((walk) => `<font color="${walks[walk].line}">→ ${walks[walk].meaning}</font>`).join('   ')];
+  return entries.length === 0
+    ? []
+    : [
+        entries
+          .map((walk) => `<font color="${walks[walk].line}">→ ${walks[walk].meaning}</font>`)
+          .join('   '),
+      ];
 }

@@ -53,12 +53,18 @@ export type WalkOf = (source: string, type: string, target: string) => Walk | nu
 export function outline(machine: AnyStateMachine, walkOf: WalkOf = () => null): Outline {
   const nodes = [machine.root, ...descend(machine.root)];
   const states = nodes.slice(1).map((node) => describe(node, machine.id, walkOf));
-  return { name: machine.id, states, edges: nodes.flatMap((node) => leaving(node, machine.id, walkOf)) };
+  return {
+    name: machine.id,
+    states,
+    edges: nodes.flatMap((node) => leaving(node, machine.id, walkOf)),
+  };
 }
 
 /** `event [guard] / action, action`, in one line. */
 export function labelOf({ event, guard, actions }: Omit<Label, 'walk'>): string {
-  return [event, guard && `[${guard}]`, actions.length > 0 && `/ ${actions.join(', ')}`].filter(Boolean).join(' ');
+  return [event, guard && `[${guard}]`, actions.length > 0 && `/ ${actions.join(', ')}`]
+    .filter(Boolean)
+    .join(' ');
 }
 
 function descend(node: AnyStateNode): AnyStateNode[] {
@@ -69,7 +75,10 @@ function describe(node: AnyStateNode, machine: string, walkOf: WalkOf): State {
   const entry = names(node.entry);
   const loops = transitions(node)
     .filter(({ target }) => target === undefined || target.length === 0)
-    .map((loop) => ({ ...say(loop, machine), walk: walkOf(pathOf(node), loop.eventType, pathOf(node)) }));
+    .map((loop) => ({
+      ...say(loop, machine),
+      walk: walkOf(pathOf(node), loop.eventType, pathOf(node)),
+    }));
   return {
     id: idOf(node),
     path: pathOf(node),
@@ -79,7 +88,10 @@ function describe(node: AnyStateNode, machine: string, walkOf: WalkOf): State {
     tags: lineage(node).flatMap(({ tags }) => tags),
     entry,
     loops,
-    inside: [...(entry.length > 0 ? [`on entry / ${entry.join(', ')}`] : []), ...loops.map(labelOf)],
+    inside: [
+      ...(entry.length > 0 ? [`on entry / ${entry.join(', ')}`] : []),
+      ...loops.map(labelOf),
+    ],
     initial: node.type === 'compound' ? idOf(node.initial.target[0] as AnyStateNode) : null,
   };
 }
@@ -103,7 +115,11 @@ function transitions(node: AnyStateNode) {
 }
 
 function say({ eventType, guard, actions }: Transition, machine: string): Omit<Label, 'walk'> {
-  return { event: eventType.replace(`${machine}.`, ''), guard: guard === undefined ? null : nameOf(guard), actions: names(actions) };
+  return {
+    event: eventType.replace(`${machine}.`, ''),
+    guard: guard === undefined ? null : nameOf(guard),
+    actions: names(actions),
+  };
 }
 
 function names(actions: readonly unknown[]): string[] {

@@ -20,7 +20,12 @@ export function paintOf({ kind, tags }: Pick<State, 'kind' | 'tags'>): Paint {
 /** How an edge is walked by the tests. */
 export const walks = {
   real: { line: '#2f7d3f', style: 'solid', sign: '', meaning: 'walked in a real daemon' },
-  kernel: { line: '#c05a00', style: 'dashed', sign: '○ ', meaning: '○ in the kernel and the fold only' },
+  kernel: {
+    line: '#c05a00',
+    style: 'dashed',
+    sign: '○ ',
+    meaning: '○ in the kernel and the fold only',
+  },
   none: { line: '#c0282b', style: 'dotted', sign: '✗ ', meaning: '✗ not walked' },
 } as const;
 

@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
-import { isServed } from '../control/is-served.ts';
 import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import { limitSpecs } from '../limits.ts';
 import { plain } from '../logs/plain.ts';
-import { findSocket, whyUnread } from './connect-daemon.ts';
+import { isServed } from '../transport/control/is-served.ts';
+import { findSocket, whyUnread } from './connect/connect-daemon.ts';
 import type { Context } from './context.ts';
 import { INTERRUPTED, onInterrupt } from './interrupt.ts';
-import { isTerminal } from './output.ts';
-import { openStdout } from './stdout-stream.ts';
+import { isTerminal } from './print/output.ts';
+import { openStdout } from './print/stdout-stream.ts';
 
 /**
  * One request of the HTTP interface, over the local socket: no token and no port are needed.
@@ -19,8 +19,13 @@ import { openStdout } from './stdout-stream.ts';
  */
 export async function run({ args, flags, paths }: Context): Promise<number> {
   const [method = '', path = ''] = args;
-  if (!/^[A-Za-z]{1,16}$/.test(method)) throw new SvcError('usage', `${JSON.stringify(method)} is not a method, such as GET or POST.`);
-  if (!/^\/[\x21-\x7e]*$/.test(path)) throw new SvcError('usage', `The path must begin with / and hold no spaces, not ${JSON.stringify(path)}.`);
+  if (!/^[A-Za-z]{1,16}$/.test(method))
+    throw new SvcError('usage', `${JSON.stringify(method)} is not a method, such as GET or POST.`);
+  if (!/^\/[\x21-\x7e]*$/.test(path))
+    throw new SvcError(
+      'usage',
+      `The path must begin with / and hold no spaces, not ${JSON.stringify(path)}.`,
+    );
   const body = typeof flags.data === 'string' ? await readBody(flags.data) : null;
   const interrupt = onInterrupt();
   const stdout = openStdout();
@@ -30,9 +35,14 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
     ...(body === null ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
   };
   try {
-    const answer = await ask(paths, { method: method.toUpperCase(), path, headers, signal: leave }, body);
+    const answer = await ask(
+      paths,
+      { method: method.toUpperCase(), path, headers, signal: leave },
+      body,
+    );
     const status = answer.statusCode ?? 0;
-    if (status >= FAILED && answer.headers['content-type'] === 'application/json') throw await readError(answer);
+    if (status >= FAILED && answer.headers['content-type'] === 'application/json')
+      throw await readError(answer);
     await pass(answer, stdout.write);
     await stdout.flush();
     return status < FAILED ? 0 : NOT_SERVING;
@@ -45,33 +55,55 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
   }
 }
 
-async function ask(paths: Context['paths'], options: import('node:http').RequestOptions, body: Buffer | null): Promise<IncomingMessage> {
+async function ask(
+  paths: Context['paths'],
+  options: import('node:http').RequestOptions,
+  body: Buffer | null,
+): Promise<IncomingMessage> {
   const { request } = await import('node:http');
   const socketPath = findSocket(paths);
   return new Promise((resolve, reject) => {
     const asked = request({ ...options, socketPath, agent: false }, resolve);
-    asked.on('error', (cause: NodeJS.ErrnoException) => void unreached(cause, paths, socketPath).then(reject));
+    asked.on(
+      'error',
+      (cause: NodeJS.ErrnoException) => void unreached(cause, paths, socketPath).then(reject),
+    );
     asked.end(body ?? undefined);
   });
 }
 
-async function unreached(cause: NodeJS.ErrnoException, paths: Context['paths'], socket: string): Promise<SvcError> {
+async function unreached(
+  cause: NodeJS.ErrnoException,
+  paths: Context['paths'],
+  socket: string,
+): Promise<SvcError> {
   const isReset = cause.code === 'ECONNRESET' || cause.code === 'EPIPE';
   const known = isReset ? await whyUnread(paths) : null;
   if (known !== null) return known;
-  if (cause.code === 'ENOENT' || cause.code === 'ECONNREFUSED' || (isReset && !(await isServed(socket))))
+  if (
+    cause.code === 'ENOENT' ||
+    cause.code === 'ECONNREFUSED' ||
+    (isReset && !(await isServed(socket)))
+  )
     return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
   if (cause.code === 'EACCES' || cause.code === 'EPERM')
-    return new SvcError('unauthorised', 'The local socket belongs to another user.', { cause, hint: 'Run the command as the user who started the daemon.' });
+    return new SvcError('unauthorised', 'The local socket belongs to another user.', {
+      cause,
+      hint: 'Run the command as the user who started the daemon.',
+    });
   return new SvcError('connection_lost', undefined, { cause });
 }
 
 /** Throws connection_lost for an answer that is cut off. */
-async function pass(answer: IncomingMessage, write: (text: string) => Promise<void>): Promise<void> {
+async function pass(
+  answer: IncomingMessage,
+  write: (text: string) => Promise<void>,
+): Promise<void> {
   const decoder = new StringDecoder('utf8');
   const shown = isTerminal(1) ? plain : (text: string) => text;
   try {
-    for await (const chunk of answer as AsyncIterable<Buffer>) await write(shown(decoder.write(chunk)));
+    for await (const chunk of answer as AsyncIterable<Buffer>)
+      await write(shown(decoder.write(chunk)));
   } catch (cause) {
     throw new SvcError('connection_lost', undefined, { cause });
   }
@@ -86,9 +118,15 @@ async function readError(answer: IncomingMessage): Promise<SvcError> {
     chunks.push(chunk);
   }
   try {
-    return fromBody((JSON.parse(Buffer.concat(chunks).toString('utf8')) as { error: Partial<ErrorBody> }).error);
+    return fromBody(
+      (JSON.parse(Buffer.concat(chunks).toString('utf8')) as { error: Partial<ErrorBody> }).error,
+    );
   } catch (cause) {
-    return new SvcError('connection_lost', 'The error that the daemon answered with cannot be read.', { cause });
+    return new SvcError(
+      'connection_lost',
+      'The error that the daemon answered with cannot be read.',
+      { cause },
+    );
   }
 }
 
@@ -107,7 +145,11 @@ async function readStdin(): Promise<Buffer> {
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes > limitSpecs.body_bytes.max) throw new SvcError('body_too_large', `The body has more than ${limitSpecs.body_bytes.max} bytes.`);
+    if (bytes > limitSpecs.body_bytes.max)
+      throw new SvcError(
+        'body_too_large',
+        `The body has more than ${limitSpecs.body_bytes.max} bytes.`,
+      );
   }
   return Buffer.concat(chunks);
 }

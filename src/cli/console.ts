@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { pathToFileURL } from 'node:url';
 import { oneLine } from '../logs/plain.ts';
-import { askDaemon } from './ask-daemon.ts';
+import { askDaemon } from './connect/ask-daemon.ts';
 import type { Context } from './context.ts';
-import { note, print, printJson } from './output.ts';
+import { note, print, printJson } from './print/output.ts';
 
 /**
  * Opens the console in the browser, signed in. Where there is none the address is printed; it is good for one sign-in, within a minute.
@@ -12,7 +12,10 @@ import { note, print, printJson } from './output.ts';
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const [program, ...args] = flags['no-open'] === true ? [] : opener();
   const { url, file } = await askDaemon(paths, 'console', { file: program !== undefined });
-  const opened = program !== undefined && file !== null && (await open(program, [...args, pathToFileURL(file).href]));
+  const opened =
+    program !== undefined &&
+    file !== null &&
+    (await open(program, [...args, pathToFileURL(file).href]));
   if (json) printJson({ url, opened });
   else if (opened) note(`Opened the console at ${oneLine(url.split('#')[0] ?? '')}`);
   else print(oneLine(url));

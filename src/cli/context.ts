@@ -1,4 +1,4 @@
-import type { Paths } from '../paths.ts';
+import type { Paths } from '../home/paths.ts';
 
 /** What a command is given. */
 export interface Context {

@@ -1,18 +1,20 @@
 import sade from 'sade';
 import { asSvcError, SvcError } from '../errors.ts';
-import { findPaths, type Paths } from '../paths.ts';
-import type { Arguments } from './arguments.ts';
+import { findPaths, type Paths } from '../home/paths.ts';
 import type { CommandSpec } from './commands.ts';
 import type { CommandModule } from './context.ts';
-import { findCommand } from './find-command.ts';
-import { print, printError, READER_GONE } from './output.ts';
+import type { Arguments } from './parse/arguments.ts';
+import { findCommand } from './parse/find-command.ts';
+import { print, printError, READER_GONE } from './print/output.ts';
 
 /** The code of each command by its name, imported when it is used. */
 export type Loaders = Readonly<Record<string, () => Promise<CommandModule>>>;
 
 /** Runs one command line and leaves its exit code with the process. */
 export async function program(argv: readonly string[], loaders: Loaders): Promise<void> {
-  const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : argv.length).includes('--json');
+  const json = argv
+    .slice(0, argv.includes('--') ? argv.indexOf('--') : argv.length)
+    .includes('--json');
   const fail = (thrown: unknown) => {
     if (thrown === READER_GONE) return 0;
     const error = asSvcError(thrown);
@@ -40,15 +42,20 @@ async function answer(argv: readonly string[], loaders: Loaders): Promise<number
 
 /** A value that is wrong is told with where the right ones are listed, as a flag that is wrong is. */
 function withHelp(thrown: unknown, name: string): unknown {
-  if (!(thrown instanceof SvcError) || thrown.code !== 'usage' || thrown.hint !== thrown.spec.hint) return thrown;
+  if (!(thrown instanceof SvcError) || thrown.code !== 'usage' || thrown.hint !== thrown.spec.hint)
+    return thrown;
   const { message, param, cause } = thrown;
-  return new SvcError('usage', message, { cause, hint: `See: svc ${name} --help`, ...(param === null ? {} : { param }) });
+  return new SvcError('usage', message, {
+    cause,
+    hint: `See: svc ${name} --help`,
+    ...(param === null ? {} : { param }),
+  });
 }
 
 const NOTHING: Arguments = { args: [], flags: {} };
 
 async function read(spec: CommandSpec, rest: string[]): Promise<Arguments> {
-  const { readArguments } = await import('./arguments.ts');
+  const { readArguments } = await import('./parse/arguments.ts');
   return readArguments(spec, rest, HIDDEN[spec.name]);
 }
 
@@ -61,7 +68,11 @@ const HIDDEN: Readonly<Record<string, CommandSpec['flags']>> = {
  * The program as sade knows it. Of the commands only the one that was asked for is made: making them all takes a short command
  * longer than its own work. Its arguments are read by `readArguments`, since sade's parser makes numbers of them.
  */
-function build({ name, summary }: CommandSpec, loaders: Loaders, { args, flags }: Arguments): sade.Sade {
+function build(
+  { name, summary }: CommandSpec,
+  loaders: Loaders,
+  { args, flags }: Arguments,
+): sade.Sade {
   return sade('svc')
     .command(name, summary)
     .action(async () => {
@@ -96,7 +107,7 @@ function load(name: string, loaders: Loaders): Promise<CommandModule> {
 }
 
 async function help(name: string): Promise<number> {
-  const { helpText } = await import('./help.ts');
+  const { helpText } = await import('./parse/help.ts');
   print(helpText(name));
   return 0;
 }

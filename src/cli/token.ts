@@ -1,15 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { SvcError } from '../errors.ts';
-import { replaceSecret } from '../home.ts';
-import type { Paths } from '../paths.ts';
-import { askDaemon } from './ask-daemon.ts';
+import { replaceSecret } from '../home/home.ts';
+import type { Paths } from '../home/paths.ts';
+import { askDaemon } from './connect/ask-daemon.ts';
 import type { Context } from './context.ts';
-import { print, printJson } from './output.ts';
+import { print, printJson } from './print/output.ts';
 
 /** From its file, so that it can be had while no daemon runs; a start keeps the token that is there. */
 export async function run({ paths, args, json }: Context): Promise<number> {
   const [action] = args;
-  if (action !== undefined && action !== 'rotate') throw new SvcError('usage', `token takes rotate or nothing, not ${JSON.stringify(action)}.`);
+  if (action !== undefined && action !== 'rotate')
+    throw new SvcError('usage', `token takes rotate or nothing, not ${JSON.stringify(action)}.`);
   const token = action === 'rotate' ? await rotate(paths) : readToken(paths.token);
   if (json) printJson({ token });
   else print(token);
@@ -40,7 +41,13 @@ export function readToken(file: string): string {
     if (token !== '') return token;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'ENOENT') throw new SvcError('home_unusable', `The token file ${file} cannot be read (${code}).`, { cause: error });
+    if (code !== 'ENOENT')
+      throw new SvcError('home_unusable', `The token file ${file} cannot be read (${code}).`, {
+        cause: error,
+      });
   }
-  throw new SvcError('daemon_not_running', 'There is no token yet: the first start of the daemon makes it.');
+  throw new SvcError(
+    'daemon_not_running',
+    'There is no token yet: the first start of the daemon makes it.',
+  );
 }

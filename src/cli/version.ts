@@ -1,14 +1,20 @@
+import { ownerOf, readRuntimeFile } from '../home/runtime-file.ts';
+import { programVersion } from '../home/version.ts';
 import { oneLine } from '../logs/plain.ts';
-import { ownerOf, readRuntimeFile } from '../runtime-file.ts';
-import { programVersion } from '../version.ts';
 import type { Context } from './context.ts';
-import { print, printJson } from './output.ts';
+import { print, printJson } from './print/output.ts';
 
 /** Version of the program, and of the daemon that runs: as its runtime file says, so that no connection is needed. */
 export async function run(context: Context): Promise<number> {
   const version = programVersion();
   const daemon = daemonVersion(context);
-  if (context.json) printJson({ version, daemon_version: daemon, node: process.versions.node, platform: `${process.platform}-${process.arch}` });
+  if (context.json)
+    printJson({
+      version,
+      daemon_version: daemon,
+      node: process.versions.node,
+      platform: `${process.platform}-${process.arch}`,
+    });
   else if (daemon === null || daemon === version) print(`svc ${version}`);
   else print(`svc ${version}\nThe running daemon is ${oneLine(daemon)}. To change it: svc restart`);
   return 0;
@@ -18,7 +24,9 @@ export async function run(context: Context): Promise<number> {
 function daemonVersion(context: Context): string | null {
   try {
     const found = readRuntimeFile(context.paths.runtime);
-    return found.kind === 'present' && ['ours', 'unproven'].includes(ownerOf(found.file)) ? found.file.version : null;
+    return found.kind === 'present' && ['ours', 'unproven'].includes(ownerOf(found.file))
+      ? found.file.version
+      : null;
   } catch {
     return null;
   }

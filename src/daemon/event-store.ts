@@ -1,12 +1,12 @@
 import { asSvcError, type SvcError } from '../errors.ts';
+import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/port.ts';
 import { projectRun } from '../kernel/project.ts';
 import type { Limits } from '../limits.ts';
-import type { Paths } from '../paths.ts';
-import { Verification } from '../runtime/verification.ts';
-import { logBytes } from '../store/files.ts';
-import { createSqliteStore } from '../store/sqlite.ts';
+import { Verification } from '../runtime/health/verification.ts';
+import { logBytes } from '../store/files/database-file.ts';
+import { createSqliteStore } from '../store/sqlite/sqlite.ts';
 
 export interface EventStoreOptions {
   paths: Paths;
@@ -22,7 +22,8 @@ export function createEventStore({ paths, limits, clock, log, onFatal }: EventSt
   const store = createSqliteStore({
     ...{ database: paths.database, highWater: paths.highWater, limits },
     project: projectRun,
-    onMended: (run_id) => log.warn({ run_id }, 'the record of a run was damaged, and was made again from its events'),
+    onMended: (run_id) =>
+      log.warn({ run_id }, 'the record of a run was damaged, and was made again from its events'),
     onAlarm: (error) => onFatal(asSvcError(error, 'store_failed')),
   });
   return { store, size, verification: new Verification({ store, clock, limits, log, size }) };

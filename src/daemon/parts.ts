@@ -1,38 +1,38 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { Effects } from '../../machines/effects.ts';
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
-import type { Config } from '../config.ts';
-import { setProvider, unsetProvider } from '../config-file.ts';
-import { createMethods } from '../control/methods.ts';
-import { ControlServer } from '../control/server.ts';
+import type { Config } from '../config/config.ts';
+import { setProvider, unsetProvider } from '../config/file.ts';
 import type { SvcError } from '../errors.ts';
-import { createGrpc } from '../grpc/server.ts';
-import { createHttp } from '../http/server.ts';
+import type { Paths } from '../home/paths.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { strippingStore } from '../kernel/content.ts';
 import { Kernel } from '../kernel/kernel.ts';
 import type { Performers } from '../kernel/port.ts';
 import { streamPort } from '../kernel/stream-port.ts';
-import { createLog } from '../log.ts';
+import { createLog } from '../logs/log.ts';
 import { Puller } from '../models/puller.ts';
-import type { Paths } from '../paths.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
-import { createRemoteProvider } from '../providers/remote/provider.ts';
-import { Attempts } from '../runtime/attempts.ts';
+import { createRemoteProvider } from '../providers/openai/provider.ts';
 import { createRuntime } from '../runtime/create.ts';
-import { Dispatch } from '../runtime/dispatch.ts';
-import { DaemonHistory } from '../runtime/history.ts';
-import { newBootId } from '../runtime/ids.ts';
-import { Providers } from '../runtime/providers.ts';
-import { Pulls } from '../runtime/pulls.ts';
-import { Retention } from '../runtime/retention.ts';
-import { Space } from '../runtime/space.ts';
-import { StopReports } from '../runtime/stop-report.ts';
-import { UnsentBytes } from '../runtime/unsent-bytes.ts';
-import { attachSockets } from '../ws/upgrade.ts';
+import { Space } from '../runtime/disk/disk-monitor.ts';
+import { Retention } from '../runtime/disk/retention.ts';
+import { DaemonHistory } from '../runtime/health/daemon-history.ts';
+import { StopReports } from '../runtime/health/stop-report.ts';
+import { Providers } from '../runtime/providers/providers.ts';
+import { Pulls } from '../runtime/pulls/pulls.ts';
+import { Attempts } from '../runtime/runs/executor.ts';
+import { newBootId } from '../runtime/runs/ids.ts';
+import { Dispatch } from '../runtime/runs/scheduler.ts';
+import { UnsentBytes } from '../runtime/send/unsent-bytes.ts';
+import { buildSignIn } from '../transport/auth/sign-in.ts';
+import { createMethods } from '../transport/control/methods.ts';
+import { ControlServer } from '../transport/control/server.ts';
+import { createGrpc } from '../transport/grpc/server.ts';
+import { createHttp } from '../transport/http/server.ts';
+import { attachSockets } from '../transport/ws/upgrade.ts';
 import { createEventStore } from './event-store.ts';
 import { hostBootId } from './host.ts';
-import { buildSignIn } from './sign-in.ts';
 
 /** What is decided before the first part is built. */
 export interface Given {
@@ -49,13 +49,31 @@ export interface Given {
 export type Parts = ReturnType<typeof buildParts>;
 
 /** Builds every part and introduces them to each other. Nothing is started, bound or opened yet. */
-export function buildParts({ paths, config, version, secrets, stdout, closeDaemon, onStop, onFatal }: Given) {
+export function buildParts({
+  paths,
+  config,
+  version,
+  secrets,
+  stdout,
+  closeDaemon,
+  onStop,
+  onFatal,
+}: Given) {
   const { limits } = config;
   const boot_id = newBootId();
   const streams = { daemon: `daemon:${boot_id}`, engine: `engine:${boot_id}` };
-  const logging = createLog({ folder: paths.logs, level: config.log_level, limits, boot_id, stdout, redact: config.history.redact });
+  const logging = createLog({
+    folder: paths.logs,
+    level: config.log_level,
+    limits,
+    boot_id,
+    stdout,
+    redact: config.history.redact,
+  });
   const { log } = logging;
-  const clock = systemClock(() => kernel.snapshot<DaemonSnapshot>(streams.daemon)?.matches('ready') === false);
+  const clock = systemClock(
+    () => kernel.snapshot<DaemonSnapshot>(streams.daemon)?.matches('ready') === false,
+  );
   const { store, size, verification } = createEventStore({ paths, limits, clock, log, onFatal });
 
   const kernel = new Kernel({
@@ -70,12 +88,32 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
   });
   const tell = (told: Undated<DaemonEvent>) => kernel.submit(streams.daemon, told);
   const space = new Space({ store, clock, log, tell });
-  const retention = new Retention({ kernel, store, daemon: streams.daemon, boot_id, keep: config.history, limits, log });
+  const retention = new Retention({
+    kernel,
+    store,
+    daemon: streams.daemon,
+    boot_id,
+    keep: config.history,
+    limits,
+    log,
+  });
   kernel.stalls.onStall((cause) => space.stalled(cause));
   kernel.stalls.onResume(() => space.resumed());
-  const start = { pid: process.pid, version, capacity: limits.queue_runs, start_deadline_at: clock.now() + limits.start_ms };
-  const fact = { type: 'daemon.boot_started', boot_id, host_boot_id: hostBootId(), ...start } as const;
-  kernel.propose([{ stream: streams.daemon, fact }]).catch((error: unknown) => log.debug({ err: error }, 'the start was not recorded'));
+  const start = {
+    pid: process.pid,
+    version,
+    capacity: limits.queue_runs,
+    start_deadline_at: clock.now() + limits.start_ms,
+  };
+  const fact = {
+    type: 'daemon.boot_started',
+    boot_id,
+    host_boot_id: hostBootId(),
+    ...start,
+  } as const;
+  kernel
+    .propose([{ stream: streams.daemon, fact }])
+    .catch((error: unknown) => log.debug({ err: error }, 'the start was not recorded'));
   const history = new DaemonHistory(kernel, streams.daemon);
   const stopReports = new StopReports(kernel, streams.daemon);
   const dispatch = new Dispatch({
@@ -108,7 +146,8 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
     env: process.env,
     log,
     local: local.provider,
-    remote: (id, settings) => createRemoteProvider({ id, config: settings, env: process.env, limits }),
+    remote: (id, settings) =>
+      createRemoteProvider({ id, config: settings, env: process.env, limits }),
   });
   const attempts = new Attempts({
     kernel,
@@ -128,8 +167,19 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
     stream: (id) => streamPort(kernel, `pull:${id}:${boot_id}`),
     now: () => clock.now(),
   });
-  const modelAt = async (path: string) => (await local.provider.models(AbortSignal.timeout(limits.pull_idle_ms))).find((model) => model.path === path) ?? null;
-  const pulls = new Pulls({ kernel, limits, log, boot_id, daemon: streams.daemon, puller, modelAt });
+  const modelAt = async (path: string) =>
+    (await local.provider.models(AbortSignal.timeout(limits.pull_idle_ms))).find(
+      (model) => model.path === path,
+    ) ?? null;
+  const pulls = new Pulls({
+    kernel,
+    limits,
+    log,
+    boot_id,
+    daemon: streams.daemon,
+    puller,
+    modelAt,
+  });
   const performers: Performers = {
     startAttempt: (params) => attempts.start(params),
     stopAttempt: (params) => attempts.stop(params),
@@ -143,8 +193,16 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
   /** What the store held when it was opened. */
   const stored = { finished: 0 };
   kernel.onFact((event, snapshot) => {
-    if (event.type === 'engine.exited' && snapshot.matches('crashed' as never)) log.warn({ ...event.data, seq: event.seq }, 'the engine process died');
-    log.debug({ seq: event.seq, stream: event.stream, ...(event.stream.startsWith('run_') ? { run_id: event.stream } : {}) }, event.type);
+    if (event.type === 'engine.exited' && snapshot.matches('crashed' as never))
+      log.warn({ ...event.data, seq: event.seq }, 'the engine process died');
+    log.debug(
+      {
+        seq: event.seq,
+        stream: event.stream,
+        ...(event.stream.startsWith('run_') ? { run_id: event.stream } : {}),
+      },
+      event.type,
+    );
   });
   const runtime = createRuntime({
     kernel,
@@ -161,18 +219,40 @@ export function buildParts({ paths, config, version, secrets, stdout, closeDaemo
     verified: () => verification.report,
     secret: secrets.digest,
     onStop,
-    saveProvider: (id, settings) => (settings === null ? unsetProvider(paths.config, id) : setProvider(paths.config, id, settings)),
+    saveProvider: (id, settings) =>
+      settings === null ? unsetProvider(paths.config, id) : setProvider(paths.config, id, settings),
     localModels: local.models,
   });
 
   const signIn = buildSignIn(paths, config, secrets.token);
   const unsent = new UnsentBytes(limits, log);
-  const http = createHttp({ ...signIn.access, sessions: signIn.sessions, runtime, unsent, limits, log });
-  const sockets = attachSockets(http, { ...signIn.access, runtime, hub: logging.hub, folder: paths.logs, unsent, limits, log });
+  const http = createHttp({
+    ...signIn.access,
+    sessions: signIn.sessions,
+    runtime,
+    unsent,
+    limits,
+    log,
+  });
+  const sockets = attachSockets(http, {
+    ...signIn.access,
+    runtime,
+    hub: logging.hub,
+    folder: paths.logs,
+    unsent,
+    limits,
+    log,
+  });
   const grpc = createGrpc({ runtime, limits, log });
   const control = new ControlServer({
     socket: paths.socket,
-    handlers: createMethods({ ...signIn.methods, runtime, limits, config: () => config, warning: () => http.warning() }),
+    handlers: createMethods({
+      ...signIn.methods,
+      runtime,
+      limits,
+      config: () => config,
+      warning: () => http.warning(),
+    }),
     http: (socket) => {
       signIn.admit(socket);
       http.server.emit('connection', socket);

@@ -1,11 +1,11 @@
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
-import { parseAddress } from '../config-address.ts';
+import { parseAddress } from '../config/address.ts';
 import { SvcError } from '../errors.ts';
-import { readLastBoot, recoverRuns } from '../runtime/recover.ts';
-import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../runtime-file.ts';
-import { removeSignInPages } from '../sign-in-page.ts';
+import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../home/runtime-file.ts';
+import { readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
 import { isFull } from '../store/failure.ts';
-import type { EventStore } from '../store/store.ts';
+import type { EventStore } from '../store/port.ts';
+import { removeSignInPages } from '../transport/auth/sign-in-page.ts';
 import { hostBootId } from './host.ts';
 import type { Parts } from './parts.ts';
 
@@ -32,11 +32,18 @@ export async function startDaemon(parts: Parts): Promise<void> {
   const last_boot = await readLastBoot(store, opened.last_boot_id, hostBootId());
   kernel.open(opened.last_seq);
   await listening;
-  if (last_boot !== null && last_boot.ending !== 'clean') log.warn({ last_boot }, `the last daemon did not stop cleanly: ${last_boot.ending}`);
+  if (last_boot !== null && last_boot.ending !== 'clean')
+    log.warn({ last_boot }, `the last daemon did not stop cleanly: ${last_boot.ending}`);
   await proceed(parts, { type: 'daemon.store_opened', last_boot });
   await proceed(parts, { type: 'daemon.listening', addresses });
-  const progress = { step_runs: parts.config.limits.recover_runs, made: (runs: number) => proceed(parts, { type: 'daemon.recovery_progressed', runs }) };
-  await proceed(parts, { type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch, progress)) });
+  const progress = {
+    step_runs: parts.config.limits.recover_runs,
+    made: (runs: number) => proceed(parts, { type: 'daemon.recovery_progressed', runs }),
+  };
+  await proceed(parts, {
+    type: 'daemon.runs_recovered',
+    ...(await recoverRuns(kernel, store, dispatch, progress)),
+  });
   await createEngine(parts);
   await providers.open();
   await proceed(parts, { type: 'daemon.providers_probed' });
@@ -45,26 +52,48 @@ export async function startDaemon(parts: Parts): Promise<void> {
   parts.retention.start();
   await parts.verification.start();
   log.info({ addresses, version: parts.version, pid: process.pid }, 'ready');
-  local.warm().catch((error: unknown) => log.warn({ err: error }, 'the engine could not be warmed'));
+  local
+    .warm()
+    .catch((error: unknown) => log.warn({ err: error }, 'the engine could not be warmed'));
 }
 
 async function bind(parts: Parts): Promise<{ http: string; grpc: string }> {
   const { http, grpc, config } = parts;
   try {
-    return { http: await http.listen(...endpoint(config.http)), grpc: await grpc.listen(...endpoint(config.grpc)) };
+    return {
+      http: await http.listen(...endpoint(config.http)),
+      grpc: await grpc.listen(...endpoint(config.grpc)),
+    };
   } catch (error) {
     throw asOther(parts, error, 'port_in_use');
   }
 }
 
 /** What keeps us from starting is a daemon that is there, if one is: then it is named. */
-function asOther({ paths }: Parts, error: unknown, code: 'port_in_use' | 'daemon_already_running'): unknown {
+function asOther(
+  { paths }: Parts,
+  error: unknown,
+  code: 'port_in_use' | 'daemon_already_running',
+): unknown {
   const other = readRuntimeFile(paths.runtime);
-  if (!(error instanceof SvcError) || error.code !== code || other.kind !== 'present' || ownerOf(other.file) !== 'ours') return error;
-  return new SvcError('daemon_already_running', `A daemon runs already, with pid ${other.file.pid}.`, { cause: error });
+  if (
+    !(error instanceof SvcError) ||
+    error.code !== code ||
+    other.kind !== 'present' ||
+    ownerOf(other.file) !== 'ours'
+  )
+    return error;
+  return new SvcError(
+    'daemon_already_running',
+    `A daemon runs already, with pid ${other.file.pid}.`,
+    { cause: error },
+  );
 }
 
-async function announce({ paths, boot_id, version, clock }: Parts, addresses: { http: string; grpc: string; socket: string }): Promise<void> {
+async function announce(
+  { paths, boot_id, version, clock }: Parts,
+  addresses: { http: string; grpc: string; socket: string },
+): Promise<void> {
   await writeRuntimeFile(paths.runtime, {
     pid: process.pid,
     process_start: processStart(process.pid),
@@ -78,18 +107,32 @@ async function announce({ paths, boot_id, version, clock }: Parts, addresses: { 
 }
 
 /** On a full disk, what has to be written beside the log takes the space of the reserve, as the log does. */
-async function withRoom<T>(store: Pick<EventStore, 'spendReserve'>, write: () => Promise<T>): Promise<T> {
+async function withRoom<T>(
+  store: Pick<EventStore, 'spendReserve'>,
+  write: () => Promise<T>,
+): Promise<T> {
   try {
     return await write();
   } catch (error) {
-    if (!(isFull(error) || isFull((error as Error).cause)) || !(await store.spendReserve())) throw error;
+    if (!(isFull(error) || isFull((error as Error).cause)) || !(await store.spendReserve()))
+      throw error;
     return write();
   }
 }
 
 async function createEngine({ kernel, streams, config }: Parts): Promise<void> {
-  const { engine_start_ms: start_ms, engine_load_ms: load_ms, engine_stop_ms: stop_ms, engine_idle_ms: idle_ms } = config.limits;
-  await kernel.propose([{ stream: streams.engine, fact: { type: 'engine.created', start_ms, load_ms, stop_ms, kill_ms: stop_ms, idle_ms } }]);
+  const {
+    engine_start_ms: start_ms,
+    engine_load_ms: load_ms,
+    engine_stop_ms: stop_ms,
+    engine_idle_ms: idle_ms,
+  } = config.limits;
+  await kernel.propose([
+    {
+      stream: streams.engine,
+      fact: { type: 'engine.created', start_ms, load_ms, stop_ms, kill_ms: stop_ms, idle_ms },
+    },
+  ]);
 }
 
 /** A step of the start; a daemon that was told to stop meanwhile goes no further. */

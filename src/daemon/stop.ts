@@ -1,26 +1,42 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { asSvcError, type SvcError } from '../errors.ts';
-import type { Cell } from '../kernel/cell.ts';
-import { removeRuntimeFile } from '../runtime-file.ts';
+import { removeRuntimeFile } from '../home/runtime-file.ts';
+import type { Cell } from '../kernel/instance.ts';
 import type { Parts } from './parts.ts';
 
 /**
  * Gives back what is held, the work and the engine, then records that the daemon stopped, and what became of the runs: what could not be
  * finished is handed over to the next start. The machine's deadline bounds it.
  */
-export async function releaseAll({ kernel, store, dispatch, stopReports, pulls, streams, tell }: Held): Promise<void> {
+export async function releaseAll({
+  kernel,
+  store,
+  dispatch,
+  stopReports,
+  pulls,
+  streams,
+  tell,
+}: Held): Promise<void> {
   const runs = dispatch.activeRuns();
-  await Promise.all(runs.map((run_id) => kernel.submit(run_id, { type: 'run.interrupt_requested', reason: 'daemon_stopping' })));
+  await Promise.all(
+    runs.map((run_id) =>
+      kernel.submit(run_id, { type: 'run.interrupt_requested', reason: 'daemon_stopping' }),
+    ),
+  );
   for (const run_id of runs) while (hasWork(kernel.cell(run_id))) await kernel.cell(run_id)?.next();
   await pulls.close();
   await kernel.submit(streams.engine, { type: 'engine.stop_requested', reason: 'daemon_stopping' });
-  for (const cell = kernel.cell(streams.engine); cell?.snapshot.matches('stopping' as never); ) await cell.next();
+  for (const cell = kernel.cell(streams.engine); cell?.snapshot.matches('stopping' as never); )
+    await cell.next();
   // The log knows them also when the stop came before they were taken up.
   const { unfinished } = await store.countRuns();
   await tell({ type: 'daemon.stopped', ...stopReports.report(unfinished) });
 }
 
-type Held = Pick<Parts, 'kernel' | 'store' | 'dispatch' | 'stopReports' | 'pulls' | 'streams' | 'tell'>;
+type Held = Pick<
+  Parts,
+  'kernel' | 'store' | 'dispatch' | 'stopReports' | 'pulls' | 'streams' | 'tell'
+>;
 
 /** A run that is handed over has none: it waits. */
 function hasWork(cell: Cell | undefined): boolean {
@@ -32,7 +48,20 @@ function hasWork(cell: Cell | undefined): boolean {
  * Resolves with how this life ended: a clean stop is a failure all the same where it leaves a file behind.
  */
 export async function closeAll(parts: Parts, failure: SvcError | null): Promise<SvcError | null> {
-  const { kernel, providers, puller, store, http, sockets, grpc, control, paths, config, boot_id, log } = parts;
+  const {
+    kernel,
+    providers,
+    puller,
+    store,
+    http,
+    sockets,
+    grpc,
+    control,
+    paths,
+    config,
+    boot_id,
+    log,
+  } = parts;
   const owner = kernel.isOpen;
   if (failure !== null) parts.stopReports.endUnrecorded(failure);
   // A disk that does not answer is not waited for twice.
@@ -41,11 +70,17 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   kernel.close();
   parts.space.close();
   const quiet = Promise.all([parts.retention.close(), parts.verification.close()]);
-  await within(isLate ? config.limits.goodbye_ms : config.limits.close_ms, Promise.allSettled([puller.close(), providers.close(), quiet, store.close()]));
+  await within(
+    isLate ? config.limits.goodbye_ms : config.limits.close_ms,
+    Promise.allSettled([puller.close(), providers.close(), quiet, store.close()]),
+  );
   // Said before the listeners close, so that those who follow the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);
-  const left = owner && failure === null ? await removeRuntimeFile(paths.runtime, boot_id).then(() => null, asSvcError) : null;
+  const left =
+    owner && failure === null
+      ? await removeRuntimeFile(paths.runtime, boot_id).then(() => null, asSvcError)
+      : null;
   if (left !== null) log.error({ code: left.code, err: left.cause }, left.message);
   parts.closeLog();
   return failure ?? left;
@@ -53,7 +88,10 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
 
 /** Tells the log how this life ended, if it still takes facts: a full disk, or one that does not answer, is not waited for. */
 async function recordFailure({ tell, config }: Parts, { code, message }: SvcError): Promise<void> {
-  const recorded = tell({ type: 'daemon.failed', error: { code, message, retryable: false } }).catch(() => false);
+  const recorded = tell({
+    type: 'daemon.failed',
+    error: { code, message, retryable: false },
+  }).catch(() => false);
   await within(config.limits.goodbye_ms, recorded);
 }
 

@@ -17,7 +17,10 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
  * daemon works moves no deadline. The monotonic one stands still while the computer sleeps, so where there is no work whose
  * deadlines could be missed, the wall clock is read again if it is ahead.
  */
-export function systemClock(hasWork: () => boolean = () => false, wall: () => number = Date.now): Clock {
+export function systemClock(
+  hasWork: () => boolean = () => false,
+  wall: () => number = Date.now,
+): Clock {
   let origin = wall() - performance.now();
   return {
     now() {

@@ -1,9 +1,9 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
 import { asSvcError, SvcError } from '../errors.ts';
-import type { EventStore, RunRow, StoredEvent } from '../store/store.ts';
-import type { Cell } from './cell.ts';
+import type { EventStore, RunRow, StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
+import type { Cell } from './instance.ts';
 import type { Stalls } from './stalls.ts';
 
 /**
@@ -84,7 +84,8 @@ export class Committer {
   }
 
   private flush(): void {
-    if (!this.isOpen || this.committing || this.failure !== null || this.pending.length === 0) return;
+    if (!this.isOpen || this.committing || this.failure !== null || this.pending.length === 0)
+      return;
     this.committing = true;
     const batch = this.pending.splice(0, this.batchSize());
     let seq = this.durableSeq;
@@ -101,10 +102,15 @@ export class Committer {
 
   private async commit(batch: Pending[]): Promise<void> {
     const started = performance.now();
-    const onTime = this.options.clock.after(this.options.commit_late_ms, () => this.options.stalls.begin(late(this.options.commit_late_ms)));
+    const onTime = this.options.clock.after(this.options.commit_late_ms, () =>
+      this.options.stalls.begin(late(this.options.commit_late_ms)),
+    );
     let full: boolean;
     try {
-      ({ full } = await this.options.store.append({ events: batch.map((item) => item.event), runs: batch.flatMap((item) => item.row ?? []) }));
+      ({ full } = await this.options.store.append({
+        events: batch.map((item) => item.event),
+        runs: batch.flatMap((item) => item.row ?? []),
+      }));
     } catch (thrown) {
       onTime();
       this.committing = false;
@@ -140,9 +146,13 @@ export class Committer {
 }
 
 function late(commit_late_ms: number): SvcError {
-  return new SvcError('store_stalled', `The disk does not answer: a commit has waited for more than ${commit_late_ms} ms.`, {
-    details: { retry_after_ms: commit_late_ms },
-  });
+  return new SvcError(
+    'store_stalled',
+    `The disk does not answer: a commit has waited for more than ${commit_late_ms} ms.`,
+    {
+      details: { retry_after_ms: commit_late_ms },
+    },
+  );
 }
 
 function number({ event, row }: Pending, seq: number): void {

@@ -1,5 +1,5 @@
 import { redactor } from '../pattern.ts';
-import type { Commit, EventStore, RunRow, StoredEvent } from '../store/store.ts';
+import type { Commit, EventStore, RunRow, StoredEvent } from '../store/port.ts';
 
 /** What of the texts goes to disk; `redact` are regular expressions. */
 export interface ContentSettings {
@@ -23,7 +23,10 @@ export function keepsContent({ prompts, outputs, redact }: ContentSettings): boo
 export function stripper(settings: ContentSettings): (commit: Commit) => Commit {
   if (keepsContent(settings)) return (commit) => commit;
   const texts = new Texts(settings);
-  return ({ events, runs }) => ({ events: events.map((event) => stripEvent(event, texts)), runs: runs.map((row) => stripRow(row, texts)) });
+  return ({ events, runs }) => ({
+    events: events.map((event) => stripEvent(event, texts)),
+    runs: runs.map((row) => stripRow(row, texts)),
+  });
 }
 
 /** The store as the kernel sees it: what it appends may be stripped on its way to disk. */
@@ -31,7 +34,11 @@ export type KernelStore = EventStore & { omitsOutput?: boolean };
 
 export function strippingStore(store: EventStore, settings: ContentSettings): KernelStore {
   const strip = stripper(settings);
-  return { ...store, append: async (commit) => store.append(strip(commit)), omitsOutput: !new Texts(settings).keepsPieces };
+  return {
+    ...store,
+    append: async (commit) => store.append(strip(commit)),
+    omitsOutput: !new Texts(settings).keepsPieces,
+  };
 }
 
 /** A piece of an answer with the text that its run has in memory, where the log does not hold it; null when it cannot be told any more. */
@@ -82,17 +89,35 @@ function stripEvent(event: StoredEvent, texts: Texts): StoredEvent {
 function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, unknown> {
   if (type === 'run.accepted') {
     const request = data.request as Record<string, unknown>;
-    return { ...data, request: { ...request, prompt: texts.prompt(request.prompt), system: texts.system(request.system) }, content: 'omitted' };
+    return {
+      ...data,
+      request: {
+        ...request,
+        prompt: texts.prompt(request.prompt),
+        system: texts.system(request.system),
+      },
+      content: 'omitted',
+    };
   }
-  if (type === 'run.output_appended') return texts.keepsPieces ? data : { ...data, text: '', token_ids: [], chars: String(data.text).length };
+  if (type === 'run.output_appended')
+    return texts.keepsPieces
+      ? data
+      : { ...data, text: '', token_ids: [], chars: String(data.text).length };
   return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
 }
 
 function stripRow(row: RunRow, texts: Texts): RunRow {
   if (row.record === null) return row;
   const { prompt, system, output, error } = row.record;
-  const said = { prompt: texts.prompt(prompt), system: texts.system(system), output: texts.output(output) };
-  return { ...row, record: { ...row.record, ...said, error: isObject(error) ? stripError(error, texts) : error } };
+  const said = {
+    prompt: texts.prompt(prompt),
+    system: texts.system(system),
+    output: texts.output(output),
+  };
+  return {
+    ...row,
+    record: { ...row.record, ...said, error: isObject(error) ? stripError(error, texts) : error },
+  };
 }
 
 function stripError(error: Record<string, unknown>, texts: Texts): Record<string, unknown> {

@@ -1,4 +1,4 @@
-import type { StoredEvent } from '../store/store.ts';
+import type { StoredEvent } from '../store/port.ts';
 import { EventPage } from './event-page.ts';
 import { toRecord } from './event-record.ts';
 import { createGate } from './gate.ts';

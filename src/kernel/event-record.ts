@@ -1,4 +1,4 @@
-import type { StoredEvent } from '../store/store.ts';
+import type { StoredEvent } from '../store/port.ts';
 import { time } from './run-record.ts';
 
 /** An event as users see it. */
@@ -13,5 +13,13 @@ export interface EventRecord {
 }
 
 export function toRecord(event: StoredEvent): EventRecord {
-  return { seq: event.seq, stream: event.stream, version: event.version, type: event.type, at: time(event.at), boot_id: event.boot_id, data: event.data };
+  return {
+    seq: event.seq,
+    stream: event.stream,
+    version: event.version,
+    type: event.type,
+    at: time(event.at),
+    boot_id: event.boot_id,
+    data: event.data,
+  };
 }

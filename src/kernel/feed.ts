@@ -1,10 +1,10 @@
 import { SvcError } from '../errors.ts';
-import type { EventStore, StoredEvent } from '../store/store.ts';
-import { type Cell, outputOf } from './cell.ts';
+import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import { EventPage, type EventSlice, type PagedEvent } from './event-page.ts';
 import type { EventPages } from './event-pages.ts';
 import { toRecord } from './event-record.ts';
+import { type Cell, outputOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 
 /** Events in one page at most; the store bounds their bytes. */
@@ -29,7 +29,11 @@ export interface FollowOptions {
  * disk, so that a slow one costs one page at most, and misses nothing. Only where the disk does not hold what is said, it holds the run too.
  * Throws content_not_kept where an answer has a text that nobody knows any more: a hole would look like the whole.
  */
-export async function* followStream(sources: Sources, stream: string, options: FollowOptions): AsyncIterable<EventSlice> {
+export async function* followStream(
+  sources: Sources,
+  stream: string,
+  options: FollowOptions,
+): AsyncIterable<EventSlice> {
   const { kernel, pages } = sources;
   const { from_seq = 0, signal, isLast } = options;
   const wake = () => kernel.cell(stream)?.wake();
@@ -46,7 +50,9 @@ export async function* followStream(sources: Sources, stream: string, options: F
         await cell.next();
         continue;
       }
-      const page = fromMemory(pages, cell, version + 1) ?? (await fromStore(sources, stream, version + 1, { held, from_seq }));
+      const page =
+        fromMemory(pages, cell, version + 1) ??
+        (await fromStore(sources, stream, version + 1, { held, from_seq }));
       if (page === null) return;
       const slice = sliceOf(page, from_seq, isLast);
       version = slice.version;
@@ -73,13 +79,19 @@ async function fromStore(
   version: number,
   { held, from_seq }: { held: Cell | undefined; from_seq: number },
 ): Promise<EventPage | null> {
-  if (!kernel.omitsOutput) return pages.read(`${stream} ${version}`, () => store.readStream(stream, version, PAGE));
-  const whole = (event: StoredEvent) => (event.seq < from_seq ? event : (withText(event, outputOf(held)) ?? notKept(stream)));
+  if (!kernel.omitsOutput)
+    return pages.read(`${stream} ${version}`, () => store.readStream(stream, version, PAGE));
+  const whole = (event: StoredEvent) =>
+    event.seq < from_seq ? event : (withText(event, outputOf(held)) ?? notKept(stream));
   const events = await store.readStream(stream, version, PAGE);
   return events.length === 0 ? null : new EventPage(events.map((event) => toRecord(whole(event))));
 }
 
-function sliceOf({ events }: EventPage, from_seq: number, isLast: FollowOptions['isLast']): { events: readonly PagedEvent[]; version: number; over: boolean } {
+function sliceOf(
+  { events }: EventPage,
+  from_seq: number,
+  isLast: FollowOptions['isLast'],
+): { events: readonly PagedEvent[]; version: number; over: boolean } {
   const last = events.findIndex(isLast);
   const all = last === -1 ? events : events.slice(0, last + 1);
   const wanted = (all[0]?.seq ?? 0) >= from_seq ? all : all.filter(({ seq }) => seq >= from_seq);
@@ -87,7 +99,11 @@ function sliceOf({ events }: EventPage, from_seq: number, isLast: FollowOptions[
 }
 
 function notKept(stream: string): never {
-  throw new SvcError('content_not_kept', 'What the run has said so far is not kept in the log, so that it cannot be told again.', {
-    hint: `What is kept: svc runs show ${stream}`,
-  });
+  throw new SvcError(
+    'content_not_kept',
+    'What the run has said so far is not kept in the log, so that it cannot be told again.',
+    {
+      hint: `What is kept: svc runs show ${stream}`,
+    },
+  );
 }

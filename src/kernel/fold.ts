@@ -1,9 +1,9 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import { init, step } from '../../machines/step.ts';
-import { type EventStore, toFact } from '../store/store.ts';
-import { Cell } from './cell.ts';
-import { kindOf } from './kinds.ts';
+import { type EventStore, toFact } from '../store/port.ts';
+import { Cell } from './instance.ts';
 import { pagesOf } from './pages.ts';
+import { kindOf } from './registry.ts';
 
 /**
  * One stream of the store, folded up to a position of the log; undefined when there is none, or its beginning was removed. Its effects are not
@@ -22,7 +22,10 @@ export async function foldStream(
     for (const event of page) {
       if (event.seq > until_seq || (cell === undefined && event.version !== 1)) return cell;
       const fact = toFact(event);
-      const snapshot: AnyMachineSnapshot = cell === undefined ? init(machine, fact).snapshot : step(machine, cell.snapshot, fact).snapshot;
+      const snapshot: AnyMachineSnapshot =
+        cell === undefined
+          ? init(machine, fact).snapshot
+          : step(machine, cell.snapshot, fact).snapshot;
       cell ??= new Cell(stream, snapshot, 0);
       cell.commit(event, snapshot);
       cell.tail = snapshot;

@@ -5,14 +5,14 @@ import type { RunSnapshot } from '../../machines/run.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { StoredEvent } from '../store/store.ts';
-import { Cell } from './cell.ts';
+import type { StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
 import { Committer, type Pending } from './committer.ts';
 import type { KernelStore } from './content.ts';
 import { foldStream } from './fold.ts';
-import { kindOf, RUN_PREFIX } from './kinds.ts';
+import { Cell } from './instance.ts';
 import type { Log } from './port.ts';
+import { kindOf, RUN_PREFIX } from './registry.ts';
 import { runRow } from './run-record.ts';
 import { Stalls } from './stalls.ts';
 
@@ -190,18 +190,38 @@ export class Kernel {
   }
 
   private draft(proposals: readonly Proposal[], at: number): Pending[] {
-    const drafts = new Map<string, { cell: Cell; tail: AnyMachineSnapshot | null; version: number }>();
+    const drafts = new Map<
+      string,
+      { cell: Cell; tail: AnyMachineSnapshot | null; version: number }
+    >();
     return proposals.map(({ stream, fact }) => {
       const dated = { ...fact, at } as AnyFact;
       const known = this.cells.get(stream);
-      const draft = drafts.get(stream) ?? (known && { cell: known, tail: known.tail, version: known.tailVersion });
-      const next = draft === undefined || draft.tail === null ? init(kindOf(stream).machine, dated) : this.advance(stream, draft.tail, dated);
+      const draft =
+        drafts.get(stream) ??
+        (known && { cell: known, tail: known.tail, version: known.tailVersion });
+      const next =
+        draft === undefined || draft.tail === null
+          ? init(kindOf(stream).machine, dated)
+          : this.advance(stream, draft.tail, dated);
       const cell = draft?.cell ?? new Cell(stream, next.snapshot, 0);
       const version = (draft?.version ?? 0) + 1;
       drafts.set(stream, { cell, tail: next.snapshot, version });
       const { type, at: _, ...data } = dated as AnyFact & Record<string, unknown>;
-      const event: StoredEvent = { seq: 0, stream, version, type, schema: SCHEMA_VERSION, at, boot_id: this.options.boot_id, data };
-      const row = stream.startsWith(RUN_PREFIX) && type !== 'run.output_appended' ? runRow(next.snapshot as unknown as RunSnapshot, 0) : null;
+      const event: StoredEvent = {
+        seq: 0,
+        stream,
+        version,
+        type,
+        schema: SCHEMA_VERSION,
+        at,
+        boot_id: this.options.boot_id,
+        data,
+      };
+      const row =
+        stream.startsWith(RUN_PREFIX) && type !== 'run.output_appended'
+          ? runRow(next.snapshot as unknown as RunSnapshot, 0)
+          : null;
       return { event, cell, snapshot: next.snapshot, effects: next.effects, row, settle: null };
     });
   }
@@ -209,7 +229,9 @@ export class Kernel {
   private advance(stream: string, tail: AnyMachineSnapshot, fact: AnyFact) {
     if (!can(tail, fact)) {
       const state = statePath(tail);
-      throw new SvcError('event_refused', `${fact.type} is not accepted in the state ${state}.`, { details: { state, accepted: accepted(tail) } });
+      throw new SvcError('event_refused', `${fact.type} is not accepted in the state ${state}.`, {
+        details: { state, accepted: accepted(tail) },
+      });
     }
     return step(kindOf(stream).machine, tail, fact);
   }
@@ -220,7 +242,8 @@ export class Kernel {
     cell.commit(event, snapshot, effects.length === 0 ? 0 : this.clock.now() - event.at);
     this.arm(cell);
     for (const listener of this.listeners) listener(event, snapshot);
-    for (const [index, effect] of effects.entries()) this.options.perform(effect, `${event.stream}:${event.version}:${index}`);
+    for (const [index, effect] of effects.entries())
+      this.options.perform(effect, `${event.stream}:${event.version}:${index}`);
   }
 
   /** Sets the timer of a cell to its earliest deadline; one that moved later is looked at again when it fires. */
@@ -229,7 +252,10 @@ export class Kernel {
     if (at >= cell.armedFor) return;
     cell.disarm?.();
     cell.armedFor = at;
-    cell.disarm = at === Number.POSITIVE_INFINITY ? null : this.clock.after(at - this.clock.now(), () => this.fire(cell));
+    cell.disarm =
+      at === Number.POSITIVE_INFINITY
+        ? null
+        : this.clock.after(at - this.clock.now(), () => this.fire(cell));
   }
 
   private fire(cell: Cell): void {
@@ -239,7 +265,10 @@ export class Kernel {
     const due = passed.find((deadline) => this.accepts(cell.stream, deadline.event));
     if (due !== undefined) {
       this.propose([{ stream: cell.stream, fact: due.event }]).catch((error: unknown) =>
-        this.options.log.error({ err: error, stream: cell.stream }, 'a deadline could not be recorded'),
+        this.options.log.error(
+          { err: error, stream: cell.stream },
+          'a deadline could not be recorded',
+        ),
       );
     }
     this.arm(cell, passed.length > 0 && due === undefined ? now + REFUSED_AGAIN_MS : 0);

@@ -1,9 +1,9 @@
 import { SvcError } from '../errors.ts';
-import type { EventStore, StoredEvent } from '../store/store.ts';
-import { outputOf } from './cell.ts';
+import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import type { EventPage, EventSlice, PagedEvent } from './event-page.ts';
 import type { EventPages } from './event-pages.ts';
+import { outputOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { LogTail } from './log-tail.ts';
 
@@ -29,7 +29,10 @@ export interface FollowLogOptions {
  * The events of the whole log, page by page: replayed, then live. A follower holds a cursor and the page it is being sent, so that a slow
  * one misses nothing. It ends early when the signal aborts. Throws busy, not_ready, and daemon_stopping when the kernel closes.
  */
-export async function* followLog(sources: LogSources, options: FollowLogOptions): AsyncIterable<EventSlice> {
+export async function* followLog(
+  sources: LogSources,
+  options: FollowLogOptions,
+): AsyncIterable<EventSlice> {
   const { kernel, tail, pages } = sources;
   const { follow, signal, wants } = options;
   const leaveTail = tail.enter();
@@ -61,13 +64,20 @@ export async function* followLog(sources: LogSources, options: FollowLogOptions)
 
 function fromMemory({ kernel, tail, pages }: LogSources, from_seq: number): EventPage | null {
   const events = tail.read(from_seq, PAGE);
-  return events === null || events.length === 0 ? null : pages.make(`live log ${from_seq}`, () => events.map((event) => whole(kernel, event)));
+  return events === null || events.length === 0
+    ? null
+    : pages.make(`live log ${from_seq}`, () => events.map((event) => whole(kernel, event)));
 }
 
 /** That the store was closed under our feet is not its failure. */
-async function fromStore({ kernel, store, pages }: LogSources, from_seq: number): Promise<EventPage | null> {
+async function fromStore(
+  { kernel, store, pages }: LogSources,
+  from_seq: number,
+): Promise<EventPage | null> {
   try {
-    return await pages.read(`log ${from_seq}`, async () => (await store.readAll(from_seq, PAGE)).map((event) => whole(kernel, event)));
+    return await pages.read(`log ${from_seq}`, async () =>
+      (await store.readAll(from_seq, PAGE)).map((event) => whole(kernel, event)),
+    );
   } catch (error) {
     if (kernel.closed) throw new SvcError('daemon_stopping');
     throw error;

@@ -1,6 +1,6 @@
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { StoredEvent } from '../store/store.ts';
+import type { StoredEvent } from '../store/port.ts';
 import type { Kernel } from './kernel.ts';
 import { textLength } from './text-length.ts';
 
@@ -12,7 +12,10 @@ import { textLength } from './text-length.ts';
  */
 export class LogTail {
   private readonly kernel: Kernel;
-  private readonly limits: Pick<Limits, 'feed_events' | 'feed_bytes' | 'event_followers' | 'store_page_bytes'>;
+  private readonly limits: Pick<
+    Limits,
+    'feed_events' | 'feed_bytes' | 'event_followers' | 'store_page_bytes'
+  >;
   private events: StoredEvent[] = [];
   private sizes: number[] = [];
   private bytes = 0;
@@ -28,7 +31,8 @@ export class LogTail {
   /** One more follower; returns the way to leave. Throws busy, not_ready. */
   enter(): () => void {
     if (!this.kernel.isOpen) throw new SvcError('not_ready');
-    if (this.followers >= this.limits.event_followers) throw new SvcError('busy', `${this.followers} follow the event log, as many as may.`);
+    if (this.followers >= this.limits.event_followers)
+      throw new SvcError('busy', `${this.followers} follow the event log, as many as may.`);
     this.followers += 1;
     this.stop ??= this.kernel.onFact((event) => this.keep(event));
     return () => this.leave();
@@ -66,14 +70,19 @@ export class LogTail {
     this.events.push(event);
     this.sizes.push(size);
     this.bytes += size;
-    if (this.events.length > this.limits.feed_events || this.bytes > this.limits.feed_bytes) this.shrink();
+    if (this.events.length > this.limits.feed_events || this.bytes > this.limits.feed_bytes)
+      this.shrink();
     for (const wake of [...this.waiting]) wake();
   }
 
   /** To half of the bounds, so that it is not done at each event. */
   private shrink(): void {
     let dropped = 0;
-    while (dropped < this.events.length && (this.events.length - dropped > this.limits.feed_events / 2 || this.bytes > this.limits.feed_bytes / 2)) {
+    while (
+      dropped < this.events.length &&
+      (this.events.length - dropped > this.limits.feed_events / 2 ||
+        this.bytes > this.limits.feed_bytes / 2)
+    ) {
       this.bytes -= this.sizes[dropped] ?? 0;
       dropped += 1;
     }

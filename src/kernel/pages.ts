@@ -1,9 +1,13 @@
-import type { EventStore, StoredEvent } from '../store/store.ts';
+import type { EventStore, StoredEvent } from '../store/port.ts';
 
 const PAGE = 1000;
 
 /** The events of one stream from a version on, page by page. */
-export async function* pagesOf(store: Pick<EventStore, 'readStream'>, stream: string, from_version = 1): AsyncIterable<StoredEvent[]> {
+export async function* pagesOf(
+  store: Pick<EventStore, 'readStream'>,
+  stream: string,
+  from_version = 1,
+): AsyncIterable<StoredEvent[]> {
   for (let version = from_version; ; ) {
     const page = await store.readStream(stream, version, PAGE);
     if (page.length === 0) return;
@@ -13,6 +17,9 @@ export async function* pagesOf(store: Pick<EventStore, 'readStream'>, stream: st
 }
 
 /** The events of one stream, one by one. */
-export async function* streamOf(store: Pick<EventStore, 'readStream'>, stream: string): AsyncIterable<StoredEvent> {
+export async function* streamOf(
+  store: Pick<EventStore, 'readStream'>,
+  stream: string,
+): AsyncIterable<StoredEvent> {
   for await (const page of pagesOf(store, stream)) yield* page;
 }

@@ -2,7 +2,7 @@ import type { Failure, FinishReason, Recovery, Usage } from '../../machines/even
 import type { RunSnapshot } from '../../machines/run.ts';
 import { stateName } from '../../machines/step.ts';
 import { asKnownCode, type ErrorBody, SvcError } from '../errors.ts';
-import type { RunRow } from '../store/store.ts';
+import type { RunRow } from '../store/port.ts';
 
 /** A run as users see it. */
 export interface RunRecord {
@@ -33,7 +33,11 @@ export interface RunRecord {
   seq: number;
 }
 
-export function runRecord(snapshot: RunSnapshot, seq: number, queue_position: number | null = null): RunRecord {
+export function runRecord(
+  snapshot: RunSnapshot,
+  seq: number,
+  queue_position: number | null = null,
+): RunRecord {
   const { context } = snapshot;
   const { request } = context;
   return {

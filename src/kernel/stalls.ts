@@ -43,7 +43,10 @@ export class Stalls {
   end(): void {
     if (this.cause === null) return;
     this.cause = null;
-    this.log.info({ stalled_ms: this.clock.now() - this.began_at }, 'the event log is written again');
+    this.log.info(
+      { stalled_ms: this.clock.now() - this.began_at },
+      'the event log is written again',
+    );
     for (const listener of this.resumed) listener();
   }
 }

@@ -1,11 +1,14 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { AnyEvent } from '../../machines/events.ts';
-import { toFact } from '../store/store.ts';
+import { toFact } from '../store/port.ts';
 import type { Kernel } from './kernel.ts';
 import type { StreamPort } from './port.ts';
 
 /** One machine of the kernel for the part that lives with it. The machine need not exist yet. */
-export function streamPort<S extends AnyMachineSnapshot, E extends AnyEvent>(kernel: Kernel, stream: string): StreamPort<S, E> {
+export function streamPort<S extends AnyMachineSnapshot, E extends AnyEvent>(
+  kernel: Kernel,
+  stream: string,
+): StreamPort<S, E> {
   return {
     snapshot: () => kernel.snapshot<S>(stream) as S,
     submit: (event) => kernel.submit(stream, event),

@@ -16,7 +16,10 @@ export interface LineGroup {
 }
 
 /** The lines of a file from the last to the first, in groups, reading blocks from its end and no more than are asked for. */
-export async function* linesBackwards(source: LogSource, block_bytes: number): AsyncGenerator<LineGroup> {
+export async function* linesBackwards(
+  source: LogSource,
+  block_bytes: number,
+): AsyncGenerator<LineGroup> {
   /** Pieces of the line that begins before the present block, last piece first. */
   let pieces: Buffer[] = [];
   const take = (first: Buffer, start: number): Line => {
@@ -29,7 +32,11 @@ export async function* linesBackwards(source: LogSource, block_bytes: number): A
     const block = await source.read(start, end - start);
     const lines: Line[] = [];
     let to = block.length;
-    for (let at = block.lastIndexOf(NEWLINE); at !== -1; at = at === 0 ? -1 : block.lastIndexOf(NEWLINE, at - 1)) {
+    for (
+      let at = block.lastIndexOf(NEWLINE);
+      at !== -1;
+      at = at === 0 ? -1 : block.lastIndexOf(NEWLINE, at - 1)
+    ) {
       lines.push(take(block.subarray(at + 1, to), start + at + 1));
       to = at;
     }

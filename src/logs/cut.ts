@@ -8,7 +8,10 @@ export function cutLine(line: string, max: number): string {
   const bytes = Buffer.byteLength(line);
   if (bytes <= max) return line;
   const fields = readLine(line) ?? {};
-  const names = [...FIRST.filter((name) => name in fields), ...Object.keys(fields).filter((name) => !FIRST.includes(name))];
+  const names = [
+    ...FIRST.filter((name) => name in fields),
+    ...Object.keys(fields).filter((name) => !FIRST.includes(name)),
+  ];
   let kept = `{"cut_bytes":${bytes}`;
   for (const name of names) {
     const head = `,${JSON.stringify(name)}:`;

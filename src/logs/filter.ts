@@ -1,4 +1,4 @@
-import { LOG_LEVELS, type LogLevel } from '../config.ts';
+import { LOG_LEVELS, type LogLevel } from '../config/config.ts';
 
 /** Which lines are wanted. */
 export interface LogFilter {
@@ -30,7 +30,9 @@ export function createFilter({ level, run, since }: LogFilter): (line: string) =
 export function readLine(line: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(line);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
   } catch {
     return null;
   }
@@ -40,7 +42,8 @@ export function readLine(line: string): Record<string, unknown> | null {
 export function parseSince(text: string, now: number): number | null {
   const age = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text);
   if (age !== null) return now - Number(age[1]) * (UNIT_MS[age[2] ?? ''] ?? 0);
-  if (!/^\d{4}-\d{2}-\d{2}([Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:\d{2})?)?$/.test(text)) return null;
+  if (!/^\d{4}-\d{2}-\d{2}([Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:\d{2})?)?$/.test(text))
+    return null;
   const time = Date.parse(text.replace(' ', 'T'));
   return Number.isNaN(time) ? null : time;
 }

@@ -3,7 +3,11 @@ import type { LogSource } from './files.ts';
 const NEWLINE = 0x0a;
 
 /** The lines of a file from the one that begins at a position to the last, in groups, one block read at a time. Empty lines are left out. */
-export async function* linesForwards(source: LogSource, from: number, block_bytes: number): AsyncGenerator<string[]> {
+export async function* linesForwards(
+  source: LogSource,
+  from: number,
+  block_bytes: number,
+): AsyncGenerator<string[]> {
   /** Pieces of the line that goes on in the next block. */
   let pieces: Buffer[] = [];
   for (let start = from; start < source.size; ) {

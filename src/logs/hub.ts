@@ -69,7 +69,10 @@ class Buffered implements LogFollower {
     if (!this.matches(line)) return;
     this.lines.push(line);
     this.length += line.length;
-    while (this.lines.length > this.capacity.log_follow_lines || (this.length > this.capacity.log_follow_bytes && this.lines.length > 1)) {
+    while (
+      this.lines.length > this.capacity.log_follow_lines ||
+      (this.length > this.capacity.log_follow_bytes && this.lines.length > 1)
+    ) {
       this.length -= this.lines.shift()?.length ?? 0;
       this.missed += 1;
     }

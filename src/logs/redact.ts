@@ -7,18 +7,26 @@ import { oneLine } from './plain.ts';
  */
 export function loggable(fields: object): Record<string, unknown> {
   const plain = copy(fields, 0, { values: VALUES_MAX }) as Record<string, unknown>;
-  return Object.fromEntries(Object.entries(plain).map(([name, value]) => [RESERVED.has(name) ? `${name}_` : name, value]));
+  return Object.fromEntries(
+    Object.entries(plain).map(([name, value]) => [RESERVED.has(name) ? `${name}_` : name, value]),
+  );
 }
 
 /** Hides what looks like a secret in a text, or in a whole line of JSON. */
 export function scrub(text: string): string {
-  return SECRET_HINT.test(text) ? SECRET_FORMS.reduce((rest, [form, shown]) => rest.replace(form, shown), text) : text;
+  return SECRET_HINT.test(text)
+    ? SECRET_FORMS.reduce((rest, [form, shown]) => rest.replace(form, shown), text)
+    : text;
 }
 
 /** The line without what `redact` takes out of its texts, at any depth; what it belongs to and the names of errors stay. */
 export function redactLine(line: string, redact: (text: string) => string): string {
   const whole = readLine(line);
-  return whole === null ? redact(line) : JSON.stringify(whole, (name, value) => (typeof value === 'string' && !NAMES.has(name) ? redact(value) : value));
+  return whole === null
+    ? redact(line)
+    : JSON.stringify(whole, (name, value) =>
+        typeof value === 'string' && !NAMES.has(name) ? redact(value) : value,
+      );
 }
 
 /** The line as a terminal may show it: its texts are of one line each, and an error shows its message without its stack, which repeats it. */
@@ -32,7 +40,9 @@ function shown(value: unknown): unknown {
   if (typeof value === 'string') return oneLine(value);
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(shown);
-  const entries = Object.entries(value).filter(([name]) => !(name === 'stack' && 'message' in value));
+  const entries = Object.entries(value).filter(
+    ([name]) => !(name === 'stack' && 'message' in value),
+  );
   return Object.fromEntries(entries.map(([name, inner]) => [oneLine(name), shown(inner)]));
 }
 
@@ -45,7 +55,8 @@ const VALUES_MAX = 1000;
 
 /** Fields that every line has of its own. */
 const RESERVED = new Set(['level', 'time', 'boot_id']);
-const SECRET_NAME = /^(proxy-)?authorization$|^(set-)?cookie$|^key$|passw|secret|(^|[_-])api[_-]?key|(^|[_-])(access|auth|bearer|refresh)?[_-]?token$/i;
+const SECRET_NAME =
+  /^(proxy-)?authorization$|^(set-)?cookie$|^key$|passw|secret|(^|[_-])api[_-]?key|(^|[_-])(access|auth|bearer|refresh)?[_-]?token$/i;
 const SECRET_HINT = /bearer|[sg]k-|:\/\/[^/]*@|key=|token=/i;
 const SECRET_FORMS: [RegExp, string][] = [
   [/\b(Bearer\s+)[\w.~+/=-]{6,}/gi, `$1${HIDDEN}`],
@@ -62,9 +73,15 @@ function copy(value: unknown, depth: number, left: { values: number }): unknown 
   if (value instanceof URL) return value.href;
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
   if (depth >= DEPTH_MAX || --left.values < 0) return '[more]';
-  if (Array.isArray(value)) return value.slice(0, ENTRIES_MAX).map((item) => copy(item, depth + 1, left));
+  if (Array.isArray(value))
+    return value.slice(0, ENTRIES_MAX).map((item) => copy(item, depth + 1, left));
   const names = Object.keys(value).slice(0, ENTRIES_MAX);
-  return Object.fromEntries(names.map((name) => [name, SECRET_NAME.test(name) ? HIDDEN : copy(read(value, name), depth + 1, left)]));
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      SECRET_NAME.test(name) ? HIDDEN : copy(read(value, name), depth + 1, left),
+    ]),
+  );
 }
 
 /** Of an error only what was made to be read: its other properties may hold requests, prompts and keys. */
@@ -75,7 +92,9 @@ function describe(error: Error, depth: number, left: { values: number }): Record
     ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
     message: error.message,
     ...(typeof error.stack === 'string' ? { stack: error.stack } : {}),
-    ...(error.cause === undefined || depth >= DEPTH_MAX ? {} : { cause: copy(error.cause, depth + 1, left) }),
+    ...(error.cause === undefined || depth >= DEPTH_MAX
+      ? {}
+      : { cause: copy(error.cause, depth + 1, left) }),
   };
 }
 

@@ -1,4 +1,14 @@
-import { closeSync, fchmodSync, fstatSync, mkdirSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fchmodSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { logFile, logIndexes } from './files.ts';
 
 /**
@@ -44,7 +54,11 @@ export class RotatingFile {
   /** Appends a line, given with its newline. */
   write(line: string): void {
     if (this.closed) return;
-    if (this.missed > 0 && this.attempt(() => this.append(this.options.lostLine(this.missed, this.reason)))) this.missed = 0;
+    if (
+      this.missed > 0 &&
+      this.attempt(() => this.append(this.options.lostLine(this.missed, this.reason)))
+    )
+      this.missed = 0;
     if (this.missed > 0 || !this.attempt(() => this.append(line))) this.missed += 1;
   }
 
@@ -83,7 +97,8 @@ export class RotatingFile {
   private open(): number {
     const { folder, files } = this.options;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    for (const index of logIndexes(folder)) if (index >= files) rmSync(logFile(folder, index), { force: true });
+    for (const index of logIndexes(folder))
+      if (index >= files) rmSync(logFile(folder, index), { force: true });
     const fd = openSync(logFile(folder, 0), 'a+', 0o600);
     this.fd = fd;
     const { size, mode } = fstatSync(fd);
@@ -98,7 +113,8 @@ export class RotatingFile {
     const { folder, files } = this.options;
     this.release();
     rmSync(logFile(folder, files - 1), { force: true });
-    for (const index of logIndexes(folder).reverse()) if (index < files - 1) renameSync(logFile(folder, index), logFile(folder, index + 1));
+    for (const index of logIndexes(folder).reverse())
+      if (index < files - 1) renameSync(logFile(folder, index), logFile(folder, index + 1));
   }
 
   private release(): void {

@@ -21,18 +21,30 @@ export interface TailOptions {
  * logged after the call are not among them. It searches backwards, for no more than it takes to find where they begin, then reads
  * forwards from there, so that a tail of any length takes the memory of a block.
  */
-export function openTail(folder: string, query: TailQuery, options: TailOptions = {}): AsyncGenerator<string[]> {
+export function openTail(
+  folder: string,
+  query: TailQuery,
+  options: TailOptions = {},
+): AsyncGenerator<string[]> {
   return readGroups(query.lines === 0 ? [] : (options.open ?? openLogs)(folder), query, options);
 }
 
 /** The same in one piece, for a few lines. */
-export async function readTail(folder: string, query: TailQuery, options: TailOptions = {}): Promise<string[]> {
+export async function readTail(
+  folder: string,
+  query: TailQuery,
+  options: TailOptions = {},
+): Promise<string[]> {
   const lines: string[] = [];
   for await (const group of openTail(folder, query, options)) lines.push(...group);
   return lines;
 }
 
-async function* readGroups(sources: LogSource[], query: TailQuery, options: TailOptions): AsyncGenerator<string[]> {
+async function* readGroups(
+  sources: LogSource[],
+  query: TailQuery,
+  options: TailOptions,
+): AsyncGenerator<string[]> {
   const { search_bytes = defaultLimits.log_search_bytes, block_bytes = BLOCK_BYTES } = options;
   const judge = createFilter(query);
   try {
@@ -42,7 +54,9 @@ async function* readGroups(sources: LogSource[], query: TailQuery, options: Tail
     for (const [index, source] of [...sources.slice(0, first.index + 1).entries()].reverse()) {
       const from = index === first.index ? first.start : 0;
       for await (const lines of linesForwards(source, from, block_bytes)) {
-        const found = lines.filter((line) => judge(line) === 'match').map((line) => (readLine(line) === null ? unreadable(line) : line));
+        const found = lines
+          .filter((line) => judge(line) === 'match')
+          .map((line) => (readLine(line) === null ? unreadable(line) : line));
         if (found.length > 0) yield found;
       }
     }
@@ -92,9 +106,17 @@ const RAW_LENGTH_MAX = 1024;
 
 /** What is not a log line (cut off by a power failure, or written by somebody else) as one. */
 function unreadable(line: string): string {
-  return JSON.stringify({ level: 'warn', msg: 'A line of the log cannot be read.', raw: line.slice(0, RAW_LENGTH_MAX) });
+  return JSON.stringify({
+    level: 'warn',
+    msg: 'A line of the log cannot be read.',
+    raw: line.slice(0, RAW_LENGTH_MAX),
+  });
 }
 
 function notSearched(searched_bytes: number): string {
-  return JSON.stringify({ level: 'warn', msg: `Only the last ${searched_bytes} bytes of the log were searched; older lines may match too.`, searched_bytes });
+  return JSON.stringify({
+    level: 'warn',
+    msg: `Only the last ${searched_bytes} bytes of the log were searched; older lines may match too.`,
+    searched_bytes,
+  });
 }

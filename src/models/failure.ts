@@ -9,7 +9,16 @@ export class PullFailure extends Error {
   /** What was fetched is of no use. */
   readonly spoilt: boolean;
 
-  constructor(code: ErrorCode, message: string, options: { retryable?: boolean; retry_after_ms?: number | null; spoilt?: boolean; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: {
+      retryable?: boolean;
+      retry_after_ms?: number | null;
+      spoilt?: boolean;
+      cause?: unknown;
+    } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'PullFailure';
     this.code = code;
@@ -23,9 +32,19 @@ export class PullFailure extends Error {
 export function asPullFailure(thrown: unknown): PullFailure {
   if (thrown instanceof PullFailure) return thrown;
   const code = systemCode(thrown);
-  if (code === 'ENOSPC' || code === 'EDQUOT') return new PullFailure('pull_failed', 'The disk of the models folder is full.', { cause: thrown });
-  if (code !== null && FILE_CODES.has(code)) return new PullFailure('pull_failed', `The models folder cannot be used (${code}).`, { cause: thrown });
-  return new PullFailure('pull_failed', 'The model could not be fetched, for a reason that is in the log.', { cause: thrown });
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new PullFailure('pull_failed', 'The disk of the models folder is full.', {
+      cause: thrown,
+    });
+  if (code !== null && FILE_CODES.has(code))
+    return new PullFailure('pull_failed', `The models folder cannot be used (${code}).`, {
+      cause: thrown,
+    });
+  return new PullFailure(
+    'pull_failed',
+    'The model could not be fetched, for a reason that is in the log.',
+    { cause: thrown },
+  );
 }
 
 /** A request that got no answer, or one that broke off. */
@@ -34,8 +53,13 @@ export function brokenOff(thrown: unknown, host: string): PullFailure {
   const code = systemCode(thrown);
   const told = code === null ? '' : ` (${code})`;
   if (code !== null && /CERT|_SIGNED|^ERR_TLS|VERIFY/.test(code))
-    return new PullFailure('pull_failed', `${host} has a certificate that is not trusted${told}.`, { cause: thrown });
-  return new PullFailure('pull_failed', `The connection to ${host} failed${told}.`, { retryable: true, cause: thrown });
+    return new PullFailure('pull_failed', `${host} has a certificate that is not trusted${told}.`, {
+      cause: thrown,
+    });
+  return new PullFailure('pull_failed', `The connection to ${host} failed${told}.`, {
+    retryable: true,
+    cause: thrown,
+  });
 }
 
 const FILE_CODES = new Set([
@@ -59,7 +83,8 @@ const FILE_CODES = new Set([
 function systemCode(thrown: unknown): string | null {
   let error = thrown;
   for (let depth = 0; error instanceof Error && depth < 10; depth += 1) {
-    if ('code' in error && typeof error.code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(error.code)) return error.code;
+    if ('code' in error && typeof error.code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(error.code))
+      return error.code;
     error = error.cause;
   }
   return null;

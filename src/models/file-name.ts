@@ -6,7 +6,13 @@ const LENGTH_MAX = 128;
 /** What the user calls the model, checked. Throws invalid_request. */
 export function readModelName(name: string): string {
   const bare = name.replace(/\.gguf$/i, '');
-  if (/^[A-Za-z0-9][\w.-]*$/.test(bare) && bare.length <= LENGTH_MAX && !bare.endsWith('.') && !RESERVED.test(bare)) return bare;
+  if (
+    /^[A-Za-z0-9][\w.-]*$/.test(bare) &&
+    bare.length <= LENGTH_MAX &&
+    !bare.endsWith('.') &&
+    !RESERVED.test(bare)
+  )
+    return bare;
   throw new SvcError(
     'invalid_request',
     `A model is named by letters, digits, ".", "_" and "-", begins with a letter or a digit, and has at most ${LENGTH_MAX} characters.`,

@@ -17,7 +17,10 @@ export class Pace {
     this.call = call;
     this.bytes = bytes;
     this.told = bytes;
-    this.timer = setInterval(() => this.tell().catch((thrown: unknown) => this.fail(thrown)), every_ms);
+    this.timer = setInterval(
+      () => this.tell().catch((thrown: unknown) => this.fail(thrown)),
+      every_ms,
+    );
   }
 
   /** It came so far. Waits for the telling where one is due. */

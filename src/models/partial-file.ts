@@ -20,7 +20,12 @@ export class PartialFile {
   private sidecar: Sidecar | null;
   private handle: FileHandle | null = null;
 
-  private constructor(place: Place, options: { sync_bytes: number; host_boot_id: string | null }, sidecar: Sidecar | null, bytes: number) {
+  private constructor(
+    place: Place,
+    options: { sync_bytes: number; host_boot_id: string | null },
+    sidecar: Sidecar | null,
+    bytes: number,
+  ) {
     this.place = place;
     this.sync_bytes = options.sync_bytes;
     this.host_boot_id = options.host_boot_id;
@@ -29,10 +34,15 @@ export class PartialFile {
   }
 
   /** What is there of the wanted file; of a file that may be another, nothing. */
-  static async find(place: Place, wanted: Identity, options: { sync_bytes: number; host_boot_id: string | null }): Promise<PartialFile> {
+  static async find(
+    place: Place,
+    wanted: Identity,
+    options: { sync_bytes: number; host_boot_id: string | null },
+  ): Promise<PartialFile> {
     const sidecar = await readSidecar(place.sidecar);
     const size = await sizeOf(place.partial);
-    if (sidecar === null || size === null || !isSame(sidecar, wanted)) return new PartialFile(place, options, null, 0);
+    if (sidecar === null || size === null || !isSame(sidecar, wanted))
+      return new PartialFile(place, options, null, 0);
     // Where the system does not tell its lives apart, the power may have been cut in between.
     const sameLife = sidecar.host_boot_id !== null && sidecar.host_boot_id === options.host_boot_id;
     const bytes = sameLife ? size : Math.min(size, sidecar.synced_bytes);
@@ -55,17 +65,27 @@ export class PartialFile {
     if (this.sidecar === null || this.bytes === 0) await this.empty();
     this.handle ??= await open(this.place.partial, 'r+');
     await this.handle.truncate(this.bytes);
-    await this.note({ ...identity, synced_bytes: Math.min(this.sidecar?.synced_bytes ?? 0, this.bytes), host_boot_id: this.host_boot_id });
+    await this.note({
+      ...identity,
+      synced_bytes: Math.min(this.sidecar?.synced_bytes ?? 0, this.bytes),
+      host_boot_id: this.host_boot_id,
+    });
   }
 
   async append(chunk: Uint8Array): Promise<void> {
     const handle = this.opened();
     for (let written = 0; written < chunk.length; ) {
-      const { bytesWritten } = await handle.write(chunk, written, chunk.length - written, this.bytes);
+      const { bytesWritten } = await handle.write(
+        chunk,
+        written,
+        chunk.length - written,
+        this.bytes,
+      );
       written += bytesWritten;
       this.bytes += bytesWritten;
     }
-    if (this.sidecar !== null && this.bytes - this.sidecar.synced_bytes >= this.sync_bytes) await this.sync();
+    if (this.sidecar !== null && this.bytes - this.sidecar.synced_bytes >= this.sync_bytes)
+      await this.sync();
   }
 
   /** The first bytes of the file. */
@@ -105,7 +125,12 @@ export class PartialFile {
 
 /** The same content for sure: the same hash, or the same place with a validator that the other side will be asked to confirm. */
 function isSame(sidecar: Sidecar, wanted: Identity): boolean {
-  if (sidecar.size_bytes !== null && wanted.size_bytes !== null && sidecar.size_bytes !== wanted.size_bytes) return false;
+  if (
+    sidecar.size_bytes !== null &&
+    wanted.size_bytes !== null &&
+    sidecar.size_bytes !== wanted.size_bytes
+  )
+    return false;
   if (sidecar.sha256 !== null && wanted.sha256 !== null) return sidecar.sha256 === wanted.sha256;
   return sidecar.url === wanted.url && sidecar.etag !== null;
 }

@@ -2,15 +2,15 @@ import type { Effects } from '../../machines/effects.ts';
 import type { PullEvent, Undated } from '../../machines/events.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
 import type { Log, StreamPort } from '../kernel/port.ts';
-import type { PullerPort, PullInput } from '../kernel/puller.ts';
 import type { Limits } from '../limits.ts';
 import { attemptPull } from './attempt.ts';
 import { asPullFailure, PullFailure } from './failure.ts';
+import { Web } from './hub/client.ts';
+import type { PullerPort, PullInput } from './port.ts';
 import type { Report } from './report.ts';
 import { freeBytes } from './space.ts';
 import { readTask, type Task } from './task.ts';
 import type { Tools } from './tools.ts';
-import { Web } from './web.ts';
 
 /**
  * The work behind pulls.
@@ -48,7 +48,13 @@ export class Puller implements PullerPort<Task> {
   constructor(options: PullerOptions) {
     const { folder, env, limits, host_boot_id } = options;
     this.options = options;
-    this.tools = { web: new Web(env, limits), limits, folder, host_boot_id, freeBytes: options.freeBytes ?? freeBytes };
+    this.tools = {
+      web: new Web(env, limits),
+      limits,
+      folder,
+      host_boot_id,
+      freeBytes: options.freeBytes ?? freeBytes,
+    };
   }
 
   read(input: PullInput): Task {
@@ -68,7 +74,12 @@ export class Puller implements PullerPort<Task> {
     const abort = new AbortController();
     const ended = Promise.resolve(before?.ended)
       .then(() => this.work(pull_id, attempt, abort))
-      .catch((error: unknown) => this.options.log.error({ err: error, pull_id }, 'the outcome of a pull could not be recorded'))
+      .catch((error: unknown) =>
+        this.options.log.error(
+          { err: error, pull_id },
+          'the outcome of a pull could not be recorded',
+        ),
+      )
       .finally(() => this.works.get(pull_id)?.abort === abort && this.works.delete(pull_id));
     this.works.set(pull_id, { abort, ended });
   }
@@ -76,7 +87,10 @@ export class Puller implements PullerPort<Task> {
   stop({ pull_id }: Effects['stopPull']): void {
     const work = this.works.get(pull_id);
     if (work !== undefined) work.abort.abort();
-    else this.recordEnd(pull_id).catch((error: unknown) => this.options.log.error({ err: error, pull_id }, 'the end of a pull could not be recorded'));
+    else
+      this.recordEnd(pull_id).catch((error: unknown) =>
+        this.options.log.error({ err: error, pull_id }, 'the end of a pull could not be recorded'),
+      );
   }
 
   async close(): Promise<void> {
@@ -91,13 +105,28 @@ export class Puller implements PullerPort<Task> {
     const { log } = this.options;
     const task = this.tasks.get(pull_id);
     try {
-      if (task === undefined) throw new PullFailure('pull_failed', 'The pull is not known any more.');
+      if (task === undefined)
+        throw new PullFailure('pull_failed', 'The pull is not known any more.');
       if (!signal.aborted)
-        await attemptPull({ task, tools: this.tools, report: this.report(pull_id, attempt, abort), claim: (file) => this.claim(file, pull_id), signal });
+        await attemptPull({
+          task,
+          tools: this.tools,
+          report: this.report(pull_id, attempt, abort),
+          claim: (file) => this.claim(file, pull_id),
+          signal,
+        });
     } catch (thrown) {
       const failure = asPullFailure(thrown);
       if (!signal.aborted) {
-        log.warn({ pull_id, attempt, code: failure.code, ...(failure.cause === undefined ? {} : { err: failure.cause }) }, failure.message);
+        log.warn(
+          {
+            pull_id,
+            attempt,
+            code: failure.code,
+            ...(failure.cause === undefined ? {} : { err: failure.cause }),
+          },
+          failure.message,
+        );
         await this.recordFailure(pull_id, attempt, failure);
       }
     } finally {
@@ -110,7 +139,8 @@ export class Puller implements PullerPort<Task> {
     // Some file systems tell no small letters from large ones.
     const name = file.toLowerCase();
     const owner = this.claims.get(name);
-    if (owner !== undefined && owner !== pull_id) throw new PullFailure('busy', `Another pull is fetching ${file} now.`);
+    if (owner !== undefined && owner !== pull_id)
+      throw new PullFailure('busy', `Another pull is fetching ${file} now.`);
     this.claims.set(name, pull_id);
   }
 
@@ -121,7 +151,8 @@ export class Puller implements PullerPort<Task> {
       abort.signal.throwIfAborted();
     };
     return {
-      resolved: (source, offset_bytes) => tell({ type: 'pull.resolved', attempt, ...source, offset_bytes }),
+      resolved: (source, offset_bytes) =>
+        tell({ type: 'pull.resolved', attempt, ...source, offset_bytes }),
       progressed: (bytes) => tell({ type: 'pull.progressed', attempt, bytes }),
       downloaded: (bytes, existing) => tell({ type: 'pull.downloaded', attempt, bytes, existing }),
       hashed: (bytes) => tell({ type: 'pull.hashed', attempt, bytes }),
@@ -130,14 +161,24 @@ export class Puller implements PullerPort<Task> {
     };
   }
 
-  private async recordFailure(pull_id: string, attempt: number, failure: PullFailure): Promise<void> {
+  private async recordFailure(
+    pull_id: string,
+    attempt: number,
+    failure: PullFailure,
+  ): Promise<void> {
     const stream = this.options.stream(pull_id);
     const snapshot: PullSnapshot | undefined = stream.snapshot();
     const { code, message, retryable, retry_after_ms } = failure;
     if (snapshot?.context.attempt !== attempt) return;
-    const fact = afterPullFailure(snapshot.context, { code, message, retryable }, this.options.now(), retry_after_ms);
+    const fact = afterPullFailure(
+      snapshot.context,
+      { code, message, retryable },
+      this.options.now(),
+      retry_after_ms,
+    );
     // Once the bytes are all there nothing is tried again.
-    if (!(await stream.submit(fact))) await stream.submit({ type: 'pull.failed', attempt, error: { code, message, retryable } });
+    if (!(await stream.submit(fact)))
+      await stream.submit({ type: 'pull.failed', attempt, error: { code, message, retryable } });
   }
 
   /** A pull that was being cancelled has stopped. */
@@ -145,6 +186,7 @@ export class Puller implements PullerPort<Task> {
     const stream = this.options.stream(pull_id);
     // It is gone when the pull is over.
     const snapshot: PullSnapshot | undefined = stream.snapshot();
-    if (snapshot?.matches('cancelling')) await stream.submit({ type: 'pull.cancelled', forced: false });
+    if (snapshot?.matches('cancelling'))
+      await stream.submit({ type: 'pull.cancelled', forced: false });
   }
 }

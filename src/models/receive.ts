@@ -1,12 +1,12 @@
 import { brokenOff, PullFailure } from './failure.ts';
-import { isGguf } from './gguf-check.ts';
+import { isGguf } from './gguf/check.ts';
+import type { Answer } from './hub/client.ts';
 import { Pace } from './pace.ts';
 import type { PartialFile } from './partial-file.ts';
 import type { Report } from './report.ts';
 import { checkSpace } from './space.ts';
 import type { Tools } from './tools.ts';
 import type { Transfer } from './transfer.ts';
-import type { Answer } from './web.ts';
 
 export interface ReceiveOptions {
   tools: Tools;
@@ -15,7 +15,11 @@ export interface ReceiveOptions {
 }
 
 /** Writes what comes, no faster than the disk takes it. Throws PullFailure when that was not the file, or not all of it. */
-export async function receive({ answer, identity }: Transfer, partial: PartialFile, { tools, report, signal }: ReceiveOptions): Promise<void> {
+export async function receive(
+  { answer, identity }: Transfer,
+  partial: PartialFile,
+  { tools, report, signal }: ReceiveOptions,
+): Promise<void> {
   const { pull_bytes, pull_progress_ms } = tools.limits;
   const most = Math.min(pull_bytes, identity.size_bytes ?? pull_bytes);
   const pace = new Pace(pull_progress_ms, partial.bytes, async (bytes) => {
@@ -25,13 +29,22 @@ export async function receive({ answer, identity }: Transfer, partial: PartialFi
   let known = partial.bytes >= MAGIC_BYTES;
   try {
     for await (const chunk of chunks(answer, signal)) {
-      if (partial.bytes + chunk.length > most) throw spoilt('pull_failed', `${answer.host} sends more than the ${most} bytes that are taken.`);
+      if (partial.bytes + chunk.length > most)
+        throw spoilt(
+          'pull_failed',
+          `${answer.host} sends more than the ${most} bytes that are taken.`,
+        );
       await partial.append(chunk);
       if (!known) known = await isModel(partial, answer.host);
       await pace.at(partial.bytes);
     }
     const missing = (identity.size_bytes ?? 0) - partial.bytes;
-    if (missing > 0) throw new PullFailure('pull_failed', `${answer.host} stopped ${missing} bytes before the end of the file.`, { retryable: true });
+    if (missing > 0)
+      throw new PullFailure(
+        'pull_failed',
+        `${answer.host} stopped ${missing} bytes before the end of the file.`,
+        { retryable: true },
+      );
   } catch (thrown) {
     if (!signal.aborted) await report.progressed(partial.bytes);
     throw thrown;

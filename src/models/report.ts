@@ -11,7 +11,10 @@ export interface Report {
 }
 
 /** Calls at most once in `every_ms`. */
-export function paced(every_ms: number, call: (bytes: number) => Promise<void>): (bytes: number) => Promise<void> {
+export function paced(
+  every_ms: number,
+  call: (bytes: number) => Promise<void>,
+): (bytes: number) => Promise<void> {
   let last = performance.now();
   return async (bytes) => {
     const now = performance.now();

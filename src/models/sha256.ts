@@ -5,7 +5,11 @@ import { createReadStream } from 'node:fs';
 const PIECE_BYTES = 256 * 1024;
 
 /** The hash of a file as it is on disk, in hexadecimal. `tell` hears how far it came. */
-export async function sha256Of(path: string, signal: AbortSignal, tell: (bytes: number) => Promise<void>): Promise<string> {
+export async function sha256Of(
+  path: string,
+  signal: AbortSignal,
+  tell: (bytes: number) => Promise<void>,
+): Promise<string> {
   const hash = createHash('sha256');
   let bytes = 0;
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {

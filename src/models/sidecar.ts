@@ -32,8 +32,18 @@ export async function writeSidecar(path: string, sidecar: Sidecar): Promise<void
 
 function isSidecar(value: unknown): value is Sidecar {
   if (typeof value !== 'object' || value === null) return false;
-  const { url, etag, size_bytes, sha256, synced_bytes, host_boot_id } = value as Record<string, unknown>;
+  const { url, etag, size_bytes, sha256, synced_bytes, host_boot_id } = value as Record<
+    string,
+    unknown
+  >;
   const text = (field: unknown) => field === null || typeof field === 'string';
   const count = (field: unknown) => Number.isSafeInteger(field) && (field as number) >= 0;
-  return typeof url === 'string' && text(etag) && text(sha256) && text(host_boot_id) && count(synced_bytes) && (size_bytes === null || count(size_bytes));
+  return (
+    typeof url === 'string' &&
+    text(etag) &&
+    text(sha256) &&
+    text(host_boot_id) &&
+    count(synced_bytes) &&
+    (size_bytes === null || count(size_bytes))
+  );
 }

@@ -8,11 +8,17 @@ export async function freeBytes(folder: string): Promise<number> {
 }
 
 /** Throws unless so many more bytes fit, and what the daemon itself needs of the disk is still there after them. */
-export async function checkSpace({ folder, limits, freeBytes: ask }: Pick<Tools, 'folder' | 'limits' | 'freeBytes'>, bytes: number): Promise<void> {
+export async function checkSpace(
+  { folder, limits, freeBytes: ask }: Pick<Tools, 'folder' | 'limits' | 'freeBytes'>,
+  bytes: number,
+): Promise<void> {
   const free = await ask(folder);
   if (free >= bytes + limits.pull_spare_bytes) return;
   const rest = bytes > 0 ? `${mebibytes(bytes)} are still to come` : 'The disk is nearly full';
-  throw new PullFailure('pull_failed', `${rest}, and of the ${mebibytes(free)} that are free ${mebibytes(limits.pull_spare_bytes)} are left for the daemon.`);
+  throw new PullFailure(
+    'pull_failed',
+    `${rest}, and of the ${mebibytes(free)} that are free ${mebibytes(limits.pull_spare_bytes)} are left for the daemon.`,
+  );
 }
 
 function mebibytes(bytes: number): string {

@@ -1,9 +1,9 @@
 import { SvcError } from '../errors.ts';
-import type { PullInput, PullTask } from '../kernel/puller.ts';
 import { asPullFailure } from './failure.ts';
 import { modelNameOf, readModelName } from './file-name.ts';
-import { hubAddress } from './hub-address.ts';
-import { parseReference, type Reference, shownReference } from './reference.ts';
+import { hubAddress } from './hub/address.ts';
+import { parseReference, type Reference, shownReference } from './hub/reference.ts';
+import type { PullInput, PullTask } from './port.ts';
 
 /** A request to fetch a model, understood. */
 export interface Task extends PullTask {
@@ -26,10 +26,20 @@ export function readTask(input: PullInput, env: NodeJS.ProcessEnv): Task {
     });
   }
   if (reference.kind === 'url' && name === null && modelNameOf(reference.url.pathname) === null) {
-    throw new SvcError('invalid_request', 'The file has no name that a model can have.', { param: 'name', hint: 'Name the model with --name.' });
+    throw new SvcError('invalid_request', 'The file has no name that a model can have.', {
+      param: 'name',
+      hint: 'Name the model with --name.',
+    });
   }
   const whole = reference.kind === 'url' ? reference.url.href : shownReference(reference);
-  return { reference, hub, name, sha256, key: JSON.stringify([whole, name, sha256]), shown: shownReference(reference) };
+  return {
+    reference,
+    hub,
+    name,
+    sha256,
+    key: JSON.stringify([whole, name, sha256]),
+    shown: shownReference(reference),
+  };
 }
 
 function readHub(env: NodeJS.ProcessEnv): URL {

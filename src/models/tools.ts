@@ -1,5 +1,5 @@
 import type { Limits } from '../limits.ts';
-import type { Web } from './web.ts';
+import type { Web } from './hub/client.ts';
 
 /** What every attempt works with. */
 export interface Tools {

@@ -1,9 +1,9 @@
 import { PullFailure } from './failure.ts';
+import { type Answer, type Web, wholeNumber } from './hub/client.ts';
+import { shownAddress } from './hub/reference.ts';
+import { refusal } from './hub/refusal.ts';
+import type { Source } from './hub/source.ts';
 import type { Identity, PartialFile } from './partial-file.ts';
-import { shownAddress } from './reference.ts';
-import { refusal } from './refusal.ts';
-import type { Source } from './source.ts';
-import { type Answer, type Web, wholeNumber } from './web.ts';
 
 /** The rest of the file, about to come. */
 export interface Transfer {
@@ -20,10 +20,23 @@ export interface Transfer {
  * 3. The other side sends the whole file instead, because it changed or because it knows no ranges: from the start.
  * 4. It sends a range that does not go on from ours: the whole file is asked for.
  */
-export async function openTransfer(source: Source, partial: PartialFile, web: Web, signal: AbortSignal): Promise<Transfer> {
-  const answer = await web.get({ url: source.url, hub: source.hub, signal, headers: conditions(source, partial) });
+export async function openTransfer(
+  source: Source,
+  partial: PartialFile,
+  web: Web,
+  signal: AbortSignal,
+): Promise<Transfer> {
+  const answer = await web.get({
+    url: source.url,
+    hub: source.hub,
+    signal,
+    headers: conditions(source, partial),
+  });
   try {
-    if (partial.bytes > 0 && (answer.status === 416 || (answer.status === 206 && !goesOn(answer, source, partial)))) {
+    if (
+      partial.bytes > 0 &&
+      (answer.status === 416 || (answer.status === 206 && !goesOn(answer, source, partial)))
+    ) {
       await answer.body?.cancel();
       partial.startOver();
       return await openTransfer(source, partial, web, signal);
@@ -48,9 +61,11 @@ function validator(source: Source, { identity }: PartialFile): string | null {
 
 /** Whether an answer with a part of the file begins where ours ends, and is of the same file. */
 function goesOn({ headers }: Answer, source: Source, partial: PartialFile): boolean {
-  const [, from = '', total = ''] = /^bytes (\d{1,15})-\d{1,15}\/(\d{1,15}|\*)$/.exec(headers.get('content-range') ?? '') ?? [];
+  const [, from = '', total = ''] =
+    /^bytes (\d{1,15})-\d{1,15}\/(\d{1,15}|\*)$/.exec(headers.get('content-range') ?? '') ?? [];
   const size = source.size_bytes ?? partial.identity?.size_bytes ?? null;
-  if (from !== String(partial.bytes) || (size !== null && total !== '*' && Number(total) !== size)) return false;
+  if (from !== String(partial.bytes) || (size !== null && total !== '*' && Number(total) !== size))
+    return false;
   const [before, now] = [validator(source, partial), strongEtag(headers)];
   return before === null || now === null || before === now;
 }
@@ -58,19 +73,31 @@ function goesOn({ headers }: Answer, source: Source, partial: PartialFile): bool
 function accepted(source: Source, partial: PartialFile, answer: Answer): Transfer {
   const { status, headers, host, told } = answer;
   const what = source.file;
-  if (status !== 200 && !(status === 206 && partial.bytes > 0)) throw refusal(answer, what, source.hub?.host ?? null);
+  if (status !== 200 && !(status === 206 && partial.bytes > 0))
+    throw refusal(answer, what, source.hub?.host ?? null);
   if (status === 200) partial.startOver();
   if (/^text\/html/i.test(headers.get('content-type') ?? ''))
-    throw new PullFailure('pull_failed', `${host} sends a web page, not a model.`, { retryable: false });
+    throw new PullFailure('pull_failed', `${host} sends a web page, not a model.`, {
+      retryable: false,
+    });
   if (!/^(identity)?$/i.test(headers.get('content-encoding') ?? ''))
-    throw new PullFailure('pull_failed', `${host} sends the file compressed, so that it can be neither resumed nor checked.`);
+    throw new PullFailure(
+      'pull_failed',
+      `${host} sends the file compressed, so that it can be neither resumed nor checked.`,
+    );
   if (source.sha256 !== null && told.sha256 !== null && told.sha256 !== source.sha256) {
-    throw new PullFailure('pull_failed', `${what} changed on ${source.hub?.host ?? host} while it was asked for.`, { retryable: true });
+    throw new PullFailure(
+      'pull_failed',
+      `${what} changed on ${source.hub?.host ?? host} while it was asked for.`,
+      { retryable: true },
+    );
   }
   const size = sizeOfAnswer(answer, partial.bytes);
   const wanted = source.size_bytes ?? told.size_bytes;
   if (size !== null && wanted !== null && size !== wanted) {
-    throw new PullFailure('pull_failed', `${host} sends ${size} bytes where ${wanted} were said.`, { retryable: true });
+    throw new PullFailure('pull_failed', `${host} sends ${size} bytes where ${wanted} were said.`, {
+      retryable: true,
+    });
   }
   const identity = {
     url: shownAddress(source.url),
@@ -83,7 +110,8 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
 
 /** Size of the whole file; null when the answer does not say. */
 function sizeOfAnswer({ status, headers }: Answer, offset: number): number | null {
-  if (status === 206) return wholeNumber(/\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? null);
+  if (status === 206)
+    return wholeNumber(/\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? null);
   const length = wholeNumber(headers.get('content-length'));
   return length === null ? null : length + offset;
 }

@@ -2,27 +2,33 @@ import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { EngineSnapshot } from '../../machines/engine.ts';
 import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { accepted, stateName, statePath } from '../../machines/step.ts';
-import { type Config, type ProviderConfig, readProvider } from '../config.ts';
+import { type Config, type ProviderConfig, readProvider } from '../config/config.ts';
 import { descriptorTrouble } from '../descriptors.ts';
 import { SvcError } from '../errors.ts';
 import { EventPages } from '../kernel/event-pages.ts';
 import { toRecord } from '../kernel/event-record.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import type { ModelRecord } from '../kernel/provider.ts';
 import { time } from '../kernel/run-record.ts';
-import type { EventStore, VerifiedReport } from '../store/store.ts';
-import { answeringStore, unlessLate, unlessStalled } from './answering.ts';
-import type { Dispatch } from './dispatch.ts';
-import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health.ts';
-import type { DaemonHistory } from './history.ts';
-import type { Providers } from './providers.ts';
-import type { Pulls } from './pulls.ts';
-import { Records } from './record-bytes.ts';
-import { Runs } from './runs.ts';
-import { type LifecycleResult, type ProviderInput, type Runtime, type StatusRecord, TERMINAL } from './runtime.ts';
-import type { StopReports } from './stop-report.ts';
-import { createTravel } from './travel.ts';
-import { watchQueue } from './watch-queue.ts';
+import type { ModelRecord } from '../providers/port.ts';
+import type { EventStore, VerifiedReport } from '../store/port.ts';
+import {
+  type LifecycleResult,
+  type ProviderInput,
+  type Runtime,
+  type StatusRecord,
+  TERMINAL,
+} from './contract.ts';
+import { answeringStore, unlessLate, unlessStalled } from './disk/refuse-when-stalled.ts';
+import type { DaemonHistory } from './health/daemon-history.ts';
+import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health/health.ts';
+import type { StopReports } from './health/stop-report.ts';
+import { createTravel } from './history/history.ts';
+import type { Providers } from './providers/providers.ts';
+import type { Pulls } from './pulls/pulls.ts';
+import { watchQueue } from './runs/queue-position.ts';
+import { Records } from './runs/record-bytes.ts';
+import { Runs } from './runs/runs.ts';
+import type { Dispatch } from './runs/scheduler.ts';
 
 export interface RuntimeOptions {
   kernel: Kernel;
@@ -47,7 +53,9 @@ export interface RuntimeOptions {
   /** A stop was asked for: it is over at this time, one way or another. */
   onStop?(close_deadline_at: number): void;
   localModels: {
-    show(id: string): Promise<ModelRecord & { metadata: Record<string, unknown>; metadata_left_out: number }>;
+    show(
+      id: string,
+    ): Promise<ModelRecord & { metadata: Record<string, unknown>; metadata_left_out: number }>;
     remove(id: string): Promise<ModelRecord>;
   };
 }
@@ -58,19 +66,35 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const pages = new EventPages(config.limits.feed_bytes);
   const store = answeringStore(options.store, kernel);
   const answered = <T>(ask: () => Promise<T>) => unlessLate(kernel, ask);
-  const runs = new Runs({ kernel, store, config, providers, dispatch, pages, daemon: streams.daemon, secret: options.secret });
+  const runs = new Runs({
+    kernel,
+    store,
+    config,
+    providers,
+    dispatch,
+    pages,
+    daemon: streams.daemon,
+    secret: options.secret,
+  });
   const records = new Records(kernel, store);
   // While the disk is so full, or so late, that not even this can be recorded, health still tells it.
   const daemon = () =>
-    (kernel.stalled === null ? kernel.snapshot<DaemonSnapshot>(streams.daemon) : kernel.tail<DaemonSnapshot>(streams.daemon)) as DaemonSnapshot;
+    (kernel.stalled === null
+      ? kernel.snapshot<DaemonSnapshot>(streams.daemon)
+      : kernel.tail<DaemonSnapshot>(streams.daemon)) as DaemonSnapshot;
   const inTurn = oneAtATime();
-  const changed = <T>(change: () => Promise<T>) => unlessStalled(kernel, () => inTurn(change)).catch(throwWithChange);
+  const changed = <T>(change: () => Promise<T>) =>
+    unlessStalled(kernel, () => inTurn(change)).catch(throwWithChange);
   let ended = 0;
   kernel.onFact(({ type }) => {
     if (TERMINAL.has(type as never)) ended += 1;
   });
   const finished = () => options.stored().finished + ended - daemon().context.pruned_runs;
-  const counts = () => ({ active: dispatch.running, queued: dispatch.queued, finished: finished() });
+  const counts = () => ({
+    active: dispatch.running,
+    queued: dispatch.queued,
+    finished: finished(),
+  });
   const sources = (): HealthSources => ({
     daemon: daemon(),
     engine: kernel.snapshot<EngineSnapshot>(streams.engine),
@@ -91,7 +115,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   });
   const status = () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home);
   return {
-    ...createTravel({ ...options, store, pages, limits: config.limits, status, getRun: (id) => runs.get(id), version: () => daemon().context.version }),
+    ...createTravel({
+      ...options,
+      store,
+      pages,
+      limits: config.limits,
+      status,
+      getRun: (id) => runs.get(id),
+      version: () => daemon().context.version,
+    }),
     probe: () => ({ live: daemon().hasTag('live'), ready: daemon().hasTag('ready') }),
     health: () => healthRecord(sources()),
     report: () => reportRecord(sources()),
@@ -111,7 +143,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
     lifecycle: async (event, by) => {
       const fact = lifecycleFact(event, by, config, kernel.clock.now());
-      if (fact === null || !kernel.accepts(streams.daemon, fact)) throw refused(event.type, kernel.tail<DaemonSnapshot>(streams.daemon) as DaemonSnapshot);
+      if (fact === null || !kernel.accepts(streams.daemon, fact))
+        throw refused(event.type, kernel.tail<DaemonSnapshot>(streams.daemon) as DaemonSnapshot);
       if (fact.type === 'daemon.stop_requested') options.onStop?.(fact.close_deadline_at);
       await recordedOrStalled(kernel, kernel.propose([{ stream: streams.daemon, fact }]));
       return position(daemon());
@@ -125,14 +158,25 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     listProviders: () => providers.list(),
     addProvider: (input) =>
       changed(async () => {
-        const settings = readProvider(input.id, providerSettings(input), 'provider add', 'invalid_request');
-        if (providers.ids().includes(input.id)) throw new SvcError('provider_exists', `A provider ${input.id} is configured already.`, { param: 'id' });
+        const settings = readProvider(
+          input.id,
+          providerSettings(input),
+          'provider add',
+          'invalid_request',
+        );
+        if (providers.ids().includes(input.id))
+          throw new SvcError('provider_exists', `A provider ${input.id} is configured already.`, {
+            param: 'id',
+          });
         await options.saveProvider(input.id, settings);
         return providers.add(input.id, settings);
       }),
     removeProvider: (id) =>
       changed(async () => {
-        if (providers.config(id) === null) throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', { param: 'id' });
+        if (providers.config(id) === null)
+          throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', {
+            param: 'id',
+          });
         providers.record(id);
         await options.saveProvider(id, null);
         return providers.remove(id);
@@ -141,9 +185,26 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   };
 }
 
-function statusRecord(daemon: DaemonSnapshot, history: DaemonHistory, runs: StatusRecord['runs'], seq: number, home: string): StatusRecord {
+function statusRecord(
+  daemon: DaemonSnapshot,
+  history: DaemonHistory,
+  runs: StatusRecord['runs'],
+  seq: number,
+  home: string,
+): StatusRecord {
   const { pid, version, boot_id, addresses } = daemon.context;
-  return { ...position(daemon), since: time(history.since), pid, version, boot_id, home, addresses, runs, seq, last_boot: lastBoot(daemon) };
+  return {
+    ...position(daemon),
+    since: time(history.since),
+    pid,
+    version,
+    boot_id,
+    home,
+    addresses,
+    runs,
+    seq,
+    last_boot: lastBoot(daemon),
+  };
 }
 
 function position(daemon: DaemonSnapshot): LifecycleResult {
@@ -151,10 +212,16 @@ function position(daemon: DaemonSnapshot): LifecycleResult {
 }
 
 /** The fact that a lifecycle event from outside becomes; null for an event that only the daemon itself can bring about. */
-function lifecycleFact(event: { type: string; mode?: string; timeout_ms?: number }, by: string, config: Config, now: number): Undated<DaemonEvent> | null {
+function lifecycleFact(
+  event: { type: string; mode?: string; timeout_ms?: number },
+  by: string,
+  config: Config,
+  now: number,
+): Undated<DaemonEvent> | null {
   if (event.type !== 'stop_requested') return null;
   const mode = event.mode === 'force' ? 'force' : 'drain';
-  const drain_deadline_at = now + (mode === 'force' ? 0 : (event.timeout_ms ?? config.limits.drain_ms));
+  const drain_deadline_at =
+    now + (mode === 'force' ? 0 : (event.timeout_ms ?? config.limits.drain_ms));
   return {
     type: 'daemon.stop_requested',
     by,
@@ -178,8 +245,13 @@ function oneAtATime(): <T>(change: () => Promise<T>) => Promise<T> {
 function throwWithChange(thrown: unknown): never {
   if (!(thrown instanceof SvcError) || !STALLED.has(thrown.code)) throw thrown;
   const { code, message, details } = thrown;
-  const hint = 'Look at the disk. When it can be written again, see with svc provider list whether the change was made; if not, ask again.';
-  throw new SvcError(code, message, { cause: thrown, hint, ...(details === undefined ? {} : { details }) });
+  const hint =
+    'Look at the disk. When it can be written again, see with svc provider list whether the change was made; if not, ask again.';
+  throw new SvcError(code, message, {
+    cause: thrown,
+    hint,
+    ...(details === undefined ? {} : { details }),
+  });
 }
 
 const STALLED: ReadonlySet<string> = new Set(['store_stalled', 'store_full']);
@@ -194,9 +266,13 @@ async function recordedOrStalled(kernel: Kernel, recorded: Promise<void>): Promi
 
 function refused(type: string, daemon: DaemonSnapshot): SvcError {
   const open = accepted(daemon).includes('daemon.stop_requested') ? ['stop_requested'] : [];
-  return new SvcError('event_refused', `${JSON.stringify(type)} is not accepted in the state ${statePath(daemon)}.`, {
-    details: { ...position(daemon), accepted: open },
-  });
+  return new SvcError(
+    'event_refused',
+    `${JSON.stringify(type)} is not accepted in the state ${statePath(daemon)}.`,
+    {
+      details: { ...position(daemon), accepted: open },
+    },
+  );
 }
 
 function providerSettings(input: ProviderInput): Record<string, unknown> {

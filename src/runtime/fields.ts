@@ -5,9 +5,14 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 /** The fields of a JSON object. One that is not known is refused, since it is most often a typing mistake. */
 export function readFields(value: unknown, known: readonly string[]): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new SvcError('invalid_request', 'A JSON object is expected.');
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new SvcError('invalid_request', 'A JSON object is expected.');
   for (const name of Object.keys(value)) {
-    if (!known.includes(name)) throw wrong(name, `${JSON.stringify(name.slice(0, 80))} is not a field here; there are ${known.join(', ')}.`);
+    if (!known.includes(name))
+      throw wrong(
+        name,
+        `${JSON.stringify(name.slice(0, 80))} is not a field here; there are ${known.join(', ')}.`,
+      );
   }
   return value as Fields;
 }
@@ -16,16 +21,33 @@ export function readFields(value: unknown, known: readonly string[]): Fields {
 export function readName(fields: Fields, name: string, max = 1024): string | null {
   const value = fields[name] ?? null;
   if (value === null) return null;
-  if (typeof value === 'string' && value !== '' && value.length <= max && !hasLoneSurrogate(value) && !CONTROL.test(value)) return value;
+  if (
+    typeof value === 'string' &&
+    value !== '' &&
+    value.length <= max &&
+    !hasLoneSurrogate(value) &&
+    !CONTROL.test(value)
+  )
+    return value;
   throw wrong(name, `${name} must be a text of 1 to ${max} characters.`);
 }
 
 /** A number of the range; null where it is not given. */
-export function readNumber(fields: Fields, name: string, range: { min: number; max: number; whole: boolean }): number | null {
+export function readNumber(
+  fields: Fields,
+  name: string,
+  range: { min: number; max: number; whole: boolean },
+): number | null {
   const value = fields[name] ?? null;
   if (value === null) return null;
   const { min, max, whole } = range;
-  if (typeof value === 'number' && value >= min && value <= max && (!whole || Number.isInteger(value))) return value;
+  if (
+    typeof value === 'number' &&
+    value >= min &&
+    value <= max &&
+    (!whole || Number.isInteger(value))
+  )
+    return value;
   throw wrong(name, `${name} must be a ${whole ? 'whole ' : ''}number from ${min} to ${max}.`);
 }
 
@@ -35,7 +57,11 @@ export function readFlag(fields: Fields, name: string): boolean | null {
   throw wrong(name, `${name} must be true or false.`);
 }
 
-export function readChoice<T extends string>(fields: Fields, name: string, choices: readonly T[]): T | null {
+export function readChoice<T extends string>(
+  fields: Fields,
+  name: string,
+  choices: readonly T[],
+): T | null {
   const value = fields[name] ?? null;
   if (value === null) return null;
   const found = choices.find((choice) => choice === value);

@@ -4,21 +4,30 @@ import { type CommitRows, conflict, type EventRow } from './row.ts';
  * Checks that a commit continues the log and each of its streams, that no run is without its first event, and that all names can be stored.
  * Throws store_conflict; the caller has changed nothing yet.
  */
-export function checkContinuity({ events, runs }: CommitRows, last_seq: number, lastVersion: (stream: string) => number): void {
+export function checkContinuity(
+  { events, runs }: CommitRows,
+  last_seq: number,
+  lastVersion: (stream: string) => number,
+): void {
   const versions = new Map<string, number>();
   let seq = last_seq;
   for (const event of events) {
     seq += 1;
     checkForm(event);
     const version = (versions.get(event.stream) ?? lastVersion(event.stream)) + 1;
-    if (event.seq !== seq) throw conflict(`The event ${event.seq} does not continue the log: ${seq} is next.`);
-    if (event.version !== version) throw conflict(`Version ${event.version} does not continue ${event.stream}: ${version} is next.`);
+    if (event.seq !== seq)
+      throw conflict(`The event ${event.seq} does not continue the log: ${seq} is next.`);
+    if (event.version !== version)
+      throw conflict(
+        `Version ${event.version} does not continue ${event.stream}: ${version} is next.`,
+      );
     versions.set(event.stream, version);
   }
   for (const { run_id, idempotency_key } of runs) {
     checkName('run_id', run_id);
     if (idempotency_key !== null) checkName('idempotency_key', idempotency_key);
-    if ((versions.get(run_id) ?? lastVersion(run_id)) < 1) throw conflict(`The run ${run_id} has no events.`);
+    if ((versions.get(run_id) ?? lastVersion(run_id)) < 1)
+      throw conflict(`The run ${run_id} has no events.`);
   }
 }
 
@@ -27,7 +36,8 @@ function checkForm({ stream, type, boot_id, at, schema }: EventRow): void {
   checkName('type', type);
   checkName('boot_id', boot_id);
   if (!Number.isFinite(at)) throw conflict('The time of an event is not a number.');
-  if (!Number.isSafeInteger(schema)) throw conflict('The schema of an event is not a whole number.');
+  if (!Number.isSafeInteger(schema))
+    throw conflict('The schema of an event is not a whole number.');
 }
 
 /** Names are stored as they are, so that they can be searched: NUL and lone surrogates would come back changed. */

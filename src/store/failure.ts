@@ -5,11 +5,15 @@ import { SvcError } from '../errors.ts';
 export function asStoreError(thrown: unknown, database: string): SvcError {
   if (thrown instanceof SvcError) return thrown;
   const code = codeOf(thrown);
-  const wrap = (known: 'store_full' | 'daemon_already_running' | 'store_corrupt' | 'store_failed', message?: string) =>
-    new SvcError(known, message, { cause: thrown });
+  const wrap = (
+    known: 'store_full' | 'daemon_already_running' | 'store_corrupt' | 'store_failed',
+    message?: string,
+  ) => new SvcError(known, message, { cause: thrown });
   if (isFull(thrown)) return wrap('store_full');
-  if (code.startsWith('SQLITE_BUSY')) return wrap('daemon_already_running', `Another process holds the event log ${database}.`);
-  if (DAMAGE.some((start) => code.startsWith(start))) return wrap('store_corrupt', `The event log ${database} is damaged.`);
+  if (code.startsWith('SQLITE_BUSY'))
+    return wrap('daemon_already_running', `Another process holds the event log ${database}.`);
+  if (DAMAGE.some((start) => code.startsWith(start)))
+    return wrap('store_corrupt', `The event log ${database} is damaged.`);
   return wrap('store_failed', ofFile(thrown));
 }
 
@@ -23,8 +27,15 @@ function ofFile(thrown: unknown): string | undefined {
 /** A file or folder that cannot be used. What lies in its place has to go; anything else is a matter of its owner and mode. */
 export function unusable(path: string, cause: unknown): SvcError {
   const code = codeOf(cause);
-  if (FOLDER.includes(code)) return new SvcError('home_unusable', `${path} is a folder; a file of svc belongs there.`, { cause, hint: AWAY });
-  return new SvcError('home_unusable', `${path} cannot be used (${code}).`, { cause, ...(FILE.includes(code) ? { hint: AWAY } : {}) });
+  if (FOLDER.includes(code))
+    return new SvcError('home_unusable', `${path} is a folder; a file of svc belongs there.`, {
+      cause,
+      hint: AWAY,
+    });
+  return new SvcError('home_unusable', `${path} cannot be used (${code}).`, {
+    cause,
+    ...(FILE.includes(code) ? { hint: AWAY } : {}),
+  });
 }
 
 const FOLDER = ['EISDIR', 'ERR_FS_EISDIR'];
@@ -37,7 +48,10 @@ const DAMAGE = ['SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_ERROR', 'SQLITE_MISMA
 /** Whether it failed for want of space, and so changed nothing. */
 export function isFull(thrown: unknown): boolean {
   // A used up quota has a number, and no name that the language knows.
-  return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown)) || (thrown as { errno?: unknown } | null)?.errno === -constants.errno.EDQUOT;
+  return (
+    ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown)) ||
+    (thrown as { errno?: unknown } | null)?.errno === -constants.errno.EDQUOT
+  );
 }
 
 export function codeOf(thrown: unknown): string {

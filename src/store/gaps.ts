@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import type { Mark } from './high-water.ts';
+import type { Mark } from './files/high-water.ts';
 
 /** Stands for the hash of an event that was removed on purpose, and so cannot be compared any more. */
 export const REMOVED = 'removed';
@@ -26,7 +26,11 @@ export class Gaps {
     this.db = db;
     // A log of the first version, before it is brought forward, has none.
     const known = db.prepare(`select 1 from sqlite_schema where name = 'gaps'`).get() !== undefined;
-    this.atOrBefore = known ? db.prepare('select first_seq, last_seq, last_hash from gaps where first_seq <= ? order by first_seq desc limit 1') : null;
+    this.atOrBefore = known
+      ? db.prepare(
+          'select first_seq, last_seq, last_hash from gaps where first_seq <= ? order by first_seq desc limit 1',
+        )
+      : null;
   }
 
   /** The end of the gap that this position lies in; null when it lies in none. */
@@ -43,7 +47,9 @@ export class Gaps {
 
   /** Records these events as removed. */
   add(removed: Removed[]): void {
-    const put = this.db.prepare<[GapRow]>('insert or replace into gaps (first_seq, last_seq, last_hash) values (@first_seq, @last_seq, @last_hash)');
+    const put = this.db.prepare<[GapRow]>(
+      'insert or replace into gaps (first_seq, last_seq, last_hash) values (@first_seq, @last_seq, @last_hash)',
+    );
     const drop = this.db.prepare<[number]>('delete from gaps where first_seq = ?');
     for (const range of rangesOf(removed)) {
       const before = this.find(range.first_seq - 1);

@@ -7,18 +7,24 @@ export class Indexes {
   private readonly key: Database.Statement<[string], number>;
 
   constructor(db: Database.Database) {
-    this.event = db.prepare<[string, number], number>('select seq from events where stream = ? and version = ?').pluck();
+    this.event = db
+      .prepare<[string, number], number>('select seq from events where stream = ? and version = ?')
+      .pluck();
     this.key = db.prepare<[string], number>(UNFOUND).pluck();
   }
 
   /** What is wrong, as a sentence. */
   ofEvent({ seq, stream, version, type }: EventRow): string | null {
-    return this.event.get(stream, version) === seq ? null : `The event ${seq} of the log (${type}) is not found by its stream: an index is damaged.`;
+    return this.event.get(stream, version) === seq
+      ? null
+      : `The event ${seq} of the log (${type}) is not found by its stream: an index is damaged.`;
   }
 
   /** What is wrong, as a sentence. */
   ofRun(run_id: string): string | null {
-    return this.key.get(run_id) === undefined ? null : `The run ${run_id} is not found by its idempotency key: an index is damaged.`;
+    return this.key.get(run_id) === undefined
+      ? null
+      : `The run ${run_id} is not found by its idempotency key: an index is damaged.`;
   }
 }
 

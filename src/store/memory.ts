@@ -1,10 +1,27 @@
 import { SvcError } from '../errors.ts';
 import { checkContinuity } from './continuity.ts';
-import { pruneOrder, type SizedRun } from './prune-order.ts';
-import { type CommitRows, conflict, type EventRow, fromEventRow, fromRunData, type RunLine, toRows } from './row.ts';
-import { oldAt } from './run-age.ts';
+import type {
+  EventStore,
+  OpenReport,
+  PruneQuery,
+  PruneReport,
+  RunHead,
+  RunQuery,
+  RunRow,
+  VerifiedReport,
+} from './port.ts';
+import { pruneOrder, type SizedRun } from './prune/order.ts';
+import { oldAt } from './prune/run-age.ts';
+import {
+  type CommitRows,
+  conflict,
+  type EventRow,
+  fromEventRow,
+  fromRunData,
+  type RunLine,
+  toRows,
+} from './row.ts';
 import { shortData } from './short-run.ts';
-import type { EventStore, OpenReport, PruneQuery, PruneReport, RunHead, RunQuery, RunRow, VerifiedReport } from './store.ts';
 
 type Line = RunLine & { accepted_seq: number };
 
@@ -25,7 +42,8 @@ export function createMemoryStore(): EventStore {
     append: (commit) => ask(() => log.append(toRows(commit))),
     reserve: () => ask(() => true),
     spendReserve: () => ask(() => false),
-    readStream: (stream, fromVersion, limit) => ask(() => page(log.streamOf(stream), 'version', fromVersion, limit)),
+    readStream: (stream, fromVersion, limit) =>
+      ask(() => page(log.streamOf(stream), 'version', fromVersion, limit)),
     lastEvent: (stream) => ask(() => log.streamOf(stream).slice(-1).map(fromEventRow)[0] ?? null),
     readAll: (fromSeq, limit) => ask(() => page(log.events, 'seq', fromSeq, limit)),
     listRuns: (query) => ask(() => log.listRuns(query)),
@@ -35,7 +53,8 @@ export function createMemoryStore(): EventStore {
     getRunByKey: (key) => ask(() => orNull(log.runs.get(log.owners.get(key) ?? ''))),
     unfinishedRuns: () => ask(() => idsOf(log.oldestFirst().filter((line) => line.finished === 0))),
     runsAt: (seq, limit) => ask(() => idsOf(log.runsAt(seq)).slice(0, limit)),
-    startedStreams: (from_seq, to_seq, limit) => ask(() => log.startedStreams(from_seq, to_seq).slice(0, limit)),
+    startedStreams: (from_seq, to_seq, limit) =>
+      ask(() => log.startedStreams(from_seq, to_seq).slice(0, limit)),
     countRuns: () => ask(() => log.countRuns()),
     prune: (query) => ask(() => log.prune(query)),
     verify: () => ask(() => ({ ok: true, events: log.events.length, problems: [] })),
@@ -75,7 +94,11 @@ class MemoryLog {
       this.streams.set(event.stream, this.streamOf(event.stream));
       this.streamOf(event.stream).push(event);
     }
-    for (const line of rows.runs) this.runs.set(line.run_id, { ...line, accepted_seq: this.streamOf(line.run_id)[0]?.seq ?? line.seq });
+    for (const line of rows.runs)
+      this.runs.set(line.run_id, {
+        ...line,
+        accepted_seq: this.streamOf(line.run_id)[0]?.seq ?? line.seq,
+      });
     return { full: false };
   }
 
@@ -88,9 +111,14 @@ class MemoryLog {
   }
 
   listRuns({ limit, before, state, provider, short = false }: RunQuery): RunRow[] {
-    const last = before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
+    const last =
+      before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
     const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
-    const wanted = older.filter((line) => (state === undefined || line.state === state) && (provider === undefined || line.provider === provider));
+    const wanted = older.filter(
+      (line) =>
+        (state === undefined || line.state === state) &&
+        (provider === undefined || line.provider === provider),
+    );
     return wanted
       .reverse()
       .slice(0, limit)
@@ -98,19 +126,32 @@ class MemoryLog {
   }
 
   runsAt(seq: number): Line[] {
-    return this.oldestFirst().filter((line) => line.accepted_seq <= seq && (line.finished === 0 || line.seq >= seq));
+    return this.oldestFirst().filter(
+      (line) => line.accepted_seq <= seq && (line.finished === 0 || line.seq >= seq),
+    );
   }
 
   startedStreams(from_seq: number, to_seq: number): string[] {
-    const first = this.events.filter(({ seq, version, type }) => version === 1 && type !== 'run.accepted' && seq >= from_seq && seq <= to_seq);
+    const first = this.events.filter(
+      ({ seq, version, type }) =>
+        version === 1 && type !== 'run.accepted' && seq >= from_seq && seq <= to_seq,
+    );
     return first.map(({ stream }) => stream);
   }
 
   prune(query: PruneQuery): PruneReport {
-    const { before_at, max_bytes, keep_boot, limit, large_bytes = Number.POSITIVE_INFINITY, young_at = Number.POSITIVE_INFINITY } = query;
+    const {
+      before_at,
+      max_bytes,
+      keep_boot,
+      limit,
+      large_bytes = Number.POSITIVE_INFINITY,
+      young_at = Number.POSITIVE_INFINITY,
+    } = query;
     const before = this.events.length;
     let runs = 0;
-    const isOver = (factor = 1) => max_bytes !== null && this.removableBytes(keep_boot) > factor * max_bytes;
+    const isOver = (factor = 1) =>
+      max_bytes !== null && this.removableBytes(keep_boot) > factor * max_bytes;
     const removeBoots = () => {
       const kept = this.oldestFirst()[0]?.accepted_seq ?? this.last_seq;
       for (const stream of this.startedStreams(0, kept)) {
@@ -119,7 +160,9 @@ class MemoryLog {
         if ((before_at !== null && last.at < before_at) || isOver()) this.removeStream(stream);
       }
     };
-    const finished = this.oldestFirst().filter((line) => line.finished === 1 && line.seq < this.last_seq);
+    const finished = this.oldestFirst().filter(
+      (line) => line.finished === 1 && line.seq < this.last_seq,
+    );
     const remove = (run_id: string) => {
       const key = this.runs.get(run_id)?.idempotency_key ?? null;
       this.removeStream(run_id);
@@ -129,13 +172,24 @@ class MemoryLog {
     };
     for (const line of finished) if (runs < limit && this.isOld(line, query)) remove(line.run_id);
     removeBoots();
-    const left = finished.filter(({ run_id }) => this.runs.has(run_id)).map((line) => this.sizeOf(line));
-    for (const { run_id } of pruneOrder(left, { large_bytes, young_at, youngToo: () => isOver(2) })) {
+    const left = finished
+      .filter(({ run_id }) => this.runs.has(run_id))
+      .map((line) => this.sizeOf(line));
+    for (const { run_id } of pruneOrder(left, {
+      large_bytes,
+      young_at,
+      youngToo: () => isOver(2),
+    })) {
       if (runs >= limit || !isOver()) break;
       remove(run_id);
       removeBoots();
     }
-    return { runs, events: before - this.events.length, more: runs >= limit, ...(runs < limit && isOver() ? { over: true } : {}) };
+    return {
+      runs,
+      events: before - this.events.length,
+      more: runs >= limit,
+      ...(runs < limit && isOver() ? { over: true } : {}),
+    };
   }
 
   private isOld({ run_id, seq }: Line, { before_at, clock }: PruneQuery): boolean {
@@ -144,7 +198,10 @@ class MemoryLog {
     const last = this.events.at(-1);
     if (clock === undefined || last === undefined) return true;
     const rules = { keep_ms: clock.now - before_at, even_since: clock.even_since };
-    return oldAt({ seq, at }, last, rules, (from) => this.events[firstFrom(this.events, 'seq', from)]) <= clock.now;
+    return (
+      oldAt({ seq, at }, last, rules, (from) => this.events[firstFrom(this.events, 'seq', from)]) <=
+      clock.now
+    );
   }
 
   private sizeOf({ run_id, provider, accepted_seq, data }: Line): SizedRun {
@@ -163,9 +220,13 @@ class MemoryLog {
   }
 
   private removableBytes(keep_boot: string): number {
-    const isPresent = ({ stream, boot_id }: EventRow) => boot_id === keep_boot && !stream.startsWith('run_');
+    const isPresent = ({ stream, boot_id }: EventRow) =>
+      boot_id === keep_boot && !stream.startsWith('run_');
     const isInProgress = ({ stream }: EventRow) => this.runs.get(stream)?.finished === 0;
-    return this.events.reduce((size, event) => (isPresent(event) || isInProgress(event) ? size : size + event.data.length), 0);
+    return this.events.reduce(
+      (size, event) => (isPresent(event) || isInProgress(event) ? size : size + event.data.length),
+      0,
+    );
   }
 
   private removeStream(stream: string): void {
@@ -183,7 +244,8 @@ class MemoryLog {
       if (before !== null && before !== key) changed.set(before, null);
       if (key === null) continue;
       const owner = changed.has(key) ? changed.get(key) : this.owners.get(key);
-      if (owner != null && owner !== run_id) throw conflict(`The idempotency key of the run ${run_id} is that of another run.`);
+      if (owner != null && owner !== run_id)
+        throw conflict(`The idempotency key of the run ${run_id} is that of another run.`);
       changed.set(key, run_id);
     }
     return changed;
@@ -215,7 +277,9 @@ function headOf(line: Line | undefined): RunHead | null {
 }
 
 function recordOf(line: Line | undefined): Uint8Array | null {
-  return line === undefined || line.finished === 0 ? null : Buffer.from(JSON.stringify(fromRunData(line.data).record));
+  return line === undefined || line.finished === 0
+    ? null
+    : Buffer.from(JSON.stringify(fromRunData(line.data).record));
 }
 
 function orNull(line: Line | undefined): RunRow | null {

@@ -3,7 +3,10 @@ import { SvcError } from '../errors.ts';
 import { dataDigest, fieldsDigest, isSame, RUN_FIELDS, type RunFields } from './run-digest.ts';
 
 /** A row of `runs` as it is stored, with its digests; null where they are not there. */
-export type StoredRun<D extends string | Uint8Array = string> = StoredFields & { data: D; data_digest: unknown };
+export type StoredRun<D extends string | Uint8Array = string> = StoredFields & {
+  data: D;
+  data_digest: unknown;
+};
 export type StoredFields = RunFields & { fields_digest: unknown };
 
 const FIELDS = RUN_FIELDS.split(', ')
@@ -20,12 +23,17 @@ function storedRun(data: string): string {
 
 /** The row of a run cannot be used; what the events tell can. */
 export function damagedRun(run_id: string, problem: string): SvcError {
-  return new SvcError('store_corrupt', `The record of the run ${run_id} ${problem}.`, { details: { run_id } });
+  return new SvcError('store_corrupt', `The record of the run ${run_id} ${problem}.`, {
+    details: { run_id },
+  });
 }
 
 /** What is wrong with a row by itself, as the end of a sentence. */
 export function storedProblem(row: StoredRun<string | Uint8Array>): string | null {
-  return fieldsProblem(row) ?? (isSame(row.data_digest, dataDigest(row.run_id, row.data)) ? null : CHANGED);
+  return (
+    fieldsProblem(row) ??
+    (isSame(row.data_digest, dataDigest(row.run_id, row.data)) ? null : CHANGED)
+  );
 }
 
 export function fieldsProblem(row: StoredFields): string | null {
@@ -49,7 +57,8 @@ export class Projection {
     if (row === undefined) return 'is missing';
     const problem = 'data' in row ? storedProblem(row as StoredRun) : fieldsProblem(row);
     if (problem !== null) return problem;
-    if (row.accepted_seq !== seq || last.get(run_id) !== row.seq) return 'does not agree with its events';
+    if (row.accepted_seq !== seq || last.get(run_id) !== row.seq)
+      return 'does not agree with its events';
     return this.isFound(row) ? null : 'is not found by its fields';
   }
 
@@ -65,12 +74,24 @@ export class Projection {
   }
 
   /** An index is damaged where a lookup does not come to the row. */
-  private isFound({ run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq }: RunFields): boolean {
+  private isFound({
+    run_id,
+    accepted_seq,
+    idempotency_key,
+    finished,
+    ended_at,
+    state,
+    provider,
+    seq,
+  }: RunFields): boolean {
     const { byKey, byList, byFinished, byUnfinished, byEnd } = this.statements;
     if (idempotency_key !== null && byKey.get(idempotency_key) !== run_id) return false;
     if (byList.get(accepted_seq, state, provider) !== run_id) return false;
     if (finished === 0) return byUnfinished.get(accepted_seq) === run_id;
-    return byFinished.get(accepted_seq, seq) === run_id && (ended_at === null || byEnd.get(ended_at, run_id) === run_id);
+    return (
+      byFinished.get(accepted_seq, seq) === run_id &&
+      (ended_at === null || byEnd.get(ended_at, run_id) === run_id)
+    );
   }
 }
 
@@ -82,7 +103,11 @@ function prepare(db: Database.Database) {
   return {
     whole: db.prepare<[string], StoredRun>(`${STORED_RUN} where r.run_id = ?`),
     fields: db.prepare<[string], StoredFields>(`${STORED_FIELDS} where r.run_id = ?`),
-    last: db.prepare<[string], number>(`select seq from events where stream = ? and type <> 'run.output_appended' order by version desc limit 1`).pluck(),
+    last: db
+      .prepare<[string], number>(
+        `select seq from events where stream = ? and type <> 'run.output_appended' order by version desc limit 1`,
+      )
+      .pluck(),
     extra: db.prepare<[number, number, number], { run_id: string; accepted_seq: number }>(
       `select run_id, accepted_seq from runs where accepted_seq > ? and accepted_seq <= ?
          and not exists (select 1 from events where seq = runs.accepted_seq and stream = runs.run_id) limit ?`,
@@ -94,9 +119,15 @@ function prepare(db: Database.Database) {
       'select run_id, accepted_seq as seq from runs where finished = 0 and accepted_seq < ? order by accepted_seq',
     ),
     byKey: ids<[string]>('runs_key', 'idempotency_key = ?'),
-    byList: ids<[number, string, string]>('runs_newest', 'accepted_seq = ? and state = ? and provider = ?'),
+    byList: ids<[number, string, string]>(
+      'runs_newest',
+      'accepted_seq = ? and state = ? and provider = ?',
+    ),
     byUnfinished: ids<[number]>('runs_unfinished', 'finished = 0 and accepted_seq = ?'),
-    byFinished: ids<[number, number]>('runs_finished', 'finished = 1 and accepted_seq = ? and seq = ?'),
+    byFinished: ids<[number, number]>(
+      'runs_finished',
+      'finished = 1 and accepted_seq = ? and seq = ?',
+    ),
     byEnd: ids<[number, string]>('runs_ended', 'finished = 1 and ended_at = ? and run_id = ?'),
   };
 }

@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import { CONFLICT, type Commit, type RunRow, type StoredEvent } from './store.ts';
+import { CONFLICT, type Commit, type RunRow, type StoredEvent } from './port.ts';
 
 /** An event as it is stored: `data` is the exact JSON text, which is also what the chain of hashes covers. */
 export type EventRow = Omit<StoredEvent, 'data'> & { data: string };
@@ -25,8 +25,26 @@ export function toRows({ events, runs }: Commit): CommitRows {
   return { events: events.map(toEventRow), runs: runs.map(toRunLine) };
 }
 
-export function fromEventRow({ seq, stream, version, type, schema, at, boot_id, data }: EventRow): StoredEvent {
-  return { seq, stream, version, type, schema, at, boot_id, data: parse(data, `The event ${seq}`) as StoredEvent['data'] };
+export function fromEventRow({
+  seq,
+  stream,
+  version,
+  type,
+  schema,
+  at,
+  boot_id,
+  data,
+}: EventRow): StoredEvent {
+  return {
+    seq,
+    stream,
+    version,
+    type,
+    schema,
+    at,
+    boot_id,
+    data: parse(data, `The event ${seq}`) as StoredEvent['data'],
+  };
 }
 
 export function fromRunData(data: string): RunRow {
@@ -40,13 +58,39 @@ export function conflict(message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code: CONFLICT });
 }
 
-function toEventRow({ seq, stream, version, type, schema, at, boot_id, data }: StoredEvent): EventRow {
-  return { seq, stream, version, type, schema, at, boot_id, data: stringify(data, `the event ${seq}`) };
+function toEventRow({
+  seq,
+  stream,
+  version,
+  type,
+  schema,
+  at,
+  boot_id,
+  data,
+}: StoredEvent): EventRow {
+  return {
+    seq,
+    stream,
+    version,
+    type,
+    schema,
+    at,
+    boot_id,
+    data: stringify(data, `the event ${seq}`),
+  };
 }
 
 export function toRunLine(row: RunRow): RunLine {
   const { run_id, idempotency_key, finished, state, provider, seq } = row;
-  return { run_id, idempotency_key, finished: finished ? 1 : 0, state, provider, seq, data: stringify(row, `the run ${run_id}`) };
+  return {
+    run_id,
+    idempotency_key,
+    finished: finished ? 1 : 0,
+    state,
+    provider,
+    seq,
+    data: stringify(row, `the run ${run_id}`),
+  };
 }
 
 /** JSON escapes NUL characters and lone surrogates, so that any text survives. */
@@ -62,6 +106,8 @@ function parse(text: string, name: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new SvcError('store_corrupt', `${name} cannot be read: its data is damaged.`, { cause: error });
+    throw new SvcError('store_corrupt', `${name} cannot be read: its data is damaged.`, {
+      cause: error,
+    });
   }
 }

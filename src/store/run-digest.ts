@@ -18,12 +18,26 @@ export interface Digests {
   data: Buffer;
 }
 
-export const RUN_FIELDS = 'run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq';
+export const RUN_FIELDS =
+  'run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq';
 
-export function fieldsDigest({ run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq }: RunFields): Buffer {
+export function fieldsDigest({
+  run_id,
+  accepted_seq,
+  idempotency_key,
+  finished,
+  ended_at,
+  state,
+  provider,
+  seq,
+}: RunFields): Buffer {
   // The database stores well-formed text.
   const texts = [state.toWellFormed(), provider.toWellFormed()];
-  return hash('sha256', JSON.stringify([run_id, accepted_seq, idempotency_key, finished, ended_at, ...texts, seq]), 'buffer');
+  return hash(
+    'sha256',
+    JSON.stringify([run_id, accepted_seq, idempotency_key, finished, ended_at, ...texts, seq]),
+    'buffer',
+  );
 }
 
 /** Of the stored text, or of its bytes. */
@@ -34,10 +48,22 @@ export function dataDigest(run_id: string, data: string | Uint8Array): Buffer {
 /** Both digests as functions of the database, for the upgrade of a log that has none. */
 export function addDigestFunctions(db: Database.Database): void {
   db.function('fields_digest', { deterministic: true, varargs: true }, (...values: unknown[]) => {
-    const [run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq] = values;
-    return fieldsDigest({ run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq } as RunFields);
+    const [run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq] =
+      values;
+    return fieldsDigest({
+      run_id,
+      accepted_seq,
+      idempotency_key,
+      finished,
+      ended_at,
+      state,
+      provider,
+      seq,
+    } as RunFields);
   });
-  db.function('data_digest', { deterministic: true }, (run_id: unknown, data: unknown) => dataDigest(String(run_id), String(data)));
+  db.function('data_digest', { deterministic: true }, (run_id: unknown, data: unknown) =>
+    dataDigest(String(run_id), String(data)),
+  );
 }
 
 /** Whether a stored digest is this one. A value of another type is not. */

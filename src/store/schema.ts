@@ -104,11 +104,17 @@ export function createTables(db: Database.Database, name: () => string): void {
   db.exec('begin exclusive');
   if (pragma(db, 'application_id') === 0) {
     const log_id = name();
-    db.exec(`${EVENTS} ${RUNS} ${RUNS_INDEXES} ${GAPS} ${PROOFS} pragma application_id = ${APPLICATION_ID};`);
+    db.exec(
+      `${EVENTS} ${RUNS} ${RUNS_INDEXES} ${GAPS} ${PROOFS} pragma application_id = ${APPLICATION_ID};`,
+    );
     setName(db, log_id);
   }
   db.exec('commit');
-  if (pragma(db, 'auto_vacuum') === 0 && db.prepare('select 1 from events limit 1').get() === undefined) makeShrinkable(db);
+  if (
+    pragma(db, 'auto_vacuum') === 0 &&
+    db.prepare('select 1 from events limit 1').get() === undefined
+  )
+    makeShrinkable(db);
 }
 
 /** Lets the file become smaller when history is removed. Only an empty database is rebuilt for that; another one uses its space again. */
@@ -135,7 +141,8 @@ export function upgradeTables(db: Database.Database, name: () => string | null):
 /** The random name of this log, which its high-water mark carries too; null for a log of an older version. */
 export function logName(db: Database.Database): string | null {
   if (schemaOf(Number(pragma(db, 'user_version'))) < 3) return null;
-  const name = db.prepare<[], string>(`select value from meta where name = 'log_id'`).pluck().get() ?? '';
+  const name =
+    db.prepare<[], string>(`select value from meta where name = 'log_id'`).pluck().get() ?? '';
   return name === NO_NAME ? null : name;
 }
 
@@ -159,7 +166,9 @@ function toUserVersion(generation: number): number {
 }
 
 function setName(db: Database.Database, log_id: string | null): void {
-  db.prepare(`insert or replace into meta (name, value) values ('log_id', coalesce(?, '${NO_NAME}'))`).run(log_id);
+  db.prepare(
+    `insert or replace into meta (name, value) values ('log_id', coalesce(?, '${NO_NAME}'))`,
+  ).run(log_id);
   db.pragma(`user_version = ${toUserVersion(randomInt(GENERATIONS))}`);
 }
 

@@ -2,10 +2,14 @@
 export const SHORT_CHARACTERS = 200;
 
 /** A record of a run with the beginning of its texts. `shortened` says that they are not whole. */
-export function shortRecord<R extends Record<string, unknown>>(record: R): R & { shortened?: true } {
+export function shortRecord<R extends Record<string, unknown>>(
+  record: R,
+): R & { shortened?: true } {
   const texts = (['prompt', 'system', 'output'] as const).flatMap((name) => {
     const text = record[name];
-    return typeof text === 'string' && text.length > SHORT_CHARACTERS ? [[name, text.slice(0, SHORT_CHARACTERS)]] : [];
+    return typeof text === 'string' && text.length > SHORT_CHARACTERS
+      ? [[name, text.slice(0, SHORT_CHARACTERS)]]
+      : [];
   });
   return texts.length === 0 ? record : { ...record, ...Object.fromEntries(texts), shortened: true };
 }

@@ -71,7 +71,9 @@ export function attackNames(): string[] {
 }
 
 export async function loadAttack(name: string): Promise<Attack> {
-  const { attack } = (await import(pathToFileURL(`${FOLDER}/${name}.ts`).href)) as { attack: Attack };
+  const { attack } = (await import(pathToFileURL(`${FOLDER}/${name}.ts`).href)) as {
+    attack: Attack;
+  };
   return attack;
 }
 
@@ -110,11 +112,16 @@ function judge(attack: Attack, scale: Scale, outcome: AttackOutcome, life: Life)
   const problems: string[] = [];
   if (!isAlive(life)) problems.push(`The daemon ended: ${life.printed().slice(-500)}`);
   const grown = outcome.peak_mib - outcome.before_mib;
-  if (grown > attack.memory_mib[scale]) problems.push(`Memory grew by ${grown} MiB; ${attack.memory_mib[scale]} are allowed.`);
-  if (outcome.livez_failures.length > 0) problems.push(`/livez failed ${outcome.livez_failures.length} times: ${outcome.livez_failures[0]}.`);
+  if (grown > attack.memory_mib[scale])
+    problems.push(`Memory grew by ${grown} MiB; ${attack.memory_mib[scale]} are allowed.`);
+  if (outcome.livez_failures.length > 0)
+    problems.push(
+      `/livez failed ${outcome.livez_failures.length} times: ${outcome.livez_failures[0]}.`,
+    );
   if (outcome.livez_asked === 0) problems.push('/livez was never asked.');
   const bound_ms = attack.livez_ms ?? 1000;
-  if (scale === 'long' && outcome.livez_worst_ms > bound_ms) problems.push(`/livez took ${outcome.livez_worst_ms} ms; ${bound_ms} are allowed.`);
+  if (scale === 'long' && outcome.livez_worst_ms > bound_ms)
+    problems.push(`/livez took ${outcome.livez_worst_ms} ms; ${bound_ms} are allowed.`);
   return problems;
 }
 
@@ -145,7 +152,11 @@ async function meet(home: Home, life: Life): Promise<Victim> {
 
 /** A process of its own asks `/livez`, so that the attacker's work does not count as the daemon's. */
 async function startWatch({ port, pid }: Victim): Promise<{ stop(): Promise<Watched> }> {
-  const child = fork(fileURLToPath(new URL('./watcher.ts', import.meta.url)), [String(port), String(pid)], { execArgv: ['--import', 'tsx'] });
+  const child = fork(
+    fileURLToPath(new URL('./watcher.ts', import.meta.url)),
+    [String(port), String(pid)],
+    { execArgv: ['--import', 'tsx'] },
+  );
   await once(child, 'message');
   return {
     stop: async () => {
@@ -170,7 +181,9 @@ function highest_mib(pid: number): number {
 /** A size that the system counts for a process, in MiB; 0 when it is gone. */
 export function status_mib(pid: number, field: string): number {
   try {
-    const kib = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    const kib = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(
+      readFileSync(`/proc/${pid}/status`, 'utf8'),
+    )?.[1];
     return Math.round(Number(kib ?? 0) / 1024);
   } catch {
     return 0;

@@ -5,7 +5,11 @@ import { status_mib, type Victim } from './attack.ts';
 /** Processes that the daemon has started. */
 export function childrenOf({ pid }: Victim): number[] {
   try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+      .trim()
+      .split(' ')
+      .filter(Boolean)
+      .map(Number);
   } catch {
     return [];
   }
@@ -17,7 +21,8 @@ export function watchEngine(victim: Victim): { stop(): Promise<number> } {
   let over = false;
   const looking = (async () => {
     while (!over) {
-      for (const pid of childrenOf(victim)) peak_mib = Math.max(peak_mib, status_mib(pid, 'RssAnon'));
+      for (const pid of childrenOf(victim))
+        peak_mib = Math.max(peak_mib, status_mib(pid, 'RssAnon'));
       await sleep(EVERY_MS);
     }
   })();
@@ -55,13 +60,18 @@ export async function show({ url, bearer }: Victim, id: string): Promise<Run> {
 }
 
 /** Resolves with the run once it has ended; throws when that takes longer than the wait. */
-export async function ended(victim: Victim, id: string, within_ms = 120_000): Promise<Run & { took_ms: number }> {
+export async function ended(
+  victim: Victim,
+  id: string,
+  within_ms = 120_000,
+): Promise<Run & { took_ms: number }> {
   const began = performance.now();
   for (;;) {
     const run = await show(victim, id);
     const took_ms = performance.now() - began;
     if (ENDS.has(run.state)) return { ...run, took_ms };
-    if (took_ms > within_ms) throw new Error(`${id} is still ${run.state} after ${Math.round(took_ms / 1000)} s.`);
+    if (took_ms > within_ms)
+      throw new Error(`${id} is still ${run.state} after ${Math.round(took_ms / 1000)} s.`);
     await sleep(EVERY_MS);
   }
 }

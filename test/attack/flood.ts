@@ -29,7 +29,9 @@ async function answerEndlessly(exchange: Exchange): Promise<void> {
 }
 
 function piecesOf(characters: number): string[] {
-  return Array.from({ length: Math.ceil(characters / PIECE.length) }, (_, index) => PIECE.slice(0, Math.min(PIECE.length, characters - index * PIECE.length)));
+  return Array.from({ length: Math.ceil(characters / PIECE.length) }, (_, index) =>
+    PIECE.slice(0, Math.min(PIECE.length, characters - index * PIECE.length)),
+  );
 }
 
 export interface FloodRun {
@@ -39,23 +41,31 @@ export interface FloodRun {
 }
 
 /** The run as it was accepted, or the one that the key is of. */
-export async function askRun(victim: Victim, input: { prompt: string; provider: string; idempotency_key?: string }): Promise<FloodRun> {
+export async function askRun(
+  victim: Victim,
+  input: { prompt: string; provider: string; idempotency_key?: string },
+): Promise<FloodRun> {
   const response = await fetch(`${victim.url}/v1/runs`, {
     method: 'POST',
     headers: { ...victim.bearer, 'content-type': 'application/json' },
     body: JSON.stringify({ max_tokens: 100_000, ...input }),
   });
   const body = (await response.json()) as FloodRun;
-  if (!response.ok) throw new Error(`A run was refused with ${response.status}: ${JSON.stringify(body)}`);
+  if (!response.ok)
+    throw new Error(`A run was refused with ${response.status}: ${JSON.stringify(body)}`);
   return body;
 }
 
 /** Waits until these runs have ended. They are counted, so that no large text is read for it. */
 export async function untilIdle(victim: Victim): Promise<void> {
-  await waitFor('no run is in progress', async () => (await status(victim)).active === 0 && (await status(victim)).queued === 0, {
-    within_ms: 240_000,
-    every_ms: 200,
-  });
+  await waitFor(
+    'no run is in progress',
+    async () => (await status(victim)).active === 0 && (await status(victim)).queued === 0,
+    {
+      within_ms: 240_000,
+      every_ms: 200,
+    },
+  );
 }
 
 async function status({ life }: Victim): Promise<{ active: number; queued: number }> {
@@ -74,7 +84,10 @@ export async function endsOf(victim: Victim, ids: readonly string[]): Promise<st
 
 /** Bytes of the event log: the database and its write-ahead log. */
 export function logBytes({ home }: Victim): number {
-  return [home.paths.database, `${home.paths.database}-wal`].reduce((sum, path) => sum + sizeOf(path), 0);
+  return [home.paths.database, `${home.paths.database}-wal`].reduce(
+    (sum, path) => sum + sizeOf(path),
+    0,
+  );
 }
 
 function sizeOf(path: string): number {

@@ -5,7 +5,9 @@ const NOBODY = 65534;
 const OTHER = { uid: NOBODY, gid: NOBODY };
 
 /** Whether a program can be run here as another user: the superuser can, where that user can reach Node. */
-export const canBeOther = process.geteuid?.() === 0 && spawnSync(process.execPath, ['-v'], { ...OTHER, cwd: '/' }).status === 0;
+export const canBeOther =
+  process.geteuid?.() === 0 &&
+  spawnSync(process.execPath, ['-v'], { ...OTHER, cwd: '/' }).status === 0;
 
 export interface Other {
   child: ChildProcess;

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { listen } from '../../src/listen.ts';
+import { listen } from '../../src/transport/listen.ts';
 import { findChromium, launchBrowser, openPage } from '../browser/chromium.ts';
 import { makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -43,51 +43,61 @@ interface Sent {
   body: string;
 }
 
-(executable === null ? test.skip : test)('it is asked for a proof, and is sent no cookie, no prompt and no token; the page comes back by itself', async () => {
-  const free = createServer();
-  const port = Number((await listen(free, '127.0.0.1', 0)).split(':').at(-1));
-  free.close();
-  const home = makeHome({ SVC_HTTP: `127.0.0.1:${port}` });
-  const browser = await launchBrowser(executable ?? '');
-  let life: Life = await serve(home);
-  let squatter: ReturnType<typeof asOther> | null = null;
-  try {
-    const { page } = await openPage(browser);
-    await page.goto((await life.ask((client) => client.call('console', {}))).url);
-    await page.locator('#diagram .here').first().waitFor();
-    const [cookie] = await page.context().cookies(`http://127.0.0.1:${port}/v1/session`);
-    assert.ok(cookie, 'there is a cookie to steal');
+(executable === null ? test.skip : test)(
+  'it is asked for a proof, and is sent no cookie, no prompt and no token; the page comes back by itself',
+  async () => {
+    const free = createServer();
+    const port = Number((await listen(free, '127.0.0.1', 0)).split(':').at(-1));
+    free.close();
+    const home = makeHome({ SVC_HTTP: `127.0.0.1:${port}` });
+    const browser = await launchBrowser(executable ?? '');
+    let life: Life = await serve(home);
+    let squatter: ReturnType<typeof asOther> | null = null;
+    try {
+      const { page } = await openPage(browser);
+      await page.goto((await life.ask((client) => client.call('console', {}))).url);
+      await page.locator('#diagram .here').first().waitFor();
+      const [cookie] = await page.context().cookies(`http://127.0.0.1:${port}/v1/session`);
+      assert.ok(cookie, 'there is a cookie to steal');
 
-    squatter = asOther(SQUATTER, [String(port)]);
-    await life.stop(0);
-    const { lines } = squatter;
-    await waitFor('the squatter has the port', () => lines()[0] === 'bound');
-    const sent = () =>
-      lines()
-        .slice(1)
-        .map((line) => JSON.parse(line) as Sent);
-    const asked = (count: number) => waitFor('the page asks for proofs', () => sent().length >= count);
-    await asked(3);
-    await waitFor('the page says so', async () => /is not the daemon/.test((await page.locator('#connection').textContent()) ?? ''));
-    const before = sent().length;
-    await page.fill('#ask-prompt', 'between us');
-    await page.click('#ask button[type=submit]');
-    await asked(before + 3);
-    for (const { method, url, cookie, upgrade, body } of sent()) {
-      assert.match(url, /^\/v1\/session\/proof\?/);
-      assert.equal([method, cookie, upgrade, body], ['GET', null, null, '']);
+      squatter = asOther(SQUATTER, [String(port)]);
+      await life.stop(0);
+      const { lines } = squatter;
+      await waitFor('the squatter has the port', () => lines()[0] === 'bound');
+      const sent = () =>
+        lines()
+          .slice(1)
+          .map((line) => JSON.parse(line) as Sent);
+      const asked = (count: number) =>
+        waitFor('the page asks for proofs', () => sent().length >= count);
+      await asked(3);
+      await waitFor('the page says so', async () =>
+        /is not the daemon/.test((await page.locator('#connection').textContent()) ?? ''),
+      );
+      const before = sent().length;
+      await page.fill('#ask-prompt', 'between us');
+      await page.click('#ask button[type=submit]');
+      await asked(before + 3);
+      for (const { method, url, cookie, upgrade, body } of sent()) {
+        assert.match(url, /^\/v1\/session\/proof\?/);
+        assert.equal([method, cookie, upgrade, body], ['GET', null, null, '']);
+      }
+
+      await squatter.end();
+      life = await serve(home);
+      await waitFor(
+        'the page is connected again',
+        async () => (await page.locator('#connection').textContent()) === '',
+        { within_ms: 60_000 },
+      );
+      assert.is(await page.locator('#sign-in').isVisible(), false);
+    } finally {
+      await squatter?.end();
+      await browser.close();
+      await life.stop(0);
+      await home.close();
     }
-
-    await squatter.end();
-    life = await serve(home);
-    await waitFor('the page is connected again', async () => (await page.locator('#connection').textContent()) === '', { within_ms: 60_000 });
-    assert.is(await page.locator('#sign-in').isVisible(), false);
-  } finally {
-    await squatter?.end();
-    await browser.close();
-    await life.stop(0);
-    await home.close();
-  }
-});
+  },
+);
 
 test.run();

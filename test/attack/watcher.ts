@@ -30,7 +30,8 @@ async function watch(port: number, pid: number): Promise<void> {
     watched.livez_asked += 1;
     watched.livez_worst_ms = Math.max(watched.livez_worst_ms, ms);
     watched.seen_mib = Math.max(watched.seen_mib, status_mib(pid, 'VmRSS'));
-    if (failure !== null) watched.livez_failures.push(`${failure} after ${Math.round(asked - began)} ms`);
+    if (failure !== null)
+      watched.livez_failures.push(`${failure} after ${Math.round(asked - began)} ms`);
     if (watched.livez_asked === 1) process.send?.('started');
     await sleep(EVERY_MS);
   }
@@ -40,11 +41,16 @@ async function watch(port: number, pid: number): Promise<void> {
 /** Null when it answers 200, else why not. */
 function livez(port: number): Promise<string | null> {
   return new Promise((resolve) => {
-    const asked = request({ host: '127.0.0.1', port, path: '/livez', agent: false, timeout: BOUND_MS }, (response) => {
-      response.resume();
-      response.once('end', () => resolve(response.statusCode === 200 ? null : `status ${response.statusCode}`));
-      response.once('error', (error) => resolve(error.message));
-    });
+    const asked = request(
+      { host: '127.0.0.1', port, path: '/livez', agent: false, timeout: BOUND_MS },
+      (response) => {
+        response.resume();
+        response.once('end', () =>
+          resolve(response.statusCode === 200 ? null : `status ${response.statusCode}`),
+        );
+        response.once('error', (error) => resolve(error.message));
+      },
+    );
     asked.once('timeout', () => asked.destroy(new Error(`no answer in ${BOUND_MS} ms`)));
     asked.once('error', (error) => resolve(error.message));
     asked.end();

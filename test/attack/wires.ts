@@ -31,9 +31,18 @@ export async function openWire(port: number, { deaf = false } = {}): Promise<Att
 }
 
 /** Connections, so many at one time that the listener's queue of the system holds them. */
-export async function openWires(port: number, count: number, options: { deaf?: boolean } = {}): Promise<AttackWire[]> {
+export async function openWires(
+  port: number,
+  count: number,
+  options: { deaf?: boolean } = {},
+): Promise<AttackWire[]> {
   const wires: AttackWire[] = [];
-  while (wires.length < count) wires.push(...(await Promise.all(Array.from({ length: Math.min(50, count - wires.length) }, () => openWire(port, options)))));
+  while (wires.length < count)
+    wires.push(
+      ...(await Promise.all(
+        Array.from({ length: Math.min(50, count - wires.length) }, () => openWire(port, options)),
+      )),
+    );
   return wires;
 }
 
@@ -42,7 +51,11 @@ export function closeWires(wires: readonly AttackWire[]): void {
 }
 
 /** Repeats a step until the time is over; a step that fails ends it. */
-export async function repeatFor(total_ms: number, every_ms: number, step: () => Promise<void> | void): Promise<void> {
+export async function repeatFor(
+  total_ms: number,
+  every_ms: number,
+  step: () => Promise<void> | void,
+): Promise<void> {
   const end = performance.now() + total_ms;
   while (performance.now() < end) {
     await step();
@@ -53,7 +66,13 @@ export async function repeatFor(total_ms: number, every_ms: number, step: () => 
 /** Sends and waits for what the answer must hold; throws with what came instead. */
 export async function askOn(wire: AttackWire, text: string, expected: RegExp): Promise<string> {
   wire.socket.write(text);
-  await waitFor(`an answer with ${expected}`, () => expected.test(wire.received()) || wire.isClosed());
-  if (!expected.test(wire.received())) throw new Error(`The connection was closed; it had received ${JSON.stringify(wire.received().slice(0, 200))}.`);
+  await waitFor(
+    `an answer with ${expected}`,
+    () => expected.test(wire.received()) || wire.isClosed(),
+  );
+  if (!expected.test(wire.received()))
+    throw new Error(
+      `The connection was closed; it had received ${JSON.stringify(wire.received().slice(0, 200))}.`,
+    );
   return wire.received();
 }

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { connect } from '../../src/control/client.ts';
+import { connect } from '../../src/transport/control/client.ts';
 import { makeHome } from '../helpers/svc.ts';
 import { type Exchange, Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -16,14 +16,18 @@ import { enginePid, serve } from '../torture/daemon.ts';
 const rounds = Number(process.argv[2] ?? 40);
 let exchange: Exchange | null = null;
 const upstream = await Upstream.start(async (one) => {
-  if (one.received.path.endsWith('/models')) return one.reply(200, { object: 'list', data: [{ id: 'm' }] });
+  if (one.received.path.endsWith('/models'))
+    return one.reply(200, { object: 'list', data: [{ id: 'm' }] });
   one.open();
   await one.text('first');
   exchange = one;
 });
 const home = makeHome({ SVC_ENGINE_THREADS: '1' });
 addModels(home);
-writeFileSync(home.paths.config, JSON.stringify({ providers: { fake: { base_url: upstream.base_url, model: 'm' } } }));
+writeFileSync(
+  home.paths.config,
+  JSON.stringify({ providers: { fake: { base_url: upstream.base_url, model: 'm' } } }),
+);
 const life = await serve(home);
 const client = await connect(home.paths.socket);
 const times: Record<string, number[]> = {
@@ -46,7 +50,13 @@ for (let round = 0; round < rounds; round += 1) {
   await timed('answer, remote', () => client.call('run.cancel', { id: run.id }));
   await closed;
 
-  const local = await client.call('run.start', { prompt: 'x', provider: 'local', model: 'slow', max_tokens: 900, temperature: 0.8 });
+  const local = await client.call('run.start', {
+    prompt: 'x',
+    provider: 'local',
+    model: 'slow',
+    max_tokens: 900,
+    temperature: 0.8,
+  });
   await streams(local.id);
   await timed('answer, local engine', () => client.call('run.cancel', { id: local.id }));
   const pid = await enginePid(life);
@@ -56,8 +66,13 @@ for (let round = 0; round < rounds; round += 1) {
 }
 for (const [name, values] of Object.entries(times)) {
   const sorted = [...values].sort((a, b) => a - b);
-  const at = (share: number) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN).toFixed(1).padStart(7);
-  console.log(`${name.padEnd(28)} p50 ${at(0.5)}   p99 ${at(0.99)}   most ${at(1)}   ${name.includes('ticks') ? 'hundredths of a second in 100 ms' : 'ms'}`);
+  const at = (share: number) =>
+    (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN)
+      .toFixed(1)
+      .padStart(7);
+  console.log(
+    `${name.padEnd(28)} p50 ${at(0.5)}   p99 ${at(0.99)}   most ${at(1)}   ${name.includes('ticks') ? 'hundredths of a second in 100 ms' : 'ms'}`,
+  );
 }
 client.close();
 await life.stop(0);
@@ -71,11 +86,20 @@ async function timed(name: string, work: () => Promise<unknown>): Promise<void> 
 }
 
 function streams(id: string): Promise<unknown> {
-  return waitFor('the run streams', async () => (await client.call('run.get', { id })).state === 'streaming', { every_ms: 2 });
+  return waitFor(
+    'the run streams',
+    async () => (await client.call('run.get', { id })).state === 'streaming',
+    { every_ms: 2 },
+  );
 }
 
 /** Time that a process has computed, in hundredths of a second. */
 function ticks(pid: number): number {
-  const [user = 0, system = 0] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ').slice(11, 13).map(Number) ?? [];
+  const [user = 0, system = 0] =
+    readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .split(') ')[1]
+      ?.split(' ')
+      .slice(11, 13)
+      .map(Number) ?? [];
   return user + system;
 }

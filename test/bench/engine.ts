@@ -1,5 +1,12 @@
 import { join } from 'node:path';
-import { getLlama, type LlamaContextSequence, type LlamaModel, LlamaText, resolveChatWrapper, type Token } from 'node-llama-cpp';
+import {
+  getLlama,
+  type LlamaContextSequence,
+  type LlamaModel,
+  LlamaText,
+  resolveChatWrapper,
+  type Token,
+} from 'node-llama-cpp';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { hear, type LocalHarness, makeLocalProvider } from '../helpers/local-provider.ts';
 
@@ -17,7 +24,11 @@ const TOKENS = 400;
 const local = makeLocalProvider({ threads: null });
 const files: Record<string, string> = {
   'svc-mini': 'svc-mini',
-  'made, 0.3 M': makeGguf(join(local.folder, 'small.gguf'), { width: 96, layers: 3, context: 2048 }),
+  'made, 0.3 M': makeGguf(join(local.folder, 'small.gguf'), {
+    width: 96,
+    layers: 3,
+    context: 2048,
+  }),
   'made, 3 M': makeGguf(join(local.folder, 'large.gguf'), { width: 192, layers: 8, context: 2048 }),
 };
 const llama = await getLlama({ gpu: false, build: 'never', progressLogs: false });
@@ -26,7 +37,10 @@ await llama.dispose();
 await local.close();
 
 async function compare(name: string, file: string, provider: LocalHarness): Promise<void> {
-  const ours = () => hear(provider, { model: file, prompt: PROMPT, max_tokens: TOKENS }).then(({ token_ids }) => token_ids.length);
+  const ours = () =>
+    hear(provider, { model: file, prompt: PROMPT, max_tokens: TOKENS }).then(
+      ({ token_ids }) => token_ids.length,
+    );
   await ours();
   const { path, threads, context_length } = provider.engine.snapshot().context.info ?? fail();
   const model = await llama.loadModel({ modelPath: path });
@@ -38,7 +52,10 @@ async function compare(name: string, file: string, provider: LocalHarness): Prom
   const speeds = { ours: [] as number[], direct: [] as number[] };
   const times = { ours: [] as number[], direct: [] as number[] };
   for (let round = 0; round < rounds; round += 1) {
-    for (const [kind, run] of Object.entries({ ours, direct }) as ['ours' | 'direct', () => Promise<number>][]) {
+    for (const [kind, run] of Object.entries({ ours, direct }) as [
+      'ours' | 'direct',
+      () => Promise<number>,
+    ][]) {
       const began = performance.now();
       const tokens = await run();
       times[kind].push(performance.now() - began);
@@ -58,10 +75,16 @@ function promptTokens(model: LlamaModel): Token[] {
     { type: 'user' as const, text: PROMPT },
     { type: 'model' as const, response: [] },
   ];
-  return LlamaText(resolveChatWrapper(model).generateContextState({ chatHistory }).contextText).tokenize(model.tokenizer);
+  return LlamaText(
+    resolveChatWrapper(model).generateContextState({ chatHistory }).contextText,
+  ).tokenize(model.tokenizer);
 }
 
-async function answer(model: LlamaModel, sequence: LlamaContextSequence, prompt: Token[]): Promise<number> {
+async function answer(
+  model: LlamaModel,
+  sequence: LlamaContextSequence,
+  prompt: Token[],
+): Promise<number> {
   await sequence.clearHistory();
   let tokens = 0;
   let text = '';

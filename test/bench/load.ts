@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ControlClient, connect } from '../../src/control/client.ts';
+import { type ControlClient, connect } from '../../src/transport/control/client.ts';
 import { makeHome } from '../helpers/svc.ts';
 import { chunk, type Exchange, Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -17,7 +17,20 @@ import { works } from '../torture/disk.ts';
 
 const seconds = Number(process.argv[2] ?? 8);
 const EVERY_MS = 50;
-const SLOW = ['strace', '-f', '-qqq', '--seccomp-bpf', '-o', '/dev/null', '-e', 'signal=none', '-e', 'trace=fsync', '-e', 'inject=fsync:delay_exit=10000'];
+const SLOW = [
+  'strace',
+  '-f',
+  '-qqq',
+  '--seccomp-bpf',
+  '-o',
+  '/dev/null',
+  '-e',
+  'signal=none',
+  '-e',
+  'trace=fsync',
+  '-e',
+  'inject=fsync:delay_exit=10000',
+];
 
 /** Runs in the daemon: tells the delays of its event loop since the last time that it was asked. */
 const PROBE = `
@@ -38,14 +51,16 @@ if (isMainThread && process.env.BENCH_LOOP) {
 const open = new Set<Exchange>();
 let sent = 0;
 const upstream = await Upstream.start((exchange) => {
-  if (exchange.received.path.endsWith('/models')) return exchange.reply(200, { object: 'list', data: [{ id: 'm' }] });
+  if (exchange.received.path.endsWith('/models'))
+    return exchange.reply(200, { object: 'list', data: [{ id: 'm' }] });
   exchange.open();
   open.add(exchange);
   void exchange.closed.then(() => open.delete(exchange));
 });
 const pacing = pace();
 
-for (const wrapper of works('strace', '--seccomp-bpf', '-f', 'true') ? [[], SLOW] : [[]]) for (const runs of [1, 64, 512]) await measure(runs, wrapper);
+for (const wrapper of works('strace', '--seccomp-bpf', '-f', 'true') ? [[], SLOW] : [[]])
+  for (const runs of [1, 64, 512]) await measure(runs, wrapper);
 clearInterval(pacing);
 await upstream.stop();
 
@@ -57,9 +72,18 @@ async function measure(runs: number, wrapper: readonly string[]): Promise<void> 
     SVC_LOG_LEVEL: 'warn',
     SVC_MODEL: 'none',
   });
-  writeFileSync(home.paths.config, JSON.stringify({ default_provider: 'fake', providers: { fake: { base_url: upstream.base_url, model: 'm' } } }));
+  writeFileSync(
+    home.paths.config,
+    JSON.stringify({
+      default_provider: 'fake',
+      providers: { fake: { base_url: upstream.base_url, model: 'm' } },
+    }),
+  );
   const loop = join(home.folder, 'loop.json');
-  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(PROBE)}`, BENCH_LOOP: loop };
+  const env = {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(PROBE)}`,
+    BENCH_LOOP: loop,
+  };
   const life = await serve(home, { env, wrapper });
   const client = await connect(home.paths.socket);
   try {
@@ -71,17 +95,26 @@ async function measure(runs: number, wrapper: readonly string[]): Promise<void> 
     await delay(2000);
     const found = await window(client, life, loop, [through, direct]);
     leave.abort();
-    console.log(`${String(runs).padStart(4)} runs, fsync ${wrapper.length > 0 ? '+10 ms' : 'as it is'}   ${found}`);
+    console.log(
+      `${String(runs).padStart(4)} runs, fsync ${wrapper.length > 0 ? '+10 ms' : 'as it is'}   ${found}`,
+    );
   } finally {
     client.close();
-    await life.ask((one) => one.call('lifecycle', { type: 'stop_requested', mode: 'force' })).catch(() => {});
+    await life
+      .ask((one) => one.call('lifecycle', { type: 'stop_requested', mode: 'force' }))
+      .catch(() => {});
     for (const exchange of open) exchange.socket.destroy();
     await life.ended;
     await home.close();
   }
 }
 
-async function window(client: ControlClient, life: Life, loop: string, latencies: readonly number[][]): Promise<string> {
+async function window(
+  client: ControlClient,
+  life: Life,
+  loop: string,
+  latencies: readonly number[][],
+): Promise<string> {
   const { pid, seq } = await client.call('status');
   await probe(pid, loop);
   for (const list of latencies) list.length = 0;
@@ -92,7 +125,8 @@ async function window(client: ControlClient, life: Life, loop: string, latencies
   const { p50, p99, max, rss } = await probe(pid, loop);
   const { log } = await life.ask((one) => one.call('report'));
   const [through = [], direct = []] = latencies.map((list) => [...list].sort((a, b) => a - b));
-  const at = (list: readonly number[], share: number) => (list[Math.floor(list.length * share)] ?? Number.NaN).toFixed(1);
+  const at = (list: readonly number[], share: number) =>
+    (list[Math.floor(list.length * share)] ?? Number.NaN).toFixed(1);
   return [
     `${((sent - before) / passed).toFixed(0)} pieces/s sent, ${((end.seq - seq) / passed).toFixed(0)} durable events/s`,
     `loop delay p50 ${p50.toFixed(1)} p99 ${p99.toFixed(1)} most ${max.toFixed(1)} ms`,
@@ -101,7 +135,10 @@ async function window(client: ControlClient, life: Life, loop: string, latencies
   ].join('; ');
 }
 
-async function probe(pid: number, file: string): Promise<{ p50: number; p99: number; max: number; rss: number }> {
+async function probe(
+  pid: number,
+  file: string,
+): Promise<{ p50: number; p99: number; max: number; rss: number }> {
   rmSync(file, { force: true });
   process.kill(pid, 'SIGUSR2');
   await waitFor('the daemon tells its delays', () => existsSync(file));
@@ -119,7 +156,8 @@ function pace(): NodeJS.Timeout {
     if (count === 0) return;
     last += (count / Math.max(1, streams.length)) * EVERY_MS;
     if (performance.now() - last > EVERY_MS) last = performance.now();
-    for (let index = 0; index < count; index += 1) streams[(turn + index) % streams.length]?.response.write(piece());
+    for (let index = 0; index < count; index += 1)
+      streams[(turn + index) % streams.length]?.response.write(piece());
     turn = (turn + count) % Math.max(1, streams.length);
     sent += count;
   }, 1);
@@ -131,14 +169,16 @@ function piece(): string {
 
 /** Milliseconds that each piece took, as they come. */
 function note(latencies: number[], text: string): void {
-  for (const [, at] of text.matchAll(/<(\d+\.\d+)>/g)) latencies.push(performance.now() - Number(at));
+  for (const [, at] of text.matchAll(/<(\d+\.\d+)>/g))
+    latencies.push(performance.now() - Number(at));
 }
 
 function follow(client: ControlClient, id: string, signal: AbortSignal): number[] {
   const latencies: number[] = [];
   void (async () => {
     for await (const event of client.stream('run.follow', { id, from_seq: 0 }, { signal })) {
-      if ('type' in event && event.type === 'run.output_appended') note(latencies, String(event.data.text));
+      if ('type' in event && event.type === 'run.output_appended')
+        note(latencies, String(event.data.text));
     }
   })().catch(() => {});
   return latencies;
@@ -146,10 +186,14 @@ function follow(client: ControlClient, id: string, signal: AbortSignal): number[
 
 function followDirectly(signal: AbortSignal): number[] {
   const latencies: number[] = [];
-  const asked = request(`${upstream.base_url}/chat/completions`, { method: 'POST', agent: false, signal }, (response) => {
-    response.setEncoding('utf8').on('data', (text: string) => note(latencies, text));
-    response.on('error', () => {});
-  });
+  const asked = request(
+    `${upstream.base_url}/chat/completions`,
+    { method: 'POST', agent: false, signal },
+    (response) => {
+      response.setEncoding('utf8').on('data', (text: string) => note(latencies, text));
+      response.on('error', () => {});
+    },
+  );
   asked.on('error', () => {});
   asked.end('{}');
   return latencies;

@@ -4,8 +4,8 @@ import type { AnyFact, RunCreated, RunEvent } from '../../machines/events.ts';
 import { type RunSnapshot, runMachine } from '../../machines/run.ts';
 import { init, step } from '../../machines/step.ts';
 import { runRow } from '../../src/kernel/run-record.ts';
-import { createSqliteStore } from '../../src/store/sqlite.ts';
-import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/store.ts';
+import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
 import { launch, ready } from '../torture/daemon.ts';
 
@@ -33,7 +33,16 @@ class Writer {
     const version = (this.versions.get(stream) ?? 0) + 1;
     this.versions.set(stream, version);
     this.seq += 1;
-    const event: StoredEvent = { seq: this.seq, stream, version, type, schema: 1, at, boot_id: BOOT, data };
+    const event: StoredEvent = {
+      seq: this.seq,
+      stream,
+      version,
+      type,
+      schema: 1,
+      at,
+      boot_id: BOOT,
+      data,
+    };
     this.commitNow.events.push(event);
   }
 
@@ -64,7 +73,9 @@ const empty = await makeHeldHome(LIMITS);
 const full = await makeHeldHome(LIMITS);
 const began = performance.now();
 const events = await fillLog(full);
-console.log(`log of ${events} events, ${finished} finished and ${unfinished} unfinished runs, written in ${Math.round(performance.now() - began)} ms`);
+console.log(
+  `log of ${events} events, ${finished} finished and ${unfinished} unfinished runs, written in ${Math.round(performance.now() - began)} ms`,
+);
 const times = { empty: [] as number[], full: [] as number[] };
 for (let round = 0; round < rounds; round += 1) {
   times.empty.push(await startOf(empty));
@@ -77,7 +88,9 @@ console.log(
 const life = launch(full);
 await ready(life);
 const { runs, last_boot } = await life.ask((client) => client.call('status'));
-console.log(`after ${rounds} kills: ${runs.active} active, ${runs.queued} queued, ${runs.finished} finished; the boot before was ${last_boot?.ending}`);
+console.log(
+  `after ${rounds} kills: ${runs.active} active, ${runs.queued} queued, ${runs.finished} finished; the boot before was ${last_boot?.ending}`,
+);
 await life.kill();
 await Promise.all([empty.close(), full.close()]);
 
@@ -92,13 +105,22 @@ async function startOf(home: HeldHome): Promise<number> {
 
 async function fillLog(home: HeldHome): Promise<number> {
   mkdirSync(dirname(home.paths.database), { recursive: true, mode: 0o700 });
-  const store = createSqliteStore({ database: home.paths.database, highWater: home.paths.highWater });
+  const store = createSqliteStore({
+    database: home.paths.database,
+    highWater: home.paths.highWater,
+  });
   await store.open();
   const writer = new Writer(store);
   writer.add(`daemon:${BOOT}`, boot('daemon.boot_started', bootStarted()));
-  writer.add(`daemon:${BOOT}`, boot('daemon.listening', { addresses: { http: null, grpc: null, socket: null } }));
+  writer.add(
+    `daemon:${BOOT}`,
+    boot('daemon.listening', { addresses: { http: null, grpc: null, socket: null } }),
+  );
   writer.add(`daemon:${BOOT}`, boot('daemon.store_opened', { last_boot: null }));
-  writer.add(`daemon:${BOOT}`, boot('daemon.listening', { addresses: { http: null, grpc: null, socket: null } }));
+  writer.add(
+    `daemon:${BOOT}`,
+    boot('daemon.listening', { addresses: { http: null, grpc: null, socket: null } }),
+  );
   writer.add(`daemon:${BOOT}`, boot('daemon.runs_recovered', { queued: 0, ended: 0 }));
   writer.add(`daemon:${BOOT}`, boot('daemon.providers_probed', {}));
   for (let run = 1; run <= finished + unfinished; run += 1) {
@@ -106,7 +128,8 @@ async function fillLog(home: HeldHome): Promise<number> {
     const kind = run <= finished ? 'finished' : run % 2 === 0 ? 'queued' : 'streaming';
     writer.add(`daemon:${BOOT}`, boot('daemon.run_admitted', { run_id: id }));
     writer.addRun(id, factsOf(id, kind));
-    if (kind === 'finished') writer.add(`daemon:${BOOT}`, boot('daemon.run_settled', { run_id: id }));
+    if (kind === 'finished')
+      writer.add(`daemon:${BOOT}`, boot('daemon.run_settled', { run_id: id }));
     if (writer.size > 4000) await writer.commit();
   }
   await writer.commit();
@@ -114,7 +137,10 @@ async function fillLog(home: HeldHome): Promise<number> {
   return writer.seq;
 }
 
-function factsOf(run_id: string, kind: 'finished' | 'queued' | 'streaming'): [RunCreated, ...RunEvent[]] {
+function factsOf(
+  run_id: string,
+  kind: 'finished' | 'queued' | 'streaming',
+): [RunCreated, ...RunEvent[]] {
   const at = Date.now();
   const provider = kind === 'streaming' ? 'local' : 'held';
   const request = {
@@ -137,7 +163,13 @@ function factsOf(run_id: string, kind: 'finished' | 'queued' | 'streaming'): [Ru
     idle_ms: 1e9,
     cancel_grace_ms: 10_000,
   };
-  const more = { idempotency_key: null, request_digest: null, client: 'bench', recovery: 'resume' as const, resumable: provider === 'local' };
+  const more = {
+    idempotency_key: null,
+    request_digest: null,
+    client: 'bench',
+    recovery: 'resume' as const,
+    resumable: provider === 'local',
+  };
   const created: RunCreated = { type: 'run.accepted', at, run_id, request, ...more, ...bounds };
   const started: RunEvent = { type: 'run.started', at, attempt: 1, resumes: false };
   const output: RunEvent = {
@@ -149,7 +181,18 @@ function factsOf(run_id: string, kind: 'finished' | 'queued' | 'streaming'): [Ru
   };
   if (kind === 'queued') return [created];
   if (kind === 'streaming') return [created, started, output];
-  return [created, started, output, { type: 'run.completed', at, attempt: 1, finish_reason: 'stop', usage: { input_tokens: 5, output_tokens: 40 } }];
+  return [
+    created,
+    started,
+    output,
+    {
+      type: 'run.completed',
+      at,
+      attempt: 1,
+      finish_reason: 'stop',
+      usage: { input_tokens: 5, output_tokens: 40 },
+    },
+  ];
 }
 
 function boot(type: string, data: object): AnyFact {
@@ -157,7 +200,14 @@ function boot(type: string, data: object): AnyFact {
 }
 
 function bootStarted(): object {
-  return { boot_id: BOOT, host_boot_id: null, pid: 1, version: '0.0.0', capacity: 100_000, start_deadline_at: Date.now() + 1e9 };
+  return {
+    boot_id: BOOT,
+    host_boot_id: null,
+    pid: 1,
+    version: '0.0.0',
+    capacity: 100_000,
+    start_deadline_at: Date.now() + 1e9,
+  };
 }
 
 function median(values: readonly number[]): number {

@@ -13,7 +13,9 @@ const names = globSync('*.ts', { cwd: folder })
 
 for (const name of names) {
   console.log(`\n== ${name}`);
-  const child = spawn(process.execPath, ['--import', 'tsx', join(folder, `${name}.ts`)], { stdio: 'inherit' });
+  const child = spawn(process.execPath, ['--import', 'tsx', join(folder, `${name}.ts`)], {
+    stdio: 'inherit',
+  });
   const code = await new Promise<number | null>((resolve) => child.once('exit', resolve));
   if (code !== 0) process.exitCode = 1;
 }

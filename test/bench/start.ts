@@ -8,18 +8,26 @@ import { makeHome, PROGRAM } from '../helpers/svc.ts';
  * memory of the idle daemon against that of the bare server. `tsx test/bench/start.ts [rounds]`.
  */
 
-const BARE = "require('node:http').createServer((_, res) => res.end('ok')).listen(Number(process.argv[1]), '127.0.0.1')";
+const BARE =
+  "require('node:http').createServer((_, res) => res.end('ok')).listen(Number(process.argv[1]), '127.0.0.1')";
 const rounds = Number(process.argv[2] ?? 15);
 const PORT = 20_000 + (process.pid % 20_000);
 
 const home = makeHome();
-const daemon = () => spawn(process.execPath, [PROGRAM, 'serve'], { env: { ...home.env, SVC_HTTP: `127.0.0.1:${PORT}` }, stdio: 'ignore' });
+const daemon = () =>
+  spawn(process.execPath, [PROGRAM, 'serve'], {
+    env: { ...home.env, SVC_HTTP: `127.0.0.1:${PORT}` },
+    stdio: 'ignore',
+  });
 const bare = () => spawn(process.execPath, ['-e', BARE, String(PORT)], { stdio: 'ignore' });
 
 const times = { daemon: [] as number[], bare: [] as number[] };
 const memory = { daemon: [] as number[], bare: [] as number[] };
 for (let round = 0; round < rounds; round += 1) {
-  for (const [name, start] of Object.entries({ daemon, bare }) as ['daemon' | 'bare', () => ChildProcess][]) {
+  for (const [name, start] of Object.entries({ daemon, bare }) as [
+    'daemon' | 'bare',
+    () => ChildProcess,
+  ][]) {
     const began = performance.now();
     const child = start();
     await firstAnswer('/readyz');
@@ -32,7 +40,9 @@ for (let round = 0; round < rounds; round += 1) {
 await home.close();
 
 const [d, b] = [median(times.daemon), median(times.bare)];
-console.log(`start to ready   svc ${d.toFixed(0)} ms   bare HTTP server ${b.toFixed(0)} ms   ratio ${(d / b).toFixed(2)}`);
+console.log(
+  `start to ready   svc ${d.toFixed(0)} ms   bare HTTP server ${b.toFixed(0)} ms   ratio ${(d / b).toFixed(2)}`,
+);
 const [dm, bm] = [median(memory.daemon) / 2 ** 20, median(memory.bare) / 2 ** 20];
 console.log(
   `resident memory  svc ${dm.toFixed(0)} MiB  bare HTTP server ${bm.toFixed(0)} MiB  ratio ${(dm / bm).toFixed(2)}  (at the first ready answer, without the engine process)`,

@@ -1,5 +1,5 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
-import type { StoredEvent } from '../../src/store/store.ts';
+import type { StoredEvent } from '../../src/store/port.ts';
 import { event, makePlace } from '../store/samples.ts';
 
 /**
@@ -16,7 +16,10 @@ const text = 'x'.repeat(800);
 function batch(first: number, count: number): StoredEvent[] {
   return Array.from({ length: count }, (_, index) => {
     const at = first + index - 1;
-    return event(at + 1, `run_${at % 8}`, Math.floor(at / 8) + 1, { type: 'run.output_appended', data: { attempt: 1, text, token_ids: [1, 2, 3, 4] } });
+    return event(at + 1, `run_${at % 8}`, Math.floor(at / 8) + 1, {
+      type: 'run.output_appended',
+      data: { attempt: 1, text, token_ids: [1, 2, 3, 4] },
+    });
   });
 }
 
@@ -93,12 +96,16 @@ console.table(rows);
 
 const started = performance.now();
 const { events, ok } = await store.verify();
-console.log(`check of all ${events} events: ${Math.round(performance.now() - started)} ms, ${ok ? 'whole' : 'NOT whole'}`);
+console.log(
+  `check of all ${events} events: ${Math.round(performance.now() - started)} ms, ${ok ? 'whole' : 'NOT whole'}`,
+);
 await store.close();
 const again = place.store();
 const opening = performance.now();
 await again.open();
-console.log(`open of that log, thread and check of its end included: ${Math.round(performance.now() - opening)} ms`);
+console.log(
+  `open of that log, thread and check of its end included: ${Math.round(performance.now() - opening)} ms`,
+);
 await again.close();
 closeSync(file);
 place.remove();

@@ -7,7 +7,10 @@ const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-s
 /** The browser of this machine; null where there is none. `CHROMIUM` names one that is not on the path. */
 export function findChromium(): string | null {
   const folders = (process.env.PATH ?? '').split(delimiter);
-  const candidates = [process.env.CHROMIUM ?? '', ...folders.flatMap((folder) => NAMES.map((name) => join(folder, name)))];
+  const candidates = [
+    process.env.CHROMIUM ?? '',
+    ...folders.flatMap((folder) => NAMES.map((name) => join(folder, name))),
+  ];
   return candidates.find((path) => path !== '' && isExecutable(path)) ?? null;
 }
 
@@ -26,7 +29,10 @@ export interface Watched {
   close(): Promise<void>;
 }
 
-export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Watched> {
+export async function openPage(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
   const page = await context.newPage();
   const complaints: string[] = [];
@@ -34,7 +40,11 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
   page.on('pageerror', (error) => complaints.push(String(error.stack ?? error)));
   page.on('console', (message) => {
     const text = message.text();
-    if (['error', 'warning'].includes(message.type()) && !/net::ERR_|WebSocket connection to|status of 503/.test(text)) complaints.push(text);
+    if (
+      ['error', 'warning'].includes(message.type()) &&
+      !/net::ERR_|WebSocket connection to|status of 503/.test(text)
+    )
+      complaints.push(text);
   });
   page.on('request', (request) => hosts.add(new URL(request.url()).host));
   page.on('websocket', (socket) => hosts.add(new URL(socket.url()).host));

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HeldServer } from '../helpers/held-server.ts';
+import { HeldServer } from '../helpers/paused-server.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
@@ -14,7 +14,7 @@ const test = suite('the console');
 const executable = findChromium();
 if (executable === null) process.stdout.write('skipped: no chromium\n');
 
-const FOLDER = 'src/http/console';
+const FOLDER = 'src/transport/http/console';
 const files = readdirSync(FOLDER).filter((file) => /\.(html|css|js)$/.test(file));
 const source = (file: string) => readFileSync(`${FOLDER}/${file}`, 'utf8');
 
@@ -44,7 +44,11 @@ test.after(async () => {
   await home.close();
 });
 /** A test with a page of its own, in which nothing may complain and which may ask nobody but the daemon. */
-function inBrowser(name: string, act: () => Promise<void>, options: Parameters<typeof openPage>[1] = {}): void {
+function inBrowser(
+  name: string,
+  act: () => Promise<void>,
+  options: Parameters<typeof openPage>[1] = {},
+): void {
   const define = executable === null ? test.skip : test;
   define(name, async () => {
     watched = await openPage(browser, options);
@@ -68,7 +72,8 @@ const says = (selector: string, what: string | RegExp) =>
     return typeof what === 'string' ? said === what : what.test(said);
   });
 const isThere = (selector: string) => page.locator(selector).first().waitFor({ timeout: 30_000 });
-const isGone = (selector: string) => page.locator(selector).first().waitFor({ state: 'hidden', timeout: 30_000 });
+const isGone = (selector: string) =>
+  page.locator(selector).first().waitFor({ state: 'hidden', timeout: 30_000 });
 
 async function signIn(): Promise<void> {
   await page.goto(await ticketUrl());
@@ -92,35 +97,48 @@ async function picture(name: string): Promise<void> {
 
 test('its files name only files that are there, hold no script or style inside, and are small', () => {
   const page = source('index.html');
-  for (const [, name = ''] of page.matchAll(/(?:src|href)="\/console\/([^"]+)"/g)) assert.ok(files.includes(name), name);
+  for (const [, name = ''] of page.matchAll(/(?:src|href)="\/console\/([^"]+)"/g))
+    assert.ok(files.includes(name), name);
   for (const file of files.filter((name) => name.endsWith('.js')))
-    for (const [, name = ''] of source(file).matchAll(/from '\.\/([^']+)'/g)) assert.ok(files.includes(name), `${file}: ${name}`);
+    for (const [, name = ''] of source(file).matchAll(/from '\.\/([^']+)'/g))
+      assert.ok(files.includes(name), `${file}: ${name}`);
   assert.not.match(page, /<style|<script(?![^>]* src=)|\sstyle=|\son[a-z]+=/);
   for (const file of files)
-    assert.not.match(source(file), /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|https?:\/\/(?!www\.w3\.org\/2000\/svg)/, file);
+    assert.not.match(
+      source(file),
+      /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|https?:\/\/(?!www\.w3\.org\/2000\/svg)/,
+      file,
+    );
   assert.ok(files.reduce((sum, file) => sum + Buffer.byteLength(source(file)), 0) < 128 * 1024);
 });
 
-inBrowser('a ticket signs in once and is gone from the address; the token signs in too; signing out forgets', async () => {
-  const ticket = await ticketUrl();
-  await page.goto(ticket);
-  await isThere('#diagram .here');
-  assert.is(page.url(), `${url}/`);
-  await page.reload();
-  await isThere('#diagram .here');
-  await page.click('#sign-out');
-  await isThere('#sign-in');
-  await page.goto(ticket);
-  await says('#sign-in-said', /ticket is wrong/);
-  await picture('sign-in');
-  await page.fill('#token', 'wrong');
-  await page.keyboard.press('Enter');
-  await says('#sign-in-said', /token is wrong/);
-  await page.fill('#token', readFileSync(home.paths.token, 'utf8').trim());
-  await page.keyboard.press('Enter');
-  await isThere('#diagram .here');
-  watched.complaints.splice(0, watched.complaints.length, ...watched.complaints.filter((said) => !/401/.test(said)));
-});
+inBrowser(
+  'a ticket signs in once and is gone from the address; the token signs in too; signing out forgets',
+  async () => {
+    const ticket = await ticketUrl();
+    await page.goto(ticket);
+    await isThere('#diagram .here');
+    assert.is(page.url(), `${url}/`);
+    await page.reload();
+    await isThere('#diagram .here');
+    await page.click('#sign-out');
+    await isThere('#sign-in');
+    await page.goto(ticket);
+    await says('#sign-in-said', /ticket is wrong/);
+    await picture('sign-in');
+    await page.fill('#token', 'wrong');
+    await page.keyboard.press('Enter');
+    await says('#sign-in-said', /token is wrong/);
+    await page.fill('#token', readFileSync(home.paths.token, 'utf8').trim());
+    await page.keyboard.press('Enter');
+    await isThere('#diagram .here');
+    watched.complaints.splice(
+      0,
+      watched.complaints.length,
+      ...watched.complaints.filter((said) => !/401/.test(said)),
+    );
+  },
+);
 
 inBrowser('a prompt runs: its answer, its timeline, and where each machine stands', async () => {
   await signIn();
@@ -166,14 +184,19 @@ inBrowser('an answer is shown as it comes, and cancelling stops the work', async
 
 inBrowser('what a model or a user says is never more than text', async () => {
   await signIn();
-  const evil = '<img src=x onerror="complain(\'run\')"><script>complain("run")</script></pre><b id=evil>';
+  const evil =
+    '<img src=x onerror="complain(\'run\')"><script>complain("run")</script></pre><b id=evil>';
   await ask(evil, 'held');
   await waitFor('the other server is asked', () => held.streams.size === 1);
   held.say(evil);
   held.finish();
   await says('#run-state', 'completed');
   await says('#run-output', evil);
-  await page.locator('#events-table tbody', { hasText: 'run.output_appended' }).first().locator('[aria-expanded]').click();
+  await page
+    .locator('#events-table tbody', { hasText: 'run.output_appended' })
+    .first()
+    .locator('[aria-expanded]')
+    .click();
   await says('#events-table .data', /onerror/);
   assert.is(await page.locator('#evil, img').count(), 0);
 });
@@ -219,7 +242,9 @@ inBrowser('events are filtered by type and stream, and the log by its level', as
   await page.fill('#events-type', '');
   await page.fill('#events-stream', 'engine');
   await waitFor('only the engine is left', async () =>
-    (await page.locator('#events-table tbody td:nth-child(4)').allTextContents()).every((name) => name === 'engine'),
+    (await page.locator('#events-table tbody td:nth-child(4)').allTextContents()).every(
+      (name) => name === 'engine',
+    ),
   );
   await says('#logs-lines', /ready/);
   await page.click('#logs-pause');
@@ -232,52 +257,62 @@ inBrowser('events are filtered by type and stream, and the log by its level', as
   assert.is(await text('#logs-lines'), '');
 });
 
-inBrowser('after kill -9 and a new start the page goes on by itself: no event is lost, none is there twice', async () => {
-  await signIn();
-  await ask('Cut me off', 'held');
-  await waitFor('the other server is asked', () => held.streams.size === 1);
-  held.say('before ');
-  await says('#run-output', /^before/);
-  await page.evaluate('window.same = true');
-  await life.kill();
-  await says('#connection', /trying again/);
-  await picture('lost');
-  life = await serve(home, { env: { SVC_HTTP: new URL(url).host } });
-  await says('#connection', '');
-  await ask('What is svc?');
-  await says('#run-state', 'completed');
-  assert.is(await page.evaluate('window.same'), true);
-  const seqs = (await page.locator('#events-table .seq').allTextContents()).map(Number);
-  assert.ok(seqs.length > 20);
-  for (const [index, seq] of seqs.entries()) assert.is(seq, (seqs[0] ?? 0) - index);
-  await page.fill('#events-type', 'daemon.boot_started');
-  await says('#events-note', /^2 of/);
-  await page.locator('#runs-rows tr', { hasText: 'Cut me off' }).first().locator('button').click();
-  await says('#run-state', 'interrupted');
-  assert.match(await text('#run-output'), /^before/);
-});
+inBrowser(
+  'after kill -9 and a new start the page goes on by itself: no event is lost, none is there twice',
+  async () => {
+    await signIn();
+    await ask('Cut me off', 'held');
+    await waitFor('the other server is asked', () => held.streams.size === 1);
+    held.say('before ');
+    await says('#run-output', /^before/);
+    await page.evaluate('window.same = true');
+    await life.kill();
+    await says('#connection', /trying again/);
+    await picture('lost');
+    life = await serve(home, { env: { SVC_HTTP: new URL(url).host } });
+    await says('#connection', '');
+    await ask('What is svc?');
+    await says('#run-state', 'completed');
+    assert.is(await page.evaluate('window.same'), true);
+    const seqs = (await page.locator('#events-table .seq').allTextContents()).map(Number);
+    assert.ok(seqs.length > 20);
+    for (const [index, seq] of seqs.entries()) assert.is(seq, (seqs[0] ?? 0) - index);
+    await page.fill('#events-type', 'daemon.boot_started');
+    await says('#events-note', /^2 of/);
+    await page
+      .locator('#runs-rows tr', { hasText: 'Cut me off' })
+      .first()
+      .locator('button')
+      .click();
+    await says('#run-state', 'interrupted');
+    assert.match(await text('#run-output'), /^before/);
+  },
+);
 
-inBrowser('whoever works with the keyboard stays where they are while everything around them moves', async () => {
-  await signIn();
-  await ask('What is a state?');
-  await says('#run-state', 'completed');
-  await ask('What is an event?');
-  await says('#run-state', 'completed');
-  await page.locator('#runs-rows tr', { hasText: 'What is a state?' }).locator('button').focus();
-  await page.keyboard.press('Enter');
-  await says('#run-prompt', 'What is a state?');
-  const focused = () => page.evaluate<string>('document.activeElement.textContent');
-  assert.is(await focused(), 'What is a state?');
-  await page.locator('#run-timeline tr', { hasText: 'started' }).locator('button').focus();
-  const seq = await focused();
-  await life.ask((client) => client.call('provider.test', { id: 'local' }));
-  await says('#events-table tbody:nth-of-type(1) td:nth-child(3)', /probe_succeeded/);
-  assert.is(await focused(), seq);
-  await page.keyboard.press('Enter');
-  await says('#past-text', new RegExp(`after event ${seq}, run\\.started`));
-  await says('#run-state', 'starting');
-  assert.is(await focused(), seq);
-});
+inBrowser(
+  'whoever works with the keyboard stays where they are while everything around them moves',
+  async () => {
+    await signIn();
+    await ask('What is a state?');
+    await says('#run-state', 'completed');
+    await ask('What is an event?');
+    await says('#run-state', 'completed');
+    await page.locator('#runs-rows tr', { hasText: 'What is a state?' }).locator('button').focus();
+    await page.keyboard.press('Enter');
+    await says('#run-prompt', 'What is a state?');
+    const focused = () => page.evaluate<string>('document.activeElement.textContent');
+    assert.is(await focused(), 'What is a state?');
+    await page.locator('#run-timeline tr', { hasText: 'started' }).locator('button').focus();
+    const seq = await focused();
+    await life.ask((client) => client.call('provider.test', { id: 'local' }));
+    await says('#events-table tbody:nth-of-type(1) td:nth-child(3)', /probe_succeeded/);
+    assert.is(await focused(), seq);
+    await page.keyboard.press('Enter');
+    await says('#past-text', new RegExp(`after event ${seq}, run\\.started`));
+    await says('#run-state', 'starting');
+    assert.is(await focused(), seq);
+  },
+);
 
 inBrowser('everything is done by keyboard alone', async () => {
   await signIn();
@@ -326,7 +361,8 @@ inBrowser('everything is done by keyboard alone', async () => {
   );
 });
 
-for (const colorScheme of ['light', 'dark'] as const) for (const width of [1440, 360]) canBeRead(colorScheme, width);
+for (const colorScheme of ['light', 'dark'] as const)
+  for (const width of [1440, 360]) canBeRead(colorScheme, width);
 
 function canBeRead(colorScheme: 'light' | 'dark', width: number): void {
   const act = async () => {
@@ -344,7 +380,11 @@ function canBeRead(colorScheme: 'light' | 'dark', width: number): void {
     }
   };
   const viewport = { width, height: width === 360 ? 740 : 1000 };
-  inBrowser(`it can be read, ${colorScheme} and ${width} wide, in the present and in the past`, act, { colorScheme, viewport, reducedMotion: 'reduce' });
+  inBrowser(
+    `it can be read, ${colorScheme} and ${width} wide, in the present and in the past`,
+    act,
+    { colorScheme, viewport, reducedMotion: 'reduce' },
+  );
 }
 
 test.run();

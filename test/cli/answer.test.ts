@@ -22,12 +22,16 @@ test('the answer is what was told on the way, whatever is kept of it', async ({ 
   }
 });
 
-test('an answer of which nothing was told on the way is the one that is kept', async ({ home, daemon }) => {
+test('an answer of which nothing was told on the way is the one that is kept', async ({
+  home,
+  daemon,
+}) => {
   daemon.on('run.start', ({ event, result }) => {
     event({ run });
     result(completed('kept'));
   });
-  for (const args of [[], ['--no-stream']]) assert.is((await home.svc(['run', 'p', ...args])).stdout, 'kept\n');
+  for (const args of [[], ['--no-stream']])
+    assert.is((await home.svc(['run', 'p', ...args])).stdout, 'kept\n');
   assert.is(JSON.parse((await home.svc(['run', 'p', '--json'])).stdout).output, 'kept');
 });
 
@@ -42,7 +46,10 @@ test('an attempt that counts no more is no part of it', async ({ home, daemon })
   assert.is(JSON.parse((await home.svc(['run', 'p', '--json'])).stdout).output, 'second');
 });
 
-test('one that is attached to from its beginning is whole; from an event on, only what was told since is printed', async ({ home, daemon }) => {
+test('one that is attached to from its beginning is whole; from an event on, only what was told since is printed', async ({
+  home,
+  daemon,
+}) => {
   daemon.on('run.follow', ({ params, event, result }) => {
     if (params.from_seq === 0) event(output('half'));
     event(output(' and half', 3));
@@ -53,11 +60,17 @@ test('one that is attached to from its beginning is whole; from an event on, onl
     [['--from', '3'], ' and half\n', 'h*** and h***'],
   ] as const) {
     assert.is((await home.svc(['runs', 'attach', 'run_1', ...args])).stdout, plain);
-    assert.is(JSON.parse((await home.svc(['runs', 'attach', 'run_1', ...args, '--json'])).stdout).output, json);
+    assert.is(
+      JSON.parse((await home.svc(['runs', 'attach', 'run_1', ...args, '--json'])).stdout).output,
+      json,
+    );
   }
 });
 
-test('one that is longer than a line to the daemon may be is printed, and its run has ended well', async ({ home, daemon }) => {
+test('one that is longer than a line to the daemon may be is printed, and its run has ended well', async ({
+  home,
+  daemon,
+}) => {
   const piece = 'x'.repeat(1024 * 1024);
   daemon.on('run.start', ({ event, result }) => {
     event({ run });

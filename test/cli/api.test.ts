@@ -39,7 +39,8 @@ test('a body comes from the argument, a file or stdin; events come as lines', as
     await home.svc(['api', 'POST', '/v1/runs', '-d', `@${file}`]),
     await home.svc(['api', 'POST', '/v1/runs', '-d', '-'], { stdin: body }),
   ];
-  for (const { code, stdout } of [byFile, byStdin]) assert.equal([code, JSON.parse(stdout).prompt], [0, 'What is a run?']);
+  for (const { code, stdout } of [byFile, byStdin])
+    assert.equal([code, JSON.parse(stdout).prompt], [0, 'What is a run?']);
 });
 
 test('an error ends the command with its own exit code, and stdout is empty', async ({ home }) => {
@@ -53,7 +54,11 @@ test('an error ends the command with its own exit code, and stdout is empty', as
     [['G T', '/v1/runs'], 2, 'usage'],
   ] as const) {
     const outcome = await home.svc(['api', ...args, '--json']);
-    assert.equal([outcome.code, outcome.stdout, JSON.parse(outcome.stderr).error.code], [exit, '', code], args.join(' '));
+    assert.equal(
+      [outcome.code, outcome.stdout, JSON.parse(outcome.stderr).error.code],
+      [exit, '', code],
+      args.join(' '),
+    );
   }
 });
 
@@ -65,16 +70,28 @@ test('without a daemon it says so', async () => {
   await home.close();
 });
 
-test('a new token counts at once, the old one no more, and what it let in ends', async ({ home, url }) => {
-  const status = async (token: string) => (await fetch(`${url}/v1/runs`, { headers: { authorization: `Bearer ${token}` } })).status;
+test('a new token counts at once, the old one no more, and what it let in ends', async ({
+  home,
+  url,
+}) => {
+  const status = async (token: string) =>
+    (await fetch(`${url}/v1/runs`, { headers: { authorization: `Bearer ${token}` } })).status;
   const old = (await home.svc(['token'])).stdout.trim();
   assert.is(await status(old), 200);
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/v1/events?follow=1`, { headers: { authorization: `Bearer ${old}` } });
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/v1/events?follow=1`, {
+    headers: { authorization: `Bearer ${old}` },
+  });
   await new Promise((resolve) => socket.once('open', resolve));
   const closed = new Promise((resolve) => socket.once('close', resolve));
-  const session = await fetch(`${url}/v1/session`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ token: old }) });
+  const session = await fetch(`${url}/v1/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ token: old }),
+  });
   const cookie = session.headers.get('set-cookie')?.split(';')[0] ?? '';
-  const signedIn = async () => (await fetch(`${url}/v1/session`, { headers: { cookie, 'sec-fetch-site': 'same-origin' } })).status;
+  const signedIn = async () =>
+    (await fetch(`${url}/v1/session`, { headers: { cookie, 'sec-fetch-site': 'same-origin' } }))
+      .status;
   const before = await signedIn();
   const fresh = (await home.svc(['token', 'rotate'])).stdout.trim();
   assert.is(await closed, 1008);

@@ -20,7 +20,9 @@ test.after(async ({ home }) => {
 function complete(script: string, line: string): string[] {
   const words = line.split(' ');
   const program = `${script}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _svc; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-c', program], { encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-c', program], {
+    encoding: 'utf8',
+  });
   assert.equal([status, stderr], [0, '']);
   return stdout.split('\n').filter(Boolean);
 }
@@ -34,19 +36,30 @@ test('bash offers commands, then the commands of a group', ({ bash }) => {
   const first = new Set(commands.map(({ name }) => name.split(' ')[0]));
   assert.equal(complete(bash, 'svc ').sort(), [...first, '--help', '--version'].sort());
   assert.equal(complete(bash, 'svc st'), ['start', 'stop', 'status']);
-  assert.equal(complete(bash, 'svc runs '), ['list', 'show', 'attach', 'cancel', 'why', 'replay', 'export']);
+  assert.equal(complete(bash, 'svc runs '), [
+    'list',
+    'show',
+    'attach',
+    'cancel',
+    'why',
+    'replay',
+    'export',
+  ]);
   assert.equal(complete(bash, 'svc provider re'), ['remove']);
 });
 
 test('bash offers every flag of every command', ({ bash }) => {
   for (const { name, flags } of commands) {
     const offered = complete(bash, `svc ${name} --`);
-    for (const flag of flags) assert.ok(offered.includes(`--${flag.name}`), `${name} --${flag.name}`);
+    for (const flag of flags)
+      assert.ok(offered.includes(`--${flag.name}`), `${name} --${flag.name}`);
     assert.ok(offered.includes('--help'));
   }
 });
 
-test('bash offers the values a flag is chosen from, and leaves free ones to the files', ({ bash }) => {
+test('bash offers the values a flag is chosen from, and leaves free ones to the files', ({
+  bash,
+}) => {
   assert.equal(complete(bash, 'svc health --source '), ['http', 'grpc', 'socket']);
   assert.equal(complete(bash, 'svc provider add x --kind c'), ['cloud']);
   assert.equal(complete(bash, 'svc logs --level wa'), ['warn']);
@@ -61,7 +74,8 @@ for (const shell of ['zsh', 'fish']) {
     assert.is(code, 0);
     for (const { name, flags } of commands) {
       for (const word of name.split(' ')) assert.match(stdout, word);
-      for (const flag of flags) assert.match(stdout, shell === 'zsh' ? `--${flag.name}[` : `-l ${flag.name} `);
+      for (const flag of flags)
+        assert.match(stdout, shell === 'zsh' ? `--${flag.name}[` : `-l ${flag.name} `);
     }
     const file = join(home.folder, `svc.${shell}`);
     writeFileSync(file, stdout);

@@ -1,13 +1,15 @@
 import { chmodSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type ControlClient, connect } from '../../src/control/client.ts';
 import { SvcError } from '../../src/errors.ts';
+import { type ControlClient, connect } from '../../src/transport/control/client.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type FakeDaemon, health, output, run, startFakeDaemon } from './fake-daemon.ts';
 
-const test = suite<{ home: Home; daemon: FakeDaemon; client: ControlClient }>('a connection to the local socket');
+const test = suite<{ home: Home; daemon: FakeDaemon; client: ControlClient }>(
+  'a connection to the local socket',
+);
 
 test.before.each(async (context) => {
   context.home = makeHome();
@@ -30,7 +32,11 @@ async function failure(promise: Promise<unknown>): Promise<SvcError> {
   return assert.unreachable('it did not fail') as never;
 }
 
-test('nobody there is daemon_not_running, a socket of others is unauthorised', async ({ home, daemon, client }) => {
+test('nobody there is daemon_not_running, a socket of others is unauthorised', async ({
+  home,
+  daemon,
+  client,
+}) => {
   client.close();
   await daemon.close();
   assert.is((await failure(connect(home.paths.socket))).code, 'daemon_not_running');
@@ -41,7 +47,10 @@ test('nobody there is daemon_not_running, a socket of others is unauthorised', a
   chmodSync(home.folder, 0o700);
 });
 
-test('answers find their requests, in whatever order and pieces they come', async ({ daemon, client }) => {
+test('answers find their requests, in whatever order and pieces they come', async ({
+  daemon,
+  client,
+}) => {
   const late: (() => void)[] = [];
   daemon.on('run.get', ({ params, result }) => {
     late.unshift(() => result({ ...run, id: params.id }));
@@ -59,8 +68,15 @@ test('answers find their requests, in whatever order and pieces they come', asyn
   assert.is((await client.call('run.get', {})).output, 'käse 🧀');
 });
 
-test('an error of the daemon comes back as itself, one that is not known as internal', async ({ daemon, client }) => {
-  const sent = new SvcError('provider_unknown', 'No such.', { param: 'provider', hint: 'Look.', details: { known: ['a'] } });
+test('an error of the daemon comes back as itself, one that is not known as internal', async ({
+  daemon,
+  client,
+}) => {
+  const sent = new SvcError('provider_unknown', 'No such.', {
+    param: 'provider',
+    hint: 'Look.',
+    details: { known: ['a'] },
+  });
   daemon.on('run.get', ({ error }) => error(sent.body()));
   assert.equal((await failure(client.call('run.get'))).body(), sent.body());
   daemon.on('run.get', ({ error }) => error({ code: 'from_the_future', message: 'Later.' }));
@@ -81,7 +97,10 @@ test('a stream gives its events, then its result', async ({ daemon, client }) =>
   assert.is((await stream.result).state, 'completed');
 });
 
-test('events that nobody takes stop the reading, and nothing is lost', async ({ daemon, client }) => {
+test('events that nobody takes stop the reading, and nothing is lost', async ({
+  daemon,
+  client,
+}) => {
   const piece = 'x'.repeat(1024);
   let sent = 0;
   let full = false;
@@ -111,14 +130,20 @@ test('events that nobody takes stop the reading, and nothing is lost', async ({ 
   await stream.result;
 });
 
-test('a call ends by its time, by its signal, and by the end of the connection', async ({ daemon, client }) => {
+test('a call ends by its time, by its signal, and by the end of the connection', async ({
+  daemon,
+  client,
+}) => {
   daemon.on('run.get', () => {});
   assert.is((await failure(client.call('run.get', {}, { timeout_ms: 20 }))).code, 'timed_out');
   const abort = new AbortController();
   const given_up = failure(client.call('run.get', {}, { signal: abort.signal }));
   abort.abort();
   assert.is((await given_up).code, 'timed_out');
-  assert.is((await failure(client.call('run.get', {}, { signal: AbortSignal.abort() }))).code, 'timed_out');
+  assert.is(
+    (await failure(client.call('run.get', {}, { signal: AbortSignal.abort() }))).code,
+    'timed_out',
+  );
   const open = failure(client.call('run.get'));
   await waitFor('it was asked', () => daemon.asked.length >= 3);
   for (const connection of daemon.connections) connection.destroy();
@@ -137,17 +162,38 @@ test("a late answer of a call that was given up is nobody's", async ({ daemon, c
   assert.ok((await client.call('health')).ready);
 });
 
-test('lines that are no answers, and lines without an end, end the connection', async ({ home, daemon }) => {
-  for (const garbage of ['hello\n', '{}\n', '[1]\n', '{"id":1,"error":"no"}\n', '{"id":1,"error":null}\n', `${'x'.repeat(70_000)}`]) {
+test('lines that are no answers, and lines without an end, end the connection', async ({
+  home,
+  daemon,
+}) => {
+  for (const garbage of [
+    'hello\n',
+    '{}\n',
+    '[1]\n',
+    '{"id":1,"error":"no"}\n',
+    '{"id":1,"error":null}\n',
+    `${'x'.repeat(70_000)}`,
+  ]) {
     const client = await connect(home.paths.socket, { answer_bytes_max: 65_536 });
     daemon.on('run.get', ({ raw }) => raw(garbage));
-    assert.is((await failure(client.call('run.get'))).code, 'connection_lost', garbage.slice(0, 20));
+    assert.is(
+      (await failure(client.call('run.get'))).code,
+      'connection_lost',
+      garbage.slice(0, 20),
+    );
     await client.closed;
   }
 });
 
-test("an error that is no request's ends everything on the connection", async ({ daemon, client }) => {
-  daemon.on('run.get', ({ raw }) => raw(`${JSON.stringify({ id: 0, error: new SvcError('invalid_request', 'A line is too long.').body() })}\n`));
+test("an error that is no request's ends everything on the connection", async ({
+  daemon,
+  client,
+}) => {
+  daemon.on('run.get', ({ raw }) =>
+    raw(
+      `${JSON.stringify({ id: 0, error: new SvcError('invalid_request', 'A line is too long.').body() })}\n`,
+    ),
+  );
   assert.is((await failure(client.call('run.get'))).message, 'A line is too long.');
   await client.closed;
 });

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { reserveFile } from '../../src/store/reserve.ts';
+import { reserveFile } from '../../src/store/files/reserve.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
 const test = suite<{ home: Home }>('svc doctor on a home that is not as it should be');
@@ -23,13 +23,42 @@ interface Check {
 
 async function homeChecks(home: Home): Promise<{ code: number | null; checks: Check[] }> {
   const { code, stdout } = await home.svc(['doctor', '--json']);
-  return { code, checks: (JSON.parse(stdout) as { checks: Check[] }).checks.filter(({ name }) => name === 'home') };
+  return {
+    code,
+    checks: (JSON.parse(stdout) as { checks: Check[] }).checks.filter(
+      ({ name }) => name === 'home',
+    ),
+  };
 }
 
-test('what is in the place of something else is a failure that names it, and so is what leads nowhere', async ({ home }) => {
-  const { database, highWater, token, secret, sessions, runtime, stderr, models, cache, signIn, socket } = home.paths;
-  const files = [database, highWater, reserveFile(database), token, secret, sessions, runtime, stderr];
-  for (const folder of [dirname(database), dirname(stderr)]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+test('what is in the place of something else is a failure that names it, and so is what leads nowhere', async ({
+  home,
+}) => {
+  const {
+    database,
+    highWater,
+    token,
+    secret,
+    sessions,
+    runtime,
+    stderr,
+    models,
+    cache,
+    signIn,
+    socket,
+  } = home.paths;
+  const files = [
+    database,
+    highWater,
+    reserveFile(database),
+    token,
+    secret,
+    sessions,
+    runtime,
+    stderr,
+  ];
+  for (const folder of [dirname(database), dirname(stderr)])
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
   const put = {
     folder: (path: string) => mkdirSync(path),
     file: (path: string) => writeFileSync(path, ''),
@@ -45,12 +74,19 @@ test('what is in the place of something else is a failure that names it, and so 
   assert.is(code, 1);
   for (const [path, kind] of all) {
     const check = checks.find(({ detail }) => detail.startsWith(`${path} is `));
-    assert.equal([check?.status, check?.hint], ['fail', 'Move it away; svc makes a new one when it starts.'], path);
+    assert.equal(
+      [check?.status, check?.hint],
+      ['fail', 'Move it away; svc makes a new one when it starts.'],
+      path,
+    );
     assert.match(check?.detail ?? '', kind === 'folder' ? 'is a folder' : 'is no folder');
   }
   for (const [path] of all) rmSync(path, { recursive: true });
   put.link(token);
-  assert.match((await homeChecks(home)).checks.map(({ detail }) => detail).join('\n'), `${token} is a link that leads nowhere.`);
+  assert.match(
+    (await homeChecks(home)).checks.map(({ detail }) => detail).join('\n'),
+    `${token} is a link that leads nowhere.`,
+  );
 });
 
 test('a home that was never used, and one that was, have no such failure', async ({ home }) => {

@@ -2,11 +2,11 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { suite, type Test } from 'uvu';
-import { createLineSplitter } from '../../src/control/lines.ts';
-import type { RuntimeFile } from '../../src/control/protocol.ts';
-import type { Results } from '../../src/control/results.ts';
+import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { writeRuntimeFile } from '../../src/runtime-file.ts';
+import { createLineSplitter } from '../../src/transport/control/lines.ts';
+import type { RuntimeFile } from '../../src/transport/control/protocol.ts';
+import type { Results } from '../../src/transport/control/results.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
 /** What a method of the fake does with one request. */
@@ -145,7 +145,15 @@ export const run: Results['run.get'] = {
 
 /** The event of one piece of output. */
 export function output(text: string, seq = 2): object {
-  return { seq, stream: run.id, version: seq, type: 'run.output_appended', at: status.since, boot_id: 'boot_1', data: { attempt: 1, text, token_ids: [] } };
+  return {
+    seq,
+    stream: run.id,
+    version: seq,
+    type: 'run.output_appended',
+    at: status.since,
+    boot_id: 'boot_1',
+    data: { attempt: 1, text, token_ids: [] },
+  };
 }
 
 /** A suite in which each test has a home of its own, and a daemon in it that answers as it is told. */
@@ -163,4 +171,9 @@ export function suiteWithDaemon(name: string): Test<{ home: Home; daemon: FakeDa
 }
 
 /** The record of the run when it has this answer. */
-export const completed = (text: string) => ({ ...run, state: 'completed', output: text, finish_reason: 'stop' });
+export const completed = (text: string) => ({
+  ...run,
+  state: 'completed',
+  output: text,
+  finish_reason: 'stop',
+});

@@ -1,10 +1,14 @@
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net';
+import {
+  type AddressInfo,
+  createServer as createTcpServer,
+  type Server as TcpServer,
+} from 'node:net';
 import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
 import { HealthImplementation } from 'grpc-health-check';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { writeRuntimeFile } from '../../src/runtime-file.ts';
+import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type FakeDaemon, health, runtimeFile, startFakeDaemon } from './fake-daemon.ts';
@@ -24,9 +28,13 @@ test.after.each(async ({ home, daemon, ends }) => {
 
 const { live: _live, ready: _ready, ...record } = health;
 const listenOn = async (home: Home, addresses: object) =>
-  writeRuntimeFile(home.paths.runtime, { ...runtimeFile, addresses: { ...runtimeFile.addresses, ...addresses } });
+  writeRuntimeFile(home.paths.runtime, {
+    ...runtimeFile,
+    addresses: { ...runtimeFile.addresses, ...addresses },
+  });
 const port = (server: Server | TcpServer) => (server.address() as AddressInfo).port;
-const listening = (server: Server | TcpServer) => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const listening = (server: Server | TcpServer) =>
+  new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 
 async function http(home: Home, ends: (() => void)[], answer: RequestListener): Promise<void> {
   const server = createHttpServer(answer);
@@ -61,13 +69,29 @@ test('over http: ready is serving, exit 0; live only is not, exit 4', async ({ h
   await http(home, ends, daemonAt(true, true, record));
   const serving = await home.svc(['health', '--json']);
   assert.is(serving.code, 0);
-  assert.equal(JSON.parse(serving.stdout), { source: 'http', live: true, ready: true, output: null, ...without(record, 'service_id') });
+  assert.equal(JSON.parse(serving.stdout), {
+    source: 'http',
+    live: true,
+    ready: true,
+    output: null,
+    ...without(record, 'service_id'),
+  });
   assert.is((await home.svc(['health'])).stdout, 'serving (ready, live)\n');
 
-  const starting = { ...record, status: 'fail', state: 'starting', state_path: 'starting.opening', reason: 'Not yet.', output: 'Not yet.' };
+  const starting = {
+    ...record,
+    status: 'fail',
+    state: 'starting',
+    state_path: 'starting.opening',
+    reason: 'Not yet.',
+    output: 'Not yet.',
+  };
   await http(home, ends, daemonAt(false, true, starting));
   const not = await home.svc(['health', '--source', 'http']);
-  assert.equal([not.code, not.stdout, not.stderr], [4, 'not serving (starting.opening, live): Not yet.\n', '']);
+  assert.equal(
+    [not.code, not.stdout, not.stderr],
+    [4, 'not serving (starting.opening, live): Not yet.\n', ''],
+  );
   const json = await home.svc(['health', '--json']);
   assert.is(json.code, 4);
   assert.is(JSON.parse(json.stdout).reason, 'Not yet.');
@@ -79,10 +103,16 @@ test('over http: chunks are read, and a warning is still serving', async ({ home
     response.write(text.slice(0, 10));
     response.end(text.slice(10));
   });
-  assert.is((await home.svc(['health'])).stdout, 'serving (ready, live, with a warning): No provider can be asked.\n');
+  assert.is(
+    (await home.svc(['health'])).stdout,
+    'serving (ready, live, with a warning): No provider can be asked.\n',
+  );
 });
 
-test('over http: whatever is no answer of the daemon is unreachable, exit 3', async ({ home, ends }) => {
+test('over http: whatever is no answer of the daemon is unreachable, exit 3', async ({
+  home,
+  ends,
+}) => {
   const head = 'HTTP/1.1 200 OK\r\n';
   for (const bytes of [
     '',
@@ -102,13 +132,21 @@ test('over http: whatever is no answer of the daemon is unreachable, exit 3', as
   }
 });
 
-test('the address of a dead daemon is not asked: another program may have it by now', async ({ home, ends }) => {
+test('the address of a dead daemon is not asked: another program may have it by now', async ({
+  home,
+  ends,
+}) => {
   let asked = 0;
   await http(home, ends, (request, response) => {
     asked += 1;
     daemonAt(true, true, record)(request, response);
   });
-  const file = { ...runtimeFile, pid: 2 ** 22 + 1, process_start: '0:1', addresses: { ...runtimeFile.addresses, http: 'http://127.0.0.1:1' } };
+  const file = {
+    ...runtimeFile,
+    pid: 2 ** 22 + 1,
+    process_start: '0:1',
+    addresses: { ...runtimeFile.addresses, http: 'http://127.0.0.1:1' },
+  };
   await writeRuntimeFile(home.paths.runtime, file);
   assert.is((await home.svc(['health'])).code, 3);
   assert.is(asked, 0);
@@ -117,18 +155,39 @@ test('the address of a dead daemon is not asked: another program may have it by 
 test('over the socket: the same words from the same record', async ({ home, daemon }) => {
   const serving = await home.svc(['health', '--source', 'socket', '--json']);
   assert.is(serving.code, 0);
-  assert.equal(JSON.parse(serving.stdout), { source: 'socket', live: true, ready: true, output: null, ...without(record, 'service_id') });
-  daemon.on('health', ({ result }) => result({ ...health, ready: false, live: false, status: 'fail', state_path: 'stopped', output: 'It has stopped.' }));
+  assert.equal(JSON.parse(serving.stdout), {
+    source: 'socket',
+    live: true,
+    ready: true,
+    output: null,
+    ...without(record, 'service_id'),
+  });
+  daemon.on('health', ({ result }) =>
+    result({
+      ...health,
+      ready: false,
+      live: false,
+      status: 'fail',
+      state_path: 'stopped',
+      output: 'It has stopped.',
+    }),
+  );
   const not = await home.svc(['health', '--source', 'socket']);
   assert.equal([not.code, not.stdout], [4, 'not serving (stopped, not live): It has stopped.\n']);
 });
 
 test('over gRPC: a stock health service is understood', async ({ home, ends }) => {
   const server = new GrpcServer();
-  const service = new HealthImplementation({ '': 'SERVING', 'svc.livez': 'SERVING', 'svc.readyz': 'SERVING' });
+  const service = new HealthImplementation({
+    '': 'SERVING',
+    'svc.livez': 'SERVING',
+    'svc.readyz': 'SERVING',
+  });
   service.addToServer(server);
   const bound = await new Promise<number>((resolve, reject) =>
-    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, found) => (error ? reject(error) : resolve(found))),
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, found) =>
+      error ? reject(error) : resolve(found),
+    ),
   );
   ends.push(() => server.forceShutdown());
   await listenOn(home, { grpc: `127.0.0.1:${bound}` });
@@ -166,7 +225,10 @@ test('over gRPC: a stock health service is understood', async ({ home, ends }) =
   assert.equal(lines(), [true, false]);
 });
 
-test('--watch tells each change, the going and the coming back, until it is interrupted', async ({ home, daemon }) => {
+test('--watch tells each change, the going and the coming back, until it is interrupted', async ({
+  home,
+  daemon,
+}) => {
   let change = (_record: object) => {};
   daemon.on('health.watch', ({ event }) => {
     event(health);
@@ -175,10 +237,14 @@ test('--watch tells each change, the going and the coming back, until it is inte
   const { child, ended, stdout, stderr } = home.spawn(['health', '--source', 'socket', '--watch']);
   await waitFor('it is told as it is', () => stdout() === 'serving (ready, live)\n');
   change({ ...health, ready: false, state_path: 'stopping.draining' });
-  await waitFor('the change is told', () => stdout().endsWith('not serving (stopping.draining, live)\n'));
+  await waitFor('the change is told', () =>
+    stdout().endsWith('not serving (stopping.draining, live)\n'),
+  );
   for (const connection of daemon.connections) connection.destroy();
   await waitFor('the going is told', () => /cannot be reached over the socket/.test(stderr()));
-  await waitFor('the coming back is told', () => stdout().endsWith('live)\nserving (ready, live)\n'));
+  await waitFor('the coming back is told', () =>
+    stdout().endsWith('live)\nserving (ready, live)\n'),
+  );
   child.kill('SIGINT');
   assert.is((await ended).code, 130);
 });

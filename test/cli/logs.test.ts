@@ -6,7 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { SvcError } from '../../src/errors.ts';
-import { writeRuntimeFile } from '../../src/runtime-file.ts';
+import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { runtimeFile } from './fake-daemon.ts';
@@ -19,12 +19,23 @@ interface Door {
 
 const test = suite<{ home: Home; door: Door }>('svc logs');
 
-const line = (n: number, more: object = {}) => JSON.stringify({ level: 'info', time: '2026-01-02T03:04:05.678Z', boot_id: 'b', msg: `line ${n}`, n, ...more });
+const line = (n: number, more: object = {}) =>
+  JSON.stringify({
+    level: 'info',
+    time: '2026-01-02T03:04:05.678Z',
+    boot_id: 'b',
+    msg: `line ${n}`,
+    n,
+    ...more,
+  });
 
 test.before.each(async (context) => {
   context.home = makeHome();
   mkdirSync(context.home.paths.logs, { recursive: true });
-  writeFileSync(join(context.home.paths.logs, 'svc.log'), Array.from({ length: 150 }, (_, n) => `${line(n)}\n`).join(''));
+  writeFileSync(
+    join(context.home.paths.logs, 'svc.log'),
+    Array.from({ length: 150 }, (_, n) => `${line(n)}\n`).join(''),
+  );
 });
 test.after.each(async ({ home, door }) => {
   door?.server.closeAllConnections();
@@ -58,11 +69,16 @@ async function listenAt(home: Home, door: Door): Promise<Door> {
   mkdirSync(home.paths.data, { recursive: true });
   writeFileSync(home.paths.token, 'secret\n');
   const http = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, addresses: { ...runtimeFile.addresses, http } });
+  await writeRuntimeFile(home.paths.runtime, {
+    ...runtimeFile,
+    addresses: { ...runtimeFile.addresses, http },
+  });
   return door;
 }
 
-test('without a daemon the lines are from its files: 100, or as many as are asked for', async ({ home }) => {
+test('without a daemon the lines are from its files: 100, or as many as are asked for', async ({
+  home,
+}) => {
   const numbers = async (...args: string[]) => {
     const { code, stdout, stderr } = await home.svc(['logs', '--json', ...args]);
     assert.equal([code, stderr], [0, '']);
@@ -96,15 +112,39 @@ test('without a daemon there is nothing to follow: the lines, then exit 3', asyn
 test('a daemon is asked over its channel, with the token and what is wanted', async (context) => {
   const { home } = context;
   context.door = await openDoor(home, (client) => {
-    client.send(line(7, { run_id: 'run_1', err: { message: 'it broke', stack: 'Error: it broke\n at x' } }));
+    client.send(
+      line(7, { run_id: 'run_1', err: { message: 'it broke', stack: 'Error: it broke\n at x' } }),
+    );
     client.close(1000);
   });
-  const { code, stdout, stderr } = await home.svc(['logs', '--tail', '5', '--level', 'warn', '--run', 'run_1', '--since', '2026-01-02']);
+  const { code, stdout, stderr } = await home.svc([
+    'logs',
+    '--tail',
+    '5',
+    '--level',
+    'warn',
+    '--run',
+    'run_1',
+    '--since',
+    '2026-01-02',
+  ]);
   assert.equal([code, stderr], [0, '']);
-  assert.match(stdout, /^2026-01-0\d \d\d:\d\d:05\.678 INFO {2}line 7 n=7 run_id=run_1 err="it broke"\n$/);
+  assert.match(
+    stdout,
+    /^2026-01-0\d \d\d:\d\d:05\.678 INFO {2}line 7 n=7 run_id=run_1 err="it broke"\n$/,
+  );
   const query = Object.fromEntries(context.door.asked[0]?.searchParams ?? []);
-  assert.equal(query, { tail: '5', follow: '0', level: 'warn', run: 'run_1', since: '2026-01-02T00:00:00.000Z' });
-  assert.is((await home.svc(['logs', '--json'])).stdout, `${line(7, { run_id: 'run_1', err: { message: 'it broke', stack: 'Error: it broke\n at x' } })}\n`);
+  assert.equal(query, {
+    tail: '5',
+    follow: '0',
+    level: 'warn',
+    run: 'run_1',
+    since: '2026-01-02T00:00:00.000Z',
+  });
+  assert.is(
+    (await home.svc(['logs', '--json'])).stdout,
+    `${line(7, { run_id: 'run_1', err: { message: 'it broke', stack: 'Error: it broke\n at x' } })}\n`,
+  );
 });
 
 test('following goes on until the daemon stops, or Ctrl-C', async (context) => {
@@ -124,7 +164,10 @@ test('following goes on until the daemon stops, or Ctrl-C', async (context) => {
   context.door.clients[1]?.close(1001);
   const { code, stderr } = await again.ended;
   assert.is(code, 0);
-  assert.is(stderr, '3 lines came faster than they were read, and are left out.\nThe daemon stopped.\n');
+  assert.is(
+    stderr,
+    '3 lines came faster than they were read, and are left out.\nThe daemon stopped.\n',
+  );
 });
 
 test('a channel that breaks in the middle is an error; one that refuses is made good by the files', async (context) => {
@@ -137,8 +180,14 @@ test('a channel that breaks in the middle is an error; one that refuses is made 
 
 test('a refusal is told as the daemon tells it, and is never taken for a daemon that does not run', async (context) => {
   const { home } = context;
-  const told = new SvcError('invalid_request', 'tail must be a whole number from 0 to 5.', { param: 'tail' }).body();
-  const refused = { tail: [2, told], token: [5, new SvcError('unauthorised').body()], other: [10, null] } as const;
+  const told = new SvcError('invalid_request', 'tail must be a whole number from 0 to 5.', {
+    param: 'tail',
+  }).body();
+  const refused = {
+    tail: [2, told],
+    token: [5, new SvcError('unauthorised').body()],
+    other: [10, null],
+  } as const;
   for (const [exit, body] of Object.values(refused)) {
     const server = createServer().on('upgrade', (_, socket) => {
       const text = body === null ? 'no' : JSON.stringify({ error: body });
@@ -156,12 +205,22 @@ test('a refusal is told as the daemon tells it, and is never taken for a daemon 
 
 test('a daemon that is silent is read from its files, and cannot be followed', async (context) => {
   const { home } = context;
-  context.door = await listenAt(home, { server: createServer().on('upgrade', () => {}), asked: [], clients: [] });
-  const [read, follow] = await Promise.all([home.svc(['logs', '-n', '1']), home.svc(['logs', '-n', '1', '-f', '--json'])]);
+  context.door = await listenAt(home, {
+    server: createServer().on('upgrade', () => {}),
+    asked: [],
+    clients: [],
+  });
+  const [read, follow] = await Promise.all([
+    home.svc(['logs', '-n', '1']),
+    home.svc(['logs', '-n', '1', '-f', '--json']),
+  ]);
   assert.is(read.code, 0);
   assert.match(read.stdout, 'line 149');
   assert.match(read.stderr, 'from its files');
-  assert.equal([follow.code, follow.stdout, JSON.parse(follow.stderr).error.code], [124, '', 'timed_out']);
+  assert.equal(
+    [follow.code, follow.stdout, JSON.parse(follow.stderr).error.code],
+    [124, '', 'timed_out'],
+  );
 });
 
 test('what cannot be asked is refused before anybody is asked, exit 2', async ({ home }) => {
@@ -180,7 +239,8 @@ test('what cannot be asked is refused before anybody is asked, exit 2', async ({
 test('a reader who leaves ends it, quietly', async (context) => {
   const { home } = context;
   context.door = await openDoor(home, (client) => {
-    const speak = () => client.readyState === client.OPEN && client.send(line(1), () => setImmediate(speak));
+    const speak = () =>
+      client.readyState === client.OPEN && client.send(line(1), () => setImmediate(speak));
     speak();
   });
   const { child, ended } = home.spawn(['logs', '-f', '--json']);

@@ -5,7 +5,9 @@ import { hasTerminal, onTerminal } from '../helpers/terminal.ts';
 import { type FakeDaemon, output, run, startFakeDaemon } from './fake-daemon.ts';
 
 /** A daemon that is lost again and again while a run is followed. */
-const test = suite<{ home: Home; daemon: FakeDaemon }>('a run whose daemon is lost again and again');
+const test = suite<{ home: Home; daemon: FakeDaemon }>(
+  'a run whose daemon is lost again and again',
+);
 
 const GONE = 'The daemon is gone; waiting for it to come back.';
 
@@ -32,7 +34,10 @@ function neverStay(daemon: FakeDaemon): void {
   });
 }
 
-test('is given up by its bound although each connection brings something: one line, exit 10, and how to go on', async ({ home, daemon }) => {
+test('is given up by its bound although each connection brings something: one line, exit 10, and how to go on', async ({
+  home,
+  daemon,
+}) => {
   neverStay(daemon);
   for (const args of [
     ['run', 'p'],
@@ -44,7 +49,10 @@ test('is given up by its bound although each connection brings something: one li
     assert.match(stdout, /^\.+\n$/);
     const [first, error, hint, ...rest] = stderr.split('\n');
     assert.is(first, GONE);
-    assert.match(error ?? '', /^error: The daemon was lost \d+ times in \d+ s, and is waited for no longer\.$/);
+    assert.match(
+      error ?? '',
+      /^error: The daemon was lost \d+ times in \d+ s, and is waited for no longer\.$/,
+    );
     assert.match(hint ?? '', /^hint: .+svc runs attach run_1$/);
     assert.equal(rest, ['']);
   }
@@ -52,14 +60,22 @@ test('is given up by its bound although each connection brings something: one li
 
 test('is given up by --timeout where that is given', async ({ home, daemon }) => {
   neverStay(daemon);
-  const { code, stderr } = await home.svc(['run', 'p', '--timeout', '0.2', '--json'], { env: { SVC_LIMIT_RECONNECT_MS: '86400000' } });
+  const { code, stderr } = await home.svc(['run', 'p', '--timeout', '0.2', '--json'], {
+    env: { SVC_LIMIT_RECONNECT_MS: '86400000' },
+  });
   assert.is(code, 10);
   assert.is(JSON.parse(stderr).error.code, 'run_interrupted');
 });
 
-test('is waited for as often as it takes within the bound, and said once', async ({ home, daemon }) => {
+test('is waited for as often as it takes within the bound, and said once', async ({
+  home,
+  daemon,
+}) => {
   let asked = 0;
-  const piece = (text: string, { event, hangUp }: { event(event: unknown): void; hangUp(): void }) => {
+  const piece = (
+    text: string,
+    { event, hangUp }: { event(event: unknown): void; hangUp(): void },
+  ) => {
     asked += 1;
     event(output(text, asked));
     hangUp();
@@ -68,8 +84,14 @@ test('is waited for as often as it takes within the bound, and said once', async
     reply.event({ run });
     piece('0', reply);
   });
-  daemon.on('run.follow', (reply) => (asked < 20 ? piece(String(asked % 10), reply) : reply.result({ ...run, state: 'completed', output: '' })));
-  const { code, stdout, stderr } = await home.svc(['run', 'p'], { env: { SVC_LIMIT_RECONNECT_MS: '86400000' } });
+  daemon.on('run.follow', (reply) =>
+    asked < 20
+      ? piece(String(asked % 10), reply)
+      : reply.result({ ...run, state: 'completed', output: '' }),
+  );
+  const { code, stdout, stderr } = await home.svc(['run', 'p'], {
+    env: { SVC_LIMIT_RECONNECT_MS: '86400000' },
+  });
   assert.equal([code, stdout, stderr], [0, '01234567890123456789\n', `${GONE}\n`]);
 });
 

@@ -1,16 +1,29 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { packageRoot } from '../../src/paths.ts';
+import { packageRoot } from '../../src/home/paths.ts';
 import { PROGRAM } from '../helpers/svc.ts';
 
 /** The program as a Node of another version sees itself. */
 function runAs(version: string) {
   const pretend = `Object.defineProperty(process.versions, 'node', { value: '${version}' })`;
-  return spawnSync(process.execPath, ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`, PROGRAM, 'version'], { encoding: 'utf8' });
+  return spawnSync(
+    process.execPath,
+    ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`, PROGRAM, 'version'],
+    { encoding: 'utf8' },
+  );
 }
 
 test('an old Node is told in one line, exit 1', () => {
@@ -18,7 +31,10 @@ test('an old Node is told in one line, exit 1', () => {
     const { status, stdout, stderr } = runAs(version);
     assert.is(status, 1);
     assert.is(stdout, '');
-    assert.match(stderr, /^error: svc needs Node\.js 22\.13 or later; this is [\d.]+ \(node_too_old\)\n$/);
+    assert.match(
+      stderr,
+      /^error: svc needs Node\.js 22\.13 or later; this is [\d.]+ \(node_too_old\)\n$/,
+    );
   }
   for (const version of ['22.13.0', '26.0.0']) assert.is(runAs(version).status, 0);
 });
@@ -36,14 +52,21 @@ test('compiled code is kept only where nobody else can write', () => {
   for (const [make, kept] of [
     [() => {}, true],
     [(folder: string) => mkdirSync(join(folder, own), { mode: 0o700 }), true],
-    [(folder: string) => chmodSync(mkdirSync(join(folder, own, 'x'), { recursive: true }) ?? '', 0o770), false],
+    [
+      (folder: string) =>
+        chmodSync(mkdirSync(join(folder, own, 'x'), { recursive: true }) ?? '', 0o770),
+      false,
+    ],
     [(folder: string) => symlinkSync(folder, join(folder, own)), false],
     [(folder: string) => writeFileSync(join(folder, own), ''), false],
   ] as const) {
     const folder = mkdtempSync(join(tmpdir(), 'svc-code-'));
     make(folder);
     const { NODE_COMPILE_CACHE: _, ...env } = process.env;
-    const { status, stderr } = spawnSync(process.execPath, [PROGRAM, 'version'], { env: { ...env, TMPDIR: folder }, encoding: 'utf8' });
+    const { status, stderr } = spawnSync(process.execPath, [PROGRAM, 'version'], {
+      env: { ...env, TMPDIR: folder },
+      encoding: 'utf8',
+    });
     assert.equal([status, stderr], [0, '']);
     assert.is(existsSync(join(folder, own, 'code')), kept);
     rmSync(folder, { recursive: true });
@@ -53,10 +76,14 @@ test('compiled code is kept only where nobody else can write', () => {
 test('svc version needs no daemon', () => {
   const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'));
   for (const argv of [['version'], ['--version'], ['-v']]) {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [PROGRAM, ...argv], { encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(process.execPath, [PROGRAM, ...argv], {
+      encoding: 'utf8',
+    });
     assert.equal([status, stdout, stderr], [0, `svc ${version}\n`, '']);
   }
-  const { stdout } = spawnSync(process.execPath, [PROGRAM, 'version', '--json'], { encoding: 'utf8' });
+  const { stdout } = spawnSync(process.execPath, [PROGRAM, 'version', '--json'], {
+    encoding: 'utf8',
+  });
   assert.is(JSON.parse(stdout).version, version);
 });
 

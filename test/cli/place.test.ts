@@ -1,10 +1,18 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { writeRuntimeFile } from '../../src/runtime-file.ts';
+import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type Home, makeHome, PROGRAM } from '../helpers/svc.ts';
 import { type FakeDaemon, runtimeFile, startFakeDaemon } from './fake-daemon.ts';
 import { startSleeper } from './sleeper.ts';
@@ -26,7 +34,10 @@ test.after.each(async ({ folder, home, daemon }) => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a socket in the temporary folder is used only where nobody else could have put it', async ({ home, daemon }) => {
+test('a socket in the temporary folder is used only where nobody else could have put it', async ({
+  home,
+  daemon,
+}) => {
   const folder = dirname(home.paths.socket);
   assert.is(dirname(folder), tmpdir());
   assert.is((await home.svc(['status'])).code, 0);
@@ -52,7 +63,10 @@ test('a socket in the temporary folder is used only where nobody else could have
   chownSync(folder, 0, 0);
 });
 
-test('a daemon that was started with another temporary folder is found where it says', async ({ folder, home }) => {
+test('a daemon that was started with another temporary folder is found where it says', async ({
+  folder,
+  home,
+}) => {
   const TMPDIR = join(folder, 'other');
   mkdirSync(TMPDIR);
   const sleeper = await startSleeper();
@@ -62,18 +76,29 @@ test('a daemon that was started with another temporary folder is found where it 
     process_start: sleeper.process_start,
     addresses: { http: null, grpc: null, socket: home.paths.socket },
   });
-  assert.is((await home.svc(['status'], { env: { TMPDIR } })).code, process.platform === 'linux' ? 0 : 1);
+  assert.is(
+    (await home.svc(['status'], { env: { TMPDIR } })).code,
+    process.platform === 'linux' ? 0 : 1,
+  );
   await sleeper.end();
 });
 
-test('a user whom the system does not know is told to set SVC_HOME, exit 6; the version needs no home', ({ folder }) => {
+test('a user whom the system does not know is told to set SVC_HOME, exit 6; the version needs no home', ({
+  folder,
+}) => {
   if (process.getuid?.() !== 0) return;
   const user = { uid: 54_321, gid: 54_321 };
   chmodSync(folder, 0o755);
   const svc = (args: string[], env: NodeJS.ProcessEnv, cwd = folder) =>
-    spawnSync(process.execPath, [PROGRAM, ...args], { env: { PATH: process.env.PATH, TMPDIR: folder, ...env }, ...user, cwd, encoding: 'utf8' });
+    spawnSync(process.execPath, [PROGRAM, ...args], {
+      env: { PATH: process.env.PATH, TMPDIR: folder, ...env },
+      ...user,
+      cwd,
+      encoding: 'utf8',
+    });
   const reachable = svc(['version'], { SVC_HOME: folder });
-  if (reachable.error !== undefined || reachable.status !== 0) return void console.log('skipped: the program cannot be read by other users');
+  if (reachable.error !== undefined || reachable.status !== 0)
+    return void console.log('skipped: the program cannot be read by other users');
   for (const args of [['status'], ['start'], ['run', 'p']]) {
     const { status, stderr } = svc([...args, '--json'], {});
     const { error } = JSON.parse(stderr);
@@ -90,7 +115,10 @@ test('a relative SVC_HOME in a folder that is gone is told, exit 6', ({ folder }
   mkdirSync(gone);
   const line = 'cd "$2" && rmdir "$2" && exec "$0" "$1" status --json';
   const env = { PATH: process.env.PATH, HOME: folder, SVC_HOME: 'here' };
-  const { status, stderr } = spawnSync('sh', ['-c', line, process.execPath, PROGRAM, gone], { env, encoding: 'utf8' });
+  const { status, stderr } = spawnSync('sh', ['-c', line, process.execPath, PROGRAM, gone], {
+    env,
+    encoding: 'utf8',
+  });
   assert.equal([status, JSON.parse(stderr).error.code], [6, 'home_unusable']);
 });
 

@@ -35,7 +35,8 @@ const model = {
   built_in: false,
   path: '/m.gguf',
 };
-const asked = (daemon: FakeDaemon, method: string) => daemon.asked.filter((request) => request.method === method).map(({ params }) => params);
+const asked = (daemon: FakeDaemon, method: string) =>
+  daemon.asked.filter((request) => request.method === method).map(({ params }) => params);
 const configure = (home: Home, text: string) => {
   mkdirSync(dirname(home.paths.config), { recursive: true });
   writeFileSync(home.paths.config, text);
@@ -44,9 +45,15 @@ const configure = (home: Home, text: string) => {
 test('lists are JSON in their envelope, and a table to a person', async ({ home, daemon }) => {
   daemon.on('model.list', ({ result }) => result({ models: [model] }));
   daemon.on('provider.list', ({ result }) => result({ providers: [provider] }));
-  daemon.on('run.list', ({ result }) => result({ runs: [{ ...run, prompt: 'two\nlines' }], next: null }));
-  assert.equal(JSON.parse((await home.svc(['model', 'list', '--json'])).stdout), { models: [model] });
-  assert.equal(JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout), { providers: [provider] });
+  daemon.on('run.list', ({ result }) =>
+    result({ runs: [{ ...run, prompt: 'two\nlines' }], next: null }),
+  );
+  assert.equal(JSON.parse((await home.svc(['model', 'list', '--json'])).stdout), {
+    models: [model],
+  });
+  assert.equal(JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout), {
+    providers: [provider],
+  });
   assert.equal(JSON.parse((await home.svc(['runs', 'list', '--json'])).stdout).runs.length, 1);
   for (const [args, parts] of [
     [
@@ -88,10 +95,23 @@ test('a text of others cannot command the terminal', async ({ home, daemon }) =>
 test('runs are read page by page up to the limit', async ({ home, daemon }) => {
   daemon.on('run.list', ({ params, result }) => {
     const first = params.before === undefined ? 0 : Number(params.before);
-    const runs = Array.from({ length: Math.min(50, Number(params.limit)) }, (_, index) => ({ ...run, id: `run_${first + index}` }));
+    const runs = Array.from({ length: Math.min(50, Number(params.limit)) }, (_, index) => ({
+      ...run,
+      id: `run_${first + index}`,
+    }));
     result({ runs, next: String(first + runs.length) });
   });
-  const { stdout } = await home.svc(['runs', 'list', '--limit', '120', '--state', 'failed', '--provider', 'o', '--json']);
+  const { stdout } = await home.svc([
+    'runs',
+    'list',
+    '--limit',
+    '120',
+    '--state',
+    'failed',
+    '--provider',
+    'o',
+    '--json',
+  ]);
   const page = JSON.parse(stdout);
   assert.is(page.runs.length, 120);
   assert.is(page.next, '120');
@@ -103,19 +123,31 @@ test('runs are read page by page up to the limit', async ({ home, daemon }) => {
       [20, '100'],
     ],
   );
-  assert.ok(asked(daemon, 'run.list').every(({ state, provider: of }) => state === 'failed' && of === 'o'));
+  assert.ok(
+    asked(daemon, 'run.list').every(({ state, provider: of }) => state === 'failed' && of === 'o'),
+  );
 });
 
-test('one record is asked for by its id, and a run that is not known is exit 2', async ({ home, daemon }) => {
-  daemon.on('run.get', ({ params, result, error }) => (params.id === 'run_1' ? result(run) : error(new SvcError('run_unknown').body())));
-  daemon.on('model.show', ({ params, result }) => result({ ...model, id: params.id, metadata: { 'general.name': 'M' } }));
+test('one record is asked for by its id, and a run that is not known is exit 2', async ({
+  home,
+  daemon,
+}) => {
+  daemon.on('run.get', ({ params, result, error }) =>
+    params.id === 'run_1' ? result(run) : error(new SvcError('run_unknown').body()),
+  );
+  daemon.on('model.show', ({ params, result }) =>
+    result({ ...model, id: params.id, metadata: { 'general.name': 'M' } }),
+  );
   assert.equal(JSON.parse((await home.svc(['runs', 'show', 'run_1', '--json'])).stdout), run);
   assert.is((await home.svc(['runs', 'show', 'nope'])).code, 2);
   assert.match((await home.svc(['model', 'show', 'local/m'])).stdout, /general\.name +M/);
   assert.match((await home.svc(['runs', 'cancel', 'run_1'])).stdout, 'is cancelled');
 });
 
-test('a provider is tested: 0 when it answers, 5 when it refuses us, 9 when it is not there', async ({ home, daemon }) => {
+test('a provider is tested: 0 when it answers, 5 when it refuses us, 9 when it is not there', async ({
+  home,
+  daemon,
+}) => {
   for (const [state, code] of [
     ['available', 0],
     ['unauthorised', 5],
@@ -129,7 +161,10 @@ test('a provider is tested: 0 when it answers, 5 when it refuses us, 9 when it i
   }
 });
 
-test('config show tells the values of the file when the daemon does not answer', async ({ home, daemon }) => {
+test('config show tells the values of the file when the daemon does not answer', async ({
+  home,
+  daemon,
+}) => {
   daemon.on('config', () => {});
   const { code, stdout, stderr } = await home.svc(['config', 'show']);
   assert.is(code, 0);
@@ -137,7 +172,10 @@ test('config show tells the values of the file when the daemon does not answer',
   assert.match(stderr, 'The daemon does not answer: this is what its next start uses.');
 });
 
-test('a configuration that is no file is told with what to do about it', async ({ home, daemon }) => {
+test('a configuration that is no file is told with what to do about it', async ({
+  home,
+  daemon,
+}) => {
   await daemon.close();
   mkdirSync(home.paths.config, { recursive: true });
   const { code, stderr } = await home.svc(['config', 'show']);
@@ -149,8 +187,14 @@ test('a configuration that is no file is told with what to do about it', async (
 test('what is wrong with a provider is told in flags', async ({ home }) => {
   for (const [args, message] of [
     [['x', '--base-url', 'ftp://h'], '--base-url must be an http or https address.'],
-    [['x', '--base-url', 'https://a:b@h'], '--base-url must not hold credentials; name their variable with --key-env.'],
-    [['x', '--base-url', 'https://h', '--key-env', 'sk-1'], '--key-env must name an environment variable; it is not the key.'],
+    [
+      ['x', '--base-url', 'https://a:b@h'],
+      '--base-url must not hold credentials; name their variable with --key-env.',
+    ],
+    [
+      ['x', '--base-url', 'https://h', '--key-env', 'sk-1'],
+      '--key-env must name an environment variable; it is not the key.',
+    ],
     [['x', '--base-url', 'https://h', '--kind', 'remote'], '--kind must be "local" or "cloud".'],
     [['X: y', '--base-url', 'https://h'], 'A provider cannot be named "X: y": an id is'],
   ] as const) {
@@ -161,27 +205,67 @@ test('what is wrong with a provider is told in flags', async ({ home }) => {
   }
 });
 
-test('providers are added and removed through the daemon that runs, and the key is only named', async ({ home, daemon }) => {
+test('providers are added and removed through the daemon that runs, and the key is only named', async ({
+  home,
+  daemon,
+}) => {
   daemon.on('provider.add', ({ result }) => result(provider));
   daemon.on('provider.remove', ({ result }) => result(provider));
-  assert.is((await home.svc(['provider', 'add', 'o', '--base-url', 'https://api.example/v1/', '--key-env', 'KEY', '--model', 'm'])).code, 0);
+  assert.is(
+    (
+      await home.svc([
+        'provider',
+        'add',
+        'o',
+        '--base-url',
+        'https://api.example/v1/',
+        '--key-env',
+        'KEY',
+        '--model',
+        'm',
+      ])
+    ).code,
+    0,
+  );
   assert.is((await home.svc(['provider', 'remove', 'o'])).code, 0);
-  const expected = { id: 'o', adapter: 'openai-compatible', kind: 'cloud', base_url: 'https://api.example/v1', model: 'm', key_env: 'KEY' };
+  const expected = {
+    id: 'o',
+    adapter: 'openai-compatible',
+    kind: 'cloud',
+    base_url: 'https://api.example/v1',
+    model: 'm',
+    key_env: 'KEY',
+  };
   assert.equal(asked(daemon, 'provider.add'), [expected]);
   assert.not.ok(existsSync(home.paths.config));
 });
 
-test('without a daemon the configuration is edited, and shown in the state unknown', async ({ home, daemon }) => {
+test('without a daemon the configuration is edited, and shown in the state unknown', async ({
+  home,
+  daemon,
+}) => {
   await daemon.close();
   configure(home, '{\n  // mine\n  "default_provider": "o"\n}\n');
-  const added = await home.svc(['provider', 'add', 'o', '--base-url', 'http://localhost:8080/v1', '--json']);
+  const added = await home.svc([
+    'provider',
+    'add',
+    'o',
+    '--base-url',
+    'http://localhost:8080/v1',
+    '--json',
+  ]);
   assert.is(added.code, 0);
   assert.is(JSON.parse(added.stdout).state, 'unknown');
   assert.match(readFileSync(home.paths.config, 'utf8'), '// mine');
   assert.is((await home.svc(['provider', 'add', 'o', '--base-url', 'http://localhost:1'])).code, 2);
   const { providers } = JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout);
   assert.equal(
-    providers.map(({ id, kind, state, default: is }: Record<string, unknown>) => [id, kind, state, is]),
+    providers.map(({ id, kind, state, default: is }: Record<string, unknown>) => [
+      id,
+      kind,
+      state,
+      is,
+    ]),
     [
       ['local', 'local', 'unknown', false],
       ['o', 'local', 'unknown', true],
@@ -194,10 +278,18 @@ test('without a daemon the configuration is edited, and shown in the state unkno
   assert.is((await home.svc(['runs', 'list'])).code, 3);
 });
 
-test('config show says what is in force and from where; a mistake in the file is exit 6 with its place', async ({ home, daemon }) => {
+test('config show says what is in force and from where; a mistake in the file is exit 6 with its place', async ({
+  home,
+  daemon,
+}) => {
   await daemon.close();
-  configure(home, '{"model":"x","limits":{"queue_runs":3},"providers":{"o":{"base_url":"http://127.0.0.1:1","key_env":"KEY"}}}');
-  const { stdout } = await home.svc(['config', 'show', '--json'], { env: { SVC_LOG_LEVEL: 'debug', KEY: 'secret-key' } });
+  configure(
+    home,
+    '{"model":"x","limits":{"queue_runs":3},"providers":{"o":{"base_url":"http://127.0.0.1:1","key_env":"KEY"}}}',
+  );
+  const { stdout } = await home.svc(['config', 'show', '--json'], {
+    env: { SVC_LOG_LEVEL: 'debug', KEY: 'secret-key' },
+  });
   const shown = JSON.parse(stdout);
   assert.equal(shown.settings.model, { value: 'x', source: 'file' });
   assert.equal(shown.settings.log_level, { value: 'debug', source: 'environment' });

@@ -13,7 +13,9 @@ test.after.each(async ({ home }) => {
   await home.close();
 });
 
-test('a mistake in the configuration is told while the daemon still runs, and with words that help', async ({ home }) => {
+test('a mistake in the configuration is told while the daemon still runs, and with words that help', async ({
+  home,
+}) => {
   const daemon = await startFakeDaemon(home);
   for (const [text, env] of [
     ['{ "htpp": "127.0.0.1:0" }', {}],
@@ -31,7 +33,9 @@ test('a mistake in the configuration is told while the daemon still runs, and wi
   await daemon.close();
 });
 
-test('an address that the new daemon would refuse is told while the old one still runs', async ({ home }) => {
+test('an address that the new daemon would refuse is told while the old one still runs', async ({
+  home,
+}) => {
   const daemon = await startFakeDaemon(home);
   for (const [words, param, why] of [
     [['--grpc', '0.0.0.0:0'], 'grpc', /loopback only/],
@@ -50,7 +54,9 @@ test('an address that the new daemon would refuse is told while the old one stil
 test('the doctor tells it too', async ({ home }) => {
   writeFileSync(home.paths.config, '{ "auth": false }');
   const { stdout } = await home.svc(['doctor', '--json'], { env: { SVC_HTTP: '0.0.0.0:0' } });
-  const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; detail: string }[] };
+  const { checks } = JSON.parse(stdout) as {
+    checks: { name: string; status: string; detail: string }[];
+  };
   const found = checks.find(({ name }) => name === 'configuration');
   assert.is(found?.status, 'fail');
   assert.match(found?.detail ?? '', 'authentication is off');

@@ -5,7 +5,14 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { PROGRAM } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { completed, type FakeDaemon, output, type Reply, run, suiteWithDaemon } from './fake-daemon.ts';
+import {
+  completed,
+  type FakeDaemon,
+  output,
+  type Reply,
+  run,
+  suiteWithDaemon,
+} from './fake-daemon.ts';
 
 const test = suiteWithDaemon('svc run');
 
@@ -23,7 +30,8 @@ const ending =
     for (const piece of pieces) event(output(piece));
     result({ ...run, output: pieces.join(''), ...record });
   };
-const promptOf = (daemon: FakeDaemon) => daemon.asked.find(({ method }) => method === 'run.start')?.params.prompt;
+const promptOf = (daemon: FakeDaemon) =>
+  daemon.asked.find(({ method }) => method === 'run.start')?.params.prompt;
 
 test('the answer alone is on stdout, with one line break at its end', async ({ home, daemon }) => {
   for (const [pieces, expected] of [
@@ -85,12 +93,27 @@ test('--detach prints the id and asks for no stream', async ({ home, daemon }) =
     assert.is(params.stream, undefined);
     result(run);
   });
-  assert.equal(await home.svc(['run', 'p', '--detach']), { code: 0, signal: null, stdout: 'run_1\n', stderr: '' });
+  assert.equal(await home.svc(['run', 'p', '--detach']), {
+    code: 0,
+    signal: null,
+    stdout: 'run_1\n',
+    stderr: '',
+  });
   assert.equal(JSON.parse((await home.svc(['run', 'p', '--detach', '--json'])).stdout), run);
 });
 
-test('each end of a run has its exit code, text so far on stdout, error on stderr', async ({ home, daemon }) => {
-  const failed = (code: 'provider_failed' | 'provider_unauthorised' | 'model_invalid' | 'stream_truncated' | 'busy') => ({
+test('each end of a run has its exit code, text so far on stdout, error on stderr', async ({
+  home,
+  daemon,
+}) => {
+  const failed = (
+    code:
+      | 'provider_failed'
+      | 'provider_unauthorised'
+      | 'model_invalid'
+      | 'stream_truncated'
+      | 'busy',
+  ) => ({
     state: 'failed',
     error: new SvcError(code).body(),
   });
@@ -117,7 +140,10 @@ test('each end of a run has its exit code, text so far on stdout, error on stder
   }
 });
 
-test('after a break the answer goes on behind the last event, and is printed whole', async ({ home, daemon }) => {
+test('after a break the answer goes on behind the last event, and is printed whole', async ({
+  home,
+  daemon,
+}) => {
   daemon.on('run.start', ({ event, hangUp }) => {
     event({ run });
     event({ ...output('half an'), seq: 40 });
@@ -142,12 +168,17 @@ test('a start whose answer was lost is sent again with the same key', async ({ h
     else answering('once')(reply);
   });
   assert.is((await home.svc(['run', 'p'])).stdout, 'once\n');
-  const keys = daemon.asked.filter(({ method }) => method === 'run.start').map(({ params }) => params.idempotency_key);
+  const keys = daemon.asked
+    .filter(({ method }) => method === 'run.start')
+    .map(({ params }) => params.idempotency_key);
   assert.is(keys.length, 2);
   assert.is(new Set(keys).size, 1);
 });
 
-test('a daemon that breaks off again and again without a new event is given up, with the text so far and exit 10', async ({ home, daemon }) => {
+test('a daemon that breaks off again and again without a new event is given up, with the text so far and exit 10', async ({
+  home,
+  daemon,
+}) => {
   daemon.on('run.start', ({ event, hangUp }) => {
     event({ run });
     event({ ...output('half an'), seq: 40 });
@@ -160,7 +191,10 @@ test('a daemon that breaks off again and again without a new event is given up, 
   assert.match(stderr, /\nerror: .+\nhint: .+svc runs attach run_1\n$/);
 });
 
-test('an answer that may be asked again from its beginning is printed at its end only', async ({ home, daemon }) => {
+test('an answer that may be asked again from its beginning is printed at its end only', async ({
+  home,
+  daemon,
+}) => {
   daemon.on('run.start', ({ event, result }) => {
     event({ run: { ...run, recovery: 'restart' } });
     event({ ...output('first try'), seq: 40 });
@@ -231,18 +265,27 @@ test('no prompt, and no text, are refused before anything is asked', async ({ ho
   assert.equal(daemon.asked, []);
 });
 
-test('an argument that is not UTF-8 is refused, not sent with its bytes replaced', async ({ home, daemon }) => {
+test('an argument that is not UTF-8 is refused, not sent with its bytes replaced', async ({
+  home,
+  daemon,
+}) => {
   if (process.platform !== 'linux') return;
   for (const flags of ['', '--system "$text" p']) {
     const line = `text=$(printf 'a\\377b'); exec "$0" "$1" run ${flags === '' ? '"$text"' : flags} --json`;
-    const { status, stderr } = spawnSync('sh', ['-c', line, process.execPath, PROGRAM], { env: home.env, encoding: 'utf8' });
+    const { status, stderr } = spawnSync('sh', ['-c', line, process.execPath, PROGRAM], {
+      env: home.env,
+      encoding: 'utf8',
+    });
     assert.is(status, 2);
     assert.is(JSON.parse(stderr).error.code, 'prompt_not_text');
   }
   assert.equal(daemon.asked, []);
 });
 
-test('an endless prompt is refused when it is too long, not when it ends', async ({ home, daemon }) => {
+test('an endless prompt is refused when it is too long, not when it ends', async ({
+  home,
+  daemon,
+}) => {
   const { child, ended } = home.spawn(['run', '-', '--json'], { stdin: null });
   const block = Buffer.alloc(1024 * 1024, 'x');
   const feed = () => {
@@ -277,7 +320,8 @@ test('flags reach the daemon as what they are', async ({ home, daemon }) => {
     '--cloud',
   ];
   assert.is((await home.svc(args)).code, 0);
-  const { stream, idempotency_key, client, ...params } = daemon.asked.find(({ method }) => method === 'run.start')?.params ?? {};
+  const { stream, idempotency_key, client, ...params } =
+    daemon.asked.find(({ method }) => method === 'run.start')?.params ?? {};
   assert.equal(params, {
     provider: 'ollama',
     model: 'ollama/x',
@@ -297,11 +341,16 @@ test('a model that is a path from here is sent as one from anywhere', async ({ h
   daemon.on('run.start', answering('ok'));
   await home.svc(['run', 'p', '--model', './some/tiny.gguf']);
   await home.svc(['run', 'p', '--model', 'not-here.gguf']);
-  const models = daemon.asked.filter(({ method }) => method === 'run.start').map(({ params }) => params.model);
+  const models = daemon.asked
+    .filter(({ method }) => method === 'run.start')
+    .map(({ params }) => params.model);
   assert.equal(models, [join(process.cwd(), 'some/tiny.gguf'), 'not-here.gguf']);
 });
 
-test('Ctrl-C cancels the run, waits for its end and exits 130; a second one does not wait', async ({ home, daemon }) => {
+test('Ctrl-C cancels the run, waits for its end and exits 130; a second one does not wait', async ({
+  home,
+  daemon,
+}) => {
   for (const times of [1, 2]) {
     let end = () => {};
     daemon.asked.length = 0;
@@ -314,7 +363,9 @@ test('Ctrl-C cancels the run, waits for its end and exits 130; a second one does
     await waitFor('there is output', () => stdout() === 'so far');
     child.kill('SIGINT');
     await waitFor('it is said', () => stderr() === 'Cancelling; Ctrl-C again leaves at once.\n');
-    const cancel = await waitFor('the run is cancelled', () => daemon.asked.find(({ method }) => method === 'run.cancel'));
+    const cancel = await waitFor('the run is cancelled', () =>
+      daemon.asked.find(({ method }) => method === 'run.cancel'),
+    );
     assert.equal(cancel.params, { id: 'run_1' });
     assert.is(child.exitCode, null);
     if (times === 2) child.kill('SIGINT');
@@ -354,7 +405,10 @@ test('a reader who leaves cancels the run, quietly', async ({ home, daemon }) =>
   assert.ok(daemon.asked.some(({ method }) => method === 'run.cancel'));
 });
 
-test('the built-in model is introduced once per home, on stderr, and never with --json', async ({ home, daemon }) => {
+test('the built-in model is introduced once per home, on stderr, and never with --json', async ({
+  home,
+  daemon,
+}) => {
   const built_in = { ...run, model: 'svc-mini' };
   daemon.on('run.start', ({ event, result }) => {
     event({ run: built_in });

@@ -1,12 +1,26 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ownerOf, processStart, readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from '../../src/runtime-file.ts';
+import {
+  ownerOf,
+  processStart,
+  readRuntimeFile,
+  removeRuntimeFile,
+  writeRuntimeFile,
+} from '../../src/home/runtime-file.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { runtimeFile } from './fake-daemon.ts';
 import { startSleeper } from './sleeper.ts';
@@ -24,13 +38,20 @@ test('it is written whole, for its owner only, and read as it was', async ({ pat
   assert.is(statSync(path).mode & 0o777, 0o600);
   assert.equal(readRuntimeFile(path), { kind: 'present', file: runtimeFile });
   writeFileSync(path, 'open to all', { mode: 0o644 });
-  await Promise.all([writeRuntimeFile(path, runtimeFile), writeRuntimeFile(path, runtimeFile)].map((written) => written.catch(() => {})));
+  await Promise.all(
+    [writeRuntimeFile(path, runtimeFile), writeRuntimeFile(path, runtimeFile)].map((written) =>
+      written.catch(() => {}),
+    ),
+  );
   assert.is(statSync(path).mode & 0o777, 0o600);
   assert.equal(JSON.parse(readFileSync(path, 'utf8')), runtimeFile);
   assert.equal(readdirSync(join(path, '..')), ['runtime.json']);
 });
 
-test('what is missing, cut, foreign or absurd is told apart, and never thrown', ({ path, folder }) => {
+test('what is missing, cut, foreign or absurd is told apart, and never thrown', ({
+  path,
+  folder,
+}) => {
   assert.equal(readRuntimeFile(path), { kind: 'missing' });
   assert.is(readRuntimeFile(folder).kind, 'corrupt');
   mkdirSync(join(path, '..'));
@@ -84,13 +105,19 @@ test('a process is ours only with its start time; one that has ended is gone', a
 test('a process that has ended and was not collected by its parent is gone', async () => {
   if (process.platform !== 'linux') return;
   // The shell starts a child, tells its pid, and becomes a program that never collects it; only then does the child end.
-  const parent = spawn('sh', ['-c', 'cat <&3 & echo $!; exec sleep 1000 3<&-'], { stdio: ['ignore', 'pipe', 'inherit', 'pipe'] });
+  const parent = spawn('sh', ['-c', 'cat <&3 & echo $!; exec sleep 1000 3<&-'], {
+    stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
+  });
   try {
     const [line] = await once(parent.stdout as Readable, 'data');
     const pid = Number(String(line).trim());
-    await waitFor('the shell is another program', () => readFileSync(`/proc/${parent.pid}/cmdline`, 'latin1').startsWith('sleep'));
+    await waitFor('the shell is another program', () =>
+      readFileSync(`/proc/${parent.pid}/cmdline`, 'latin1').startsWith('sleep'),
+    );
     (parent.stdio[3] as Writable).end();
-    await waitFor('it is a zombie', () => readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z '));
+    await waitFor('it is a zombie', () =>
+      readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z '),
+    );
     assert.is(ownerOf({ pid, process_start: 'x' }), 'gone');
   } finally {
     parent.kill('SIGKILL');

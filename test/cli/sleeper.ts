@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { processStart } from '../../src/runtime-file.ts';
+import { processStart } from '../../src/home/runtime-file.ts';
 
 export interface Sleeper {
   pid: number;

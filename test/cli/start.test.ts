@@ -3,8 +3,8 @@ import { type AddressInfo, createServer } from 'node:net';
 import { isAbsolute } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { findPaths } from '../../src/paths.ts';
-import { writeRuntimeFile } from '../../src/runtime-file.ts';
+import { findPaths } from '../../src/home/paths.ts';
+import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { health, runtimeFile, startFakeDaemon, status } from './fake-daemon.ts';
@@ -26,16 +26,28 @@ test('one that runs already is told so, exit 0', async ({ home }) => {
   const plain = await home.svc(['start']);
   assert.equal([plain.code, plain.stderr], [0, '']);
   assert.match(plain.stdout, /^svc is running already \(pid \d+\)\.\n/);
-  assert.equal(JSON.parse((await home.svc(['start', '--json'])).stdout), { ...status, started: false });
+  assert.equal(JSON.parse((await home.svc(['start', '--json'])).stdout), {
+    ...status,
+    started: false,
+  });
   await daemon.close();
 });
 
 test('flags that one which runs already does not take are told', async ({ home }) => {
   const daemon = await startFakeDaemon(home);
-  const { code, stderr } = await home.svc(['start', '--grpc', '127.0.0.1:0', '--log-level', 'DEBUG']);
+  const { code, stderr } = await home.svc([
+    'start',
+    '--grpc',
+    '127.0.0.1:0',
+    '--log-level',
+    'DEBUG',
+  ]);
   assert.equal(
     [code, stderr],
-    [0, 'Not applied, since svc runs already: --grpc 127.0.0.1:0 --log-level debug. To apply: svc restart --grpc 127.0.0.1:0 --log-level debug\n'],
+    [
+      0,
+      'Not applied, since svc runs already: --grpc 127.0.0.1:0 --log-level debug. To apply: svc restart --grpc 127.0.0.1:0 --log-level debug\n',
+    ],
   );
   await daemon.close();
 });
@@ -50,7 +62,9 @@ test('a failure that the daemon has logged is told once', async ({ home }) => {
   await new Promise((resolve) => taken.close(resolve));
 });
 
-test('a daemon whose socket was deleted is told by start and run alike, and no second one is started', async ({ home }) => {
+test('a daemon whose socket was deleted is told by start and run alike, and no second one is started', async ({
+  home,
+}) => {
   const { pid, process_start, end } = await startSleeper();
   const addresses = { http: null, grpc: null, socket: home.paths.socket };
   await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, pid, process_start, addresses });
@@ -122,7 +136,9 @@ test('a daemon that does not answer is not started twice', async ({ home }) => {
   await daemon.close();
 });
 
-test('what the daemon says is wrong is said with its exit code, to start and to run alike', async ({ home }) => {
+test('what the daemon says is wrong is said with its exit code, to start and to run alike', async ({
+  home,
+}) => {
   mkdirSync(home.folder, { recursive: true, mode: 0o700 });
   writeFileSync(home.paths.config, '{ "http": 5 }');
   for (const args of [
@@ -136,7 +152,11 @@ test('what the daemon says is wrong is said with its exit code, to start and to 
 });
 
 test('a home that cannot be written is exit 6, also where making folders never ends', async () => {
-  for (const SVC_HOME of ['/dev/null', '/dev/null/x', ...(process.platform === 'linux' ? ['/proc/none/x'] : [])]) {
+  for (const SVC_HOME of [
+    '/dev/null',
+    '/dev/null/x',
+    ...(process.platform === 'linux' ? ['/proc/none/x'] : []),
+  ]) {
     const home = makeHome({ SVC_HOME });
     const { code, stderr } = await home.svc(['start', '--json']);
     assert.is(code, 6);
@@ -145,7 +165,9 @@ test('a home that cannot be written is exit 6, also where making folders never e
   }
 });
 
-test('what the daemon writes besides its log is kept in one file, emptied when it has grown', async ({ home }) => {
+test('what the daemon writes besides its log is kept in one file, emptied when it has grown', async ({
+  home,
+}) => {
   writeFileSync(home.paths.config, '{ "http": 5 }');
   mkdirSync(home.paths.logs, { recursive: true });
   writeFileSync(home.paths.stderr, 'kept\n');

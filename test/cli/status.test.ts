@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { limitSpecs } from '../../src/limits.ts';
-import { writeRuntimeFile } from '../../src/runtime-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { type FakeDaemon, runtimeFile, startFakeDaemon, status } from './fake-daemon.ts';
 import { startSleeper } from './sleeper.ts';
@@ -34,7 +34,16 @@ test('a daemon that answers tells its own status, exit 0', async ({ home }) => {
     assert.equal(await json(home), { code: 0, record: status });
     const addresses = { http: 'http://127.0.0.1:4780', grpc: '127.0.0.1:4781', socket: '/x.sock' };
     const last_boot = { boot_id: 'b', ending: 'killed', at: status.since };
-    daemon.on('status', ({ result }) => result({ ...status, state: 'running', state_path: 'running.accepting', version: '9.9.9', addresses, last_boot }));
+    daemon.on('status', ({ result }) =>
+      result({
+        ...status,
+        state: 'running',
+        state_path: 'running.accepting',
+        version: '9.9.9',
+        addresses,
+        last_boot,
+      }),
+    );
     const { code, stdout, stderr } = await home.svc(['status']);
     assert.is(code, 0);
     assert.is(stderr, '');
@@ -55,7 +64,17 @@ test('a daemon that answers tells its own status, exit 0', async ({ home }) => {
 
 test('--why adds the events that led here', async ({ home }) => {
   await using(home, async (daemon) => {
-    const events = [{ seq: 1, stream: 's', version: 1, type: 'daemon.listening', at: status.since, boot_id: 'b', data: { port: 1 } }];
+    const events = [
+      {
+        seq: 1,
+        stream: 's',
+        version: 1,
+        type: 'daemon.listening',
+        at: status.since,
+        boot_id: 'b',
+        data: { port: 1 },
+      },
+    ];
     daemon.on('why', ({ result }) => result({ events }));
     const { stdout } = await home.svc(['status', '--why', '--json']);
     assert.equal(JSON.parse(stdout), { ...status, events });
@@ -64,7 +83,16 @@ test('--why adds the events that led here', async ({ home }) => {
 });
 
 test('no runtime file, or one that cannot be read: stopped, exit 3', async ({ home }) => {
-  for (const text of [null, '', '{"pid": 1', '[]', '{"pid":-1}', '{"pid":"1"}', JSON.stringify({ ...runtimeFile, pid: 0 }), '\0\0\0']) {
+  for (const text of [
+    null,
+    '',
+    '{"pid": 1',
+    '[]',
+    '{"pid":-1}',
+    '{"pid":"1"}',
+    JSON.stringify({ ...runtimeFile, pid: 0 }),
+    '\0\0\0',
+  ]) {
     if (text !== null) writeFileSync(home.paths.runtime, text);
     const { code, record } = await json(home);
     assert.is(code, 3);
@@ -73,7 +101,9 @@ test('no runtime file, or one that cannot be read: stopped, exit 3', async ({ ho
   }
 });
 
-test('a runtime file whose process is gone, or is another by now: crashed, exit 1', async ({ home }) => {
+test('a runtime file whose process is gone, or is another by now: crashed, exit 1', async ({
+  home,
+}) => {
   const sleeper = await startSleeper();
   const { pid, process_start } = sleeper;
   for (const file of [
@@ -91,27 +121,48 @@ test('a runtime file whose process is gone, or is another by now: crashed, exit 
   await sleeper.end();
 });
 
-test('a process of ours without a socket: starting in its first minute, then unresponsive, exit 4', async ({ home }) => {
+test('a process of ours without a socket: starting in its first minute, then unresponsive, exit 4', async ({
+  home,
+}) => {
   const { pid, process_start, end } = await startSleeper();
   await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, pid, process_start });
   assert.equal(await json(home).then(({ code, record }) => [code, record.state]), [0, 'starting']);
   const started_at = new Date(Date.now() - limitSpecs.start_ms.value - 1000).toISOString();
   await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, pid, process_start, started_at });
-  assert.equal(await json(home).then(({ code, record }) => [code, record.state, record.pid]), [4, 'unresponsive', pid]);
+  assert.equal(await json(home).then(({ code, record }) => [code, record.state, record.pid]), [
+    4,
+    'unresponsive',
+    pid,
+  ]);
   await end();
 });
 
-test('a daemon that accepts and never answers is told apart from one that is not there', async ({ home }) => {
+test('a daemon that accepts and never answers is told apart from one that is not there', async ({
+  home,
+}) => {
   await using(home, async (daemon) => {
     daemon.on('status', () => {});
-    await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, started_at: '2020-01-01T00:00:00.000Z' });
-    assert.equal(await json(home).then(({ code, record }) => [code, record.state]), [4, 'unresponsive']);
+    await writeRuntimeFile(home.paths.runtime, {
+      ...runtimeFile,
+      started_at: '2020-01-01T00:00:00.000Z',
+    });
+    assert.equal(await json(home).then(({ code, record }) => [code, record.state]), [
+      4,
+      'unresponsive',
+    ]);
   });
 });
 
 test('what does not speak the protocol is an error, not a status', async ({ home }) => {
   await using(home, async (daemon) => {
-    for (const garbage of ['HTTP/1.1 400 Bad Request\r\n\r\n', '[]\n', '{"id":1}\n', '{"id":"1","result":{}}\n', 'null\n', '\u0000\u0001\n']) {
+    for (const garbage of [
+      'HTTP/1.1 400 Bad Request\r\n\r\n',
+      '[]\n',
+      '{"id":1}\n',
+      '{"id":"1","result":{}}\n',
+      'null\n',
+      '\u0000\u0001\n',
+    ]) {
       daemon.on('status', ({ raw, hangUp }) => {
         raw(garbage);
         hangUp();

@@ -1,15 +1,21 @@
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
-import { writeRuntimeFile } from '../../src/runtime-file.ts';
+import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type FakeDaemon, runtimeFile, status, suiteWithDaemon } from './fake-daemon.ts';
 import { startSleeper } from './sleeper.ts';
 
 const test = suiteWithDaemon('svc stop');
 
-const lifecycle = (daemon: FakeDaemon) => daemon.asked.filter(({ method }) => method === 'lifecycle').map(({ params }) => params);
+const lifecycle = (daemon: FakeDaemon) =>
+  daemon.asked.filter(({ method }) => method === 'lifecycle').map(({ params }) => params);
 
-test('it returns when the daemon is gone, and tells what is waited for', async ({ home, daemon }) => {
-  daemon.on('status', ({ result }) => result({ ...status, state: 'running', runs: { active: 2, queued: 1, finished: 0 } }));
+test('it returns when the daemon is gone, and tells what is waited for', async ({
+  home,
+  daemon,
+}) => {
+  daemon.on('status', ({ result }) =>
+    result({ ...status, state: 'running', runs: { active: 2, queued: 1, finished: 0 } }),
+  );
   daemon.on('lifecycle', ({ result, hangUp }) => {
     result({ state: 'stopping', state_path: 'stopping.draining' });
     hangUp();
@@ -26,13 +32,22 @@ test('--force is not waited for, and --json prints one object', async ({ home, d
   const { code, stdout, stderr } = await home.svc(['stop', '--force', '--json']);
   assert.is(code, 0);
   assert.is(stderr, '');
-  assert.equal(JSON.parse(stdout), { state: 'stopped', was_running: true, pid: process.pid, killed: false, runs: null });
+  assert.equal(JSON.parse(stdout), {
+    state: 'stopped',
+    was_running: true,
+    pid: process.pid,
+    killed: false,
+    runs: null,
+  });
   assert.equal(lifecycle(daemon), [{ type: 'stop_requested', mode: 'force', timeout_ms: 0 }]);
 });
 
 test('it says what became of the runs', async ({ home, daemon }) => {
   for (const [runs, said] of [
-    [{ finished: 2, handed_over: 1, ended: 0 }, ': 2 runs finished, 1 handed over to the next start.'],
+    [
+      { finished: 2, handed_over: 1, ended: 0 },
+      ': 2 runs finished, 1 handed over to the next start.',
+    ],
     [{ finished: 1, handed_over: 0, ended: 3 }, ': 1 run finished, 3 interrupted.'],
     [{ finished: 0, handed_over: 0, ended: 0 }, '.'],
   ] as const) {
@@ -57,9 +72,14 @@ test('a daemon that is stopping already is waited for', async ({ home, daemon })
   assert.is((await home.svc(['stop'])).code, 0);
 });
 
-test('a daemon that does not end in its time: exit 1, and nothing is killed that is not proven ours', async ({ home, daemon }) => {
+test('a daemon that does not end in its time: exit 1, and nothing is killed that is not proven ours', async ({
+  home,
+  daemon,
+}) => {
   daemon.on('config', ({ result }) => result({ limits: { drain_ms: 0, close_ms: 0 } }));
-  daemon.on('lifecycle', ({ result }) => result({ state: 'stopping', state_path: 'stopping.closing' }));
+  daemon.on('lifecycle', ({ result }) =>
+    result({ state: 'stopping', state_path: 'stopping.closing' }),
+  );
   const { code, stderr } = await home.svc(['stop', '--force', '--json']);
   assert.is(code, 1);
   assert.is(JSON.parse(stderr).error.code, 'stop_timed_out');
@@ -67,10 +87,18 @@ test('a daemon that does not end in its time: exit 1, and nothing is killed that
 
 test('nobody there: says so, exit 0', async ({ home, daemon }) => {
   await daemon.close();
-  assert.equal(await home.svc(['stop']), { code: 0, signal: null, stdout: 'svc is not running.\n', stderr: '' });
+  assert.equal(await home.svc(['stop']), {
+    code: 0,
+    signal: null,
+    stdout: 'svc is not running.\n',
+    stderr: '',
+  });
 });
 
-test('a process of ours that does not answer is asked with SIGTERM, and with --force killed', async ({ home, daemon }) => {
+test('a process of ours that does not answer is asked with SIGTERM, and with --force killed', async ({
+  home,
+  daemon,
+}) => {
   await daemon.close();
   for (const [args, signal] of [
     [['stop'], 'SIGTERM'],
@@ -89,7 +117,12 @@ test('a process that has the pid by now is left alone', async ({ home, daemon })
   const sleeper = await startSleeper();
   for (const process_start of ['0:1', `${sleeper.process_start}1`, null]) {
     await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, pid: sleeper.pid, process_start });
-    assert.equal(await home.svc(['stop', '--force']), { code: 0, signal: null, stdout: 'svc is not running.\n', stderr: '' });
+    assert.equal(await home.svc(['stop', '--force']), {
+      code: 0,
+      signal: null,
+      stdout: 'svc is not running.\n',
+      stderr: '',
+    });
   }
   assert.ok(sleeper.isAlive());
   await sleeper.end();

@@ -1,8 +1,8 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { readArguments } from '../../src/cli/arguments.ts';
 import { commands } from '../../src/cli/commands.ts';
 import { loaders } from '../../src/cli/loaders.ts';
+import { readArguments } from '../../src/cli/parse/arguments.ts';
 import { SvcError } from '../../src/errors.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
@@ -15,7 +15,8 @@ test.after(async ({ home }) => {
   await home.close();
 });
 
-const spec = (name: string) => commands.find((command) => command.name === name) ?? assert.unreachable(name);
+const spec = (name: string) =>
+  commands.find((command) => command.name === name) ?? assert.unreachable(name);
 const refused = (name: string, argv: string[]): string => {
   try {
     readArguments(spec(name) as never, argv);
@@ -32,7 +33,9 @@ test('every command of the table has code, and nothing else has', () => {
   assert.equal(Object.keys(loaders).sort(), commands.map(({ name }) => name).sort());
 });
 
-test('help is on stdout with exit 0, for everything, every group and every command', async ({ home }) => {
+test('help is on stdout with exit 0, for everything, every group and every command', async ({
+  home,
+}) => {
   const groups = ['', 'model', 'provider', 'runs', 'config'];
   for (const name of [...groups, ...commands.map((command) => command.name)]) {
     const words = name === '' ? [] : name.split(' ');
@@ -40,7 +43,8 @@ test('help is on stdout with exit 0, for everything, every group and every comma
     assert.is(code, 0, name);
     assert.is(stderr, '');
     assert.match(stdout, `svc ${name}`);
-    for (const { name: flag } of commands.find((command) => command.name === name)?.flags ?? []) assert.match(stdout, `--${flag}`);
+    for (const { name: flag } of commands.find((command) => command.name === name)?.flags ?? [])
+      assert.match(stdout, `--${flag}`);
     const written = stdout.split('\n').filter((line) => !line.startsWith('  svc '));
     assert.ok(
       written.every((line) => line.length <= 100),
@@ -111,7 +115,10 @@ test('a flag is given once, with a value if it takes one and without if it does 
 test('values stay text, and a dash can be part of one', () => {
   assert.equal(read('run', ['007', '--seed', '007']), { args: ['007'], flags: { seed: '007' } });
   assert.equal(read('run', ['--system=-x', '--', '-y']), { args: ['-y'], flags: { system: '-x' } });
-  assert.equal(read('run', ['-', '--temperature', '-1']), { args: ['-'], flags: { temperature: '-1' } });
+  assert.equal(read('run', ['-', '--temperature', '-1']), {
+    args: ['-'],
+    flags: { temperature: '-1' },
+  });
   assert.equal(read('run', ['', '-pollama']), { args: [''], flags: { provider: 'ollama' } });
   assert.equal(read('run', ['--', '--json']), { args: ['--json'], flags: {} });
   assert.equal(read('run', ['x', '--no-start']), { args: ['x'], flags: { 'no-start': true } });
@@ -147,7 +154,9 @@ test('a log without such lines is said to have none', async ({ home }) => {
   assert.equal([code, stdout, stderr], [0, '', 'There are no such lines.\n']);
 });
 
-test('a value that is not of the right form is refused with exit 2 before anything is asked', async ({ home }) => {
+test('a value that is not of the right form is refused with exit 2 before anything is asked', async ({
+  home,
+}) => {
   for (const argv of [
     ['logs', '--tail', 'abc'],
     ['logs', '--tail', '-5'],

@@ -7,7 +7,11 @@ import { isReady, serve } from './process.ts';
 const test = suite<{ home: Home }>('a daemon whose disk gives no answer');
 
 test.before.each((context) => {
-  context.home = makeHome({ SVC_LIMIT_DRAIN_MS: '0', SVC_LIMIT_CLOSE_MS: '500', SVC_LIMIT_GOODBYE_MS: '100' });
+  context.home = makeHome({
+    SVC_LIMIT_DRAIN_MS: '0',
+    SVC_LIMIT_CLOSE_MS: '500',
+    SVC_LIMIT_GOODBYE_MS: '100',
+  });
 });
 test.after.each(async ({ home }) => {
   await home.close();
@@ -37,7 +41,9 @@ for (const [trouble, code, start_ms] of [
   // Long enough for the store to be opened on a busy machine.
   ['full when opened', 'store_full', '8000'],
 ] as const) {
-  test(`a start ends in its time although nothing can be recorded: ${trouble}`, async ({ home }) => {
+  test(`a start ends in its time although nothing can be recorded: ${trouble}`, async ({
+    home,
+  }) => {
     const daemon = serve(home, trouble, { SVC_LIMIT_START_MS: start_ms });
     const { code: exit, signal } = await daemon.ended;
     assert.is(signal, null, daemon.out());

@@ -20,50 +20,62 @@ test.after.each(({ home }) => home.close());
 
 /** What a route answers: its status and its text. */
 async function ask(home: Home, path: string): Promise<string> {
-  const { http } = JSON.parse(readFileSync(home.paths.runtime, 'utf8')).addresses as { http: string };
+  const { http } = JSON.parse(readFileSync(home.paths.runtime, 'utf8')).addresses as {
+    http: string;
+  };
   const answer = await fetch(`${http}${path}`);
   return `${answer.status} ${await answer.text()}`;
 }
 
-small('it is alive and not ready, with the space of its reserve, and goes on by itself when there is space', async ({ home }) => {
-  const disk = mountOver(home.folder, 16);
-  try {
-    const before = serve(home, 'none');
-    await waitFor('the daemon is ready', isReady(before), { within_ms: 50_000 });
-    before.child.kill('SIGKILL');
-    await before.ended;
-    fill(home.folder);
+small(
+  'it is alive and not ready, with the space of its reserve, and goes on by itself when there is space',
+  async ({ home }) => {
+    const disk = mountOver(home.folder, 16);
+    try {
+      const before = serve(home, 'none');
+      await waitFor('the daemon is ready', isReady(before), { within_ms: 50_000 });
+      before.child.kill('SIGKILL');
+      await before.ended;
+      fill(home.folder);
 
-    const daemon = serve(home, 'none');
-    await waitFor('the daemon is started', isReady(daemon), { within_ms: 50_000 });
-    await waitFor('it says that it is not ready', async () => /^503 .*(disk|space)/s.test(await ask(home, '/readyz')));
-    assert.match(await ask(home, '/livez'), /^200 /);
-    const drafts = readdirSync(home.folder).filter((name) => name.endsWith('.tmp'));
-    assert.equal(drafts, []);
+      const daemon = serve(home, 'none');
+      await waitFor('the daemon is started', isReady(daemon), { within_ms: 50_000 });
+      await waitFor('it says that it is not ready', async () =>
+        /^503 .*(disk|space)/s.test(await ask(home, '/readyz')),
+      );
+      assert.match(await ask(home, '/livez'), /^200 /);
+      const drafts = readdirSync(home.folder).filter((name) => name.endsWith('.tmp'));
+      assert.equal(drafts, []);
 
-    empty(home.folder);
-    await waitFor('it is ready', async () => (await ask(home, '/readyz')).startsWith('200'));
-    daemon.child.kill('SIGTERM');
-    assert.equal(await daemon.ended, { code: 0, signal: null }, daemon.out());
-  } finally {
-    disk?.unmount();
-  }
-});
+      empty(home.folder);
+      await waitFor('it is ready', async () => (await ask(home, '/readyz')).startsWith('200'));
+      daemon.child.kill('SIGTERM');
+      assert.equal(await daemon.ended, { code: 0, signal: null }, daemon.out());
+    } finally {
+      disk?.unmount();
+    }
+  },
+);
 
-small('where there is no reserve either, it says what it wants for, and leaves nothing behind', async ({ home }) => {
-  const disk = mountOver(home.folder, 16);
-  try {
-    fill(home.folder);
-    const daemon = serve(home, 'none');
-    assert.is((await daemon.ended).code, 4, daemon.out());
-    assert.match(daemon.out(), /store_full/);
-    assert.equal(
-      readdirSync(home.folder, { recursive: true }).filter((name) => String(name).endsWith('.tmp')),
-      [],
-    );
-  } finally {
-    disk?.unmount();
-  }
-});
+small(
+  'where there is no reserve either, it says what it wants for, and leaves nothing behind',
+  async ({ home }) => {
+    const disk = mountOver(home.folder, 16);
+    try {
+      fill(home.folder);
+      const daemon = serve(home, 'none');
+      assert.is((await daemon.ended).code, 4, daemon.out());
+      assert.match(daemon.out(), /store_full/);
+      assert.equal(
+        readdirSync(home.folder, { recursive: true }).filter((name) =>
+          String(name).endsWith('.tmp'),
+        ),
+        [],
+      );
+    } finally {
+      disk?.unmount();
+    }
+  },
+);
 
 test.run();

@@ -1,11 +1,21 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
-import { prepareHome, readSecret } from '../../src/home.ts';
-import { findPaths } from '../../src/paths.ts';
+import { prepareHome, readSecret } from '../../src/home/home.ts';
+import { findPaths } from '../../src/home/paths.ts';
 
 const test = suite<{ folder: string }>('the home of a daemon');
 
@@ -15,10 +25,13 @@ test.before.each((context) => {
 test.after.each(({ folder }) => rmSync(folder, { recursive: true, force: true }));
 
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
-const failureOf = (work: Promise<unknown>) => work.then(() => null).catch((error: SvcError) => error);
+const failureOf = (work: Promise<unknown>) =>
+  work.then(() => null).catch((error: SvcError) => error);
 const pathsOf = (home: string) => findPaths({ SVC_HOME: home });
 
-test('first starts at one time agree on the token, which only its owner can read', async ({ folder }) => {
+test('first starts at one time agree on the token, which only its owner can read', async ({
+  folder,
+}) => {
   const file = join(folder, 'token');
   const tokens = await Promise.all(Array.from({ length: 20 }, () => readSecret(file)));
   assert.is(new Set(tokens).size, 1);
@@ -63,23 +76,39 @@ test('whatever the umask, what is made is for its owner only', async ({ folder }
     const paths = pathsOf(join(folder, 'deep', 'home'));
     await prepareHome(paths, true);
     await readSecret(paths.token);
-    for (const made of [join(folder, 'deep'), paths.home, paths.data, paths.logs, paths.models, paths.cache]) assert.is(mode(made), '700', made);
+    for (const made of [
+      join(folder, 'deep'),
+      paths.home,
+      paths.data,
+      paths.logs,
+      paths.models,
+      paths.cache,
+    ])
+      assert.is(mode(made), '700', made);
     assert.is(mode(paths.token), '600');
   } finally {
     process.umask(before);
   }
 });
 
-test('a home behind a symbolic link is used; one that leads nowhere, or to what others can read, is refused', async ({ folder }) => {
+test('a home behind a symbolic link is used; one that leads nowhere, or to what others can read, is refused', async ({
+  folder,
+}) => {
   const real = join(folder, 'real');
   mkdirSync(real, { mode: 0o700 });
   symlinkSync(real, join(folder, 'link'));
   await prepareHome(pathsOf(join(folder, 'link')), true);
   assert.is(mode(join(real, 'data')), '700');
   symlinkSync(join(folder, 'nowhere'), join(folder, 'dangling'));
-  assert.is((await failureOf(prepareHome(pathsOf(join(folder, 'dangling')), true)))?.code, 'home_unusable');
+  assert.is(
+    (await failureOf(prepareHome(pathsOf(join(folder, 'dangling')), true)))?.code,
+    'home_unusable',
+  );
   chmodSync(real, 0o755);
-  assert.is((await failureOf(prepareHome(pathsOf(join(folder, 'link')), true)))?.code, 'home_unusable');
+  assert.is(
+    (await failureOf(prepareHome(pathsOf(join(folder, 'link')), true)))?.code,
+    'home_unusable',
+  );
 });
 
 test('a file where a folder should be is named', async ({ folder }) => {

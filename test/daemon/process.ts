@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { packageRoot } from '../../src/paths.ts';
+import { packageRoot } from '../../src/home/paths.ts';
 import type { Home } from '../helpers/svc.ts';
 
 /** A daemon in a process of its own, from the sources. Its store does from a step on what `trouble` says; `none`: it is as it is; `held`: see held-thread.ts. */
@@ -23,8 +23,11 @@ export function serve(home: Home, trouble: string, limits: NodeJS.ProcessEnv = {
       out += text;
     });
   }
-  const ended = new Promise<{ code: number | null; signal: string | null }>((resolve) => child.on('close', (code, signal) => resolve({ code, signal })));
+  const ended = new Promise<{ code: number | null; signal: string | null }>((resolve) =>
+    child.on('close', (code, signal) => resolve({ code, signal })),
+  );
   return { child, ended, out: () => out };
 }
 
-export const isReady = (daemon: ReturnType<typeof serve>) => () => /"msg":"ready"/.test(daemon.out());
+export const isReady = (daemon: ReturnType<typeof serve>) => () =>
+  /"msg":"ready"/.test(daemon.out());

@@ -1,6 +1,6 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { connect } from '../../src/control/client.ts';
+import { connect } from '../../src/transport/control/client.ts';
 import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -27,11 +27,16 @@ test.after.each(async ({ home, life }) => {
   await home.close();
 });
 
-const get = ({ life }: Context, id: string): Promise<Run> => life.ask((client) => client.call('run.get', { id }));
-const start = ({ life }: Context, more: object = {}): Promise<Run> => life.ask((client) => client.call('run.start', { prompt: 'x', ...more }));
-const cancel = ({ home }: Context, id: string) => ask(home, `/v1/runs/${id}/cancel`, { method: 'POST' });
-const reaches = (context: Context, id: string, state: string) => waitFor(`the run is ${state}`, async () => (await get(context, id)).state === state, BEGIN);
-const asked = ({ home }: Context) => waitFor('the provider is asked', () => home.server.streams.size === 1);
+const get = ({ life }: Context, id: string): Promise<Run> =>
+  life.ask((client) => client.call('run.get', { id }));
+const start = ({ life }: Context, more: object = {}): Promise<Run> =>
+  life.ask((client) => client.call('run.start', { prompt: 'x', ...more }));
+const cancel = ({ home }: Context, id: string) =>
+  ask(home, `/v1/runs/${id}/cancel`, { method: 'POST' });
+const reaches = (context: Context, id: string, state: string) =>
+  waitFor(`the run is ${state}`, async () => (await get(context, id)).state === state, BEGIN);
+const asked = ({ home }: Context) =>
+  waitFor('the provider is asked', () => home.server.streams.size === 1);
 
 /** Cancels, and again: the same answer. */
 async function checkCancelled(context: Context, id: string): Promise<Run> {
@@ -40,7 +45,10 @@ async function checkCancelled(context: Context, id: string): Promise<Run> {
   assert.is(first.json.state, 'cancelled');
   assert.is(first.json.error.code, 'run_cancelled');
   assert.equal((await cancel(context, id)).json, first.json);
-  assert.equal(JSON.parse((await context.home.svc(['runs', 'cancel', id, '--json'])).stdout), first.json);
+  assert.equal(
+    JSON.parse((await context.home.svc(['runs', 'cancel', id, '--json'])).stdout),
+    first.json,
+  );
   return first.json;
 }
 
@@ -82,9 +90,15 @@ test('while a model is loaded, and while the engine decodes: the engine is free 
 
 test('while it waits to be tried again', async (context) => {
   const { home } = context;
-  const busy = await Upstream.start((exchange) => exchange.reply(503, { error: { message: 'busy' } }, { 'retry-after': '25' }));
+  const busy = await Upstream.start((exchange) =>
+    exchange.reply(503, { error: { message: 'busy' } }, { 'retry-after': '25' }),
+  );
   try {
-    assert.is((await home.svc(['provider', 'add', 'busy', '--base-url', busy.base_url, '--model', 'm'])).code, 0);
+    assert.is(
+      (await home.svc(['provider', 'add', 'busy', '--base-url', busy.base_url, '--model', 'm']))
+        .code,
+      0,
+    );
     const run = await start(context, { provider: 'busy' });
     await reaches(context, run.id, 'backoff');
     await checkCancelled(context, run.id);
@@ -154,8 +168,14 @@ test('when the one who asked is gone, where that was asked for: over HTTP, and a
   const { home } = context;
   for (const wants of [true, false]) {
     const before = home.server.chats;
-    const following = await stream(home, '/v1/runs', { method: 'POST', body: { prompt: 'x', cancel_on_disconnect: wants } });
-    await waitFor('the provider is asked', () => home.server.chats === before + 1 && home.server.streams.size === 1);
+    const following = await stream(home, '/v1/runs', {
+      method: 'POST',
+      body: { prompt: 'x', cancel_on_disconnect: wants },
+    });
+    await waitFor(
+      'the provider is asked',
+      () => home.server.chats === before + 1 && home.server.streams.size === 1,
+    );
     following.leave();
     const id = String(following.headers['x-svc-run-id']);
     if (wants) await reaches(context, id, 'cancelled');

@@ -1,10 +1,18 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../src/limits.ts';
-import { createSqliteStore } from '../../src/store/sqlite.ts';
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { event } from '../store/samples.ts';
@@ -15,7 +23,10 @@ import { ask } from '../torture/http.ts';
 const test = suite<{ home: HeldHome }>('a damaged event log');
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome({ SVC_LIMIT_RESERVE_BYTES: '65536', SVC_LIMIT_VERIFY_PAUSE_MS: '1' });
+  context.home = await makeHeldHome({
+    SVC_LIMIT_RESERVE_BYTES: '65536',
+    SVC_LIMIT_VERIFY_PAUSE_MS: '1',
+  });
 });
 test.after.each(({ home }) => home.close());
 
@@ -23,21 +34,36 @@ test.after.each(({ home }) => home.close());
 async function answered(home: HeldHome, count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let index = 0; index < count; index += 1) {
-    const { json } = await ask(home, '/v1/runs', { method: 'POST', body: { prompt: `prompt ${index}` } });
+    const { json } = await ask(home, '/v1/runs', {
+      method: 'POST',
+      body: { prompt: `prompt ${index}` },
+    });
     ids.push(json.id);
     await waitFor('it is asked', () => home.server.streams.size === 1);
     home.server.say(`answer ${index}`);
     home.server.finish();
-    await waitFor('it has ended', async () => (await ask(home, `/v1/runs/${json.id}`)).json.state === 'completed');
+    await waitFor(
+      'it has ended',
+      async () => (await ask(home, `/v1/runs/${json.id}`)).json.state === 'completed',
+    );
   }
   return ids;
 }
 
 /** Makes what is there older than the events that a start looks at. */
 async function grow({ paths }: HeldHome): Promise<void> {
-  const store = createSqliteStore({ database: paths.database, highWater: paths.highWater, limits: { ...defaultLimits, reserve_bytes: 65_536 } });
+  const store = createSqliteStore({
+    database: paths.database,
+    highWater: paths.highWater,
+    limits: { ...defaultLimits, reserve_bytes: 65_536 },
+  });
   const { last_seq } = await store.open();
-  await store.append({ events: Array.from({ length: 1200 }, (_, index) => event(last_seq + 1 + index, 'other', index + 1)), runs: [] });
+  await store.append({
+    events: Array.from({ length: 1200 }, (_, index) =>
+      event(last_seq + 1 + index, 'other', index + 1),
+    ),
+    runs: [],
+  });
   await store.close();
 }
 
@@ -47,18 +73,25 @@ function change({ paths }: HeldHome, sql: string): void {
   db.close();
 }
 
-test('a changed event of a finished run: doctor fails on the daemon that runs, lists go on, and no export has the changed text', async ({ home }) => {
+test('a changed event of a finished run: doctor fails on the daemon that runs, lists go on, and no export has the changed text', async ({
+  home,
+}) => {
   const first = await serve(home);
   const [, damaged = '', whole = ''] = await answered(home, 3);
   await first.stop(0);
   await grow(home);
-  change(home, `update events set data = replace(data, 'answer 1', 'ANSWER 1') where stream = '${damaged}'`);
+  change(
+    home,
+    `update events set data = replace(data, 'answer 1', 'ANSWER 1') where stream = '${damaged}'`,
+  );
   const life = await serve(home);
   const doctor = await waitFor('the slow check has found it', async () => {
     const outcome = await home.svc(['doctor', '--json']);
     return outcome.code === 1 && outcome;
   });
-  const check = (JSON.parse(doctor.stdout) as { checks: { name: string; status: string; detail: string }[] }).checks.find(({ name }) => name === 'event log');
+  const check = (
+    JSON.parse(doctor.stdout) as { checks: { name: string; status: string; detail: string }[] }
+  ).checks.find(({ name }) => name === 'event log');
   assert.is(check?.status, 'fail');
   assert.match(check?.detail ?? '', 'does not agree with its hash');
   assert.is((await home.svc(['runs', 'list'])).code, 0, 'its row is whole');
@@ -79,7 +112,10 @@ test('a changed event of a finished run: doctor fails on the daemon that runs, l
     assert.not.match(one.stdout, 'ANSWER 1');
   }
 
-  change(home, `update runs set data = replace(data, 'prompt 1', 'PROMPT 1') where run_id = '${damaged}'`);
+  change(
+    home,
+    `update runs set data = replace(data, 'prompt 1', 'PROMPT 1') where run_id = '${damaged}'`,
+  );
   const again = await serve(home);
   const list = await home.svc(['runs', 'list']);
   assert.is(list.code, 1);
@@ -115,7 +151,9 @@ test('the data folder is moved away: runs are refused, the daemon ends and says 
   });
   const acknowledged = [id];
   await waitFor('it has ended', async () => {
-    const answer = over ? null : await ask(home, '/v1/runs', { method: 'POST', body: { prompt: 'x' } }).catch(() => null);
+    const answer = over
+      ? null
+      : await ask(home, '/v1/runs', { method: 'POST', body: { prompt: 'x' } }).catch(() => null);
     if (answer?.status === 202) acknowledged.push(answer.json.id);
     home.server.finish();
     return over;
@@ -153,7 +191,9 @@ for (const [what, files] of [
   ['the database alone', ['events.db']],
   ['the database and its mark', ['events.db', 'events.high-water']],
 ] as const) {
-  test(`a backup of ${what}, put back beside the WAL of a later state, is refused by name and not written to`, async ({ home }) => {
+  test(`a backup of ${what}, put back beside the WAL of a later state, is refused by name and not written to`, async ({
+    home,
+  }) => {
     const { data, database } = home.paths;
     const first = await serve(home);
     const [early = ''] = await answered(home, 1);
@@ -168,13 +208,19 @@ for (const [what, files] of [
     await third.kill();
     assert.ok(existsSync(`${database}-wal`));
     for (const file of files) cpSync(`${backup}/${file}`, `${data}/${file}`);
-    const kept = ['events.db', 'events.db-wal', 'events.high-water'].map((file) => [file, readFileSync(`${data}/${file}`)] as const);
+    const kept = ['events.db', 'events.db-wal', 'events.high-water'].map(
+      (file) => [file, readFileSync(`${data}/${file}`)] as const,
+    );
 
     const refused = await home.svc(['serve']);
     assert.is(refused.code, 1, refused.stdout);
-    assert.match(refused.stderr, 'The WAL beside the event log was written for another state of it. Nothing was changed.');
+    assert.match(
+      refused.stderr,
+      'The WAL beside the event log was written for another state of it. Nothing was changed.',
+    );
     assert.match(refused.stderr, `move ${database}-wal away`);
-    for (const [file, bytes] of kept) assert.ok(readFileSync(`${data}/${file}`).equals(bytes), `${file} is as it was`);
+    for (const [file, bytes] of kept)
+      assert.ok(readFileSync(`${data}/${file}`).equals(bytes), `${file} is as it was`);
 
     renameSync(`${database}-wal`, `${home.folder}/old-wal`);
     cpSync(`${backup}/events.high-water`, `${data}/events.high-water`);

@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { packageRoot } from '../../src/paths.ts';
+import { packageRoot } from '../../src/home/paths.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { canTake, takeDescriptors } from '../helpers/descriptors.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -22,9 +22,13 @@ interface Run {
   error: { code: string; message: string; hint: string; retryable: boolean } | null;
 }
 
-const test = suite<{ home: Home; life: Life; upstream: Upstream; agent: Agent; ask(method: string, path: string, body?: object): Promise<Answered> }>(
-  'no descriptors left, and the built daemon',
-);
+const test = suite<{
+  home: Home;
+  life: Life;
+  upstream: Upstream;
+  agent: Agent;
+  ask(method: string, path: string, body?: object): Promise<Answered>;
+}>('no descriptors left, and the built daemon');
 const limited = canTake ? test : test.skip;
 if (!canTake) console.log('skipped: the limit of a process that runs cannot be changed here');
 
@@ -33,15 +37,24 @@ test.before.each(async (context) => {
   context.home = makeHome();
   const { paths } = context.home;
   mkdirSync(dirname(paths.config), { recursive: true, mode: 0o700 });
-  writeFileSync(paths.config, JSON.stringify({ providers: { up: { base_url: context.upstream.base_url, model: 'm', kind: 'cloud' } } }));
+  writeFileSync(
+    paths.config,
+    JSON.stringify({
+      providers: { up: { base_url: context.upstream.base_url, model: 'm', kind: 'cloud' } },
+    }),
+  );
   mkdirSync(paths.models, { recursive: true, mode: 0o700 });
-  copyFileSync(join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf'), join(paths.models, 'other.gguf'));
+  copyFileSync(
+    join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf'),
+    join(paths.models, 'other.gguf'),
+  );
   context.life = await serve(context.home);
   const token = (await context.home.svc(['token'])).stdout.trim();
   const { http } = (await runtimeOf(context.home)).addresses;
   // One connection that is kept: no other is accepted later.
   context.agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  context.ask = (method, path, body) => askOn(context.agent, `${http}${path}`, { method, token, body });
+  context.ask = (method, path, body) =>
+    askOn(context.agent, `${http}${path}`, { method, token, body });
   await enginePid(context.life);
   // An idle connection is closed before long: from here on it is never idle.
   await context.ask('GET', '/livez');
@@ -53,7 +66,11 @@ test.after.each(async ({ home, life, upstream, agent }) => {
   await upstream.stop();
 });
 
-function askOn(agent: Agent, url: string, { method, token, body }: { method: string; token: string; body: object | undefined }): Promise<Answered> {
+function askOn(
+  agent: Agent,
+  url: string,
+  { method, token, body }: { method: string; token: string; body: object | undefined },
+): Promise<Answered> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   return new Promise((resolve, reject) => {
     const asking = request(url, { method, agent, headers }, (response) => {
@@ -62,7 +79,9 @@ function askOn(agent: Agent, url: string, { method, token, body }: { method: str
       response.on('data', (part: string) => {
         text += part;
       });
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) }));
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) }),
+      );
     });
     asking.on('error', reject);
     asking.end(body === undefined ? undefined : JSON.stringify(body));
@@ -73,65 +92,99 @@ type Ask = (method: string, path: string, body?: object) => Promise<Answered>;
 
 /** The run, when it has ended. */
 async function run(ask: Ask, body: object): Promise<Run> {
-  const { status, body: begun } = await ask('POST', '/v1/runs', { prompt: 'What is svc?', ...body });
+  const { status, body: begun } = await ask('POST', '/v1/runs', {
+    prompt: 'What is svc?',
+    ...body,
+  });
   assert.is(status, 202, JSON.stringify(begun));
   const ended = async () => {
-    const now = (await ask('GET', `/v1/runs/${(begun as unknown as Run).id}`)).body as unknown as Run;
-    return ['completed', 'failed', 'interrupted', 'timed_out', 'cancelled'].includes(now.state) && now;
+    const now = (await ask('GET', `/v1/runs/${(begun as unknown as Run).id}`))
+      .body as unknown as Run;
+    return (
+      ['completed', 'failed', 'interrupted', 'timed_out', 'cancelled'].includes(now.state) && now
+    );
   };
   return waitFor('the run has ended', ended, { within_ms: 120_000 });
 }
 
 const failsByName = ({ state, error }: Run, what: string) => {
-  assert.equal([what, state, error?.code, error?.retryable], [what, 'failed', 'descriptors_exhausted', true]);
+  assert.equal(
+    [what, state, error?.code, error?.retryable],
+    [what, 'failed', 'descriptors_exhausted', true],
+  );
   assert.match(error?.message ?? '', /can open no more files or connections \(E[MN]FILE\)/);
   assert.match(error?.hint ?? '', /limit of open files/);
 };
 
-limited('health warns with the cause, runs that need one fail by name, and all comes back', async ({ ask, life }) => {
-  const give = takeDescriptors(life.pid);
-  for (const path of ['/v1/runtime/health', '/readyz']) {
-    const { status, body } = await ask('GET', path);
-    assert.equal([path, status, body.status], [path, 200, 'warn']);
-    assert.match(String(body.output), /can open no more files or connections \(EMFILE\)/);
-  }
-  failsByName(await run(ask, { provider: 'up' }), 'a connection');
-  failsByName(await run(ask, { model: 'other' }), 'a model file');
-  assert.is((await run(ask, {})).state, 'completed', 'the engine that runs needs none');
-  give();
-  for (const path of ['/v1/runtime/health', '/readyz']) assert.is((await ask('GET', path)).body.status, 'pass', path);
-  for (const body of [{ provider: 'up' }, { model: 'other' }, {}]) assert.is((await run(ask, body)).state, 'completed', JSON.stringify(body));
-});
-
-limited('an engine that cannot be started fails its run by name, whatever number is left, and the daemon lives', async ({ ask, life }) => {
-  for (const free of [1, 4]) {
-    const pid = await enginePid(life);
-    await ask('GET', '/livez');
-    const give = takeDescriptors(life.pid, free);
-    process.kill(pid, 'SIGKILL');
-    await waitFor('the engine is gone', async () => ((await ask('GET', '/v1/runtime/health')).body.engine as { pid: number | null }).pid === null);
-    const { state, error } = await run(ask, {});
-    if (state !== 'completed') assert.equal([free, error?.code], [free, 'descriptors_exhausted']);
+limited(
+  'health warns with the cause, runs that need one fail by name, and all comes back',
+  async ({ ask, life }) => {
+    const give = takeDescriptors(life.pid);
+    for (const path of ['/v1/runtime/health', '/readyz']) {
+      const { status, body } = await ask('GET', path);
+      assert.equal([path, status, body.status], [path, 200, 'warn']);
+      assert.match(String(body.output), /can open no more files or connections \(EMFILE\)/);
+    }
+    failsByName(await run(ask, { provider: 'up' }), 'a connection');
+    failsByName(await run(ask, { model: 'other' }), 'a model file');
+    assert.is((await run(ask, {})).state, 'completed', 'the engine that runs needs none');
     give();
-    assert.is((await run(ask, {})).state, 'completed', `${free} were free`);
-  }
-});
+    for (const path of ['/v1/runtime/health', '/readyz'])
+      assert.is((await ask('GET', path)).body.status, 'pass', path);
+    for (const body of [{ provider: 'up' }, { model: 'other' }, {}])
+      assert.is((await run(ask, body)).state, 'completed', JSON.stringify(body));
+  },
+);
 
-limited('a command that the daemon has no descriptor for says so, and starts no other daemon', async ({ life, home }) => {
-  const give = takeDescriptors(life.pid);
-  for (const args of [['runs', 'list'], ['run', 'What is svc?'], ['run', 'What is svc?', '--no-start'], ['start'], ['api', 'GET', '/v1/runs']]) {
-    const { code, stderr } = await home.svc(args);
-    assert.equal([args, code], [args, 8], stderr);
-    assert.match(stderr, /as many files and connections open as the system allows/);
-  }
-  const status = await home.svc(['status', '--json']);
-  assert.is(status.code, 4);
-  assert.is(JSON.parse(status.stdout).state, 'unresponsive');
-  assert.match(JSON.parse(status.stdout).warning, /ulimit -n/);
-  assert.match((await home.svc(['doctor'])).stdout, /does not answer\. The daemon has as many files and connections open/);
-  give();
-  assert.is((await home.svc(['runs', 'list'])).code, 0);
-});
+limited(
+  'an engine that cannot be started fails its run by name, whatever number is left, and the daemon lives',
+  async ({ ask, life }) => {
+    for (const free of [1, 4]) {
+      const pid = await enginePid(life);
+      await ask('GET', '/livez');
+      const give = takeDescriptors(life.pid, free);
+      process.kill(pid, 'SIGKILL');
+      await waitFor(
+        'the engine is gone',
+        async () =>
+          ((await ask('GET', '/v1/runtime/health')).body.engine as { pid: number | null }).pid ===
+          null,
+      );
+      const { state, error } = await run(ask, {});
+      if (state !== 'completed') assert.equal([free, error?.code], [free, 'descriptors_exhausted']);
+      give();
+      assert.is((await run(ask, {})).state, 'completed', `${free} were free`);
+    }
+  },
+);
+
+limited(
+  'a command that the daemon has no descriptor for says so, and starts no other daemon',
+  async ({ life, home }) => {
+    const give = takeDescriptors(life.pid);
+    for (const args of [
+      ['runs', 'list'],
+      ['run', 'What is svc?'],
+      ['run', 'What is svc?', '--no-start'],
+      ['start'],
+      ['api', 'GET', '/v1/runs'],
+    ]) {
+      const { code, stderr } = await home.svc(args);
+      assert.equal([args, code], [args, 8], stderr);
+      assert.match(stderr, /as many files and connections open as the system allows/);
+    }
+    const status = await home.svc(['status', '--json']);
+    assert.is(status.code, 4);
+    assert.is(JSON.parse(status.stdout).state, 'unresponsive');
+    assert.match(JSON.parse(status.stdout).warning, /ulimit -n/);
+    assert.match(
+      (await home.svc(['doctor'])).stdout,
+      /does not answer\. The daemon has as many files and connections open/,
+    );
+    give();
+    assert.is((await home.svc(['runs', 'list'])).code, 0);
+  },
+);
 
 limited('a daemon without descriptors is stopped all the same', async ({ life, home }) => {
   takeDescriptors(life.pid);

@@ -1,10 +1,18 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect as connectTo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { connect } from '../../src/control/client.ts';
+import { connect } from '../../src/transport/control/client.ts';
 import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { addModels, hear } from '../torture/answers.ts';
@@ -36,10 +44,14 @@ function mounts(): boolean {
   return disk !== null;
 }
 
-const post = (home: HeldHome, body: object = { prompt: 'x' }) => ask(home, '/v1/runs', { method: 'POST', body });
+const post = (home: HeldHome, body: object = { prompt: 'x' }) =>
+  ask(home, '/v1/runs', { method: 'POST', body });
 const state = async (home: HeldHome, id: string) => (await ask(home, `/v1/runs/${id}`)).json;
 
-async function withHome(env: NodeJS.ProcessEnv, work: (home: HeldHome) => Promise<void>): Promise<void> {
+async function withHome(
+  env: NodeJS.ProcessEnv,
+  work: (home: HeldHome) => Promise<void>,
+): Promise<void> {
   const home = await makeHeldHome(env);
   try {
     await work(home);
@@ -64,54 +76,59 @@ async function onSmallDisk(work: (home: HeldHome) => Promise<void>): Promise<voi
   });
 }
 
-(canMount ? test : test.skip)('a full disk: new runs are refused, what was accepted is recorded and nothing of it is lost, and it works again by itself', () =>
-  onSmallDisk(async (home) => {
-    const life = await serve(home);
-    const { json: run } = await post(home);
-    await waitFor('it is asked', () => home.server.streams.size === 1);
-    home.server.say('before ');
-    fill(home.folder);
-    const refused = await waitFor('a run is refused', async () => {
-      home.server.say('.');
-      const answer = await post(home, { prompt: 'x'.repeat(50_000) });
-      return answer.status !== 202 && answer;
-    });
-    assert.is(refused.status, 507, refused.text);
-    assert.is(refused.json.error.code, 'store_full');
-    const notReady = await waitFor('it is not ready', async () => {
-      const answer = await ask(home, '/readyz');
-      return answer.status === 503 && answer;
-    });
-    assert.match(notReady.json.reason ?? notReady.text, /disk|space/);
-    assert.is((await ask(home, '/livez')).status, 200);
-    const command = await home.svc(['run', 'x', '--no-start']);
-    assert.is(command.code, 4, command.stderr);
-    home.server.say('after');
-    home.server.finish();
-    const done = await waitFor('the run ends, from the reserve', async () => {
-      const record = await state(home, run.id);
-      return record.state === 'completed' && record;
-    });
-    assert.match(done.output, /^before \.+after$/);
+(canMount ? test : test.skip)(
+  'a full disk: new runs are refused, what was accepted is recorded and nothing of it is lost, and it works again by itself',
+  () =>
+    onSmallDisk(async (home) => {
+      const life = await serve(home);
+      const { json: run } = await post(home);
+      await waitFor('it is asked', () => home.server.streams.size === 1);
+      home.server.say('before ');
+      fill(home.folder);
+      const refused = await waitFor('a run is refused', async () => {
+        home.server.say('.');
+        const answer = await post(home, { prompt: 'x'.repeat(50_000) });
+        return answer.status !== 202 && answer;
+      });
+      assert.is(refused.status, 507, refused.text);
+      assert.is(refused.json.error.code, 'store_full');
+      const notReady = await waitFor('it is not ready', async () => {
+        const answer = await ask(home, '/readyz');
+        return answer.status === 503 && answer;
+      });
+      assert.match(notReady.json.reason ?? notReady.text, /disk|space/);
+      assert.is((await ask(home, '/livez')).status, 200);
+      const command = await home.svc(['run', 'x', '--no-start']);
+      assert.is(command.code, 4, command.stderr);
+      home.server.say('after');
+      home.server.finish();
+      const done = await waitFor('the run ends, from the reserve', async () => {
+        const record = await state(home, run.id);
+        return record.state === 'completed' && record;
+      });
+      assert.match(done.output, /^before \.+after$/);
 
-    empty(home.folder);
-    await waitFor('it is ready again', async () => (await ask(home, '/readyz')).status === 200);
-    assert.is((await post(home)).status, 202);
-    await waitFor('it is asked', () => home.server.streams.size > 0);
-    home.server.finish();
+      empty(home.folder);
+      await waitFor('it is ready again', async () => (await ask(home, '/readyz')).status === 200);
+      assert.is((await post(home)).status, 202);
+      await waitFor('it is asked', () => home.server.streams.size > 0);
+      home.server.finish();
 
-    fill(home.folder);
-    await waitFor('a run is refused again', async () => (await post(home, { prompt: 'x'.repeat(50_000) })).status === 507);
-    home.server.finish();
-    const stop = await home.svc(['stop', '--timeout', '5']);
-    assert.is(stop.code, 0, stop.stderr);
-    assert.equal(await life.ended, { code: 0, signal: null });
-    empty(home.folder);
-    const again = await serve(home);
-    assert.is((await again.ask((client) => client.call('status'))).last_boot?.ending, 'clean');
-    assert.is((await state(home, run.id)).output, done.output);
-    await again.stop(0);
-  }),
+      fill(home.folder);
+      await waitFor(
+        'a run is refused again',
+        async () => (await post(home, { prompt: 'x'.repeat(50_000) })).status === 507,
+      );
+      home.server.finish();
+      const stop = await home.svc(['stop', '--timeout', '5']);
+      assert.is(stop.code, 0, stop.stderr);
+      assert.equal(await life.ended, { code: 0, signal: null });
+      empty(home.folder);
+      const again = await serve(home);
+      assert.is((await again.ask((client) => client.call('status'))).last_boot?.ending, 'clean');
+      assert.is((await state(home, run.id)).output, done.output);
+      await again.stop(0);
+    }),
 );
 
 for (const [call, error] of [
@@ -119,81 +136,116 @@ for (const [call, error] of [
   ['pwrite64', 'EIO'],
   ['pwrite64', 'EROFS'],
 ] as const) {
-  (canTrace ? test : test.skip)(`a ${call} that fails with ${error}: it stops, loudly, and nothing that was acknowledged is lost`, () =>
-    withHome({}, async (home) => {
-      const life = await serve(home);
-      const acknowledged: string[] = [];
-      let over = false;
-      void life.ended.then(() => {
-        over = true;
-      });
-      for (let count = 0; count < 3; count += 1) acknowledged.push((await post(home)).json.id);
-      const endTracing = await inject(life.pid, `${call}:error=${error}:when=3+`);
-      await waitFor('it has ended', async () => {
-        const answer = await post(home).catch(() => null);
-        if (answer?.status === 202) acknowledged.push(answer.json.id);
-        home.server.finish();
-        return over;
-      });
-      assert.is((await life.ended).code, 1);
-      await endTracing();
-      assert.match(life.printed(), /store_failed/);
-      assert.ok(acknowledged.length > 0);
-      const again = await serve(home);
-      for (const id of acknowledged) assert.is((await state(home, id)).id, id);
-      assert.is.not((await again.ask((client) => client.call('status'))).last_boot?.ending, 'clean');
-      await again.stop(0);
-    }),
+  (canTrace ? test : test.skip)(
+    `a ${call} that fails with ${error}: it stops, loudly, and nothing that was acknowledged is lost`,
+    () =>
+      withHome({}, async (home) => {
+        const life = await serve(home);
+        const acknowledged: string[] = [];
+        let over = false;
+        void life.ended.then(() => {
+          over = true;
+        });
+        for (let count = 0; count < 3; count += 1) acknowledged.push((await post(home)).json.id);
+        const endTracing = await inject(life.pid, `${call}:error=${error}:when=3+`);
+        await waitFor('it has ended', async () => {
+          const answer = await post(home).catch(() => null);
+          if (answer?.status === 202) acknowledged.push(answer.json.id);
+          home.server.finish();
+          return over;
+        });
+        assert.is((await life.ended).code, 1);
+        await endTracing();
+        assert.match(life.printed(), /store_failed/);
+        assert.ok(acknowledged.length > 0);
+        const again = await serve(home);
+        for (const id of acknowledged) assert.is((await state(home, id)).id, id);
+        assert.is.not(
+          (await again.ask((client) => client.call('status'))).last_boot?.ending,
+          'clean',
+        );
+        await again.stop(0);
+      }),
   );
 }
 
-(canTrace ? test : test.skip)('a disk that takes 20 ms for each sync: everything works, and the daemon answers meanwhile', () =>
-  withHome({ SVC_ENGINE_THREADS: '1' }, async (home) => {
-    addModels(home);
-    const life = await serve(home);
-    const endTracing = await inject(life.pid, 'fsync:delay_exit=20000');
-    const asked = { prompt: 'x', provider: 'local', model: 'quick', max_tokens: 60, temperature: 0.8, seed: 3 };
-    const heard = await Promise.all([hear(home, asked), hear(home, asked)]);
-    assert.equal(
-      heard.map(({ record }) => record?.state),
-      ['completed', 'completed'],
-    );
-    assert.is(heard[0]?.text, heard[1]?.text);
-    assert.is((await ask(home, '/readyz')).status, 200);
-    assert.is((await life.stop()).code, 0);
-    await endTracing();
-  }),
+(canTrace ? test : test.skip)(
+  'a disk that takes 20 ms for each sync: everything works, and the daemon answers meanwhile',
+  () =>
+    withHome({ SVC_ENGINE_THREADS: '1' }, async (home) => {
+      addModels(home);
+      const life = await serve(home);
+      const endTracing = await inject(life.pid, 'fsync:delay_exit=20000');
+      const asked = {
+        prompt: 'x',
+        provider: 'local',
+        model: 'quick',
+        max_tokens: 60,
+        temperature: 0.8,
+        seed: 3,
+      };
+      const heard = await Promise.all([hear(home, asked), hear(home, asked)]);
+      assert.equal(
+        heard.map(({ record }) => record?.state),
+        ['completed', 'completed'],
+      );
+      assert.is(heard[0]?.text, heard[1]?.text);
+      assert.is((await ask(home, '/readyz')).status, 200);
+      assert.is((await life.stop()).code, 0);
+      await endTracing();
+    }),
 );
 
-(canLimit ? test : test.skip)('no file descriptor left: it lives, says so, and takes connections again when there are some', () =>
-  // Without a model of its own it starts no engine until one is asked for; connections that say nothing are left open.
-  withHome({ SVC_MODEL: 'none', SVC_LIMIT_HEADER_MS: '600000' }, async (home) => {
-    addModels(home);
-    const life = await serve(home, { wrapper: ['prlimit', `--nofile=${DESCRIPTORS}:${DESCRIPTORS}`] });
-    const { json: run } = await post(home);
-    await waitFor('it is asked', () => home.server.streams.size === 1);
-    const { hostname, port } = new URL((await life.ask((client) => client.call('status'))).addresses.http ?? '');
-    const before = await connect(home.paths.socket);
-    const held: Socket[] = [];
-    for (let count = 0; count < 120; count += 1) held.push(connectTo(Number(port), hostname).on('error', () => {}));
-    // Fewer are left than an engine takes for its pipes.
-    await waitFor('there is none left', () => readdirSync(`/proc/${life.pid}/fd`).length > DESCRIPTORS - 3);
-    const other = await before.call('run.start', { prompt: 'x', provider: 'local', model: 'quick', max_tokens: 5 });
-    const found = await waitFor('the run that found none has its end', async () => {
-      const run = await before.call('run.get', { id: other.id });
-      return run.ended_at !== null && run;
-    });
-    assert.is(found.state, 'failed');
-    // Its own error says it when the model file could not be opened, the log when that could and an engine not be started.
-    assert.match(`${found.error?.message}\n${life.printed()}`, /EMFILE/);
-    for (const socket of held) socket.destroy();
-    before.close();
-    await waitFor('it takes connections again', async () => (await ask(home, '/readyz').catch(() => null))?.status === 200);
-    home.server.say('through it all');
-    home.server.finish();
-    await waitFor('the run ends', async () => (await state(home, run.id)).output === 'through it all');
-    assert.is((await life.stop()).code, 0);
-  }),
+(canLimit ? test : test.skip)(
+  'no file descriptor left: it lives, says so, and takes connections again when there are some',
+  () =>
+    // Without a model of its own it starts no engine until one is asked for; connections that say nothing are left open.
+    withHome({ SVC_MODEL: 'none', SVC_LIMIT_HEADER_MS: '600000' }, async (home) => {
+      addModels(home);
+      const life = await serve(home, {
+        wrapper: ['prlimit', `--nofile=${DESCRIPTORS}:${DESCRIPTORS}`],
+      });
+      const { json: run } = await post(home);
+      await waitFor('it is asked', () => home.server.streams.size === 1);
+      const { hostname, port } = new URL(
+        (await life.ask((client) => client.call('status'))).addresses.http ?? '',
+      );
+      const before = await connect(home.paths.socket);
+      const held: Socket[] = [];
+      for (let count = 0; count < 120; count += 1)
+        held.push(connectTo(Number(port), hostname).on('error', () => {}));
+      // Fewer are left than an engine takes for its pipes.
+      await waitFor(
+        'there is none left',
+        () => readdirSync(`/proc/${life.pid}/fd`).length > DESCRIPTORS - 3,
+      );
+      const other = await before.call('run.start', {
+        prompt: 'x',
+        provider: 'local',
+        model: 'quick',
+        max_tokens: 5,
+      });
+      const found = await waitFor('the run that found none has its end', async () => {
+        const run = await before.call('run.get', { id: other.id });
+        return run.ended_at !== null && run;
+      });
+      assert.is(found.state, 'failed');
+      // Its own error says it when the model file could not be opened, the log when that could and an engine not be started.
+      assert.match(`${found.error?.message}\n${life.printed()}`, /EMFILE/);
+      for (const socket of held) socket.destroy();
+      before.close();
+      await waitFor(
+        'it takes connections again',
+        async () => (await ask(home, '/readyz').catch(() => null))?.status === 200,
+      );
+      home.server.say('through it all');
+      home.server.finish();
+      await waitFor(
+        'the run ends',
+        async () => (await state(home, run.id)).output === 'through it all',
+      );
+      assert.is((await life.stop()).code, 0);
+    }),
 );
 
 test('a torn log and a flipped one are refused, loudly; doctor names it, and what can be read is exported', () =>
@@ -206,11 +258,17 @@ test('a torn log and a flipped one are refused, loudly; doctor names it, and wha
       await waitFor('it has ended', () => home.server.streams.size === 0);
     }
     // What is in the middle of its commit is not known to be lost when it is.
-    await waitFor('all is recorded', async () => (await life.ask((client) => client.call('status'))).state === 'ready');
+    await waitFor(
+      'all is recorded',
+      async () => (await life.ask((client) => client.call('status'))).state === 'ready',
+    );
     await life.kill();
     const wal = `${home.paths.database}-wal`;
     const whole = readFileSync(wal);
-    const damages: (() => void)[] = [() => truncateSync(wal, statSync(wal).size - 9000), () => writeFileSync(wal, flipped(whole, whole.length - 9000))];
+    const damages: (() => void)[] = [
+      () => truncateSync(wal, statSync(wal).size - 9000),
+      () => writeFileSync(wal, flipped(whole, whole.length - 9000)),
+    ];
     for (const damage of damages) {
       writeFileSync(wal, whole);
       damage();
@@ -219,7 +277,9 @@ test('a torn log and a flipped one are refused, loudly; doctor names it, and wha
       assert.match(start.stderr, /event log/);
       const doctor = await home.svc(['doctor', '--json']);
       assert.is(doctor.code, 1);
-      const { checks } = JSON.parse(doctor.stdout) as { checks: { name: string; status: string; detail: string }[] };
+      const { checks } = JSON.parse(doctor.stdout) as {
+        checks: { name: string; status: string; detail: string }[];
+      };
       assert.is(checks.find(({ name }) => name === 'event log')?.status, 'fail', doctor.stdout);
       const exported = await home.svc(['runs', 'export', '--all']);
       assert.is(exported.code, 1, exported.stderr);
@@ -231,48 +291,62 @@ test('a torn log and a flipped one are refused, loudly; doctor names it, and wha
     await again.stop(0);
   }));
 
-(canFake ? test : test.skip)('a clock that jumps by an hour or a year, either way, fires no deadline and changes no order', () =>
-  withHome({ SVC_LIMIT_PROVIDER_RUNS: '1' }, async (home) => {
-    const file = join(dirname(home.paths.config), 'clock');
-    writeFileSync(file, '+0');
-    const library = FAKETIME.find((path) => works('test', '-e', path));
-    const env = { LD_PRELOAD: library, FAKETIME_TIMESTAMP_FILE: file, FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1', DONT_FAKE_MONOTONIC: '1' };
-    let life: Life = await serve(home, { env });
-    const ids: string[] = [];
-    for (const jump of ['+1h', '-1h', '+365d', '-365d', '+0']) {
-      ids.push((await post(home)).json.id);
-      await waitFor('it is asked', () => home.server.streams.size === 1);
-      writeFileSync(file, jump);
-      ids.push((await post(home)).json.id);
-      await life.kill();
-      await waitFor('the upstream is let go', () => home.server.streams.size === 0);
-      life = await serve(home, { env });
-      await waitFor('it is asked again', () => home.server.streams.size === 1);
-      const records = await Promise.all(ids.map((id) => state(home, id)));
-      assert.equal(
-        records.map(({ queue_position }) => queue_position),
-        ids.map((_, index) => (index === 0 ? null : index)),
-        `after ${jump}`,
-      );
-      const { runs } = (await ask(home, '/v1/runs')).json;
-      assert.equal(
-        runs.map(({ id }: { id: string }) => id),
-        [...ids].reverse(),
-      );
-    }
-    for (const id of ids) {
-      await waitFor('it is asked', async () => home.server.streams.size === 1 && (await state(home, id)).state === 'starting');
-      home.server.finish();
-      await waitFor('it ends', async () => (await state(home, id)).state === 'completed');
-    }
-    await life.stop(0);
-  }),
+(canFake ? test : test.skip)(
+  'a clock that jumps by an hour or a year, either way, fires no deadline and changes no order',
+  () =>
+    withHome({ SVC_LIMIT_PROVIDER_RUNS: '1' }, async (home) => {
+      const file = join(dirname(home.paths.config), 'clock');
+      writeFileSync(file, '+0');
+      const library = FAKETIME.find((path) => works('test', '-e', path));
+      const env = {
+        LD_PRELOAD: library,
+        FAKETIME_TIMESTAMP_FILE: file,
+        FAKETIME_NO_CACHE: '1',
+        FAKETIME_DONT_FAKE_MONOTONIC: '1',
+        DONT_FAKE_MONOTONIC: '1',
+      };
+      let life: Life = await serve(home, { env });
+      const ids: string[] = [];
+      for (const jump of ['+1h', '-1h', '+365d', '-365d', '+0']) {
+        ids.push((await post(home)).json.id);
+        await waitFor('it is asked', () => home.server.streams.size === 1);
+        writeFileSync(file, jump);
+        ids.push((await post(home)).json.id);
+        await life.kill();
+        await waitFor('the upstream is let go', () => home.server.streams.size === 0);
+        life = await serve(home, { env });
+        await waitFor('it is asked again', () => home.server.streams.size === 1);
+        const records = await Promise.all(ids.map((id) => state(home, id)));
+        assert.equal(
+          records.map(({ queue_position }) => queue_position),
+          ids.map((_, index) => (index === 0 ? null : index)),
+          `after ${jump}`,
+        );
+        const { runs } = (await ask(home, '/v1/runs')).json;
+        assert.equal(
+          runs.map(({ id }: { id: string }) => id),
+          [...ids].reverse(),
+        );
+      }
+      for (const id of ids) {
+        await waitFor(
+          'it is asked',
+          async () =>
+            home.server.streams.size === 1 && (await state(home, id)).state === 'starting',
+        );
+        home.server.finish();
+        await waitFor('it ends', async () => (await state(home, id)).state === 'completed');
+      }
+      await life.stop(0);
+    }),
 );
 
 /** Enough for the daemon itself and a few clients. */
 const DESCRIPTORS = 64;
 
-const FAKETIME = ['x86_64', 'aarch64'].map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketimeMT.so.1`);
+const FAKETIME = ['x86_64', 'aarch64'].map(
+  (machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketimeMT.so.1`,
+);
 
 function flipped(bytes: Buffer, at: number): Buffer {
   const copy = Buffer.from(bytes);

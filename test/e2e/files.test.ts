@@ -25,12 +25,30 @@ test('a folder in the place of the socket is named, with what to do about it', a
 });
 
 for (const [what, fault, file] of [
-  ['the token cannot get its name', 'link,linkat,rename,renameat,renameat2:error=EIO', (home: Home) => home.paths.token],
-  ['the folders cannot be made private', 'chmod,fchmodat:error=EACCES', (home: Home) => home.paths.data],
+  [
+    'the token cannot get its name',
+    'link,linkat,rename,renameat,renameat2:error=EIO',
+    (home: Home) => home.paths.token,
+  ],
+  [
+    'the folders cannot be made private',
+    'chmod,fchmodat:error=EACCES',
+    (home: Home) => home.paths.data,
+  ],
 ] as const) {
   faulty(`a start in which ${what} names the file and the cause`, async ({ home }) => {
     const { code, stderr } = await home.svc(['serve'], {
-      wrapper: ['strace', '-f', '-qqq', '-o', '/dev/null', '-e', `trace=${fault.split(':')[0]}`, '-e', `inject=${fault}`],
+      wrapper: [
+        'strace',
+        '-f',
+        '-qqq',
+        '-o',
+        '/dev/null',
+        '-e',
+        `trace=${fault.split(':')[0]}`,
+        '-e',
+        `inject=${fault}`,
+      ],
     });
     assert.is(code, 6, stderr);
     assert.match(stderr, file(home));
@@ -39,26 +57,31 @@ for (const [what, fault, file] of [
   });
 }
 
-faulty('a stop that cannot remove the runtime file says so, and nobody takes it for a crash', async ({ home }) => {
-  const daemon = home.spawn(['serve']);
-  const { pid } = await runtimeOf(home);
-  await waitFor('the daemon is ready', async () => (await home.svc(['health'])).code === 0);
-  const release = await inject(pid, 'unlink,unlinkat:error=EACCES');
-  daemon.child.kill('SIGTERM');
-  const { code, stderr } = await daemon.ended;
-  await release();
-  assert.is(code, 6, stderr);
-  assert.match(stderr, `its runtime file ${home.paths.runtime} cannot be removed (EACCES)`);
-  assert.ok(existsSync(home.paths.runtime));
-  assert.is((await home.svc(['status'])).code, 3);
-});
+faulty(
+  'a stop that cannot remove the runtime file says so, and nobody takes it for a crash',
+  async ({ home }) => {
+    const daemon = home.spawn(['serve']);
+    const { pid } = await runtimeOf(home);
+    await waitFor('the daemon is ready', async () => (await home.svc(['health'])).code === 0);
+    const release = await inject(pid, 'unlink,unlinkat:error=EACCES');
+    daemon.child.kill('SIGTERM');
+    const { code, stderr } = await daemon.ended;
+    await release();
+    assert.is(code, 6, stderr);
+    assert.match(stderr, `its runtime file ${home.paths.runtime} cannot be removed (EACCES)`);
+    assert.ok(existsSync(home.paths.runtime));
+    assert.is((await home.svc(['status'])).code, 3);
+  },
+);
 
 test('SIGUSR1 opens no debugger', async ({ home }) => {
   const daemon = home.spawn(['serve']);
   const { pid } = await runtimeOf(home);
   await waitFor('the daemon is ready', async () => (await home.svc(['health'])).code === 0);
   process.kill(pid, 'SIGUSR1');
-  await waitFor('the log says that it came', () => readFileSync(home.paths.logs.concat('/svc.log'), 'utf8').includes('SIGUSR1'));
+  await waitFor('the log says that it came', () =>
+    readFileSync(home.paths.logs.concat('/svc.log'), 'utf8').includes('SIGUSR1'),
+  );
   daemon.child.kill('SIGTERM');
   const { code, stderr } = await daemon.ended;
   assert.is(code, 0);

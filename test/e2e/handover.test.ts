@@ -24,7 +24,14 @@ test.after.each(async ({ home, life }) => {
   await home.close();
 });
 
-const LOCAL = { provider: 'local', model: 'slow', temperature: 0.8, seed: 9, max_tokens: 300, prompt: 'x' };
+const LOCAL = {
+  provider: 'local',
+  model: 'slow',
+  temperature: 0.8,
+  seed: 9,
+  max_tokens: 300,
+  prompt: 'x',
+};
 
 /** The whole answer to that. */
 let whole: Heard;
@@ -33,9 +40,12 @@ test.before(async () => {
   whole = await hearUndisturbed(LOCAL);
 });
 
-const get = ({ life }: Context, id: string): Promise<Run> => life.ask((client) => client.call('run.get', { id }));
-const start = ({ life }: Context, more: object = {}): Promise<Run> => life.ask((client) => client.call('run.start', { prompt: 'x', ...more }));
-const reaches = (context: Context, id: string, state: string) => waitFor(`the run is ${state}`, async () => (await get(context, id)).state === state);
+const get = ({ life }: Context, id: string): Promise<Run> =>
+  life.ask((client) => client.call('run.get', { id }));
+const start = ({ life }: Context, more: object = {}): Promise<Run> =>
+  life.ask((client) => client.call('run.start', { prompt: 'x', ...more }));
+const reaches = (context: Context, id: string, state: string) =>
+  waitFor(`the run is ${state}`, async () => (await get(context, id)).state === state);
 const ended = (context: Context, id: string) =>
   waitFor(`${id} has ended`, async () => {
     const run = await get(context, id);
@@ -51,7 +61,9 @@ async function answerOne(context: Context, runs: readonly Run[]): Promise<string
     `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 0, model: 'held', choices: [{ index: 0, delta: { content: 'half' }, finish_reason: null }] })}\n\n`,
   );
   return waitFor('one streams', async () => {
-    for (const { id } of runs) if ((await get(context, id)).output === 'half') return [id, ...runs.map((run) => run.id).filter((other) => other !== id)];
+    for (const { id } of runs)
+      if ((await get(context, id)).output === 'half')
+        return [id, ...runs.map((run) => run.id).filter((other) => other !== id)];
     return false;
   });
 }
@@ -61,14 +73,17 @@ for (const timeout of ['0', '1']) {
     const { home } = context;
     const local = await start(context, LOCAL);
     await waitFor('it has begun', async () => (await get(context, local.id)).output !== '', BEGIN);
-    const [stopping, queued, [streaming = '', asked = '']] = await whileEngineStands(context.life, async () => {
-      const others = [await start(context), await start(context)];
-      const last = await start(context);
-      const ids = await answerOne(context, others);
-      const command = home.spawn(['stop', '--json', '--timeout', timeout]);
-      await reaches(context, local.id, 'cancelling');
-      return [command, last, ids] as const;
-    });
+    const [stopping, queued, [streaming = '', asked = '']] = await whileEngineStands(
+      context.life,
+      async () => {
+        const others = [await start(context), await start(context)];
+        const last = await start(context);
+        const ids = await answerOne(context, others);
+        const command = home.spawn(['stop', '--json', '--timeout', timeout]);
+        await reaches(context, local.id, 'cancelling');
+        return [command, last, ids] as const;
+      },
+    );
     const { code, stdout, stderr } = await stopping.ended;
     assert.is(code, 0, stderr);
     assert.equal(await context.life.ended, { code: 0, signal: null });
@@ -95,7 +110,10 @@ test('what fits in the time is finished, and the report says so in words', async
   const run = await start(context);
   await waitFor('it is asked', () => home.server.streams.size === 1);
   const stopping = home.spawn(['stop']);
-  await waitFor('it drains', async () => (await context.life.ask((client) => client.call('status'))).state === 'stopping');
+  await waitFor(
+    'it drains',
+    async () => (await context.life.ask((client) => client.call('status'))).state === 'stopping',
+  );
   home.server.say('in time');
   home.server.finish();
   const outcome = await stopping.ended;
@@ -110,7 +128,11 @@ test('a second signal forces: what is left is handed over at once, a third leave
   const run = await start(context);
   await waitFor('it is asked', () => home.server.streams.size === 1);
   life.child.kill('SIGTERM');
-  await waitFor('it drains', async () => (await life.ask((client) => client.call('status'))).state_path === 'stopping.draining');
+  await waitFor(
+    'it drains',
+    async () =>
+      (await life.ask((client) => client.call('status'))).state_path === 'stopping.draining',
+  );
   life.child.kill('SIGTERM');
   assert.equal(await life.ended, { code: 0, signal: null });
   context.life = await serve(home);
@@ -126,7 +148,10 @@ test('no run is taken while it stops, and a run that was queued is still queued'
   for (let count = 1; count <= 3; count += 1) await start(context);
   await waitFor('two are asked', () => home.server.streams.size === 2);
   const stopping = home.spawn(['stop', '--timeout', '60']);
-  await waitFor('it drains', async () => (await context.life.ask((client) => client.call('status'))).state === 'stopping');
+  await waitFor(
+    'it drains',
+    async () => (await context.life.ask((client) => client.call('status'))).state === 'stopping',
+  );
   const refused = await home.svc(['run', 'x', '--no-start']);
   assert.is(refused.code, 4, refused.stderr);
   assert.is((await home.svc(['stop', '--force'])).code, 0);

@@ -30,13 +30,30 @@ async function look(home: HeldHome): Promise<Seen> {
     const response = await fetch(`${addresses.http}${path}`);
     assert.is(response.headers.get('content-type')?.split(';')[0], 'application/health+json');
     assert.is(response.headers.get('cache-control'), 'no-store');
-    return { status: response.status, body: (await response.json()) as { state_path: string; status: string; reason: string | null } };
+    return {
+      status: response.status,
+      body: (await response.json()) as {
+        state_path: string;
+        status: string;
+        reason: string | null;
+      },
+    };
   };
-  const [livez, readyz, report] = await Promise.all([ask('/livez'), ask('/readyz'), ask('/v1/runtime/health')]);
+  const [livez, readyz, report] = await Promise.all([
+    ask('/livez'),
+    ask('/readyz'),
+    ask('/v1/runtime/health'),
+  ]);
   const codes = await Promise.all(
-    (['http', 'grpc', 'socket'] as const).map(async (source) => [source, (await home.svc(['health', '--source', source])).code] as const),
+    (['http', 'grpc', 'socket'] as const).map(
+      async (source) => [source, (await home.svc(['health', '--source', source])).code] as const,
+    ),
   );
-  const [live, ready, whole] = await grpcHealth(addresses.grpc ?? '', ['svc.livez', 'svc.readyz', '']);
+  const [live, ready, whole] = await grpcHealth(addresses.grpc ?? '', [
+    'svc.livez',
+    'svc.readyz',
+    '',
+  ]);
   assert.is(readyz.body.reason === null, readyz.status === 200);
   return {
     livez: livez.status,
@@ -67,7 +84,13 @@ const aliveOnly = (state: string): Seen => ({
 
 test('starting, ready, running, saturated, draining, closing and gone', async ({ home }) => {
   home.server.holdModels();
-  const daemon = home.spawn(['serve'], { env: { SVC_LIMIT_QUEUE_RUNS: '2', SVC_LIMIT_CLOSE_MS: '60000', SVC_LIMIT_ENGINE_STOP_MS: '60000' } });
+  const daemon = home.spawn(['serve'], {
+    env: {
+      SVC_LIMIT_QUEUE_RUNS: '2',
+      SVC_LIMIT_CLOSE_MS: '60000',
+      SVC_LIMIT_ENGINE_STOP_MS: '60000',
+    },
+  });
   await waitFor('the daemon asks its provider', () => home.server.asked);
   await runtimeOf(home);
   await waitFor('the daemon probes', async () => (await look(home)).state === 'starting.probing');
@@ -102,14 +125,21 @@ test('starting, ready, running, saturated, draining, closing and gone', async ({
   assert.is((await daemon.ended).code, 0);
   assert.is((await first.ended).code, 0);
   assert.is((await second.ended).code, 0);
-  for (const source of ['http', 'grpc', 'socket']) assert.is((await home.svc(['health', '--source', source])).code, 3, source);
+  for (const source of ['http', 'grpc', 'socket'])
+    assert.is((await home.svc(['health', '--source', source])).code, 3, source);
 });
 
-test('a probe that hangs delays the start no longer than its bound, and says why', async ({ home }) => {
+test('a probe that hangs delays the start no longer than its bound, and says why', async ({
+  home,
+}) => {
   home.server.holdModels();
-  const started = await home.svc(['start'], { env: { SVC_LIMIT_PROBE_MS: '300', SVC_LIMIT_PROBE_EVERY_MS: '3600000' } });
+  const started = await home.svc(['start'], {
+    env: { SVC_LIMIT_PROBE_MS: '300', SVC_LIMIT_PROBE_EVERY_MS: '3600000' },
+  });
   assert.is(started.code, 0, started.stderr);
-  const list = JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout) as { providers: { id: string; state: string; reason: string }[] };
+  const list = JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout) as {
+    providers: { id: string; state: string; reason: string }[];
+  };
   const held = list.providers.find((provider) => provider.id === 'held');
   assert.is(held?.state, 'unavailable');
   assert.match(held?.reason ?? '', /time/);
@@ -124,7 +154,9 @@ test('health --watch prints each change', async ({ home }) => {
   await waitFor('the run streams', () => home.server.streams.size === 1);
   home.server.finish();
   await run.ended;
-  await waitFor('the change back', () => watching.stdout().trim().split('\n').at(-1)?.includes('"ready"'));
+  await waitFor('the change back', () =>
+    watching.stdout().trim().split('\n').at(-1)?.includes('"ready"'),
+  );
 });
 
 /** The engine is warmed in the background of a ready daemon. */
@@ -134,7 +166,9 @@ async function enginePid(home: HeldHome): Promise<number> {
     'the engine is warm',
     async () => {
       const headers = { authorization: `Bearer ${readFileSync(home.paths.token, 'utf8').trim()}` };
-      const report = (await (await fetch(`${addresses.http}/v1/runtime/health`, { headers })).json()) as { engine: { state: string; pid: number | null } };
+      const report = (await (
+        await fetch(`${addresses.http}/v1/runtime/health`, { headers })
+      ).json()) as { engine: { state: string; pid: number | null } };
       return report.engine.state === 'warm.idle' && report.engine.pid;
     },
     { within_ms: 60_000 },

@@ -13,7 +13,10 @@ test.before.each(async (context) => {
 test.after.each(({ home }) => home.close());
 
 function configure({ paths }: HeldHome, history: object): void {
-  writeFileSync(paths.config, JSON.stringify({ ...JSON.parse(readFileSync(paths.config, 'utf8')), history }));
+  writeFileSync(
+    paths.config,
+    JSON.stringify({ ...JSON.parse(readFileSync(paths.config, 'utf8')), history }),
+  );
 }
 
 /** A run from its prompt to the end of its answer, as a user has it. */
@@ -47,14 +50,21 @@ function ifThere<T>(read: () => T): T | null {
 
 /** Files of the home that hold one of these; not the configuration, nor the reserve, whose bytes are random and so hold every short word. */
 function holding({ folder, paths }: HeldHome, words: readonly string[]): string[] {
-  const files = walk(folder).filter((path) => path !== paths.config && !path.endsWith('events.reserve') && ifThere(() => statSync(path))?.isFile());
+  const files = walk(folder).filter(
+    (path) =>
+      path !== paths.config &&
+      !path.endsWith('events.reserve') &&
+      ifThere(() => statSync(path))?.isFile(),
+  );
   return files.filter((path) => {
     const content = ifThere(() => readFileSync(path));
     return words.some((word) => content?.includes(word));
   });
 }
 
-test('prompts and answers that are omitted are in no file, while the client saw them', async ({ home }) => {
+test('prompts and answers that are omitted are in no file, while the client saw them', async ({
+  home,
+}) => {
   configure(home, { prompts: 'omit', outputs: 'omit' });
   await ask(home, 'tell me about Rumpelstiltskin', ['He is ', 'Zwerg', 'nase.']);
   assert.equal(holding(home, ['Rumpelstiltskin', 'Zwerg', 'nase']), []);
@@ -65,9 +75,15 @@ test('prompts and answers that are omitted are in no file, while the client saw 
   assert.is((await home.svc(['doctor'])).stdout.includes('chain and database check out'), true);
 });
 
-test('what a pattern matches is in no file, also when the answer comes in pieces', async ({ home }) => {
+test('what a pattern matches is in no file, also when the answer comes in pieces', async ({
+  home,
+}) => {
   configure(home, { redact: ['thunderstorm[0-9]+'] });
-  await ask(home, 'my password is thunderstorm2000, is it good?', ['No: thunder', 'storm20', '00 is bad.']);
+  await ask(home, 'my password is thunderstorm2000, is it good?', [
+    'No: thunder',
+    'storm20',
+    '00 is bad.',
+  ]);
   await home.svc(['stop']);
   assert.equal(
     holding(home, ['thunder', 'storm20']).filter((path) => !path.includes('cache')),
@@ -86,9 +102,15 @@ test('a run that is cut off without its prompt in the log ends, and says why', a
   assert.match(stdout, 'content_not_kept');
 });
 
-test('runs beyond the bounds go while the daemon runs, and their text with them', async ({ home }) => {
+test('runs beyond the bounds go while the daemon runs, and their text with them', async ({
+  home,
+}) => {
   configure(home, { keep_bytes: 1024 * 1024 });
-  for (let index = 0; index < 4; index += 1) await ask(home, `remember Rumpelstiltskin ${index}`, ['x'.repeat(200_000), 'y'.repeat(200_000)]);
+  for (let index = 0; index < 4; index += 1)
+    await ask(home, `remember Rumpelstiltskin ${index}`, [
+      'x'.repeat(200_000),
+      'y'.repeat(200_000),
+    ]);
   await waitFor('the first are gone', () => !holding(home, ['Rumpelstiltskin 0']).length);
   const { stdout } = await home.svc(['runs', 'list', '--json']);
   assert.match(stdout, 'Rumpelstiltskin 3');
@@ -96,12 +118,17 @@ test('runs beyond the bounds go while the daemon runs, and their text with them'
   assert.match((await home.svc(['doctor'])).stdout, 'chain and database check out');
 });
 
-test('every file of a used home is for its owner only, whatever the mode mask is', async ({ home }) => {
+test('every file of a used home is for its owner only, whatever the mode mask is', async ({
+  home,
+}) => {
   const mask = process.umask(0);
   try {
     await ask(home, 'hello', ['hi']);
     await home.svc(['status']);
-    const others = walk(home.folder).filter((path) => path !== home.paths.config && ((ifThere(() => statSync(path))?.mode ?? 0) & 0o077) !== 0);
+    const others = walk(home.folder).filter(
+      (path) =>
+        path !== home.paths.config && ((ifThere(() => statSync(path))?.mode ?? 0) & 0o077) !== 0,
+    );
     assert.equal(others, []);
     await home.svc(['stop']);
   } finally {

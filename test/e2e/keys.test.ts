@@ -24,7 +24,8 @@ test.after.each(async ({ home, life }) => {
 
 const post = (home: HeldHome, key: string, body: object = { prompt: 'x' }): Promise<Answer> =>
   ask(home, '/v1/runs', { method: 'POST', body, headers: { 'idempotency-key': key } });
-const count = async ({ life }: Context) => (await life.ask((client) => client.call('run.list', { limit: 100 }))).runs.length;
+const count = async ({ life }: Context) =>
+  (await life.ask((client) => client.call('run.list', { limit: 100 }))).runs.length;
 
 test('twenty at one time start one run', async (context) => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => post(context.home, 'k')));
@@ -43,8 +44,20 @@ test('another request under the same key is refused, the same one in another ord
   const other = await post(context.home, 'k', { prompt: 'y', temperature: 0.5 });
   assert.is(other.status, 422);
   assert.is(other.json.error.code, 'idempotency_conflict');
-  assert.is((await post(context.home, 'k', { temperature: 0.5, prompt: 'x' })).json.id, first.json.id);
-  const { stdout } = await context.home.svc(['run', 'x', '--temperature', '0.5', '--idempotency-key', 'k', '--detach', '--no-start']);
+  assert.is(
+    (await post(context.home, 'k', { temperature: 0.5, prompt: 'x' })).json.id,
+    first.json.id,
+  );
+  const { stdout } = await context.home.svc([
+    'run',
+    'x',
+    '--temperature',
+    '0.5',
+    '--idempotency-key',
+    'k',
+    '--detach',
+    '--no-start',
+  ]);
   assert.is(stdout.trim(), first.json.id);
   assert.is((await context.home.svc(['run', 'z', '--idempotency-key', 'k', '--no-start'])).code, 2);
   assert.is(await count(context), 1);
@@ -59,14 +72,22 @@ test('a key leads to its run after a restart and after a kill, also when it has 
   await waitFor('it is asked again', () => context.home.server.streams.size === 1);
   context.home.server.say('the answer');
   context.home.server.finish();
-  await waitFor('it has ended', async () => (await ask(context.home, `/v1/runs/${run.id}`)).json.state === 'completed');
+  await waitFor(
+    'it has ended',
+    async () => (await ask(context.home, `/v1/runs/${run.id}`)).json.state === 'completed',
+  );
   await context.life.stop(0);
   context.life = await serve(context.home);
   assert.is((await post(context.home, 'k')).json.state, 'completed');
   assert.is((await post(context.home, 'k', { prompt: 'other' })).status, 422);
-  const again = await stream(context.home, '/v1/runs', { method: 'POST', body: { prompt: 'x' }, headers: { 'idempotency-key': 'k' } });
+  const again = await stream(context.home, '/v1/runs', {
+    method: 'POST',
+    body: { prompt: 'x' },
+    headers: { 'idempotency-key': 'k' },
+  });
   let text = '';
-  for await (const { event, data } of again.events) if (event === 'run.output_appended') text += data.data.text;
+  for await (const { event, data } of again.events)
+    if (event === 'run.output_appended') text += data.data.text;
   assert.is(text, 'the answer');
   assert.is(await count(context), 1);
 });
@@ -76,13 +97,18 @@ test('a start whose answer is lost to a kill is sent again until it is answered:
   for (let time = 1; time <= 6; time += 1) {
     const lost = Array.from({ length: 5 }, () => post(context.home, `k${time}`).catch(() => null));
     // At another moment each time: before it is taken, between its commit and its answer, after it.
-    for (let turn = 0; turn < time * 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < time * 3; turn += 1)
+      await new Promise((resolve) => setImmediate(resolve));
     await context.life.kill();
     await Promise.all(lost);
     context.life = await serve(context.home);
-    const again = await Promise.all(Array.from({ length: 5 }, () => post(context.home, `k${time}`)));
+    const again = await Promise.all(
+      Array.from({ length: 5 }, () => post(context.home, `k${time}`)),
+    );
     assert.equal(new Set(again.map(({ json }) => json.id)).size, 1);
-    for (const answer of await Promise.all(lost)) if (answer !== null) assert.is(answer.json.id, again[0]?.json.id, 'what was acknowledged is there');
+    for (const answer of await Promise.all(lost))
+      if (answer !== null)
+        assert.is(answer.json.id, again[0]?.json.id, 'what was acknowledged is there');
     ids.push(again[0]?.json.id);
   }
   assert.is(new Set(ids).size, 6);

@@ -1,11 +1,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { processStart } from '../../src/runtime-file.ts';
+import { processStart } from '../../src/home/runtime-file.ts';
 import { type HeldHome, makeHeldHome, runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome, type Started } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -42,7 +50,9 @@ async function withHeldHome(work: (home: HeldHome) => Promise<void>): Promise<vo
   }
 }
 
-test('start returns when it is ready, again says so, stop returns when the process is gone', async ({ home }) => {
+test('start returns when it is ready, again says so, stop returns when the process is gone', async ({
+  home,
+}) => {
   assert.is((await status(home)).code, 3);
   const started = await home.svc(['start']);
   assert.is(started.code, 0, started.stderr);
@@ -66,7 +76,9 @@ test('start returns when it is ready, again says so, stop returns when the proce
   assert.is((await home.svc(['stop'])).code, 0);
 });
 
-test('a second daemon in the same home is refused, whatever ports it asks for', async ({ home }) => {
+test('a second daemon in the same home is refused, whatever ports it asks for', async ({
+  home,
+}) => {
   await home.svc(['start']);
   const { pid } = await runtimeOf(home);
   const second = await home.svc(['serve', '--json']);
@@ -75,7 +87,9 @@ test('a second daemon in the same home is refused, whatever ports it asks for', 
   assert.is((await status(home)).record.pid, pid);
 });
 
-test('of starts that race one wins, and each other says which daemon is there, without a stack in the log', async ({ home }) => {
+test('of starts that race one wins, and each other says which daemon is there, without a stack in the log', async ({
+  home,
+}) => {
   const starts = await Promise.all(Array.from({ length: 4 }, () => home.svc(['start'])));
   assert.equal(
     starts.map(({ code }) => code),
@@ -84,10 +98,17 @@ test('of starts that race one wins, and each other says which daemon is there, w
   assert.is(starts.filter(({ stdout }) => stdout.startsWith('svc is ready')).length, 1);
   const { pid } = await runtimeOf(home);
   const late = await home.svc(['serve']);
-  assert.equal([late.code, late.stderr.split('\n')[0]], [1, `error: A daemon runs already, with pid ${pid}.`]);
-  const log = readdirSync(home.paths.logs).map((name) => readFileSync(join(home.paths.logs, name), 'utf8'));
+  assert.equal(
+    [late.code, late.stderr.split('\n')[0]],
+    [1, `error: A daemon runs already, with pid ${pid}.`],
+  );
+  const log = readdirSync(home.paths.logs).map((name) =>
+    readFileSync(join(home.paths.logs, name), 'utf8'),
+  );
   const lines = [...log.join('').split('\n'), ...late.stdout.split('\n')];
-  const refused = lines.filter((line) => line.includes('daemon_already_running') && !line.includes('"stopped"'));
+  const refused = lines.filter(
+    (line) => line.includes('daemon_already_running') && !line.includes('"stopped"'),
+  );
   assert.ok(refused.length > 0);
   for (const line of refused) {
     assert.is(JSON.parse(line).level, 'warn');
@@ -95,7 +116,9 @@ test('of starts that race one wins, and each other says which daemon is there, w
   }
 });
 
-test('a port that another program uses is named, with exit 6, and nothing is left behind', async ({ home }) => {
+test('a port that another program uses is named, with exit 6, and nothing is left behind', async ({
+  home,
+}) => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const address = other.address();
@@ -107,7 +130,9 @@ test('a port that another program uses is named, with exit 6, and nothing is lef
   assert.is((await status(home)).code, 3);
 });
 
-test('a killed daemon is told from a stopped one, and the next start records how it ended', async ({ home }) => {
+test('a killed daemon is told from a stopped one, and the next start records how it ended', async ({
+  home,
+}) => {
   await home.svc(['start']);
   const { pid, boot_id } = await runtimeOf(home);
   process.kill(pid, 'SIGKILL');
@@ -124,7 +149,9 @@ test('a killed daemon is told from a stopped one, and the next start records how
 });
 
 test('a runtime file whose pid is another program by now harms nobody', async ({ home }) => {
-  const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e9)'], { stdio: 'ignore' });
+  const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e9)'], {
+    stdio: 'ignore',
+  });
   await once(bystander, 'spawn');
   mkdirSync(dirname(home.paths.runtime), { recursive: true, mode: 0o700 });
   const stale = {
@@ -155,7 +182,8 @@ test('files and folders are for their owner only', async ({ home }) => {
   await home.svc(['start']);
   const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
   assert.is(mode(home.paths.data), '700');
-  for (const file of [home.paths.database, home.paths.token, home.paths.socket, home.paths.runtime]) assert.is(mode(file), '600', file);
+  for (const file of [home.paths.database, home.paths.token, home.paths.socket, home.paths.runtime])
+    assert.is(mode(file), '600', file);
 });
 
 test('a home that others can read is refused, with what to do about it', async ({ home }) => {
@@ -182,7 +210,9 @@ test('a file that is no event log is refused and left as it is', async ({ home }
   assert.ok(before.equals(readFileSync(home.paths.database)));
 });
 
-test('an address that others can reach is refused while nothing asks for a token', async ({ home }) => {
+test('an address that others can reach is refused while nothing asks for a token', async ({
+  home,
+}) => {
   const outcome = await home.svc(['start', '--http', '0.0.0.0:0'], { env: { SVC_AUTH: 'false' } });
   assert.is(outcome.code, 6);
   const grpc = await home.svc(['start', '--grpc', '0.0.0.0:0']);
@@ -203,7 +233,10 @@ test('Ctrl-C drains a daemon in the foreground: the active run ends well, then t
   withHeldHome(async (home) => {
     const { serving, run } = await serveHalfAnAnswer(home);
     serving.child.kill('SIGINT');
-    await waitFor('the daemon drains', async () => (await status(home)).record.state_path === 'stopping.draining');
+    await waitFor(
+      'the daemon drains',
+      async () => (await status(home)).record.state_path === 'stopping.draining',
+    );
     home.server.say('and half');
     home.server.finish();
     const answer = await run.ended;
@@ -217,7 +250,10 @@ test('a second Ctrl-C does not wait for the active run', () =>
     const { serving, run } = await serveHalfAnAnswer(home);
     await waitFor('the text is there', () => run.stdout() === 'half ');
     serving.child.kill('SIGINT');
-    await waitFor('the daemon drains', async () => (await status(home)).record.state_path === 'stopping.draining');
+    await waitFor(
+      'the daemon drains',
+      async () => (await status(home)).record.state_path === 'stopping.draining',
+    );
     serving.child.kill('SIGINT');
     assert.is((await serving.ended).code, 0);
     const answer = await run.ended;

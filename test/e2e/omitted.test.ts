@@ -9,11 +9,19 @@ const test = suite<{ home: HeldHome }>('who follows a run whose answer is not ke
 test.before.each(async (context) => {
   context.home = await makeHeldHome({});
   const { paths } = context.home;
-  writeFileSync(paths.config, JSON.stringify({ ...JSON.parse(readFileSync(paths.config, 'utf8')), history: { outputs: 'omit' } }));
+  writeFileSync(
+    paths.config,
+    JSON.stringify({
+      ...JSON.parse(readFileSync(paths.config, 'utf8')),
+      history: { outputs: 'omit' },
+    }),
+  );
 });
 test.after.each(({ home }) => home.close());
 
-test('gets the whole text while the run goes on, and afterwards is told that it is not kept, with no hole', async ({ home }) => {
+test('gets the whole text while the run goes on, and afterwards is told that it is not kept, with no hole', async ({
+  home,
+}) => {
   const { server } = home;
   const run = home.spawn(['run', 'tell']);
   await waitFor('the provider is asked', () => server.streams.size === 1);

@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
@@ -9,7 +20,7 @@ import { WebSocket } from 'ws';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { type Ask, ask } from '../http/boot.ts';
+import { type Ask, ask } from '../transport/http/boot.ts';
 
 /** Going back in time on the built program, with a daemon and without one. */
 const test = suite('the past, from the command line');
@@ -22,16 +33,30 @@ const SECRETS = ['zebra', 'What is', 'daemon:', '/tmp/'];
 
 test.before(async () => {
   home = makeHome();
-  id = (JSON.parse((await home.svc(['run', PROMPT, '--system', 'a zebra too', '--json'])).stdout) as { id: string }).id;
+  id = (
+    JSON.parse((await home.svc(['run', PROMPT, '--system', 'a zebra too', '--json'])).stdout) as {
+      id: string;
+    }
+  ).id;
   url = (await runtimeOf(home)).addresses.http ?? '';
-  await waitFor('it rests', async () => (JSON.parse((await home.svc(['status', '--json'])).stdout) as { state: string }).state === 'ready');
+  await waitFor(
+    'it rests',
+    async () =>
+      (JSON.parse((await home.svc(['status', '--json'])).stdout) as { state: string }).state ===
+      'ready',
+  );
 });
 test.after(async () => {
   await home.svc(['stop', '--force']);
   await home.close();
 });
 
-const error = (text: string) => (JSON.parse(text.trim().split('\n').at(-1) ?? '{}') as { error: { code: string; message: string } }).error;
+const error = (text: string) =>
+  (
+    JSON.parse(text.trim().split('\n').at(-1) ?? '{}') as {
+      error: { code: string; message: string };
+    }
+  ).error;
 const events = async () =>
   (await home.svc(['runs', 'export', '--all'])).stdout
     .trim()
@@ -40,7 +65,9 @@ const events = async () =>
 
 test('status --at tells what was', async () => {
   const accepted = (await events()).find(({ type }) => type === 'run.accepted')?.seq ?? 0;
-  const picture = JSON.parse((await home.svc(['status', '--at', String(accepted), '--json'])).stdout) as {
+  const picture = JSON.parse(
+    (await home.svc(['status', '--at', String(accepted), '--json'])).stdout,
+  ) as {
     status: { state: string };
     runs: { id: string; state: string }[];
   };
@@ -57,13 +84,26 @@ test('runs why tells how it came, and runs replay what it was, also of an earlie
   const why = await home.svc(['runs', 'why', id]);
   assert.is(why.code, 0, why.stderr);
   assert.match(why.stdout, /the provider local began answering \(attempt 1\)/);
-  const first = (await events()).find(({ stream, type }) => stream === id && type === 'run.output_appended')?.seq ?? 0;
-  const then = JSON.parse((await home.svc(['runs', 'replay', id, '--at', String(first), '--json'])).stdout) as { state_path: string; run: { output: string } };
-  const now = JSON.parse((await home.svc(['runs', 'replay', id, '--json'])).stdout) as { state_path: string; run: { output: string } };
+  const first =
+    (await events()).find(({ stream, type }) => stream === id && type === 'run.output_appended')
+      ?.seq ?? 0;
+  const then = JSON.parse(
+    (await home.svc(['runs', 'replay', id, '--at', String(first), '--json'])).stdout,
+  ) as { state_path: string; run: { output: string } };
+  const now = JSON.parse((await home.svc(['runs', 'replay', id, '--json'])).stdout) as {
+    state_path: string;
+    run: { output: string };
+  };
   assert.equal([then.state_path, now.state_path], ['streaming', 'completed']);
   assert.ok(now.run.output.startsWith(then.run.output));
   assert.equal(now.run, JSON.parse((await home.svc(['runs', 'show', id, '--json'])).stdout));
-  assert.equal([(await home.svc(['runs', 'replay', id, '--at', '1'])).code, (await home.svc(['runs', 'why', 'run_x'])).code], [2, 2]);
+  assert.equal(
+    [
+      (await home.svc(['runs', 'replay', id, '--at', '1'])).code,
+      (await home.svc(['runs', 'why', 'run_x'])).code,
+    ],
+    [2, 2],
+  );
 });
 
 test('a run that was exported is replayed in a home where no daemon ever ran', async () => {
@@ -72,7 +112,9 @@ test('a run that was exported is replayed in a home where no daemon ever ran', a
     const file = join(other.folder, 'run.json');
     assert.is((await home.svc(['runs', 'export', id, '--output', file])).code, 0);
     assert.is(statSync(file).mode & 0o777, 0o600);
-    const replayed = JSON.parse((await other.svc(['runs', 'replay', file, '--json'])).stdout) as { run: unknown };
+    const replayed = JSON.parse((await other.svc(['runs', 'replay', file, '--json'])).stdout) as {
+      run: unknown;
+    };
     assert.equal(replayed.run, JSON.parse((await home.svc(['runs', 'show', id, '--json'])).stdout));
     const again = await home.svc(['runs', 'export', id, '--output', file, '--json']);
     assert.equal([again.code, error(again.stderr).code], [2, 'output_exists']);
@@ -80,8 +122,12 @@ test('a run that was exported is replayed in a home where no daemon ever ran', a
     const redacted = join(other.folder, 'redacted.json');
     assert.is((await home.svc(['runs', 'export', id, '--output', redacted, '--redact'])).code, 0);
     const text = readFileSync(redacted, 'utf8');
-    for (const word of SECRETS.filter((secret) => secret !== 'daemon:')) assert.not.ok(text.includes(word), word);
-    assert.match((await other.svc(['runs', 'replay', redacted])).stdout, /^completed after the event/);
+    for (const word of SECRETS.filter((secret) => secret !== 'daemon:'))
+      assert.not.ok(text.includes(word), word);
+    assert.match(
+      (await other.svc(['runs', 'replay', redacted])).stdout,
+      /^completed after the event/,
+    );
   } finally {
     await other.close();
   }
@@ -100,8 +146,19 @@ test('files of others are read with care: what they are is said, and nothing han
   closeSync(fd);
   execFileSync('mkfifo', [join(folder, 'fifo')]);
   const cases = [
-    ...[make('empty', ''), make('text', 'hello'), make('binary', Buffer.from([0xff, 0xfe, 0])), make('deep', '['.repeat(1e6))],
-    ...[make('other.json', '{"format":"something else"}'), huge, folder, join(folder, 'fifo'), '/dev/zero'],
+    ...[
+      make('empty', ''),
+      make('text', 'hello'),
+      make('binary', Buffer.from([0xff, 0xfe, 0])),
+      make('deep', '['.repeat(1e6)),
+    ],
+    ...[
+      make('other.json', '{"format":"something else"}'),
+      huge,
+      folder,
+      join(folder, 'fifo'),
+      '/dev/zero',
+    ],
   ];
   for (const file of cases) {
     const outcome = await home.svc(['runs', 'replay', file, '--json']);
@@ -117,13 +174,27 @@ test('the machines are shown in every form, with the living states where they ar
     const live = await home.svc(['machines', 'daemon', '--format', format, '--live']);
     assert.equal([plain.code, live.code], [0, 0], plain.stderr + live.stderr);
     assert.match(plain.stdout, /draining/);
-    assert.match(plain.stdout, { mermaid: /^---\ntitle: daemon/, svg: /^<\?xml/, json: /^\{/, ascii: /^daemon\n/ }[format] ?? /never/);
+    assert.match(
+      plain.stdout,
+      { mermaid: /^---\ntitle: daemon/, svg: /^<\?xml/, json: /^\{/, ascii: /^daemon\n/ }[format] ??
+        /never/,
+    );
     assert.is.not(plain.stdout, live.stdout, format);
   }
   const all = await home.svc(['machines']);
-  for (const name of ['daemon', 'run', 'provider', 'engine', 'pull']) assert.match(all.stdout, new RegExp(`title: ${name}\n`));
-  assert.equal([(await home.svc(['machines', 'nobody'])).code, (await home.svc(['machines', '--format', 'svg'])).code], [2, 2]);
-  assert.match((await home.svc(['machines', 'daemon', '--format', 'ascii', '--live'])).stdout, /ready.*●/);
+  for (const name of ['daemon', 'run', 'provider', 'engine', 'pull'])
+    assert.match(all.stdout, new RegExp(`title: ${name}\n`));
+  assert.equal(
+    [
+      (await home.svc(['machines', 'nobody'])).code,
+      (await home.svc(['machines', '--format', 'svg'])).code,
+    ],
+    [2, 2],
+  );
+  assert.match(
+    (await home.svc(['machines', 'daemon', '--format', 'ascii', '--live'])).stdout,
+    /ready.*●/,
+  );
   const other = makeHome();
   assert.is((await other.svc(['machines', 'run', '--format', 'ascii'])).code, 0);
   assert.is((await other.svc(['machines', 'run', '--live'])).code, 3);
@@ -138,7 +209,11 @@ test('the address of the console signs in once, and its cookie is good after a r
   const [first, second] = [await sign(), await sign()];
   assert.equal([first.status, second.status], [200, 401]);
   const cookie = first.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
-  const get = (path: string, more: Ask = {}) => ask(`${url}${path}`, { ...more, headers: { cookie, 'sec-fetch-site': 'same-origin', ...more.headers } });
+  const get = (path: string, more: Ask = {}) =>
+    ask(`${url}${path}`, {
+      ...more,
+      headers: { cookie, 'sec-fetch-site': 'same-origin', ...more.headers },
+    });
   assert.is((await get('/v1/runtime/state')).json.status.state, 'ready');
   // Another program may be given the port while nobody holds it.
   await waitFor('the port is free', async () => {
@@ -156,24 +231,34 @@ test('the console is opened with what the system opens pages with; where that fa
   const bin = join(home.folder, 'bin');
   const opened = join(home.folder, 'opened');
   mkdirSync(bin);
-  const make = (script: string) => writeFileSync(join(bin, 'xdg-open'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const make = (script: string) =>
+    writeFileSync(join(bin, 'xdg-open'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const env = { PATH: `${bin}:${process.env.PATH}`, DISPLAY: ':0' };
   make(`printf %s "$1" > ${opened}`);
   const quiet = await home.svc(['console'], { env });
   assert.equal([quiet.code, quiet.stdout], [0, '']);
   assert.match(quiet.stderr, /^Opened the console at http:\/\/127\.0\.0\.1:\d+\/$/m);
   const page = fileURLToPath(readFileSync(opened, 'utf8'));
-  assert.match(readFileSync(page, 'utf8'), /#ticket=[\w-]{43}/, 'the page leads to the address with the ticket');
+  assert.match(
+    readFileSync(page, 'utf8'),
+    /#ticket=[\w-]{43}/,
+    'the page leads to the address with the ticket',
+  );
   assert.is(statSync(page).mode & 0o077, 0, 'only its owner reads the page');
   make('exit 3');
   assert.match((await home.svc(['console'], { env })).stdout, /#ticket=[\w-]{43}\n$/);
-  assert.equal(JSON.parse((await home.svc(['console', '--json', '--no-open'], { env })).stdout).opened, false);
+  assert.equal(
+    JSON.parse((await home.svc(['console', '--json', '--no-open'], { env })).stdout).opened,
+    false,
+  );
 });
 
 test('the events are followed across what happens, in order and without a gap', async () => {
   const seqs: number[] = [];
   const token = (await home.svc(['token'])).stdout.trim();
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/v1/events?from=1&follow=1`, { headers: { authorization: `Bearer ${token}` } });
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/v1/events?from=1&follow=1`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
   socket.on('message', (data) => seqs.push((JSON.parse(String(data)) as { seq: number }).seq));
   const closed = new Promise((resolve) => socket.once('close', resolve));
   await home.svc(['run', 'What is a run?']);
@@ -193,7 +278,8 @@ test('without a daemon the past is told from its log, which is not touched', asy
   assert.match((await home.svc(['runs', 'replay', id])).stdout, /^completed after/);
   const all = await home.svc(['runs', 'export', '--all', '--redact']);
   assert.is(all.code, 0, all.stderr);
-  for (const word of SECRETS.filter((secret) => secret !== 'daemon:')) assert.not.ok(all.stdout.includes(word), word);
+  for (const word of SECRETS.filter((secret) => secret !== 'daemon:'))
+    assert.not.ok(all.stdout.includes(word), word);
   assert.ok(readFileSync(home.paths.database).equals(before));
   assert.is((await home.svc(['status', '--at', '3'])).code, 3);
   const fresh = makeHome();
@@ -203,10 +289,15 @@ test('without a daemon the past is told from its log, which is not touched', asy
 
 test('after kill -9 it is told too, with what is only in the journal of the database', async () => {
   assert.is((await home.svc(['start'])).code, 0);
-  const { id: late } = JSON.parse((await home.svc(['run', 'What is a provider?', '--json'])).stdout) as { id: string };
+  const { id: late } = JSON.parse(
+    (await home.svc(['run', 'What is a provider?', '--json'])).stdout,
+  ) as { id: string };
   const { pid } = await runtimeOf(home);
   process.kill(pid, 'SIGKILL');
-  await waitFor('it is gone', () => !existsSync(`/proc/${pid}`) || readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '));
+  await waitFor(
+    'it is gone',
+    () => !existsSync(`/proc/${pid}`) || readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '),
+  );
   assert.ok(statSync(`${home.paths.database}-wal`).size > 0);
   assert.match((await home.svc(['runs', 'why', late])).stdout, /the answer was complete/);
   assert.ok((await home.svc(['runs', 'export', '--all'])).stdout.includes(late));
@@ -217,7 +308,12 @@ test('after kill -9 it is told too, with what is only in the journal of the data
 test('from a damaged log what can be read is written, and what cannot is named', async () => {
   const whole = await events();
   const db = new Database(home.paths.database);
-  const pages = db.prepare<[], number>("select pageno from dbstat where name = 'events' and pagetype = 'leaf' order by path").pluck().all();
+  const pages = db
+    .prepare<[], number>(
+      "select pageno from dbstat where name = 'events' and pagetype = 'leaf' order by path",
+    )
+    .pluck()
+    .all();
   db.close();
   assert.ok(pages.length > 2);
   const fd = openSync(home.paths.database, 'r+');

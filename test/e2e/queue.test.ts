@@ -24,9 +24,18 @@ test.after.each(async ({ home, life }) => {
 });
 
 const post = ({ home }: Context, client: string, body: object = {}) =>
-  ask(home, '/v1/runs', { method: 'POST', body: { prompt: 'x', ...body }, headers: asClient(client) });
-const get = ({ life }: Context, id: string): Promise<Run> => life.ask((client) => client.call('run.get', { id }));
-const asked = ({ home }: Context, chats: number) => waitFor('the provider is asked', () => home.server.chats === chats && home.server.streams.size === 1);
+  ask(home, '/v1/runs', {
+    method: 'POST',
+    body: { prompt: 'x', ...body },
+    headers: asClient(client),
+  });
+const get = ({ life }: Context, id: string): Promise<Run> =>
+  life.ask((client) => client.call('run.get', { id }));
+const asked = ({ home }: Context, chats: number) =>
+  waitFor(
+    'the provider is asked',
+    () => home.server.chats === chats && home.server.streams.size === 1,
+  );
 
 async function again(context: Context, options: LifeOptions): Promise<void> {
   await context.life.stop(0);
@@ -42,7 +51,9 @@ test('is bounded: 429 with Retry-After, exit 8, and room again when one has ende
   assert.match(full.headers['retry-after'] ?? '', /^\d+$/);
   const command = await context.home.svc(['run', 'x', '--no-start']);
   assert.is(command.code, 8, command.stderr);
-  const parallel = await Promise.all(Array.from({ length: 10 }, (_, index) => post(context, `c${index}`)));
+  const parallel = await Promise.all(
+    Array.from({ length: 10 }, (_, index) => post(context, `c${index}`)),
+  );
   assert.equal(
     parallel.map(({ status }) => status),
     parallel.map(() => 429),
@@ -58,11 +69,20 @@ test('is bounded: 429 with Retry-After, exit 8, and room again when one has ende
 test('shows each run its place: in its record, in the list, and as it changes', async (context) => {
   const { json: first } = await post(context, 'a');
   await asked(context, 1);
-  const second = await stream(context.home, '/v1/runs', { method: 'POST', body: { prompt: 'y' }, headers: asClient('a') });
-  const third = await stream(context.home, '/v1/runs', { method: 'POST', body: { prompt: 'z' }, headers: asClient('a') });
+  const second = await stream(context.home, '/v1/runs', {
+    method: 'POST',
+    body: { prompt: 'y' },
+    headers: asClient('a'),
+  });
+  const third = await stream(context.home, '/v1/runs', {
+    method: 'POST',
+    body: { prompt: 'z' },
+    headers: asClient('a'),
+  });
   const places: number[] = [];
   const hearing = (async () => {
-    for await (const { event, data } of third.events) if (event === 'queue.position') places.push(data.queue_position);
+    for await (const { event, data } of third.events)
+      if (event === 'queue.position') places.push(data.queue_position);
   })();
   await waitFor('the third one knows its place', () => places.at(-1) === 2);
   const id = String(third.headers['x-svc-run-id']);
@@ -88,15 +108,21 @@ test('shows each run its place: in its record, in the list, and as it changes', 
 test('serves two clients in turn, whoever came with more', async (context) => {
   await again(context, { env: { SVC_LIMIT_QUEUE_RUNS: '50' } });
   const ids = new Map<string, string>();
-  for (let count = 0; count < 6; count += 1) ids.set((await post(context, 'greedy')).json.id, 'greedy');
+  for (let count = 0; count < 6; count += 1)
+    ids.set((await post(context, 'greedy')).json.id, 'greedy');
   for (let count = 0; count < 3; count += 1) ids.set((await post(context, 'late')).json.id, 'late');
   for (let chats = 1; chats <= 9; chats += 1) {
     await asked(context, chats);
     context.home.server.finish();
   }
-  await waitFor('all are answered', async () => (await context.life.ask((client) => client.call('status'))).runs.active === 0);
+  await waitFor(
+    'all are answered',
+    async () => (await context.life.ask((client) => client.call('status'))).runs.active === 0,
+  );
   const { runs } = (await ask(context.home, '/v1/runs?limit=50')).json as { runs: Run[] };
-  const order = runs.sort((a, b) => ((a.started_at ?? '') < (b.started_at ?? '') ? -1 : 1)).map(({ id }) => ids.get(id)?.[0]);
+  const order = runs
+    .sort((a, b) => ((a.started_at ?? '') < (b.started_at ?? '') ? -1 : 1))
+    .map(({ id }) => ids.get(id)?.[0]);
   assert.is(order.join(''), 'glglglggg', 'the one being answered, then in turn');
 });
 

@@ -28,9 +28,12 @@ async function killAndStart(context: Context): Promise<void> {
   context.life = await serve(context.home);
 }
 
-const get = ({ life }: Context, id: string): Promise<Run> => life.ask((client) => client.call('run.get', { id }));
-const start = ({ life }: Context, prompt: string, more: object = {}): Promise<Run> => life.ask((client) => client.call('run.start', { prompt, ...more }));
-const asked = ({ home }: Context) => waitFor('the provider is asked', () => home.server.streams.size === 1);
+const get = ({ life }: Context, id: string): Promise<Run> =>
+  life.ask((client) => client.call('run.get', { id }));
+const start = ({ life }: Context, prompt: string, more: object = {}): Promise<Run> =>
+  life.ask((client) => client.call('run.start', { prompt, ...more }));
+const asked = ({ home }: Context) =>
+  waitFor('the provider is asked', () => home.server.streams.size === 1);
 const ended = (context: Context, id: string) =>
   waitFor(`${id} has ended`, async () => {
     const run = await get(context, id);
@@ -40,7 +43,8 @@ const ended = (context: Context, id: string) =>
 /** The types of a run's events, as the log has them. */
 async function facts({ home }: Context, id: string): Promise<string[]> {
   const types: string[] = [];
-  for await (const { event } of (await stream(home, `/v1/runs/${id}/events`)).events) types.push(event);
+  for await (const { event } of (await stream(home, `/v1/runs/${id}/events`)).events)
+    types.push(event);
   return types;
 }
 
@@ -68,10 +72,16 @@ test('what a client has seen is on disk, the cut run gets one end, and the queue
     [second?.id, third?.id],
     queued.map(({ id }) => id),
   );
-  await waitFor('the queue goes on', async () => (await get(context, second?.id ?? '')).state === 'starting');
+  await waitFor(
+    'the queue goes on',
+    async () => (await get(context, second?.id ?? '')).state === 'starting',
+  );
   assert.is((await get(context, third?.id ?? '')).queue_position, 1);
   for (const id of queued.map((run) => run.id)) {
-    await waitFor('it streams', async () => home.server.streams.size === 1 && (await get(context, id)).state === 'starting');
+    await waitFor(
+      'it streams',
+      async () => home.server.streams.size === 1 && (await get(context, id)).state === 'starting',
+    );
     home.server.say(`answer of ${id}`);
     home.server.finish();
     assert.is((await ended(context, id)).output, `answer of ${id}`);
@@ -90,7 +100,14 @@ test('a run of which nothing was delivered is asked again', async (context) => {
   assert.is(run.state, 'completed');
   assert.is(run.output, 'at last');
   assert.is(run.attempts, 2);
-  assert.equal(await facts(context, id), ['run.accepted', 'run.started', 'run.recovered', 'run.started', 'run.output_appended', 'run.completed']);
+  assert.equal(await facts(context, id), [
+    'run.accepted',
+    'run.started',
+    'run.recovered',
+    'run.started',
+    'run.output_appended',
+    'run.completed',
+  ]);
 });
 
 test('with recovery=restart a run of which text was delivered is asked again, and nobody is given the old text', async (context) => {
@@ -98,7 +115,10 @@ test('with recovery=restart a run of which text was delivered is asked again, an
   const client = home.spawn(['run', 'x', '--recovery', 'restart', '--no-start']);
   await asked(context);
   home.server.say('old ');
-  await waitFor('it is recorded', async () => (await context.life.ask((one) => one.call('run.list'))).runs[0]?.output === 'old ');
+  await waitFor(
+    'it is recorded',
+    async () => (await context.life.ask((one) => one.call('run.list'))).runs[0]?.output === 'old ',
+  );
   await killAndStart(context);
   await asked(context);
   home.server.say('new');
@@ -137,13 +157,19 @@ test('nine deaths of the daemon do not end a run: none of them is its fault', as
 
 test('how the last daemon ended is told by status and doctor', async (context) => {
   const { home } = context;
-  const lastBoot = async () => JSON.parse((await home.svc(['status', '--json'])).stdout).last_boot as { ending: string; boot_id: string } | null;
+  const lastBoot = async () =>
+    JSON.parse((await home.svc(['status', '--json'])).stdout).last_boot as {
+      ending: string;
+      boot_id: string;
+    } | null;
   assert.is(await lastBoot(), null);
   const { boot_id } = await context.life.ask((client) => client.call('status'));
   await killAndStart(context);
   assert.is((await lastBoot())?.ending, 'killed');
   assert.is((await lastBoot())?.boot_id, boot_id);
-  const { checks } = JSON.parse((await home.svc(['doctor', '--json'])).stdout) as { checks: { name: string; detail: string }[] };
+  const { checks } = JSON.parse((await home.svc(['doctor', '--json'])).stdout) as {
+    checks: { name: string; detail: string }[];
+  };
   assert.ok(
     checks.some(({ detail }) => /killed/.test(detail)),
     JSON.stringify(checks),

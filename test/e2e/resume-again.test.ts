@@ -56,14 +56,21 @@ test('by daemon and engine in turn, three times in one answer, is still the same
 });
 
 test('several at one time are each the same, and wait in their order', async (context) => {
-  const requests = [1, 2, 3, 4].map((seed) => ({ ...LONG, model: 'slow', temperature: 0.8, seed, prompt: `${LONG.prompt} ${seed}` }));
+  const requests = [1, 2, 3, 4].map((seed) => ({
+    ...LONG,
+    model: 'slow',
+    temperature: 0.8,
+    seed,
+    prompt: `${LONG.prompt} ${seed}`,
+  }));
   const whole = await Promise.all(requests.map((request) => hear(context.home, request)));
   const counts = requests.map(() => 0);
   const cut = await Promise.all(
     requests.map((request, index) =>
       hear(context.home, request, (count) => {
         counts[index] = count;
-        if (counts.every((heard) => heard > 0) && (counts[0] ?? 0) >= 30) context.life.child.kill('SIGKILL');
+        if (counts.every((heard) => heard > 0) && (counts[0] ?? 0) >= 30)
+          context.life.child.kill('SIGKILL');
       }),
     ),
   );
@@ -88,12 +95,17 @@ test('is asked again from its beginning with recovery=restart, and ends with its
   ]);
   await context.life.ended;
   context.life = await serve(context.home);
-  const [restarted, ended] = [await hear(context.home, again.id), await hear(context.home, over.id)];
+  const [restarted, ended] = [
+    await hear(context.home, again.id),
+    await hear(context.home, over.id),
+  ];
   checkSame(restarted, whole);
   assert.equal(restarted.record?.attempts, 2);
   assert.is(ended.record?.state, 'interrupted');
   assert.is(ended.record?.error?.code, 'run_interrupted');
-  assert.ok(ended.text.length > 0 && ended.text.startsWith(over.text) && whole.text.startsWith(ended.text));
+  assert.ok(
+    ended.text.length > 0 && ended.text.startsWith(over.text) && whole.text.startsWith(ended.text),
+  );
   assert.is(ended.record?.output, ended.text);
 });
 

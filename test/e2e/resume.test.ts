@@ -26,7 +26,11 @@ for (const sampled of CASES) {
     const whole = await hear(context.home, { ...LONG, ...sampled });
     assert.is(whole.token_ids.length, sampled.max_tokens);
     for (const cut of sampled.temperature === 0.8 ? CUTS : CUTS.slice(1)) {
-      const before = await hear(context.home, { ...LONG, ...sampled }, (count) => count >= cut && context.life.child.kill('SIGKILL'));
+      const before = await hear(
+        context.home,
+        { ...LONG, ...sampled },
+        (count) => count >= cut && context.life.child.kill('SIGKILL'),
+      );
       await context.life.ended;
       context.life = await serve(context.home);
       const after = await hear(context.home, before.id);

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HeldServer } from '../helpers/held-server.ts';
+import { HeldServer } from '../helpers/paused-server.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -18,10 +18,14 @@ test.after(async () => {
   await home.close();
 });
 
-const error = (text: string) => (JSON.parse(text.trim().split('\n').at(-1) ?? '{}') as { error: { code: string; hint: string } }).error;
+const error = (text: string) =>
+  (JSON.parse(text.trim().split('\n').at(-1) ?? '{}') as { error: { code: string; hint: string } })
+    .error;
 
 /** Does something with a server that the test holds, at this address, which is closed afterwards. */
-async function withHeldServer(work: (server: HeldServer, base_url: string) => Promise<void>): Promise<void> {
+async function withHeldServer(
+  work: (server: HeldServer, base_url: string) => Promise<void>,
+): Promise<void> {
   const server = new HeldServer();
   const base_url = await server.listen();
   try {
@@ -41,7 +45,10 @@ test('on a machine where nothing runs, one command prints an answer of the engin
 });
 
 test('the second time nothing is said beside the answer, and the answer is the same', async () => {
-  const [first, second] = [await home.svc(['run', 'What is svc?']), await home.svc(['run', 'What is svc?'])];
+  const [first, second] = [
+    await home.svc(['run', 'What is svc?']),
+    await home.svc(['run', 'What is svc?']),
+  ];
   assert.is(second?.stderr, '');
   assert.is(first?.stdout, second?.stdout);
 });
@@ -54,29 +61,55 @@ test('text from stdin is appended to the prompt, or is the prompt', async () => 
   ]);
   assert.is(piped?.stdout, argument?.stdout);
   assert.is(dash?.stdout, argument?.stdout);
-  const both = JSON.parse((await home.svc(['run', 'one', '--json'], { stdin: 'two' })).stdout) as { prompt: string };
+  const both = JSON.parse((await home.svc(['run', 'one', '--json'], { stdin: 'two' })).stdout) as {
+    prompt: string;
+  };
   assert.match(both.prompt, /^one\n+two$/);
 });
 
 test('--json prints the record, complete and agreeing with the history', async () => {
   const { stdout, code } = await home.svc(['run', 'What is svc?', '--json', '--max-tokens', '5']);
   assert.is(code, 0);
-  const record = JSON.parse(stdout) as Record<string, unknown> & { usage: { output_tokens: number } };
+  const record = JSON.parse(stdout) as Record<string, unknown> & {
+    usage: { output_tokens: number };
+  };
   assert.is(record.state, 'completed');
   assert.is(record.provider, 'local');
   assert.is(record.cloud, false);
   assert.is(record.finish_reason, 'length');
   assert.is(record.usage.output_tokens, 5);
-  assert.equal(JSON.parse((await home.svc(['runs', 'show', String(record.id), '--json'])).stdout), record);
+  assert.equal(
+    JSON.parse((await home.svc(['runs', 'show', String(record.id), '--json'])).stdout),
+    record,
+  );
 });
 
 test('the same seed gives the same answer, also when sampling', async () => {
-  const sample = async (seed: string) => (await home.svc(['run', 'Tell me about states', '--temperature', '1.5', '--seed', seed, '--max-tokens', '40'])).stdout;
+  const sample = async (seed: string) =>
+    (
+      await home.svc([
+        'run',
+        'Tell me about states',
+        '--temperature',
+        '1.5',
+        '--seed',
+        seed,
+        '--max-tokens',
+        '40',
+      ])
+    ).stdout;
   assert.is(await sample('7'), await sample('7'));
 });
 
 test('several runs at once are each answered as if alone', async () => {
-  const prompts = ['What is svc?', 'How do I stop the daemon?', 'How do I see the logs?', 'What is a run?', 'What does exit code 8 mean?', 'hello'];
+  const prompts = [
+    'What is svc?',
+    'How do I stop the daemon?',
+    'How do I see the logs?',
+    'What is a run?',
+    'What does exit code 8 mean?',
+    'hello',
+  ];
   const alone: string[] = [];
   for (const prompt of prompts) alone.push((await home.svc(['run', prompt])).stdout);
   const together = await Promise.all(prompts.map((prompt) => home.svc(['run', prompt])));
@@ -92,17 +125,26 @@ test('--detach prints the id at once, and the run is answered all the same', asy
   assert.match(stdout, /^run_[0-9A-Z]{26}\n$/);
   await waitFor(
     'the run is answered',
-    async () => (JSON.parse((await home.svc(['runs', 'show', stdout.trim(), '--json'])).stdout) as { state: string }).state === 'completed',
+    async () =>
+      (
+        JSON.parse((await home.svc(['runs', 'show', stdout.trim(), '--json'])).stdout) as {
+          state: string;
+        }
+      ).state === 'completed',
   );
 });
 
 test('a prompt that is no text, or too much of it, is refused and nothing is recorded', async () => {
-  const count = async () => (JSON.parse((await home.svc(['status', '--json'])).stdout) as { runs: { finished: number } }).runs.finished;
+  const count = async () =>
+    (JSON.parse((await home.svc(['status', '--json'])).stdout) as { runs: { finished: number } })
+      .runs.finished;
   const before = await count();
   const nul = await home.svc(['run', '--json'], { stdin: 'a\0b' });
   assert.is(nul.code, 2);
   assert.is(error(nul.stderr).code, 'prompt_not_text');
-  const broken = await home.svc(['run', '--json'], { stdin: Buffer.from([0x61, 0xff, 0xfe, 0x62]) });
+  const broken = await home.svc(['run', '--json'], {
+    stdin: Buffer.from([0x61, 0xff, 0xfe, 0x62]),
+  });
   assert.is(broken.code, 2);
   assert.is(error(broken.stderr).code, 'prompt_not_text');
   const huge = await home.svc(['run', '--json'], { stdin: Buffer.alloc(100 * 1024 * 1024, 'a') });
@@ -144,7 +186,10 @@ test('an unknown provider names the known ones, and --cloud without one says how
 
 test('a provider that is added answers at once, and is gone when it is removed', async () => {
   await withHeldServer(async (server, base_url) => {
-    assert.is((await home.svc(['provider', 'add', 'held', '--base-url', base_url, '--model', 'held'])).code, 0);
+    assert.is(
+      (await home.svc(['provider', 'add', 'held', '--base-url', base_url, '--model', 'held'])).code,
+      0,
+    );
     const run = home.spawn(['run', 'hello', '--provider', 'held']);
     await waitFor('the server is asked', () => server.streams.size === 1);
     server.say('from another server');
@@ -153,7 +198,9 @@ test('a provider that is added answers at once, and is gone when it is removed',
     assert.is(outcome.stdout, 'from another server\n', outcome.stderr);
     // It is asked again every few seconds whether it is there.
     const providers = await waitFor('none is being probed', async () => {
-      const listed = JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout) as { providers: { id: string; kind: string; state: string }[] };
+      const listed = JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout) as {
+        providers: { id: string; kind: string; state: string }[];
+      };
       return listed.providers.every(({ state }) => state !== 'probing') && listed.providers;
     });
     assert.equal(
@@ -163,7 +210,9 @@ test('a provider that is added answers at once, and is gone when it is removed',
         ['held', 'local', 'available'],
       ],
     );
-    const models = JSON.parse((await home.svc(['model', 'list', '--json'])).stdout) as { models: { id: string }[] };
+    const models = JSON.parse((await home.svc(['model', 'list', '--json'])).stdout) as {
+      models: { id: string }[];
+    };
     assert.ok(models.models.some(({ id }) => id === 'held/held'));
   });
   const gone = await home.svc(['run', 'x', '--provider', 'held', '--timeout', '60']);
@@ -173,7 +222,17 @@ test('a provider that is added answers at once, and is gone when it is removed',
 });
 
 test('a cloud provider without its key refuses before anything leaves the machine', async () => {
-  await home.svc(['provider', 'add', 'far', '--base-url', 'https://far.invalid/v1', '--key-env', 'FAR_KEY', '--model', 'm']);
+  await home.svc([
+    'provider',
+    'add',
+    'far',
+    '--base-url',
+    'https://far.invalid/v1',
+    '--key-env',
+    'FAR_KEY',
+    '--model',
+    'm',
+  ]);
   const outcome = await home.svc(['run', 'x', '--cloud']);
   assert.is(outcome.code, 5, outcome.stderr);
   assert.match(outcome.stderr, /FAR_KEY/);
@@ -207,7 +266,9 @@ test('doctor tells how a killed daemon died and which runs it had', async () => 
     process.kill(pid, 'SIGKILL');
     await waitFor('the daemon is gone', async () => (await home.svc(['status'])).code === 1);
     const dead = await home.svc(['doctor', '--json']);
-    const { checks } = JSON.parse(dead.stdout) as { checks: { name: string; status: string; detail: string; hint: string | null }[] };
+    const { checks } = JSON.parse(dead.stdout) as {
+      checks: { name: string; status: string; detail: string; hint: string | null }[];
+    };
     const last = checks.find(({ name }) => name === 'last boot');
     assert.match(last?.detail ?? '', /died .* in the state running\.accepting/);
     assert.match(last?.detail ?? '', new RegExp(id));

@@ -1,7 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { RuntimeFile } from '../../src/control/protocol.ts';
-import { ownerOf } from '../../src/runtime-file.ts';
+import { ownerOf } from '../../src/home/runtime-file.ts';
+import type { RuntimeFile } from '../../src/transport/control/protocol.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -30,7 +30,11 @@ async function stalled(home: Home) {
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
-  const ready = async () => (await fetch(`${http}/readyz`)).json() as Promise<{ state_path: string; reason: string | null }>;
+  const ready = async () =>
+    (await fetch(`${http}/readyz`)).json() as Promise<{
+      state_path: string;
+      reason: string | null;
+    }>;
   const release = await silence(runtime.pid);
   const first = await post({ prompt: 'What is svc?', idempotency_key: 'first' });
   return { runtime, post, ready, release, first };
@@ -38,37 +42,46 @@ async function stalled(home: Home) {
 
 const isGone = (file: RuntimeFile) => ownerOf(file) !== 'ours';
 
-faulty('health says so, requests are refused at once, and with the disk all comes back', async ({ home }) => {
-  const { post, ready, release, first } = await stalled(home);
-  assert.is(first.status, 503);
-  const { state_path, reason } = await ready();
-  assert.is(state_path, 'running.disk_stalled');
-  assert.match(reason ?? '', /disk does not answer/);
-  const next = await post({ prompt: 'What is svc?' });
-  assert.is(next.status, 503);
-  assert.ok(Number(next.headers.get('retry-after')) >= 1);
-  assert.is(((await next.json()) as { error: { code: string } }).error.code, 'store_stalled');
-  const doctor = await home.svc(['doctor']);
-  assert.is(doctor.code, 1, doctor.stdout);
-  assert.match(doctor.stdout, /fail\s+daemon\s+running\.disk_stalled.*disk does not answer/);
-  await release();
-  await waitFor('it is ready again', async () => (await ready()).state_path === 'ready');
-  assert.is((await post({ prompt: 'What is svc?', idempotency_key: 'first' })).status, 202);
-  const { stdout } = await home.svc(['status', '--why']);
-  assert.match(stdout, /daemon\.disk_stalled.*daemon\.disk_resumed/s);
-  assert.is((await home.svc(['stop'])).code, 0);
-});
+faulty(
+  'health says so, requests are refused at once, and with the disk all comes back',
+  async ({ home }) => {
+    const { post, ready, release, first } = await stalled(home);
+    assert.is(first.status, 503);
+    const { state_path, reason } = await ready();
+    assert.is(state_path, 'running.disk_stalled');
+    assert.match(reason ?? '', /disk does not answer/);
+    const next = await post({ prompt: 'What is svc?' });
+    assert.is(next.status, 503);
+    assert.ok(Number(next.headers.get('retry-after')) >= 1);
+    assert.is(((await next.json()) as { error: { code: string } }).error.code, 'store_stalled');
+    const doctor = await home.svc(['doctor']);
+    assert.is(doctor.code, 1, doctor.stdout);
+    assert.match(doctor.stdout, /fail\s+daemon\s+running\.disk_stalled.*disk does not answer/);
+    await release();
+    await waitFor('it is ready again', async () => (await ready()).state_path === 'ready');
+    assert.is((await post({ prompt: 'What is svc?', idempotency_key: 'first' })).status, 202);
+    const { stdout } = await home.svc(['status', '--why']);
+    assert.match(stdout, /daemon\.disk_stalled.*daemon\.disk_resumed/s);
+    assert.is((await home.svc(['stop'])).code, 0);
+  },
+);
 
-faulty('svc stop ends the process and says why the log does not hold the stop; the next start is whole', async ({ home }) => {
-  const { runtime, release } = await stalled(home);
-  const stop = await home.svc(['stop']);
-  assert.is(stop.code, 4, stop.stderr);
-  assert.match(stop.stderr, /The disk does not answer: the event log does not say that the daemon stopped/);
-  assert.ok(isGone(runtime));
-  await release();
-  assert.is((await home.svc(['start'])).code, 0);
-  assert.is((await home.svc(['stop'])).code, 0);
-});
+faulty(
+  'svc stop ends the process and says why the log does not hold the stop; the next start is whole',
+  async ({ home }) => {
+    const { runtime, release } = await stalled(home);
+    const stop = await home.svc(['stop']);
+    assert.is(stop.code, 4, stop.stderr);
+    assert.match(
+      stop.stderr,
+      /The disk does not answer: the event log does not say that the daemon stopped/,
+    );
+    assert.ok(isGone(runtime));
+    await release();
+    assert.is((await home.svc(['start'])).code, 0);
+    assert.is((await home.svc(['stop'])).code, 0);
+  },
+);
 
 faulty('SIGTERM ends it too', async ({ home }) => {
   const { runtime, release } = await stalled(home);

@@ -36,10 +36,17 @@ async function begun(home: Home, ...more: string[]): Promise<Started> {
 }
 
 /** Ends the daemon by a command that takes its time to begin: the answers, which have begun, stand still until they are cut off. */
-function cutOff({ home, life }: { home: Home; life: Life }, ...command: string[]): Promise<Outcome> {
+function cutOff(
+  { home, life }: { home: Home; life: Life },
+  ...command: string[]
+): Promise<Outcome> {
   return whileEngineStands(life, async () => {
     const stopping = home.spawn(command);
-    await waitFor('they are cut off', async () => (await life.ask((client) => client.call('run.list'))).runs.every(({ state }) => state !== 'streaming'));
+    await waitFor('they are cut off', async () =>
+      (await life.ask((client) => client.call('run.list'))).runs.every(
+        ({ state }) => state !== 'streaming',
+      ),
+    );
     return stopping;
   }).then(({ ended }) => ended);
 }
@@ -60,7 +67,9 @@ test('svc run prints the answer whole when the daemon is killed: it starts it ag
   const outcome = await command.ended;
   checkWhole(outcome);
   assert.match(outcome.stderr, /gone/);
-  const { runs } = JSON.parse((await context.home.svc(['runs', 'list', '--json'])).stdout) as { runs: unknown[] };
+  const { runs } = JSON.parse((await context.home.svc(['runs', 'list', '--json'])).stdout) as {
+    runs: unknown[];
+  };
   assert.is(runs.length, 1, 'there is one run of it');
   assert.is((await context.home.svc(['stop', '--force'])).code, 0);
 });
@@ -100,23 +109,38 @@ test('svc run prints the answer whole over a restart, and does not start a daemo
   checkWhole(await home.svc(['runs', 'attach', id]));
 });
 
-test('svc runs attach follows from the beginning, or from a position, of a run that is going on and of one that has ended', async ({ home, life }) => {
+test('svc runs attach follows from the beginning, or from a position, of a run that is going on and of one that has ended', async ({
+  home,
+  life,
+}) => {
   const whole = await hear(home, REQUEST);
   const events: Sent[] = [];
-  for await (const event of (await stream(home, `/v1/runs/${whole.id}/events`)).events) events.push(event);
+  for await (const event of (await stream(home, `/v1/runs/${whole.id}/events`)).events)
+    events.push(event);
   const outputs = events.filter(({ event }) => event === 'run.output_appended');
   const middle = outputs[Math.floor(outputs.length / 2)];
-  const rest = outputs.filter(({ id }) => (id ?? 0) >= (middle?.id ?? 0)).map(({ data }) => data.data.text);
+  const rest = outputs
+    .filter(({ id }) => (id ?? 0) >= (middle?.id ?? 0))
+    .map(({ data }) => data.data.text);
   assert.is(whole.text, text);
   checkWhole(await home.svc(['runs', 'attach', whole.id]));
-  checkWhole(await home.svc(['runs', 'attach', whole.id, '--from', String(middle?.id)]), rest.join(''));
+  checkWhole(
+    await home.svc(['runs', 'attach', whole.id, '--from', String(middle?.id)]),
+    rest.join(''),
+  );
 
   const { stdout } = await home.svc(['run', 'all of it', ...FLAGS, '--detach']);
   const id = stdout.trim();
-  await waitFor('it has begun', async () => (await life.ask((client) => client.call('run.get', { id }))).output !== '', BEGIN);
+  await waitFor(
+    'it has begun',
+    async () => (await life.ask((client) => client.call('run.get', { id }))).output !== '',
+    BEGIN,
+  );
   const attached = await whileEngineStands(life, async () => {
     const following = [home.spawn(['runs', 'attach', id]), home.spawn(['runs', 'attach', id])];
-    await waitFor('both have begun to print', () => following.every((command) => command.stdout() !== ''));
+    await waitFor('both have begun to print', () =>
+      following.every((command) => command.stdout() !== ''),
+    );
     return following;
   });
   for (const command of attached) checkWhole(await command.ended);
@@ -131,7 +155,9 @@ test('an SSE client with Last-Event-ID gets each event once, over three kills', 
   let kills = 0;
   while (events.at(-1)?.event !== 'run.completed') {
     const last = events.at(-1)?.id;
-    const following = await stream(home, `/v1/runs/${run.id}/events`, { headers: last == null ? {} : { 'last-event-id': String(last) } });
+    const following = await stream(home, `/v1/runs/${run.id}/events`, {
+      headers: last == null ? {} : { 'last-event-id': String(last) },
+    });
     assert.is(following.status, 200);
     const enough = events.length + 12;
     for await (const event of following.events) {
@@ -156,12 +182,22 @@ test('an SSE client with Last-Event-ID gets each event once, over three kills', 
     events.map(({ data }) => data.version),
     ids.map((_, index) => index + 1),
   );
-  assert.is(events.flatMap(({ event, data }) => (event === 'run.output_appended' ? data.data.text : [])).join(''), text);
-  const again = await stream(home, `/v1/runs/${run.id}/events`, { headers: { 'last-event-id': String(ids.at(-1)) } });
+  assert.is(
+    events
+      .flatMap(({ event, data }) => (event === 'run.output_appended' ? data.data.text : []))
+      .join(''),
+    text,
+  );
+  const again = await stream(home, `/v1/runs/${run.id}/events`, {
+    headers: { 'last-event-id': String(ids.at(-1)) },
+  });
   assert.is(again.status, 204);
 });
 
-test('svc run starts a daemon where one was dying, which still took its connection', async ({ home, life }) => {
+test('svc run starts a daemon where one was dying, which still took its connection', async ({
+  home,
+  life,
+}) => {
   await life.stop(0);
   const dying = createServer((socket) => {
     socket.destroy();
@@ -183,7 +219,10 @@ remote('is sent again with the same key, so that there is one run', async () => 
     await waitFor('the server is asked', () => home.server.chats === 1);
     await life.kill();
     life = await serve(home);
-    await waitFor('the server is asked again', () => home.server.chats === 2 && home.server.streams.size === 1);
+    await waitFor(
+      'the server is asked again',
+      () => home.server.chats === 2 && home.server.streams.size === 1,
+    );
     home.server.say('once');
     home.server.finish();
     const outcome = await command.ended;

@@ -1,9 +1,17 @@
 import { readFile } from 'node:fs/promises';
 import { gguf } from '@huggingface/gguf';
-import { getLlama, type LlamaContextSequence, type LlamaModel, LlamaText, resolveChatWrapper, type Token } from 'node-llama-cpp';
+import {
+  getLlama,
+  type LlamaContextSequence,
+  type LlamaModel,
+  LlamaText,
+  resolveChatWrapper,
+  type Token,
+} from 'node-llama-cpp';
 import { type ConfidenceRule, confidence } from '../../src/providers/mini/confidence.ts';
 
-export const modelFile = new URL('../../src/providers/mini/svc-mini.gguf', import.meta.url).pathname;
+export const modelFile = new URL('../../src/providers/mini/svc-mini.gguf', import.meta.url)
+  .pathname;
 
 export interface Answer {
   readonly text: string;
@@ -32,7 +40,10 @@ export async function metadataOf(file: string): Promise<Record<string, unknown>>
 /** Asks the model as the engine does: through its chat template, greedily, one turn, on one thread. */
 export async function openAsker(file: string = modelFile): Promise<Asker> {
   const metadata = await metadataOf(file);
-  const rule = { tokens: Number(metadata['svc.confidence.tokens']), minimum: Number(metadata['svc.confidence.minimum']) };
+  const rule = {
+    tokens: Number(metadata['svc.confidence.tokens']),
+    minimum: Number(metadata['svc.confidence.minimum']),
+  };
   const llama = await getLlama({ gpu: false, build: 'never', logLevel: 'disabled' as never });
   const model = await llama.loadModel({ modelPath: file, gpuLayers: 0 });
   const context = await model.createContext({ contextSize: 512, threads: 1, sequences: 1 });
@@ -54,24 +65,43 @@ export function promptTokens(model: LlamaModel, prompt: string): Token[] {
     { type: 'user' as const, text: prompt },
     { type: 'model' as const, response: [] },
   ];
-  return LlamaText(resolveChatWrapper(model).generateContextState({ chatHistory }).contextText).tokenize(model.tokenizer);
+  return LlamaText(
+    resolveChatWrapper(model).generateContextState({ chatHistory }).contextText,
+  ).tokenize(model.tokenizer);
 }
 
-async function answer(model: LlamaModel, sequence: LlamaContextSequence, rule: ConfidenceRule, prompt: string): Promise<Answer> {
+async function answer(
+  model: LlamaModel,
+  sequence: LlamaContextSequence,
+  rule: ConfidenceRule,
+  prompt: string,
+): Promise<Answer> {
   await sequence.clearHistory();
   const tokens: Token[] = [];
   const probabilities: number[] = [];
   let ended = false;
-  for await (const step of sequence.evaluateWithMetadata(promptTokens(model, prompt), { confidence: true }, { temperature: 0, yieldEogToken: true })) {
+  for await (const step of sequence.evaluateWithMetadata(
+    promptTokens(model, prompt),
+    { confidence: true },
+    { temperature: 0, yieldEogToken: true },
+  )) {
     tokens.push(step.token);
     probabilities.push(step.confidence);
     ended = model.isEogToken(step.token);
     if (ended || tokens.length >= answerTokensMax) break;
   }
   const spoken = ended ? tokens.slice(0, -1) : tokens;
-  return { text: model.detokenize(spoken), tokens, ended, probabilities, confidence: confidence(rule, probabilities) };
+  return {
+    text: model.detokenize(spoken),
+    tokens,
+    ended,
+    probabilities,
+    confidence: confidence(rule, probabilities),
+  };
 }
 
 export async function readLines(file: URL): Promise<string[]> {
-  return (await readFile(file, 'utf8')).split('\n').filter((line) => line.trim() !== '' && !line.startsWith('//'));
+  return (await readFile(file, 'utf8'))
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !line.startsWith('//'));
 }

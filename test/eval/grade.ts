@@ -17,14 +17,29 @@ export interface Grade {
 const declinePrefix = 'I am svc-mini, the small model built into svc, and';
 
 /** An unsure answer to a foreign question counts as declined, one to a question about svc as wrong. */
-export function grade(rule: ConfidenceRule, fallback: string, question: Question, answer: Answer): Grade {
+export function grade(
+  rule: ConfidenceRule,
+  fallback: string,
+  question: Question,
+  answer: Answer,
+): Grade {
   const unsure = confidence(rule, answer.probabilities) < rule.minimum;
   const right = answer.ended && isRight(question, answer.text);
   const said = unsure ? fallback : answer.text;
-  return { question, answer, unsure, right, rightGated: (unsure || answer.ended) && isRight(question, said), invented: inventions(said) };
+  return {
+    question,
+    answer,
+    unsure,
+    right,
+    rightGated: (unsure || answer.ended) && isRight(question, said),
+    invented: inventions(said),
+  };
 }
 
 function isRight({ needed }: Question, text: string): boolean {
   if (needed.length === 0) return text.startsWith(declinePrefix);
-  return !text.startsWith(declinePrefix) && needed.every((alternatives) => alternatives.some((part) => text.includes(part)));
+  return (
+    !text.startsWith(declinePrefix) &&
+    needed.every((alternatives) => alternatives.some((part) => text.includes(part)))
+  );
 }

@@ -1,8 +1,17 @@
 import { readLines } from './ask.ts';
 import type { Question } from './questions.ts';
 
-const corpus = new URL('../../src/providers/mini/corpus/', import.meta.url);
-const files = ['commands', 'flags', 'states', 'endpoints', 'exit-codes', 'providers', 'concepts', 'talk'];
+const corpus = new URL('../../tools/svc-mini/corpus/', import.meta.url);
+const files = [
+  'commands',
+  'flags',
+  'states',
+  'endpoints',
+  'exit-codes',
+  'providers',
+  'concepts',
+  'talk',
+];
 
 /** Ways to ask that were written with those of the corpus and never trained on: many more than the evaluation has, so the gate is set on them. */
 export async function readHeldOut(): Promise<Question[]> {
@@ -12,7 +21,12 @@ export async function readHeldOut(): Promise<Question[]> {
     if (line.startsWith('# ')) name = line.slice(2);
     const { kind, answers } = facts.get(name) ?? { kind: 'foreign', answers: [] };
     if (line.startsWith('# ')) return [];
-    return line.split(' | ').map((text) => ({ kind, text, needed: answers.length === 0 ? [] : [answers], half: 'open' as const }));
+    return line.split(' | ').map((text) => ({
+      kind,
+      text,
+      needed: answers.length === 0 ? [] : [answers],
+      half: 'open' as const,
+    }));
   });
 }
 

@@ -23,8 +23,15 @@ const later = [
 
 export async function readQuestions(): Promise<Question[]> {
   const dealt = await readLines(new URL('questions.txt', import.meta.url));
-  const all = dealt.map((line, index) => questionOf(line, index < seen || index % 2 === 0 ? 'open' : 'blind'));
-  for (const [name, half] of later) all.push(...(await readLines(new URL(`${name}.txt`, import.meta.url))).map((line) => questionOf(line, half)));
+  const all = dealt.map((line, index) =>
+    questionOf(line, index < seen || index % 2 === 0 ? 'open' : 'blind'),
+  );
+  for (const [name, half] of later)
+    all.push(
+      ...(await readLines(new URL(`${name}.txt`, import.meta.url))).map((line) =>
+        questionOf(line, half),
+      ),
+    );
   return all.filter(({ kind }) => !kind.startsWith('made '));
 }
 

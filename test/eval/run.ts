@@ -6,11 +6,16 @@ import { type Grade, grade } from './grade.ts';
 import { type Half, readQuestions } from './questions.ts';
 
 const { values: options } = parseArgs({
-  options: { model: { type: 'string', default: modelFile }, failures: { type: 'boolean', default: false }, open: { type: 'boolean', default: false } },
+  options: {
+    model: { type: 'string', default: modelFile },
+    failures: { type: 'boolean', default: false },
+    open: { type: 'boolean', default: false },
+  },
 });
 
 const halvesShown: readonly Half[] = ['open', 'blind', 'fresh', 'independent', 'second'];
-const count = (of: readonly Grade[], what: (result: Grade) => boolean): number => of.filter(what).length;
+const count = (of: readonly Grade[], what: (result: Grade) => boolean): number =>
+  of.filter(what).length;
 const percent = (of: readonly Grade[], what: (result: Grade) => boolean): string =>
   (of.length === 0 ? '-' : `${((100 * count(of, what)) / of.length).toFixed(1)} %`).padStart(8);
 
@@ -32,7 +37,8 @@ function printTable(results: readonly Grade[]): void {
 function printRow(name: string, of: readonly Grade[]): void {
   const halves = halvesShown.map((half) => of.filter(({ question }) => question.half === half));
   const cells = halves.map(
-    (part) => `${`${count(part, ({ rightGated }) => rightGated)}/${part.length}`.padStart(12)}${percent(part, ({ rightGated }) => rightGated)}`,
+    (part) =>
+      `${`${count(part, ({ rightGated }) => rightGated)}/${part.length}`.padStart(12)}${percent(part, ({ rightGated }) => rightGated)}`,
   );
   const sureAndWrong = percent(of, ({ rightGated, unsure }) => !rightGated && !unsure);
   console.log(
@@ -44,14 +50,17 @@ function printRow(name: string, of: readonly Grade[]): void {
 function printFailures(results: readonly Grade[]): void {
   for (const { question, answer, right, rightGated, unsure } of results) {
     if (question.half !== 'open' || (right && rightGated)) continue;
-    console.log(`${right ? 'lost ' : unsure ? 'unsure' : 'WRONG'} ${answer.confidence.toFixed(3)} ${question.kind} | ${question.text} -> ${answer.text}`);
+    console.log(
+      `${right ? 'lost ' : unsure ? 'unsure' : 'WRONG'} ${answer.confidence.toFixed(3)} ${question.kind} | ${question.text} -> ${answer.text}`,
+    );
   }
 }
 
 const asker = await openAsker(options.model);
 const results: Grade[] = [];
 for (const question of await readQuestions())
-  if (!options.open || question.half === 'open') results.push(grade(asker.rule, asker.fallback, question, await asker.ask(question.text)));
+  if (!options.open || question.half === 'open')
+    results.push(grade(asker.rule, asker.fallback, question, await asker.ask(question.text)));
 await asker.close();
 if (options.failures) printFailures(results);
 printTable(results);

@@ -1,6 +1,18 @@
 import type { DaemonCreated, Undated } from '../../machines/events.ts';
 
 /** The first fact of a daemon, as of one process on one host. */
-export function bootStarted(boot_id: string, capacity: number, start_deadline_at: number): Undated<DaemonCreated> {
-  return { type: 'daemon.boot_started', boot_id, host_boot_id: 'host', pid: 1, version: '0', capacity, start_deadline_at };
+export function bootStarted(
+  boot_id: string,
+  capacity: number,
+  start_deadline_at: number,
+): Undated<DaemonCreated> {
+  return {
+    type: 'daemon.boot_started',
+    boot_id,
+    host_boot_id: 'host',
+    pid: 1,
+    version: '0',
+    capacity,
+    start_deadline_at,
+  };
 }

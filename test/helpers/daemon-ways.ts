@@ -2,12 +2,21 @@ import type { DaemonCreated, DaemonEvent, Undated } from '../../machines/events.
 
 type Step = Undated<DaemonEvent>;
 
-const listening: Step = { type: 'daemon.listening', addresses: { http: 'http://127.0.0.1:1', grpc: '127.0.0.1:2', socket: null } };
+const listening: Step = {
+  type: 'daemon.listening',
+  addresses: { http: 'http://127.0.0.1:1', grpc: '127.0.0.1:2', socket: null },
+};
 const opened: Step = { type: 'daemon.store_opened', last_boot: null };
 const recovered: Step = { type: 'daemon.runs_recovered', queued: 0, ended: 0 };
 const probed: Step = { type: 'daemon.providers_probed' };
 const admitted: Step = { type: 'daemon.run_admitted', run_id: 'run_x' };
-export const stop: Step = { type: 'daemon.stop_requested', by: 'test', mode: 'drain', drain_deadline_at: 2e12, close_deadline_at: 2e12 };
+export const stop: Step = {
+  type: 'daemon.stop_requested',
+  by: 'test',
+  mode: 'drain',
+  drain_deadline_at: 2e12,
+  close_deadline_at: 2e12,
+};
 const ready = [listening, opened, recovered, probed];
 
 /** A way from the beginning to every state of the daemon, in an order in which a life can pass them. */
@@ -24,7 +33,13 @@ export const WAYS: Record<string, Step[]> = {
   'stopping.draining': [...ready, admitted, stop],
   'stopping.closing': [...ready, stop],
   stopped: [...ready, stop, { type: 'daemon.stopped' }],
-  failed: [...ready, { type: 'daemon.failed', error: { code: 'store_full', message: 'The disk is full.', retryable: false } }],
+  failed: [
+    ...ready,
+    {
+      type: 'daemon.failed',
+      error: { code: 'store_full', message: 'The disk is full.', retryable: false },
+    },
+  ],
 };
 
 export const NOW = Date.parse('2026-01-01T00:00:00.000Z');

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { RuntimeFile } from '../../src/control/protocol.ts';
-import { readRuntimeFile } from '../../src/runtime-file.ts';
-import { HeldServer } from './held-server.ts';
+import { readRuntimeFile } from '../../src/home/runtime-file.ts';
+import type { RuntimeFile } from '../../src/transport/control/protocol.ts';
+import { HeldServer } from './paused-server.ts';
 import { type Home, makeHome } from './svc.ts';
 import { waitFor } from './wait.ts';
 
@@ -16,7 +16,10 @@ export async function makeHeldHome(env: NodeJS.ProcessEnv = {}): Promise<HeldHom
   const base_url = await server.listen();
   const home = makeHome(env);
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
-  writeFileSync(home.paths.config, JSON.stringify({ default_provider: 'held', providers: { held: { base_url, model: 'held' } } }));
+  writeFileSync(
+    home.paths.config,
+    JSON.stringify({ default_provider: 'held', providers: { held: { base_url, model: 'held' } } }),
+  );
   return {
     ...home,
     server,

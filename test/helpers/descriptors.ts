@@ -3,12 +3,18 @@ import { readdirSync } from 'node:fs';
 
 /** Takes descriptors away from a process: `free` are left. Returns what gives them back. Linux only. */
 export function takeDescriptors(pid: number, free = 0): () => void {
-  const limits = () => execFileSync('prlimit', ['--pid', String(pid), '--nofile', '--noheadings', '--output=SOFT,HARD'], { encoding: 'utf8' });
+  const limits = () =>
+    execFileSync(
+      'prlimit',
+      ['--pid', String(pid), '--nofile', '--noheadings', '--output=SOFT,HARD'],
+      { encoding: 'utf8' },
+    );
   const [soft, hard] = limits().trim().split(/\s+/);
   const open = new Set(readdirSync(`/proc/${pid}/fd`).map(Number));
   let bound = 0;
   for (let left = free; left >= 0; bound += 1) if (!open.has(bound)) left -= 1;
-  const set = (value: string) => execFileSync('prlimit', ['--pid', String(pid), `--nofile=${value}:${hard}`]);
+  const set = (value: string) =>
+    execFileSync('prlimit', ['--pid', String(pid), `--nofile=${value}:${hard}`]);
   set(String(bound - 1));
   return () => set(String(soft));
 }

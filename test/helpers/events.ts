@@ -1,6 +1,7 @@
-import type { EventRecord, EventSlice } from '../../src/runtime/runtime.ts';
+import type { EventRecord, EventSlice } from '../../src/runtime/contract.ts';
 
 /** The events of a stream one by one, read from the JSON that clients are sent. */
 export async function* eventsOf(slices: AsyncIterable<EventSlice>): AsyncGenerator<EventRecord> {
-  for await (const { page, events } of slices) for (const event of events) yield JSON.parse(page.json(event).toString()) as EventRecord;
+  for await (const { page, events } of slices)
+    for (const event of events) yield JSON.parse(page.json(event).toString()) as EventRecord;
 }

@@ -3,7 +3,6 @@ import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { EventPage } from '../../src/kernel/event-page.ts';
-import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health.ts';
 import {
   type EventRecord,
   type EventSlice,
@@ -14,7 +13,8 @@ import {
   type Runtime,
   type StatusRecord,
   TERMINAL,
-} from '../../src/runtime/runtime.ts';
+} from '../../src/runtime/contract.ts';
+import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
 import { CREATED, NOW, stop, WAYS } from './daemon-ways.ts';
 
 /**
@@ -66,7 +66,8 @@ export function fakeRuntime(): FakeRuntime {
   };
   const find = (id: string) => {
     const run = runs.get(id);
-    if (run === undefined) throw new SvcError('run_unknown', `There is no run ${JSON.stringify(id)}.`, { param: 'id' });
+    if (run === undefined)
+      throw new SvcError('run_unknown', `There is no run ${JSON.stringify(id)}.`, { param: 'id' });
     return run;
   };
   const sources = (): HealthSources => ({
@@ -85,7 +86,10 @@ export function fakeRuntime(): FakeRuntime {
     service_id: daemon.context.boot_id,
     now: NOW,
   });
-  const position = (): LifecycleResult => ({ state: statePath(daemon).split('.')[0] ?? '', state_path: statePath(daemon) });
+  const position = (): LifecycleResult => ({
+    state: statePath(daemon).split('.')[0] ?? '',
+    state_path: statePath(daemon),
+  });
 
   const fake: FakeRuntime = {
     calls,
@@ -102,22 +106,33 @@ export function fakeRuntime(): FakeRuntime {
     },
     tell(fact) {
       const event = { ...fact, at: NOW } as DaemonEvent;
-      if (!can(daemon, event)) throw new Error(`${event.type} is not accepted in ${statePath(daemon)}`);
+      if (!can(daemon, event))
+        throw new Error(`${event.type} is not accepted in ${statePath(daemon)}`);
       daemon = step(daemonMachine, daemon, event).snapshot;
       for (const listener of listeners) listener();
     },
     bring(path) {
       daemon = init(daemonMachine, CREATED).snapshot;
       for (const fact of WAYS[path] ?? []) fake.tell(fact);
-      if (statePath(daemon) !== path) throw new Error(`the way to ${path} leads to ${statePath(daemon)}`);
+      if (statePath(daemon) !== path)
+        throw new Error(`the way to ${path} leads to ${statePath(daemon)}`);
     },
     append(run_id, type, data = {}) {
       const run = find(run_id);
-      const event: EventRecord = { seq: ++seq, stream: run_id, version: run.events.length + 1, type, at: new Date(NOW).toISOString(), boot_id: 'boot_1', data };
+      const event: EventRecord = {
+        seq: ++seq,
+        stream: run_id,
+        version: run.events.length + 1,
+        type,
+        at: new Date(NOW).toISOString(),
+        boot_id: 'boot_1',
+        data,
+      };
       run.events.push(event);
       run.record.seq = event.seq;
       if (typeof data.text === 'string') run.record.output += data.text;
-      if (TERMINAL.has(type as never)) Object.assign(run.record, { state: type.slice('run.'.length), ended_at: event.at });
+      if (TERMINAL.has(type as never))
+        Object.assign(run.record, { state: type.slice('run.'.length), ended_at: event.at });
       const woken = wakers;
       wakers = new Set();
       for (const wake of woken) wake();
@@ -173,7 +188,10 @@ export function fakeRuntime(): FakeRuntime {
     },
     async listRuns(query) {
       note('listRuns');
-      return { runs: [...runs.values()].map((run) => run.record).slice(0, query.limit), next: JSON.stringify(query) };
+      return {
+        runs: [...runs.values()].map((run) => run.record).slice(0, query.limit),
+        next: JSON.stringify(query),
+      };
     },
     async *followRun(id, { from_seq = 0, signal }) {
       note('followRun');
@@ -212,17 +230,39 @@ export function fakeRuntime(): FakeRuntime {
     async lifecycle(event) {
       note('lifecycle');
       if (event.type !== 'stop_requested' || !can(daemon, { ...stop, at: NOW } as DaemonEvent)) {
-        throw new SvcError('event_refused', `${JSON.stringify(event.type)} is not accepted in the state ${statePath(daemon)}.`, {
-          details: { ...position(), accepted: accepted(daemon) },
-        });
+        throw new SvcError(
+          'event_refused',
+          `${JSON.stringify(event.type)} is not accepted in the state ${statePath(daemon)}.`,
+          {
+            details: { ...position(), accepted: accepted(daemon) },
+          },
+        );
       }
       fake.tell(stop);
       return position();
     },
     async listModels() {
       note('listModels');
-      const rest = { size_bytes: 1, digest: null, quantization: null, parameters: null, context_length: 4096, capabilities: [], built_in: true, default: true };
-      return [{ id: 'local/svc-mini', provider: 'local', name: 'svc-mini', state: 'available', path: '/secret/place/svc-mini.gguf', ...rest }];
+      const rest = {
+        size_bytes: 1,
+        digest: null,
+        quantization: null,
+        parameters: null,
+        context_length: 4096,
+        capabilities: [],
+        built_in: true,
+        default: true,
+      };
+      return [
+        {
+          id: 'local/svc-mini',
+          provider: 'local',
+          name: 'svc-mini',
+          state: 'available',
+          path: '/secret/place/svc-mini.gguf',
+          ...rest,
+        },
+      ];
     },
     machines: () => ({ machines: [], seq }),
     picture: () => Promise.reject(new Error('not here')),

@@ -1,7 +1,10 @@
 import { credentials, makeClientConstructor } from '@grpc/grpc-js';
 import { service } from 'grpc-health-check';
 
-type Check = (request: { service: string }, answer: (error: Error | null, response?: { status: string }) => void) => void;
+type Check = (
+  request: { service: string },
+  answer: (error: Error | null, response?: { status: string }) => void,
+) => void;
 
 /** What the standard health service says of each name, asked by a stock client without headers. */
 export async function grpcHealth(address: string, names: readonly string[]): Promise<string[]> {
@@ -13,7 +16,9 @@ export async function grpcHealth(address: string, names: readonly string[]): Pro
       names.map(
         (name) =>
           new Promise<string>((resolve, reject) => {
-            check({ service: name }, (error, response) => (error ? reject(error) : resolve(response?.status ?? '')));
+            check({ service: name }, (error, response) =>
+              error ? reject(error) : resolve(response?.status ?? ''),
+            );
           }),
       ),
     );

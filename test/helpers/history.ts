@@ -2,7 +2,7 @@ import type { RunSnapshot } from '../../machines/run.ts';
 import { statePath } from '../../machines/step.ts';
 import { manualClock } from '../../src/kernel/clock.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';
-import { ProviderFailure } from '../../src/kernel/provider.ts';
+import { ProviderFailure } from '../../src/providers/port.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { bootRuntime } from './runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from './scripted-provider.ts';
@@ -25,7 +25,12 @@ export async function makeHistory() {
   const clock = manualClock(Date.parse('2026-01-01T10:00:00.000Z'));
   const seen = new Map<number, Seen>();
   const script = new ScriptedProvider('local', ({ request }, signal) => {
-    if (request.prompt.startsWith('fail')) return [new ProviderFailure('provider_rejected', `It does not like ${request.prompt}.`, { retryable: false })];
+    if (request.prompt.startsWith('fail'))
+      return [
+        new ProviderFailure('provider_rejected', `It does not like ${request.prompt}.`, {
+          retryable: false,
+        }),
+      ];
     if (request.prompt.startsWith('wait')) return [output('half ', 7, 8), untilAborted(signal)];
     return [output('one ', 1), output('two ', 2), output('three', 3), finish()];
   });
@@ -34,7 +39,10 @@ export async function makeHistory() {
   note(first.kernel, seen);
   const ask = async (prompt: string) => {
     clock.advance(1000);
-    const { id } = await first.runtime.startRun({ prompt, system: 'secret system', recovery: 'restart' }, 'somebody');
+    const { id } = await first.runtime.startRun(
+      { prompt, system: 'secret system', recovery: 'restart' },
+      'somebody',
+    );
     await turns(20);
     return id;
   };
@@ -45,7 +53,10 @@ export async function makeHistory() {
   await first.runtime.cancelRun(cancelled, 'somebody');
   await waitFor('the queue is empty', () => first.kernel.cell(queued) === undefined);
   const cut = await ask('wait for the crash');
-  await waitFor('it has begun to answer', async () => (await first.runtime.getRun(cut)).output === 'half ');
+  await waitFor(
+    'it has begun to answer',
+    async () => (await first.runtime.getRun(cut)).output === 'half ',
+  );
   first.kernel.close();
 
   clock.advance(5000);
@@ -56,16 +67,27 @@ export async function makeHistory() {
   const last = await second.runtime.startRun({ prompt: 'the last one' }, 'somebody');
   await waitFor('the last one is over', () => second.kernel.cell(last.id) === undefined);
   await turns(20);
-  return { seen, first, ...second, ids: { completed, failed, cancelled, queued, cut, last: last.id } };
+  return {
+    seen,
+    first,
+    ...second,
+    ids: { completed, failed, cancelled, queued, cut, last: last.id },
+  };
 }
 
 function note(kernel: Kernel, seen: Map<number, Seen>): void {
   kernel.onFact(({ seq }) => {
-    const living = [...kernel.cells.values()].filter(({ version, snapshot }) => version > 0 && snapshot.status === 'active');
+    const living = [...kernel.cells.values()].filter(
+      ({ version, snapshot }) => version > 0 && snapshot.status === 'active',
+    );
     seen.set(seq, {
-      states: Object.fromEntries(living.map(({ stream, snapshot }) => [stream, statePath(snapshot)])),
+      states: Object.fromEntries(
+        living.map(({ stream, snapshot }) => [stream, statePath(snapshot)]),
+      ),
       outputs: Object.fromEntries(
-        living.filter(({ stream }) => stream.startsWith('run_')).map(({ stream, snapshot }) => [stream, (snapshot as RunSnapshot).context.output]),
+        living
+          .filter(({ stream }) => stream.startsWith('run_'))
+          .map(({ stream, snapshot }) => [stream, (snapshot as RunSnapshot).context.output]),
       ),
     });
   });

@@ -103,7 +103,12 @@ export class Hub {
 
   private async take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', this.url);
-    const asked: Asked = { path: decodeURIComponent(url.pathname), headers: request.headers, sent: 0, status: 0 };
+    const asked: Asked = {
+      path: decodeURIComponent(url.pathname),
+      headers: request.headers,
+      sent: 0,
+      status: 0,
+    };
     this.asked.push(asked);
     this.open.add(response);
     response.once('close', () => this.open.delete(response));
@@ -118,24 +123,57 @@ export class Hub {
     const from = Number(url.searchParams.get('cursor') ?? 0);
     const all = [...this.files].map(([path, bytes]) => this.entry(path, bytes));
     asked.status = behaviour.status ?? 200;
-    const more = from + this.pageSize < all.length ? { link: `<${url.origin}${url.pathname}?recursive=true&cursor=${from + this.pageSize}>; rel="next"` } : {};
+    const more =
+      from + this.pageSize < all.length
+        ? {
+            link: `<${url.origin}${url.pathname}?recursive=true&cursor=${from + this.pageSize}>; rel="next"`,
+          }
+        : {};
     const headers = { 'content-type': 'application/json', ...more, ...behaviour.headers };
     response
       .writeHead(asked.status, headers)
-      .end(behaviour.body ?? JSON.stringify([{ type: 'directory', path: 'sub' }, ...all.slice(from, from + this.pageSize)]));
+      .end(
+        behaviour.body ??
+          JSON.stringify([
+            { type: 'directory', path: 'sub' },
+            ...all.slice(from, from + this.pageSize),
+          ]),
+      );
   }
 
   private entry(path: string, bytes: Buffer): object {
     const entry = { type: 'file', path, size: bytes.length, oid: '0'.repeat(40) };
-    return this.hashes ? { ...entry, lfs: { oid: this.listedHash ?? sha256(bytes), size: bytes.length, pointerSize: 134 } } : entry;
+    return this.hashes
+      ? {
+          ...entry,
+          lfs: { oid: this.listedHash ?? sha256(bytes), size: bytes.length, pointerSize: 134 },
+        }
+      : entry;
   }
 
-  private async download(request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> {
+  private async download(
+    request: IncomingMessage,
+    response: ServerResponse,
+    asked: Asked,
+  ): Promise<void> {
     const behaviour = this.next.shift() ?? this.usual;
     if (behaviour.silent) return;
-    if (behaviour.redirect !== undefined) return this.reply(response, asked, 302, { location: behaviour.redirect, 'x-repo-commit': this.commit }, '');
+    if (behaviour.redirect !== undefined)
+      return this.reply(
+        response,
+        asked,
+        302,
+        { location: behaviour.redirect, 'x-repo-commit': this.commit },
+        '',
+      );
     if (behaviour.body !== undefined || (behaviour.status ?? 200) >= 400)
-      return this.reply(response, asked, behaviour.status ?? 200, behaviour.headers ?? {}, behaviour.body ?? 'no');
+      return this.reply(
+        response,
+        asked,
+        behaviour.status ?? 200,
+        behaviour.headers ?? {},
+        behaviour.body ?? 'no',
+      );
     const file = behaviour.bytes ?? this.file(asked.path);
     if (file === null) return this.reply(response, asked, 404, {}, 'not here');
     await this.send(file, behaviour, request, response, asked);
@@ -146,13 +184,23 @@ export class Hub {
     return this.files.get(kind === 'resolve' ? rest.join('/') : path.slice(1)) ?? null;
   }
 
-  private async send(file: Buffer, behaviour: Behaviour, request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> {
+  private async send(
+    file: Buffer,
+    behaviour: Behaviour,
+    request: IncomingMessage,
+    response: ServerResponse,
+    asked: Asked,
+  ): Promise<void> {
     const etag = behaviour.etag === undefined ? `"${sha256(file).slice(0, 16)}"` : behaviour.etag;
     const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
     const condition = request.headers['if-range'];
-    const partial = range !== null && behaviour.noRanges !== true && (condition === undefined || condition === etag);
+    const partial =
+      range !== null &&
+      behaviour.noRanges !== true &&
+      (condition === undefined || condition === etag);
     const from = partial ? (behaviour.rangeFrom ?? Number(range[1])) : 0;
-    if (partial && from >= file.length) return this.reply(response, asked, 416, { 'content-range': `bytes */${file.length}` }, '');
+    if (partial && from >= file.length)
+      return this.reply(response, asked, 416, { 'content-range': `bytes */${file.length}` }, '');
     const bytes = file.subarray(from);
     asked.status = partial ? 206 : 200;
     response.writeHead(asked.status, {
@@ -160,7 +208,9 @@ export class Hub {
       'x-repo-commit': this.commit,
       ...(etag === null ? {} : { etag }),
       ...(partial ? { 'content-range': `bytes ${from}-${file.length - 1}/${file.length}` } : {}),
-      ...(behaviour.chunked ? {} : { 'content-length': String(behaviour.claimedLength ?? bytes.length) }),
+      ...(behaviour.chunked
+        ? {}
+        : { 'content-length': String(behaviour.claimedLength ?? bytes.length) }),
       ...behaviour.headers,
     });
     const stop = behaviour.cutAfter ?? behaviour.hangAfter ?? bytes.length;
@@ -171,11 +221,18 @@ export class Hub {
       asked.sent += piece.length;
     }
     if (behaviour.hangAfter !== undefined) return;
-    if (behaviour.cutAfter !== undefined || behaviour.claimedLength !== undefined) response.socket?.end();
+    if (behaviour.cutAfter !== undefined || behaviour.claimedLength !== undefined)
+      response.socket?.end();
     else response.end();
   }
 
-  private reply(response: ServerResponse, asked: Asked, status: number, headers: Record<string, string>, body: string): void {
+  private reply(
+    response: ServerResponse,
+    asked: Asked,
+    status: number,
+    headers: Record<string, string>,
+    body: string,
+  ): void {
     asked.status = status;
     response.writeHead(status, headers).end(body);
   }

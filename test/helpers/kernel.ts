@@ -6,7 +6,7 @@ import { Kernel, type Proposal } from '../../src/kernel/kernel.ts';
 import type { Log } from '../../src/kernel/port.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import type { EventStore } from '../../src/store/store.ts';
+import type { EventStore } from '../../src/store/port.ts';
 
 export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -67,7 +67,11 @@ export function request(changes: Partial<RunRequest> = {}): RunRequest {
 }
 
 /** The fact that creates a run, with deadlines counted from `now`. */
-export function accepted(run_id: string, now: number, changes: Record<string, unknown> = {}): Proposal {
+export function accepted(
+  run_id: string,
+  now: number,
+  changes: Record<string, unknown> = {},
+): Proposal {
   return {
     stream: run_id,
     fact: {
@@ -88,7 +92,12 @@ export function accepted(run_id: string, now: number, changes: Record<string, un
 }
 
 /** Wraps a store so that each append waits for the test, or fails as the test says. */
-export function gatedStore(inner: EventStore): EventStore & { appends: number[]; hold(): void; release(): void; failWith(error: Error | null): void } {
+export function gatedStore(inner: EventStore): EventStore & {
+  appends: number[];
+  hold(): void;
+  release(): void;
+  failWith(error: Error | null): void;
+} {
   let held: (() => void)[] | null = null;
   let failure: Error | null = null;
   const appends: number[] = [];

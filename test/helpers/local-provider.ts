@@ -6,9 +6,13 @@ import { type EngineSnapshot, engineDeadlines, engineMachine } from '../../machi
 import type { EngineEvent, RunRequest } from '../../machines/events.ts';
 import { statePath } from '../../machines/step.ts';
 import type { Log } from '../../src/kernel/port.ts';
-import { type OutputPart, ProviderFailure } from '../../src/kernel/provider.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import { createLocalProvider, type LocalProvider, type LocalProviderOptions } from '../../src/providers/local/provider.ts';
+import {
+  createLocalProvider,
+  type LocalProvider,
+  type LocalProviderOptions,
+} from '../../src/providers/local/provider.ts';
+import { type OutputPart, ProviderFailure } from '../../src/providers/port.ts';
 import { driveStream, type StreamDriver } from './stream.ts';
 
 export interface LocalHarness extends LocalProvider {
@@ -24,13 +28,27 @@ export interface LocalHarness extends LocalProvider {
 }
 
 /** The local provider with the real engine process and the real machine, in a folder of its own. */
-export function makeLocalProvider(options: Partial<Omit<LocalProviderOptions, 'limits'>> & { limits?: Partial<Limits> } = {}): LocalHarness {
+export function makeLocalProvider(
+  options: Partial<Omit<LocalProviderOptions, 'limits'>> & { limits?: Partial<Limits> } = {},
+): LocalHarness {
   const folder = mkdtempSync(join(tmpdir(), 'svc-local-'));
   const printed: string[] = [];
-  const log: Log = { debug: (_, message) => void printed.push(message), info() {}, warn() {}, error() {} };
+  const log: Log = {
+    debug: (_, message) => void printed.push(message),
+    info() {},
+    warn() {},
+    error() {},
+  };
   const engine = driveStream<EngineSnapshot, EngineEvent>({
     machine: engineMachine,
-    created: { type: 'engine.created', start_ms: 60_000, load_ms: 60_000, stop_ms: 10_000, kill_ms: 10_000, idle_ms: 60_000 },
+    created: {
+      type: 'engine.created',
+      start_ms: 60_000,
+      load_ms: 60_000,
+      stop_ms: 10_000,
+      kill_ms: 10_000,
+      idle_ms: 60_000,
+    },
     deadlines: engineDeadlines,
     perform: ({ type, params }) => {
       if (type === 'startEngine') local.performers.startEngine(params);
@@ -99,7 +117,10 @@ export async function hear(
   heard: Heard = { text: '', token_ids: [], parts: [], finish: null },
 ): Promise<Heard> {
   asked += 1;
-  for await (const part of local.provider.stream({ run_id: `run_${asked}`, attempt: 1, request: runRequest(changes), resume: null }, signal)) {
+  for await (const part of local.provider.stream(
+    { run_id: `run_${asked}`, attempt: 1, request: runRequest(changes), resume: null },
+    signal,
+  )) {
     heard.parts.push(part);
     if (part.type === 'finish') heard.finish = part;
     else {

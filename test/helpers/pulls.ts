@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
-import type { ModelRecord } from '../../src/kernel/provider.ts';
-import type { PullRecord } from '../../src/runtime/pull-record.ts';
+import type { ModelRecord } from '../../src/providers/port.ts';
+import type { PullRecord } from '../../src/runtime/pulls/record.ts';
 import { encodeGguf } from '../fixtures/models/gguf-bytes.ts';
 import { Hub } from './hub.ts';
 import { bootRuntime, type RuntimeOptions } from './runtime.ts';
@@ -14,8 +14,13 @@ import { waitFor } from './wait.ts';
 
 /** A small GGUF file that is whole; another one for each seed. */
 export function makeModel(kibibytes: number, seed = 1): Buffer {
-  const data = new Float32Array(kibibytes * 256).map((_, index) => Math.fround(Math.sin(index * seed)));
-  return encodeGguf([['general.architecture', 'string', 'llama']], [{ name: 'token_embd.weight', shape: [256, kibibytes], data }]);
+  const data = new Float32Array(kibibytes * 256).map((_, index) =>
+    Math.fround(Math.sin(index * seed)),
+  );
+  return encodeGguf(
+    [['general.architecture', 'string', 'llama']],
+    [{ name: 'token_embd.weight', shape: [256, kibibytes], data }],
+  );
 }
 
 /** Lists the models folder, as the engine's provider does. */
@@ -35,7 +40,13 @@ class FolderProvider extends ScriptedProvider {
   private record(file: string): ModelRecord {
     const path = join(this.folder, file);
     const name = file.replace(/\.gguf$/, '');
-    const unknown = { digest: null, quantization: null, parameters: null, context_length: null, capabilities: [] };
+    const unknown = {
+      digest: null,
+      quantization: null,
+      parameters: null,
+      context_length: null,
+      capabilities: [],
+    };
     return {
       id: `local/${name}`,
       provider: 'local',
@@ -60,24 +71,46 @@ export interface Ending {
 export type PullHarness = Awaited<ReturnType<typeof bootPulls>>;
 
 /** The runtime with a hub and an empty models folder of its own. The clock moves only when a pull waits for its next attempt. */
-export async function bootPulls(files: Record<string, Buffer>, options: Partial<RuntimeOptions> = {}) {
+export async function bootPulls(
+  files: Record<string, Buffer>,
+  options: Partial<RuntimeOptions> = {},
+) {
   const hub = await Hub.start(files);
   const others: Hub[] = [];
   const own = mkdtempSync(join(tmpdir(), 'svc-pull-'));
   const folder = options.puller?.folder ?? own;
   const limits = { pull_progress_ms: 10, pull_spare_bytes: 0, ...options.limits };
   const env = { HF_ENDPOINT: hub.url, ...options.env };
-  const harness = await bootRuntime({ local: new FolderProvider(folder), ...options, limits, env, puller: { ...options.puller, folder } });
+  const harness = await bootRuntime({
+    local: new FolderProvider(folder),
+    ...options,
+    limits,
+    env,
+    puller: { ...options.puller, folder },
+  });
   const { runtime, clock, store } = harness;
 
   const pull = async (
     reference: string,
-    input: { name?: string; sha256?: string; signal?: AbortSignal; onRecord?: (record: PullRecord) => unknown } = {},
+    input: {
+      name?: string;
+      sha256?: string;
+      signal?: AbortSignal;
+      onRecord?: (record: PullRecord) => unknown;
+    } = {},
   ): Promise<Ending> => {
-    const { name = null, sha256 = null, signal = new AbortController().signal, onRecord = () => undefined } = input;
+    const {
+      name = null,
+      sha256 = null,
+      signal = new AbortController().signal,
+      onRecord = () => undefined,
+    } = input;
     const records: PullRecord[] = [];
     try {
-      for await (const record of runtime.pullModel({ reference, name, sha256 }, { client: 'test', signal })) {
+      for await (const record of runtime.pullModel(
+        { reference, name, sha256 },
+        { client: 'test', signal },
+      )) {
         records.push(record);
         await onRecord(record);
         if (record.state === 'backoff') clock.advance(60_000);
@@ -101,14 +134,18 @@ export async function bootPulls(files: Record<string, Buffer>, options: Partial<
     pull,
     inFolder: () => readdirSync(folder).sort(),
     path: (file: string) => join(folder, file),
-    sizeOf: (file: string) => (readdirSync(folder).includes(file) ? statSync(join(folder, file)).size : 0),
+    sizeOf: (file: string) =>
+      readdirSync(folder).includes(file) ? statSync(join(folder, file)).size : 0,
     /** The facts of every pull, in order. */
-    facts: async () => (await store.readAll(1, 10_000)).filter(({ stream }) => stream.startsWith('pull:')),
+    facts: async () =>
+      (await store.readAll(1, 10_000)).filter(({ stream }) => stream.startsWith('pull:')),
     /** Waits until so many bytes are on disk. */
     fetched: (file: string, bytes: number) =>
       waitFor(
         `${bytes} bytes of ${file} are on disk`,
-        () => readdirSync(folder).includes(`${file}.partial`) && statSync(join(folder, `${file}.partial`)).size >= bytes,
+        () =>
+          readdirSync(folder).includes(`${file}.partial`) &&
+          statSync(join(folder, `${file}.partial`)).size >= bytes,
       ),
     close: async () => {
       await harness.pulls.close();
@@ -126,7 +163,11 @@ export const FILE = 'tiny-Q4_K_M.gguf';
 export const CUT = 200_000;
 
 /** A test with a hub and a folder of its own; the hub has MODEL as FILE. */
-export function pulls(name: string, body: (harness: PullHarness) => Promise<void>, options: Partial<RuntimeOptions> = {}): void {
+export function pulls(
+  name: string,
+  body: (harness: PullHarness) => Promise<void>,
+  options: Partial<RuntimeOptions> = {},
+): void {
   test(name, async () => {
     const harness = await bootPulls({ [FILE]: MODEL }, options);
     try {

@@ -1,11 +1,12 @@
 import type { RunRequest } from '../../machines/events.ts';
-import type { ProviderConfig } from '../../src/config.ts';
-import { type OutputPart, ProviderFailure, type ProviderPort } from '../../src/kernel/provider.ts';
+import type { ProviderConfig } from '../../src/config/config.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import { createRemoteProvider } from '../../src/providers/remote/provider.ts';
+import { createRemoteProvider } from '../../src/providers/openai/provider.ts';
+import { type OutputPart, ProviderFailure, type ProviderPort } from '../../src/providers/port.ts';
 
 /** Words that no message may repeat. */
-export const SECRET_PROMPT = 'The launch code of the Copenhagen project is 7734-tango, keep it to yourself.';
+export const SECRET_PROMPT =
+  'The launch code of the Copenhagen project is 7734-tango, keep it to yourself.';
 export const SECRET_KEY = 'sk-test-4f9a1c77e2b0d6538821';
 
 export interface RemoteOptions {
@@ -14,9 +15,25 @@ export interface RemoteOptions {
   limits?: Partial<Limits>;
 }
 
-export function remote(base_url: string, { config = {}, env = { TEST_KEY: SECRET_KEY }, limits = {} }: RemoteOptions = {}): ProviderPort {
-  const settings: ProviderConfig = { adapter: 'openai-compatible', kind: 'local', base_url, model: 'm', key_env: null, max_runs: null, ...config };
-  return createRemoteProvider({ id: 'test', config: settings, env, limits: { ...defaultLimits, ...limits } });
+export function remote(
+  base_url: string,
+  { config = {}, env = { TEST_KEY: SECRET_KEY }, limits = {} }: RemoteOptions = {},
+): ProviderPort {
+  const settings: ProviderConfig = {
+    adapter: 'openai-compatible',
+    kind: 'local',
+    base_url,
+    model: 'm',
+    key_env: null,
+    max_runs: null,
+    ...config,
+  };
+  return createRemoteProvider({
+    id: 'test',
+    config: settings,
+    env,
+    limits: { ...defaultLimits, ...limits },
+  });
 }
 
 export function runRequest(changes: Partial<RunRequest> = {}): RunRequest {
@@ -43,12 +60,19 @@ export interface Outcome {
 /** What came of one attempt. Throws whatever is thrown and is not a ProviderFailure. */
 export async function outcome(
   provider: ProviderPort,
-  options: { signal?: AbortSignal; request?: Partial<RunRequest>; onText?: (text: string) => void } = {},
+  options: {
+    signal?: AbortSignal;
+    request?: Partial<RunRequest>;
+    onText?: (text: string) => void;
+  } = {},
 ): Promise<Outcome> {
   const { signal = new AbortController().signal, request = {}, onText = () => undefined } = options;
   const seen: Outcome = { text: '', finish: null, failure: null };
   try {
-    for await (const part of provider.stream({ run_id: 'run_1', attempt: 1, request: runRequest(request), resume: null }, signal)) {
+    for await (const part of provider.stream(
+      { run_id: 'run_1', attempt: 1, request: runRequest(request), resume: null },
+      signal,
+    )) {
       if (part.type === 'finish') seen.finish = part;
       else seen.text += part.text;
       if (part.type === 'output') onText(part.text);

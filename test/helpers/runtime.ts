@@ -1,20 +1,20 @@
 import type { Effect } from '../../machines/effects.ts';
-import { type Config, loadConfig } from '../../src/config.ts';
+import { type Config, loadConfig } from '../../src/config/config.ts';
 import type { ManualClock } from '../../src/kernel/clock.ts';
 import type { Performers } from '../../src/kernel/port.ts';
-import type { ProviderPort } from '../../src/kernel/provider.ts';
 import { streamPort } from '../../src/kernel/stream-port.ts';
 import type { Limits } from '../../src/limits.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
-import { Attempts } from '../../src/runtime/attempts.ts';
+import type { ProviderPort } from '../../src/providers/port.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
-import { Dispatch } from '../../src/runtime/dispatch.ts';
-import { DaemonHistory } from '../../src/runtime/history.ts';
-import { Providers } from '../../src/runtime/providers.ts';
-import { Pulls } from '../../src/runtime/pulls.ts';
-import { recoverRuns } from '../../src/runtime/recover.ts';
-import { StopReports } from '../../src/runtime/stop-report.ts';
-import type { EventStore } from '../../src/store/store.ts';
+import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
+import { StopReports } from '../../src/runtime/health/stop-report.ts';
+import { Providers } from '../../src/runtime/providers/providers.ts';
+import { Pulls } from '../../src/runtime/pulls/pulls.ts';
+import { Attempts } from '../../src/runtime/runs/executor.ts';
+import { recoverRuns } from '../../src/runtime/runs/recover.ts';
+import { Dispatch } from '../../src/runtime/runs/scheduler.ts';
+import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from './boot-fact.ts';
 import { bootKernel, silent } from './kernel.ts';
 import { ScriptedProvider } from './scripted-provider.ts';
@@ -23,7 +23,10 @@ export const NOWHERE = '/nonexistent/svc/config.json';
 
 export interface RuntimeOptions {
   local: ProviderPort;
-  remote?: Record<string, { port: ProviderPort; kind: 'local' | 'cloud'; key_env?: string; max_runs?: number }>;
+  remote?: Record<
+    string,
+    { port: ProviderPort; kind: 'local' | 'cloud'; key_env?: string; max_runs?: number }
+  >;
   limits?: Partial<Limits>;
   store?: EventStore;
   boot_id?: string;
@@ -44,16 +47,24 @@ export async function bootRuntime(options: RuntimeOptions) {
   const loaded = loadConfig(NOWHERE, { env: {} });
   const entries = Object.entries(remote).map(
     ([id, { kind, key_env = null, max_runs = null }]) =>
-      [id, { adapter: 'openai-compatible', kind, base_url: 'http://x', model: 'm', key_env, max_runs }] as const,
+      [
+        id,
+        { adapter: 'openai-compatible', kind, base_url: 'http://x', model: 'm', key_env, max_runs },
+      ] as const,
   );
-  const config: Config = { ...loaded, limits: { ...loaded.limits, ...options.limits }, providers: Object.fromEntries(entries) };
+  const config: Config = {
+    ...loaded,
+    limits: { ...loaded.limits, ...options.limits },
+    providers: Object.fromEntries(entries),
+  };
   const performers = {} as Performers;
   const harness = await bootKernel({
     ...(options.store ? { store: options.store } : {}),
     ...(options.clock ? { clock: options.clock } : {}),
     boot_id,
     limits: config.limits,
-    perform: (effect: Effect) => (performers[effect.type] as (params: unknown) => void)(effect.params),
+    perform: (effect: Effect) =>
+      (performers[effect.type] as (params: unknown) => void)(effect.params),
   });
   const { kernel, store, clock } = harness;
   const daemon = `daemon:${boot_id}`;
@@ -65,14 +76,26 @@ export async function bootRuntime(options: RuntimeOptions) {
     kernel,
     daemon,
     places: {
-      ...{ total: config.limits.active_runs, perProvider: config.limits.provider_runs, local: config.limits.local_runs },
+      ...{
+        total: config.limits.active_runs,
+        perProvider: config.limits.provider_runs,
+        local: config.limits.local_runs,
+      },
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },
     hasRoom: () => attempts.hasRoom,
     log: silent,
   });
   const port = (id: string) => remote[id]?.port ?? new ScriptedProvider(id, []);
-  const providers = new Providers({ kernel, boot_id, config, env, log: silent, local: options.local, remote: port });
+  const providers = new Providers({
+    kernel,
+    boot_id,
+    config,
+    env,
+    log: silent,
+    local: options.local,
+    remote: port,
+  });
   const attempts = new Attempts({
     kernel,
     store,
@@ -83,13 +106,30 @@ export async function bootRuntime(options: RuntimeOptions) {
     onRoom: () => dispatch.next(),
   });
   const puller = new Puller({
-    ...{ folder: '/nonexistent/svc/models', env, limits: config.limits, log: silent, host_boot_id: 'host' },
+    ...{
+      folder: '/nonexistent/svc/models',
+      env,
+      limits: config.limits,
+      log: silent,
+      host_boot_id: 'host',
+    },
     ...options.puller,
     stream: (id) => streamPort(kernel, `pull:${id}:${boot_id}`),
     now: () => clock.now(),
   });
-  const modelAt = async (path: string) => (await options.local.models(new AbortController().signal)).find((model) => model.path === path) ?? null;
-  const pulls = new Pulls({ kernel, limits: config.limits, log: silent, boot_id, daemon, puller, modelAt });
+  const modelAt = async (path: string) =>
+    (await options.local.models(new AbortController().signal)).find(
+      (model) => model.path === path,
+    ) ?? null;
+  const pulls = new Pulls({
+    kernel,
+    limits: config.limits,
+    log: silent,
+    boot_id,
+    daemon,
+    puller,
+    modelAt,
+  });
   const closed: unknown[] = [];
   Object.assign(performers, {
     startAttempt: (params) => attempts.start(params),
@@ -111,12 +151,19 @@ export async function bootRuntime(options: RuntimeOptions) {
     stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),
     verified: () => null,
     saveProvider: async (id, settings) => void saved.push([id, settings]),
-    localModels: { show: () => Promise.reject(new Error('not here')), remove: () => Promise.reject(new Error('not here')) },
+    localModels: {
+      show: () => Promise.reject(new Error('not here')),
+      remove: () => Promise.reject(new Error('not here')),
+    },
   });
   const tell = (told: Parameters<typeof kernel.submit>[1]) => kernel.submit(daemon, told);
-  await tell({ type: 'daemon.listening', addresses: { http: 'http://127.0.0.1:1', grpc: null, socket: null } });
+  await tell({
+    type: 'daemon.listening',
+    addresses: { http: 'http://127.0.0.1:1', grpc: null, socket: null },
+  });
   await tell({ type: 'daemon.store_opened', last_boot: null });
-  if (until !== 'opened') await tell({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
+  if (until !== 'opened')
+    await tell({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
   if (until === 'ready') {
     await providers.open();
     await tell({ type: 'daemon.providers_probed' });

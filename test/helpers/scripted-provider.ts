@@ -1,4 +1,9 @@
-import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../../src/kernel/provider.ts';
+import type {
+  AttemptRequest,
+  ModelRecord,
+  OutputPart,
+  ProviderPort,
+} from '../../src/providers/port.ts';
 
 type Move = OutputPart | Error | (() => Promise<void> | void);
 
@@ -21,7 +26,9 @@ export class ScriptedProvider implements ProviderPort {
     this.asked.push(request);
     this.open += 1;
     try {
-      for (const move of typeof this.script === 'function' ? this.script(request, signal) : this.script) {
+      for (const move of typeof this.script === 'function'
+        ? this.script(request, signal)
+        : this.script) {
         if (signal.aborted) return;
         if (typeof move === 'function') await move();
         else if (move instanceof Error) throw move;
@@ -45,12 +52,22 @@ export class ScriptedProvider implements ProviderPort {
   }
 }
 
-export const output = (text: string, ...token_ids: number[]): OutputPart => ({ type: 'output', text, token_ids });
-export const finish = (): OutputPart => ({ type: 'finish', finish_reason: 'stop', usage: { input_tokens: 1, output_tokens: 1 } });
+export const output = (text: string, ...token_ids: number[]): OutputPart => ({
+  type: 'output',
+  text,
+  token_ids,
+});
+export const finish = (): OutputPart => ({
+  type: 'finish',
+  finish_reason: 'stop',
+  usage: { input_tokens: 1, output_tokens: 1 },
+});
 
 /** Resolves when the signal aborts: work that goes on until it is stopped. */
 export const untilAborted = (signal: AbortSignal) => () =>
-  new Promise<void>((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })));
+  new Promise<void>((resolve) =>
+    signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true }),
+  );
 
 /** A promise and the way to resolve it. */
 export function gate(): { opened: Promise<void>; open(): void } {

@@ -50,7 +50,9 @@ export function driveStream<S extends AnyMachineSnapshot, E extends AnyEvent>({
     if (!can(tail, event)) return false;
     const next = step(machine, tail, event);
     tail = next.snapshot;
-    commits = commits.then(() => new Promise((resolve) => setImmediate(resolve))).then(() => commit(event, next.snapshot, next.effects));
+    commits = commits
+      .then(() => new Promise((resolve) => setImmediate(resolve)))
+      .then(() => commit(event, next.snapshot, next.effects));
     await commits;
     return true;
   };

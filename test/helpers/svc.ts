@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findPaths, type Paths, packageRoot } from '../../src/paths.ts';
-import { ownerOf, readRuntimeFile } from '../../src/runtime-file.ts';
+import { findPaths, type Paths, packageRoot } from '../../src/home/paths.ts';
+import { ownerOf, readRuntimeFile } from '../../src/home/runtime-file.ts';
 
 /** The built program, run as a user runs it. */
 export const PROGRAM = join(packageRoot(), 'dist', 'src', 'main.js');
@@ -62,7 +62,8 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
   const full = { ...base, ...env };
   const paths = findPaths(full);
   const started = new Set<ChildProcess>();
-  const start = (args: readonly string[], options: RunOptions = {}) => launch(args, { ...options, env: { ...full, ...options.env } }, started);
+  const start = (args: readonly string[], options: RunOptions = {}) =>
+    launch(args, { ...options, env: { ...full, ...options.env } }, started);
   return {
     folder,
     paths,
@@ -72,14 +73,20 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
     close: async () => {
       for (const child of started) child.kill('SIGKILL');
       const found = readRuntimeFile(paths.runtime);
-      if (found.kind === 'present' && ownerOf(found.file) === 'ours') process.kill(found.file.pid, 'SIGKILL');
+      if (found.kind === 'present' && ownerOf(found.file) === 'ours')
+        process.kill(found.file.pid, 'SIGKILL');
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }
 
 function launch(args: readonly string[], options: RunOptions, started: Set<ChildProcess>): Started {
-  const [program = process.execPath, ...rest] = [...(options.wrapper ?? []), options.node ?? process.execPath, PROGRAM, ...args];
+  const [program = process.execPath, ...rest] = [
+    ...(options.wrapper ?? []),
+    options.node ?? process.execPath,
+    PROGRAM,
+    ...args,
+  ];
   const child = spawn(program, rest, {
     env: options.env,
     stdio: ['pipe', 'pipe', 'pipe'],

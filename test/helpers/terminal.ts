@@ -2,7 +2,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { PROGRAM } from './svc.ts';
 
 /** The program with a terminal for its stdout and stderr, as a person has it. `script` makes one; elsewhere such tests are skipped. */
-export const hasTerminal = process.platform === 'linux' && spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
+export const hasTerminal =
+  process.platform === 'linux' && spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
 if (!hasTerminal) console.log('skipped: no terminal can be made here');
 
 export interface Shown {
@@ -14,7 +15,9 @@ export interface Shown {
 const BOUND_MS = 120_000;
 
 export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Shown> {
-  const words = [process.execPath, PROGRAM, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
+  const words = [process.execPath, PROGRAM, ...args].map(
+    (word) => `'${word.replaceAll("'", `'\\''`)}'`,
+  );
   const child = spawn('script', ['-qefc', `exec ${words.join(' ')}`, '/dev/null'], {
     env: { ...env, TERM: 'xterm', SHELL: '/bin/sh' },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -24,6 +27,8 @@ export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv): Pro
   const chunks: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
   return new Promise((resolve) => {
-    child.on('close', (code) => resolve({ code, text: Buffer.concat(chunks).toString('utf8').replaceAll('\r\n', '\n') }));
+    child.on('close', (code) =>
+      resolve({ code, text: Buffer.concat(chunks).toString('utf8').replaceAll('\r\n', '\n') }),
+    );
   });
 }

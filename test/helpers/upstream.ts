@@ -1,4 +1,10 @@
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 
 /**
@@ -41,7 +47,9 @@ export class Exchange {
 
   /** Any bytes; resolves when they are handed to the system. */
   write(bytes: string | Uint8Array): Promise<void> {
-    return new Promise((resolve, reject) => this.response.write(bytes, (error) => (error ? reject(error) : resolve())));
+    return new Promise((resolve, reject) =>
+      this.response.write(bytes, (error) => (error ? reject(error) : resolve())),
+    );
   }
 
   event(value: unknown): Promise<void> {
@@ -57,7 +65,11 @@ export class Exchange {
   }
 
   usage(prompt_tokens: number, completion_tokens: number): Promise<void> {
-    return this.event({ ...chunk({}), choices: [], usage: { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens } });
+    return this.event({
+      ...chunk({}),
+      choices: [],
+      usage: { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens },
+    });
   }
 
   end(): void {
@@ -79,7 +91,9 @@ export class Exchange {
   }
 
   reply(status: number, value: unknown, headers: Record<string, string> = {}): void {
-    this.response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value));
+    this.response
+      .writeHead(status, { 'content-type': 'application/json', ...headers })
+      .end(JSON.stringify(value));
   }
 }
 
@@ -102,7 +116,9 @@ export class Upstream {
     });
   }
 
-  static async start(scenario: Scenario = (exchange) => exchange.answer('Hello')): Promise<Upstream> {
+  static async start(
+    scenario: Scenario = (exchange) => exchange.answer('Hello'),
+  ): Promise<Upstream> {
     const upstream = new Upstream(scenario);
     await new Promise<void>((resolve) => upstream.server.listen(0, '127.0.0.1', resolve));
     return upstream;
@@ -125,13 +141,27 @@ export class Upstream {
   private async take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
-    const received = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, body: Buffer.concat(parts).toString('utf8') };
+    const received = {
+      method: request.method ?? '',
+      path: request.url ?? '',
+      headers: request.headers,
+      body: Buffer.concat(parts).toString('utf8'),
+    };
     this.received.push(received);
     await this.scenario(new Exchange(received, response, request.socket));
   }
 }
 
 /** One chunk of a chat completion. */
-export function chunk(delta: Record<string, unknown>, finish_reason: string | null = null): Record<string, unknown> {
-  return { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] };
+export function chunk(
+  delta: Record<string, unknown>,
+  finish_reason: string | null = null,
+): Record<string, unknown> {
+  return {
+    id: 'chatcmpl-1',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, delta, finish_reason }],
+  };
 }

@@ -7,12 +7,17 @@ export interface WaitOptions {
 }
 
 /** Asks until there is an answer that is neither false, null nor undefined, and returns it. Throws, naming `fact`, when the wait is over. */
-export async function waitFor<T>(fact: string, ask: () => T | Promise<T>, options: WaitOptions = {}): Promise<Exclude<Awaited<T>, false | null | undefined>> {
+export async function waitFor<T>(
+  fact: string,
+  ask: () => T | Promise<T>,
+  options: WaitOptions = {},
+): Promise<Exclude<Awaited<T>, false | null | undefined>> {
   const { within_ms = 30_000, every_ms = 10 } = options;
   const end = performance.now() + within_ms;
   for (;;) {
     const answer = await ask();
-    if (answer !== false && answer !== null && answer !== undefined) return answer as Exclude<Awaited<T>, false | null | undefined>;
+    if (answer !== false && answer !== null && answer !== undefined)
+      return answer as Exclude<Awaited<T>, false | null | undefined>;
     if (performance.now() >= end) throw new Error(`waited ${within_ms} ms in vain: ${fact}`);
     await sleep(every_ms);
   }

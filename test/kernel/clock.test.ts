@@ -16,7 +16,8 @@ function world() {
   return { state, clock, ahead_ms };
 }
 
-const near = (value: number, wanted: number) => assert.ok(Math.abs(value - wanted) < 5000, `${value} is not near ${wanted}`);
+const near = (value: number, wanted: number) =>
+  assert.ok(Math.abs(value - wanted) < 5000, `${value} is not near ${wanted}`);
 
 test('after a night of sleep an idle daemon tells the right time again', () => {
   const { state, ahead_ms } = world();

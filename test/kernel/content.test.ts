@@ -2,25 +2,49 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { keepsContent, stripper } from '../../src/kernel/content.ts';
 import { compilePattern } from '../../src/pattern.ts';
-import type { Commit } from '../../src/store/store.ts';
+import type { Commit } from '../../src/store/port.ts';
 import { event, run } from '../store/samples.ts';
 
 const KEEP = { prompts: 'keep', outputs: 'keep', redact: [] } as const;
 
 function sample(): Commit {
-  const request = { provider: 'p', model: 'm', prompt: 'my key is sk-12345678', system: 'be brief, sk-87654321' };
+  const request = {
+    provider: 'p',
+    model: 'm',
+    prompt: 'my key is sk-12345678',
+    system: 'be brief, sk-87654321',
+  };
   const error = { code: 'provider_failed', message: 'what is sk-12345678?', retryable: false };
   return {
     events: [
-      event(1, 'run_1', 1, { type: 'run.accepted', data: { run_id: 'run_1', request, idempotency_key: 'k' } }),
-      event(2, 'run_1', 2, { type: 'run.output_appended', data: { attempt: 1, text: 'it is sk-123', token_ids: [1, 2] } }),
-      event(3, 'run_1', 3, { type: 'run.output_appended', data: { attempt: 1, text: '45678', token_ids: [3] } }),
+      event(1, 'run_1', 1, {
+        type: 'run.accepted',
+        data: { run_id: 'run_1', request, idempotency_key: 'k' },
+      }),
+      event(2, 'run_1', 2, {
+        type: 'run.output_appended',
+        data: { attempt: 1, text: 'it is sk-123', token_ids: [1, 2] },
+      }),
+      event(3, 'run_1', 3, {
+        type: 'run.output_appended',
+        data: { attempt: 1, text: '45678', token_ids: [3] },
+      }),
       event(4, 'run_1', 4, { type: 'run.failed', data: { attempt: 1, error } }),
       event(5, 'daemon:b', 1, { type: 'daemon.run_settled', data: { run_id: 'run_1' } }),
     ],
     runs: [
       run('run_0'),
-      run('run_1', { finished: true, record: { id: 'run_1', prompt: request.prompt, system: request.system, output: 'it is sk-12345678', error, seq: 4 } }),
+      run('run_1', {
+        finished: true,
+        record: {
+          id: 'run_1',
+          prompt: request.prompt,
+          system: request.system,
+          output: 'it is sk-12345678',
+          error,
+          seq: 4,
+        },
+      }),
     ],
   };
 }
@@ -38,7 +62,10 @@ test('an omitted prompt is in no event and no record, and the run says that it i
   assert.is(accepted?.data.content, 'omitted');
   assert.is(accepted?.data.idempotency_key, 'k');
   assert.is(first?.data.text, 'it is sk-123');
-  assert.equal([runs[1]?.record?.prompt, runs[1]?.record?.system, runs[1]?.record?.output], ['', null, 'it is sk-12345678']);
+  assert.equal(
+    [runs[1]?.record?.prompt, runs[1]?.record?.system, runs[1]?.record?.output],
+    ['', null, 'it is sk-12345678'],
+  );
 });
 
 test('an omitted answer leaves the count of its characters, and none of its tokens', () => {
@@ -52,7 +79,8 @@ test('an omitted answer leaves the count of its characters, and none of its toke
 test('what a pattern matches is nowhere in what is stored, also where two pieces of an answer cut it', () => {
   const stored = stripper({ ...KEEP, redact: ['sk-[0-9]{8}', 'nothing'] })(sample());
   const text = JSON.stringify(stored);
-  for (const secret of ['sk-1', '12345678', '45678', '87654321']) assert.not.ok(text.includes(secret), secret);
+  for (const secret of ['sk-1', '12345678', '45678', '87654321'])
+    assert.not.ok(text.includes(secret), secret);
   assert.is(stored.runs[1]?.record?.output, 'it is [redacted]');
   assert.match(JSON.stringify(stored.events[3]?.data.error), 'what is [redacted]?');
   assert.match(JSON.stringify(stored.events[0]?.data.request), 'be brief, [redacted]');

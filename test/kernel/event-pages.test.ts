@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { EventPage } from '../../src/kernel/event-page.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { toRecord } from '../../src/kernel/event-record.ts';
-import type { StoredEvent } from '../../src/store/store.ts';
+import type { StoredEvent } from '../../src/store/port.ts';
 
 const event = (seq: number, text = 'é'): StoredEvent => ({
   ...{ seq, stream: 'run_1', version: seq, type: 'run.output_appended', schema: 1 },
@@ -22,7 +22,11 @@ test('a page holds each event as JSON and as a server-sent event, in one piece o
     `id: 2\nevent: run.output_appended\ndata: ${JSON.stringify(toRecord(stored[1] as StoredEvent))}\n\n`,
   );
   assert.is(page.frames(page.events).length, page.size);
-  assert.ok(page.frames(page.events).buffer === page.bytes.buffer && page.json(page.events[0] as never).buffer === page.bytes.buffer, 'without a copy');
+  assert.ok(
+    page.frames(page.events).buffer === page.bytes.buffer &&
+      page.json(page.events[0] as never).buffer === page.bytes.buffer,
+    'without a copy',
+  );
 });
 
 test('followers at the same place share one page, read once and written once', async () => {

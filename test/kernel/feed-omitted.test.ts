@@ -1,13 +1,13 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
-import { RECENT_MAX } from '../../src/kernel/cell.ts';
 import { strippingStore } from '../../src/kernel/content.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { followStream } from '../../src/kernel/feed.ts';
+import { RECENT_MAX } from '../../src/kernel/instance.ts';
 import { followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
-import type { EventRecord } from '../../src/runtime/runtime.ts';
+import type { EventRecord } from '../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
@@ -22,15 +22,27 @@ const never = () => new AbortController().signal;
 
 /** A run of many pieces that are stored without their text; it ends when it is told to. */
 async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
-  const store = strippingStore(createMemoryStore(), { prompts: 'keep', outputs: 'keep', redact: [], ...history });
+  const store = strippingStore(createMemoryStore(), {
+    prompts: 'keep',
+    outputs: 'keep',
+    redact: [],
+    ...history,
+  });
   const end = gate();
   const breath = () => new Promise<void>((resolve) => setImmediate(resolve));
-  const local = new ScriptedProvider('local', [...ANSWER.flatMap((piece) => [output(piece, 1), breath]), () => end.opened, finish()]);
+  const local = new ScriptedProvider('local', [
+    ...ANSWER.flatMap((piece) => [output(piece, 1), breath]),
+    () => end.opened,
+    finish(),
+  ]);
   const harness = await bootRuntime({ local, store });
   const { runtime, kernel } = harness;
   const pages = new EventPages(1e6);
   const { id } = await runtime.startRun({ prompt: 'tell' }, 'test');
-  const follow = (from_seq = 0) => eventsOf(followStream({ kernel, store, pages }, id, { from_seq, signal: never(), isLast }))[Symbol.asyncIterator]();
+  const follow = (from_seq = 0) =>
+    eventsOf(followStream({ kernel, store, pages }, id, { from_seq, signal: never(), isLast }))[
+      Symbol.asyncIterator
+    ]();
   const isSaid = async () => (await runtime.getRun(id)).output === ANSWER.join('');
   return {
     ...harness,
@@ -51,7 +63,8 @@ async function textOf(events: AsyncIterator<EventRecord>): Promise<string> {
   return text;
 }
 
-const codeOf = (work: Promise<unknown>) => work.then(() => null).catch((error: SvcError) => error.code);
+const codeOf = (work: Promise<unknown>) =>
+  work.then(() => null).catch((error: SvcError) => error.code);
 
 for (const history of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
   const what = JSON.stringify(history);
@@ -77,7 +90,11 @@ for (const history of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
     await ended();
     assert.is(await codeOf(textOf(follow())), 'content_not_kept');
     assert.is(await codeOf(textOf(follow((await runtime.getRun(id)).seq - 1))), 'content_not_kept');
-    assert.is(await textOf(follow((await runtime.getRun(id)).seq)), '', 'who has it all is not troubled');
+    assert.is(
+      await textOf(follow((await runtime.getRun(id)).seq)),
+      '',
+      'who has it all is not troubled',
+    );
   });
 }
 
@@ -85,9 +102,12 @@ test('one who follows the whole log and falls behind gets the text of a run that
   const { kernel, store, said, end, ended } = await begun({ outputs: 'omit' });
   const tail = new LogTail(kernel, LIMITS);
   const read = () =>
-    eventsOf(followLog({ kernel, store, tail, pages: new EventPages(1e6) }, { from_seq: 1, follow: false, signal: never(), wants: () => true }))[
-      Symbol.asyncIterator
-    ]();
+    eventsOf(
+      followLog(
+        { kernel, store, tail, pages: new EventPages(1e6) },
+        { from_seq: 1, follow: false, signal: never(), wants: () => true },
+      ),
+    )[Symbol.asyncIterator]();
   await said();
   assert.is(await textOf(read()), ANSWER.join(''));
   end();

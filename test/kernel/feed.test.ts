@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { RECENT_BYTES_MAX, RECENT_MAX } from '../../src/kernel/cell.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { type FollowOptions, followStream } from '../../src/kernel/feed.ts';
-import type { EventRecord } from '../../src/runtime/runtime.ts';
+import { RECENT_BYTES_MAX, RECENT_MAX } from '../../src/kernel/instance.ts';
+import type { EventRecord } from '../../src/runtime/contract.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { accepted, bootKernel } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
@@ -16,10 +16,18 @@ async function streaming() {
   const { kernel, store, clock } = harness;
   await kernel.propose([accepted(RUN, clock.now(), { idle_ms: 1e9, deadline_at: 1e12 })]);
   await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
-  const say = (text: string) => kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text, token_ids: [] });
-  const complete = () => kernel.submit(RUN, { type: 'run.completed', attempt: 1, finish_reason: 'stop', usage: { input_tokens: null, output_tokens: null } });
+  const say = (text: string) =>
+    kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text, token_ids: [] });
+  const complete = () =>
+    kernel.submit(RUN, {
+      type: 'run.completed',
+      attempt: 1,
+      finish_reason: 'stop',
+      usage: { input_tokens: null, output_tokens: null },
+    });
   const pages = new EventPages(1e6);
-  const follow = (stream: string, options: FollowOptions) => eventsOf(followStream({ kernel, store, pages }, stream, options));
+  const follow = (stream: string, options: FollowOptions) =>
+    eventsOf(followStream({ kernel, store, pages }, stream, options));
   return { ...harness, pages, follow, say, complete };
 }
 
@@ -45,7 +53,9 @@ test('a follower gets every event once: replayed, then live, to the last one', a
 
 test('a follower that falls behind what is in memory reads the log and misses nothing', async () => {
   const { kernel, follow, say, complete } = await streaming();
-  const events = follow(RUN, { signal: new AbortController().signal, isLast })[Symbol.asyncIterator]();
+  const events = follow(RUN, { signal: new AbortController().signal, isLast })[
+    Symbol.asyncIterator
+  ]();
   await events.next();
   for (let index = 0; index < RECENT_MAX * 2; index += 1) await say('x');
   await complete();
@@ -64,7 +74,9 @@ test('a follower from a position gets nothing before it', async () => {
   await say('b');
   const from_seq = kernel.durableSeq;
   await complete();
-  const following = collect(follow(RUN, { from_seq, signal: new AbortController().signal, isLast }));
+  const following = collect(
+    follow(RUN, { from_seq, signal: new AbortController().signal, isLast }),
+  );
   await following.done;
   assert.equal(following.versions, [4, 5]);
 });

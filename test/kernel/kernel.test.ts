@@ -4,7 +4,7 @@ import { type RunSnapshot, runMachine } from '../../machines/run.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { type Commit, toFact } from '../../src/store/store.ts';
+import { type Commit, toFact } from '../../src/store/port.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
 
@@ -31,7 +31,9 @@ test('nobody sees a fact before it is durable: not its state, its event or its e
   await started;
   assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'starting');
   assert.equal(heard, ['run.started']);
-  assert.equal(effects, [{ effect: { type: 'startAttempt', params: { run_id: RUN, attempt: 1 } }, id: `${RUN}:2:0` }]);
+  assert.equal(effects, [
+    { effect: { type: 'startAttempt', params: { run_id: RUN, attempt: 1 } }, id: `${RUN}:2:0` },
+  ]);
 });
 
 test('a proposal is recorded whole or not at all', async () => {
@@ -83,11 +85,21 @@ test('after a commit of unknown outcome nothing is acknowledged any more, and it
   const store = gatedStore(createMemoryStore());
   const { kernel, clock, fatal } = await bootKernel({ store });
   store.failWith(new Error('disk on fire'));
-  const outcomes = await Promise.allSettled([kernel.propose([accepted('run_a', clock.now())]), kernel.propose([accepted('run_b', clock.now())])]);
-  assert.ok(outcomes.every((outcome) => outcome.status === 'rejected' && (outcome.reason as SvcError).code === 'store_failed'));
+  const outcomes = await Promise.allSettled([
+    kernel.propose([accepted('run_a', clock.now())]),
+    kernel.propose([accepted('run_b', clock.now())]),
+  ]);
+  assert.ok(
+    outcomes.every(
+      (outcome) =>
+        outcome.status === 'rejected' && (outcome.reason as SvcError).code === 'store_failed',
+    ),
+  );
   assert.is(fatal.length, 1);
   store.failWith(null);
-  const after = await kernel.propose([accepted('run_c', clock.now())]).catch((error: SvcError) => error.code);
+  const after = await kernel
+    .propose([accepted('run_c', clock.now())])
+    .catch((error: SvcError) => error.code);
   assert.is(after, 'store_failed');
   assert.is(kernel.durableSeq, 0);
 });
@@ -113,7 +125,10 @@ test('a full disk keeps the facts waiting and goes on by itself when there is sp
 test('that the reserve is used is told once, and once that it is not any more', async () => {
   const inner = createMemoryStore();
   let full = false;
-  const store = { ...inner, append: async (commit: Commit) => ({ ...(await inner.append(commit)), full }) };
+  const store = {
+    ...inner,
+    append: async (commit: Commit) => ({ ...(await inner.append(commit)), full }),
+  };
   const told: boolean[] = [];
   const { kernel, clock } = await bootKernel({ store, onSpace: (is) => told.push(is) });
   for (const [index, is] of [false, true, true, false, false, true].entries()) {
@@ -141,9 +156,20 @@ test('a deadline that moved later while its timer ran comes true in its time, to
 test('facts before the store is open show at once and become the first commit', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel } = await bootKernel({ store, open: false });
-  const fact = { type: 'daemon.boot_started', boot_id: 'boot_1', host_boot_id: null, pid: 1, version: '0', capacity: 2, start_deadline_at: 2_000_000 } as const;
+  const fact = {
+    type: 'daemon.boot_started',
+    boot_id: 'boot_1',
+    host_boot_id: null,
+    pid: 1,
+    version: '0',
+    capacity: 2,
+    start_deadline_at: 2_000_000,
+  } as const;
   const created = kernel.propose([{ stream: 'daemon:boot_1', fact }]);
-  const bound = kernel.submit('daemon:boot_1', { type: 'daemon.listening', addresses: { http: 'x', grpc: null, socket: null } });
+  const bound = kernel.submit('daemon:boot_1', {
+    type: 'daemon.listening',
+    addresses: { http: 'x', grpc: null, socket: null },
+  });
   assert.is(statePath(kernel.snapshot('daemon:boot_1') as never), 'starting.opening');
   await turns();
   assert.equal(store.appends, []);
@@ -177,7 +203,12 @@ test('output moves the deadline of silence', async () => {
   await kernel.propose([accepted(RUN, clock.now())]);
   await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
   for (let index = 0; index < 10; index += 1) {
-    await kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: 'x', token_ids: [index] });
+    await kernel.submit(RUN, {
+      type: 'run.output_appended',
+      attempt: 1,
+      text: 'x',
+      token_ids: [index],
+    });
     clock.advance(1_900);
     await turns();
   }
@@ -206,7 +237,12 @@ test('a loaded stream has the state it had, asks for no effect again, and its de
   const { kernel, clock, store } = await bootKernel();
   await kernel.propose([accepted(RUN, clock.now())]);
   await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
-  await kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: 'so far', token_ids: [1, 2] });
+  await kernel.submit(RUN, {
+    type: 'run.output_appended',
+    attempt: 1,
+    text: 'so far',
+    token_ids: [1, 2],
+  });
   kernel.close();
   const second = await bootKernel({ store, clock, boot_id: 'boot_2' });
   const snapshot = (await second.kernel.load(RUN)) as RunSnapshot;
@@ -216,10 +252,19 @@ test('a loaded stream has the state it had, asks for no effect again, and its de
   clock.advance(1e9);
   await turns();
   assert.is(statePath(second.kernel.snapshot(RUN) as RunSnapshot), 'streaming');
-  await second.kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: ' on', token_ids: [3] });
+  await second.kernel.submit(RUN, {
+    type: 'run.output_appended',
+    attempt: 1,
+    text: ' on',
+    token_ids: [3],
+  });
   clock.advance(0);
   await turns();
-  assert.is(statePath(second.kernel.snapshot(RUN) as RunSnapshot), 'cancelling.by_deadline', 'its time as a whole is over');
+  assert.is(
+    statePath(second.kernel.snapshot(RUN) as RunSnapshot),
+    'cancelling.by_deadline',
+    'its time as a whole is over',
+  );
 });
 
 test('the projection of a run agrees with the fold of its stream at every step', async () => {
@@ -227,10 +272,18 @@ test('the projection of a run agrees with the fold of its stream at every step',
   await kernel.propose([accepted(RUN, clock.now())]);
   await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
   await kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: 'a', token_ids: [] });
-  await kernel.submit(RUN, { type: 'run.completed', attempt: 1, finish_reason: 'stop', usage: { input_tokens: 1, output_tokens: 1 } });
+  await kernel.submit(RUN, {
+    type: 'run.completed',
+    attempt: 1,
+    finish_reason: 'stop',
+    usage: { input_tokens: 1, output_tokens: 1 },
+  });
   const events = await store.readStream(RUN, 1, 10);
   const [first, ...rest] = events.map(toFact);
-  const folded = rest.reduce((snapshot, fact) => step(runMachine, snapshot, fact).snapshot, init(runMachine, first).snapshot as RunSnapshot);
+  const folded = rest.reduce(
+    (snapshot, fact) => step(runMachine, snapshot, fact).snapshot,
+    init(runMachine, first).snapshot as RunSnapshot,
+  );
   const row = await store.getRun(RUN);
   assert.is(row?.state, statePath(folded));
   assert.is(row?.finished, true);

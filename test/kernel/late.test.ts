@@ -14,7 +14,12 @@ async function boot() {
   const told: string[] = [];
   kernel.stalls.onStall(({ code }) => told.push(code));
   kernel.stalls.onResume(() => told.push('resumed'));
-  return { ...harness, store, told, propose: (id: string) => kernel.propose([accepted(id, clock.now())]) };
+  return {
+    ...harness,
+    store,
+    told,
+    propose: (id: string) => kernel.propose([accepted(id, clock.now())]),
+  };
 }
 
 test('a commit that does not return is a stall after its time, with its beginning, and ends when it returns', async () => {

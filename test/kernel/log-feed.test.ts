@@ -30,11 +30,24 @@ async function open(limits: Partial<typeof LIMITS> = {}) {
     for (let index = 0; index < count; index += 1) {
       made += 1;
       const { stream, fact } = accepted(`run_${made}`, harness.clock.now());
-      await harness.kernel.propose([{ stream, fact: { ...fact, request: { ...(fact as { request: object }).request, prompt } } as typeof fact }]);
+      await harness.kernel.propose([
+        {
+          stream,
+          fact: {
+            ...fact,
+            request: { ...(fact as { request: object }).request, prompt },
+          } as typeof fact,
+        },
+      ]);
     }
   };
   const follow = (options: Partial<FollowLogOptions> = {}) =>
-    eventsOf(followLog({ kernel: harness.kernel, store, tail, pages }, { follow: true, signal: new AbortController().signal, wants: () => true, ...options }));
+    eventsOf(
+      followLog(
+        { kernel: harness.kernel, store, tail, pages },
+        { follow: true, signal: new AbortController().signal, wants: () => true, ...options },
+      ),
+    );
   return { ...harness, reads, tail, write, follow };
 }
 
@@ -44,7 +57,8 @@ async function all(events: AsyncIterable<{ seq: number }>): Promise<number[]> {
   return seqs;
 }
 
-const upTo = (last: number, first = 1) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
+const upTo = (last: number, first = 1) =>
+  Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
 test('without following it gives what is there from a position on, and ends', async () => {
   const { write, follow } = await open();
@@ -111,13 +125,18 @@ test('large texts push older events out of memory', async () => {
 test('it gives only what is wanted', async () => {
   const { write, follow } = await open();
   await write(30);
-  assert.equal(await all(follow({ follow: false, from_seq: 1, wants: ({ stream }) => stream.endsWith('7') })), [7, 17, 27]);
+  assert.equal(
+    await all(follow({ follow: false, from_seq: 1, wants: ({ stream }) => stream.endsWith('7') })),
+    [7, 17, 27],
+  );
 });
 
 test('followers have a bound, and one that left makes room', async () => {
   const { write, follow } = await open();
   await write(1);
-  const open2 = [follow({ from_seq: 1 }), follow({ from_seq: 1 })].map((events) => events[Symbol.asyncIterator]());
+  const open2 = [follow({ from_seq: 1 }), follow({ from_seq: 1 })].map((events) =>
+    events[Symbol.asyncIterator](),
+  );
   for (const events of open2) await events.next();
   assert.is(await codeOf(all(follow({ follow: false, from_seq: 1 }))), 'busy');
   await open2[0]?.return?.(undefined);
@@ -127,8 +146,15 @@ test('followers have a bound, and one that left makes room', async () => {
 
 test('before the log is open nobody follows; when the kernel closes each is told', async () => {
   const { kernel } = await bootKernel({ open: false });
-  const sources = { kernel, store: createMemoryStore(), tail: new LogTail(kernel, LIMITS), pages: new EventPages(1e6) };
-  const early = eventsOf(followLog(sources, { follow: true, signal: new AbortController().signal, wants: () => true }));
+  const sources = {
+    kernel,
+    store: createMemoryStore(),
+    tail: new LogTail(kernel, LIMITS),
+    pages: new EventPages(1e6),
+  };
+  const early = eventsOf(
+    followLog(sources, { follow: true, signal: new AbortController().signal, wants: () => true }),
+  );
   assert.is(await codeOf(all(early)), 'not_ready');
 
   const { kernel: other, write, follow } = await open();

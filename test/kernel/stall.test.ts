@@ -29,13 +29,20 @@ async function boot() {
     },
     say: (fact: Undated<AnyFact>) => void kernel.submit(RUN, fact),
     asked: () => effects.map(({ effect }) => effect.type),
-    types: async (stream: string) => (await store.readStream(stream, 1, 1000)).map(({ type }) => type),
+    types: async (stream: string) =>
+      (await store.readStream(stream, 1, 1000)).map(({ type }) => type),
     configure: () =>
       kernel.propose([
         {
           stream: PROVIDER,
           fact: {
-            ...{ type: 'provider.configured', provider_id: 'p', kind: 'local', adapter: 'a', base_url: null },
+            ...{
+              type: 'provider.configured',
+              provider_id: 'p',
+              kind: 'local',
+              adapter: 'a',
+              base_url: null,
+            },
             ...{ failure_limit: 3, probe_every_ms: 1_000, probe_timeout_ms: PROBE_MS },
           },
         },
@@ -48,7 +55,11 @@ test('while the disk is full a commit is tried once a second, however many facts
   fill();
   const waiting: Promise<void>[] = [];
   for (let index = 0; index < 80; index += 1) {
-    waiting.push(kernel.propose([accepted(`run_${index}`, clock.now(), { queue_deadline_at: 1e12, deadline_at: 1e12 })]));
+    waiting.push(
+      kernel.propose([
+        accepted(`run_${index}`, clock.now(), { queue_deadline_at: 1e12, deadline_at: 1e12 }),
+      ]),
+    );
     await turns(1);
   }
   assert.is(store.appends.length, 1);
@@ -79,7 +90,9 @@ test('a probe that waits for its commit does not fail, and has its whole time on
 
 test('the time of a run passes while its facts wait, and its work is given its grace from when it is told to stop', async () => {
   const { kernel, clock, fill, free, pass, say, types, asked } = await boot();
-  await kernel.propose([accepted(RUN, clock.now(), { deadline_at: clock.now() + 4_000, idle_ms: 3_000 })]);
+  await kernel.propose([
+    accepted(RUN, clock.now(), { deadline_at: clock.now() + 4_000, idle_ms: 3_000 }),
+  ]);
   await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
   fill();
   say({ type: 'run.output_appended', attempt: 1, text: 'x', token_ids: [] });

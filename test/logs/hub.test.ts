@@ -64,7 +64,11 @@ test('a buffer is bounded by the length of its lines too', async () => {
   for (let index = 0; index < 5; index += 1) hub.publish('x'.repeat(400));
   assert.equal(await follower.next(), { missed: 3, lines: ['x'.repeat(400), 'x'.repeat(400)] });
   hub.publish('y'.repeat(5000));
-  assert.equal(await follower.next(), { missed: 0, lines: ['y'.repeat(5000)] }, 'one line is always there');
+  assert.equal(
+    await follower.next(),
+    { missed: 0, lines: ['y'.repeat(5000)] },
+    'one line is always there',
+  );
 });
 
 test.run();

@@ -6,8 +6,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import { createLog, type DaemonLog } from '../../src/log.ts';
 import { cutLine } from '../../src/logs/cut.ts';
+import { createLog, type DaemonLog } from '../../src/logs/log.ts';
 import { readTail } from '../../src/logs/tail.ts';
 
 const test = suite<{ folder: string }>('log');
@@ -21,14 +21,22 @@ test.after.each(({ folder }) => {
 });
 
 function open(folder: string, limits: Partial<Limits> = {}): DaemonLog {
-  return createLog({ folder, level: 'debug', limits: { ...defaultLimits, ...limits }, boot_id: 'boot_1', stdout: 'none' });
+  return createLog({
+    folder,
+    level: 'debug',
+    limits: { ...defaultLimits, ...limits },
+    boot_id: 'boot_1',
+    stdout: 'none',
+  });
 }
 
 async function written(folder: string): Promise<Record<string, unknown>[]> {
   return (await readTail(folder, { lines: 1000 })).map((line) => JSON.parse(line));
 }
 
-test('a line has its level as a word, its time, the boot and what it belongs to', async ({ folder }) => {
+test('a line has its level as a word, its time, the boot and what it belongs to', async ({
+  folder,
+}) => {
   const { log, close } = open(folder);
   log.info({ run_id: 'run_1', seq: 7 }, 'started');
   log.trace('below the level');
@@ -36,7 +44,10 @@ test('a line has its level as a word, its time, the boot and what it belongs to'
   const [line, ...others] = await written(folder);
   assert.equal(others, []);
   assert.match(String(line?.time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-  assert.equal({ ...line, time: '' }, { level: 'info', time: '', boot_id: 'boot_1', run_id: 'run_1', seq: 7, msg: 'started' });
+  assert.equal(
+    { ...line, time: '' },
+    { level: 'info', time: '', boot_id: 'boot_1', run_id: 'run_1', seq: 7, msg: 'started' },
+  );
 });
 
 test('a field cannot take the place of one that every line has', async ({ folder }) => {
@@ -53,12 +64,28 @@ test('secrets are hidden, by the name of their field and by their form', async (
   const { log, close } = open(folder);
   const secret = 'hunter2hunter2';
   log.info(
-    { token: secret, api_key: secret, headers: { Authorization: `Bearer ${secret}`, cookie: secret }, deep: [{ access_token: secret }], password: secret },
+    {
+      token: secret,
+      api_key: secret,
+      headers: { Authorization: `Bearer ${secret}`, cookie: secret },
+      deep: [{ access_token: secret }],
+      password: secret,
+    },
     'a',
   );
-  log.info({ header: `authorization: Bearer ${secret}`, url: `https://me:${secret}@host/v1?key=${secret}&x=1` }, `said Bearer ${secret}`);
+  log.info(
+    {
+      header: `authorization: Bearer ${secret}`,
+      url: `https://me:${secret}@host/v1?key=${secret}&x=1`,
+    },
+    `said Bearer ${secret}`,
+  );
   log.error(
-    { err: new SvcError('provider_failed', 'x', { cause: Object.assign(new Error(`sk-${secret}`), { responseHeaders: { 'x-key': secret } }) }) },
+    {
+      err: new SvcError('provider_failed', 'x', {
+        cause: Object.assign(new Error(`sk-${secret}`), { responseHeaders: { 'x-key': secret } }),
+      }),
+    },
     'failed',
   );
   log.error(new Error(`Bearer ${secret}`));
@@ -70,14 +97,22 @@ test('secrets are hidden, by the name of their field and by their form', async (
 
 test('what only looks like a secret is kept', async ({ folder }) => {
   const { log, close } = open(folder);
-  const fields = { token_ids: [1, 2], input_tokens: 3, idempotency_key: 'k', key_env: 'OPENAI_API_KEY', task: 'risk-assessment' };
+  const fields = {
+    token_ids: [1, 2],
+    input_tokens: 3,
+    idempotency_key: 'k',
+    key_env: 'OPENAI_API_KEY',
+    task: 'risk-assessment',
+  };
   log.info(fields, 'kept');
   close();
   const [line] = await written(folder);
   assert.equal(Object.fromEntries(Object.keys(fields).map((name) => [name, line?.[name]])), fields);
 });
 
-test('an error is told by type, code, message, stack and cause, and by nothing else it carries', async ({ folder }) => {
+test('an error is told by type, code, message, stack and cause, and by nothing else it carries', async ({
+  folder,
+}) => {
   const { log, close } = open(folder);
   const cause = Object.assign(new TypeError('inner'), { code: 'EPIPE', prompt: 'private' });
   log.error({ err: new Error('outer', { cause }) }, 'went wrong');
@@ -85,24 +120,48 @@ test('an error is told by type, code, message, stack and cause, and by nothing e
   const [line] = await written(folder);
   const err = line?.err as Record<string, Record<string, unknown>>;
   assert.is(err.message as unknown, 'outer');
-  assert.equal({ ...err.cause, stack: '' }, { type: 'TypeError', code: 'EPIPE', message: 'inner', stack: '' });
+  assert.equal(
+    { ...err.cause, stack: '' },
+    { type: 'TypeError', code: 'EPIPE', message: 'inner', stack: '' },
+  );
 });
 
 test('whatever is logged, a line of JSON comes out', async ({ folder }) => {
   const { log, close } = open(folder);
-  const circle: Record<string, unknown> = { big: 10n, when: new Date(Number.NaN), bytes: Buffer.alloc(9), call: () => {}, lone: '\ud800', line: 'a\nb\u2028' };
+  const circle: Record<string, unknown> = {
+    big: 10n,
+    when: new Date(Number.NaN),
+    bytes: Buffer.alloc(9),
+    call: () => {},
+    lone: '\ud800',
+    line: 'a\nb\u2028',
+  };
   circle.self = circle;
-  const trap = Object.defineProperty({}, 'bad', { enumerable: true, get: () => assert.unreachable() });
-  for (const fields of [circle, { trap }, { globalThis }, [1, 2], new Map([[1, 2]])]) log.info(fields as object, 'odd');
+  const trap = Object.defineProperty({}, 'bad', {
+    enumerable: true,
+    get: () => assert.unreachable(),
+  });
+  for (const fields of [circle, { trap }, { globalThis }, [1, 2], new Map([[1, 2]])])
+    log.info(fields as object, 'odd');
   close();
   const lines = await written(folder);
   assert.is(lines.length, 5);
   assert.ok(lines.every((line) => line.msg === 'odd'));
 });
 
-test('a line that is too long is cut, says so, and is still JSON with what it belongs to', async ({ folder }) => {
+test('a line that is too long is cut, says so, and is still JSON with what it belongs to', async ({
+  folder,
+}) => {
   const { log, close } = open(folder, { log_line_bytes: 512 });
-  log.info({ big: 'é"\n'.repeat(10_000), run_id: 'run_1', seq: 3, list: Array.from({ length: 90 }, () => 'x'.repeat(20)) }, 'm'.repeat(300));
+  log.info(
+    {
+      big: 'é"\n'.repeat(10_000),
+      run_id: 'run_1',
+      seq: 3,
+      list: Array.from({ length: 90 }, () => 'x'.repeat(20)),
+    },
+    'm'.repeat(300),
+  );
   close();
   const [line] = await written(folder);
   assert.ok(readFileSync(join(folder, 'svc.log')).length <= 512);
@@ -129,7 +188,10 @@ test('a follower gets the very lines that are in the file', async ({ folder }) =
   log.info('one');
   log.child({ run_id: 'run_2' }).warn('two');
   close();
-  assert.equal((await follower.next())?.lines, readFileSync(join(folder, 'svc.log'), 'utf8').trim().split('\n'));
+  assert.equal(
+    (await follower.next())?.lines,
+    readFileSync(join(folder, 'svc.log'), 'utf8').trim().split('\n'),
+  );
   assert.is(await follower.next(), null);
 });
 
@@ -145,7 +207,7 @@ test('a full log is bounded on disk', async ({ folder }) => {
 
 test('the last line before a process is killed is on disk', async ({ folder }) => {
   const program = `
-    import { createLog } from ${JSON.stringify(new URL('../../src/log.ts', import.meta.url).href)};
+    import { createLog } from ${JSON.stringify(new URL('../../src/logs/log.ts', import.meta.url).href)};
     import { defaultLimits } from ${JSON.stringify(new URL('../../src/limits.ts', import.meta.url).href)};
     const { log } = createLog({ folder: process.env.FOLDER, level: 'info', limits: defaultLimits, boot_id: 'b', stdout: 'none' });
     for (let n = 1; n <= 500; n++) log.info({ n }, 'line');
@@ -159,17 +221,32 @@ test('the last line before a process is killed is on disk', async ({ folder }) =
   assert.is((await written(folder)).at(-1)?.n, 500);
 });
 
-test('what the patterns of the history match is in no line, wherever it was in it; what a line belongs to stays', async ({ folder }) => {
-  const log = createLog({ folder, level: 'debug', limits: defaultLimits, boot_id: 'boot_abcdefgh', stdout: 'none', redact: ['org-\\w+', '[a-h]{8}'] });
+test('what the patterns of the history match is in no line, wherever it was in it; what a line belongs to stays', async ({
+  folder,
+}) => {
+  const log = createLog({
+    folder,
+    level: 'debug',
+    limits: defaultLimits,
+    boot_id: 'boot_abcdefgh',
+    stdout: 'none',
+    redact: ['org-\\w+', '[a-h]{8}'],
+  });
   const cause = new Error('upstream says: no such organization org-1234');
   const failure = new SvcError('provider_failed', 'The provider refused org-1234.', { cause });
-  log.log.warn({ run_id: 'run_abcdefgh', err: failure, more: { texts: ['org-1234'] } }, failure.message);
+  log.log.warn(
+    { run_id: 'run_abcdefgh', err: failure, more: { texts: ['org-1234'] } },
+    failure.message,
+  );
   log.close();
   const [line] = await written(folder);
   assert.not.match(JSON.stringify(line), /org-1234/);
   assert.is(line?.msg, 'The provider refused [redacted].');
   const err = line?.err as { code: string; stack: string } | undefined;
-  assert.equal([line?.boot_id, line?.run_id, err?.code], ['boot_abcdefgh', 'run_abcdefgh', 'provider_failed']);
+  assert.equal(
+    [line?.boot_id, line?.run_id, err?.code],
+    ['boot_abcdefgh', 'run_abcdefgh', 'provider_failed'],
+  );
   assert.match(err?.stack ?? '', /\[redacted\]/);
 });
 

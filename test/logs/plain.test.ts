@@ -8,12 +8,18 @@ const HOSTILE = 'a\u0000\u0007\u001b[2J\u007f\u009b\u0085\r\u2028\u2029\u202e\u2
 test('a text of several lines keeps its lines, tabs and joined letters, and commands nothing', () => {
   assert.is(plain('one\n\ttwo'), 'one\n\ttwo');
   assert.is(plain('می\u200cروم 👨‍👩‍👧 a\u200bb'), 'می\u200cروم 👨‍👩‍👧 a\u200bb');
-  assert.is(plain(HOSTILE), 'a\ufffd\ufffd\ufffd[2J\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffdz');
+  assert.is(
+    plain(HOSTILE),
+    'a\ufffd\ufffd\ufffd[2J\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffdz',
+  );
 });
 
 test('a name or a message is one line, and holds nothing that cannot be seen, but for what joins emoji', () => {
   assert.is(oneLine('one\n\ttwo'), 'one  two');
-  assert.is(oneLine('a\u200bb\u200dc\ufeffd\u00ade\u{e0041}'), 'a\ufffdb\ufffdc\ufffdd\ufffde\ufffd');
+  assert.is(
+    oneLine('a\u200bb\u200dc\ufeffd\u00ade\u{e0041}'),
+    'a\ufffdb\ufffdc\ufffdd\ufffde\ufffd',
+  );
   assert.is(oneLine('👨‍👩‍👧 👩🏽‍🚀 ❤️‍🔥 ü'), '👨‍👩‍👧 👩🏽‍🚀 ❤️‍🔥 ü');
   assert.not.match(oneLine(HOSTILE), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
 });

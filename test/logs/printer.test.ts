@@ -1,4 +1,9 @@
-import { type ChildProcess, type ChildProcessWithoutNullStreams, type SpawnOptions, spawn } from 'node:child_process';
+import {
+  type ChildProcess,
+  type ChildProcessWithoutNullStreams,
+  type SpawnOptions,
+  spawn,
+} from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +31,7 @@ test.after.each(({ folder }) => {
 /** Logs all lines in one go, says on stderr how much waits in memory, and one line more when it is told to. */
 function start(folder: string, stdout: number | 'pipe' = 'pipe'): ChildProcessWithoutNullStreams {
   const program = `
-    import { createLog } from ${JSON.stringify(new URL('../../src/log.ts', import.meta.url).href)};
+    import { createLog } from ${JSON.stringify(new URL('../../src/logs/log.ts', import.meta.url).href)};
     import { defaultLimits } from ${JSON.stringify(new URL('../../src/limits.ts', import.meta.url).href)};
     const limits = { ...defaultLimits, log_follow_lines: ${FOLLOW_LINES} };
     const { log } = createLog({ folder: process.env.FOLDER, level: 'info', limits, boot_id: 'b', stdout: 'json' });
@@ -37,7 +42,10 @@ function start(folder: string, stdout: number | 'pipe' = 'pipe'): ChildProcessWi
       process.stdin.destroy();
     });`;
   const argv = ['--import', 'tsx', '--input-type=module', '-e', program];
-  const options: SpawnOptions = { env: { ...process.env, FOLDER: folder }, stdio: ['pipe', stdout, 'pipe'] };
+  const options: SpawnOptions = {
+    env: { ...process.env, FOLDER: folder },
+    stdio: ['pipe', stdout, 'pipe'],
+  };
   const child = spawn(process.execPath, argv, options) as ChildProcessWithoutNullStreams;
   children.push(child);
   return child;
@@ -51,7 +59,9 @@ function collect(stream: NodeJS.ReadableStream): () => string {
   return () => text;
 }
 
-test('a stdout that nobody reads holds no more than its bound, and is told what it missed', async ({ folder }) => {
+test('a stdout that nobody reads holds no more than its bound, and is told what it missed', async ({
+  folder,
+}) => {
   const child = start(folder);
   const ended = new Promise((resolve) => child.once('close', resolve));
   const told = collect(child.stderr);
@@ -72,10 +82,16 @@ test('a stdout that nobody reads holds no more than its bound, and is told what 
     'what is there before the gap is whole',
   );
   assert.equal([gap.level, gap.missed, last.n], ['warn', LINES - lines.length, LINES + 1]);
-  assert.is(readFileSync(join(folder, 'svc.log'), 'utf8').trim().split('\n').length, LINES + 1, 'the file has all');
+  assert.is(
+    readFileSync(join(folder, 'svc.log'), 'utf8').trim().split('\n').length,
+    LINES + 1,
+    'the file has all',
+  );
 });
 
-test('a stdout that takes every line at once misses none, however many come together', async ({ folder }) => {
+test('a stdout that takes every line at once misses none, however many come together', async ({
+  folder,
+}) => {
   const path = join(folder, 'stdout');
   const file = openSync(path, 'w');
   const child = start(folder, file);
@@ -88,13 +104,20 @@ test('a stdout that takes every line at once misses none, however many come toge
 
 test('a line that is made for a person is one line, whatever was logged', async ({ folder }) => {
   const program = `
-    import { createLog } from ${JSON.stringify(new URL('../../src/log.ts', import.meta.url).href)};
+    import { createLog } from ${JSON.stringify(new URL('../../src/logs/log.ts', import.meta.url).href)};
     import { defaultLimits } from ${JSON.stringify(new URL('../../src/limits.ts', import.meta.url).href)};
     const { log } = createLog({ folder: process.env.FOLDER, level: 'info', limits: defaultLimits, boot_id: 'b', stdout: 'pretty' });
     const evil = 'x\\n12:00:00.000 ERROR forged\\u001b[2J\\u009b\\u202e';
     log.warn({ name: evil, deep: { [evil]: evil }, err: new Error(evil) }, evil);`;
-  const options: SpawnOptions = { env: { ...process.env, FOLDER: folder, NO_COLOR: '1' }, stdio: ['ignore', 'pipe', 'inherit'] };
-  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], options) as ChildProcessWithoutNullStreams;
+  const options: SpawnOptions = {
+    env: { ...process.env, FOLDER: folder, NO_COLOR: '1' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  };
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '-e', program],
+    options,
+  ) as ChildProcessWithoutNullStreams;
   children.push(child);
   const printed = collect(child.stdout);
   await new Promise((resolve) => child.once('close', resolve));

@@ -1,4 +1,14 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -41,7 +51,9 @@ function disk(room: number) {
   return { left, write };
 }
 
-test('a new file is begun before the present one grows over its size, and the total stays within the bound', ({ folder }) => {
+test('a new file is begun before the present one grows over its size, and the total stays within the bound', ({
+  folder,
+}) => {
   const file = open(folder);
   for (let index = 0; index < 100; index += 1) {
     file.write(`${String(index).padStart(29, '.')}\n`);
@@ -50,7 +62,9 @@ test('a new file is begun before the present one grows over its size, and the to
     assert.ok(sizes.length <= 3);
   }
   file.close();
-  const lines = ['svc.2.log', 'svc.1.log', 'svc.log'].flatMap((name) => contents(folder)[name]?.trim().split('\n') ?? []);
+  const lines = ['svc.2.log', 'svc.1.log', 'svc.log'].flatMap(
+    (name) => contents(folder)[name]?.trim().split('\n') ?? [],
+  );
   assert.equal(
     lines.map((line) => Number(line.replaceAll('.', ''))),
     [93, 94, 95, 96, 97, 98, 99].slice(-lines.length),
@@ -58,14 +72,19 @@ test('a new file is begun before the present one grows over its size, and the to
   assert.is(file.lost, 0);
 });
 
-test('a file that is not full is appended to by the next life, and files beyond the bound are removed', ({ folder }) => {
+test('a file that is not full is appended to by the next life, and files beyond the bound are removed', ({
+  folder,
+}) => {
   writeFileSync(join(folder, 'svc.log'), 'before\n');
   writeFileSync(join(folder, 'svc.7.log'), 'old\n');
   writeFileSync(join(folder, 'stderr.txt'), 'not ours to remove');
   const file = open(folder);
   file.write('after\n');
   file.close();
-  assert.equal(contents(folder), { 'svc.log': 'before\nafter\n', 'stderr.txt': 'not ours to remove' });
+  assert.equal(contents(folder), {
+    'svc.log': 'before\nafter\n',
+    'stderr.txt': 'not ours to remove',
+  });
 });
 
 test('one file is kept where one is allowed', ({ folder }) => {
@@ -76,13 +95,16 @@ test('one file is kept where one is allowed', ({ folder }) => {
   assert.ok(statSync(join(folder, 'svc.log')).size <= 100);
 });
 
-test('the files can be read by their owner only, also one that could be read by others before', ({ folder }) => {
+test('the files can be read by their owner only, also one that could be read by others before', ({
+  folder,
+}) => {
   writeFileSync(join(folder, 'svc.log'), 'a\n');
   chmodSync(join(folder, 'svc.log'), 0o644);
   const file = open(folder);
   for (let index = 0; index < 10; index += 1) file.write(`${'x'.repeat(59)}\n`);
   file.close();
-  for (const name of readdirSync(folder)) assert.is(statSync(join(folder, name)).mode & 0o777, 0o600, name);
+  for (const name of readdirSync(folder))
+    assert.is(statSync(join(folder, name)).mode & 0o777, 0o600, name);
 });
 
 test('a line that the last life left torn is closed before the next begins', ({ folder }) => {
@@ -93,7 +115,9 @@ test('a line that the last life left torn is closed before the next begins', ({ 
   assert.is(contents(folder)['svc.log'], '{"half":\nwhole\n');
 });
 
-test('lines that a full disk did not take are counted, and told of once it takes some again', ({ folder }) => {
+test('lines that a full disk did not take are counted, and told of once it takes some again', ({
+  folder,
+}) => {
   const { left, write } = disk(6);
   const file = open(folder, { write });
   file.write('first\n');
@@ -135,7 +159,9 @@ test('a folder that is removed is made again, and no line is lost', ({ folder })
   assert.is(statSync(folder).mode & 0o777, 0o700);
 });
 
-test('a folder that cannot be there loses lines and stops nobody, then tells of them', ({ folder }) => {
+test('a folder that cannot be there loses lines and stops nobody, then tells of them', ({
+  folder,
+}) => {
   const file = open(folder);
   file.write('first\n');
   rmSync(folder, { recursive: true });

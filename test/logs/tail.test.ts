@@ -22,7 +22,14 @@ const LEVELS = ['debug', 'info', 'warn', 'error'];
 
 /** Line `n`: a minute after line `n - 1`, its level and run going round. */
 function line(n: number, more: object = {}): string {
-  return JSON.stringify({ level: LEVELS[n % 4], time: new Date(START + n * 60_000).toISOString(), run_id: `run_${n % 10}`, n, msg: `line ${n}`, ...more });
+  return JSON.stringify({
+    level: LEVELS[n % 4],
+    time: new Date(START + n * 60_000).toISOString(),
+    run_id: `run_${n % 10}`,
+    n,
+    msg: `line ${n}`,
+    ...more,
+  });
 }
 
 function lines(from: number, to: number): string {
@@ -36,7 +43,10 @@ function numbers(found: string[]): unknown[] {
 const tail = async (folder: string, query: TailQuery) => numbers(await readTail(folder, query));
 
 /** A log as large as wanted that exists only as far as it is read, and counts that. */
-function hugeLog(size: number): { open: () => LogSource[]; count: { bytes: number; closed: number } } {
+function hugeLog(size: number): {
+  open: () => LogSource[];
+  count: { bytes: number; closed: number };
+} {
   const count = { bytes: 0, closed: 0 };
   const body = Buffer.from(`${line(1)}\n`.padStart(200, ' '));
   const source: LogSource = {
@@ -70,10 +80,18 @@ test('a folder that is not there or empty has no lines', async ({ folder }) => {
 });
 
 test('every block size finds the same lines', async ({ folder }) => {
-  writeFileSync(join(folder, 'svc.log'), `${line(0, { text: 'é…😀'.repeat(50) })}\n\n${lines(1, 40)}\n\n${line(40, { text: 'x'.repeat(5000) })}\n`);
+  writeFileSync(
+    join(folder, 'svc.log'),
+    `${line(0, { text: 'é…😀'.repeat(50) })}\n\n${lines(1, 40)}\n\n${line(40, { text: 'x'.repeat(5000) })}\n`,
+  );
   const whole = await readTail(folder, { lines: 100 });
   assert.is(whole.length, 41);
-  for (const block_bytes of [1, 2, 3, 7, 64, 199, 4096]) assert.equal(await readTail(folder, { lines: 100 }, { block_bytes }), whole, String(block_bytes));
+  for (const block_bytes of [1, 2, 3, 7, 64, 199, 4096])
+    assert.equal(
+      await readTail(folder, { lines: 100 }, { block_bytes }),
+      whole,
+      String(block_bytes),
+    );
 });
 
 test('the last 100 lines of a gigabyte cost what 100 lines cost', async () => {
@@ -98,7 +116,11 @@ test('a long tail comes in groups of about a block, so that its length costs no 
 
 test('a filter that matches nothing stops at its bound and says so', async () => {
   const { open, count } = hugeLog(1_000_000_000);
-  const found = await readTail('', { lines: 100, run: 'run_nowhere' }, { open, search_bytes: 1_000_000 });
+  const found = await readTail(
+    '',
+    { lines: 100, run: 'run_nowhere' },
+    { open, search_bytes: 1_000_000 },
+  );
   assert.is(found.length, 1);
   assert.is(JSON.parse(found[0] ?? '').searched_bytes, count.bytes);
   assert.ok(count.bytes < 1_000_000 + 64 * 1024);
@@ -107,7 +129,10 @@ test('a filter that matches nothing stops at its bound and says so', async () =>
 
 test('a search that reaches the beginning does not say that it stopped', async () => {
   const { open } = hugeLog(100_000);
-  assert.equal(await readTail('', { lines: 100, run: 'run_nowhere' }, { open, search_bytes: 100_000 }), []);
+  assert.equal(
+    await readTail('', { lines: 100, run: 'run_nowhere' }, { open, search_bytes: 100_000 }),
+    [],
+  );
 });
 
 test('lines are filtered by level, run and time', async ({ folder }) => {
@@ -116,7 +141,10 @@ test('lines are filtered by level, run and time', async ({ folder }) => {
   assert.equal(await tail(folder, { lines: 3, level: 'warn' }), [35, 38, 39]);
   assert.equal(await tail(folder, { lines: 3, run: 'run_7' }), [17, 27, 37]);
   assert.equal(await tail(folder, { lines: 100, since: START + 37 * 60_000 }), [37, 38, 39]);
-  assert.equal(await tail(folder, { lines: 100, since: START + 30 * 60_000, level: 'error', run: 'run_5' }), [35]);
+  assert.equal(
+    await tail(folder, { lines: 100, since: START + 30 * 60_000, level: 'error', run: 'run_5' }),
+    [35],
+  );
   assert.equal(await tail(folder, { lines: 5, run: 'run' }), []);
 });
 
@@ -126,14 +154,21 @@ test('a search by time reads no further than that time', async () => {
   assert.ok(count.bytes <= 64 * 1024);
 });
 
-test('a torn or foreign line is shown as one that cannot be read, and hidden from the lines of a run', async ({ folder }) => {
-  writeFileSync(join(folder, 'svc.log'), `${line(1)}\nnot json run_1\n[1]\n\0\0\n${line(11)}\n${line(21).slice(0, 30)}`);
+test('a torn or foreign line is shown as one that cannot be read, and hidden from the lines of a run', async ({
+  folder,
+}) => {
+  writeFileSync(
+    join(folder, 'svc.log'),
+    `${line(1)}\nnot json run_1\n[1]\n\0\0\n${line(11)}\n${line(21).slice(0, 30)}`,
+  );
   const found = (await readTail(folder, { lines: 10 })).map((text) => JSON.parse(text));
   assert.equal(
     found.map((fields) => fields.n ?? fields.raw),
     [1, 'not json run_1', '[1]', '\0\0', 11, line(21).slice(0, 30)],
   );
-  assert.ok(found.every((fields) => typeof fields.msg === 'string' && typeof fields.level === 'string'));
+  assert.ok(
+    found.every((fields) => typeof fields.msg === 'string' && typeof fields.level === 'string'),
+  );
   assert.equal(await tail(folder, { lines: 10, run: 'run_1' }), [1, 11]);
 });
 
@@ -151,7 +186,9 @@ test('lines logged and files rotated after the call change nothing', async ({ fo
   );
 });
 
-test('a file that becomes shorter while it is read ends the reading, not the reader', async ({ folder }) => {
+test('a file that becomes shorter while it is read ends the reading, not the reader', async ({
+  folder,
+}) => {
   writeFileSync(join(folder, 'svc.log'), lines(0, 1000));
   const reading = readTail(folder, { lines: 10_000 }, { block_bytes: 128 });
   writeFileSync(join(folder, 'svc.log'), '');
@@ -159,7 +196,8 @@ test('a file that becomes shorter while it is read ends the reading, not the rea
 });
 
 test('other files of the folder are not read', async ({ folder }) => {
-  for (const name of ['svc.log.bak', 'svc.x.log', 'svc.01.log', 'stderr.txt', 'asvc.log']) writeFileSync(join(folder, name), lines(0, 1));
+  for (const name of ['svc.log.bak', 'svc.x.log', 'svc.01.log', 'stderr.txt', 'asvc.log'])
+    writeFileSync(join(folder, name), lines(0, 1));
   assert.equal(openLogs(folder), []);
 });
 
@@ -171,7 +209,18 @@ test('a time or an age is understood, anything else is not', () => {
   assert.is(parseSince('2026-01-01T00:00:00Z', now), now);
   assert.is(parseSince('2026-01-01 01:00:00+01:00', now), now);
   assert.is(parseSince('2026-01-01', now), now);
-  for (const text of ['', '10', 'm', '-5m', '10 m', 'yesterday', '2026-13-01', '2026-01-01T99:00Z', '1e3m']) assert.is(parseSince(text, now), null, text);
+  for (const text of [
+    '',
+    '10',
+    'm',
+    '-5m',
+    '10 m',
+    'yesterday',
+    '2026-13-01',
+    '2026-01-01T99:00Z',
+    '1e3m',
+  ])
+    assert.is(parseSince(text, now), null, text);
 });
 
 test.run();

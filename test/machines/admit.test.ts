@@ -4,11 +4,19 @@ import * as assert from 'uvu/assert';
 import { type Active, admit, type Waiting } from '../../machines/admit.ts';
 
 const places = { total: 10, perProvider: 2, local: 2 };
-const waiting = (run_id: string, provider: string, model = 'm'): Waiting => ({ run_id, provider, model });
+const waiting = (run_id: string, provider: string, model = 'm'): Waiting => ({
+  run_id,
+  provider,
+  model,
+});
 const active = (provider: string, model = 'm'): Active => ({ provider, model });
 
 test('runs start in the order in which they came', () => {
-  assert.equal(admit([waiting('a', 'x'), waiting('b', 'y'), waiting('c', 'x')], [], places), ['a', 'b', 'c']);
+  assert.equal(admit([waiting('a', 'x'), waiting('b', 'y'), waiting('c', 'x')], [], places), [
+    'a',
+    'b',
+    'c',
+  ]);
 });
 
 test('nothing waits: nothing starts', () => {
@@ -16,13 +24,18 @@ test('nothing waits: nothing starts', () => {
 });
 
 test('a provider with all its places taken holds back its own runs and no others', () => {
-  assert.equal(admit([waiting('a', 'x'), waiting('b', 'y')], [active('x'), active('x')], places), ['b']);
+  assert.equal(admit([waiting('a', 'x'), waiting('b', 'y')], [active('x'), active('x')], places), [
+    'b',
+  ]);
 });
 
 test('the places of all providers together are a bound', () => {
   const queue = ['a', 'b', 'c', 'd'].map((id) => waiting(id, id));
   assert.equal(admit(queue, [active('x')], { ...places, total: 3 }), ['a', 'b']);
-  assert.equal(admit(queue, [active('x'), active('y'), active('z'), active('w')], { ...places, total: 3 }), []);
+  assert.equal(
+    admit(queue, [active('x'), active('y'), active('z'), active('w')], { ...places, total: 3 }),
+    [],
+  );
 });
 
 test('local runs of the loaded model share the engine up to its places', () => {
@@ -37,28 +50,55 @@ test('a local run of another model waits until the engine is free', () => {
 });
 
 test('a local run of another model is not overtaken by later runs of the loaded one', () => {
-  assert.equal(admit([waiting('a', 'local', 'other'), waiting('b', 'local', 'm')], [active('local', 'm')], places), []);
+  assert.equal(
+    admit(
+      [waiting('a', 'local', 'other'), waiting('b', 'local', 'm')],
+      [active('local', 'm')],
+      places,
+    ),
+    [],
+  );
 });
 
 test('a held local run holds back no run of another provider', () => {
-  assert.equal(admit([waiting('a', 'local', 'other'), waiting('b', 'x')], [active('local', 'm')], places), ['b']);
+  assert.equal(
+    admit([waiting('a', 'local', 'other'), waiting('b', 'x')], [active('local', 'm')], places),
+    ['b'],
+  );
 });
 
 test('two models in one queue start one after the other', () => {
-  assert.equal(admit([waiting('a', 'local', 'm'), waiting('b', 'local', 'n'), waiting('c', 'local', 'm')], [], places), ['a']);
+  assert.equal(
+    admit(
+      [waiting('a', 'local', 'm'), waiting('b', 'local', 'n'), waiting('c', 'local', 'm')],
+      [],
+      places,
+    ),
+    ['a'],
+  );
 });
 
 test('whatever waits and runs, no bound is passed, no model is mixed, and the first of an idle provider starts', () => {
-  const one = fc.record({ provider: fc.constantFrom('local', 'x', 'y'), model: fc.constantFrom('m', 'n') });
-  const bounds = fc.record({ total: fc.integer({ min: 1, max: 8 }), perProvider: fc.integer({ min: 1, max: 4 }), local: fc.integer({ min: 1, max: 4 }) });
+  const one = fc.record({
+    provider: fc.constantFrom('local', 'x', 'y'),
+    model: fc.constantFrom('m', 'n'),
+  });
+  const bounds = fc.record({
+    total: fc.integer({ min: 1, max: 8 }),
+    perProvider: fc.integer({ min: 1, max: 4 }),
+    local: fc.integer({ min: 1, max: 4 }),
+  });
   fc.assert(
     fc.property(fc.array(one, { maxLength: 12 }), bounds, (runs, limits) => {
       const queue = runs.map((run, index) => ({ ...run, run_id: `run_${index}` }));
-      const started = admit(queue, [], limits).map((id) => queue.find((run) => run.run_id === id) as Waiting);
+      const started = admit(queue, [], limits).map(
+        (id) => queue.find((run) => run.run_id === id) as Waiting,
+      );
       const local = started.filter(({ provider }) => provider === 'local');
       assert.ok(started.length <= limits.total);
       assert.ok(local.length <= limits.local);
-      for (const provider of ['x', 'y']) assert.ok(started.filter((run) => run.provider === provider).length <= limits.perProvider);
+      for (const provider of ['x', 'y'])
+        assert.ok(started.filter((run) => run.provider === provider).length <= limits.perProvider);
       assert.ok(new Set(local.map(({ model }) => model)).size <= 1);
       if (queue.length > 0) assert.is(started[0]?.run_id, 'run_0');
     }),

@@ -10,18 +10,24 @@ import { models } from './models/all.ts';
 
 const machineFiles = globSync('machines/*.ts').filter((file) => !file.endsWith('events.ts'));
 const sources = globSync('src/**/*.ts');
-const text = (files: readonly string[]) => files.map((file) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\//g, '')).join('\n');
-const FACT = /\btype: (?:[^'\n;]*\? )?'((?:daemon|run|provider|engine|pull)\.\w+)'(?: : '((?:daemon|run|provider|engine|pull)\.\w+)')?/g;
+const text = (files: readonly string[]) =>
+  files.map((file) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\//g, '')).join('\n');
+const FACT =
+  /\btype: (?:[^'\n;]*\? )?'((?:daemon|run|provider|engine|pull)\.\w+)'(?: : '((?:daemon|run|provider|engine|pull)\.\w+)')?/g;
 const machines = [...new Set(models.map(({ machine }) => machine))];
 
 /** Facts that somebody proposes: a part, a policy or a deadline. */
 const proposed = new Set(
-  [...text([...sources, ...machineFiles]).matchAll(FACT)].flatMap(([, one, other]) => [one, other].filter((type) => type !== undefined)),
+  [...text([...sources, ...machineFiles]).matchAll(FACT)].flatMap(([, one, other]) =>
+    [one, other].filter((type) => type !== undefined),
+  ),
 );
 /** Facts that a machine hears: it is created by them, or some state takes them. */
 const heard = new Set([
   ...models.map(({ created }) => String(created.type)),
-  ...machines.flatMap((machine) => [machine.root, ...getStateNodes(machine)].flatMap((node) => node.ownEvents.map(String))),
+  ...machines.flatMap((machine) =>
+    [machine.root, ...getStateNodes(machine)].flatMap((node) => node.ownEvents.map(String)),
+  ),
 ]);
 
 test('every fact that a part proposes is heard by a machine', () => {
@@ -43,13 +49,25 @@ test('every effect that a machine asks for has a performer', () => {
   const asked = new Set<string>();
   for (const model of models) {
     for (const { type } of init(model.machine, model.created).effects) asked.add(type);
-    for (const { from, event } of coverOf(model).accepted) for (const { type } of step(model.machine, from.snapshot, event).effects) asked.add(type);
+    for (const { from, event } of coverOf(model).accepted)
+      for (const { type } of step(model.machine, from.snapshot, event).effects) asked.add(type);
   }
-  const composed = readFileSync('src/daemon/parts.ts', 'utf8').match(/const performers: Performers = \{([\s\S]*?)\n {2}\};/)?.[1] ?? '';
-  const local = readFileSync('src/providers/local/local-engine.ts', 'utf8').match(/this\.performers = \{([\s\S]*?)\n {4}\};/)?.[1] ?? '';
+  const composed =
+    readFileSync('src/daemon/parts.ts', 'utf8').match(
+      /const performers: Performers = \{([\s\S]*?)\n {2}\};/,
+    )?.[1] ?? '';
+  const local =
+    readFileSync('src/providers/local/local-engine.ts', 'utf8').match(
+      /this\.performers = \{([\s\S]*?)\n {4}\};/,
+    )?.[1] ?? '';
   assert.match(composed, /\.\.\.local\.performers/);
   assert.ok(asked.size >= 8);
-  for (const effect of asked) assert.match(`${composed}\n${local}`, new RegExp(`\\b${effect}[:,]`), `nobody performs ${effect}`);
+  for (const effect of asked)
+    assert.match(
+      `${composed}\n${local}`,
+      new RegExp(`\\b${effect}[:,]`),
+      `nobody performs ${effect}`,
+    );
 });
 
 test('every transition leads somewhere or does something: one that does neither would count as not accepted', () => {
@@ -65,8 +83,11 @@ test('every transition leads somewhere or does something: one that does neither 
 test('no state that is not final is without a way out, and a final one has none', () => {
   for (const model of models) {
     const { states, accepted } = coverOf(model);
-    const left = new Set(accepted.filter(({ from, to }) => from.key !== to).map(({ from }) => from.key));
-    for (const { key, snapshot } of states.values()) assert.is(left.has(key), snapshot.status === 'active', `${model.name} ${key}`);
+    const left = new Set(
+      accepted.filter(({ from, to }) => from.key !== to).map(({ from }) => from.key),
+    );
+    for (const { key, snapshot } of states.values())
+      assert.is(left.has(key), snapshot.status === 'active', `${model.name} ${key}`);
   }
 });
 

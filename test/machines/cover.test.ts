@@ -13,9 +13,24 @@ import type { Model } from './models/model.ts';
  */
 
 /** The facts that begin an attempt carry the number of the next one. */
-const BEGINNINGS = new Set<string>(['run.started', 'provider.probe_started', 'engine.load_requested', 'pull.started']);
+const BEGINNINGS = new Set<string>([
+  'run.started',
+  'provider.probe_started',
+  'engine.load_requested',
+  'pull.started',
+]);
 /** Events that no machine has, and names that a lookup could stumble over. */
-const FOREIGN = ['nope', '', '*', 'xstate.stop', 'xstate.init', 'xstate.error', '__proto__', 'constructor', 'toString'];
+const FOREIGN = [
+  'nope',
+  '',
+  '*',
+  'xstate.stop',
+  'xstate.init',
+  'xstate.error',
+  '__proto__',
+  'constructor',
+  'toString',
+];
 
 for (const model of models) {
   const { states, accepted, refused } = coverOf(model);
@@ -60,12 +75,15 @@ for (const model of models) {
   });
 
   test(`${model.name}: an event of another machine, or of none, changes nothing in any state`, () => {
-    const others = models.filter(({ machine }) => machine !== model.machine).map(({ stop }) => stop.type);
+    const others = models
+      .filter(({ machine }) => machine !== model.machine)
+      .map(({ stop }) => stop.type);
     for (const from of states.values()) {
       for (const type of [...FOREIGN, ...others]) {
         const before = fold(model, from);
         assert.not.ok(can(before, { type }), `${from.key} ${type}`);
-        if (!type.startsWith('xstate.')) assertUnmoved(before, step(model.machine, before, { type }), `${from.key} ${type}`);
+        if (!type.startsWith('xstate.'))
+          assertUnmoved(before, step(model.machine, before, { type }), `${from.key} ${type}`);
       }
     }
   });
@@ -82,12 +100,19 @@ for (const model of models) {
 
 function fold(model: Model, { path, key }: Reached): AnyMachineSnapshot {
   const start: AnyMachineSnapshot = init(model.machine, model.created).snapshot;
-  const end = path.reduce((snapshot, event) => step(model.machine, snapshot, event).snapshot, start);
+  const end = path.reduce(
+    (snapshot, event) => step(model.machine, snapshot, event).snapshot,
+    start,
+  );
   assert.is(model.key(end), key);
   return end;
 }
 
-function assertUnmoved(before: AnyMachineSnapshot, after: Step<AnyMachineSnapshot>, where: string): void {
+function assertUnmoved(
+  before: AnyMachineSnapshot,
+  after: Step<AnyMachineSnapshot>,
+  where: string,
+): void {
   assert.equal(after.effects, [], where);
   assert.equal(essence(after.snapshot), essence(before), where);
 }
@@ -99,7 +124,9 @@ function essence({ value, context, status, tags, error, output }: AnyMachineSnap
 
 /** The library's actions, reduced to what we call effects: a name and its parameters. */
 function effectsOf(actions: readonly { type: string; params?: unknown }[]): Effect[] {
-  return actions.filter(({ params }) => params !== undefined).map(({ type, params }) => ({ type, params }) as Effect);
+  return actions
+    .filter(({ params }) => params !== undefined)
+    .map(({ type, params }) => ({ type, params }) as Effect);
 }
 
 function say({ from, event }: Attempt): string {

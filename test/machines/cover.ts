@@ -41,15 +41,21 @@ export function coverOf(model: Model): Cover {
   const states = new Map<string, Reached>();
   const accepted: Attempt[] = [];
   const refused: Attempt[] = [];
-  const waiting: { key: string; path: readonly AnyEvent[] }[] = first === undefined ? [] : [{ key: first, path: [] }];
+  const waiting: { key: string; path: readonly AnyEvent[] }[] =
+    first === undefined ? [] : [{ key: first, path: [] }];
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     const node = adjacency[next.key as keyof typeof adjacency];
     if (node === undefined || states.has(next.key)) continue;
     const from: Reached = { ...next, snapshot: node.state as AnyMachineSnapshot };
     states.set(from.key, from);
-    if (from.snapshot.status !== 'active') refused.push(...model.samples(from.snapshot).map((event) => ({ from, event, to: from.key })));
+    if (from.snapshot.status !== 'active')
+      refused.push(...model.samples(from.snapshot).map((event) => ({ from, event, to: from.key })));
     for (const { event, state } of Object.values(node.transitions)) {
-      const attempt: Attempt = { from, event: event as AnyEvent, to: model.key(state as AnyMachineSnapshot) };
+      const attempt: Attempt = {
+        from,
+        event: event as AnyEvent,
+        to: model.key(state as AnyMachineSnapshot),
+      };
       const takes = from.snapshot.status === 'active' && from.snapshot.can(event);
       (takes ? accepted : refused).push(attempt);
       waiting.push({ key: attempt.to, path: [...from.path, attempt.event] });

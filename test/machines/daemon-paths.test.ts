@@ -37,11 +37,17 @@ test('all simple paths are walked, and each keeps what the daemon promises at ev
 });
 
 test('health is a pair of tags, and every state has exactly one answer', () => {
-  for (const { snapshot } of coverOf(model).states.values()) keepsPromises(snapshot as DaemonSnapshot);
+  for (const { snapshot } of coverOf(model).states.values())
+    keepsPromises(snapshot as DaemonSnapshot);
 });
 
 test('what is missing for ready is said in every state that is not ready, and in no other', () => {
-  const answers = new Map([...coverOf(model).states.values()].map(({ snapshot }) => [statePath(snapshot), readyWhen(snapshot as DaemonSnapshot)]));
+  const answers = new Map(
+    [...coverOf(model).states.values()].map(({ snapshot }) => [
+      statePath(snapshot),
+      readyWhen(snapshot as DaemonSnapshot),
+    ]),
+  );
   for (const [path, answer] of answers) assert.is(answer === null, READY.includes(path), path);
   assert.is(new Set(answers.values()).size, 8);
 });
@@ -56,8 +62,17 @@ test('a run is admitted in ready and in running.accepting, and nowhere else', ()
 test('the daemon closes what it holds once on its way out, and interrupts runs exactly when there are some', () => {
   for (const { from, event } of coverOf(model).accepted) {
     const next = step(model.machine, from.snapshot, event);
-    const enters = statePath(next.snapshot) === 'stopping.closing' && statePath(from.snapshot) !== 'stopping.closing';
-    const expected = enters ? [{ type: 'closeDaemon', params: { interrupt: (next.snapshot as DaemonSnapshot).context.unsettled > 0 } }] : [];
+    const enters =
+      statePath(next.snapshot) === 'stopping.closing' &&
+      statePath(from.snapshot) !== 'stopping.closing';
+    const expected = enters
+      ? [
+          {
+            type: 'closeDaemon',
+            params: { interrupt: (next.snapshot as DaemonSnapshot).context.unsettled > 0 },
+          },
+        ]
+      : [];
     assert.equal(next.effects, expected, `${from.key} ${event.type}`);
   }
 });

@@ -84,7 +84,8 @@ const expected: Record<string, Record<string, string[]>> = {
 
 const groups = new Map<string, Model[]>();
 for (const model of models) {
-  const name = [model.name, model.machine.id].find((candidate) => candidate in expected) ?? 'provider (local)';
+  const name =
+    [model.name, model.machine.id].find((candidate) => candidate in expected) ?? 'provider (local)';
   groups.set(name, [...(groups.get(name) ?? []), model]);
 }
 
@@ -93,7 +94,12 @@ for (const [name, group] of groups) {
     const found = new Map<string, Set<string>>();
     for (const model of group) {
       for (const { snapshot } of coverOf(model).states.values()) {
-        const armed = model.deadlines(snapshot).map(({ at, event }) => `${event.type}${'deadline' in event ? ` ${event.deadline}` : ''} +${at - NOW}`);
+        const armed = model
+          .deadlines(snapshot)
+          .map(
+            ({ at, event }) =>
+              `${event.type}${'deadline' in event ? ` ${event.deadline}` : ''} +${at - NOW}`,
+          );
         const path = statePath(snapshot);
         found.set(path, (found.get(path) ?? new Set()).add(armed.join(', ') || 'none'));
       }

@@ -10,7 +10,8 @@ const drawn = await drawAll();
 test('the diagrams in the folder are those of the machines: else run npm run diagrams', () => {
   const there = readdirSync(FOLDER).filter((file) => !/\.(ts|json)$/.test(file));
   assert.equal(there.sort(), [...drawn.keys()].sort());
-  for (const [file, content] of drawn) assert.ok(readFileSync(`${FOLDER}/${file}`, 'utf8') === content, `${file} is stale`);
+  for (const [file, content] of drawn)
+    assert.ok(readFileSync(`${FOLDER}/${file}`, 'utf8') === content, `${file} is stale`);
 });
 
 test('drawn again, they are the same to the byte', async () => {
@@ -28,7 +29,8 @@ test('every state, event, guard and action of a machine is in both of its diagra
     assert.ok(words.length > 20);
     for (const kind of ['mmd', 'svg']) {
       const text = drawn.get(`${machine.id}.${kind}`) ?? '';
-      for (const word of new Set(words)) assert.ok(plain(text).includes(plain(word)), `${machine.id}.${kind} lacks ${word}`);
+      for (const word of new Set(words))
+        assert.ok(plain(text).includes(plain(word)), `${machine.id}.${kind} lacks ${word}`);
     }
   }
 });
@@ -37,11 +39,16 @@ test('in a picture every state and every transition has an id of its own, that o
   for (const { machine } of models) {
     const { states, edges } = outline(machine);
     const path = (id: string) => states.find((state) => state.id === id)?.path ?? '';
-    const ids = [...plain(drawn.get(`${machine.id}.svg`) ?? '').matchAll(/<g id="((?:state|edge):[^"]+)" class="(node|cluster|edge) /g)].map(
-      ([, id = '']) => id,
-    );
+    const ids = [
+      ...plain(drawn.get(`${machine.id}.svg`) ?? '').matchAll(
+        /<g id="((?:state|edge):[^"]+)" class="(node|cluster|edge) /g,
+      ),
+    ].map(([, id = '']) => id);
     assert.is(new Set(ids).size, ids.length);
-    assert.equal(ids.filter((id) => id.startsWith('state:')).sort(), states.map(({ path }) => `state:${path}`).sort());
+    assert.equal(
+      ids.filter((id) => id.startsWith('state:')).sort(),
+      states.map(({ path }) => `state:${path}`).sort(),
+    );
     assert.equal(
       ids
         .filter((id) => id.startsWith('edge:'))
@@ -54,7 +61,9 @@ test('in a picture every state and every transition has an id of its own, that o
 
 /** Graphviz writes some signs as entities. */
 function plain(text: string): string {
-  return text.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code))).replaceAll('\u00a0', ' ');
+  return text
+    .replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+    .replaceAll('\u00a0', ' ');
 }
 
 test.run();

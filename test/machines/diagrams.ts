@@ -23,7 +23,9 @@ export async function drawAll(): Promise<Map<string, string>> {
       [`${machine.id}.mmd`, mermaid(machine)],
       [
         `${machine.id}.svg`,
-        viz.renderString(dot(machine, walkOf(machine.id)), { format: 'svg' }).replaceAll('font-family="Courier"', `font-family="${FONTS}"`),
+        viz
+          .renderString(dot(machine, walkOf(machine.id)), { format: 'svg' })
+          .replaceAll('font-family="Courier"', `font-family="${FONTS}"`),
       ],
     ]),
   );
@@ -33,8 +35,11 @@ type Walked = Record<string, Record<string, 'real' | 'kernel'>>;
 
 /** How each edge was walked, as `npm run walk` has written it: from and to a state with others inside, all of them together. */
 function walkOf(machine: string): WalkOf {
-  const walked = Object.entries((JSON.parse(readFileSync(`${FOLDER}/walked.json`, 'utf8')) as Walked)[machine] ?? {});
-  const isIn = (path: string, around: string) => around === '' || path === around || path.startsWith(`${around}.`);
+  const walked = Object.entries(
+    (JSON.parse(readFileSync(`${FOLDER}/walked.json`, 'utf8')) as Walked)[machine] ?? {},
+  );
+  const isIn = (path: string, around: string) =>
+    around === '' || path === around || path.startsWith(`${around}.`);
   return (source, type, target) => {
     const found = walked.filter(([edge]) => {
       const [from = '', event, to = ''] = edge.split(' | ');

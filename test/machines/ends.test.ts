@@ -22,17 +22,29 @@ const created = daemonModel(3).created as DaemonCreated;
 const cover = coverOf(daemonModel(3));
 const daemons = [
   { daemon: init(daemonModel(3).machine, created).snapshot as DaemonSnapshot, last: created.type },
-  ...cover.accepted.map(({ from, event }) => ({ daemon: step(daemonModel(3).machine, from.snapshot, event).snapshot as DaemonSnapshot, last: event.type })),
+  ...cover.accepted.map(({ from, event }) => ({
+    daemon: step(daemonModel(3).machine, from.snapshot, event).snapshot as DaemonSnapshot,
+    last: event.type,
+  })),
 ] as { daemon: DaemonSnapshot; last: DaemonEvent['type'] }[];
 const runs = runModels.flatMap((model) =>
-  [...coverOf(model).states.values()].map(({ snapshot }) => ({ model, snapshot: snapshot as RunSnapshot, where: `${model.name} ${model.key(snapshot)}` })),
+  [...coverOf(model).states.values()].map(({ snapshot }) => ({
+    model,
+    snapshot: snapshot as RunSnapshot,
+    where: `${model.name} ${model.key(snapshot)}`,
+  })),
 );
 
 test('a life that recorded its end ended as it recorded, whatever the system says', () => {
   const over = daemons.filter(({ daemon }) => daemon.status === 'done');
   assert.ok(over.length >= 20);
   for (const { daemon, last } of over) {
-    for (const host of ['host_1', 'host_2', null]) assert.is(endingOf(created, last, host), daemon.matches('stopped') ? 'clean' : 'failed', last);
+    for (const host of ['host_1', 'host_2', null])
+      assert.is(
+        endingOf(created, last, host),
+        daemon.matches('stopped') ? 'clean' : 'failed',
+        last,
+      );
   }
 });
 
@@ -41,7 +53,11 @@ test('a life that recorded no end was killed, or lost its power when the system 
   assert.ok(open.length >= 20);
   for (const { daemon, last } of open) {
     assert.is(endingOf(created, last, 'host_1'), 'killed', `${statePath(daemon)}, after ${last}`);
-    assert.is(endingOf(created, last, 'host_2'), 'power_lost', `${statePath(daemon)}, after ${last}`);
+    assert.is(
+      endingOf(created, last, 'host_2'),
+      'power_lost',
+      `${statePath(daemon)}, after ${last}`,
+    );
     assert.is(endingOf(created, last, null), 'killed', `${statePath(daemon)}, after ${last}`);
   }
   assert.is(endingOf({ host_boot_id: null }, created.type, 'host_2'), 'killed');
@@ -58,7 +74,13 @@ test('a run found unfinished waits again, or takes an end that it accepts', () =
     const dated = { ...fact, at: NOW } as AnyEvent;
     assert.ok(can(snapshot, dated), where);
     const after = step(model.machine, snapshot, dated);
-    assert.is(after.snapshot.status === 'done' || after.snapshot.matches('queued') || after.snapshot.matches('suspended'), true, where);
+    assert.is(
+      after.snapshot.status === 'done' ||
+        after.snapshot.matches('queued') ||
+        after.snapshot.matches('suspended'),
+      true,
+      where,
+    );
     assert.equal(after.effects, [], `${where}: nothing is asked for before it has a place`);
   }
 });
@@ -68,14 +90,26 @@ test('what becomes of a run that was cut off is told by where it was, its policy
   for (const { model, snapshot, where } of runs) {
     const fact = afterCrash(snapshot, 0);
     if (fact === null) continue;
-    const end = step(model.machine, snapshot, { ...fact, at: NOW } as AnyEvent).snapshot as RunSnapshot;
+    const end = step(model.machine, snapshot, { ...fact, at: NOW } as AnyEvent)
+      .snapshot as RunSnapshot;
     assert.is(statePath(end), expectedEnd(snapshot), where);
     assert.is(end.context.output, snapshot.context.output, where);
     seen.add(`${statePath(snapshot)} → ${statePath(end)}`);
   }
-  const fromWork = ['starting', 'streaming', 'backoff', 'cancelling.by_stop'].flatMap((from) => [`${from} → interrupted`, `${from} → suspended`]);
+  const fromWork = ['starting', 'streaming', 'backoff', 'cancelling.by_stop'].flatMap((from) => [
+    `${from} → interrupted`,
+    `${from} → suspended`,
+  ]);
   const waiting = ['queued → queued', 'queued → interrupted', 'suspended → suspended'];
-  assert.equal([...seen].sort(), [...fromWork, ...waiting, 'cancelling.by_request → cancelled', 'cancelling.by_deadline → timed_out'].sort());
+  assert.equal(
+    [...seen].sort(),
+    [
+      ...fromWork,
+      ...waiting,
+      'cancelling.by_request → cancelled',
+      'cancelling.by_deadline → timed_out',
+    ].sort(),
+  );
 });
 
 /** Said once more, in other words than the machine's. */
@@ -87,7 +121,8 @@ function expectedEnd(snapshot: RunSnapshot): string {
   if (!context.content_kept) return 'interrupted';
   if (path === 'queued' || path === 'suspended') return path;
   if (context.recovery === 'end' || context.deaths === context.max_losses) return 'interrupted';
-  if (context.recovery === 'resume' && context.output !== '' && !context.resumable) return 'interrupted';
+  if (context.recovery === 'resume' && context.output !== '' && !context.resumable)
+    return 'interrupted';
   return 'suspended';
 }
 
@@ -98,10 +133,17 @@ test('the time in which no daemon ran counts for no deadline, also when the cloc
     for (const downtime_ms of DOWNTIMES) {
       const fact = { ...afterCrash(snapshot, downtime_ms), at: NOW } as AnyEvent;
       const after = step(model.machine, snapshot, fact).snapshot as RunSnapshot;
-      for (const name of ['queue_deadline_at', 'deadline_at'] as const) assert.is(after.context[name], snapshot.context[name] + downtime_ms, where);
+      for (const name of ['queue_deadline_at', 'deadline_at'] as const)
+        assert.is(after.context[name], snapshot.context[name] + downtime_ms, where);
       const due = Math.min(...runDeadlines(after).map(({ at }) => at));
       const total = snapshot.context.deadline_at + downtime_ms;
-      assert.is(due, after.matches('queued') ? Math.min(total, snapshot.context.queue_deadline_at + downtime_ms) : total, where);
+      assert.is(
+        due,
+        after.matches('queued')
+          ? Math.min(total, snapshot.context.queue_deadline_at + downtime_ms)
+          : total,
+        where,
+      );
       checked += 1;
     }
   }
@@ -119,10 +161,12 @@ function outlive(
   for (; snapshot.status === 'active' && deaths < 50; deaths += 1) {
     const { attempt } = snapshot.context;
     const take = (fact: object) => {
-      snapshot = step(model.machine, snapshot, { ...fact, at: NOW } as unknown as AnyEvent).snapshot as RunSnapshot;
+      snapshot = step(model.machine, snapshot, { ...fact, at: NOW } as unknown as AnyEvent)
+        .snapshot as RunSnapshot;
     };
     take(nextAttempt(snapshot));
-    if (brings) take({ type: 'run.output_appended', attempt: attempt + 1, text: 'x', token_ids: [1] });
+    if (brings)
+      take({ type: 'run.output_appended', attempt: attempt + 1, text: 'x', token_ids: [1] });
     take(death(snapshot) ?? {});
   }
   return { snapshot, deaths };
@@ -133,7 +177,9 @@ test('no number of deaths of the daemon ends a run that its policy lets go on', 
     for (const brings of [false, true]) {
       const { snapshot, deaths } = outlive(model, brings, (run) => afterCrash(run, 1000));
       const { recovery, resumable, content_kept, deaths: blamed } = snapshot.context;
-      const goesOn = content_kept && (recovery === 'restart' || (recovery === 'resume' && (resumable || !brings)));
+      const goesOn =
+        content_kept &&
+        (recovery === 'restart' || (recovery === 'resume' && (resumable || !brings)));
       assert.is(snapshot.status === 'active', goesOn, model.name);
       assert.is(deaths, goesOn ? 50 : 1, model.name);
       assert.is(blamed, 0, 'no run is to blame for a death of the daemon');
@@ -145,18 +191,28 @@ test('a run that kills the engine whenever it is computed alone is given up, unl
   const died = { code: 'engine_crashed', message: 'The engine process died.', retryable: true };
   for (const model of runModels) {
     for (const brings of [false, true]) {
-      const kill = (computing: number) => (run: RunSnapshot) => afterFailure(run.context, died, NOW, { lost: true, computing });
+      const kill = (computing: number) => (run: RunSnapshot) =>
+        afterFailure(run.context, died, NOW, { lost: true, computing });
       const { snapshot, deaths } = outlive(model, brings, kill(1));
       const { recovery, resumable, content_kept, max_losses } = snapshot.context;
       const bringsOn = brings && recovery === 'resume' && resumable && content_kept;
       assert.is(snapshot.status === 'active', bringsOn, model.name);
-      if (!bringsOn) assert.ok(deaths <= Math.max(max_losses, snapshot.context.max_attempts) + 1, `${model.name}: ${deaths} deaths`);
-      if (!bringsOn && max_losses > 0 && content_kept && recovery === 'restart') assert.match(snapshot.context.error?.message ?? '', 'run_losses');
+      if (!bringsOn)
+        assert.ok(
+          deaths <= Math.max(max_losses, snapshot.context.max_attempts) + 1,
+          `${model.name}: ${deaths} deaths`,
+        );
+      if (!bringsOn && max_losses > 0 && content_kept && recovery === 'restart')
+        assert.match(snapshot.context.error?.message ?? '', 'run_losses');
       // With others beside it, it may be any of them: it goes on, by itself.
       if (max_losses === 0 || recovery === 'end' || !content_kept) continue;
       const shared = outlive(model, false, kill(2)).snapshot;
       assert.is(shared.status, 'active', model.name);
-      assert.equal([shared.context.deaths, shared.context.failures, shared.context.isolated], [0, 0, true], model.name);
+      assert.equal(
+        [shared.context.deaths, shared.context.failures, shared.context.isolated],
+        [0, 0, true],
+        model.name,
+      );
     }
   }
 });
@@ -177,20 +233,37 @@ test('a run whose work is being stopped, and no other, has an end of its own, or
 test('a stop hands over what the next start would take up, and nothing else', () => {
   for (const { model, snapshot, where } of runs) {
     if (!snapshot.matches({ cancelling: 'by_stop' })) continue;
-    const handed = step(model.machine, snapshot, { ...terminalOf(snapshot, false), at: NOW } as AnyEvent).snapshot as RunSnapshot;
-    assert.is(handed.matches('suspended'), afterCrash(snapshot, 0)?.type === 'run.recovered', where);
-    if (handed.matches('suspended')) assert.is(afterCrash(handed, 1000)?.type, 'run.recovered', where);
+    const handed = step(model.machine, snapshot, {
+      ...terminalOf(snapshot, false),
+      at: NOW,
+    } as AnyEvent).snapshot as RunSnapshot;
+    assert.is(
+      handed.matches('suspended'),
+      afterCrash(snapshot, 0)?.type === 'run.recovered',
+      where,
+    );
+    if (handed.matches('suspended'))
+      assert.is(afterCrash(handed, 1000)?.type, 'run.recovered', where);
   }
 });
 
 test('what was asked to be cancelled is never taken up again', () => {
   for (const { model, snapshot, where } of runs) {
     const asked = { type: 'run.cancel_requested', by: 'user', at: NOW } as const;
-    if (snapshot.status === 'done' || snapshot.matches({ cancelling: 'by_deadline' }) || snapshot.matches({ cancelling: 'by_request' })) continue;
+    if (
+      snapshot.status === 'done' ||
+      snapshot.matches({ cancelling: 'by_deadline' }) ||
+      snapshot.matches({ cancelling: 'by_request' })
+    )
+      continue;
     assert.ok(can(snapshot, asked), where);
     const stopping = step(model.machine, snapshot, asked).snapshot as RunSnapshot;
     for (const fact of [terminalOf(stopping, false), afterCrash(stopping, 1000)]) {
-      assert.is(stateName(step(model.machine, stopping, { ...fact, at: NOW } as AnyEvent).snapshot), 'cancelled', where);
+      assert.is(
+        stateName(step(model.machine, stopping, { ...fact, at: NOW } as AnyEvent).snapshot),
+        'cancelled',
+        where,
+      );
     }
   }
 });
@@ -201,7 +274,10 @@ test('what a failed pull leads to is accepted wherever it can fail', () => {
   for (const { snapshot } of coverOf(model).states.values()) {
     if (!snapshot.matches('resolving') && !snapshot.matches('downloading')) continue;
     for (const error of [retryable, lasting]) {
-      const fact = { ...afterPullFailure((snapshot as PullSnapshot).context, error, NOW), at: NOW } as AnyEvent;
+      const fact = {
+        ...afterPullFailure((snapshot as PullSnapshot).context, error, NOW),
+        at: NOW,
+      } as AnyEvent;
       assert.ok(can(snapshot, fact), `${model.key(snapshot)} ${fact.type}`);
       checked += 1;
     }

@@ -28,8 +28,11 @@ for (const model of models) {
       if (!isStuckWithout(model, from) || from.snapshot.hasTag('resting')) continue;
       const deadlines = model.deadlines(from.snapshot);
       assert.ok(deadlines.length > 0, `${from.key} has no deadline`);
-      for (const { at } of deadlines) assert.ok(Number.isFinite(at) && at >= NOW - 1000, `${from.key} is due at ${at}`);
-      const moves = deadlines.filter(({ at, event }) => can(from.snapshot, { ...event, at } as AnyEvent));
+      for (const { at } of deadlines)
+        assert.ok(Number.isFinite(at) && at >= NOW - 1000, `${from.key} is due at ${at}`);
+      const moves = deadlines.filter(({ at, event }) =>
+        can(from.snapshot, { ...event, at } as AnyEvent),
+      );
       assert.ok(moves.length > 0, `${from.key} accepts none of its deadlines`);
     }
   });
@@ -38,15 +41,23 @@ for (const model of models) {
     for (const from of states.values()) {
       const trail = drift(model, from.snapshot);
       const end = trail.at(-1) ?? from.snapshot;
-      assert.ok(model.isOver(end) || end.hasTag('resting'), `${from.key} → ${trail.map(model.key).join(' → ')}`);
+      assert.ok(
+        model.isOver(end) || end.hasTag('resting'),
+        `${from.key} → ${trail.map(model.key).join(' → ')}`,
+      );
     }
   });
 
   test(`${model.name}: asked to end, every state comes to its end`, () => {
     for (const from of states.values()) {
-      const asked = can(from.snapshot, model.stop) ? step(model.machine, from.snapshot, model.stop).snapshot : from.snapshot;
+      const asked = can(from.snapshot, model.stop)
+        ? step(model.machine, from.snapshot, model.stop).snapshot
+        : from.snapshot;
       const trail = drift(model, asked);
-      assert.ok(model.isOver(trail.at(-1) ?? asked), `${from.key} → ${trail.map(model.key).join(' → ')}`);
+      assert.ok(
+        model.isOver(trail.at(-1) ?? asked),
+        `${from.key} → ${trail.map(model.key).join(' → ')}`,
+      );
     }
   });
 
@@ -72,7 +83,11 @@ for (const machine of new Set(models.map((model) => model.machine))) {
   const covers = models.filter((model) => model.machine === machine).map(coverOf);
 
   test(`${machine.id}: every state of the machine is reached`, () => {
-    const reached = new Set(covers.flatMap(({ states }) => [...states.values()].flatMap(({ snapshot }) => snapshot._nodes.map((node) => node.id))));
+    const reached = new Set(
+      covers.flatMap(({ states }) =>
+        [...states.values()].flatMap(({ snapshot }) => snapshot._nodes.map((node) => node.id)),
+      ),
+    );
     const all = nodesOf(machine).map(({ id }) => id);
     assert.equal(
       all.filter((id) => !reached.has(id)),
@@ -82,17 +97,24 @@ for (const machine of new Set(models.map((model) => model.machine))) {
 
   test(`${machine.id}: every event of every state is accepted there in some payload class`, () => {
     const taken = new Set(
-      covers.flatMap(({ accepted }) => accepted.flatMap(({ from, event }) => from.snapshot._nodes.map((node) => `${node.id} ${event.type}`))),
+      covers.flatMap(({ accepted }) =>
+        accepted.flatMap(({ from, event }) =>
+          from.snapshot._nodes.map((node) => `${node.id} ${event.type}`),
+        ),
+      ),
     );
     for (const node of nodesOf(machine)) {
-      for (const type of node.ownEvents) assert.ok(taken.has(`${node.id} ${type}`), `${node.id} never takes ${String(type)}`);
+      for (const type of node.ownEvents)
+        assert.ok(taken.has(`${node.id} ${type}`), `${node.id} never takes ${String(type)}`);
     }
   });
 }
 
 test('every machine of the folder is walked', () => {
   const walked = new Set(models.map(({ machine }) => machine.id));
-  const found = [...sources].filter(([, source]) => source.includes('createMachine(')).map(([file]) => file.replace('.ts', ''));
+  const found = [...sources]
+    .filter(([, source]) => source.includes('createMachine('))
+    .map(([file]) => file.replace('.ts', ''));
   assert.ok(found.length >= 4);
   assert.equal([...walked].sort(), found.sort());
 });
@@ -101,19 +123,22 @@ test('machines import xstate and each other, and know no clock, no chance and no
   const banned =
     /\b(Date|Math\.random|performance|crypto|process|globalThis|setTimeout|setInterval|setImmediate|fetch|console|require)\b|\bimport\(|\b(invoke|after|spawn\w*|fromPromise|fromCallback|sendTo|raise)\s*[:(]/;
   for (const [file, source] of sources) {
-    for (const [, from = ''] of source.matchAll(/\bfrom '([^']+)'/g)) assert.ok(from === 'xstate' || /^\.\/[a-z-]+\.ts$/.test(from), `${file} imports ${from}`);
+    for (const [, from = ''] of source.matchAll(/\bfrom '([^']+)'/g))
+      assert.ok(from === 'xstate' || /^\.\/[a-z-]+\.ts$/.test(from), `${file} imports ${from}`);
     const code = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'[^'\n]*'/g, '');
     assert.is(banned.exec(code)?.[0], undefined, file);
   }
 });
 
 test('every effect is asked for by some machine, and nothing else is', () => {
-  const block = /export interface Effects \{([\s\S]*?)\n\}/.exec(sources.get('effects.ts') ?? '')?.[1] ?? '';
+  const block =
+    /export interface Effects \{([\s\S]*?)\n\}/.exec(sources.get('effects.ts') ?? '')?.[1] ?? '';
   const named = [...block.matchAll(/^ {2}(\w+): /gm)].map(([, name]) => name);
   const asked = new Set<string>();
   for (const model of models) {
     for (const { type } of init(model.machine, model.created).effects) asked.add(type);
-    for (const { from, event } of coverOf(model).accepted) for (const { type } of step(model.machine, from.snapshot, event).effects) asked.add(type);
+    for (const { from, event } of coverOf(model).accepted)
+      for (const { type } of step(model.machine, from.snapshot, event).effects) asked.add(type);
   }
   assert.ok(named.length >= 7);
   assert.equal([...asked].sort(), named.sort());
@@ -122,8 +147,12 @@ test('every effect is asked for by some machine, and nothing else is', () => {
 test('every fact of the vocabulary is taken by a machine', () => {
   const source = sources.get('events.ts') ?? '';
   const created = new Set<string>(models.map(({ created: { type } }) => type));
-  const named = new Set([...source.matchAll(/'((?:daemon|run|provider|engine|pull)\.\w+)'/g)].map(([, type]) => type));
-  const taken = new Set<string>(models.flatMap(({ machine }) => nodesOf(machine).flatMap((node) => node.ownEvents.map(String))));
+  const named = new Set(
+    [...source.matchAll(/'((?:daemon|run|provider|engine|pull)\.\w+)'/g)].map(([, type]) => type),
+  );
+  const taken = new Set<string>(
+    models.flatMap(({ machine }) => nodesOf(machine).flatMap((node) => node.ownEvents.map(String))),
+  );
   assert.ok(named.size >= 40);
   assert.equal([...named].sort(), [...created, ...taken].sort());
 });
@@ -159,7 +188,8 @@ function namesIn(config: AnyStateMachine['config']): { guards: Set<string>; acti
   const actions = new Set<string>();
   const note = (into: Set<string>, found: unknown) => {
     for (const item of [found].flat()) {
-      const name = typeof item === 'object' && item !== null ? (item as { type?: unknown }).type : item;
+      const name =
+        typeof item === 'object' && item !== null ? (item as { type?: unknown }).type : item;
       if (typeof name === 'string') into.add(name);
       else if (item !== undefined) throw new Error(`not a name: ${String(item)}`);
     }
@@ -167,11 +197,15 @@ function namesIn(config: AnyStateMachine['config']): { guards: Set<string>; acti
   const walk = (node: Record<string, unknown>) => {
     note(actions, node.entry);
     note(actions, node.exit);
-    for (const transition of Object.values((node.on ?? {}) as object).flat() as Record<string, unknown>[]) {
+    for (const transition of Object.values((node.on ?? {}) as object).flat() as Record<
+      string,
+      unknown
+    >[]) {
       note(guards, transition.guard);
       note(actions, transition.actions);
     }
-    for (const child of Object.values((node.states ?? {}) as object)) walk(child as Record<string, unknown>);
+    for (const child of Object.values((node.states ?? {}) as object))
+      walk(child as Record<string, unknown>);
   };
   walk(config as Record<string, unknown>);
   return { guards, actions };

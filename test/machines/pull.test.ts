@@ -1,7 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { AnyEvent, Failure, PullEvent, Undated } from '../../machines/events.ts';
-import { afterPullFailure, type PullSnapshot, pullDeadlines, pullMachine } from '../../machines/pull.ts';
+import {
+  afterPullFailure,
+  type PullSnapshot,
+  pullDeadlines,
+  pullMachine,
+} from '../../machines/pull.ts';
 import { can, init, stateName, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
 import { NOW } from './models/model.ts';
@@ -13,7 +18,15 @@ const LIMIT = 3;
 const model = pullModel(LIMIT);
 const cover = coverOf(model);
 const broken: Failure = { code: 'pull_failed', message: 'It broke.', retryable: true };
-const source = { url: 'https://example.org/m.gguf', file: 'm.gguf', size_bytes: 100, sha256: null, etag: null, revision: null, choices: [] };
+const source = {
+  url: 'https://example.org/m.gguf',
+  file: 'm.gguf',
+  size_bytes: 100,
+  sha256: null,
+  etag: null,
+  revision: null,
+  choices: [],
+};
 
 function live(...events: Undated<PullEvent>[]): PullSnapshot {
   let snapshot = init(pullMachine, model.created).snapshot as PullSnapshot;
@@ -25,9 +38,12 @@ function live(...events: Undated<PullEvent>[]): PullSnapshot {
   return snapshot;
 }
 
-const resolved = (attempt: number, offset_bytes = 0) => ({ type: 'pull.resolved', attempt, offset_bytes, ...source }) as const;
-const progressed = (attempt: number, bytes: number) => ({ type: 'pull.progressed', attempt, bytes }) as const;
-const failed = (attempt: number) => ({ type: 'pull.attempt_failed', attempt, error: broken, retry_at: NOW + 500 }) as const;
+const resolved = (attempt: number, offset_bytes = 0) =>
+  ({ type: 'pull.resolved', attempt, offset_bytes, ...source }) as const;
+const progressed = (attempt: number, bytes: number) =>
+  ({ type: 'pull.progressed', attempt, bytes }) as const;
+const failed = (attempt: number) =>
+  ({ type: 'pull.attempt_failed', attempt, error: broken, retry_at: NOW + 500 }) as const;
 const started = (attempt: number) => ({ type: 'pull.started', attempt }) as const;
 
 test('a model is in the folder only after it was verified', () => {
@@ -45,7 +61,11 @@ test('the work is begun once for each attempt, and asked to stop on every way ou
     const { snapshot, effects } = step(pullMachine, from.snapshot as PullSnapshot, event);
     const { attempt } = snapshot.context;
     const wanted =
-      event.type === 'pull.started' ? ['startPull'] : ['pull.attempt_failed', 'pull.failed', 'pull.cancel_requested'].includes(event.type) ? ['stopPull'] : [];
+      event.type === 'pull.started'
+        ? ['startPull']
+        : ['pull.attempt_failed', 'pull.failed', 'pull.cancel_requested'].includes(event.type)
+          ? ['stopPull']
+          : [];
     assert.equal(
       effects.map(({ type }) => type),
       wanted,
@@ -53,7 +73,9 @@ test('the work is begun once for each attempt, and asked to stop on every way ou
     );
     for (const { params } of effects) assert.equal(params, { pull_id: 'pull_1', attempt });
   }
-  assert.equal(init(pullMachine, model.created).effects, [{ type: 'startPull', params: { pull_id: 'pull_1', attempt: 1 } }]);
+  assert.equal(init(pullMachine, model.created).effects, [
+    { type: 'startPull', params: { pull_id: 'pull_1', attempt: 1 } },
+  ]);
 });
 
 test('it can be cancelled in every state that is not on its way out', () => {
@@ -75,13 +97,30 @@ test('attempts that get no further are counted, and the last one is the end', ()
 });
 
 test('an attempt that gets further than any before begins the count anew, also when only the next one finds out', () => {
-  assert.is(live(resolved(1), failed(1), started(2), resolved(2), progressed(2, 10)).context.failures, 0);
-  assert.is(live(resolved(1), progressed(1, 10), failed(1), started(2), resolved(2, 10), progressed(2, 10)).context.failures, 1);
-  assert.is(live(resolved(1), progressed(1, 10), failed(1), started(2), resolved(2, 15)).context.failures, 0);
+  assert.is(
+    live(resolved(1), failed(1), started(2), resolved(2), progressed(2, 10)).context.failures,
+    0,
+  );
+  assert.is(
+    live(resolved(1), progressed(1, 10), failed(1), started(2), resolved(2, 10), progressed(2, 10))
+      .context.failures,
+    1,
+  );
+  assert.is(
+    live(resolved(1), progressed(1, 10), failed(1), started(2), resolved(2, 15)).context.failures,
+    0,
+  );
 });
 
 test('a file that is begun again has to get past where the old one was before it counts as further', () => {
-  const again = live(resolved(1), progressed(1, 50), failed(1), started(2), resolved(2, 0), progressed(2, 40));
+  const again = live(
+    resolved(1),
+    progressed(1, 50),
+    failed(1),
+    started(2),
+    resolved(2, 0),
+    progressed(2, 40),
+  );
   assert.is(again.context.bytes, 40);
   assert.is(again.context.failures, 1);
 });
@@ -109,7 +148,11 @@ test('every fact that shows life puts off the silence, and silence leads on by i
     assert.is(deadline?.at, NOW + idle);
     assert.is(deadline?.event.type, 'pull.attempt_failed');
   }
-  const verifying = live(resolved(1), { type: 'pull.downloaded', attempt: 1, bytes: 100, existing: false }, { type: 'pull.hashed', attempt: 1, bytes: 50 });
+  const verifying = live(
+    resolved(1),
+    { type: 'pull.downloaded', attempt: 1, bytes: 100, existing: false },
+    { type: 'pull.hashed', attempt: 1, bytes: 50 },
+  );
   assert.equal(
     pullDeadlines(verifying).map(({ at, event }) => [at, event.type]),
     [[NOW + idle, 'pull.failed']],

@@ -47,18 +47,36 @@ test('daemon: the unsettled are never negative, and above capacity only until wh
     let recovered = 0;
     for (const { before, event, taken, after } of moments as DaemonMoment[]) {
       const { unsettled, capacity } = after.context;
-      if (taken && event.type === 'daemon.runs_recovered') recovered = event.queued + (event.suspended ?? 0);
+      if (taken && event.type === 'daemon.runs_recovered')
+        recovered = event.queued + (event.suspended ?? 0);
       assert.ok(unsettled >= 0);
       assert.ok(unsettled <= Math.max(capacity, recovered));
-      if (taken && event.type === 'daemon.run_admitted') assert.is(unsettled, before.context.unsettled + 1);
-      if (unsettled >= capacity) assert.not.ok(can(after, event.type === 'daemon.run_admitted' ? event : { ...event, type: 'daemon.run_admitted' }));
-      assert.is(after.hasTag('ready'), ['ready', 'running.accepting', 'running.saturated'].includes(statePath(after)));
+      if (taken && event.type === 'daemon.run_admitted')
+        assert.is(unsettled, before.context.unsettled + 1);
+      if (unsettled >= capacity)
+        assert.not.ok(
+          can(
+            after,
+            event.type === 'daemon.run_admitted'
+              ? event
+              : { ...event, type: 'daemon.run_admitted' },
+          ),
+        );
+      assert.is(
+        after.hasTag('ready'),
+        ['ready', 'running.accepting', 'running.saturated'].includes(statePath(after)),
+      );
       if (after.hasTag('ready')) assert.is(stateName(after), unsettled === 0 ? 'ready' : 'running');
     }
   });
 });
 
-const runBounds = { max_attempts: 9, max_losses: 6, outputs: 1000, least: { states: 0, edges: 0, refused: 0 } };
+const runBounds = {
+  max_attempts: 9,
+  max_losses: 6,
+  outputs: 1000,
+  least: { states: 0, edges: 0, refused: 0 },
+};
 const policies = [
   { recovery: 'resume', resumable: true },
   { recovery: 'resume', resumable: false },
@@ -87,11 +105,13 @@ for (const policy of policies) {
         }
         assert.ok(after.context.failures < after.context.max_attempts);
         assert.ok(after.context.deaths <= after.context.max_losses);
-        if (stateName(after) === 'suspended' && stateName(before) !== 'suspended') assert.ok(mayGoOn(before.context), 'suspended although it may not go on');
+        if (stateName(after) === 'suspended' && stateName(before) !== 'suspended')
+          assert.ok(mayGoOn(before.context), 'suspended although it may not go on');
         assert.is(after.context.output, text);
         assert.is(after.context.ended_at !== null, after.status === 'done');
         if (stateName(after) === 'completed') assert.is(after.context.error, null);
-        if (['failed', 'timed_out', 'interrupted'].includes(stateName(after))) assert.ok(after.context.error);
+        if (['failed', 'timed_out', 'interrupted'].includes(stateName(after)))
+          assert.ok(after.context.error);
       }
       assert.ok(ends <= 1);
     });
@@ -104,7 +124,8 @@ for (const policy of policies) {
         const enters = stateName(after) === 'cancelling' && statePath(before) !== statePath(after);
         assert.is(asked, enters ? 1 : 0);
         // Asked a second time only when somebody cancels what was being handed over.
-        if (asked === 1 && stateName(before) === 'cancelling') assert.is(event.type, 'run.cancel_requested');
+        if (asked === 1 && stateName(before) === 'cancelling')
+          assert.is(event.type, 'run.cancel_requested');
       }
     });
   });
@@ -113,8 +134,10 @@ for (const policy of policies) {
 test('provider: the outcome of an earlier probe is never taken, and refused credentials show', () => {
   live(providerModel({ kind: 'local', failure_limit: 7 }), (moments) => {
     for (const { before, event, taken, after } of moments as ProviderMoment[]) {
-      if (taken && 'probe' in event && event.type !== 'provider.probe_started') assert.is(event.probe, before.context.probe);
-      if (taken && 'unauthorised' in event) assert.is(event.unauthorised, stateName(after) === 'unauthorised');
+      if (taken && 'probe' in event && event.type !== 'provider.probe_started')
+        assert.is(event.probe, before.context.probe);
+      if (taken && 'unauthorised' in event)
+        assert.is(event.unauthorised, stateName(after) === 'unauthorised');
       assert.ok(after.context.failures <= after.context.failure_limit);
       if (stateName(after) === 'available') assert.is(after.context.failures, 0);
     }
@@ -126,19 +149,22 @@ test('engine: one process at a time, each started once, stopped before it is kil
     let started = 0;
     let running: number | null = null;
     for (const { before, event, taken, after, effects } of moments as EngineMoment[]) {
-      if (taken && (event.type === 'engine.exited' || stateName(after) === 'crashed')) running = null;
+      if (taken && (event.type === 'engine.exited' || stateName(after) === 'crashed'))
+        running = null;
       for (const { type, params } of effects) {
         if (type === 'startEngine') {
           assert.is(running, null, 'a process beside another');
           assert.is(params.attempt, started + 1);
           started = params.attempt;
           running = params.attempt;
-        } else if (type === 'stopEngine' || type === 'killEngine') assert.is(params.attempt, running, 'a process that is gone');
+        } else if (type === 'stopEngine' || type === 'killEngine')
+          assert.is(params.attempt, running, 'a process that is gone');
         if (type === 'killEngine') assert.ok(before.matches('stopping'));
       }
       assert.ok(after.context.crashes <= CRASHES_COUNTED);
       assert.is(stateName(after) === 'cold' || stateName(after) === 'crashed', running === null);
-      if (stateName(after) === 'crashed') assert.ok(after.context.due_at - after.context.since <= 250 * 2 ** (CRASHES_COUNTED - 1));
+      if (stateName(after) === 'crashed')
+        assert.ok(after.context.due_at - after.context.since <= 250 * 2 ** (CRASHES_COUNTED - 1));
     }
   });
 });
@@ -150,7 +176,8 @@ test('pull: only a model that was verified is completed, and attempts that get n
     for (const { event, taken, after } of moments as PullMoment[]) {
       if (!taken) continue;
       if (event.type === 'pull.verified') verified = true;
-      if (event.type === 'pull.completed') assert.ok(verified, 'completed without having been verified');
+      if (event.type === 'pull.completed')
+        assert.ok(verified, 'completed without having been verified');
       if (event.type === 'pull.progressed' && after.context.failures === 0) idle = 0;
       if (event.type === 'pull.attempt_failed') idle += 1;
       assert.ok(idle < 4, `${idle} attempts in vain`);
@@ -162,7 +189,8 @@ test('pull: only a model that was verified is completed, and attempts that get n
 test('what a state says it accepts is what it takes, guards apart', () => {
   for (const model of models) {
     live(model, (moments) => {
-      for (const { before, event, taken } of moments) if (taken) assert.ok(accepted(before).includes(event.type), event.type);
+      for (const { before, event, taken } of moments)
+        if (taken) assert.ok(accepted(before).includes(event.type), event.type);
     });
   }
 });
@@ -178,20 +206,31 @@ type EngineMoment = Of<EngineSnapshot>;
 function live(model: Model, check: (moments: Moment[]) => void): void {
   const choice = fc.record({ any: fc.nat(), taken: fc.boolean() });
   let taken = 0;
-  const property = fc.property(fc.array(choice, { maxLength: EVENTS_MAX, size: 'max' }), (choices) => {
-    let before: AnyMachineSnapshot = init(model.machine, model.created).snapshot;
-    const moments = choices.map((chosen) => {
-      const all = model.samples(before);
-      const fitting = chosen.taken ? all.filter((sample) => can(before, sample)) : all;
-      const event = (fitting.length > 0 ? fitting : all)[chosen.any % (fitting.length || all.length)] as AnyEvent;
-      const next = step(model.machine, before, event);
-      const moment = { before, event, taken: can(before, event), after: next.snapshot, effects: next.effects };
-      before = next.snapshot;
-      if (moment.taken) taken += 1;
-      return moment;
-    });
-    check(moments);
-  });
+  const property = fc.property(
+    fc.array(choice, { maxLength: EVENTS_MAX, size: 'max' }),
+    (choices) => {
+      let before: AnyMachineSnapshot = init(model.machine, model.created).snapshot;
+      const moments = choices.map((chosen) => {
+        const all = model.samples(before);
+        const fitting = chosen.taken ? all.filter((sample) => can(before, sample)) : all;
+        const event = (fitting.length > 0 ? fitting : all)[
+          chosen.any % (fitting.length || all.length)
+        ] as AnyEvent;
+        const next = step(model.machine, before, event);
+        const moment = {
+          before,
+          event,
+          taken: can(before, event),
+          after: next.snapshot,
+          effects: next.effects,
+        };
+        before = next.snapshot;
+        if (moment.taken) taken += 1;
+        return moment;
+      });
+      check(moments);
+    },
+  );
   fc.assert(property, { numRuns: LIVES });
   assert.ok(taken > LIVES, `${taken} events were taken`);
 }

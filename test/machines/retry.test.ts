@@ -2,7 +2,14 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Failure } from '../../machines/events.ts';
-import { afterFailure, mayGoOn, mayRetry, RETRY_FIRST_MS, RETRY_LONGEST_MS, retryDelay } from '../../machines/retry.ts';
+import {
+  afterFailure,
+  mayGoOn,
+  mayRetry,
+  RETRY_FIRST_MS,
+  RETRY_LONGEST_MS,
+  retryDelay,
+} from '../../machines/retry.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import type { RunContext } from '../../machines/run-context.ts';
 import { can, init, step } from '../../machines/step.ts';
@@ -11,7 +18,14 @@ import { runModels } from './models/all.ts';
 import { NOW } from './models/model.ts';
 import { lasting, retryable, runModel } from './models/run.ts';
 
-const model = runModel({ recovery: 'resume', resumable: false, max_attempts: 3, max_losses: 2, outputs: 2, least: { states: 0, edges: 0, refused: 0 } });
+const model = runModel({
+  recovery: 'resume',
+  resumable: false,
+  max_attempts: 3,
+  max_losses: 2,
+  outputs: 2,
+  least: { states: 0, edges: 0, refused: 0 },
+});
 const context = (change: Partial<RunContext>): RunContext => ({
   ...(init(model.machine, model.created).snapshot as RunSnapshot).context,
   attempt: 1,
@@ -33,31 +47,60 @@ test('a provider may ask for a longer wait, never for a shorter one, and not for
 });
 
 test('a failure that can be retried, with nothing delivered and attempts left, leads to a wait', () => {
-  assert.equal(afterFailure(context({}), retryable, NOW), { type: 'run.attempt_failed', attempt: 1, error: retryable, retry_at: NOW + RETRY_FIRST_MS });
-  const asked = afterFailure(context({ attempt: 2, failures: 1 }), retryable, NOW, { retry_after_ms: 5000 });
-  assert.equal(asked, { type: 'run.attempt_failed', attempt: 2, error: retryable, retry_at: NOW + 5000 });
+  assert.equal(afterFailure(context({}), retryable, NOW), {
+    type: 'run.attempt_failed',
+    attempt: 1,
+    error: retryable,
+    retry_at: NOW + RETRY_FIRST_MS,
+  });
+  const asked = afterFailure(context({ attempt: 2, failures: 1 }), retryable, NOW, {
+    retry_after_ms: 5000,
+  });
+  assert.equal(asked, {
+    type: 'run.attempt_failed',
+    attempt: 2,
+    error: retryable,
+    retry_at: NOW + 5000,
+  });
 });
 
 test('nothing is asked again once text was delivered', () => {
   assert.not.ok(mayRetry(context({ outputs: 1 }), retryable));
-  assert.equal(afterFailure(context({ outputs: 1 }), retryable, NOW), { type: 'run.failed', attempt: 1, error: retryable });
+  assert.equal(afterFailure(context({ outputs: 1 }), retryable, NOW), {
+    type: 'run.failed',
+    attempt: 1,
+    error: retryable,
+  });
 });
 
 test('work that was lost after text was delivered is an interruption; lost before, it is tried again or failed', () => {
-  assert.equal(afterFailure(context({ outputs: 2 }), retryable, NOW, { lost: true }), { type: 'run.interrupted', error: retryable });
+  assert.equal(afterFailure(context({ outputs: 2 }), retryable, NOW, { lost: true }), {
+    type: 'run.interrupted',
+    error: retryable,
+  });
   assert.is(afterFailure(context({}), retryable, NOW, { lost: true }).type, 'run.attempt_failed');
   assert.is(afterFailure(context({}), lasting, NOW, { lost: true }).type, 'run.failed');
 });
 
 test('work that was lost after text is taken up again where its provider can go on from there, as the policy says, and not for ever', () => {
-  const lost = (change: Partial<RunContext>) => afterFailure(context({ outputs: 2, resumable: true, ...change }), retryable, NOW, { lost: true }).type;
+  const lost = (change: Partial<RunContext>) =>
+    afterFailure(context({ outputs: 2, resumable: true, ...change }), retryable, NOW, {
+      lost: true,
+    }).type;
   assert.is(lost({}), 'run.suspended');
   assert.is(lost({ recovery: 'restart' }), 'run.suspended');
   assert.is(lost({ recovery: 'end' }), 'run.interrupted');
   assert.is(lost({ deaths: 1 }), 'run.suspended');
   assert.is(lost({ deaths: 2 }), 'run.interrupted');
-  assert.is(afterFailure(context({ outputs: 2, resumable: true }), retryable, NOW).type, 'run.suspended', 'it was taken up again, and could not be begun');
-  assert.is(afterFailure(context({ outputs: 2, resumable: true }), lasting, NOW).type, 'run.failed');
+  assert.is(
+    afterFailure(context({ outputs: 2, resumable: true }), retryable, NOW).type,
+    'run.suspended',
+    'it was taken up again, and could not be begun',
+  );
+  assert.is(
+    afterFailure(context({ outputs: 2, resumable: true }), lasting, NOW).type,
+    'run.failed',
+  );
   assert.is(afterFailure(context({ outputs: 2 }), retryable, NOW).type, 'run.failed');
 });
 
@@ -66,18 +109,33 @@ test('whether a run that was cut off goes on is told by its policy, its provider
   assert.not.ok(mayGoOn(context({ outputs: 1 })));
   assert.ok(mayGoOn(context({ outputs: 1, resumable: true })));
   assert.ok(mayGoOn(context({ outputs: 1, recovery: 'restart' })));
-  for (const change of [{ recovery: 'end' as const }, { deaths: 2 }, { max_losses: 0 }, { content_kept: false }])
+  for (const change of [
+    { recovery: 'end' as const },
+    { deaths: 2 },
+    { max_losses: 0 },
+    { content_kept: false },
+  ])
     assert.not.ok(mayGoOn(context({ resumable: true, ...change })));
 });
 
 test('the last attempt and a lasting failure end the run', () => {
-  assert.equal(afterFailure(context({ attempt: 3, failures: 2 }), retryable, NOW), { type: 'run.failed', attempt: 3, error: retryable });
-  assert.equal(afterFailure(context({}), lasting, NOW), { type: 'run.failed', attempt: 1, error: lasting });
+  assert.equal(afterFailure(context({ attempt: 3, failures: 2 }), retryable, NOW), {
+    type: 'run.failed',
+    attempt: 3,
+    error: retryable,
+  });
+  assert.equal(afterFailure(context({}), lasting, NOW), {
+    type: 'run.failed',
+    attempt: 1,
+    error: lasting,
+  });
 });
 
 test('what a failure leads to is accepted in every state in which an attempt can fail', () => {
   let checked = 0;
-  const reached = runModels.flatMap((model) => [...coverOf(model).states.values()].map(({ snapshot }) => ({ model, snapshot })));
+  const reached = runModels.flatMap((model) =>
+    [...coverOf(model).states.values()].map(({ snapshot }) => ({ model, snapshot })),
+  );
   for (const { model, snapshot } of reached) {
     if (!snapshot.matches('starting') && !snapshot.matches('streaming')) continue;
     for (const [error, lost] of [
@@ -86,7 +144,10 @@ test('what a failure leads to is accepted in every state in which an attempt can
       [lasting, true],
       [lasting, false],
     ] as [Failure, boolean][]) {
-      const fact = { ...afterFailure((snapshot as RunSnapshot).context, error, NOW, { lost }), at: NOW };
+      const fact = {
+        ...afterFailure((snapshot as RunSnapshot).context, error, NOW, { lost }),
+        at: NOW,
+      };
       assert.ok(can(snapshot, fact), `${model.key(snapshot)} ${fact.type}`);
       checked += 1;
     }
@@ -97,7 +158,11 @@ test('what a failure leads to is accepted in every state in which an attempt can
 test('a run whose attempts all fail makes as many as it may, then fails', () => {
   let snapshot: AnyMachineSnapshot = init(model.machine, model.created).snapshot;
   for (let attempt = 1; attempt <= 3; attempt += 1) {
-    snapshot = step(model.machine, snapshot, { type: 'run.started', at: NOW, attempt } as never).snapshot;
+    snapshot = step(model.machine, snapshot, {
+      type: 'run.started',
+      at: NOW,
+      attempt,
+    } as never).snapshot;
     assert.ok(snapshot.matches('starting'));
     const fact = { ...afterFailure((snapshot as RunSnapshot).context, retryable, NOW), at: NOW };
     snapshot = step(model.machine, snapshot, fact).snapshot;

@@ -18,12 +18,17 @@ test('the fast step and the library agree on whole random lives, effects include
         const next = step(model.machine, ours, event);
         if (ours.status === 'active') {
           const [snapshot, actions] = transition(model.machine, theirs as never, event as never);
-          const expected = actions.filter(({ params }) => params !== undefined).map(({ type, params }) => ({ type, params }));
+          const expected = actions
+            .filter(({ params }) => params !== undefined)
+            .map(({ type, params }) => ({ type, params }));
           assert.equal(next.effects, expected);
           theirs = snapshot as AnyMachineSnapshot;
         }
         ours = next.snapshot;
-        assert.equal([ours.value, ours.context, ours.status], [theirs.value, theirs.context, theirs.status]);
+        assert.equal(
+          [ours.value, ours.context, ours.status],
+          [theirs.value, theirs.context, theirs.status],
+        );
         steps += 1;
       }
     });
@@ -39,7 +44,9 @@ test('the first state and its effects are those of the library', () => {
     assert.equal([ours.snapshot.value, ours.snapshot.context], [theirs.value, theirs.context]);
     assert.equal(
       ours.effects,
-      actions.filter(({ params }) => params !== undefined).map(({ type, params }) => ({ type, params })),
+      actions
+        .filter(({ params }) => params !== undefined)
+        .map(({ type, params }) => ({ type, params })),
     );
   }
 });

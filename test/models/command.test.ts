@@ -23,10 +23,20 @@ interface Bench extends Home {
 }
 
 /** A started daemon whose hub has the model. */
-function commands(name: string, body: (bench: Bench) => Promise<void>, env: NodeJS.ProcessEnv = {}): void {
+function commands(
+  name: string,
+  body: (bench: Bench) => Promise<void>,
+  env: NodeJS.ProcessEnv = {},
+): void {
   test(name, async () => {
     const hub = await Hub.start({ [FILE]: MODEL });
-    const home = makeHome({ HF_ENDPOINT: hub.url, HF_TOKEN: TOKEN, SVC_LIMIT_PULL_SPARE_BYTES: '0', SVC_LIMIT_PULL_PROGRESS_MS: '10', ...env });
+    const home = makeHome({
+      HF_ENDPOINT: hub.url,
+      HF_TOKEN: TOKEN,
+      SVC_LIMIT_PULL_SPARE_BYTES: '0',
+      SVC_LIMIT_PULL_PROGRESS_MS: '10',
+      ...env,
+    });
     const model = join(home.paths.models, FILE);
     try {
       assert.is((await home.svc(['start'])).code, 0);
@@ -39,58 +49,74 @@ function commands(name: string, body: (bench: Bench) => Promise<void>, env: Node
 }
 
 const onDisk = (path: string, bytes: number) =>
-  waitFor(`${bytes} bytes are on disk`, () => existsSync(path) && statSync(path).size === bytes, { within_ms: 30_000 });
+  waitFor(`${bytes} bytes are on disk`, () => existsSync(path) && statSync(path).size === bytes, {
+    within_ms: 30_000,
+  });
 
-commands('stdout is the id of the model; progress is on stderr, a line at most for each tenth', async ({ svc, model, hub }) => {
-  const { code, stdout, stderr } = await svc(['model', 'pull', 'hf:user/tiny']);
-  assert.is(code, 0, stderr);
-  assert.is(stdout, 'local/tiny-Q4_K_M\n');
-  assert.not.ok(stderr.includes('\r') || stderr.includes('\u001b'));
-  assert.ok(stderr.split('\n').length <= 22, stderr);
-  assert.ok(readFileSync(model).equals(MODEL));
-  const { models } = JSON.parse((await svc(['model', 'list', '--json'])).stdout) as { models: { id: string }[] };
-  assert.ok(models.some(({ id }) => id === 'local/tiny-Q4_K_M'));
-  const again = await svc(['model', 'pull', 'hf:user/tiny', '--json']);
-  assert.is(again.code, 0);
-  assert.is(again.stderr, '');
-  const record = JSON.parse(again.stdout) as { id: string; path: string; size_bytes: number };
-  assert.equal([record.id, record.path, record.size_bytes], ['local/tiny-Q4_K_M', model, MODEL.length]);
-  assert.is(hub.sent, MODEL.length);
-});
+commands(
+  'stdout is the id of the model; progress is on stderr, a line at most for each tenth',
+  async ({ svc, model, hub }) => {
+    const { code, stdout, stderr } = await svc(['model', 'pull', 'hf:user/tiny']);
+    assert.is(code, 0, stderr);
+    assert.is(stdout, 'local/tiny-Q4_K_M\n');
+    assert.not.ok(stderr.includes('\r') || stderr.includes('\u001b'));
+    assert.ok(stderr.split('\n').length <= 22, stderr);
+    assert.ok(readFileSync(model).equals(MODEL));
+    const { models } = JSON.parse((await svc(['model', 'list', '--json'])).stdout) as {
+      models: { id: string }[];
+    };
+    assert.ok(models.some(({ id }) => id === 'local/tiny-Q4_K_M'));
+    const again = await svc(['model', 'pull', 'hf:user/tiny', '--json']);
+    assert.is(again.code, 0);
+    assert.is(again.stderr, '');
+    const record = JSON.parse(again.stdout) as { id: string; path: string; size_bytes: number };
+    assert.equal(
+      [record.id, record.path, record.size_bytes],
+      ['local/tiny-Q4_K_M', model, MODEL.length],
+    );
+    assert.is(hub.sent, MODEL.length);
+  },
+);
 
-commands('Ctrl-C ends the work, exits 130, and the next command goes on from there', async ({ spawn, svc, hub, partial, model }) => {
-  hub.next.push({ hangAfter: CUT });
-  const command = spawn(['model', 'pull', 'hf:user/tiny']);
-  await onDisk(partial, CUT);
-  command.child.kill('SIGINT');
-  const { code, stdout, stderr } = await command.ended;
-  assert.is(code, errors.pull_cancelled.exit);
-  assert.is(code, 130);
-  assert.is(stdout, '');
-  assert.match(stderr, /is kept/);
-  assert.is(hub.open.size, 0);
-  assert.is(statSync(partial).size, CUT);
-  const next = await svc(['model', 'pull', 'hf:user/tiny']);
-  assert.is(next.code, 0);
-  assert.match(next.stderr, /Going on from/);
-  assert.is(hub.sent, MODEL.length);
-  assert.ok(readFileSync(model).equals(MODEL));
-});
+commands(
+  'Ctrl-C ends the work, exits 130, and the next command goes on from there',
+  async ({ spawn, svc, hub, partial, model }) => {
+    hub.next.push({ hangAfter: CUT });
+    const command = spawn(['model', 'pull', 'hf:user/tiny']);
+    await onDisk(partial, CUT);
+    command.child.kill('SIGINT');
+    const { code, stdout, stderr } = await command.ended;
+    assert.is(code, errors.pull_cancelled.exit);
+    assert.is(code, 130);
+    assert.is(stdout, '');
+    assert.match(stderr, /is kept/);
+    assert.is(hub.open.size, 0);
+    assert.is(statSync(partial).size, CUT);
+    const next = await svc(['model', 'pull', 'hf:user/tiny']);
+    assert.is(next.code, 0);
+    assert.match(next.stderr, /Going on from/);
+    assert.is(hub.sent, MODEL.length);
+    assert.ok(readFileSync(model).equals(MODEL));
+  },
+);
 
-commands('a command that dies takes its pull with it; one of two that leaves does not', async ({ spawn, hub, partial }) => {
-  hub.next.push({ hangAfter: CUT });
-  const first = spawn(['model', 'pull', 'hf:user/tiny']);
-  await onDisk(partial, CUT);
-  const second = spawn(['model', 'pull', 'hf:user/tiny']);
-  await waitFor('the second follows', () => second.stderr().includes('%'));
-  first.child.kill('SIGINT');
-  assert.match((await first.ended).stderr, /goes on without this one/);
-  assert.is(hub.open.size, 1);
-  second.child.kill('SIGKILL');
-  await second.ended;
-  await waitFor('the work has stopped', () => hub.open.size === 0);
-  assert.is(hub.downloads.length, 1);
-});
+commands(
+  'a command that dies takes its pull with it; one of two that leaves does not',
+  async ({ spawn, hub, partial }) => {
+    hub.next.push({ hangAfter: CUT });
+    const first = spawn(['model', 'pull', 'hf:user/tiny']);
+    await onDisk(partial, CUT);
+    const second = spawn(['model', 'pull', 'hf:user/tiny']);
+    await waitFor('the second follows', () => second.stderr().includes('%'));
+    first.child.kill('SIGINT');
+    assert.match((await first.ended).stderr, /goes on without this one/);
+    assert.is(hub.open.size, 1);
+    second.child.kill('SIGKILL');
+    await second.ended;
+    await waitFor('the work has stopped', () => hub.open.size === 0);
+    assert.is(hub.downloads.length, 1);
+  },
+);
 
 commands('a daemon that is killed costs no byte: started again it goes on', async (bench) => {
   const { spawn, svc, hub, partial, model } = bench;
@@ -131,12 +157,18 @@ commands(
 
 commands('the token is in no output and in no file of the home', async ({ svc, hub, folder }) => {
   hub.next.push({ status: 401 });
-  const outcomes = [await svc(['model', 'pull', 'hf:user/tiny']), await svc(['model', 'pull', 'hf:user/tiny'])];
+  const outcomes = [
+    await svc(['model', 'pull', 'hf:user/tiny']),
+    await svc(['model', 'pull', 'hf:user/tiny']),
+  ];
   assert.ok(hub.asked.every(({ headers }) => headers.authorization === `Bearer ${TOKEN}`));
   await svc(['stop']);
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
   assert.ok(files.length > 3);
-  for (const file of files) assert.not.ok(readFileSync(join(file.parentPath, file.name)).includes(TOKEN), file.name);
+  for (const file of files)
+    assert.not.ok(readFileSync(join(file.parentPath, file.name)).includes(TOKEN), file.name);
   for (const { stdout, stderr } of outcomes) assert.not.ok(`${stdout}${stderr}`.includes(TOKEN));
 });
 

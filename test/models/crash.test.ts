@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { PullRecord } from '../../src/runtime/pull-record.ts';
+import type { PullRecord } from '../../src/runtime/pulls/record.ts';
 import { Hub } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -15,9 +15,13 @@ const KILLS = [300_000, 1_000_000, 2_345_678];
 
 /** A process of its own that fetches the model; killed with the test. */
 function fetchIn(folder: string, hub: Hub): { child: ChildProcess; ended: Promise<string> } {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'test/helpers/pull-process.ts', hub.url, folder, 'hf:user/tiny'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', 'test/helpers/pull-process.ts', hub.url, folder, 'hf:user/tiny'],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   let stdout = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
@@ -30,7 +34,10 @@ test('killed again and again, a pull goes on each time with what it has: the mod
   const folder = mkdtempSync(join(tmpdir(), 'svc-pull-'));
   try {
     const kept = await killOften(folder, hub);
-    const told = JSON.parse(await fetchIn(folder, hub).ended) as { last: PullRecord; error: string | null };
+    const told = JSON.parse(await fetchIn(folder, hub).ended) as {
+      last: PullRecord;
+      error: string | null;
+    };
     assert.is(told.error, null);
     assert.is(told.last.offset_bytes, kept);
     assert.is(told.last.verified, true);
@@ -51,7 +58,11 @@ async function killOften(folder: string, hub: Hub): Promise<number> {
     hub.next.push({ hangAfter: bytes - before });
     const { child, ended } = fetchIn(folder, hub);
     try {
-      await waitFor(`${bytes} bytes are on disk`, () => existsSync(partial) && statSync(partial).size === bytes, { within_ms: 60_000 });
+      await waitFor(
+        `${bytes} bytes are on disk`,
+        () => existsSync(partial) && statSync(partial).size === bytes,
+        { within_ms: 60_000 },
+      );
     } finally {
       child.kill('SIGKILL');
     }

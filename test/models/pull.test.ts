@@ -6,28 +6,42 @@ import { address, FILE, isThere, MODEL, OTHER, pulls } from '../helpers/pulls.ts
 
 /** A model that is fetched: verified, named, and in its place. */
 
-pulls('a model of the hub is fetched whole, verified by its hash, and put in its place under its own name', async (harness) => {
-  const { pull, hub, facts } = harness;
-  const { last, error } = await pull('hf:user/tiny');
-  assert.is(error, null);
-  assert.is(last?.model?.id, 'local/tiny-Q4_K_M');
-  assert.is(last?.verified, true);
-  assert.is(last?.revision, hub.commit);
-  assert.is(last?.sha256, sha256(MODEL));
-  isThere(harness);
-  assert.is(hub.sent, MODEL.length);
-  const types = (await facts()).map(({ type }) => type).filter((type) => type !== 'pull.progressed' && type !== 'pull.hashed');
-  assert.equal(types, ['pull.requested', 'pull.resolved', 'pull.downloaded', 'pull.verified', 'pull.completed']);
-});
+pulls(
+  'a model of the hub is fetched whole, verified by its hash, and put in its place under its own name',
+  async (harness) => {
+    const { pull, hub, facts } = harness;
+    const { last, error } = await pull('hf:user/tiny');
+    assert.is(error, null);
+    assert.is(last?.model?.id, 'local/tiny-Q4_K_M');
+    assert.is(last?.verified, true);
+    assert.is(last?.revision, hub.commit);
+    assert.is(last?.sha256, sha256(MODEL));
+    isThere(harness);
+    assert.is(hub.sent, MODEL.length);
+    const types = (await facts())
+      .map(({ type }) => type)
+      .filter((type) => type !== 'pull.progressed' && type !== 'pull.hashed');
+    assert.equal(types, [
+      'pull.requested',
+      'pull.resolved',
+      'pull.downloaded',
+      'pull.verified',
+      'pull.completed',
+    ]);
+  },
+);
 
-pulls('an address whose file nobody knows the hash of is fetched, and the record says that it was not compared', async (harness) => {
-  const { last } = await harness.pull(address(harness));
-  assert.is(last?.state, 'completed');
-  assert.is(last?.verified, false);
-  assert.is(last?.sha256, sha256(MODEL));
-  assert.is(harness.hub.lists.length, 0);
-  isThere(harness);
-});
+pulls(
+  'an address whose file nobody knows the hash of is fetched, and the record says that it was not compared',
+  async (harness) => {
+    const { last } = await harness.pull(address(harness));
+    assert.is(last?.state, 'completed');
+    assert.is(last?.verified, false);
+    assert.is(last?.sha256, sha256(MODEL));
+    assert.is(harness.hub.lists.length, 0);
+    isThere(harness);
+  },
+);
 
 pulls('an address with a hash of the user is compared with it', async (harness) => {
   const { last } = await harness.pull(address(harness), { sha256: sha256(MODEL).toUpperCase() });
@@ -35,13 +49,19 @@ pulls('an address with a hash of the user is compared with it', async (harness) 
   isThere(harness);
 });
 
-pulls('a file that does not hash to what it should is deleted, and the error says so', async (harness) => {
-  const { error } = await harness.pull(address(harness), { sha256: sha256(OTHER) });
-  assert.is(error?.code, 'pull_failed');
-  assert.ok(error?.message.includes(sha256(OTHER)) && error.message.includes(sha256(MODEL)), error?.message);
-  assert.equal(harness.inFolder(), []);
-  assert.is(harness.hub.downloads.length, 1);
-});
+pulls(
+  'a file that does not hash to what it should is deleted, and the error says so',
+  async (harness) => {
+    const { error } = await harness.pull(address(harness), { sha256: sha256(OTHER) });
+    assert.is(error?.code, 'pull_failed');
+    assert.ok(
+      error?.message.includes(sha256(OTHER)) && error.message.includes(sha256(MODEL)),
+      error?.message,
+    );
+    assert.equal(harness.inFolder(), []);
+    assert.is(harness.hub.downloads.length, 1);
+  },
+);
 
 pulls('a hub that lists another hash than that of its file is caught', async (harness) => {
   harness.hub.listedHash = sha256(OTHER);
@@ -50,22 +70,36 @@ pulls('a hub that lists another hash than that of its file is caught', async (ha
   assert.equal(harness.inFolder(), []);
 });
 
-pulls('a hash of the user that the hub contradicts ends the pull before anything is fetched', async (harness) => {
-  const { error } = await harness.pull('hf:user/tiny', { sha256: sha256(OTHER) });
-  assert.is(error?.code, 'pull_failed');
-  assert.is(harness.hub.downloads.length, 0);
-});
+pulls(
+  'a hash of the user that the hub contradicts ends the pull before anything is fetched',
+  async (harness) => {
+    const { error } = await harness.pull('hf:user/tiny', { sha256: sha256(OTHER) });
+    assert.is(error?.code, 'pull_failed');
+    assert.is(harness.hub.downloads.length, 0);
+  },
+);
 
-for (const path of ['../../evil.gguf', 'a/../../evil.gguf', '..\\..\\evil.gguf', '/etc/evil.gguf', '.hidden.gguf', 'sub/-rf.gguf', 'new\nline.gguf']) {
-  pulls(`a file that the hub names ${JSON.stringify(path)} stays in the models folder`, async ({ pull, hub, inFolder }) => {
-    hub.files.clear();
-    hub.files.set(path, MODEL);
-    hub.usual = { bytes: MODEL };
-    const { last, error } = await pull('hf:user/tiny');
-    assert.is(error, null);
-    assert.match(last?.model?.name ?? '', /^[A-Za-z0-9][\w.-]*$/);
-    assert.is(inFolder().length, 1);
-  });
+for (const path of [
+  '../../evil.gguf',
+  'a/../../evil.gguf',
+  '..\\..\\evil.gguf',
+  '/etc/evil.gguf',
+  '.hidden.gguf',
+  'sub/-rf.gguf',
+  'new\nline.gguf',
+]) {
+  pulls(
+    `a file that the hub names ${JSON.stringify(path)} stays in the models folder`,
+    async ({ pull, hub, inFolder }) => {
+      hub.files.clear();
+      hub.files.set(path, MODEL);
+      hub.usual = { bytes: MODEL };
+      const { last, error } = await pull('hf:user/tiny');
+      assert.is(error, null);
+      assert.match(last?.model?.name ?? '', /^[A-Za-z0-9][\w.-]*$/);
+      assert.is(inFolder().length, 1);
+    },
+  );
 }
 
 pulls('an address whose path leads upwards stays in the models folder', async (harness) => {
@@ -106,7 +140,10 @@ pulls(
     assert.is(error?.code, 'pull_failed');
     assert.match(error?.message ?? '', /nearly full/);
   },
-  { puller: { freeBytes: async () => disk.free }, limits: { pull_spare_bytes: 1000, pull_progress_ms: 0 } },
+  {
+    puller: { freeBytes: async () => disk.free },
+    limits: { pull_spare_bytes: 1000, pull_progress_ms: 0 },
+  },
 );
 
 pulls('a model that is there and is the same is not fetched again', async (harness) => {

@@ -4,18 +4,25 @@ import type { Recovery } from '../../machines/events.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import type { EventStore } from '../../src/store/store.ts';
+import type { EventStore } from '../../src/store/port.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
 import { turns } from '../helpers/turns.ts';
 import { waitFor } from '../helpers/wait.ts';
 
-const codeOf = (work: Promise<unknown>) => work.then(() => null).catch((error: SvcError) => error.code);
-const inAnswer = () => new ScriptedProvider('local', (_, signal) => [output('so ', 1), output('far', 2), untilAborted(signal)]);
+const codeOf = (work: Promise<unknown>) =>
+  work.then(() => null).catch((error: SvcError) => error.code);
+const inAnswer = () =>
+  new ScriptedProvider('local', (_, signal) => [
+    output('so ', 1),
+    output('far', 2),
+    untilAborted(signal),
+  ]);
 
 async function boot(local: ScriptedProvider, store: EventStore, boot_id: string) {
   const life = await bootRuntime({ local, store, boot_id, limits: { local_runs: 2 } });
-  const start = async (prompt: string, recovery: Recovery = 'resume') => (await life.runtime.startRun({ prompt, recovery }, 'test')).id;
+  const start = async (prompt: string, recovery: Recovery = 'resume') =>
+    (await life.runtime.startRun({ prompt, recovery }, 'test')).id;
   return { ...life, start };
 }
 
@@ -33,9 +40,15 @@ for (const mode of ['drain', 'force'] as const)
     const store = createMemoryStore();
     const local = inAnswer();
     const before = await boot(local, store, 'boot_1');
-    const ids = [await before.start('goes on'), await before.start('ends', 'end'), await before.start('waits')];
+    const ids = [
+      await before.start('goes on'),
+      await before.start('ends', 'end'),
+      await before.start('waits'),
+    ];
     await waitFor('both are in their answer', async () =>
-      (await Promise.all(ids.slice(0, 2).map((id) => before.runtime.getRun(id)))).every(({ output }) => output === 'so far'),
+      (await Promise.all(ids.slice(0, 2).map((id) => before.runtime.getRun(id)))).every(
+        ({ output }) => output === 'so far',
+      ),
     );
     assert.equal(await stop(before, mode), { finished: 0, handed_over: 2, ended: 1 });
     assert.is(local.open, 0, 'the work has stopped');
@@ -43,7 +56,11 @@ for (const mode of ['drain', 'force'] as const)
     const ended = await store.getRun(ids[1] as string);
     assert.equal([ended?.state, ended?.record?.output], ['interrupted', 'so far']);
 
-    const after = await boot(new ScriptedProvider('local', [output(' away', 3), finish()]), store, 'boot_2');
+    const after = await boot(
+      new ScriptedProvider('local', [output(' away', 3), finish()]),
+      store,
+      'boot_2',
+    );
     await waitFor('all has ended', async () => (await store.unfinishedRuns()).length === 0);
     assert.is((await after.runtime.getRun(ids[0] as string)).output, 'so far away');
     assert.is((await after.runtime.getRun(ids[2] as string)).output, ' away');
@@ -53,7 +70,11 @@ for (const mode of ['drain', 'force'] as const)
 test('what ends within the time of the drain is finished, also what was queued', async () => {
   const store = createMemoryStore();
   const doors: (() => void)[] = [];
-  const local = new ScriptedProvider('local', () => [() => new Promise<void>((resolve) => doors.push(resolve)), output('done'), finish()]);
+  const local = new ScriptedProvider('local', () => [
+    () => new Promise<void>((resolve) => doors.push(resolve)),
+    output('done'),
+    finish(),
+  ]);
   const life = await boot(local, store, 'boot_1');
   for (const prompt of ['1', '2', '3']) await life.start(prompt);
   await life.runtime.lifecycle({ type: 'stop_requested', mode: 'drain' }, 'test');

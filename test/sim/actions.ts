@@ -70,7 +70,9 @@ function faults(world: World): Choice[] {
 function quiet(world: World): Choice[] {
   const { disk, clients, oracle } = world;
   const ready = readyStreams(world);
-  const cutOff = clients.find((client) => client.followers.some((follower) => !follower.attached && !follower.done));
+  const cutOff = clients.find((client) =>
+    client.followers.some((follower) => !follower.attached && !follower.done),
+  );
   if (disk.waiting > 0) return [[1, () => disk.step()]];
   if (ready.length > 0) return [[1, () => ready[0]?.act()]];
   if (cutOff !== undefined && oracle.isRecovered) return [[1, () => cutOff.followAgain()]];
@@ -78,7 +80,9 @@ function quiet(world: World): Choice[] {
 }
 
 function readyStreams({ upstreams }: World): Stream[] {
-  return [...upstreams.values()].flatMap((upstream) => [...upstream.open].filter((stream) => stream.ready));
+  return [...upstreams.values()].flatMap((upstream) =>
+    [...upstream.open].filter((stream) => stream.ready),
+  );
 }
 
 function die(world: World, how: 'crashed' | 'failed'): void {
@@ -93,7 +97,11 @@ function stop(world: World, mode: 'drain' | 'force'): void {
   const { life, random, stats } = world;
   stats.count(mode === 'drain' ? 'stops' : 'forced stops');
   world.note(() => `stop, ${mode}`);
-  const input = { type: 'stop_requested', mode, ...(random.onceIn(3) ? { timeout_ms: random.below(5000) } : {}) };
+  const input = {
+    type: 'stop_requested',
+    mode,
+    ...(random.onceIn(3) ? { timeout_ms: random.below(5000) } : {}),
+  };
   life.runtime.lifecycle(input, 'test').catch(() => {});
 }
 
@@ -124,14 +132,21 @@ function late(world: World): void {
   const run = random.pick([...oracle.runs.values()]);
   const event = random.pick(run.events);
   if (event.version === 1 || !isOutcome(event.type)) return;
-  if (event.type === 'run.output_appended' && event.data.attempt === run.snapshot.context.attempt) return;
+  if (event.type === 'run.output_appended' && event.data.attempt === run.snapshot.context.attempt)
+    return;
   stats.count('late and duplicate outcomes');
   world.note(() => `again: ${event.type} of ${run.alias}`);
   life.kernel.submit(run.id, { ...event.data, type: event.type } as never).catch(() => {});
 }
 
 function isOutcome(type: string): boolean {
-  return !['run.recovered', 'run.cancel_requested', 'run.interrupt_requested', 'run.deadline_passed', 'run.interrupted'].includes(type);
+  return ![
+    'run.recovered',
+    'run.cancel_requested',
+    'run.interrupt_requested',
+    'run.deadline_passed',
+    'run.interrupted',
+  ].includes(type);
 }
 
 function pass({ life }: World, ms: number): void {

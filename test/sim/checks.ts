@@ -1,7 +1,7 @@
 import { admit } from '../../machines/admit.ts';
 import { readyWhen } from '../../machines/daemon.ts';
 import { statePath } from '../../machines/step.ts';
-import type { Cell } from '../../src/kernel/cell.ts';
+import type { Cell } from '../../src/kernel/instance.ts';
 import type { RunView } from './oracle.ts';
 import { hold } from './violation.ts';
 import type { World } from './world.ts';
@@ -32,11 +32,27 @@ function checkHealth({ life, oracle }: World): void {
   const { daemon } = oracle;
   if (daemon === null) return;
   // What was proposed before the store was open shows at once; on a full disk so does what cannot be recorded.
-  if (life.kernel.stalled !== null || life.kernel.cell(life.daemon)?.version !== oracle.daemonVersion) return;
+  if (
+    life.kernel.stalled !== null ||
+    life.kernel.cell(life.daemon)?.version !== oracle.daemonVersion
+  )
+    return;
   const { live, ready } = life.runtime.probe();
-  hold('health', live === daemon.hasTag('live') && ready === daemon.hasTag('ready'), () => `it says live ${live}, ready ${ready} in ${statePath(daemon)}`);
-  hold('health', (readyWhen(daemon) === null) === ready, () => `ready ${ready}, when: ${readyWhen(daemon)}`);
-  hold('health', statePath(life.snapshot) === statePath(daemon), () => `it is ${statePath(life.snapshot)} in memory and ${statePath(daemon)} in the log`);
+  hold(
+    'health',
+    live === daemon.hasTag('live') && ready === daemon.hasTag('ready'),
+    () => `it says live ${live}, ready ${ready} in ${statePath(daemon)}`,
+  );
+  hold(
+    'health',
+    (readyWhen(daemon) === null) === ready,
+    () => `ready ${ready}, when: ${readyWhen(daemon)}`,
+  );
+  hold(
+    'health',
+    statePath(life.snapshot) === statePath(daemon),
+    () => `it is ${statePath(life.snapshot)} in memory and ${statePath(daemon)} in the log`,
+  );
 }
 
 function checkRun(world: World, run: RunView): void {
@@ -49,19 +65,36 @@ function checkRun(world: World, run: RunView): void {
     cell.tail === cell.snapshot && cell.version === run.version,
     () => `${run.alias} has version ${cell.version} in memory, ${run.version} in the log`,
   );
-  hold('fold', same(cell, run), () => `${run.alias} is ${JSON.stringify(cell.snapshot.context)} in memory, ${JSON.stringify(run.snapshot.context)} in the log`);
+  hold(
+    'fold',
+    same(cell, run),
+    () =>
+      `${run.alias} is ${JSON.stringify(cell.snapshot.context)} in memory, ${JSON.stringify(run.snapshot.context)} in the log`,
+  );
   const deadline = Math.min(...cell.deadlines().map(({ at }) => at));
-  hold('deadline-armed', cell.disarm !== null && cell.armedFor <= deadline, () => `${run.alias} waits in ${cell.path} with no deadline`);
+  hold(
+    'deadline-armed',
+    cell.disarm !== null && cell.armedFor <= deadline,
+    () => `${run.alias} waits in ${cell.path} with no deadline`,
+  );
   if (!run.snapshot.matches('starting')) return;
   const { attempt } = run.snapshot.context;
-  hold('effect-lost', effects.hasReached(run.id, attempt) || effects.wasLost(run.id, attempt), () => `attempt ${attempt} of ${run.alias} never began`);
+  hold(
+    'effect-lost',
+    effects.hasReached(run.id, attempt) || effects.wasLost(run.id, attempt),
+    () => `attempt ${attempt} of ${run.alias} never began`,
+  );
 }
 
 function same(cell: Cell, run: RunView): boolean {
   const [mine, theirs] = [cell.snapshot, run.snapshot];
-  if (mine.value !== theirs.value && JSON.stringify(mine.value) !== JSON.stringify(theirs.value)) return false;
+  if (mine.value !== theirs.value && JSON.stringify(mine.value) !== JSON.stringify(theirs.value))
+    return false;
   const context = mine.context as unknown as Record<string, unknown>;
-  return Object.entries(theirs.context).every(([name, value]) => context[name] === value || JSON.stringify(context[name]) === JSON.stringify(value));
+  return Object.entries(theirs.context).every(
+    ([name, value]) =>
+      context[name] === value || JSON.stringify(context[name]) === JSON.stringify(value),
+  );
 }
 
 /** What is counted is what there is. */
@@ -72,10 +105,17 @@ function checkCounts({ life, oracle, places }: World): void {
   hold(
     'unsettled',
     unsettled === unfinished.length,
-    () => `the daemon counts ${unsettled} unsettled runs, there are ${unfinished.length} (${capacity} may be)`,
+    () =>
+      `the daemon counts ${unsettled} unsettled runs, there are ${unfinished.length} (${capacity} may be)`,
   );
-  const waiting = unfinished.filter(({ snapshot }) => snapshot.matches('queued') || snapshot.matches('suspended'));
-  hold('queue', dispatch.queued === waiting.length, () => `${dispatch.queued} are in the queue, ${waiting.length} wait`);
+  const waiting = unfinished.filter(
+    ({ snapshot }) => snapshot.matches('queued') || snapshot.matches('suspended'),
+  );
+  hold(
+    'queue',
+    dispatch.queued === waiting.length,
+    () => `${dispatch.queued} are in the queue, ${waiting.length} wait`,
+  );
   hold(
     'queue',
     dispatch.running === unfinished.length - waiting.length,
@@ -83,39 +123,78 @@ function checkCounts({ life, oracle, places }: World): void {
   );
   for (const [id, place] of places)
     if (place !== null)
-      hold('place', place === dispatch.position(id), () => `${oracle.aliasOf(id)} was told the place ${place} and has ${dispatch.position(id)}`);
+      hold(
+        'place',
+        place === dispatch.position(id),
+        () => `${oracle.aliasOf(id)} was told the place ${place} and has ${dispatch.position(id)}`,
+      );
 }
 
 /** Nobody waits while there is a place. */
 function checkAdmission({ life, oracle, settings }: World): void {
   const { daemon } = oracle;
-  if (daemon === null || !(daemon.hasTag('ready') || daemon.matches({ stopping: 'draining' }))) return;
+  if (daemon === null || !(daemon.hasTag('ready') || daemon.matches({ stopping: 'draining' })))
+    return;
   const asked = (id: string) => {
     const run = oracle.runs.get(id);
-    return { run_id: id, ...(run?.created.request ?? { provider: '', model: '' }), isolated: run?.snapshot.context.isolated ?? false };
+    return {
+      run_id: id,
+      ...(run?.created.request ?? { provider: '', model: '' }),
+      isolated: run?.snapshot.context.isolated ?? false,
+    };
   };
   const waiting = life.dispatch.waitingRuns().map(asked);
   const idle = admit(waiting, life.dispatch.activeRuns().map(asked), settings.places);
-  hold('no-idle-place', idle.length === 0, () => `${idle.map((id) => oracle.aliasOf(id))} wait, and could be answered`);
+  hold(
+    'no-idle-place',
+    idle.length === 0,
+    () => `${idle.map((id) => oracle.aliasOf(id))} wait, and could be answered`,
+  );
 }
 
 /** After a quiet time everything has come to its end, and everybody was told the truth. */
 export async function checkEnd(world: World, isOver: boolean): Promise<void> {
   const { oracle, disk, clients, unansweredCalls } = world;
-  const left = [...oracle.unfinished.values()].map(({ alias, snapshot }) => `${alias} ${statePath(snapshot)}`);
-  hold('liveness', isOver, () => `it does not come to its end: ${left}; ${unansweredCalls}; ${world.life.ending ?? statePath(world.life.snapshot)}`);
+  const left = [...oracle.unfinished.values()].map(
+    ({ alias, snapshot }) => `${alias} ${statePath(snapshot)}`,
+  );
+  hold(
+    'liveness',
+    isOver,
+    () =>
+      `it does not come to its end: ${left}; ${unansweredCalls}; ${world.life.ending ?? statePath(world.life.snapshot)}`,
+  );
   const { start_ms, run_ms, cancel_grace_ms, drain_ms, close_ms } = world.settings.config.limits;
   const bound = 2 * start_ms + run_ms + cancel_grace_ms + drain_ms + close_ms;
   const took = oracle.awake(world.life.clock.now()) - world.quiet_since;
-  hold('liveness', took <= bound, () => `it took ${took} ms to come to its end, ${bound} are enough`);
+  hold(
+    'liveness',
+    took <= bound,
+    () => `it took ${took} ms to come to its end, ${bound} are enough`,
+  );
   const log = await disk.read();
-  hold('lost', log.length === oracle.log.length, () => `the disk has ${log.length} events of ${oracle.log.length}`);
+  hold(
+    'lost',
+    log.length === oracle.log.length,
+    () => `the disk has ${log.length} events of ${oracle.log.length}`,
+  );
   for (const [index, event] of log.entries())
-    hold('lost', JSON.stringify(event) === JSON.stringify(oracle.log[index]), () => `the event ${event.seq} is another one on the disk`);
-  for (const run of oracle.runs.values()) hold('one-end', run.ended, () => `${run.alias} has no end`);
+    hold(
+      'lost',
+      JSON.stringify(event) === JSON.stringify(oracle.log[index]),
+      () => `the event ${event.seq} is another one on the disk`,
+    );
+  for (const run of oracle.runs.values())
+    hold('one-end', run.ended, () => `${run.alias} has no end`);
   for (const client of clients) {
-    for (const id of client.runs.keys()) hold('acknowledged', oracle.runs.has(id), () => `a run that ${client.name} was told of is not there`);
-    for (const run of oracle.runs.values()) if (client.refused.has(run.created.request.prompt)) checkRefused(run);
+    for (const id of client.runs.keys())
+      hold(
+        'acknowledged',
+        oracle.runs.has(id),
+        () => `a run that ${client.name} was told of is not there`,
+      );
+    for (const run of oracle.runs.values())
+      if (client.refused.has(run.created.request.prompt)) checkRefused(run);
   }
 }
 
@@ -123,5 +202,9 @@ export async function checkEnd(world: World, isOver: boolean): Promise<void> {
 function checkRefused({ alias, events, snapshot }: RunView): void {
   const { withdrawn, attempt } = snapshot.context;
   const isCutOff = events.some(({ boot_id }) => boot_id !== events[0]?.boot_id);
-  hold('refused', isCutOff || (withdrawn && attempt === 0), () => `${alias} was refused, and answered`);
+  hold(
+    'refused',
+    isCutOff || (withdrawn && attempt === 0),
+    () => `${alias} was refused, and answered`,
+  );
 }

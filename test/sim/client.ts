@@ -1,6 +1,6 @@
 import type { Recovery } from '../../machines/events.ts';
 import type { SvcError } from '../../src/errors.ts';
-import { type RunInput, type RunRecord, TERMINAL } from '../../src/runtime/runtime.ts';
+import { type RunInput, type RunRecord, TERMINAL } from '../../src/runtime/contract.ts';
 import { Follower } from './follower.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
@@ -27,7 +27,8 @@ export class Client {
 
   start(): void {
     const { random } = this.world;
-    const again = this.unanswered.length > 0 && random.onceIn(2) ? this.unanswered.shift() : undefined;
+    const again =
+      this.unanswered.length > 0 && random.onceIn(2) ? this.unanswered.shift() : undefined;
     const input = again ?? this.draw();
     if (input.idempotency_key != null) this.keyed.push(input);
     this.send(input);
@@ -66,7 +67,8 @@ export class Client {
     const call = world.life.runtime.cancelRun(id, this.name);
     world.call(`${this.name} cancels ${world.oracle.aliasOf(id)}`, call, {
       ok: (record) => this.hasStopped(record),
-      error: (error) => allowed(error, ['daemon_stopping', 'not_ready', 'store_failed', 'store_stalled']),
+      error: (error) =>
+        allowed(error, ['daemon_stopping', 'not_ready', 'store_failed', 'store_stalled']),
     });
   }
 
@@ -75,7 +77,12 @@ export class Client {
     if (this.runs.size === 0) return;
     const id = world.random.pick([...this.runs.keys()]);
     world.call(`${this.name} looks at ${world.oracle.aliasOf(id)}`, world.life.runtime.getRun(id), {
-      ok: (record) => hold('lost', record.id === id && record.prompt === this.runs.get(id)?.prompt, () => `${id} is not the run that was asked for`),
+      ok: (record) =>
+        hold(
+          'lost',
+          record.id === id && record.prompt === this.runs.get(id)?.prompt,
+          () => `${id} is not the run that was asked for`,
+        ),
       error: (error) => allowed(error, ['not_ready', 'store_failed', 'store_stalled']),
     });
   }
@@ -107,7 +114,10 @@ export class Client {
       world.life.runtime.startRun(input, this.name),
       {
         ok: (record) => (isLost ? lost() : this.acknowledged(input, record)),
-        error: (error) => (['store_failed', 'run_unconfirmed'].includes(error.code) ? lost() : this.wasRefused(input, error)),
+        error: (error) =>
+          ['store_failed', 'run_unconfirmed'].includes(error.code)
+            ? lost()
+            : this.wasRefused(input, error),
         lost,
       },
     );
@@ -116,12 +126,24 @@ export class Client {
   private acknowledged(input: RunInput, record: RunRecord): void {
     const { oracle } = this.world;
     const run = oracle.runs.get(record.id);
-    hold('acknowledged', run !== undefined, () => `${input.prompt} was acknowledged and is not on the disk`);
-    hold('acknowledged', record.prompt === input.prompt, () => `${input.prompt} was answered with the run of ${record.prompt}`);
+    hold(
+      'acknowledged',
+      run !== undefined,
+      () => `${input.prompt} was acknowledged and is not on the disk`,
+    );
+    hold(
+      'acknowledged',
+      record.prompt === input.prompt,
+      () => `${input.prompt} was answered with the run of ${record.prompt}`,
+    );
     const key = input.idempotency_key;
     if (key != null) {
       const known = this.ids.get(key);
-      hold('one-run-a-key', known === undefined || known === record.id, () => `the key ${key} gave two runs`);
+      hold(
+        'one-run-a-key',
+        known === undefined || known === record.id,
+        () => `the key ${key} gave two runs`,
+      );
       this.ids.set(key, record.id);
     }
     this.runs.set(record.id, input);
@@ -129,19 +151,38 @@ export class Client {
   }
 
   private wasRefused(input: RunInput, error: SvcError): void {
-    allowed(error, ['busy', 'not_ready', 'daemon_stopping', 'store_full', 'store_stalled', 'idempotency_conflict']);
+    allowed(error, [
+      'busy',
+      'not_ready',
+      'daemon_stopping',
+      'store_full',
+      'store_stalled',
+      'idempotency_conflict',
+    ]);
     const key = input.idempotency_key;
     if (key == null) this.refused.add(input.prompt);
-    const others = this.keyed.filter((other) => other.idempotency_key === key && other.prompt !== input.prompt);
-    hold('one-run-a-key', error.code !== 'idempotency_conflict' || others.length > 0, () => `${input.prompt} was in conflict with nothing`);
+    const others = this.keyed.filter(
+      (other) => other.idempotency_key === key && other.prompt !== input.prompt,
+    );
+    hold(
+      'one-run-a-key',
+      error.code !== 'idempotency_conflict' || others.length > 0,
+      () => `${input.prompt} was in conflict with nothing`,
+    );
   }
 
   private hasStopped({ id, state }: RunRecord): void {
     const { oracle, upstreams } = this.world;
     const run = oracle.runs.get(id);
-    hold('cancel', run?.ended === true && TERMINAL.has(run.events.at(-1)?.type as never), () => `${run?.alias} was cancelled and is ${state}`);
+    hold(
+      'cancel',
+      run?.ended === true && TERMINAL.has(run.events.at(-1)?.type as never),
+      () => `${run?.alias} was cancelled and is ${state}`,
+    );
     const last = run?.events.at(-1);
-    const open = [...upstreams.values()].some((upstream) => [...upstream.open].some((stream) => stream.request.run_id === id));
+    const open = [...upstreams.values()].some((upstream) =>
+      [...upstream.open].some((stream) => stream.request.run_id === id),
+    );
     // Work that does not stop in its time is given up; of one that is handed over nobody is told.
     const isGivenUp = last?.data.forced === true || last?.type === 'run.interrupted';
     hold('cancel', !open || isGivenUp, () => `${run?.alias} is ${state}, and its work goes on`);
@@ -157,6 +198,14 @@ export class Client {
     const timeout_ms = random.onceIn(4) ? random.between(5, 60) * 1000 : null;
     const earlier = this.keyed.length > 0 && random.onceIn(6) ? random.pick(this.keyed) : undefined;
     const key = earlier?.idempotency_key ?? (random.onceIn(3) ? `key-${prompt}` : null);
-    return { prompt, provider, model, seed: random.below(1000), recovery, timeout_ms, idempotency_key: key };
+    return {
+      prompt,
+      provider,
+      model,
+      seed: random.below(1000),
+      recovery,
+      timeout_ms,
+      idempotency_key: key,
+    };
   }
 }

@@ -1,4 +1,4 @@
-import type { StoredEvent } from '../../src/store/store.ts';
+import type { StoredEvent } from '../../src/store/port.ts';
 import type { Oracle, RunView } from './oracle.ts';
 import { hold } from './violation.ts';
 
@@ -10,13 +10,21 @@ export function checkDeadline(oracle: Oracle, run: RunView, { type, at, data }: 
   const { context } = run.snapshot;
   const { created } = run;
   const early = (passed: number, least: number, what: string) =>
-    hold('deadline-too-early', passed >= least, () => `${what} of ${run.alias} after ${passed} ms instead of ${least}`);
+    hold(
+      'deadline-too-early',
+      passed >= least,
+      () => `${what} of ${run.alias} after ${passed} ms instead of ${least}`,
+    );
   if (type === 'run.started' || type === 'run.output_appended') run.active_at = at;
-  if (type === 'run.started' && run.snapshot.matches('backoff')) early(at, context.quiet_until, 'the next attempt');
+  if (type === 'run.started' && run.snapshot.matches('backoff'))
+    early(at, context.quiet_until, 'the next attempt');
   if (type !== 'run.deadline_passed') return;
   const lived = oracle.awake(at) - run.awake_at;
-  if (data.deadline === 'total') early(lived, created.deadline_at - created.at, 'the time as a whole');
-  if (data.deadline === 'queue') early(lived, created.queue_deadline_at - created.at, 'the time in the queue');
+  if (data.deadline === 'total')
+    early(lived, created.deadline_at - created.at, 'the time as a whole');
+  if (data.deadline === 'queue')
+    early(lived, created.queue_deadline_at - created.at, 'the time in the queue');
   if (data.deadline === 'idle') early(at - run.active_at, created.idle_ms, 'the silence');
-  if (data.deadline === 'first_output') early(at - run.active_at, created.first_output_ms, 'the wait for output');
+  if (data.deadline === 'first_output')
+    early(at - run.active_at, created.first_output_ms, 'the wait for output');
 }

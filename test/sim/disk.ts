@@ -1,6 +1,6 @@
 import { SvcError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import type { Commit, EventStore, StoredEvent } from '../../src/store/store.ts';
+import type { Commit, EventStore, StoredEvent } from '../../src/store/port.ts';
 
 /**
  * The disk that outlives every life: the store in memory behind what can happen to a real one.
@@ -67,7 +67,8 @@ export class Disk {
   /** Everything that was not answered is gone, but for the append that was in progress, if it was done. */
   crash(done: boolean): void {
     const [first] = this.asked;
-    if (done && first?.does === 'append' && first.commit !== null && !this.refuses()) this.write(first.commit).catch(() => {});
+    if (done && first?.does === 'append' && first.commit !== null && !this.refuses())
+      this.write(first.commit).catch(() => {});
     this.asked = [];
     if (this.options.losesLast) this.loseLast();
   }
@@ -77,14 +78,22 @@ export class Disk {
     const ask = <T>(perform: () => Promise<T>, commit: Commit | null = null): Promise<T> =>
       new Promise<T>((resolve, reject) => {
         if (!alive()) return;
-        this.asked.push({ does: commit === null ? 'read' : 'append', perform: () => perform().then(resolve, reject), refuse: reject, commit });
+        this.asked.push({
+          does: commit === null ? 'read' : 'append',
+          perform: () => perform().then(resolve, reject),
+          refuse: reject,
+          commit,
+        });
       });
     const { inner } = this;
     const methods = Object.entries(inner) as [string, (...query: unknown[]) => Promise<unknown>][];
-    const asked = Object.fromEntries(methods.map(([name, method]) => [name, (...query: unknown[]) => ask(() => method(...query))]));
+    const asked = Object.fromEntries(
+      methods.map(([name, method]) => [name, (...query: unknown[]) => ask(() => method(...query))]),
+    );
     return {
       ...(asked as unknown as EventStore),
-      open: () => ask(async () => ({ ...(await inner.open()), full: this.full && this.reserve === 0 })),
+      open: () =>
+        ask(async () => ({ ...(await inner.open()), full: this.full && this.reserve === 0 })),
       append: (commit) => ask(() => this.append(commit), commit),
       reserve: () => ask(async () => this.refill()),
       close: () => ask(() => Promise.resolve()),

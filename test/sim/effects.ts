@@ -1,5 +1,5 @@
 import type { Effect } from '../../machines/effects.ts';
-import type { AttemptRequest } from '../../src/kernel/provider.ts';
+import type { AttemptRequest } from '../../src/providers/port.ts';
 import { hold } from './violation.ts';
 import type { World } from './world.ts';
 
@@ -28,9 +28,15 @@ export class Effects {
     hold(
       'effect-before-fact',
       Number(version) <= durable,
-      () => `${effect.type} of ${oracle.aliasOf(stream)} is asked for before its fact ${version} is on the disk`,
+      () =>
+        `${effect.type} of ${oracle.aliasOf(stream)} is asked for before its fact ${version} is on the disk`,
     );
-    hold('effect-once', !this.seen.has(id), () => `${effect.type} of ${oracle.aliasOf(stream)} is asked for twice, by its fact ${version} (${index})`);
+    hold(
+      'effect-once',
+      !this.seen.has(id),
+      () =>
+        `${effect.type} of ${oracle.aliasOf(stream)} is asked for twice, by its fact ${version} (${index})`,
+    );
     this.seen.add(id);
     const { lostEffectIn, doubleEffectIn } = settings.faults;
     if (!isQuiet && lostEffectIn > 0 && random.onceIn(lostEffectIn)) {
@@ -49,7 +55,12 @@ export class Effects {
   /** A provider was asked for an attempt: that it may be once. */
   reached(request: AttemptRequest): void {
     const name = nameOf(request);
-    hold('asked-once', !this.reachedProvider.has(name), () => `attempt ${request.attempt} of ${this.world.oracle.aliasOf(request.run_id)} is asked twice`);
+    hold(
+      'asked-once',
+      !this.reachedProvider.has(name),
+      () =>
+        `attempt ${request.attempt} of ${this.world.oracle.aliasOf(request.run_id)} is asked twice`,
+    );
     this.reachedProvider.add(name);
   }
 
@@ -63,7 +74,11 @@ export class Effects {
 
   opened(last_seq: number): void {
     const { oracle } = this.world;
-    hold('lost', last_seq === oracle.last_seq, () => `the log ends at ${last_seq}, and ${oracle.last_seq} were on the disk`);
+    hold(
+      'lost',
+      last_seq === oracle.last_seq,
+      () => `the log ends at ${last_seq}, and ${oracle.last_seq} were on the disk`,
+    );
   }
 
   forget(): void {

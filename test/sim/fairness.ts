@@ -42,14 +42,19 @@ export class Fairness {
     const counts = this.passed.get(head) ?? new Map<string, number>();
     const times = (counts.get(client) ?? 0) + 1;
     this.passed.set(head, counts.set(client, times));
-    hold('fair', times <= PASSED_MAX, () => `${aliasOf(head)} was passed by ${times} runs of ${client}, the last is ${aliasOf(id)}`);
+    hold(
+      'fair',
+      times <= PASSED_MAX,
+      () => `${aliasOf(head)} was passed by ${times} runs of ${client}, the last is ${aliasOf(id)}`,
+    );
   }
 
   /** Who was the first of each other client at the same provider before this step. */
   private heads({ client, provider }: Asker): string[] {
     const heads = new Map<string, string>();
     for (const other of this.waiting) {
-      if (other.provider === provider && other.client !== client && !heads.has(other.client)) heads.set(other.client, other.id);
+      if (other.provider === provider && other.client !== client && !heads.has(other.client))
+        heads.set(other.client, other.id);
     }
     return [...heads.values()];
   }
@@ -58,7 +63,12 @@ export class Fairness {
     const snapshot = this.life.kernel.tail<RunSnapshot>(id);
     if (snapshot === undefined) return undefined;
     const { client, request, attempt } = snapshot.context;
-    return { id, client, provider: request.provider, isFirst: attempt === 1 && snapshot.matches('starting') };
+    return {
+      id,
+      client,
+      provider: request.provider,
+      isFirst: attempt === 1 && snapshot.matches('starting'),
+    };
   }
 }
 

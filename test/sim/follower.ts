@@ -1,5 +1,5 @@
 import { SvcError } from '../../src/errors.ts';
-import { type EventRecord, TERMINAL } from '../../src/runtime/runtime.ts';
+import { type EventRecord, TERMINAL } from '../../src/runtime/contract.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
@@ -45,7 +45,9 @@ export class Follower {
 
   private async read(signal: AbortSignal): Promise<void> {
     const { life } = this.world;
-    for await (const event of eventsOf(life.runtime.followRun(this.id, { from_seq: this.from_seq, signal }))) {
+    for await (const event of eventsOf(
+      life.runtime.followRun(this.id, { from_seq: this.from_seq, signal }),
+    )) {
       if (life !== this.world.life || signal !== this.abort.signal) return;
       this.world.guard(() => this.see(event));
       if (this.isSlow) await this.world.sleep();
@@ -56,10 +58,23 @@ export class Follower {
     const { oracle } = this.world;
     const run = oracle.runs.get(this.id);
     const stored = oracle.log[event.seq - 1];
-    const same = stored?.stream === event.stream && stored.version === event.version && stored.type === event.type && stored.data.text === event.data.text;
-    hold('follower', same, () => `${event.type} was seen at ${event.seq}, where the log has ${stored?.type}`);
-    const before = this.last?.version ?? (run?.events.find(({ seq }) => seq >= this.from_seq)?.version ?? 0) - 1;
-    hold('follower', event.version === before + 1, () => `version ${event.version} of ${run?.alias} was seen after ${before}`);
+    const same =
+      stored?.stream === event.stream &&
+      stored.version === event.version &&
+      stored.type === event.type &&
+      stored.data.text === event.data.text;
+    hold(
+      'follower',
+      same,
+      () => `${event.type} was seen at ${event.seq}, where the log has ${stored?.type}`,
+    );
+    const before =
+      this.last?.version ?? (run?.events.find(({ seq }) => seq >= this.from_seq)?.version ?? 0) - 1;
+    hold(
+      'follower',
+      event.version === before + 1,
+      () => `version ${event.version} of ${run?.alias} was seen after ${before}`,
+    );
     this.last = event;
     this.from_seq = event.seq + 1;
     if (this.text === null) return;
@@ -74,8 +89,17 @@ export class Follower {
     this.done = true;
     const run = this.world.oracle.runs.get(this.id);
     const over = this.last === null ? run?.ended === true : TERMINAL.has(this.last.type as never);
-    hold('follower', over, () => `${run?.alias} was followed to ${this.last?.type}, and that is no end`);
-    if (this.text !== null) hold('follower', this.text === run?.snapshot.context.output, () => `${run?.alias} was seen as ${this.text}`);
+    hold(
+      'follower',
+      over,
+      () => `${run?.alias} was followed to ${this.last?.type}, and that is no end`,
+    );
+    if (this.text !== null)
+      hold(
+        'follower',
+        this.text === run?.snapshot.context.output,
+        () => `${run?.alias} was seen as ${this.text}`,
+      );
   }
 
   private failed(error: unknown): void {

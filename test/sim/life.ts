@@ -5,17 +5,17 @@ import { endBlockedStop } from '../../src/daemon/blocked-stop.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
 import type { Performers } from '../../src/kernel/port.ts';
-import { Attempts } from '../../src/runtime/attempts.ts';
+import type { Runtime } from '../../src/runtime/contract.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
-import { Dispatch, type DispatchOptions } from '../../src/runtime/dispatch.ts';
-import { DaemonHistory } from '../../src/runtime/history.ts';
-import type { Providers } from '../../src/runtime/providers.ts';
-import type { Pulls } from '../../src/runtime/pulls.ts';
-import { readLastBoot, recoverRuns } from '../../src/runtime/recover.ts';
-import type { Runtime } from '../../src/runtime/runtime.ts';
-import { Space } from '../../src/runtime/space.ts';
-import { StopReports } from '../../src/runtime/stop-report.ts';
-import type { EventStore } from '../../src/store/store.ts';
+import { Space } from '../../src/runtime/disk/disk-monitor.ts';
+import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
+import { StopReports } from '../../src/runtime/health/stop-report.ts';
+import type { Providers } from '../../src/runtime/providers/providers.ts';
+import type { Pulls } from '../../src/runtime/pulls/pulls.ts';
+import { Attempts } from '../../src/runtime/runs/executor.ts';
+import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
+import { Dispatch, type DispatchOptions } from '../../src/runtime/runs/scheduler.ts';
+import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from '../helpers/boot-fact.ts';
 import { silent } from '../helpers/kernel.ts';
 import type { SimClock } from './clock.ts';
@@ -70,7 +70,10 @@ export class Life {
     const { store } = this;
     const kernelOptions: KernelOptions = {
       ...{ store, clock, boot_id, limits: config.limits, log: silent },
-      perform: (effect, id) => options.onEffect(effect, id, () => (performers[effect.type] as (params: unknown) => void)(effect.params)),
+      perform: (effect, id) =>
+        options.onEffect(effect, id, () =>
+          (performers[effect.type] as (params: unknown) => void)(effect.params),
+        ),
       onSpace: (full) => full && this.space.filled(),
       onFatal: () => {
         this.isFatal = true;
@@ -84,7 +87,12 @@ export class Life {
     this.boot(boot_id);
     const history = new DaemonHistory(kernel, this.daemon);
     this.stopReports = new StopReports(kernel, this.daemon);
-    this.dispatch = new Dispatch({ kernel, daemon: this.daemon, places: options.places, log: silent });
+    this.dispatch = new Dispatch({
+      kernel,
+      daemon: this.daemon,
+      places: options.places,
+      log: silent,
+    });
     const attempts = new Attempts({
       ...{ kernel, store, limits: config.limits, log: silent },
       provider: ({ provider }) => upstreams.get(provider),
@@ -95,7 +103,11 @@ export class Life {
       stopAttempt: (params) => attempts.stop(params),
       closeDaemon: (params) => this.close(params),
     };
-    const providers = { ids: () => ['local', ...Object.keys(config.providers)], config: (id: string) => config.providers[id] ?? null, list: () => [] };
+    const providers = {
+      ids: () => ['local', ...Object.keys(config.providers)],
+      config: (id: string) => config.providers[id] ?? null,
+      list: () => [],
+    };
     this.runtime = createRuntime({
       ...{ kernel, store, config, dispatch: this.dispatch, history, stopReports: this.stopReports },
       providers: providers as unknown as Providers,
@@ -110,10 +122,21 @@ export class Life {
         queueMicrotask(blocked.check);
       },
       saveProvider: () => Promise.resolve(),
-      localModels: { show: () => Promise.reject(new Error('none')), remove: () => Promise.reject(new Error('none')) },
+      localModels: {
+        show: () => Promise.reject(new Error('none')),
+        remove: () => Promise.reject(new Error('none')),
+      },
     });
     const blocked = endBlockedStop(
-      { kernel, clock, store, config, log: silent as never, streams: { daemon: this.daemon, engine: '' }, stopReports: this.stopReports },
+      {
+        kernel,
+        clock,
+        store,
+        config,
+        log: silent as never,
+        streams: { daemon: this.daemon, engine: '' },
+        stopReports: this.stopReports,
+      },
       (failure) => this.end(failure === null ? 'stopped' : 'failed'),
     );
     kernel.onFact((event, snapshot) => {
@@ -161,8 +184,14 @@ export class Life {
     await this.proceed({ type: 'daemon.store_opened', last_boot });
     await this.proceed({ type: 'daemon.listening', addresses });
     const { recover_runs } = options.settings.config.limits;
-    const progress = { step_runs: recover_runs, made: (runs: number) => this.proceed({ type: 'daemon.recovery_progressed', runs }) };
-    await this.proceed({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch, progress)) });
+    const progress = {
+      step_runs: recover_runs,
+      made: (runs: number) => this.proceed({ type: 'daemon.recovery_progressed', runs }),
+    };
+    await this.proceed({
+      type: 'daemon.runs_recovered',
+      ...(await recoverRuns(kernel, store, dispatch, progress)),
+    });
     await this.proceed({ type: 'daemon.providers_probed' });
     dispatch.next();
     this.space.started();
@@ -178,8 +207,17 @@ export class Life {
 
   private close(_params: Effects['closeDaemon']): void {
     const { kernel, store, dispatch, stopReports, daemon } = this;
-    const held = { kernel, store, dispatch, stopReports, pulls: { close: () => Promise.resolve() } as Pulls, streams: { daemon, engine: 'engine:none' } };
-    this.starting.then(() => releaseAll({ ...held, tell: (fact) => this.tell(fact) })).catch(() => this.end('failed'));
+    const held = {
+      kernel,
+      store,
+      dispatch,
+      stopReports,
+      pulls: { close: () => Promise.resolve() } as Pulls,
+      streams: { daemon, engine: 'engine:none' },
+    };
+    this.starting
+      .then(() => releaseAll({ ...held, tell: (fact) => this.tell(fact) }))
+      .catch(() => this.end('failed'));
   }
 
   /** The end comes even if the log takes no fact that says so. */

@@ -12,7 +12,10 @@ for (const mutant of mutants)
       const { violation, steps } = await simulate(seed, { mutant });
       if (violation === null) continue;
       process.stdout.write(`  seed ${seed}, step ${steps}: ${violation.message.slice(0, 140)}\n`);
-      assert.ok(mutant.breaks.includes(violation.invariant), `${violation.message}, where one of ${mutant.breaks} was expected`);
+      assert.ok(
+        mutant.breaks.includes(violation.invariant),
+        `${violation.message}, where one of ${mutant.breaks} was expected`,
+      );
       return;
     }
     assert.unreachable(`not found in ${SEEDS_MOST} simulations`);

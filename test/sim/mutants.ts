@@ -2,15 +2,15 @@
 import type { AnyFact } from '../../machines/events.ts';
 import { runMachine } from '../../machines/run.ts';
 import { step } from '../../machines/step.ts';
-import type { Cell } from '../../src/kernel/cell.ts';
 import type { Pending } from '../../src/kernel/committer.ts';
+import type { Cell } from '../../src/kernel/instance.ts';
 import { Kernel, type KernelOptions, type Proposal } from '../../src/kernel/kernel.ts';
-import { kindOf, RUN_PREFIX } from '../../src/kernel/kinds.ts';
-import { Attempts } from '../../src/runtime/attempts.ts';
-import { Dispatch, type DispatchOptions } from '../../src/runtime/dispatch.ts';
-import { Keys } from '../../src/runtime/keys.ts';
-import { TERMINAL } from '../../src/runtime/runtime.ts';
-import type { EventStore } from '../../src/store/store.ts';
+import { kindOf, RUN_PREFIX } from '../../src/kernel/registry.ts';
+import { TERMINAL } from '../../src/runtime/contract.ts';
+import { Attempts } from '../../src/runtime/runs/executor.ts';
+import { Keys } from '../../src/runtime/runs/keys.ts';
+import { Dispatch, type DispatchOptions } from '../../src/runtime/runs/scheduler.ts';
+import type { EventStore } from '../../src/store/port.ts';
 import type { LifeOptions } from './life.ts';
 import { hashOf } from './random.ts';
 
@@ -33,7 +33,11 @@ export interface Mutant {
 }
 
 /** Replaces a method of a class until it is put back. */
-function patch<T extends object, K extends keyof T>(target: T, name: K, change: (original: T[K]) => T[K]): () => void {
+function patch<T extends object, K extends keyof T>(
+  target: T,
+  name: K,
+  change: (original: T[K]) => T[K],
+): () => void {
   const original = target[name];
   target[name] = change(original);
   return () => {
@@ -56,8 +60,12 @@ class EagerKernel extends Kernel {
     for (const [index, { stream, fact }] of proposals.entries()) {
       const tail = before[index];
       if (tail === undefined) continue;
-      const { effects } = step(kindOf(stream).machine, tail, { ...fact, at: this.clock.now() } as AnyFact);
-      for (const [number, effect] of effects.entries()) this.given.perform(effect, `${stream}:${this.cell(stream)?.tailVersion}:${number}`);
+      const { effects } = step(kindOf(stream).machine, tail, {
+        ...fact,
+        at: this.clock.now(),
+      } as AnyFact);
+      for (const [number, effect] of effects.entries())
+        this.given.perform(effect, `${stream}:${this.cell(stream)?.tailVersion}:${number}`);
     }
     return done;
   }
@@ -83,7 +91,10 @@ class TwiceKernel extends Kernel {
 
 function twice(item: Pending): Pending[] {
   if (!TERMINAL.has(item.event.type as never)) return [item];
-  return [item, { ...item, event: { ...item.event, version: item.event.version + 1 }, effects: [] }];
+  return [
+    item,
+    { ...item, event: { ...item.event, version: item.event.version + 1 }, effects: [] },
+  ];
 }
 
 /** The silence of a provider has no deadline. */
@@ -91,20 +102,37 @@ class PatientKernel extends Kernel {
   constructor(options: KernelOptions) {
     super(options);
     const arm = this['arm'].bind(this);
-    this['arm'] = (cell: Cell, notBefore?: number) => (cell.path === 'streaming' ? cell.disarm?.() : arm(cell, notBefore));
+    this['arm'] = (cell: Cell, notBefore?: number) =>
+      cell.path === 'streaming' ? cell.disarm?.() : arm(cell, notBefore);
   }
 }
 
 export const mutants: readonly Mutant[] = [
-  { name: 'effects are performed before their fact is on the disk', breaks: ['effect-before-fact'], createKernel: (options) => new EagerKernel(options) },
-  { name: 'a run ends twice', breaks: ['one-end'], createKernel: (options) => new TwiceKernel(options) },
-  { name: 'a deadline is forgotten', breaks: ['deadline-armed'], createKernel: (options) => new PatientKernel(options) },
+  {
+    name: 'effects are performed before their fact is on the disk',
+    breaks: ['effect-before-fact'],
+    createKernel: (options) => new EagerKernel(options),
+  },
+  {
+    name: 'a run ends twice',
+    breaks: ['one-end'],
+    createKernel: (options) => new TwiceKernel(options),
+  },
+  {
+    name: 'a deadline is forgotten',
+    breaks: ['deadline-armed'],
+    createKernel: (options) => new PatientKernel(options),
+  },
   {
     name: 'a run is acknowledged before it is on the disk',
     breaks: ['acknowledged', 'error', 'exception'],
     createKernel: (options) => new HastyKernel(options),
   },
-  { name: 'the last commit before a crash is lost, although it was acknowledged (synchronous=NORMAL)', breaks: ['lost'], losesLast: true },
+  {
+    name: 'the last commit before a crash is lost, although it was acknowledged (synchronous=NORMAL)',
+    breaks: ['lost'],
+    losesLast: true,
+  },
   { name: 'a resumed answer repeats the last token', breaks: ['output'], shift: -1 },
   { name: 'a resumed answer leaves out a token', breaks: ['output'], shift: 1 },
   {
@@ -115,7 +143,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an outcome of an earlier attempt is accepted',
     breaks: ['stale-attempt'],
-    apply: () => patch(kindOf(RUN_PREFIX), 'machine', () => runMachine.provide({ guards: { isThisAttempt: ({ event }) => 'attempt' in event } })),
+    apply: () =>
+      patch(kindOf(RUN_PREFIX), 'machine', () =>
+        runMachine.provide({ guards: { isThisAttempt: ({ event }) => 'attempt' in event } }),
+      ),
   },
   {
     name: 'of requests with one key that come together each looks for itself',
@@ -133,7 +164,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the queue is in another order after a restart',
     breaks: ['first-come'],
-    store: (store) => ({ ...store, unfinishedRuns: async () => (await store.unfinishedRuns()).reverse() }),
+    store: (store) => ({
+      ...store,
+      unfinishedRuns: async () => (await store.unfinishedRuns()).reverse(),
+    }),
   },
   {
     name: 'a run that ends in a full queue is counted as unsettled for ever',
@@ -144,7 +178,9 @@ export const mutants: readonly Mutant[] = [
         'submit',
         (submit) =>
           function (this: Kernel, stream, fact) {
-            const leaks = fact.type === 'daemon.run_settled' && this.snapshot(stream)?.matches({ running: 'saturated' } as never);
+            const leaks =
+              fact.type === 'daemon.run_settled' &&
+              this.snapshot(stream)?.matches({ running: 'saturated' } as never);
             return leaks ? Promise.resolve(true) : submit.call(this, stream, fact);
           },
       ),
@@ -158,16 +194,26 @@ export const mutants: readonly Mutant[] = [
         'submit',
         (submit) =>
           function (this: Kernel, stream, fact) {
-            return submit.call(this, stream, fact.type === 'run.recovered' ? { ...fact, downtime_ms: 0 } : fact);
+            return submit.call(
+              this,
+              stream,
+              fact.type === 'run.recovered' ? { ...fact, downtime_ms: 0 } : fact,
+            );
           },
       ),
   },
-  { name: 'a provider is asked for more than it may be', breaks: ['limits'], places: (places) => ({ ...places, perProvider: places.perProvider + 1 }) },
+  {
+    name: 'a provider is asked for more than it may be',
+    breaks: ['limits'],
+    places: (places) => ({ ...places, perProvider: places.perProvider + 1 }),
+  },
   {
     name: 'a client stands before the others whatever row it has',
     breaks: ['fair'],
     apply: () => {
-      const turns = Dispatch.prototype as unknown as { arrive(provider: string, client: string): number };
+      const turns = Dispatch.prototype as unknown as {
+        arrive(provider: string, client: string): number;
+      };
       return patch(turns, 'arrive', () => (_provider, client) => hashOf(client) % 7);
     },
   },

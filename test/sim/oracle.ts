@@ -2,9 +2,9 @@ import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { LastBoot, RunCreated } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { can, init, step } from '../../machines/step.ts';
-import { kindOf, RUN_PREFIX } from '../../src/kernel/kinds.ts';
-import { TERMINAL } from '../../src/runtime/runtime.ts';
-import { type StoredEvent, toFact } from '../../src/store/store.ts';
+import { kindOf, RUN_PREFIX } from '../../src/kernel/registry.ts';
+import { TERMINAL } from '../../src/runtime/contract.ts';
+import { type StoredEvent, toFact } from '../../src/store/port.ts';
 import { checkDeadline } from './deadlines.ts';
 import { checkOutput } from './outputs.ts';
 import type { Settings } from './settings.ts';
@@ -63,7 +63,11 @@ export class Oracle {
 
   /** Another event is on the disk. Throws Violation. */
   ingest(event: StoredEvent): void {
-    hold('no-gaps', event.seq === this.last_seq + 1, () => `the event ${event.seq} (${event.type}) follows ${this.last_seq}`);
+    hold(
+      'no-gaps',
+      event.seq === this.last_seq + 1,
+      () => `the event ${event.seq} (${event.type}) follows ${this.last_seq}`,
+    );
     this.last_seq = event.seq;
     this.log.push(event);
     const run = this.runs.get(event.stream);
@@ -99,13 +103,26 @@ export class Oracle {
       this.daemon = init(kindOf(event.stream).machine, fact).snapshot as unknown as DaemonSnapshot;
     } else {
       const before = this.daemon as DaemonSnapshot;
-      hold('fold', can(before, fact), () => `${event.type} is not accepted by the daemon at ${event.seq}`);
-      this.daemon = step(kindOf(event.stream).machine, before, fact).snapshot as unknown as DaemonSnapshot;
+      hold(
+        'fold',
+        can(before, fact),
+        () => `${event.type} is not accepted by the daemon at ${event.seq}`,
+      );
+      this.daemon = step(kindOf(event.stream).machine, before, fact)
+        .snapshot as unknown as DaemonSnapshot;
     }
     const { unsettled, capacity } = this.daemon.context;
-    hold('limits', event.type !== 'daemon.run_admitted' || unsettled <= capacity, () => `${unsettled} runs are admitted, ${capacity} may be`);
+    hold(
+      'limits',
+      event.type !== 'daemon.run_admitted' || unsettled <= capacity,
+      () => `${unsettled} runs are admitted, ${capacity} may be`,
+    );
     this.daemonVersion += 1;
-    hold('no-gaps', event.version === this.daemonVersion, () => `version ${event.version} of the daemon follows ${this.daemonVersion - 1}`);
+    hold(
+      'no-gaps',
+      event.version === this.daemonVersion,
+      () => `version ${event.version} of the daemon follows ${this.daemonVersion - 1}`,
+    );
     this.checkStop(event);
     if (event.type === 'daemon.store_opened') this.checkLastBoot(event);
   }
@@ -113,33 +130,64 @@ export class Oracle {
   /** What a life tells of the one before is what the machine of that one says. */
   private checkLastBoot({ data }: StoredEvent): void {
     const told = (data.last_boot as LastBoot | null)?.ending ?? null;
-    const found = this.before === null ? null : this.before.matches('stopped') ? 'clean' : this.before.matches('failed') ? 'failed' : 'killed';
-    hold('last-boot', told === found, () => `the last boot is told to be ${told}, and was ${found}`);
+    const found =
+      this.before === null
+        ? null
+        : this.before.matches('stopped')
+          ? 'clean'
+          : this.before.matches('failed')
+            ? 'failed'
+            : 'killed';
+    hold(
+      'last-boot',
+      told === found,
+      () => `the last boot is told to be ${told}, and was ${found}`,
+    );
   }
 
   /** What the daemon tells of its stop is what happened. */
   private checkStop({ type, data }: StoredEvent): void {
     if (type === 'daemon.boot_started') [this.stop, this.isRecovered] = [null, false];
     if (type === 'daemon.runs_recovered') this.isRecovered = true;
-    if (type === 'daemon.stop_requested') this.stop ??= { unsettled: this.unfinished.size, finished: 0, ended: 0 };
+    if (type === 'daemon.stop_requested')
+      this.stop ??= { unsettled: this.unfinished.size, finished: 0, ended: 0 };
     if (type !== 'daemon.stopped' || this.stop === null) return;
     const { finished, ended } = this.stop;
-    const told = { finished: Number(data.finished), ended: Number(data.ended), handed_over: Number(data.handed_over) };
+    const told = {
+      finished: Number(data.finished),
+      ended: Number(data.ended),
+      handed_over: Number(data.handed_over),
+    };
     // Ends that were on their way to the disk when it was told are not in it.
     const late = finished + ended - told.finished - told.ended;
-    const moving = [...this.unfinished.values()].filter(({ snapshot }) => snapshot.matches('cancelling')).length;
+    const moving = [...this.unfinished.values()].filter(({ snapshot }) =>
+      snapshot.matches('cancelling'),
+    ).length;
     const beside = Math.abs(told.handed_over - this.unfinished.size);
     const holds = told.finished <= finished && told.ended <= ended && beside <= late + moving;
-    hold('stop-report', holds, () => `told ${JSON.stringify(told)}, found ${finished} finished, ${ended} ended, ${this.unfinished.size} left`);
+    hold(
+      'stop-report',
+      holds,
+      () =>
+        `told ${JSON.stringify(told)}, found ${finished} finished, ${ended} ended, ${this.unfinished.size} left`,
+    );
   }
 
   private ingestRun(run: RunView, event: StoredEvent): void {
     const fact = toFact(event);
-    hold('no-gaps', event.version === run.version + 1, () => `version ${event.version} of ${run.alias} follows ${run.version}`);
+    hold(
+      'no-gaps',
+      event.version === run.version + 1,
+      () => `version ${event.version} of ${run.alias} follows ${run.version}`,
+    );
     hold('one-end', !run.ended, () => `${event.type} of ${run.alias} comes after its end`);
     const { attempt } = event.data;
     const present = run.snapshot.context.attempt + (event.type === 'run.started' ? 1 : 0);
-    hold('stale-attempt', attempt === undefined || attempt === present, () => `${event.type} of attempt ${attempt} in attempt ${present} of ${run.alias}`);
+    hold(
+      'stale-attempt',
+      attempt === undefined || attempt === present,
+      () => `${event.type} of attempt ${attempt} in attempt ${present} of ${run.alias}`,
+    );
     checkDeadline(this, run, event);
     if (event.type === 'run.started') checkStart(this, run);
     const before = run.snapshot;
@@ -151,7 +199,8 @@ export class Oracle {
     );
     run.version = event.version;
     run.events.push(event);
-    run.working = event.type === 'run.started' || (run.working && !run.snapshot.matches('suspended'));
+    run.working =
+      event.type === 'run.started' || (run.working && !run.snapshot.matches('suspended'));
     checkOutput(run, event);
     if (event.type === 'run.started' && before.context.attempt === 0) checkTurn(this, run);
     if (!TERMINAL.has(event.type as never)) return;
@@ -162,18 +211,36 @@ export class Oracle {
 
   private accept(event: StoredEvent, created: RunCreated): void {
     const { idempotency_key: key, run_id } = created;
-    hold('no-gaps', event.version === 1 && event.type === 'run.accepted', () => `a run begins with ${event.type}, version ${event.version}`);
+    hold(
+      'no-gaps',
+      event.version === 1 && event.type === 'run.accepted',
+      () => `a run begins with ${event.type}, version ${event.version}`,
+    );
     const snapshot = init(kindOf(run_id).machine, created).snapshot as unknown as RunSnapshot;
     const alias = `r${this.runs.size + 1}`;
     const run: RunView = {
-      ...{ id: run_id, alias, snapshot, created, accepted_seq: event.seq, version: 1, ended: false, working: false, awake_at: this.awake(event.at) },
+      ...{
+        id: run_id,
+        alias,
+        snapshot,
+        created,
+        accepted_seq: event.seq,
+        version: 1,
+        ended: false,
+        working: false,
+        awake_at: this.awake(event.at),
+      },
       ...{ token_ids: [], active_at: event.at, events: [event] },
     };
     this.runs.set(run_id, run);
     this.unfinished.set(run_id, run);
     if (key === null) return;
     const other = this.keys.get(key);
-    hold('one-run-a-key', other === undefined || other.snapshot.context.withdrawn, () => `${other?.alias} and ${alias} have the key ${key}`);
+    hold(
+      'one-run-a-key',
+      other === undefined || other.snapshot.context.withdrawn,
+      () => `${other?.alias} and ${alias} have the key ${key}`,
+    );
     this.keys.set(key, run);
   }
 }

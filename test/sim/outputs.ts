@@ -1,5 +1,5 @@
-import { LOCAL } from '../../src/runtime/providers.ts';
-import type { StoredEvent } from '../../src/store/store.ts';
+import { LOCAL } from '../../src/runtime/providers/providers.ts';
+import type { StoredEvent } from '../../src/store/port.ts';
 import type { Answer } from './answers.ts';
 import type { RunView } from './oracle.ts';
 import { undisturbed } from './stream.ts';
@@ -13,7 +13,12 @@ export function checkOutput(run: RunView, event: StoredEvent): void {
     run.token_ids.push(...(event.data.token_ids as number[]));
     const whole = answerOf(run);
     const text = whole.texts.join('');
-    hold('output', text.startsWith(context.output), () => `${run.alias} has ${JSON.stringify(context.output)}, undisturbed it is ${JSON.stringify(text)}`);
+    hold(
+      'output',
+      text.startsWith(context.output),
+      () =>
+        `${run.alias} has ${JSON.stringify(context.output)}, undisturbed it is ${JSON.stringify(text)}`,
+    );
     hold(
       'output',
       run.token_ids.every((id, index) => id === whole.token_ids[index]),
@@ -30,9 +35,14 @@ export function checkOutput(run: RunView, event: StoredEvent): void {
   hold(
     'output',
     context.output === whole.texts.join(''),
-    () => `${run.alias} ended with ${JSON.stringify(context.output)} of ${JSON.stringify(whole.texts.join(''))}`,
+    () =>
+      `${run.alias} ended with ${JSON.stringify(context.output)} of ${JSON.stringify(whole.texts.join(''))}`,
   );
-  hold('output', run.token_ids.length === whole.token_ids.length, () => `${run.alias} ended with ${run.token_ids.length} of ${whole.token_ids.length} tokens`);
+  hold(
+    'output',
+    run.token_ids.length === whole.token_ids.length,
+    () => `${run.alias} ended with ${run.token_ids.length} of ${whole.token_ids.length} tokens`,
+  );
 }
 
 function fits(whole: Answer, token_ids: readonly number[], output: string): boolean {

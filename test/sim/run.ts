@@ -10,16 +10,29 @@ import { Stats } from './stats.ts';
 const FAILURES_MOST = 20;
 const PROGRESS_EACH = 5000;
 const { values } = parseArgs({
-  options: { seed: { type: 'string' }, seeds: { type: 'string', default: '1000' }, from: { type: 'string', default: '1' }, mutant: { type: 'string' } },
+  options: {
+    seed: { type: 'string' },
+    seeds: { type: 'string', default: '1000' },
+    from: { type: 'string', default: '1' },
+    mutant: { type: 'string' },
+  },
 });
-const mutant = values.mutant === undefined ? null : (mutants.find(({ name }) => name.includes(values.mutant ?? '')) ?? null);
+const mutant =
+  values.mutant === undefined
+    ? null
+    : (mutants.find(({ name }) => name.includes(values.mutant ?? '')) ?? null);
 
-process.exitCode = values.seed === undefined ? await many(Number(values.from), Number(values.seeds)) : await one(Number(values.seed));
+process.exitCode =
+  values.seed === undefined
+    ? await many(Number(values.from), Number(values.seeds))
+    : await one(Number(values.seed));
 
 async function one(seed: number): Promise<number> {
   const { trace, violation, steps, hash } = await simulate(seed, { mutant, traced: true });
   process.stdout.write(`${trace.join('\n')}\n`);
-  process.stdout.write(`seed ${seed}: ${steps} steps, hash ${hash.toString(16)}, ${violation === null ? 'all holds' : violation.message}\n`);
+  process.stdout.write(
+    `seed ${seed}: ${steps} steps, hash ${hash.toString(16)}, ${violation === null ? 'all holds' : violation.message}\n`,
+  );
   return violation === null ? 0 : 1;
 }
 
@@ -40,7 +53,8 @@ async function many(from: number, seeds: number): Promise<number> {
       failed.push(`npm run sim -- --seed ${seed}    ${outcome.violation.message.slice(0, 200)}`);
       process.stderr.write(`${failed.at(-1)}\n`);
     }
-    if ((seed - from + 1) % PROGRESS_EACH === 0) process.stderr.write(`${seed - from + 1} seeds, ${failed.length} failed\n`);
+    if ((seed - from + 1) % PROGRESS_EACH === 0)
+      process.stderr.write(`${seed - from + 1} seeds, ${failed.length} failed\n`);
   }
   const seconds = (performance.now() - begun) / 1000;
   const { user, system } = process.cpuUsage(used);
@@ -49,7 +63,10 @@ async function many(from: number, seeds: number): Promise<number> {
   process.stdout.write(
     `${done} seeds from ${from} in ${seconds.toFixed(0)} s, ${(done / seconds).toFixed(0)} a second, ${perSecond.toFixed(0)} a second of one core\n`,
   );
-  for (const [what, times] of [...stats.counts].sort()) process.stdout.write(`  ${what.padEnd(30)} ${times}\n`);
-  process.stdout.write(failed.length === 0 ? 'all holds\n' : `${failed.length} failed:\n${failed.join('\n')}\n`);
+  for (const [what, times] of [...stats.counts].sort())
+    process.stdout.write(`  ${what.padEnd(30)} ${times}\n`);
+  process.stdout.write(
+    failed.length === 0 ? 'all holds\n' : `${failed.length} failed:\n${failed.join('\n')}\n`,
+  );
   return failed.length === 0 ? 0 : 1;
 }

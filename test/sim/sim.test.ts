@@ -10,7 +10,10 @@ const ABOUT_MS = 16_000;
 
 test('a simulation is its seed: the same one twice is the same in every step', async () => {
   for (const seed of [1, 7, 42, 20_000, 2 ** 33 + 5]) {
-    const [first, second] = [await simulate(seed, { traced: true }), await simulate(seed, { traced: true })];
+    const [first, second] = [
+      await simulate(seed, { traced: true }),
+      await simulate(seed, { traced: true }),
+    ];
     assert.is(first.hash, second.hash);
     assert.is(first.steps, second.steps);
     assert.equal(first.trace, second.trace);
@@ -29,11 +32,24 @@ test('whatever happens to it, the daemon loses nothing that it acknowledged, end
   let seed = 1;
   for (; seed <= SEEDS_MOST && (seed <= SEEDS_LEAST || performance.now() < until); seed += 1) {
     const outcome = await simulate(seed);
-    assert.is(outcome.violation, null, `npm run sim -- --seed ${seed}: ${outcome.violation?.message}`);
+    assert.is(
+      outcome.violation,
+      null,
+      `npm run sim -- --seed ${seed}: ${outcome.violation?.message}`,
+    );
     stats.add(outcome.stats);
   }
   process.stdout.write(`  ${seed - 1} simulations\n`);
-  for (const what of ['crashes', 'engine losses', 'appends that failed', 'full disks', 'stops', 'lost effects', 'clock jumps', 'attempts that resume'])
+  for (const what of [
+    'crashes',
+    'engine losses',
+    'appends that failed',
+    'full disks',
+    'stops',
+    'lost effects',
+    'clock jumps',
+    'attempts that resume',
+  ])
     assert.ok((stats.counts.get(what) ?? 0) > 0, `there were no ${what}`);
 });
 

@@ -1,4 +1,4 @@
-import { TERMINAL } from '../../src/runtime/runtime.ts';
+import { TERMINAL } from '../../src/runtime/contract.ts';
 import { act } from './actions.ts';
 import { checkEnd, checkMoment } from './checks.ts';
 import type { Mutant } from './mutants.ts';
@@ -21,7 +21,10 @@ const STORMY_MOST = 220;
 const QUIET_MOST = 6000;
 
 /** One simulation, from its seed. */
-export async function simulate(seed: number, options: { mutant?: Mutant | null; traced?: boolean } = {}): Promise<Outcome> {
+export async function simulate(
+  seed: number,
+  options: { mutant?: Mutant | null; traced?: boolean } = {},
+): Promise<Outcome> {
   const unapply = options.mutant?.apply?.();
   const world = new World(seed, options);
   const unhandled = (error: unknown) => world.guard(() => fail('unhandled', error));
@@ -32,7 +35,12 @@ export async function simulate(seed: number, options: { mutant?: Mutant | null; 
     await settle();
     for (; steps < stormy && world.violation === null; steps += 1) await step(world);
     world.calm();
-    for (; steps < stormy + QUIET_MOST && world.violation === null && !(await isOver(world)); steps += 1) await step(world);
+    for (
+      ;
+      steps < stormy + QUIET_MOST && world.violation === null && !(await isOver(world));
+      steps += 1
+    )
+      await step(world);
     if (world.violation === null) await checkEnd(world, steps < stormy + QUIET_MOST);
   } catch (error) {
     world.guard(() => fail('exception', error));
@@ -46,15 +54,32 @@ export async function simulate(seed: number, options: { mutant?: Mutant | null; 
   world.stats.count('lives', world.lives);
   for (const { type, data } of world.oracle.log) {
     if (TERMINAL.has(type as never)) world.stats.count(`ended: ${type.slice(4)}`);
-    else if (type === 'run.started') world.stats.count(data.resumes === true ? 'attempts that resume' : 'attempts from the beginning');
-    else if (type === 'run.suspended' || type === 'run.recovered') world.stats.count(`runs ${type.slice(4)}`);
-    else if (['daemon.store_filled', 'daemon.disk_stalled', 'daemon.stopped'].includes(type)) world.stats.count(type);
+    else if (type === 'run.started')
+      world.stats.count(
+        data.resumes === true ? 'attempts that resume' : 'attempts from the beginning',
+      );
+    else if (type === 'run.suspended' || type === 'run.recovered')
+      world.stats.count(`runs ${type.slice(4)}`);
+    else if (['daemon.store_filled', 'daemon.disk_stalled', 'daemon.stopped'].includes(type))
+      world.stats.count(type);
   }
-  return { seed, steps, hash: world.hash >>> 0, stats: world.stats, violation: world.violation, trace: world.trace ?? [] };
+  return {
+    seed,
+    steps,
+    hash: world.hash >>> 0,
+    stats: world.stats,
+    violation: world.violation,
+    trace: world.trace ?? [],
+  };
 }
 
 function fail(invariant: string, error: unknown): never {
-  throw error instanceof Violation ? error : new Violation(invariant, error instanceof Error ? (error.stack ?? error.message) : String(error));
+  throw error instanceof Violation
+    ? error
+    : new Violation(
+        invariant,
+        error instanceof Error ? (error.stack ?? error.message) : String(error),
+      );
 }
 
 async function step(world: World): Promise<void> {
@@ -70,6 +95,15 @@ function settle(): Promise<void> {
 
 /** Nothing is unfinished, nobody waits, and everybody has seen the end of what it follows. */
 async function isOver({ oracle, disk, life, unansweredCalls, clients }: World): Promise<boolean> {
-  if (oracle.unfinished.size > 0 || disk.waiting > 0 || life.ending !== null || unansweredCalls.length > 0) return false;
-  return life.snapshot.matches('ready') && clients.every((client) => client.followers.every((follower) => follower.done));
+  if (
+    oracle.unfinished.size > 0 ||
+    disk.waiting > 0 ||
+    life.ending !== null ||
+    unansweredCalls.length > 0
+  )
+    return false;
+  return (
+    life.snapshot.matches('ready') &&
+    clients.every((client) => client.followers.every((follower) => follower.done))
+  );
 }

@@ -8,12 +8,26 @@ export function checkStart(oracle: Oracle, run: RunView): void {
   // A run that tries again has its place already.
   const active = [...oracle.unfinished.values()].filter((other) => other !== run && other.working);
   const peers = active.filter((other) => other.created.request.provider === provider);
-  hold('limits', active.length < places.total, () => `${run.alias} starts beside ${active.length} others, ${places.total} may be active`);
-  const most = provider === 'local' ? places.local : (places.ofProvider?.(provider) ?? places.perProvider);
-  hold('limits', peers.length < most, () => `${run.alias} starts at ${provider} beside ${peers.map(({ alias }) => alias)}, ${most} may`);
+  hold(
+    'limits',
+    active.length < places.total,
+    () => `${run.alias} starts beside ${active.length} others, ${places.total} may be active`,
+  );
+  const most =
+    provider === 'local' ? places.local : (places.ofProvider?.(provider) ?? places.perProvider);
+  hold(
+    'limits',
+    peers.length < most,
+    () =>
+      `${run.alias} starts at ${provider} beside ${peers.map(({ alias }) => alias)}, ${most} may`,
+  );
   if (provider !== 'local') return;
   const other = peers.find((peer) => peer.created.request.model !== model);
-  hold('limits', other === undefined, () => `${run.alias} starts with ${model} beside ${other?.alias}`);
+  hold(
+    'limits',
+    other === undefined,
+    () => `${run.alias} starts with ${model} beside ${other?.alias}`,
+  );
 }
 
 /** First come first served within a client and a provider. */
@@ -21,7 +35,16 @@ export function checkTurn(oracle: Oracle, run: RunView): void {
   const { client, request } = run.created;
   for (const other of oracle.unfinished.values()) {
     const { created } = other;
-    if (!other.snapshot.matches('queued') || created.request.provider !== request.provider || created.client !== client) continue;
-    hold('first-come', other.accepted_seq > run.accepted_seq, () => `${run.alias} of ${client} starts before ${other.alias}, which came first`);
+    if (
+      !other.snapshot.matches('queued') ||
+      created.request.provider !== request.provider ||
+      created.client !== client
+    )
+      continue;
+    hold(
+      'first-come',
+      other.accepted_seq > run.accepted_seq,
+      () => `${run.alias} of ${client} starts before ${other.alias}, which came first`,
+    );
   }
 }

@@ -1,9 +1,19 @@
 import type { RunRequest } from '../../machines/events.ts';
-import { type AttemptRequest, type OutputPart, ProviderFailure } from '../../src/kernel/provider.ts';
+import { type AttemptRequest, type OutputPart, ProviderFailure } from '../../src/providers/port.ts';
 import { type Answer, answerTo, astray } from './answers.ts';
 import { hashOf, mix, type Random } from './random.ts';
 
-export const troubles = ['early', 'busy', 'refused', 'lost', 'error', 'truncated', 'silent', 'deaf', 'foreign'] as const;
+export const troubles = [
+  'early',
+  'busy',
+  'refused',
+  'lost',
+  'error',
+  'truncated',
+  'silent',
+  'deaf',
+  'foreign',
+] as const;
 export type Trouble = (typeof troubles)[number] | 'none';
 
 export interface StreamOptions {
@@ -35,7 +45,10 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
   /** Parts that still come after it was told to stop. */
   private late: number;
   private gone: Error | null = null;
-  private waiting: { resolve(result: IteratorResult<OutputPart>): void; reject(error: Error): void } | null = null;
+  private waiting: {
+    resolve(result: IteratorResult<OutputPart>): void;
+    reject(error: Error): void;
+  } | null = null;
   private left = false;
 
   constructor(options: StreamOptions) {
@@ -45,8 +58,11 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
     this.trouble = trouble;
     this.answer = goingOn(request, options.resumable);
     const recorded = request.resume?.token_ids.length ?? 0;
-    this.position = recorded === 0 ? 0 : Math.max(0, Math.min(recorded + shift, this.answer.texts.length));
-    this.troubleAt = this.position + (trouble === 'early' || trouble === 'busy' || trouble === 'refused' ? 0 : random.below(6));
+    this.position =
+      recorded === 0 ? 0 : Math.max(0, Math.min(recorded + shift, this.answer.texts.length));
+    this.troubleAt =
+      this.position +
+      (trouble === 'early' || trouble === 'busy' || trouble === 'refused' ? 0 : random.below(6));
     this.late = random.below(3);
   }
 
@@ -83,23 +99,32 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
     if (waiting === null) return;
     const part = this.nextPart();
     if (part instanceof Error) waiting.reject(part);
-    else waiting.resolve(part === null ? { done: true, value: undefined } : { done: false, value: part });
+    else
+      waiting.resolve(
+        part === null ? { done: true, value: undefined } : { done: false, value: part },
+      );
     if (part === null || part instanceof Error) this.options.onEnd();
   }
 
   private get isSilent(): boolean {
-    return (this.trouble === 'silent' || this.trouble === 'deaf') && this.position >= this.troubleAt && this.finished === 0;
+    return (
+      (this.trouble === 'silent' || this.trouble === 'deaf') &&
+      this.position >= this.troubleAt &&
+      this.finished === 0
+    );
   }
 
   private nextPart(): OutputPart | Error | null {
     if (this.left) return null;
     if (this.gone !== null) return this.gone;
     if (this.options.signal.aborted) {
-      if (this.late === 0 || this.isSilent || this.atEnd) return this.options.random.onceIn(2) ? null : new Error('aborted');
+      if (this.late === 0 || this.isSilent || this.atEnd)
+        return this.options.random.onceIn(2) ? null : new Error('aborted');
       this.late -= 1;
       return this.output();
     }
-    if (this.trouble !== 'none' && this.position >= this.troubleAt && this.finished === 0) return this.inTrouble();
+    if (this.trouble !== 'none' && this.position >= this.troubleAt && this.finished === 0)
+      return this.inTrouble();
     return this.atEnd ? this.finish() : this.output();
   }
 
@@ -108,8 +133,14 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
   }
 
   private output(): OutputPart {
-    const end = Math.min(this.answer.texts.length, this.position + this.options.random.between(1, 3));
-    const [text, token_ids] = [this.answer.texts.slice(this.position, end).join(''), this.answer.token_ids.slice(this.position, end)];
+    const end = Math.min(
+      this.answer.texts.length,
+      this.position + this.options.random.between(1, 3),
+    );
+    const [text, token_ids] = [
+      this.answer.texts.slice(this.position, end).join(''),
+      this.answer.token_ids.slice(this.position, end),
+    ];
     this.position = end;
     return { type: 'output', text, token_ids };
   }
@@ -118,15 +149,25 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
   private finish(): OutputPart | null {
     this.finished += 1;
     if (this.finished > (this.options.random.onceIn(8) ? 2 : 1)) return null;
-    return { type: 'finish', finish_reason: 'stop', usage: { input_tokens: 1, output_tokens: this.position } };
+    return {
+      type: 'finish',
+      finish_reason: 'stop',
+      usage: { input_tokens: 1, output_tokens: this.position },
+    };
   }
 
   private inTrouble(): OutputPart | Error | null {
-    const failure = (code: 'provider_unreachable' | 'provider_rejected' | 'provider_failed' | 'engine_crashed', retryable: boolean, lost = false) =>
-      new ProviderFailure(code, 'An injected failure.', { retryable, lost });
+    const failure = (
+      code: 'provider_unreachable' | 'provider_rejected' | 'provider_failed' | 'engine_crashed',
+      retryable: boolean,
+      lost = false,
+    ) => new ProviderFailure(code, 'An injected failure.', { retryable, lost });
     if (this.trouble === 'early') return failure('provider_unreachable', true);
     if (this.trouble === 'busy')
-      return new ProviderFailure('provider_busy', 'Too much to do.', { retryable: true, retry_after_ms: this.options.random.below(4000) });
+      return new ProviderFailure('provider_busy', 'Too much to do.', {
+        retryable: true,
+        retry_after_ms: this.options.random.below(4000),
+      });
     if (this.trouble === 'refused') return failure('provider_rejected', false);
     if (this.trouble === 'lost') return failure('engine_crashed', true, true);
     if (this.trouble === 'error') return failure('provider_failed', this.options.random.onceIn(2));
@@ -139,6 +180,8 @@ function goingOn({ request, attempt, resume }: AttemptRequest, resumable: boolea
   const answer = undisturbed(request, attempt, resumable);
   if (resume === null) return answer;
   const { length } = resume.token_ids;
-  const isOurs = resume.token_ids.every((id, position) => id === answer.token_ids[position]) && resume.text === answer.texts.slice(0, length).join('');
+  const isOurs =
+    resume.token_ids.every((id, position) => id === answer.token_ids[position]) &&
+    resume.text === answer.texts.slice(0, length).join('');
   return isOurs ? answer : astray(resume.token_ids);
 }

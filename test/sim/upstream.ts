@@ -1,4 +1,10 @@
-import { type AttemptRequest, type ModelRecord, type OutputPart, ProviderFailure, type ProviderPort } from '../../src/kernel/provider.ts';
+import {
+  type AttemptRequest,
+  type ModelRecord,
+  type OutputPart,
+  ProviderFailure,
+  type ProviderPort,
+} from '../../src/providers/port.ts';
 import type { Random } from './random.ts';
 import { Stream, type Trouble, troubles } from './stream.ts';
 
@@ -31,7 +37,15 @@ export class Upstream implements ProviderPort {
 
   stream(request: AttemptRequest, signal: AbortSignal): AsyncIterable<OutputPart> {
     const { random, resumable, onAsked, shift = 0 } = this.options;
-    const stream: Stream = new Stream({ request, signal, random, resumable, shift, trouble: this.trouble(), onEnd: () => this.open.delete(stream) });
+    const stream: Stream = new Stream({
+      request,
+      signal,
+      random,
+      resumable,
+      shift,
+      trouble: this.trouble(),
+      onEnd: () => this.open.delete(stream),
+    });
     this.open.add(stream);
     onAsked(request);
     return stream;
@@ -39,7 +53,11 @@ export class Upstream implements ProviderPort {
 
   /** All work is gone at once, as when the process behind it dies. */
   die(): void {
-    const gone = new ProviderFailure('engine_crashed', 'The engine process died.', { retryable: true, lost: true, computing: this.open.size });
+    const gone = new ProviderFailure('engine_crashed', 'The engine process died.', {
+      retryable: true,
+      lost: true,
+      computing: this.open.size,
+    });
     for (const stream of [...this.open]) stream.die(gone);
   }
 

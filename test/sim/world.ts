@@ -55,15 +55,24 @@ export class World {
         this.guard(() => {
           this.oracle.ingest(event);
           this.hash = mix(mix(this.hash, hashOf(event.type)), event.version);
-          this.note(() => `  ${event.seq} ${this.oracle.aliasOf(event.stream)} ${event.type} ${brief(event.data)}`);
+          this.note(
+            () =>
+              `  ${event.seq} ${this.oracle.aliasOf(event.stream)} ${event.type} ${brief(event.data)}`,
+          );
         }),
       onConflict: (error) => {
-        this.violation ??= new Violation(error.message.includes('idempotency key') ? 'one-run-a-key' : 'no-gaps', error.message);
+        this.violation ??= new Violation(
+          error.message.includes('idempotency key') ? 'one-run-a-key' : 'no-gaps',
+          error.message,
+        );
       },
       losesLast: this.mutant?.losesLast === true,
     });
     this.upstreams = new Map(['local', 'near', 'far'].map((id) => [id, this.createUpstream(id)]));
-    this.clients = Array.from({ length: this.settings.clients }, (_, index) => new Client(this, `c${index + 1}`));
+    this.clients = Array.from(
+      { length: this.settings.clients },
+      (_, index) => new Client(this, `c${index + 1}`),
+    );
     this.life = this.bear(10 ** 12);
     this.fairness = new Fairness(this.life);
   }
@@ -88,12 +97,17 @@ export class World {
     this.effects.forget();
     this.ghosts = [...this.upstreams.values()].flatMap((upstream) => [...upstream.open]);
     for (const upstream of this.upstreams.values()) upstream.open.clear();
-    for (const client of this.clients) for (const follower of client.followers) follower.attached = false;
+    for (const client of this.clients)
+      for (const follower of client.followers) follower.attached = false;
     this.life = this.bear(now + (this.isQuiet ? 1000 : this.jump()));
   }
 
   /** A call of a client: what comes of it is checked, unless its life is over first. */
-  call<T>(what: string, made: Promise<T>, then: { ok(value: T): void; error(error: SvcError): void; lost?: () => void }): void {
+  call<T>(
+    what: string,
+    made: Promise<T>,
+    then: { ok(value: T): void; error(error: SvcError): void; lost?: () => void },
+  ): void {
     const { life } = this;
     const call = { what, ...(then.lost === undefined ? {} : { lost: then.lost }) };
     this.pending.add(call);
@@ -142,7 +156,12 @@ export class World {
       check();
     } catch (error) {
       this.violation ??=
-        error instanceof Violation ? error : new Violation('exception', error instanceof Error ? (error.stack ?? error.message) : String(error));
+        error instanceof Violation
+          ? error
+          : new Violation(
+              'exception',
+              error instanceof Error ? (error.stack ?? error.message) : String(error),
+            );
     }
   }
 
@@ -160,9 +179,11 @@ export class World {
       settings: this.settings,
       upstreams: this.upstreams,
       places: this.mutant?.places?.(this.settings.places) ?? this.settings.places,
-      connect: (alive) => this.mutant?.store?.(this.disk.connect(alive)) ?? this.disk.connect(alive),
+      connect: (alive) =>
+        this.mutant?.store?.(this.disk.connect(alive)) ?? this.disk.connect(alive),
       onEffect: (effect: Effect, id: string, perform: () => void) => {
-        if (life.ending === null && this.mutant?.drops?.(effect.type, this.lives) !== true) this.guard(() => this.effects.asked(effect, id, perform));
+        if (life.ending === null && this.mutant?.drops?.(effect.type, this.lives) !== true)
+          this.guard(() => this.effects.asked(effect, id, perform));
       },
       onOpened: (last_seq) => this.guard(() => this.effects.opened(last_seq)),
       createKernel: this.mutant?.createKernel,
@@ -178,7 +199,15 @@ export class World {
   private jump(): number {
     const { random } = this;
     const hour = 3_600_000;
-    const jump = random.pick([0, random.below(10_000), random.below(10_000), hour, -hour, 8760 * hour, -8760 * hour]);
+    const jump = random.pick([
+      0,
+      random.below(10_000),
+      random.below(10_000),
+      hour,
+      -hour,
+      8760 * hour,
+      -8760 * hour,
+    ]);
     if (Math.abs(jump) >= hour) this.stats.count('clock jumps');
     return jump;
   }
@@ -191,7 +220,8 @@ export class World {
       troubleIn: () => (this.isQuiet ? 0 : this.settings.faults.troubleIn),
       onAsked: (request) => {
         this.note(
-          () => `  ${id} is asked by ${this.oracle.aliasOf(request.run_id)}, attempt ${request.attempt}, after ${request.resume?.token_ids.length ?? 0} tokens`,
+          () =>
+            `  ${id} is asked by ${this.oracle.aliasOf(request.run_id)}, attempt ${request.attempt}, after ${request.resume?.token_ids.length ?? 0} tokens`,
         );
         this.guard(() => this.effects.reached(request));
       },
@@ -219,5 +249,7 @@ const SHOWN = [
 ];
 
 function brief(data: Record<string, unknown>): string {
-  return SHOWN.flatMap((name) => (data[name] == null ? [] : [`${name} ${JSON.stringify(data[name])}`])).join(', ');
+  return SHOWN.flatMap((name) =>
+    data[name] == null ? [] : [`${name} ${JSON.stringify(data[name])}`],
+  ).join(', ');
 }

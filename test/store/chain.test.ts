@@ -4,7 +4,16 @@ import * as assert from 'uvu/assert';
 import { chain, GENESIS } from '../../src/store/chain.ts';
 import type { EventRow } from '../../src/store/row.ts';
 
-const row: EventRow = { seq: 7, stream: 's', version: 2, type: 'run.started', schema: 1, at: 1.5, boot_id: 'b', data: '{"attempt":1}' };
+const row: EventRow = {
+  seq: 7,
+  stream: 's',
+  version: 2,
+  type: 'run.started',
+  schema: 1,
+  at: 1.5,
+  boot_id: 'b',
+  data: '{"attempt":1}',
+};
 
 test('a hash is SHA-256 over the hash before, the fields and the stored data, which other programs can do as well', () => {
   const text = `${GENESIS}\n[7,"s",2,"run.started",1,1.5,"b"]\n{"attempt":1}`;
@@ -22,7 +31,11 @@ test('a change of any field, of the data or of the hash before changes the hash'
     { boot_id: 'c' },
     { data: '{"attempt": 1}' },
   ];
-  const hashes = [chain(GENESIS, row), chain('1'.repeat(64), row), ...changed.map((change) => chain(GENESIS, { ...row, ...change }))];
+  const hashes = [
+    chain(GENESIS, row),
+    chain('1'.repeat(64), row),
+    ...changed.map((change) => chain(GENESIS, { ...row, ...change })),
+  ];
   assert.is(new Set(hashes).size, hashes.length);
 });
 

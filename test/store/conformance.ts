@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/store.ts';
+import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { accepted, codeOf, event, run, series } from './samples.ts';
 
 export interface Subject {
@@ -47,65 +47,94 @@ async function everything(store: EventStore): Promise<StoredEvent[]> {
 
 function testLog(opened: Opened): void {
   opened('an event comes back as it was appended', async (store) => {
-    const one = event(1, 'run_1', 1, { type: 'run.accepted', schema: 3, at: 1_700_000_000_123, boot_id: 'boot_9', data: { a: [1, { b: null }], c: 'x' } });
+    const one = event(1, 'run_1', 1, {
+      type: 'run.accepted',
+      schema: 3,
+      at: 1_700_000_000_123,
+      boot_id: 'boot_9',
+      data: { a: [1, { b: null }], c: 'x' },
+    });
     await store.append({ events: [one], runs: [] });
     assert.equal(await store.readAll(1, 10), [one]);
     assert.equal(await store.readStream('run_1', 1, 10), [one]);
   });
 
-  opened('the log is in the order of seq, each stream in the order of its versions', async (store) => {
-    await store.append({ events: [event(1, 'a', 1), event(2, 'b', 1), event(3, 'a', 2)], runs: [] });
-    await store.append({ events: [event(4, 'b', 2), event(5, 'a', 3)], runs: [] });
-    assert.equal(
-      (await everything(store)).map(({ seq, stream, version }) => [seq, stream, version]),
-      [
-        [1, 'a', 1],
-        [2, 'b', 1],
-        [3, 'a', 2],
-        [4, 'b', 2],
-        [5, 'a', 3],
-      ],
-    );
-    assert.equal(
-      (await store.readStream('a', 1, 10)).map(({ seq }) => seq),
-      [1, 3, 5],
-    );
-  });
+  opened(
+    'the log is in the order of seq, each stream in the order of its versions',
+    async (store) => {
+      await store.append({
+        events: [event(1, 'a', 1), event(2, 'b', 1), event(3, 'a', 2)],
+        runs: [],
+      });
+      await store.append({ events: [event(4, 'b', 2), event(5, 'a', 3)], runs: [] });
+      assert.equal(
+        (await everything(store)).map(({ seq, stream, version }) => [seq, stream, version]),
+        [
+          [1, 'a', 1],
+          [2, 'b', 1],
+          [3, 'a', 2],
+          [4, 'b', 2],
+          [5, 'a', 3],
+        ],
+      );
+      assert.equal(
+        (await store.readStream('a', 1, 10)).map(({ seq }) => seq),
+        [1, 3, 5],
+      );
+    },
+  );
 
-  opened('a range of a stream is read from a version on, and no more than was asked for', async (store) => {
-    await store.append({ events: [event(1, 'other', 1)], runs: [] });
-    await store.append({ events: Array.from({ length: 10 }, (_, index) => event(index + 2, 's', index + 1)), runs: [] });
-    const versions = async (from: number, limit: number) => (await store.readStream('s', from, limit)).map(({ version }) => version);
-    assert.equal(await versions(4, 3), [4, 5, 6]);
-    assert.equal(await versions(9, 100), [9, 10]);
-    assert.equal(await versions(0, 2), [1, 2]);
-    assert.equal(await versions(-5, 2), [1, 2]);
-    assert.equal(await versions(11, 5), []);
-    assert.equal(await versions(1, 0), []);
-    assert.equal(await store.readStream('unknown', 1, 5), []);
-  });
+  opened(
+    'a range of a stream is read from a version on, and no more than was asked for',
+    async (store) => {
+      await store.append({ events: [event(1, 'other', 1)], runs: [] });
+      await store.append({
+        events: Array.from({ length: 10 }, (_, index) => event(index + 2, 's', index + 1)),
+        runs: [],
+      });
+      const versions = async (from: number, limit: number) =>
+        (await store.readStream('s', from, limit)).map(({ version }) => version);
+      assert.equal(await versions(4, 3), [4, 5, 6]);
+      assert.equal(await versions(9, 100), [9, 10]);
+      assert.equal(await versions(0, 2), [1, 2]);
+      assert.equal(await versions(-5, 2), [1, 2]);
+      assert.equal(await versions(11, 5), []);
+      assert.equal(await versions(1, 0), []);
+      assert.equal(await store.readStream('unknown', 1, 5), []);
+    },
+  );
 
   opened('the last event of a stream is found, wherever it is in the log', async (store) => {
-    await store.append({ events: [event(1, 'a', 1), event(2, 'b', 1), event(3, 'a', 2)], runs: [] });
+    await store.append({
+      events: [event(1, 'a', 1), event(2, 'b', 1), event(3, 'a', 2)],
+      runs: [],
+    });
     await store.append({ events: [event(4, 'b', 2), event(5, 'b', 3)], runs: [] });
     assert.equal(await store.lastEvent('a'), event(3, 'a', 2));
     assert.equal(await store.lastEvent('b'), event(5, 'b', 3));
     assert.is(await store.lastEvent('unknown'), null);
   });
 
-  opened('a range of the log is read from a position on, and no more than was asked for', async (store) => {
-    await store.append(series(1, 10));
-    const seqs = async (from: number, limit: number) => (await store.readAll(from, limit)).map(({ seq }) => seq);
-    assert.equal(await seqs(8, 2), [8, 9]);
-    assert.equal(await seqs(10, 1000), [10]);
-    assert.equal(await seqs(0, 1), [1]);
-    assert.equal(await seqs(11, 1), []);
-  });
+  opened(
+    'a range of the log is read from a position on, and no more than was asked for',
+    async (store) => {
+      await store.append(series(1, 10));
+      const seqs = async (from: number, limit: number) =>
+        (await store.readAll(from, limit)).map(({ seq }) => seq);
+      assert.equal(await seqs(8, 2), [8, 9]);
+      assert.equal(await seqs(10, 1000), [10]);
+      assert.equal(await seqs(0, 1), [1]);
+      assert.equal(await seqs(11, 1), []);
+    },
+  );
 
   opened('many streams keep their events apart', async (store) => {
     let seq = 0;
     for (let version = 1; version <= 5; version += 1) {
-      await store.append({ events: Array.from({ length: 200 }, (_, index) => event(++seq, `stream_${index}`, version)), runs: [] });
+      await store.append({
+        events: Array.from({ length: 200 }, (_, index) => event(++seq, `stream_${index}`, version)),
+        runs: [],
+      });
     }
     assert.is((await everything(store)).length, 1000);
     for (const index of [0, 7, 199])
@@ -117,7 +146,11 @@ function testLog(opened: Opened): void {
 
   opened('appends that are asked for without waiting are done in their order', async (store) => {
     const asked = Array.from({ length: 50 }, (_, index) => store.append(series(index * 3 + 1, 3)));
-    assert.is((await store.readAll(1, 1000)).length, 150, 'a read that is asked for later sees them');
+    assert.is(
+      (await store.readAll(1, 1000)).length,
+      150,
+      'a read that is asked for later sees them',
+    );
     await Promise.all(asked);
     assert.equal(
       (await everything(store)).map(({ seq }) => seq),
@@ -126,7 +159,10 @@ function testLog(opened: Opened): void {
   });
 
   opened('of two appends for the same place one is refused', async (store) => {
-    const both = await Promise.all([codeOf(store.append(series(1, 2))), codeOf(store.append({ events: [event(1, 'late', 1)], runs: [] }))]);
+    const both = await Promise.all([
+      codeOf(store.append(series(1, 2))),
+      codeOf(store.append({ events: [event(1, 'late', 1)], runs: [] })),
+    ]);
     assert.equal(both, [null, 'store_conflict']);
     assert.equal(
       (await everything(store)).map(({ stream }) => stream),
@@ -141,16 +177,26 @@ function testLog(opened: Opened): void {
 
   opened('any sequence of commits reads back as a list would', async (store) => {
     const model: StoredEvent[] = [];
-    const commits = fc.array(fc.record({ stream: fc.constantFrom('a', 'b', 'c'), data: fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()) }), {
-      minLength: 1,
-      maxLength: 6,
-    });
+    const commits = fc.array(
+      fc.record({
+        stream: fc.constantFrom('a', 'b', 'c'),
+        data: fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()),
+      }),
+      {
+        minLength: 1,
+        maxLength: 6,
+      },
+    );
     await fc.assert(
       fc.asyncProperty(commits, async (facts) => {
         const events: StoredEvent[] = [];
         for (const { stream, data } of facts) {
           const version = [...model, ...events].filter((one) => one.stream === stream).length + 1;
-          events.push(event(model.length + events.length + 1, stream, version, { data: JSON.parse(JSON.stringify(data)) as Record<string, unknown> }));
+          events.push(
+            event(model.length + events.length + 1, stream, version, {
+              data: JSON.parse(JSON.stringify(data)) as Record<string, unknown>,
+            }),
+          );
         }
         await store.append({ events, runs: [] });
         model.push(...events);
@@ -173,7 +219,13 @@ function testRefusals(opened: Opened): void {
     ['a version twice within a commit', { events: [event(4, 's', 3), event(5, 's', 3)], runs: [] }],
     [
       'an error in the last of many',
-      { events: [...Array.from({ length: 500 }, (_, index) => event(index + 4, 's', index + 3)), event(504, 's', 1)], runs: [] },
+      {
+        events: [
+          ...Array.from({ length: 500 }, (_, index) => event(index + 4, 's', index + 3)),
+          event(504, 's', 1),
+        ],
+        runs: [],
+      },
     ],
     ['a position that is not a number', { events: [event(Number.NaN, 's', 3)], runs: [] }],
     ['a time that is not a number', { events: [event(4, 's', 3, { at: Number.NaN })], runs: [] }],
@@ -182,17 +234,29 @@ function testRefusals(opened: Opened): void {
     ['a name with a lone surrogate', { events: [event(4, 's', 3, { type: 'x\ud800' })], runs: [] }],
     ['a run without an id', { events: [event(4, 's', 3)], runs: [run('')] }],
     ['a run without an event', { events: [event(4, 's', 3)], runs: [run('run_2')] }],
-    ['an idempotency key that another run holds', accepted(4, [run('run_2', { idempotency_key: 'k' })])],
-    ['one idempotency key for two runs', accepted(4, [run('run_2', { idempotency_key: 'l' }), run('run_3', { idempotency_key: 'l' })])],
+    [
+      'an idempotency key that another run holds',
+      accepted(4, [run('run_2', { idempotency_key: 'k' })]),
+    ],
+    [
+      'one idempotency key for two runs',
+      accepted(4, [run('run_2', { idempotency_key: 'l' }), run('run_3', { idempotency_key: 'l' })]),
+    ],
     ['an idempotency key with a NUL', accepted(4, [run('run_2', { idempotency_key: 'a\0' })])],
     ['data that refers to itself', { events: [event(4, 's', 3, { data: circular() })], runs: [] }],
-    ['data that JSON does not have', { events: [event(4, 's', 3, { data: { big: 1n } })], runs: [] }],
+    [
+      'data that JSON does not have',
+      { events: [event(4, 's', 3, { data: { big: 1n } })], runs: [] },
+    ],
   ];
   for (const [fact, commit] of wrong) {
     opened(`${fact} is refused and changes nothing`, async (store) => {
       await store.append(series(1, 2));
       await store.append(accepted(3, [run('run_1', { idempotency_key: 'k' })]));
-      const runs = [run('run_1', { state: 'wrong', finished: true, idempotency_key: 'k' }), ...commit.runs];
+      const runs = [
+        run('run_1', { state: 'wrong', finished: true, idempotency_key: 'k' }),
+        ...commit.runs,
+      ];
       assert.is(await codeOf(store.append({ events: commit.events, runs })), 'store_conflict');
       assert.equal(
         (await everything(store)).map(({ seq }) => seq),
@@ -216,39 +280,65 @@ function circular(): Record<string, unknown> {
 }
 
 function testRuns(opened: Opened): void {
-  opened('a run is what its last row says, and comes with the events of the same commit', async (store) => {
-    const done = run('run_1', { state: 'completed', finished: true, idempotency_key: 'key', record: { output: 'hello', seq: 2 }, seq: 2 });
-    await store.append({ events: [event(1, 'run_1', 1)], runs: [run('run_1')] });
-    assert.equal(await store.getRun('run_1'), run('run_1'));
-    assert.is(await store.readRecord('run_1'), null, 'an unfinished run has no record yet');
-    await store.append({ events: [event(2, 'run_1', 2)], runs: [run('run_1', { state: 'streaming', seq: 2 }), done] });
-    assert.equal(await store.getRun('run_1'), done);
-    assert.equal(await store.listRuns({ limit: 10 }), [done]);
-    assert.is(await store.getRun('unknown'), null);
-    const record = await store.readRecord('run_1');
-    assert.is(Buffer.from(record ?? []).toString(), JSON.stringify(done.record), 'its record is the same JSON, as bytes');
-    assert.is(await store.readRecord('unknown'), null);
-    assert.equal(await store.runHead('run_1'), { finished: true, seq: done.seq });
-    assert.is(await store.runHead('unknown'), null);
-  });
+  opened(
+    'a run is what its last row says, and comes with the events of the same commit',
+    async (store) => {
+      const done = run('run_1', {
+        state: 'completed',
+        finished: true,
+        idempotency_key: 'key',
+        record: { output: 'hello', seq: 2 },
+        seq: 2,
+      });
+      await store.append({ events: [event(1, 'run_1', 1)], runs: [run('run_1')] });
+      assert.equal(await store.getRun('run_1'), run('run_1'));
+      assert.is(await store.readRecord('run_1'), null, 'an unfinished run has no record yet');
+      await store.append({
+        events: [event(2, 'run_1', 2)],
+        runs: [run('run_1', { state: 'streaming', seq: 2 }), done],
+      });
+      assert.equal(await store.getRun('run_1'), done);
+      assert.equal(await store.listRuns({ limit: 10 }), [done]);
+      assert.is(await store.getRun('unknown'), null);
+      const record = await store.readRecord('run_1');
+      assert.is(
+        Buffer.from(record ?? []).toString(),
+        JSON.stringify(done.record),
+        'its record is the same JSON, as bytes',
+      );
+      assert.is(await store.readRecord('unknown'), null);
+      assert.equal(await store.runHead('run_1'), { finished: true, seq: done.seq });
+      assert.is(await store.runHead('unknown'), null);
+    },
+  );
 
-  opened('runs are listed newest first by the log, whatever the clock said, and pages meet without a gap or a repeat', async (store) => {
-    const times = [5, 3, 9, 3, 9, 1, 7, 3];
-    const rows = times.map((created_at, index) => run(`run_${index}`, { created_at }));
-    await store.append(accepted(1, rows));
-    await store.append({ events: [event(9, 'run_2', 2)], runs: [run('run_2', { created_at: 99, seq: 9 })] });
-    const newestFirst = ['run_7', 'run_6', 'run_5', 'run_4', 'run_3', 'run_2', 'run_1', 'run_0'];
-    assert.equal(
-      (await store.listRuns({ limit: 100 })).map(({ run_id }) => run_id),
-      newestFirst,
-    );
-    const paged: string[] = [];
-    for (let page = await store.listRuns({ limit: 3 }); page.length > 0; page = await store.listRuns({ limit: 3, before: paged.at(-1) as string }))
-      paged.push(...page.map(({ run_id }) => run_id));
-    assert.equal(paged, newestFirst);
-    assert.equal(await store.listRuns({ limit: 3, before: 'unknown' }), []);
-    assert.equal(await store.listRuns({ limit: 0 }), []);
-  });
+  opened(
+    'runs are listed newest first by the log, whatever the clock said, and pages meet without a gap or a repeat',
+    async (store) => {
+      const times = [5, 3, 9, 3, 9, 1, 7, 3];
+      const rows = times.map((created_at, index) => run(`run_${index}`, { created_at }));
+      await store.append(accepted(1, rows));
+      await store.append({
+        events: [event(9, 'run_2', 2)],
+        runs: [run('run_2', { created_at: 99, seq: 9 })],
+      });
+      const newestFirst = ['run_7', 'run_6', 'run_5', 'run_4', 'run_3', 'run_2', 'run_1', 'run_0'];
+      assert.equal(
+        (await store.listRuns({ limit: 100 })).map(({ run_id }) => run_id),
+        newestFirst,
+      );
+      const paged: string[] = [];
+      for (
+        let page = await store.listRuns({ limit: 3 });
+        page.length > 0;
+        page = await store.listRuns({ limit: 3, before: paged.at(-1) as string })
+      )
+        paged.push(...page.map(({ run_id }) => run_id));
+      assert.equal(paged, newestFirst);
+      assert.equal(await store.listRuns({ limit: 3, before: 'unknown' }), []);
+      assert.equal(await store.listRuns({ limit: 0 }), []);
+    },
+  );
 
   opened('runs are listed by state and by provider', async (store) => {
     const kinds: [state: string, provider: string][] = [
@@ -283,36 +373,58 @@ function testRuns(opened: Opened): void {
     await store.append(accepted(1, rows));
     assert.equal(await store.unfinishedRuns(), ['run_c', 'run_a', 'run_b']);
     assert.equal(await store.countRuns(), { finished: 1, unfinished: 3 });
-    await store.append({ events: [event(5, 'run_a', 2)], runs: [run('run_a', { finished: true, seq: 5 })] });
+    await store.append({
+      events: [event(5, 'run_a', 2)],
+      runs: [run('run_a', { finished: true, seq: 5 })],
+    });
     assert.equal(await store.unfinishedRuns(), ['run_c', 'run_b']);
     assert.equal(await store.countRuns(), { finished: 2, unfinished: 2 });
   });
 
-  opened('a run is found by its idempotency key, until it gives it up to another', async (store) => {
-    const first = run('run_1', { idempotency_key: 'k', request_digest: 'd'.repeat(64) });
-    await store.append(accepted(1, [first, run('run_2', { idempotency_key: 'K', seq: 2 })]));
-    assert.equal(await store.getRunByKey('k'), first);
-    assert.is((await store.getRunByKey('K'))?.run_id, 'run_2');
-    assert.is(await store.getRunByKey('other'), null);
-    assert.is(await store.getRunByKey(''), null);
-    const withdrawn = run('run_1', { state: 'interrupted', finished: true, seq: 3 });
-    const taken = run('run_3', { idempotency_key: 'k', seq: 4 });
-    await store.append({ events: [event(3, 'run_1', 2), event(4, 'run_3', 1)], runs: [withdrawn, taken] });
-    assert.equal(await store.getRunByKey('k'), taken);
-    assert.equal(await store.getRun('run_1'), withdrawn);
-    await store.append({ events: [event(5, 'run_3', 2)], runs: [{ ...taken, finished: true, seq: 5 }] });
-    assert.is((await store.getRunByKey('k'))?.seq, 5, 'a finished run keeps its key');
-  });
+  opened(
+    'a run is found by its idempotency key, until it gives it up to another',
+    async (store) => {
+      const first = run('run_1', { idempotency_key: 'k', request_digest: 'd'.repeat(64) });
+      await store.append(accepted(1, [first, run('run_2', { idempotency_key: 'K', seq: 2 })]));
+      assert.equal(await store.getRunByKey('k'), first);
+      assert.is((await store.getRunByKey('K'))?.run_id, 'run_2');
+      assert.is(await store.getRunByKey('other'), null);
+      assert.is(await store.getRunByKey(''), null);
+      const withdrawn = run('run_1', { state: 'interrupted', finished: true, seq: 3 });
+      const taken = run('run_3', { idempotency_key: 'k', seq: 4 });
+      await store.append({
+        events: [event(3, 'run_1', 2), event(4, 'run_3', 1)],
+        runs: [withdrawn, taken],
+      });
+      assert.equal(await store.getRunByKey('k'), taken);
+      assert.equal(await store.getRun('run_1'), withdrawn);
+      await store.append({
+        events: [event(5, 'run_3', 2)],
+        runs: [{ ...taken, finished: true, seq: 5 }],
+      });
+      assert.is((await store.getRunByKey('k'))?.seq, 5, 'a finished run keeps its key');
+    },
+  );
 
   opened('the runs of a moment are those accepted by then that were not over', async (store) => {
     await store.append(accepted(1, [run('run_a'), run('run_b'), run('run_c')]));
-    await store.append({ events: [event(4, 'run_b', 2)], runs: [run('run_b', { finished: true, seq: 4 })] });
+    await store.append({
+      events: [event(4, 'run_b', 2)],
+      runs: [run('run_b', { finished: true, seq: 4 })],
+    });
     await store.append({ events: [event(5, 'run_c', 2)], runs: [run('run_c', { seq: 5 })] });
     await store.append(accepted(6, [run('run_d', { seq: 6 })]));
-    await store.append({ events: [event(7, 'run_a', 2)], runs: [run('run_a', { finished: true, seq: 7 })] });
+    await store.append({
+      events: [event(7, 'run_a', 2)],
+      runs: [run('run_a', { finished: true, seq: 7 })],
+    });
     assert.equal(await store.runsAt(0, 10), []);
     assert.equal(await store.runsAt(1, 10), ['run_a']);
-    assert.equal(await store.runsAt(4, 10), ['run_a', 'run_b', 'run_c'], 'its last event is still one of that moment');
+    assert.equal(
+      await store.runsAt(4, 10),
+      ['run_a', 'run_b', 'run_c'],
+      'its last event is still one of that moment',
+    );
     assert.equal(await store.runsAt(5, 10), ['run_a', 'run_c']);
     assert.equal(await store.runsAt(7, 10), ['run_a', 'run_c', 'run_d']);
     assert.equal(await store.runsAt(8, 10), ['run_c', 'run_d']);
@@ -320,27 +432,56 @@ function testRuns(opened: Opened): void {
     assert.equal(await store.runsAt(7, 0), []);
   });
 
-  opened('the streams that began in a part of the log are told in its order, runs left out', async (store) => {
-    const begin = (seq: number, stream: string, type = 'test.began') => event(seq, stream, 1, { type });
-    const events = [begin(1, 'daemon:1'), begin(2, 'z'), event(3, 'z', 2), begin(4, 'run_1', 'run.accepted'), begin(5, 'a'), begin(6, 'm')];
-    await store.append({ events, runs: [run('run_1', { seq: 4 })] });
-    assert.equal(await store.startedStreams(1, 6, 10), ['daemon:1', 'z', 'a', 'm']);
-    assert.equal(await store.startedStreams(2, 5, 10), ['z', 'a']);
-    assert.equal(await store.startedStreams(3, 4, 10), []);
-    assert.equal(await store.startedStreams(1, 6, 2), ['daemon:1', 'z']);
-  });
+  opened(
+    'the streams that began in a part of the log are told in its order, runs left out',
+    async (store) => {
+      const begin = (seq: number, stream: string, type = 'test.began') =>
+        event(seq, stream, 1, { type });
+      const events = [
+        begin(1, 'daemon:1'),
+        begin(2, 'z'),
+        event(3, 'z', 2),
+        begin(4, 'run_1', 'run.accepted'),
+        begin(5, 'a'),
+        begin(6, 'm'),
+      ];
+      await store.append({ events, runs: [run('run_1', { seq: 4 })] });
+      assert.equal(await store.startedStreams(1, 6, 10), ['daemon:1', 'z', 'a', 'm']);
+      assert.equal(await store.startedStreams(2, 5, 10), ['z', 'a']);
+      assert.equal(await store.startedStreams(3, 4, 10), []);
+      assert.equal(await store.startedStreams(1, 6, 2), ['daemon:1', 'z']);
+    },
+  );
 }
 
 /** Runs of three events each, from `first` on; each ends at the time of its last event. */
-function finishedRuns(first: number, names: readonly string[], changes: Partial<RunRow> = {}): Commit {
+function finishedRuns(
+  first: number,
+  names: readonly string[],
+  changes: Partial<RunRow> = {},
+): Commit {
   const events = names.flatMap((run_id, index) => {
     const seq = first + index * 3;
-    return [event(seq, run_id, 1, { type: 'run.accepted' }), event(seq + 1, run_id, 2), event(seq + 2, run_id, 3)];
+    return [
+      event(seq, run_id, 1, { type: 'run.accepted' }),
+      event(seq + 1, run_id, 2),
+      event(seq + 2, run_id, 3),
+    ];
   });
-  return { events, runs: names.map((run_id, index) => run(run_id, { state: 'completed', finished: true, seq: first + index * 3 + 2, ...changes })) };
+  return {
+    events,
+    runs: names.map((run_id, index) =>
+      run(run_id, { state: 'completed', finished: true, seq: first + index * 3 + 2, ...changes }),
+    ),
+  };
 }
 
-const ALL = { before_at: Number.MAX_SAFE_INTEGER, max_bytes: null, keep_boot: 'boot_2', limit: 100 };
+const ALL = {
+  before_at: Number.MAX_SAFE_INTEGER,
+  max_bytes: null,
+  keep_boot: 'boot_2',
+  limit: 100,
+};
 
 async function kept(store: EventStore): Promise<[streams: string[], runs: string[]]> {
   const streams = new Set((await everything(store)).map(({ stream }) => stream));
@@ -349,48 +490,82 @@ async function kept(store: EventStore): Promise<[streams: string[], runs: string
 
 function testPrune(opened: Opened): void {
   const boot = (seq: number, boot_id: string, version = 1) =>
-    event(seq, `daemon:${boot_id}`, version, { type: version === 1 ? 'daemon.boot_started' : 'daemon.stopped', boot_id });
+    event(seq, `daemon:${boot_id}`, version, {
+      type: version === 1 ? 'daemon.boot_started' : 'daemon.stopped',
+      boot_id,
+    });
 
-  opened('old runs are removed whole, the oldest first, with their keys, and no unfinished one is', async (store) => {
-    await store.append({ events: [boot(1, 'boot_2')], runs: [] });
-    await store.append(finishedRuns(2, ['run_a'], { idempotency_key: 'k' }));
-    await store.append(accepted(5, [run('run_b', { seq: 5 })]));
-    await store.append(finishedRuns(6, ['run_c', 'run_d']));
-    await store.append({ events: [event(12, 'run_b', 2), boot(13, 'boot_2', 2)], runs: [run('run_b', { seq: 12 })] });
-    const { at } = event(9, 's', 1);
-    assert.equal(await store.prune({ ...ALL, before_at: null }), { runs: 0, events: 0, more: false });
-    assert.equal(await store.prune({ ...ALL, before_at: at, limit: 1 }), { runs: 1, events: 3, more: true });
-    assert.equal(await kept(store), [
-      ['daemon:boot_2', 'run_b', 'run_c', 'run_d'],
-      ['run_d', 'run_c', 'run_b'],
-    ]);
-    assert.is(await store.getRunByKey('k'), null);
-    assert.equal(await store.prune({ ...ALL, before_at: at }), { runs: 1, events: 3, more: false }, 'what ended at that time or later stays');
-    assert.equal(await kept(store), [
-      ['daemon:boot_2', 'run_b', 'run_d'],
-      ['run_d', 'run_b'],
-    ]);
-    assert.equal(await store.prune(ALL), { runs: 1, events: 3, more: false });
-    assert.equal(await store.unfinishedRuns(), ['run_b']);
-    assert.equal(await store.verify(), { ok: true, events: 4, problems: [] });
-    await store.append(accepted(14, [run('run_a', { seq: 14, idempotency_key: 'k' })]));
-    assert.is((await store.getRunByKey('k'))?.seq, 14, 'its id and its key can be used again');
-  });
+  opened(
+    'old runs are removed whole, the oldest first, with their keys, and no unfinished one is',
+    async (store) => {
+      await store.append({ events: [boot(1, 'boot_2')], runs: [] });
+      await store.append(finishedRuns(2, ['run_a'], { idempotency_key: 'k' }));
+      await store.append(accepted(5, [run('run_b', { seq: 5 })]));
+      await store.append(finishedRuns(6, ['run_c', 'run_d']));
+      await store.append({
+        events: [event(12, 'run_b', 2), boot(13, 'boot_2', 2)],
+        runs: [run('run_b', { seq: 12 })],
+      });
+      const { at } = event(9, 's', 1);
+      assert.equal(await store.prune({ ...ALL, before_at: null }), {
+        runs: 0,
+        events: 0,
+        more: false,
+      });
+      assert.equal(await store.prune({ ...ALL, before_at: at, limit: 1 }), {
+        runs: 1,
+        events: 3,
+        more: true,
+      });
+      assert.equal(await kept(store), [
+        ['daemon:boot_2', 'run_b', 'run_c', 'run_d'],
+        ['run_d', 'run_c', 'run_b'],
+      ]);
+      assert.is(await store.getRunByKey('k'), null);
+      assert.equal(
+        await store.prune({ ...ALL, before_at: at }),
+        { runs: 1, events: 3, more: false },
+        'what ended at that time or later stays',
+      );
+      assert.equal(await kept(store), [
+        ['daemon:boot_2', 'run_b', 'run_d'],
+        ['run_d', 'run_b'],
+      ]);
+      assert.equal(await store.prune(ALL), { runs: 1, events: 3, more: false });
+      assert.equal(await store.unfinishedRuns(), ['run_b']);
+      assert.equal(await store.verify(), { ok: true, events: 4, problems: [] });
+      await store.append(accepted(14, [run('run_a', { seq: 14, idempotency_key: 'k' })]));
+      assert.is((await store.getRunByKey('k'))?.seq, 14, 'its id and its key can be used again');
+    },
+  );
 
-  opened('what tells of earlier boots goes with the runs of their time, and the present boot stays', async (store) => {
-    await store.append({ events: [boot(1, 'boot_0'), event(2, 'provider:x:boot_0', 1, { boot_id: 'boot_0' })], runs: [] });
-    await store.append(finishedRuns(3, ['run_a']));
-    await store.append({ events: [boot(6, 'boot_1')], runs: [] });
-    await store.append(accepted(7, [run('run_b', { seq: 7 })]));
-    await store.append({ events: [boot(8, 'boot_1', 2), boot(9, 'boot_2')], runs: [] });
-    assert.equal(await store.prune(ALL), { runs: 1, events: 5, more: false });
-    assert.equal(await kept(store), [['daemon:boot_1', 'run_b', 'daemon:boot_2'], ['run_b']], 'the boot of an unfinished run stays');
-    await store.append({ events: [event(10, 'run_b', 2)], runs: [run('run_b', { seq: 10, finished: true })] });
-    await store.append({ events: [boot(11, 'boot_2', 2)], runs: [] });
-    assert.equal(await store.prune(ALL), { runs: 1, events: 4, more: false });
-    assert.equal(await kept(store), [['daemon:boot_2'], []]);
-    assert.equal(await store.verify(), { ok: true, events: 2, problems: [] });
-  });
+  opened(
+    'what tells of earlier boots goes with the runs of their time, and the present boot stays',
+    async (store) => {
+      await store.append({
+        events: [boot(1, 'boot_0'), event(2, 'provider:x:boot_0', 1, { boot_id: 'boot_0' })],
+        runs: [],
+      });
+      await store.append(finishedRuns(3, ['run_a']));
+      await store.append({ events: [boot(6, 'boot_1')], runs: [] });
+      await store.append(accepted(7, [run('run_b', { seq: 7 })]));
+      await store.append({ events: [boot(8, 'boot_1', 2), boot(9, 'boot_2')], runs: [] });
+      assert.equal(await store.prune(ALL), { runs: 1, events: 5, more: false });
+      assert.equal(
+        await kept(store),
+        [['daemon:boot_1', 'run_b', 'daemon:boot_2'], ['run_b']],
+        'the boot of an unfinished run stays',
+      );
+      await store.append({
+        events: [event(10, 'run_b', 2)],
+        runs: [run('run_b', { seq: 10, finished: true })],
+      });
+      await store.append({ events: [boot(11, 'boot_2', 2)], runs: [] });
+      assert.equal(await store.prune(ALL), { runs: 1, events: 4, more: false });
+      assert.equal(await kept(store), [['daemon:boot_2'], []]);
+      assert.equal(await store.verify(), { ok: true, events: 2, problems: [] });
+    },
+  );
 
   opened('a log that is too large loses its oldest runs, and none that is newer', async (store) => {
     const data = { text: 'x'.repeat(20_000) };
@@ -398,52 +573,77 @@ function testPrune(opened: Opened): void {
     const { events, runs } = finishedRuns(1, names);
     await store.append({ events: events.map((one) => ({ ...one, data })), runs });
     await store.append({ events: [boot(121, 'boot_2')], runs: [] });
-    for (let more = true; more; ) ({ more } = await store.prune({ ...ALL, before_at: null, max_bytes: 1_000_000, limit: 5 }));
+    for (let more = true; more; )
+      ({ more } = await store.prune({ ...ALL, before_at: null, max_bytes: 1_000_000, limit: 5 }));
     const [, left] = await kept(store);
     assert.ok(left.length > 5 && left.length < 25, `${left.length} runs are left`);
     assert.equal(left, names.slice(-left.length).reverse());
     assert.ok((await store.verify()).ok);
   });
 
-  opened('of a log that is too large the large runs go, also young ones, and no run of another provider', async (store) => {
-    const names = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `run_${prefix}${index + 10}`);
-    const fill = async (first: number, ids: string[], provider: string, size: number) => {
-      const { events, runs } = finishedRuns(first, ids, { provider });
-      await store.append({ events: events.map((one) => ({ ...one, data: { text: 'x'.repeat(size) } })), runs });
-      return first + events.length;
-    };
-    const modest = names('m', 20);
-    const next = await fill(await fill(1, modest, 'modest', 10_000), names('g', 12), 'greedy', 100_000);
-    await store.append({ events: [boot(next, 'boot_2')], runs: [] });
-    const rules = { large_bytes: 100_000, young_at: event(next - 1, 's', 1).at - 1e9 };
-    const prune = async (max_bytes: number) => {
-      for (;;) {
-        const step = await store.prune({ ...ALL, before_at: null, max_bytes, ...rules });
-        if (!step.more) return step.over === true;
-      }
-    };
-    assert.not(await prune(2_000_000));
-    const left = (await kept(store))[1];
-    assert.equal(left.filter((id) => modest.includes(id)).length, modest.length);
-    assert.ok(left.length < modest.length + 5 && left.length > modest.length, `${left.length - modest.length} large runs are left`);
-    assert.ok(await prune(400_000), 'all that could go is young');
-    assert.equal((await kept(store))[1], modest.toReversed());
-    assert.ok(await prune(250_000), 'beyond twice the bound young ones go too');
-    const [, last] = await kept(store);
-    assert.ok(last.length < modest.length && last.length > 5, `${last.length} are left`);
-    assert.equal(last, modest.slice(-last.length).reverse());
-    assert.ok((await store.verify()).ok);
-  });
+  opened(
+    'of a log that is too large the large runs go, also young ones, and no run of another provider',
+    async (store) => {
+      const names = (prefix: string, count: number) =>
+        Array.from({ length: count }, (_, index) => `run_${prefix}${index + 10}`);
+      const fill = async (first: number, ids: string[], provider: string, size: number) => {
+        const { events, runs } = finishedRuns(first, ids, { provider });
+        await store.append({
+          events: events.map((one) => ({ ...one, data: { text: 'x'.repeat(size) } })),
+          runs,
+        });
+        return first + events.length;
+      };
+      const modest = names('m', 20);
+      const next = await fill(
+        await fill(1, modest, 'modest', 10_000),
+        names('g', 12),
+        'greedy',
+        100_000,
+      );
+      await store.append({ events: [boot(next, 'boot_2')], runs: [] });
+      const rules = { large_bytes: 100_000, young_at: event(next - 1, 's', 1).at - 1e9 };
+      const prune = async (max_bytes: number) => {
+        for (;;) {
+          const step = await store.prune({ ...ALL, before_at: null, max_bytes, ...rules });
+          if (!step.more) return step.over === true;
+        }
+      };
+      assert.not(await prune(2_000_000));
+      const left = (await kept(store))[1];
+      assert.equal(left.filter((id) => modest.includes(id)).length, modest.length);
+      assert.ok(
+        left.length < modest.length + 5 && left.length > modest.length,
+        `${left.length - modest.length} large runs are left`,
+      );
+      assert.ok(await prune(400_000), 'all that could go is young');
+      assert.equal((await kept(store))[1], modest.toReversed());
+      assert.ok(await prune(250_000), 'beyond twice the bound young ones go too');
+      const [, last] = await kept(store);
+      assert.ok(last.length < modest.length && last.length > 5, `${last.length} are left`);
+      assert.equal(last, modest.slice(-last.length).reverse());
+      assert.ok((await store.verify()).ok);
+    },
+  );
 
   opened('no run goes for the bytes of one that is in progress', async (store) => {
     await store.append(finishedRuns(1, ['run_a', 'run_b']));
-    await store.append({ events: [event(7, 'run_c', 1, { type: 'run.accepted', data: { text: 'x'.repeat(2_000_000) } })], runs: [run('run_c', { seq: 7 })] });
+    await store.append({
+      events: [
+        event(7, 'run_c', 1, { type: 'run.accepted', data: { text: 'x'.repeat(2_000_000) } }),
+      ],
+      runs: [run('run_c', { seq: 7 })],
+    });
     await store.append({ events: [boot(8, 'boot_2')], runs: [] });
     const query = { ...ALL, before_at: null, max_bytes: 1_000_000 };
     for (let more = true; more; ) ({ more } = await store.prune(query));
     assert.equal((await kept(store))[1], ['run_c', 'run_b', 'run_a']);
-    await store.append({ events: [event(9, 'run_c', 2), boot(10, 'boot_2', 2)], runs: [run('run_c', { seq: 9, finished: true })] });
-    for (let more = true; more; ) ({ more } = await store.prune({ ...query, large_bytes: 100_000 }));
+    await store.append({
+      events: [event(9, 'run_c', 2), boot(10, 'boot_2', 2)],
+      runs: [run('run_c', { seq: 9, finished: true })],
+    });
+    for (let more = true; more; )
+      ({ more } = await store.prune({ ...query, large_bytes: 100_000 }));
     assert.equal((await kept(store))[1], ['run_b', 'run_a']);
   });
 
@@ -451,12 +651,16 @@ function testPrune(opened: Opened): void {
     const day = 86_400_000;
     const { events, runs } = finishedRuns(1, ['run_a', 'run_b']);
     const days = [0, 0, 0, -400, -400, -400];
-    await store.append({ events: events.map((one, index) => ({ ...one, at: 1e12 + (days[index] ?? 0) * day })), runs });
+    await store.append({
+      events: events.map((one, index) => ({ ...one, at: 1e12 + (days[index] ?? 0) * day })),
+      runs,
+    });
     await store.append({ events: [{ ...boot(7, 'boot_2'), at: 1e12 + day }], runs: [] });
     const prune = async (now_day: number) => {
       const now = 1e12 + now_day * day;
       const clock = { now, even_since: 1e12 + day };
-      for (let more = true; more; ) ({ more } = await store.prune({ ...ALL, before_at: now - 30 * day, clock }));
+      for (let more = true; more; )
+        ({ more } = await store.prune({ ...ALL, before_at: now - 30 * day, clock }));
       return (await kept(store))[1];
     };
     assert.equal(await prune(2), ['run_b', 'run_a']);
@@ -464,23 +668,26 @@ function testPrune(opened: Opened): void {
     assert.equal(await prune(32), []);
   });
 
-  opened('a log that lost history is found again, goes on, and tells where it begins', async (store, subject) => {
-    await store.append(finishedRuns(1, ['run_a', 'run_b']));
-    await store.append({ events: [boot(7, 'boot_2')], runs: [] });
-    await store.prune(ALL);
-    await store.close();
-    const again = subject.again();
-    const { first_seq, last_seq } = await again.open();
-    assert.equal([first_seq, last_seq], [7, 7]);
-    assert.equal(
-      (await again.readAll(1, 10)).map(({ seq }) => seq),
-      [7],
-    );
-    assert.equal(await again.readStream('run_a', 1, 10), []);
-    await again.append(accepted(8, [run('run_c', { seq: 8 })]));
-    assert.equal(await again.verify(), { ok: true, events: 2, problems: [] });
-    await again.close();
-  });
+  opened(
+    'a log that lost history is found again, goes on, and tells where it begins',
+    async (store, subject) => {
+      await store.append(finishedRuns(1, ['run_a', 'run_b']));
+      await store.append({ events: [boot(7, 'boot_2')], runs: [] });
+      await store.prune(ALL);
+      await store.close();
+      const again = subject.again();
+      const { first_seq, last_seq } = await again.open();
+      assert.equal([first_seq, last_seq], [7, 7]);
+      assert.equal(
+        (await again.readAll(1, 10)).map(({ seq }) => seq),
+        [7],
+      );
+      assert.equal(await again.readStream('run_a', 1, 10), []);
+      await again.append(accepted(8, [run('run_c', { seq: 8 })]));
+      assert.equal(await again.verify(), { ok: true, events: 2, problems: [] });
+      await again.close();
+    },
+  );
 }
 
 /** Texts that a careless store changes or cuts. */
@@ -503,7 +710,12 @@ const TEXTS = [
 function testContents(opened: Opened): void {
   opened('any text survives, NUL characters and lone surrogates too', async (store) => {
     const data = { texts: TEXTS, ...Object.fromEntries(TEXTS.map((text, index) => [text, index])) };
-    const row = run('run_1', { provider: 'a\u0000\ud800', model: '\udfff', request_digest: '\ud800', record: { texts: TEXTS } });
+    const row = run('run_1', {
+      provider: 'a\u0000\ud800',
+      model: '\udfff',
+      request_digest: '\ud800',
+      record: { texts: TEXTS },
+    });
     await store.append({ events: [event(1, 'run_1', 1, { data })], runs: [row] });
     assert.equal((await store.readAll(1, 1))[0]?.data, data);
     assert.equal(await store.getRun('run_1'), row);
@@ -512,19 +724,32 @@ function testContents(opened: Opened): void {
   });
 
   opened('names of objects that mean something to the language survive', async (store) => {
-    const data = JSON.parse('{"__proto__":{"a":1},"constructor":2,"toString":3}') as Record<string, unknown>;
+    const data = JSON.parse('{"__proto__":{"a":1},"constructor":2,"toString":3}') as Record<
+      string,
+      unknown
+    >;
     await store.append({ events: [event(1, 's', 1, { data })], runs: [] });
     assert.is(JSON.stringify((await store.readAll(1, 1))[0]?.data), JSON.stringify(data));
   });
 
   opened('a large event survives, and does not keep others out', async (store) => {
     const text = 'grüße\u0000'.repeat(1_000_000);
-    await store.append({ events: [event(1, 'run_1', 1, { data: { text } }), event(2, 's', 1)], runs: [run('run_1', { record: { text } })] });
+    await store.append({
+      events: [event(1, 'run_1', 1, { data: { text } }), event(2, 's', 1)],
+      runs: [run('run_1', { record: { text } })],
+    });
     const [large] = await store.readAll(1, 1);
     assert.ok(large?.data.text === text);
     assert.ok((await store.getRun('run_1'))?.record?.text === text);
-    await store.append({ events: [event(3, 'run_1', 2)], runs: [run('run_1', { finished: true, record: { text }, seq: 3 })] });
-    assert.ok(Buffer.from((await store.readRecord('run_1')) ?? []).equals(Buffer.from(JSON.stringify({ text }))));
+    await store.append({
+      events: [event(3, 'run_1', 2)],
+      runs: [run('run_1', { finished: true, record: { text }, seq: 3 })],
+    });
+    assert.ok(
+      Buffer.from((await store.readRecord('run_1')) ?? []).equals(
+        Buffer.from(JSON.stringify({ text })),
+      ),
+    );
     assert.equal(
       (await everything(store)).map(({ seq }) => seq),
       [1, 2, 3],
@@ -533,9 +758,14 @@ function testContents(opened: Opened): void {
 
   opened('large events come in pages that end only with the log', async (store) => {
     const text = 'x'.repeat(1024 * 1024);
-    for (let seq = 1; seq <= 20; seq += 1) await store.append(series(seq, 1, 's', { data: { text } }));
+    for (let seq = 1; seq <= 20; seq += 1)
+      await store.append(series(seq, 1, 's', { data: { text } }));
     const seqs: number[] = [];
-    for (let page = await store.readStream('s', 1, 1000); page.length > 0; page = await store.readStream('s', seqs.length + 1, 1000))
+    for (
+      let page = await store.readStream('s', 1, 1000);
+      page.length > 0;
+      page = await store.readStream('s', seqs.length + 1, 1000)
+    )
       seqs.push(...page.map(({ seq }) => seq));
     assert.equal(
       seqs,
@@ -543,17 +773,26 @@ function testContents(opened: Opened): void {
     );
   });
 
-  opened('what was given and what was read can be changed without a change of the log', async (store) => {
-    const list = [1];
-    const appended = store.append({ events: [event(1, 'run_1', 1, { data: { list } })], runs: [run('run_1', { record: { list } })] });
-    list.push(2);
-    await appended;
-    for (let time = 1; time <= 2; time += 1) {
-      const kept = [(await store.readAll(1, 1))[0]?.data.list, (await store.getRun('run_1'))?.record?.list] as number[][];
-      assert.equal(kept, [[1], [1]]);
-      for (const one of kept) one.push(3);
-    }
-  });
+  opened(
+    'what was given and what was read can be changed without a change of the log',
+    async (store) => {
+      const list = [1];
+      const appended = store.append({
+        events: [event(1, 'run_1', 1, { data: { list } })],
+        runs: [run('run_1', { record: { list } })],
+      });
+      list.push(2);
+      await appended;
+      for (let time = 1; time <= 2; time += 1) {
+        const kept = [
+          (await store.readAll(1, 1))[0]?.data.list,
+          (await store.getRun('run_1'))?.record?.list,
+        ] as number[][];
+        assert.equal(kept, [[1], [1]]);
+        for (const one of kept) one.push(3);
+      }
+    },
+  );
 
   opened('a whole log passes its check', async (store) => {
     await store.append({
@@ -570,7 +809,14 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
     try {
       const { first_seq, last_seq, last_boot_id } = await store.open();
       assert.equal([first_seq, last_seq, last_boot_id], [1, 0, null]);
-      assert.equal([await store.readAll(1, 10), await store.listRuns({ limit: 10 }), await store.unfinishedRuns()], [[], [], []]);
+      assert.equal(
+        [
+          await store.readAll(1, 10),
+          await store.listRuns({ limit: 10 }),
+          await store.unfinishedRuns(),
+        ],
+        [[], [], []],
+      );
       assert.equal(await store.countRuns(), { finished: 0, unfinished: 0 });
       assert.equal(await store.verify(), { ok: true, events: 0, problems: [] });
     } finally {
@@ -580,7 +826,9 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
   });
 
   opened('a log is found again as it was left, and goes on', async (store, subject) => {
-    const boots = ['boot_1', 'boot_2'].map((boot_id, index) => event(index + 1, `daemon:${boot_id}`, 1, { type: 'daemon.boot_started', boot_id }));
+    const boots = ['boot_1', 'boot_2'].map((boot_id, index) =>
+      event(index + 1, `daemon:${boot_id}`, 1, { type: 'daemon.boot_started', boot_id }),
+    );
     await store.append({
       events: [...boots, event(3, 'run_1', 1), event(4, 'run_2', 1)],
       runs: [run('run_1', { seq: 3 }), run('run_2', { seq: 4, finished: true, created_at: 2000 })],
@@ -596,39 +844,45 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
       (await again.listRuns({ limit: 9 })).map(({ run_id }) => run_id),
       ['run_2', 'run_1'],
     );
-    assert.is(await codeOf(again.append({ events: [event(4, 'run_1', 2)], runs: [] })), 'store_conflict');
+    assert.is(
+      await codeOf(again.append({ events: [event(4, 'run_1', 2)], runs: [] })),
+      'store_conflict',
+    );
     await again.append({ events: [event(5, 'run_1', 2)], runs: [] });
     assert.ok((await again.verify()).ok);
     await again.close();
   });
 
-  opened('a close lets finish what was asked before, and refuses what is asked after', async (store, subject) => {
-    const asked = store.append(series(1, 100));
-    const closed = store.close();
-    assert.is(await codeOf(store.append(series(101, 1))), 'store_failed');
-    await asked;
-    await closed;
-    for (const late of [
-      store.append(series(101, 1)),
-      store.readAll(1, 1),
-      store.readStream('s', 1, 1),
-      store.getRun('r'),
-      store.getRunByKey('k'),
-      store.runsAt(1, 1),
-      store.startedStreams(1, 1, 1),
-      store.reserve(),
-      store.prune(ALL),
-      store.listRuns({ limit: 1 }),
-      store.unfinishedRuns(),
-      store.countRuns(),
-      store.verify(),
-    ]) {
-      assert.is(await codeOf(late), 'store_failed');
-    }
-    const again = subject.again();
-    assert.is((await again.open()).last_seq, 100);
-    await again.close();
-  });
+  opened(
+    'a close lets finish what was asked before, and refuses what is asked after',
+    async (store, subject) => {
+      const asked = store.append(series(1, 100));
+      const closed = store.close();
+      assert.is(await codeOf(store.append(series(101, 1))), 'store_failed');
+      await asked;
+      await closed;
+      for (const late of [
+        store.append(series(101, 1)),
+        store.readAll(1, 1),
+        store.readStream('s', 1, 1),
+        store.getRun('r'),
+        store.getRunByKey('k'),
+        store.runsAt(1, 1),
+        store.startedStreams(1, 1, 1),
+        store.reserve(),
+        store.prune(ALL),
+        store.listRuns({ limit: 1 }),
+        store.unfinishedRuns(),
+        store.countRuns(),
+        store.verify(),
+      ]) {
+        assert.is(await codeOf(late), 'store_failed');
+      }
+      const again = subject.again();
+      assert.is((await again.open()).last_seq, 100);
+      await again.close();
+    },
+  );
 
   opened('a store that is closed can be opened again', async (store) => {
     await store.append(series(1, 2));

@@ -3,8 +3,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { streamOf } from '../../src/kernel/pages.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { openCopiedLog } from '../../src/store/copied-log.ts';
-import type { Commit } from '../../src/store/store.ts';
+import { openCopiedLog } from '../../src/store/inspect/copied-log.ts';
+import type { Commit } from '../../src/store/port.ts';
 import { accepted, codeOf, event, type Place, placed, run } from './samples.ts';
 
 async function add(place: Place, ...commits: Commit[]): Promise<void> {
@@ -35,11 +35,19 @@ const end = (seq: number, run_id: string): Commit => ({
 test(
   'of a log that lost its end only a finished run is told as whole, until the loss is accepted',
   placed(async (place) => {
-    await add(place, accepted(1, [run('run_done')]), end(2, 'run_done'), accepted(3, [run('run_open', { seq: 3 })]));
+    await add(
+      place,
+      accepted(1, [run('run_done')]),
+      end(2, 'run_done'),
+      accepted(3, [run('run_open', { seq: 3 })]),
+    );
     const backup = `${place.folder}/backup.db`;
     copyFileSync(place.database, backup);
     await add(place, end(4, 'run_open'), accepted(5, [run('run_late', { seq: 5 })]));
-    assert.equal([await told(place, 'run_done'), await told(place, 'run_open'), await told(place, 'run_late')], [2, 2, 1]);
+    assert.equal(
+      [await told(place, 'run_done'), await told(place, 'run_open'), await told(place, 'run_late')],
+      [2, 2, 1],
+    );
 
     rmSync(`${place.database}-wal`, { force: true });
     copyFileSync(backup, place.database);

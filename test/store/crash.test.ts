@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { EventStore, StoredEvent } from '../../src/store/store.ts';
+import type { EventStore, StoredEvent } from '../../src/store/port.ts';
 import { startWriter } from './process.ts';
 import { placed } from './samples.ts';
 
@@ -13,10 +13,14 @@ test(
     let killed = 0;
     for (let cycle = 1; cycle <= CYCLES; cycle += 1) {
       const writer = startWriter(place);
-      assert.ok(Number((await writer.says('open')).slice(5)) >= acked, `cycle ${cycle} finds ${acked}`);
+      assert.ok(
+        Number((await writer.says('open')).slice(5)) >= acked,
+        `cycle ${cycle} finds ${acked}`,
+      );
       writer.tell('on');
       const enough = acked + 1 + ((cycle * 37) % 400);
-      while (writer.acked() < enough) await new Promise((resolve) => writer.child.stdout?.once('data', resolve));
+      while (writer.acked() < enough)
+        await new Promise((resolve) => writer.child.stdout?.once('data', resolve));
       await writer.end('SIGKILL');
       acked = writer.acked();
       if (writer.child.signalCode === 'SIGKILL') killed += 1;

@@ -1,12 +1,21 @@
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { EventLog } from '../../src/store/event-log.ts';
 import type { EventRow } from '../../src/store/row.ts';
 import { SCHEMA } from '../../src/store/schema.ts';
+import { EventLog } from '../../src/store/sqlite/event-log.ts';
 import { startWriter } from './process.ts';
 import { filled, type Place, placed, series } from './samples.ts';
 
@@ -27,7 +36,8 @@ async function killed(place: Place): Promise<number> {
   const writer = startWriter(place);
   await writer.says('open');
   for (let time = 0; time < 5; time += 1) writer.tell('one');
-  while (writer.lines.filter((line) => line.startsWith('acked')).length < 5) await new Promise((resolve) => writer.child.stdout?.once('data', resolve));
+  while (writer.lines.filter((line) => line.startsWith('acked')).length < 5)
+    await new Promise((resolve) => writer.child.stdout?.once('data', resolve));
   await writer.end('SIGKILL');
   return writer.acked();
 }
@@ -114,7 +124,10 @@ test(
     await store.append(series(6, 7));
     await store.close();
     writeFileSync(place.highWater, mark);
-    assert.match((await refusal(place)).message, 'The event 10 of the log is not the one that was recorded');
+    assert.match(
+      (await refusal(place)).message,
+      'The event 10 of the log is not the one that was recorded',
+    );
 
     rmSync(place.database);
     assert.is((await refusal(place)).code, 'store_tail_lost');
@@ -133,7 +146,11 @@ test(
     const store = place.store();
     await store.open();
     const report = await store.verify();
-    assert.equal(report, { ok: false, events: 1500, problems: ['The event 77 of the log (test.happened) does not agree with its hash.'] });
+    assert.equal(report, {
+      ok: false,
+      events: 1500,
+      problems: ['The event 77 of the log (test.happened) does not agree with its hash.'],
+    });
     await store.close();
     overwrite(place.database, '{"seq":1400}', '{"seq":1401}');
     const error = await refusal(place);
@@ -162,7 +179,9 @@ test(
   placed(async (place) => {
     await filled(place, 1500);
     const other = new Database(place.database);
-    other.exec(`delete from events where seq = 100; insert into runs values ('run_x', 1, null, 0, null, 's', 'p', 5, '{}'); pragma wal_checkpoint`);
+    other.exec(
+      `delete from events where seq = 100; insert into runs values ('run_x', 1, null, 0, null, 's', 'p', 5, '{}'); pragma wal_checkpoint`,
+    );
     other.close();
     const store = place.store();
     await store.open();
@@ -175,7 +194,10 @@ test(
     const again = new Database(place.database);
     again.exec('delete from events where seq = 1450');
     again.close();
-    assert.match((await refusal(place)).message, 'After the event 1449 of the log comes the event 1451');
+    assert.match(
+      (await refusal(place)).message,
+      'After the event 1449 of the log comes the event 1451',
+    );
   }),
 );
 
@@ -205,12 +227,20 @@ test(
 );
 
 /** How a changed file is met: refused at the open, reported by the check, or read as it was. */
-async function look(options: ConstructorParameters<typeof EventLog>[0], truth: string): Promise<'refused' | 'reported' | 'whole' | 'wrong'> {
+async function look(
+  options: ConstructorParameters<typeof EventLog>[0],
+  truth: string,
+): Promise<'refused' | 'reported' | 'whole' | 'wrong'> {
   let log: EventLog;
   try {
     log = new EventLog(options);
   } catch (error) {
-    assert.ok(['store_corrupt', 'store_tail_lost', 'store_foreign', 'store_failed'].includes((error as SvcError).code), String(error));
+    assert.ok(
+      ['store_corrupt', 'store_tail_lost', 'store_foreign', 'store_failed'].includes(
+        (error as SvcError).code,
+      ),
+      String(error),
+    );
     return 'refused';
   }
   try {
@@ -223,7 +253,8 @@ async function look(options: ConstructorParameters<typeof EventLog>[0], truth: s
   }
 }
 
-const listing = (folder: string) => readdirSync(folder).map((name) => [name, statSync(`${folder}/${name}`).size]);
+const listing = (folder: string) =>
+  readdirSync(folder).map((name) => [name, statSync(`${folder}/${name}`).size]);
 
 test(
   'what is not an event log of ours is refused, and not a byte of it is changed',

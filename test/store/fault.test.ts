@@ -5,7 +5,8 @@ import { startWriter, type Writer } from './process.ts';
 import { makePlace, type Place, placed } from './samples.ts';
 
 const tried = possible ? test : test.skip;
-if (!possible) console.log('faults of the disk cannot be tried: there is no strace here, or it may not trace');
+if (!possible)
+  console.log('faults of the disk cannot be tried: there is no strace here, or it may not trace');
 
 /** A writer that writes until it is stopped by what happens to it. */
 async function writeUntilRefused(place: Place, fault: string): Promise<Writer> {
@@ -29,8 +30,16 @@ async function checkAcknowledged(place: Place, acked: number, label: string): Pr
 for (const [fact, fault, code] of [
   ['a disk that does not take a sync ends all writing', 'fsync:error=EIO:when=20+', 'store_failed'],
   ['a sync that failed once is not tried again', 'fsync:error=EIO:when=20', 'store_failed'],
-  ['a disk that does not take a write ends all writing', 'pwrite64:error=EIO:when=200+', 'store_failed'],
-  ['a write without space is known to have changed nothing', 'pwrite64:error=ENOSPC:when=200+', 'store_full'],
+  [
+    'a disk that does not take a write ends all writing',
+    'pwrite64:error=EIO:when=200+',
+    'store_failed',
+  ],
+  [
+    'a write without space is known to have changed nothing',
+    'pwrite64:error=ENOSPC:when=200+',
+    'store_full',
+  ],
   ['a used up quota is the same as a full disk', 'pwrite64:error=EDQUOT:when=200+', 'store_full'],
 ] as const) {
   tried(
@@ -48,26 +57,29 @@ for (const [fact, fault, code] of [
 /** Places in the writer's first commits; SVC_TEST_POINTS=1 tries each one. */
 const STRIDE = Number(process.env.SVC_TEST_POINTS ?? 9);
 
-tried('a writer that is killed at its first writes and syncs, at one after the other, leaves a whole log', async () => {
-  let points = 0;
-  for (const [call, count] of [
-    ['pwrite64', 90],
-    ['fsync', 14],
-  ] as const) {
-    for (let when = 1; when <= count; when += STRIDE) {
-      const place = makePlace();
-      try {
-        const fault = `${call}:signal=SIGKILL:when=${when}`;
-        const writer = await writeUntilRefused(place, fault);
-        assert.is(writer.child.signalCode, 'SIGKILL', fault);
-        await checkAcknowledged(place, writer.acked(), fault);
-        points += 1;
-      } finally {
-        place.remove();
+tried(
+  'a writer that is killed at its first writes and syncs, at one after the other, leaves a whole log',
+  async () => {
+    let points = 0;
+    for (const [call, count] of [
+      ['pwrite64', 90],
+      ['fsync', 14],
+    ] as const) {
+      for (let when = 1; when <= count; when += STRIDE) {
+        const place = makePlace();
+        try {
+          const fault = `${call}:signal=SIGKILL:when=${when}`;
+          const writer = await writeUntilRefused(place, fault);
+          assert.is(writer.child.signalCode, 'SIGKILL', fault);
+          await checkAcknowledged(place, writer.acked(), fault);
+          points += 1;
+        } finally {
+          place.remove();
+        }
       }
     }
-  }
-  assert.ok(points >= 10);
-});
+    assert.ok(points >= 10);
+  },
+);
 
 test.run();

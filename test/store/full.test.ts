@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { EventStore } from '../../src/store/store.ts';
+import type { EventStore } from '../../src/store/port.ts';
 import { codeOf, makePlace, type Place, series } from './samples.ts';
 
 type SmallDisk = Place & { reserve: string; unmount(): void };
@@ -58,7 +58,11 @@ const data = { text: 'x'.repeat(2000) };
 const twenty = (first: number) => series(first, 20, 's', { data });
 
 /** Appends until a commit answers this; gives the last event that was acknowledged. */
-async function appendUntil(store: EventStore, from: number, until: (answer: boolean | string | null) => boolean): Promise<number> {
+async function appendUntil(
+  store: EventStore,
+  from: number,
+  until: (answer: boolean | string | null) => boolean,
+): Promise<number> {
   for (let seq = from; ; seq += 20) {
     let full: boolean | null = null;
     const code = await codeOf(store.append(twenty(seq + 1)).then((answer) => (full = answer.full)));
@@ -67,90 +71,117 @@ async function appendUntil(store: EventStore, from: number, until: (answer: bool
   }
 }
 
-onSmallDisk('what still must be recorded when the disk is full takes the space of the reserve, and says so until it is back', async (place) => {
-  const store = place.store();
-  assert.is((await store.open()).full, false);
-  const { size, blocks, mode } = statSync(place.reserve);
-  assert.equal([size, blocks * 512 >= size, mode & 0o777], [RESERVE_BYTES, true, 0o600]);
-  const seq = await appendUntil(store, 0, (answer) => answer === true);
-  assert.not.ok(existsSync(place.reserve));
-  assert.ok(seq > 100);
-  for (let more = 0; more < 200; more += 20) assert.equal(await store.append(twenty(seq + more + 1)), { full: true });
-  assert.is(await store.reserve(), false, 'there is no space for it');
-  spawnSync('mount', ['-o', 'remount,size=32m', place.folder]);
-  assert.equal(await store.append(twenty(seq + 201)), { full: true }, 'it is not put back by itself');
-  assert.is(await store.reserve(), true);
-  assert.is(statSync(place.reserve).size, RESERVE_BYTES);
-  assert.equal(await store.append(twenty(seq + 221)), { full: false });
-  assert.equal(await store.verify(), { ok: true, events: seq + 240, problems: [] });
-  await store.close();
-});
+onSmallDisk(
+  'what still must be recorded when the disk is full takes the space of the reserve, and says so until it is back',
+  async (place) => {
+    const store = place.store();
+    assert.is((await store.open()).full, false);
+    const { size, blocks, mode } = statSync(place.reserve);
+    assert.equal([size, blocks * 512 >= size, mode & 0o777], [RESERVE_BYTES, true, 0o600]);
+    const seq = await appendUntil(store, 0, (answer) => answer === true);
+    assert.not.ok(existsSync(place.reserve));
+    assert.ok(seq > 100);
+    for (let more = 0; more < 200; more += 20)
+      assert.equal(await store.append(twenty(seq + more + 1)), { full: true });
+    assert.is(await store.reserve(), false, 'there is no space for it');
+    spawnSync('mount', ['-o', 'remount,size=32m', place.folder]);
+    assert.equal(
+      await store.append(twenty(seq + 201)),
+      { full: true },
+      'it is not put back by itself',
+    );
+    assert.is(await store.reserve(), true);
+    assert.is(statSync(place.reserve).size, RESERVE_BYTES);
+    assert.equal(await store.append(twenty(seq + 221)), { full: false });
+    assert.equal(await store.verify(), { ok: true, events: seq + 240, problems: [] });
+    await store.close();
+  },
+);
 
-onSmallDisk('what else must be written can have the space of the reserve: the next commit says that it is gone', async (place) => {
-  const store = place.store();
-  await store.open();
-  assert.is(await store.spendReserve(), true);
-  assert.not.ok(existsSync(place.reserve));
-  assert.is(await store.spendReserve(), false, 'it is given once');
-  assert.equal(await store.append(twenty(1)), { full: true });
-  assert.is(await store.reserve(), true);
-  assert.equal(await store.append(twenty(21)), { full: false });
-  await store.close();
-});
-
-onSmallDisk('when the reserve is used up too, commits are refused, nothing is lost, and the same commit is taken once there is space', async (place) => {
-  const store = place.store();
-  await store.open();
-  const acked = await appendUntil(store, 0, (answer) => answer === 'store_full');
-  assert.not.ok(existsSync(place.reserve));
-  assert.is(await codeOf(store.append(twenty(acked + 1))), 'store_full', 'as often as it is tried');
-  assert.equal(
-    (await store.readAll(acked, 100)).map((one) => one.seq),
-    [acked],
-    'reads go on',
-  );
-  spawnSync('mount', ['-o', 'remount,size=32m', place.folder]);
-  await store.append(twenty(acked + 1));
-  assert.equal(await store.verify(), { ok: true, events: acked + 20, problems: [] });
-  await store.close();
-  const again = place.store();
-  const { last_seq, full } = await again.open();
-  assert.equal([last_seq, full], [acked + 20, false]);
-  await again.close();
-});
-
-onSmallDisk('a log that filled the disk, at each place of the way to its next checkpoint, is found again as it was acknowledged', async (place) => {
-  for (let commits = 1; commits <= 100; commits += 11) {
+onSmallDisk(
+  'what else must be written can have the space of the reserve: the next commit says that it is gone',
+  async (place) => {
     const store = place.store();
     await store.open();
-    for (let seq = 0; seq < commits * 20; seq += 20) await store.append(twenty(seq + 1));
-    fill(place.folder, 20_000);
-    const acked = await appendUntil(store, commits * 20, (answer) => answer === 'store_full');
-    // A checkpoint is due at the close, and finds no space either.
+    assert.is(await store.spendReserve(), true);
+    assert.not.ok(existsSync(place.reserve));
+    assert.is(await store.spendReserve(), false, 'it is given once');
+    assert.equal(await store.append(twenty(1)), { full: true });
+    assert.is(await store.reserve(), true);
+    assert.equal(await store.append(twenty(21)), { full: false });
+    await store.close();
+  },
+);
+
+onSmallDisk(
+  'when the reserve is used up too, commits are refused, nothing is lost, and the same commit is taken once there is space',
+  async (place) => {
+    const store = place.store();
+    await store.open();
+    const acked = await appendUntil(store, 0, (answer) => answer === 'store_full');
+    assert.not.ok(existsSync(place.reserve));
+    assert.is(
+      await codeOf(store.append(twenty(acked + 1))),
+      'store_full',
+      'as often as it is tried',
+    );
+    assert.equal(
+      (await store.readAll(acked, 100)).map((one) => one.seq),
+      [acked],
+      'reads go on',
+    );
+    spawnSync('mount', ['-o', 'remount,size=32m', place.folder]);
+    await store.append(twenty(acked + 1));
+    assert.equal(await store.verify(), { ok: true, events: acked + 20, problems: [] });
     await store.close();
     const again = place.store();
     const { last_seq, full } = await again.open();
-    assert.equal([last_seq, full], [acked, true], `${commits} commits`);
-    assert.equal(await again.verify(), { ok: true, events: acked, problems: [] });
-    rmSync(`${place.folder}/ballast`);
-    assert.equal([await again.reserve(), await again.append(twenty(acked + 1))], [true, { full: false }]);
+    assert.equal([last_seq, full], [acked + 20, false]);
     await again.close();
-    rmSync(`${place.folder}/data`, { recursive: true });
-  }
-});
+  },
+);
 
-onSmallDisk('a disk that is full at the very first start says so, and the start succeeds once there is space', async (place) => {
-  for (const left of [0, 4096, 20_000, 40_000]) {
-    fill(place.folder, left);
-    const store = place.store();
-    assert.is(await codeOf(store.open()), 'store_full', `${left} bytes left`);
-    rmSync(`${place.folder}/ballast`);
-    assert.is((await store.open()).full, false);
-    await store.append(series(1, 1));
-    await store.close();
-    rmSync(`${place.folder}/data`, { recursive: true });
-  }
-});
+onSmallDisk(
+  'a log that filled the disk, at each place of the way to its next checkpoint, is found again as it was acknowledged',
+  async (place) => {
+    for (let commits = 1; commits <= 100; commits += 11) {
+      const store = place.store();
+      await store.open();
+      for (let seq = 0; seq < commits * 20; seq += 20) await store.append(twenty(seq + 1));
+      fill(place.folder, 20_000);
+      const acked = await appendUntil(store, commits * 20, (answer) => answer === 'store_full');
+      // A checkpoint is due at the close, and finds no space either.
+      await store.close();
+      const again = place.store();
+      const { last_seq, full } = await again.open();
+      assert.equal([last_seq, full], [acked, true], `${commits} commits`);
+      assert.equal(await again.verify(), { ok: true, events: acked, problems: [] });
+      rmSync(`${place.folder}/ballast`);
+      assert.equal(
+        [await again.reserve(), await again.append(twenty(acked + 1))],
+        [true, { full: false }],
+      );
+      await again.close();
+      rmSync(`${place.folder}/data`, { recursive: true });
+    }
+  },
+);
+
+onSmallDisk(
+  'a disk that is full at the very first start says so, and the start succeeds once there is space',
+  async (place) => {
+    for (const left of [0, 4096, 20_000, 40_000]) {
+      fill(place.folder, left);
+      const store = place.store();
+      assert.is(await codeOf(store.open()), 'store_full', `${left} bytes left`);
+      rmSync(`${place.folder}/ballast`);
+      assert.is((await store.open()).full, false);
+      await store.append(series(1, 1));
+      await store.close();
+      rmSync(`${place.folder}/data`, { recursive: true });
+    }
+  },
+);
 
 onSmallDisk('a first start without space for the reserve succeeds, and says so', async (place) => {
   fill(place.folder, MIB);
@@ -163,7 +194,11 @@ onSmallDisk('a first start without space for the reserve succeeds, and says so',
 });
 
 onSmallDisk('a reserve that was cut short or has holes is made anew', async (place) => {
-  for (const harm of ['truncate -s 5000', `truncate -s 0 ${place.reserve} && truncate -s ${RESERVE_BYTES}`, 'rm']) {
+  for (const harm of [
+    'truncate -s 5000',
+    `truncate -s 0 ${place.reserve} && truncate -s ${RESERVE_BYTES}`,
+    'rm',
+  ]) {
     const store = place.store();
     await store.open();
     await store.close();

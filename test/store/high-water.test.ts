@@ -1,10 +1,19 @@
-import { appendFileSync, cpSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
-import { HighWater, readMark } from '../../src/store/high-water.ts';
-import { inspectStore } from '../../src/store/inspect.ts';
+import { HighWater, readMark } from '../../src/store/files/high-water.ts';
+import { inspectStore } from '../../src/store/inspect/inspect.ts';
 import { codeOf, filled, makePlace, type Place, placed, series } from './samples.ts';
 
 const LOG_ID = 'ab'.repeat(16);
@@ -70,7 +79,10 @@ test('no changed byte passes for another mark', () => {
       changed[at] = (changed[at] ?? 0) ^ bit;
       writeFileSync(file, changed);
       const found = readMark(file);
-      assert.ok(found === null || JSON.stringify(found) === JSON.stringify(mark(found.seq)), `byte ${at}`);
+      assert.ok(
+        found === null || JSON.stringify(found) === JSON.stringify(mark(found.seq)),
+        `byte ${at}`,
+      );
       assert.ok(found?.seq === 10 || found?.seq === 11, `byte ${at}: one slot is whole`);
     }
   }
@@ -111,7 +123,10 @@ test(
         .open()
         .catch((thrown: SvcError) => thrown);
       assert.is((error as SvcError).code, 'store_tail_lost');
-      assert.match((error as SvcError).message, 'The high-water mark of the event log is gone, or cannot be read');
+      assert.match(
+        (error as SvcError).message,
+        'The high-water mark of the event log is gone, or cannot be read',
+      );
       assert.match((error as SvcError).hint, `echo accept > "${place.highWater}"`);
       assert.ok(readFileSync(place.database).equals(before));
       writeFileSync(place.highWater, 'accept\r\n');
@@ -136,7 +151,11 @@ test(
     const spoil: (() => void)[] = [
       () => writeFileSync(place.highWater, older),
       () => appendFileSync(place.highWater, 'more'),
-      () => writeFileSync(place.highWater, Buffer.concat([Buffer.alloc(512, 7), readFileSync(place.highWater).subarray(512)])),
+      () =>
+        writeFileSync(
+          place.highWater,
+          Buffer.concat([Buffer.alloc(512, 7), readFileSync(place.highWater).subarray(512)]),
+        ),
     ];
     for (const harm of spoil) {
       harm();
@@ -197,7 +216,11 @@ test(
     assert.match((error as SvcError).message, 'is gone, and its WAL is still there');
     assert.is(readFileSync(`${place.database}-wal`, 'utf8'), 'what a killed daemon left');
     const found = await inspectStore(place);
-    assert.is(found.state === 'unreadable' && found.error.code, 'store_tail_lost', 'the doctor names it too');
+    assert.is(
+      found.state === 'unreadable' && found.error.code,
+      'store_tail_lost',
+      'the doctor names it too',
+    );
     rmSync(`${place.database}-wal`);
     const store = place.store();
     assert.is((await store.open()).last_seq, 0);
@@ -217,7 +240,10 @@ test(
     assert.is(await codeOf(store.append(series(7, 1))), 'store_conflict');
     assert.is(readMark(place.highWater)?.seq, 5);
     rmSync(place.highWater);
-    assert.match((await store.verify()).problems.join(), 'The high-water mark of the event log is gone');
+    assert.match(
+      (await store.verify()).problems.join(),
+      'The high-water mark of the event log is gone',
+    );
     await store.close();
   }),
 );

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { EventStore } from '../../src/store/store.ts';
+import type { EventStore } from '../../src/store/port.ts';
 import { accepted, type Place, placed, run, series } from './samples.ts';
 
 /** Changes one letter of the last place in the file that has the text: the entry of an index, or the row. */
@@ -45,7 +45,10 @@ test(
     assert.equal(await checked(place), []);
     // In the row the type follows, in the index the version and the row's number.
     flip(place, 'a-stream', (after) => !after.includes('test'));
-    assert.match((await checked(place)).join(), /The event \d of the log \(test\.happened\) is not found by its stream/);
+    assert.match(
+      (await checked(place)).join(),
+      /The event \d of the log \(test\.happened\) is not found by its stream/,
+    );
   }),
 );
 
@@ -55,7 +58,10 @@ test(
     await fill(place);
     // In the row the state follows, and in its text a quotation mark.
     flip(place, 'the-key', (after) => !after.startsWith('queued') && !after.startsWith('"'));
-    assert.match((await checked(place)).join(), /The run run_1 is not found by its idempotency key/);
+    assert.match(
+      (await checked(place)).join(),
+      /The run run_1 is not found by its idempotency key/,
+    );
   }),
 );
 

@@ -16,4 +16,5 @@ export const inject = (fault: string): string[] => [
 ];
 
 /** Where there is no strace, or it may not trace, faults of the disk cannot be tried. */
-export const possible = spawnSync('strace', [...inject('fsync:error=EIO').slice(1), 'true']).status === 0;
+export const possible =
+  spawnSync('strace', [...inject('fsync:error=EIO').slice(1), 'true']).status === 0;

@@ -1,10 +1,18 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../src/limits.ts';
-import { inspectStore, type StoreContents } from '../../src/store/inspect.ts';
+import { inspectStore, type StoreContents } from '../../src/store/inspect/inspect.ts';
 import { startWriter } from './process.ts';
 import { event, filled, type Place, placed, run, series } from './samples.ts';
 
@@ -58,9 +66,16 @@ test(
   placed(async (place) => {
     const store = place.store();
     await store.open();
-    const boot = (seq: number, boot_id: string) => event(seq, `daemon:${boot_id}`, 1, { type: 'daemon.boot_started', boot_id });
+    const boot = (seq: number, boot_id: string) =>
+      event(seq, `daemon:${boot_id}`, 1, { type: 'daemon.boot_started', boot_id });
     await store.append({
-      events: [boot(1, 'b1'), boot(2, 'b2'), event(3, 'daemon:b2', 2), event(4, 'run_1', 1), event(5, 'daemon:b2', 3)],
+      events: [
+        boot(1, 'b1'),
+        boot(2, 'b2'),
+        event(3, 'daemon:b2', 2),
+        event(4, 'run_1', 1),
+        event(5, 'daemon:b2', 3),
+      ],
       runs: [run('run_1', { seq: 4 })],
     });
     await store.append({
@@ -144,7 +159,9 @@ test(
     const writer = await killedWriter(place);
     truncateSync(`${place.database}-wal`, statSync(`${place.database}-wal`).size - 100);
     const { verify } = await contents(place);
-    assert.equal(verify.problems, [`The event log ends at event 0, and had reached event ${writer.acked()}.`]);
+    assert.equal(verify.problems, [
+      `The event log ends at event 0, and had reached event ${writer.acked()}.`,
+    ]);
   }),
 );
 
@@ -153,8 +170,13 @@ test(
   placed(async (place) => {
     await filled(place, 30);
     const bytes = readFileSync(place.database);
-    writeFileSync(place.database, Buffer.from(bytes.toString('latin1').replace('{"seq":7}', '{"seq":8}'), 'latin1'));
-    assert.equal((await contents(place)).verify.problems, ['The event 7 of the log (test.happened) does not agree with its hash.']);
+    writeFileSync(
+      place.database,
+      Buffer.from(bytes.toString('latin1').replace('{"seq":7}', '{"seq":8}'), 'latin1'),
+    );
+    assert.equal((await contents(place)).verify.problems, [
+      'The event 7 of the log (test.happened) does not agree with its hash.',
+    ]);
 
     writeFileSync(place.database, bytes.subarray(0, 3 * 4096));
     const damaged = await inspectStore(place);
@@ -175,7 +197,10 @@ test(
   'a log that is larger than the limit is not copied',
   placed(async (place) => {
     await filled(place, 100);
-    const found = await inspectStore({ ...place, limits: { ...defaultLimits, inspect_bytes: 1000 } });
+    const found = await inspectStore({
+      ...place,
+      limits: { ...defaultLimits, inspect_bytes: 1000 },
+    });
     assert.is(found.state, 'unreadable');
     assert.match(found.state === 'unreadable' ? found.error.message : '', 'too many to be copied');
   }),

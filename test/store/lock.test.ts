@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HighWater, readMark } from '../../src/store/high-water.ts';
+import { HighWater, readMark } from '../../src/store/files/high-water.ts';
 import { startWriter } from './process.ts';
 import { codeOf, placed, series } from './samples.ts';
 
@@ -50,7 +50,11 @@ test(
     const said = await Promise.all(writers.map((writer) => writer.says('open', 'refused')));
     await Promise.all(writers.map((writer) => writer.end('close')));
     assert.is(said.filter((line) => line === 'open 0').length, 1, said.join('\n'));
-    assert.is(said.filter((line) => line.startsWith('refused daemon_already_running')).length, 3, said.join('\n'));
+    assert.is(
+      said.filter((line) => line.startsWith('refused daemon_already_running')).length,
+      3,
+      said.join('\n'),
+    );
   }),
 );
 

@@ -54,7 +54,11 @@ test(
     await store.close();
 
     const strict = place.store({ ...LATER, store_look_ms: 0 });
-    assert.is((await strict.open()).last_seq, 3, 'what was acknowledged is in the files that were moved');
+    assert.is(
+      (await strict.open()).last_seq,
+      3,
+      'what was acknowledged is in the files that were moved',
+    );
     await strict.append(series(4, 1));
     renameSync(`${place.folder}/data`, `${place.folder}/away`);
     assert.is(await codeOf(strict.append(series(5, 1))), 'store_failed');

@@ -19,9 +19,20 @@ export interface Writer {
 }
 
 /** Starts the writer of `writer.ts`; `wrapper` is a command that runs it. */
-export function startWriter(place: Pick<Place, 'database' | 'highWater'>, options: SpawnOptions = {}, wrapper: readonly string[] = []): Writer {
+export function startWriter(
+  place: Pick<Place, 'database' | 'highWater'>,
+  options: SpawnOptions = {},
+  wrapper: readonly string[] = [],
+): Writer {
   const script = fileURLToPath(new URL('./writer.ts', import.meta.url));
-  const [command = process.execPath, ...args] = [...wrapper, process.execPath, ...process.execArgv, script, place.database, place.highWater];
+  const [command = process.execPath, ...args] = [
+    ...wrapper,
+    process.execPath,
+    ...process.execArgv,
+    script,
+    place.database,
+    place.highWater,
+  ];
   const child = spawn(command, args, { ...options, stdio: ['pipe', 'pipe', 'inherit'] });
   const lines: string[] = [];
   const acked = () => Number(lines.findLast((line) => line.startsWith('acked'))?.slice(6) ?? 0);
@@ -30,15 +41,20 @@ export function startWriter(place: Pick<Place, 'database' | 'highWater'>, option
     over = true;
   });
   child.stdin?.on('error', () => {});
-  if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));
+  if (child.stdout !== null)
+    createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));
   return {
     child,
     lines,
     acked,
     tell: (line) => child.stdin?.write(`${line}\n`),
     says: (...starts) => {
-      const said = () => lines.find((line) => starts.some((start) => line.startsWith(start))) ?? (over ? '' : null);
-      return waitFor(`the writer says ${starts.join(' or ')}`, said, { within_ms: 60_000, every_ms: 2 });
+      const said = () =>
+        lines.find((line) => starts.some((start) => line.startsWith(start))) ?? (over ? '' : null);
+      return waitFor(`the writer says ${starts.join(' or ')}`, said, {
+        within_ms: 60_000,
+        every_ms: 2,
+      });
     },
     end: async (signal) => {
       if (signal === 'SIGKILL') child.kill(signal);

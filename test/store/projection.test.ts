@@ -5,8 +5,8 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { streamOf } from '../../src/kernel/pages.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { createSqliteStore } from '../../src/store/sqlite.ts';
-import type { EventStore, Project, RunRow, StoredEvent } from '../../src/store/store.ts';
+import type { EventStore, Project, RunRow, StoredEvent } from '../../src/store/port.ts';
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { codeOf, event, type Place, placed, run } from './samples.ts';
 
 const RUNS = 12;
@@ -27,7 +27,13 @@ const project: Project = async (store, run_id) => {
 };
 
 function storeOf({ database, highWater }: Place, mended: string[] = []): EventStore {
-  return createSqliteStore({ database, highWater, limits: { ...defaultLimits, reserve_bytes: 65_536 }, project, onMended: (run_id) => mended.push(run_id) });
+  return createSqliteStore({
+    database,
+    highWater,
+    limits: { ...defaultLimits, reserve_bytes: 65_536 },
+    project,
+    onMended: (run_id) => mended.push(run_id),
+  });
 }
 
 /** Finished runs of three events each. */
@@ -65,8 +71,14 @@ const CHANGES: [name: string, sql: string][] = [
   ['a changed key', `update runs set idempotency_key = 'other' where run_id = 'run_3'`],
   ['a key that is gone', `update runs set idempotency_key = null where run_id = 'run_3'`],
   ['a changed state', `update runs set state = 'failed' where run_id = 'run_3'`],
-  ['a finished run that counts as unfinished', `update runs set finished = 0 where run_id = 'run_3'`],
-  ['a changed answer', `update runs set data = replace(data, 'the answer', 'an answer') where run_id = 'run_3'`],
+  [
+    'a finished run that counts as unfinished',
+    `update runs set finished = 0 where run_id = 'run_3'`,
+  ],
+  [
+    'a changed answer',
+    `update runs set data = replace(data, 'the answer', 'an answer') where run_id = 'run_3'`,
+  ],
   ['a changed id', `update runs set run_id = 'run_x' where run_id = 'run_3'`],
   ['a row that was removed', `delete from runs where run_id = 'run_3'`],
   ['digests that were removed', `delete from run_digests where run_id = 'run_3'`],
@@ -83,7 +95,11 @@ for (const [name, sql] of CHANGES) {
       assert.match((await plain.verify()).problems.join(' '), 'The record of the run run_3');
       assert.match((await checkAll(plain)).join(' '), 'The record of the run run_3');
       assert.is(await codeOf(plain.getRun('run_3')), 'store_corrupt');
-      assert.is(await codeOf(plain.readRecord('run_3')), 'store_corrupt', 'no damaged record is handed over as bytes');
+      assert.is(
+        await codeOf(plain.readRecord('run_3')),
+        'store_corrupt',
+        'no damaged record is handed over as bytes',
+      );
       await plain.close();
       const mended: string[] = [];
       const store = storeOf(place, mended);
@@ -108,12 +124,22 @@ test(
   'a row of a run that was never accepted is refused by name',
   placed(async (place) => {
     await fill(place);
-    change(place, `insert into runs select 'run_extra', 7, 'extra', 1, ended_at, state, provider, seq, data from runs where run_id = 'run_2'`);
+    change(
+      place,
+      `insert into runs select 'run_extra', 7, 'extra', 1, ended_at, state, provider, seq, data from runs where run_id = 'run_2'`,
+    );
     const store = storeOf(place);
     await store.open();
-    for (const read of [store.getRun('run_extra'), store.getRunByKey('extra')]) assert.is(await codeOf(read), 'store_corrupt');
-    assert.match((await store.verify()).problems.join(), 'The record of the run run_extra does not belong to an event of it');
-    assert.match((await checkAll(store)).join(), 'The record of the run run_extra does not belong to an event of it');
+    for (const read of [store.getRun('run_extra'), store.getRunByKey('extra')])
+      assert.is(await codeOf(read), 'store_corrupt');
+    assert.match(
+      (await store.verify()).problems.join(),
+      'The record of the run run_extra does not belong to an event of it',
+    );
+    assert.match(
+      (await checkAll(store)).join(),
+      'The record of the run run_extra does not belong to an event of it',
+    );
     await store.close();
   }),
 );
@@ -122,7 +148,10 @@ test(
   'a run whose events are changed is refused when it is read, and the slow check names the event, also after a restart',
   placed(async (place) => {
     await fill(place);
-    change(place, `update events set data = replace(data, 'piece', 'PIECE') where seq = 11; update runs set state = 'failed' where run_id = 'run_3'`);
+    change(
+      place,
+      `update events set data = replace(data, 'piece', 'PIECE') where seq = 11; update runs set state = 'failed' where run_id = 'run_3'`,
+    );
     assert.is(await codeOf(storeOf(place).open()), 'store_corrupt', 'it is among the last events');
     change(place, `update events set data = replace(data, 'PIECE', 'piece') where seq = 11`);
     await checkOld(place);
@@ -133,9 +162,15 @@ test(
 async function checkOld(place: Place): Promise<void> {
   const store = storeOf(place);
   await store.open();
-  await store.append({ events: Array.from({ length: 1200 }, (_, index) => event(RUNS * 3 + 1 + index, 's', index + 1)), runs: [] });
+  await store.append({
+    events: Array.from({ length: 1200 }, (_, index) => event(RUNS * 3 + 1 + index, 's', index + 1)),
+    runs: [],
+  });
   await store.close();
-  change(place, `update events set data = replace(data, 'piece', 'PIECE') where seq = 11; update runs set state = 'failed' where run_id = 'run_3'`);
+  change(
+    place,
+    `update events set data = replace(data, 'piece', 'PIECE') where seq = 11; update runs set state = 'failed' where run_id = 'run_3'`,
+  );
   const damaged = storeOf(place);
   await damaged.open();
   assert.is(await codeOf(damaged.readStream('run_3', 1, 9)), 'store_corrupt');
@@ -143,7 +178,10 @@ async function checkOld(place: Place): Promise<void> {
   assert.is(await codeOf(damaged.getRun('run_3')), 'store_corrupt', 'it cannot be made again');
   assert.equal(await damaged.getRun('run_4'), row(4, 15));
   const problems = await checkAll(damaged);
-  assert.match(problems.join(' '), 'The event 11 of the log (run.output_appended) does not agree with its hash.');
+  assert.match(
+    problems.join(' '),
+    'The event 11 of the log (run.output_appended) does not agree with its hash.',
+  );
   assert.match(problems.join(' '), 'The record of the run run_3');
   await damaged.close();
   const again = storeOf(place);
@@ -161,10 +199,15 @@ for (const version of [1, 2, 3, 4]) {
       await store.open();
       const types = ['run.accepted', 'run.started', 'run.output_appended', 'run.completed'];
       // The events of two runs take turns, so that the hash of an event holds it to one of the other run.
-      const events = types.flatMap((type, index) => [0, 1].map((side) => event(2 * index + side + 1, `run_${side}`, index + 1, { type })));
+      const events = types.flatMap((type, index) =>
+        [0, 1].map((side) => event(2 * index + side + 1, `run_${side}`, index + 1, { type })),
+      );
       await store.append({ events, runs: [row(0, 7), row(1, 8)] });
       // Damage among the last events keeps the log from being opened; this is older.
-      await store.append({ events: Array.from({ length: 1200 }, (_, index) => event(9 + index, 's', index + 1)), runs: [] });
+      await store.append({
+        events: Array.from({ length: 1200 }, (_, index) => event(9 + index, 's', index + 1)),
+        runs: [],
+      });
       await store.close();
       change(place, `delete from events where stream = 'run_0' and version = ${version}`);
       const damaged = storeOf(place);
@@ -209,7 +252,10 @@ async function meet(place: Place, at: number): Promise<'refused' | 'named' | 'wh
     await store.open();
     let shown = 0;
     for (let index = 0; index < RUNS; index += 1) {
-      const read = [await quietly(store.getRun(`run_${index}`)), await quietly(store.getRunByKey(`key_${index}`))];
+      const read = [
+        await quietly(store.getRun(`run_${index}`)),
+        await quietly(store.getRunByKey(`key_${index}`)),
+      ];
       for (const one of read.filter((found) => found !== 'damaged')) {
         if (one !== null) assert.equal(one, row(index, index * 3 + 3), `byte ${at}`);
         shown += one === null ? 0 : 1;

@@ -1,18 +1,28 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { pruneOrder, type SizedRun } from '../../src/store/prune-order.ts';
+import { pruneOrder, type SizedRun } from '../../src/store/prune/order.ts';
 
 const YOUNG_AT = 1000;
 const LARGE = 100;
 
-const sizes = fc.array(fc.record({ provider: fc.constantFrom('a', 'b', 'c'), bytes: fc.integer({ min: 1, max: 300 }), ended_at: fc.nat({ max: 2000 }) }), {
-  maxLength: 60,
-});
+const sizes = fc.array(
+  fc.record({
+    provider: fc.constantFrom('a', 'b', 'c'),
+    bytes: fc.integer({ min: 1, max: 300 }),
+    ended_at: fc.nat({ max: 2000 }),
+  }),
+  {
+    maxLength: 60,
+  },
+);
 const numbered = (runs: Omit<SizedRun, 'run_id' | 'accepted_seq'>[]): SizedRun[] =>
   runs.map((run, index) => ({ ...run, run_id: `run_${index}`, accepted_seq: index }));
-const taken = (runs: SizedRun[], provider: string) => runs.reduce((sum, run) => (run.provider === provider ? sum + run.bytes : sum), 0);
-const order = (runs: SizedRun[], youngToo = true) => [...pruneOrder(runs, { large_bytes: LARGE, young_at: YOUNG_AT, youngToo: () => youngToo })];
+const taken = (runs: SizedRun[], provider: string) =>
+  runs.reduce((sum, run) => (run.provider === provider ? sum + run.bytes : sum), 0);
+const order = (runs: SizedRun[], youngToo = true) => [
+  ...pruneOrder(runs, { large_bytes: LARGE, young_at: YOUNG_AT, youngToo: () => youngToo }),
+];
 
 test('a provider loses a run only while no other takes more, and a small one only when no large run is left', () => {
   fc.assert(
@@ -22,7 +32,8 @@ test('a provider loses a run only while no other takes more, and a small one onl
         const large = left.filter(({ bytes }) => bytes > LARGE);
         const among = large.length > 0 ? large : left;
         assert.ok(among.includes(run));
-        for (const other of ['a', 'b', 'c']) assert.ok(taken(among, run.provider) >= taken(among, other));
+        for (const other of ['a', 'b', 'c'])
+          assert.ok(taken(among, run.provider) >= taken(among, other));
         left = left.filter((one) => one !== run);
       }
       assert.equal(left, [], 'each goes in the end');
@@ -38,7 +49,10 @@ test('small young runs stay, and of one provider those that are not young go fir
       assert.not(order(runs, false).some((run) => run.bytes <= LARGE && isYoung(run)));
       for (const provider of ['a', 'b', 'c']) {
         const gone = order(runs).filter((run) => run.provider === provider);
-        for (const part of [gone.filter(({ bytes }) => bytes > LARGE), gone.filter(({ bytes }) => bytes <= LARGE)]) {
+        for (const part of [
+          gone.filter(({ bytes }) => bytes > LARGE),
+          gone.filter(({ bytes }) => bytes <= LARGE),
+        ]) {
           const young = part.map(isYoung);
           assert.equal(
             young,
@@ -52,7 +66,14 @@ test('small young runs stay, and of one provider those that are not young go fir
 
 test('of large runs the largest goes first, of small ones the oldest', () => {
   const run = (bytes: number, ended_at: number) => ({ provider: 'a', bytes, ended_at });
-  const runs = numbered([run(10, 5), run(200, 1), run(20, 3), run(300, 2), run(500, 1500), run(5, 1500)]);
+  const runs = numbered([
+    run(10, 5),
+    run(200, 1),
+    run(20, 3),
+    run(300, 2),
+    run(500, 1500),
+    run(5, 1500),
+  ]);
   assert.equal(
     order(runs).map(({ bytes }) => bytes),
     [300, 200, 500, 10, 20, 5],

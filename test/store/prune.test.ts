@@ -3,9 +3,9 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HighWater, readMark } from '../../src/store/high-water.ts';
-import { inspectStore } from '../../src/store/inspect.ts';
-import type { EventStore, PruneQuery, StoredEvent } from '../../src/store/store.ts';
+import { HighWater, readMark } from '../../src/store/files/high-water.ts';
+import { inspectStore } from '../../src/store/inspect/inspect.ts';
+import type { EventStore, PruneQuery, StoredEvent } from '../../src/store/port.ts';
 import { inject, possible } from './inject.ts';
 import { startWriter } from './process.ts';
 import { accepted, codeOf, event, makePlace, type Place, placed, run, series } from './samples.ts';
@@ -19,16 +19,34 @@ async function fill(store: EventStore, from: number, pairs: number, text: string
     const names = [`run_${seq + 1}`, `run_${seq + 2}`];
     const events: StoredEvent[] = [];
     for (let version = 1; version <= 4; version += 1)
-      for (const name of names) events.push(event(++seq, name, version, { type: version === 1 ? 'run.accepted' : 'run.happened', data: { text } }));
-    const runs = names.map((name, index) => run(name, { finished: true, state: 'completed', record: { output: text }, seq: seq - 1 + index }));
+      for (const name of names)
+        events.push(
+          event(++seq, name, version, {
+            type: version === 1 ? 'run.accepted' : 'run.happened',
+            data: { text },
+          }),
+        );
+    const runs = names.map((name, index) =>
+      run(name, {
+        finished: true,
+        state: 'completed',
+        record: { output: text },
+        seq: seq - 1 + index,
+      }),
+    );
     seq += 1;
-    events.push(event(seq, 'daemon:boot_2', (from === 0 ? 0 : 1000) + pair + 1, { boot_id: 'boot_2' }));
+    events.push(
+      event(seq, 'daemon:boot_2', (from === 0 ? 0 : 1000) + pair + 1, { boot_id: 'boot_2' }),
+    );
     await store.append({ events, runs });
   }
   return seq;
 }
 
-async function pruneAll(store: EventStore, query: PruneQuery = ALL): Promise<{ runs: number; events: number; steps: number }> {
+async function pruneAll(
+  store: EventStore,
+  query: PruneQuery = ALL,
+): Promise<{ runs: number; events: number; steps: number }> {
   const sum = { runs: 0, events: 0, steps: 0 };
   for (let more = true; more; sum.steps += 1) {
     const step = await store.prune(query);
@@ -89,11 +107,18 @@ test(
     assert.equal(found.state === 'read' && found.verify, { ok: true, events: 300, problems: [] });
 
     const db = new Database(place.database);
-    assert.equal(db.prepare('select count(*) as gaps, min(last_seq - first_seq) as least, max(last_seq - first_seq) as most from gaps').get(), {
-      gaps: 300,
-      least: 7,
-      most: 7,
-    });
+    assert.equal(
+      db
+        .prepare(
+          'select count(*) as gaps, min(last_seq - first_seq) as least, max(last_seq - first_seq) as most from gaps',
+        )
+        .get(),
+      {
+        gaps: 300,
+        least: 7,
+        most: 7,
+      },
+    );
     db.exec('delete from events where seq = 900; pragma wal_checkpoint(truncate)');
     db.close();
     const again = await inspectStore(place);
@@ -138,43 +163,52 @@ test(
   }),
 );
 
-(possible ? test : test.skip)('a daemon that is killed while it removes history, at one write after the other, leaves a whole log', async () => {
-  const points = new Set<number>();
-  for (let when = 3; when <= 500; when += 41) {
-    const place = makePlace();
-    try {
-      const store = place.store();
-      await store.open();
-      await fill(store, 0, 60, 'x'.repeat(500));
-      await store.close();
-      const writer = startWriter(place, {}, inject(`pwrite64:signal=SIGKILL:when=${when}`));
-      await writer.says('open', 'refused');
-      writer.tell('prune');
-      await writer.says('pruned', 'refused');
-      await writer.end('close');
-      const again = place.store();
-      assert.is((await again.open()).last_seq, 540);
-      const { finished } = await again.countRuns();
-      const events = 60 + finished * 4;
-      assert.equal(await again.verify(), { ok: true, events, problems: [] }, `write ${when}`);
-      points.add(finished);
-      await pruneAll(again);
-      assert.equal(await again.verify(), { ok: true, events: 60, problems: [] });
-      await again.close();
-    } finally {
-      place.remove();
+(possible ? test : test.skip)(
+  'a daemon that is killed while it removes history, at one write after the other, leaves a whole log',
+  async () => {
+    const points = new Set<number>();
+    for (let when = 3; when <= 500; when += 41) {
+      const place = makePlace();
+      try {
+        const store = place.store();
+        await store.open();
+        await fill(store, 0, 60, 'x'.repeat(500));
+        await store.close();
+        const writer = startWriter(place, {}, inject(`pwrite64:signal=SIGKILL:when=${when}`));
+        await writer.says('open', 'refused');
+        writer.tell('prune');
+        await writer.says('pruned', 'refused');
+        await writer.end('close');
+        const again = place.store();
+        assert.is((await again.open()).last_seq, 540);
+        const { finished } = await again.countRuns();
+        const events = 60 + finished * 4;
+        assert.equal(await again.verify(), { ok: true, events, problems: [] }, `write ${when}`);
+        points.add(finished);
+        await pruneAll(again);
+        assert.equal(await again.verify(), { ok: true, events: 60, problems: [] });
+        await again.close();
+      } finally {
+        place.remove();
+      }
     }
-  }
-  assert.ok(points.size >= 2, `it was killed with ${[...points].join(', ')} runs left`);
-});
+    assert.ok(points.size >= 2, `it was killed with ${[...points].join(', ')} runs left`);
+  },
+);
 
 /** Finished runs of one event each, after a stream of a boot that tells much of itself. */
 async function noisy(store: EventStore, boot_id: string, count: number): Promise<void> {
   const data = { text: 'x'.repeat(300) };
-  for (let from = 1; from <= count; from += 1000) await store.append(series(from, 1000, `provider:p:${boot_id}`, { boot_id, data }));
-  const runs = Array.from({ length: 40 }, (_, index) => run(`run_${index}`, { finished: true, state: 'completed', seq: count + 1 + index }));
+  for (let from = 1; from <= count; from += 1000)
+    await store.append(series(from, 1000, `provider:p:${boot_id}`, { boot_id, data }));
+  const runs = Array.from({ length: 40 }, (_, index) =>
+    run(`run_${index}`, { finished: true, state: 'completed', seq: count + 1 + index }),
+  );
   await store.append(accepted(count + 1, runs));
-  await store.append({ events: [event(count + 41, 'daemon:boot_2', 1, { boot_id: 'boot_2' })], runs: [] });
+  await store.append({
+    events: [event(count + 41, 'daemon:boot_2', 1, { boot_id: 'boot_2' })],
+    runs: [],
+  });
 }
 
 test(
@@ -183,7 +217,11 @@ test(
     const store = place.store();
     await store.open();
     await noisy(store, 'boot_2', 5000);
-    assert.equal(await pruneAll(store, { ...ALL, before_at: null, max_bytes: 1_048_576 }), { runs: 0, events: 0, steps: 1 });
+    assert.equal(await pruneAll(store, { ...ALL, before_at: null, max_bytes: 1_048_576 }), {
+      runs: 0,
+      events: 0,
+      steps: 1,
+    });
     assert.is((await store.countRuns()).finished, 40);
     await store.close();
   }),

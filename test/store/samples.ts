@@ -2,11 +2,26 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import { createSqliteStore } from '../../src/store/sqlite.ts';
-import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/store.ts';
+import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 
-export function event(seq: number, stream: string, version: number, changes: Partial<StoredEvent> = {}): StoredEvent {
-  return { seq, stream, version, type: 'test.happened', schema: 1, at: 1_700_000_000_000 + seq, boot_id: 'boot_1', data: { seq }, ...changes };
+export function event(
+  seq: number,
+  stream: string,
+  version: number,
+  changes: Partial<StoredEvent> = {},
+): StoredEvent {
+  return {
+    seq,
+    stream,
+    version,
+    type: 'test.happened',
+    schema: 1,
+    at: 1_700_000_000_000 + seq,
+    boot_id: 'boot_1',
+    data: { seq },
+    ...changes,
+  };
 }
 
 export function run(run_id: string, changes: Partial<RunRow> = {}): RunRow {
@@ -27,12 +42,27 @@ export function run(run_id: string, changes: Partial<RunRow> = {}): RunRow {
 
 /** Runs with the first event of each, in this order, from `first` on. */
 export function accepted(first: number, runs: readonly RunRow[]): Commit {
-  return { events: runs.map(({ run_id }, index) => event(first + index, run_id, 1, { type: 'run.accepted' })), runs: [...runs] };
+  return {
+    events: runs.map(({ run_id }, index) =>
+      event(first + index, run_id, 1, { type: 'run.accepted' }),
+    ),
+    runs: [...runs],
+  };
 }
 
 /** Events of one stream: versions and positions from `first` on. */
-export function series(first: number, count: number, stream = 's', changes: Partial<StoredEvent> = {}): Commit {
-  return { events: Array.from({ length: count }, (_, index) => event(first + index, stream, first + index, changes)), runs: [] };
+export function series(
+  first: number,
+  count: number,
+  stream = 's',
+  changes: Partial<StoredEvent> = {},
+): Commit {
+  return {
+    events: Array.from({ length: count }, (_, index) =>
+      event(first + index, stream, first + index, changes),
+    ),
+    runs: [],
+  };
 }
 
 /** The code of what a promise is rejected with; null when it is not. */
@@ -58,7 +88,8 @@ export function makePlace(folder = mkdtempSync(join(tmpdir(), 'svc-store-'))): P
   return {
     folder,
     ...files,
-    store: (limits, onAlarm = () => {}) => createSqliteStore({ ...files, limits: { ...defaultLimits, ...limits }, onAlarm }),
+    store: (limits, onAlarm = () => {}) =>
+      createSqliteStore({ ...files, limits: { ...defaultLimits, ...limits }, onAlarm }),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
@@ -79,6 +110,7 @@ export function placed(work: (place: Place) => Promise<void>): () => Promise<voi
 export async function filled(place: Place, count: number): Promise<void> {
   const store = place.store();
   await store.open();
-  for (let first = 1; first <= count; first += 100) await store.append(series(first, Math.min(100, count - first + 1)));
+  for (let first = 1; first <= count; first += 100)
+    await store.append(series(first, Math.min(100, count - first + 1)));
   await store.close();
 }

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../src/limits.ts';
-import type { RunRow } from '../../src/store/store.ts';
+import type { RunRow } from '../../src/store/port.ts';
 import { storeConformance } from './conformance.ts';
 import { event, makePlace, placed, run, series } from './samples.ts';
 
@@ -32,10 +32,20 @@ test(
       await store.append(series(1, 10));
       const folder = dirname(place.database);
       assert.is(statSync(folder).mode & 0o777, 0o700);
-      assert.equal(readdirSync(folder).sort(), ['events.db', 'events.db-wal', 'events.high-water', 'events.reserve']);
-      for (const file of readdirSync(folder)) assert.is(statSync(`${folder}/${file}`).mode & 0o777, 0o600, file);
+      assert.equal(readdirSync(folder).sort(), [
+        'events.db',
+        'events.db-wal',
+        'events.high-water',
+        'events.reserve',
+      ]);
+      for (const file of readdirSync(folder))
+        assert.is(statSync(`${folder}/${file}`).mode & 0o777, 0o600, file);
       await store.close();
-      assert.equal(readdirSync(folder).sort(), ['events.db', 'events.high-water', 'events.reserve'], 'a clean close leaves no other file');
+      assert.equal(
+        readdirSync(folder).sort(),
+        ['events.db', 'events.high-water', 'events.reserve'],
+        'a clean close leaves no other file',
+      );
     } finally {
       process.umask(mask);
     }
@@ -49,16 +59,32 @@ test(
     await store.open();
     const text = 'x'.repeat(Math.ceil(defaultLimits.store_page_bytes / 3));
     const ids = ['run_1', 'run_2', 'run_3', 'run_4', 'run_5'];
-    const rows = ids.map((id, index) => run(id, { finished: true, state: 'completed', seq: index + 1, record: { prompt: 'p', system: null, output: text } }));
+    const rows = ids.map((id, index) =>
+      run(id, {
+        finished: true,
+        state: 'completed',
+        seq: index + 1,
+        record: { prompt: 'p', system: null, output: text },
+      }),
+    );
     await store.append({ events: ids.map((id, index) => event(index + 1, id, 1)), runs: rows });
     const listed: string[] = [];
-    for (let page = await store.listRuns({ limit: 10 }); page.length > 0; page = await store.listRuns({ limit: 10, before: listed.at(-1) as string })) {
+    for (
+      let page = await store.listRuns({ limit: 10 });
+      page.length > 0;
+      page = await store.listRuns({ limit: 10, before: listed.at(-1) as string })
+    ) {
       assert.ok(page.length <= 2, `${page.length} runs at a time`);
       listed.push(...page.map(({ run_id }) => run_id));
     }
     assert.equal(listed, [...ids].reverse());
     const [short] = await store.listRuns({ limit: 1, short: true });
-    assert.equal((short as RunRow | undefined)?.record, { prompt: 'p', system: null, output: 'x'.repeat(200), shortened: true });
+    assert.equal((short as RunRow | undefined)?.record, {
+      prompt: 'p',
+      system: null,
+      output: 'x'.repeat(200),
+      shortened: true,
+    });
     await store.close();
   }),
 );

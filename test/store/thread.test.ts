@@ -22,11 +22,23 @@ for (const [fact, harm] of [
       await store.append(series(1, 10));
       const check = codeOf(store.verify());
       harm(worker);
-      const asked = [check, codeOf(store.append(series(11, 10))), codeOf(store.readAll(1, 10)), codeOf(store.countRuns())];
+      const asked = [
+        check,
+        codeOf(store.append(series(11, 10))),
+        codeOf(store.readAll(1, 10)),
+        codeOf(store.countRuns()),
+      ];
       const [first, ...others] = await Promise.all(asked);
-      assert.ok(first === 'store_failed' || first === null, 'what was asked before may have been done');
+      assert.ok(
+        first === 'store_failed' || first === null,
+        'what was asked before may have been done',
+      );
       assert.equal(others, ['store_failed', 'store_failed', 'store_failed']);
-      assert.is(await codeOf(store.append(series(11, 1))), 'store_failed', 'and what is asked later');
+      assert.is(
+        await codeOf(store.append(series(11, 1))),
+        'store_failed',
+        'and what is asked later',
+      );
       await store.close();
       const again = place.store();
       const { last_seq } = await again.open();
@@ -46,7 +58,8 @@ test(
       order.push('check');
       return report;
     });
-    for (let seq = 24_001; seq <= 24_003; seq += 1) await store.append(series(seq, 1)).then(() => order.push('commit'));
+    for (let seq = 24_001; seq <= 24_003; seq += 1)
+      await store.append(series(seq, 1)).then(() => order.push('commit'));
     assert.equal(await check, { ok: true, events: 24_003, problems: [] });
     assert.equal(order, ['commit', 'commit', 'commit', 'check']);
     await store.close();

@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { inspectStore } from '../../src/store/inspect.ts';
+import { inspectStore } from '../../src/store/inspect/inspect.ts';
 import { inject, possible } from './inject.ts';
 import { startWriter } from './process.ts';
 import { codeOf, event, makePlace, type Place, placed, run } from './samples.ts';
@@ -31,11 +31,21 @@ async function checkUpgraded(place: Place): Promise<void> {
     ['run_d', 'run_c', 'run_b', 'run_a'],
   );
   assert.equal(await store.unfinishedRuns(), ['run_b', 'run_d']);
-  assert.is((await store.getRunByKey('k'))?.run_id, 'run_a', 'of two with one key the first keeps it');
+  assert.is(
+    (await store.getRunByKey('k'))?.run_id,
+    'run_a',
+    'of two with one key the first keeps it',
+  );
   assert.is((await store.getRunByKey('l'))?.run_id, 'run_c');
   assert.equal(await store.runsAt(6, 9), ['run_a', 'run_b', 'run_c']);
   assert.equal(await store.startedStreams(1, 9, 9), ['daemon:boot_1', 'provider:local:boot_1']);
-  const finished = { state: 'completed', finished: true, created_at: 5_000_000, idempotency_key: 'k', record: { id: 'run_a', output: 'one' } };
+  const finished = {
+    state: 'completed',
+    finished: true,
+    created_at: 5_000_000,
+    idempotency_key: 'k',
+    record: { id: 'run_a', output: 'one' },
+  };
   assert.equal(await store.getRun('run_a'), run('run_a', { ...finished, seq: 6 }));
   assert.equal(await store.verify(), { ok: true, events: 9, problems: [] });
   await store.close();
@@ -47,16 +57,22 @@ test(
     putOld(place);
     await checkUpgraded(place);
     const db = new Database(place.database, { readonly: true });
-    assert.equal(db.prepare('select run_id, accepted_seq, ended_at from runs order by accepted_seq').all(), [
-      { run_id: 'run_a', accepted_seq: 3, ended_at: 1_400_002 },
-      { run_id: 'run_b', accepted_seq: 4, ended_at: null },
-      { run_id: 'run_c', accepted_seq: 5, ended_at: 1_400_003 },
-      { run_id: 'run_d', accepted_seq: 8, ended_at: null },
-    ]);
+    assert.equal(
+      db.prepare('select run_id, accepted_seq, ended_at from runs order by accepted_seq').all(),
+      [
+        { run_id: 'run_a', accepted_seq: 3, ended_at: 1_400_002 },
+        { run_id: 'run_b', accepted_seq: 4, ended_at: null },
+        { run_id: 'run_c', accepted_seq: 5, ended_at: 1_400_003 },
+        { run_id: 'run_d', accepted_seq: 8, ended_at: null },
+      ],
+    );
     db.close();
     const store = place.store();
     await store.open();
-    await store.append({ events: [event(10, 'run_b', 2)], runs: [run('run_b', { finished: true, seq: 10 })] });
+    await store.append({
+      events: [event(10, 'run_b', 2)],
+      runs: [run('run_b', { finished: true, seq: 10 })],
+    });
     assert.equal(await store.unfinishedRuns(), ['run_d']);
     await store.close();
   }),
@@ -68,7 +84,10 @@ test(
     putOld(place);
     const before = readFileSync(place.database);
     const found = await inspectStore(place);
-    assert.equal(found.state === 'read' && [found.last_seq, found.unfinished_runs, found.verify.ok], [9, ['run_b', 'run_d'], true]);
+    assert.equal(
+      found.state === 'read' && [found.last_seq, found.unfinished_runs, found.verify.ok],
+      [9, ['run_b', 'run_d'], true],
+    );
     assert.ok(readFileSync(place.database).equals(before));
   }),
 );
@@ -78,7 +97,10 @@ test(
   placed(async (place) => {
     putOld(place);
     const bytes = readFileSync(place.database);
-    writeFileSync(place.database, Buffer.from(bytes.toString('latin1').replace('{"seq":5}', '{"seq":6}'), 'latin1'));
+    writeFileSync(
+      place.database,
+      Buffer.from(bytes.toString('latin1').replace('{"seq":5}', '{"seq":6}'), 'latin1'),
+    );
     const before = readFileSync(place.database);
     const store = place.store();
     assert.is(await codeOf(store.open()), 'store_corrupt');
@@ -86,25 +108,28 @@ test(
   }),
 );
 
-(possible ? test : test.skip)('a start that is killed while it brings a log forward, at one write after the other, leaves it to the next', async () => {
-  let killed = 0;
-  for (const call of ['pwrite64', 'fsync', 'fdatasync']) {
-    for (let when = 1; when <= 60; when += 3) {
-      const place = makePlace();
-      try {
-        putOld(place);
-        const writer = startWriter(place, {}, inject(`${call}:signal=SIGKILL:when=${when}`));
-        const said = await writer.says('open', 'refused');
-        await writer.end('close');
-        if (writer.child.signalCode === 'SIGKILL') killed += 1;
-        await checkUpgraded(place);
-        if (said !== '') break;
-      } finally {
-        place.remove();
+(possible ? test : test.skip)(
+  'a start that is killed while it brings a log forward, at one write after the other, leaves it to the next',
+  async () => {
+    let killed = 0;
+    for (const call of ['pwrite64', 'fsync', 'fdatasync']) {
+      for (let when = 1; when <= 60; when += 3) {
+        const place = makePlace();
+        try {
+          putOld(place);
+          const writer = startWriter(place, {}, inject(`${call}:signal=SIGKILL:when=${when}`));
+          const said = await writer.says('open', 'refused');
+          await writer.end('close');
+          if (writer.child.signalCode === 'SIGKILL') killed += 1;
+          await checkUpgraded(place);
+          if (said !== '') break;
+        } finally {
+          place.remove();
+        }
       }
     }
-  }
-  assert.ok(killed >= 5, `${killed} were killed`);
-});
+    assert.ok(killed >= 5, `${killed} were killed`);
+  },
+);
 
 test.run();

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline';
-import { createSqliteStore } from '../../src/store/sqlite.ts';
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { event, run } from './samples.ts';
 
 /**
@@ -20,17 +20,28 @@ async function append(): Promise<void> {
   const run_id = `run_${seq + 1}`;
   const first = event(seq + 1, run_id, 1);
   const others = Array.from({ length: count }, (_, index) =>
-    event(seq + 2 + index, run_id, index + 2, { data: { text: 'x'.repeat((seq * 31 + index * 17) % 3000) } }),
+    event(seq + 2 + index, run_id, index + 2, {
+      data: { text: 'x'.repeat((seq * 31 + index * 17) % 3000) },
+    }),
   );
   const last = seq + count + 1;
-  await store.append({ events: [first, ...others], runs: [run(run_id, { seq: last, created_at: last })] });
+  await store.append({
+    events: [first, ...others],
+    runs: [run(run_id, { seq: last, created_at: last })],
+  });
   seq = last;
   console.log(`acked ${seq}`);
 }
 
 /** Removes all finished runs, a few at a time. */
 async function prune(): Promise<void> {
-  for (let more = true; more; ) ({ more } = await store.prune({ before_at: Number.MAX_SAFE_INTEGER, max_bytes: null, keep_boot: 'boot_2', limit: 10 }));
+  for (let more = true; more; )
+    ({ more } = await store.prune({
+      before_at: Number.MAX_SAFE_INTEGER,
+      max_bytes: null,
+      keep_boot: 'boot_2',
+      limit: 10,
+    }));
   console.log('pruned');
 }
 

@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { connect } from '../../src/control/client.ts';
 import { SvcError } from '../../src/errors.ts';
+import { connect } from '../../src/transport/control/client.ts';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import type { Home } from '../helpers/svc.ts';
 import type { Run } from './daemon.ts';
@@ -28,11 +28,25 @@ export function addModels(home: Home): void {
 }
 
 /** Starts a run and hears it, or hears one that is there, from its beginning to its end or to the end of the daemon. */
-export async function hear(home: Home, what: Record<string, unknown> | string, onTokens: (count: number) => void = () => {}): Promise<Heard> {
-  const heard: Heard = { id: typeof what === 'string' ? what : '', text: '', token_ids: [], facts: [], record: null, broken: null };
+export async function hear(
+  home: Home,
+  what: Record<string, unknown> | string,
+  onTokens: (count: number) => void = () => {},
+): Promise<Heard> {
+  const heard: Heard = {
+    id: typeof what === 'string' ? what : '',
+    text: '',
+    token_ids: [],
+    facts: [],
+    record: null,
+    broken: null,
+  };
   const client = await connect(home.paths.socket);
   try {
-    const stream = typeof what === 'string' ? client.stream('run.follow', { id: what, from_seq: 0 }) : client.stream('run.start', { ...what, stream: true });
+    const stream =
+      typeof what === 'string'
+        ? client.stream('run.follow', { id: what, from_seq: 0 })
+        : client.stream('run.start', { ...what, stream: true });
     for await (const event of stream) {
       if ('run' in event) heard.id = event.run.id;
       else if ('type' in event) take(heard, event, onTokens);
@@ -47,10 +61,15 @@ export async function hear(home: Home, what: Record<string, unknown> | string, o
   return heard;
 }
 
-function take(heard: Heard, { type, data }: { type: string; data: Record<string, unknown> }, onTokens: (count: number) => void): void {
+function take(
+  heard: Heard,
+  { type, data }: { type: string; data: Record<string, unknown> },
+  onTokens: (count: number) => void,
+): void {
   if (type !== 'run.output_appended') {
     heard.facts.push(type);
-    if (type === 'run.started' && data.resumes !== true) Object.assign(heard, { text: '', token_ids: [] });
+    if (type === 'run.started' && data.resumes !== true)
+      Object.assign(heard, { text: '', token_ids: [] });
     return;
   }
   heard.text += String(data.text);

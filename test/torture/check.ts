@@ -1,5 +1,5 @@
-import { createSqliteStore } from '../../src/store/sqlite.ts';
-import type { StoredEvent } from '../../src/store/store.ts';
+import type { StoredEvent } from '../../src/store/port.ts';
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import type { Home } from '../helpers/svc.ts';
 import { fakeAnswer } from './fake-model.ts';
 import { digestOf, type RunSeen } from './record.ts';
@@ -24,8 +24,15 @@ export interface Checked {
 /** The undisturbed answer to a prompt of the local model. */
 export type References = ReadonlyMap<string, { text: string; token_ids: readonly number[] }>;
 
-export async function checkLog(home: Home, seen: readonly RunSeen[], references: References): Promise<Checked> {
-  const store = createSqliteStore({ database: home.paths.database, highWater: home.paths.highWater });
+export async function checkLog(
+  home: Home,
+  seen: readonly RunSeen[],
+  references: References,
+): Promise<Checked> {
+  const store = createSqliteStore({
+    database: home.paths.database,
+    highWater: home.paths.highWater,
+  });
   await store.open();
   try {
     const verified = await store.verify();
@@ -38,7 +45,9 @@ export async function checkLog(home: Home, seen: readonly RunSeen[], references:
       duplicates: 0,
       resumed: 0,
       breaks: 0,
-      engine_deaths: events.filter(({ type, data }) => type === 'engine.exited' && data.signal === 'SIGKILL').length,
+      engine_deaths: events.filter(
+        ({ type, data }) => type === 'engine.exited' && data.signal === 'SIGKILL',
+      ).length,
       by_end: {},
       problems: [...verified.problems],
     };
@@ -58,32 +67,55 @@ export async function checkLog(home: Home, seen: readonly RunSeen[], references:
 
 async function readAll(read: (from: number) => Promise<StoredEvent[]>): Promise<StoredEvent[]> {
   const all: StoredEvent[] = [];
-  for (let page = await read(1); page.length > 0; page = await read(all.length + 1)) all.push(...page);
+  for (let page = await read(1); page.length > 0; page = await read(all.length + 1))
+    all.push(...page);
   return all;
 }
 
-function checkNumbers(events: readonly StoredEvent[], streams: ReadonlyMap<string, StoredEvent[]>, { problems }: Checked): void {
+function checkNumbers(
+  events: readonly StoredEvent[],
+  streams: ReadonlyMap<string, StoredEvent[]>,
+  { problems }: Checked,
+): void {
   const odd = events.findIndex(({ seq }, index) => seq !== index + 1);
   if (odd >= 0) problems.push(`the event at place ${odd + 1} has the number ${events[odd]?.seq}`);
-  for (const [stream, facts] of streams) if (facts.some(({ version }, index) => version !== index + 1)) problems.push(`the versions of ${stream} have a gap`);
+  for (const [stream, facts] of streams)
+    if (facts.some(({ version }, index) => version !== index + 1))
+      problems.push(`the versions of ${stream} have a gap`);
 }
 
-function checkRun(id: string, facts: readonly StoredEvent[], references: References, checked: Checked): void {
+function checkRun(
+  id: string,
+  facts: readonly StoredEvent[],
+  references: References,
+  checked: Checked,
+): void {
   checked.runs += 1;
   const ends = facts.filter(({ type }) => TERMINAL.test(type));
-  if (ends.length !== 1 || ends[0] !== facts.at(-1)) checked.problems.push(`${id} has ${ends.length} ends, and after them ${facts.at(-1)?.type}`);
+  if (ends.length !== 1 || ends[0] !== facts.at(-1))
+    checked.problems.push(`${id} has ${ends.length} ends, and after them ${facts.at(-1)?.type}`);
   const end = ends[0]?.type ?? 'none';
   checked.by_end[end] = (checked.by_end[end] ?? 0) + 1;
   const starts = facts.filter(({ type }) => type === 'run.started');
   checked.breaks += Math.max(0, starts.length - 1);
   if (starts.some(({ data }) => data.resumes === true)) checked.resumed += 1;
   const { text, token_ids } = answerOf(facts);
-  const { provider, prompt } = (facts[0]?.data.request ?? {}) as { provider?: string; prompt?: string };
-  const whole = provider === 'local' ? references.get(prompt ?? '') : { text: fakeAnswer(prompt ?? ''), token_ids: [] };
+  const { provider, prompt } = (facts[0]?.data.request ?? {}) as {
+    provider?: string;
+    prompt?: string;
+  };
+  const whole =
+    provider === 'local'
+      ? references.get(prompt ?? '')
+      : { text: fakeAnswer(prompt ?? ''), token_ids: [] };
   if (whole === undefined) checked.problems.push(`${id} was asked something else`);
-  else if (end === 'run.completed' && (text !== whole.text || token_ids.join() !== whole.token_ids.join()))
+  else if (
+    end === 'run.completed' &&
+    (text !== whole.text || token_ids.join() !== whole.token_ids.join())
+  )
     checked.problems.push(`${id} is not the undisturbed answer`);
-  else if (!whole.text.startsWith(text)) checked.problems.push(`${id} is not the beginning of the undisturbed answer`);
+  else if (!whole.text.startsWith(text))
+    checked.problems.push(`${id} is not the beginning of the undisturbed answer`);
 }
 
 /** The text that counts: what was discarded by a new start is left out. */
@@ -98,41 +130,69 @@ function answerOf(facts: readonly StoredEvent[]): { text: string; token_ids: num
   return { text, token_ids };
 }
 
-function checkKeys(runs: ReadonlyMap<string, StoredEvent[]>, seen: readonly RunSeen[], checked: Checked): void {
+function checkKeys(
+  runs: ReadonlyMap<string, StoredEvent[]>,
+  seen: readonly RunSeen[],
+  checked: Checked,
+): void {
   const owners = Map.groupBy(runs, ([, facts]) => String(facts[0]?.data.idempotency_key));
-  for (const [key, owned] of owners) if (key !== 'null' && owned.length > 1) duplicate(checked, `the key ${key} has ${owned.length} runs`);
+  for (const [key, owned] of owners)
+    if (key !== 'null' && owned.length > 1)
+      duplicate(checked, `the key ${key} has ${owned.length} runs`);
   for (const { key, ids } of seen) {
-    if (ids.size > 1) duplicate(checked, `the key ${key} was answered with ${[...ids].join(' and ')}`);
+    if (ids.size > 1)
+      duplicate(checked, `the key ${key} was answered with ${[...ids].join(' and ')}`);
     for (const id of ids) {
       checked.acknowledged += 1;
-      if (runs.get(id)?.[0]?.data.idempotency_key !== key) lose(checked, `the run ${id} of the key ${key}`);
+      if (runs.get(id)?.[0]?.data.idempotency_key !== key)
+        lose(checked, `the run ${id} of the key ${key}`);
     }
   }
 }
 
-function checkSeen(seen: RunSeen, runs: ReadonlyMap<string, StoredEvent[]>, references: References, checked: Checked): void {
+function checkSeen(
+  seen: RunSeen,
+  runs: ReadonlyMap<string, StoredEvent[]>,
+  references: References,
+  checked: Checked,
+): void {
   const [id = ''] = seen.ids;
   const facts = runs.get(id) ?? [];
   const bySeq = new Map(facts.map((fact) => [fact.seq, fact]));
-  if (new Set(seen.events.map(({ seq }) => seq)).size < seen.events.length) duplicate(checked, `${id} was given an event twice`);
+  if (new Set(seen.events.map(({ seq }) => seq)).size < seen.events.length)
+    duplicate(checked, `${id} was given an event twice`);
   for (const event of seen.events) {
     checked.acknowledged += 1;
     const fact = bySeq.get(event.seq);
-    if (fact === undefined || fact.type !== event.type || fact.version !== event.version || digestOf(fact.data) !== event.digest)
+    if (
+      fact === undefined ||
+      fact.type !== event.type ||
+      fact.version !== event.version ||
+      digestOf(fact.data) !== event.digest
+    )
       lose(checked, `the event ${event.seq} (${event.type}) of ${id}`);
   }
   const ended = seen.events.some(({ type }) => TERMINAL.test(type));
-  if (ended && seen.events.length !== facts.length) checked.problems.push(`of ${id} ${seen.events.length} of ${facts.length} events were given`);
-  if (seen.cancelled !== null && `run.${seen.cancelled}` !== facts.at(-1)?.type) lose(checked, `the answer to the cancel of ${id}: ${seen.cancelled}`);
+  if (ended && seen.events.length !== facts.length)
+    checked.problems.push(`of ${id} ${seen.events.length} of ${facts.length} events were given`);
+  if (seen.cancelled !== null && `run.${seen.cancelled}` !== facts.at(-1)?.type)
+    lose(checked, `the answer to the cancel of ${id}: ${seen.cancelled}`);
   checkPrinted(seen, references, checked);
 }
 
-function checkPrinted({ printed, prompt }: RunSeen, references: References, checked: Checked): void {
+function checkPrinted(
+  { printed, prompt }: RunSeen,
+  references: References,
+  checked: Checked,
+): void {
   if (printed === null) return;
   const whole = `${references.get(prompt)?.text.replace(/\n+$/, '')}\n`;
   if (printed.code === 0 && printed.text !== whole)
-    checked.problems.push(`svc run printed ${printed.text.length} characters, not the ${whole.length} of the answer`);
-  else if (!whole.startsWith(printed.text.replace(/\n$/, ''))) checked.problems.push(`svc run printed something else, and ended with ${printed.code}`);
+    checked.problems.push(
+      `svc run printed ${printed.text.length} characters, not the ${whole.length} of the answer`,
+    );
+  else if (!whole.startsWith(printed.text.replace(/\n$/, '')))
+    checked.problems.push(`svc run printed something else, and ended with ${printed.code}`);
 }
 
 function lose(checked: Checked, what: string): void {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { connect } from '../../src/control/client.ts';
+import { connect } from '../../src/transport/control/client.ts';
 import type { Home } from '../helpers/svc.ts';
 import { type Answer, ask, type Sent, stream } from './http.ts';
 import type { Random } from './random.ts';
@@ -37,7 +37,12 @@ export function startClients(options: ClientsOptions): Clients {
   const live = async (index: number) => {
     for (let turn = 0; !over; turn += 1) {
       try {
-        await options.draw.pick(KINDS)({ ...options, name: `${options.name}-${index}-${turn}`, seen, problems });
+        await options.draw.pick(KINDS)({
+          ...options,
+          name: `${options.name}-${index}-${turn}`,
+          seen,
+          problems,
+        });
       } catch (error) {
         problems.push(`client ${index}: ${String(error)}`);
       }
@@ -76,7 +81,11 @@ function newBody({ draw, name }: Client): Body {
 }
 
 function begin(client: Client, body: Body): RunSeen {
-  const { prompt, seed = null, temperature = null } = body as { prompt: string; seed?: number; temperature?: number };
+  const {
+    prompt,
+    seed = null,
+    temperature = null,
+  } = body as { prompt: string; seed?: number; temperature?: number };
   const seen = newSeen({ prompt, seed, temperature, key: `key-${client.name}` });
   client.seen.push(seen);
   return seen;
@@ -90,13 +99,21 @@ async function followOverHttp(client: Client): Promise<void> {
   for (let ended = false; !ended; ) {
     const last = seen.events.at(-1)?.seq;
     const [id] = seen.ids;
-    const asked = id === undefined ? post(seen, body) : { headers: last === undefined ? {} : { 'last-event-id': String(last) } };
-    const following = await stream(home, id === undefined ? '/v1/runs' : `/v1/runs/${id}/events`, asked).catch(() => null);
+    const asked =
+      id === undefined
+        ? post(seen, body)
+        : { headers: last === undefined ? {} : { 'last-event-id': String(last) } };
+    const following = await stream(
+      home,
+      id === undefined ? '/v1/runs' : `/v1/runs/${id}/events`,
+      asked,
+    ).catch(() => null);
     if (following === null || following.status >= 429) {
       await delay(30);
       continue;
     }
-    if (following.status !== 200) throw new Error(`the stream of ${seen.prompt} was answered with ${following.status}`);
+    if (following.status !== 200)
+      throw new Error(`the stream of ${seen.prompt} was answered with ${following.status}`);
     seen.ids.add(String(following.headers['x-svc-run-id']));
     const patience = draw.chance(0.1) ? draw.whole(1, 20) : Number.POSITIVE_INFINITY;
     let taken = 0;
@@ -112,7 +129,8 @@ async function followOverHttp(client: Client): Promise<void> {
 function take({ problems }: Client, seen: RunSeen, { id, event, data }: Sent): boolean {
   if (id === null) return false;
   const last = seen.events.at(-1);
-  if (last !== undefined && (id <= last.seq || data.version !== last.version + 1)) problems.push(`${seen.prompt}: after the event ${last.seq} came ${id}`);
+  if (last !== undefined && (id <= last.seq || data.version !== last.version + 1))
+    problems.push(`${seen.prompt}: after the event ${last.seq} came ${id}`);
   note(seen, { seq: id, version: data.version, type: event, data: data.data });
   return TERMINAL.test(event);
 }
@@ -130,11 +148,14 @@ async function followOverSocket(client: Client): Promise<void> {
     const [id] = seen.ids;
     const from_seq = (seen.events.at(-1)?.seq ?? -1) + 1;
     const events =
-      id === undefined ? socket.stream('run.start', { ...body, idempotency_key: seen.key, stream: true }) : socket.stream('run.follow', { id, from_seq });
+      id === undefined
+        ? socket.stream('run.start', { ...body, idempotency_key: seen.key, stream: true })
+        : socket.stream('run.follow', { id, from_seq });
     try {
       for await (const event of events) {
         if ('run' in event) seen.ids.add(event.run.id);
-        else if ('type' in event) ended = take(client, seen, { id: event.seq, event: event.type, data: event });
+        else if ('type' in event)
+          ended = take(client, seen, { id: event.seq, event: event.type, data: event });
       }
       const run = await events.result;
       ended = run.ended_at !== null;
@@ -151,11 +172,17 @@ async function storm(client: Client): Promise<void> {
   const body = newBody(client);
   const seen = begin(client, body);
   while (seen.ids.size === 0) {
-    const answers = await Promise.all(Array.from({ length: 4 }, () => ask(client.home, '/v1/runs', post(seen, body)).catch(() => null)));
+    const answers = await Promise.all(
+      Array.from({ length: 4 }, () =>
+        ask(client.home, '/v1/runs', post(seen, body)).catch(() => null),
+      ),
+    );
     for (const answer of answers) {
       if (answer?.status === 202) seen.ids.add(answer.json.id);
       else if (answer !== null && answer.status < 429)
-        client.problems.push(`a request with the key ${seen.key} was answered with ${answer.status} ${answer.text}`);
+        client.problems.push(
+          `a request with the key ${seen.key} was answered with ${answer.status} ${answer.text}`,
+        );
     }
     if (seen.ids.size === 0) await delay(30);
   }
@@ -169,7 +196,9 @@ async function cancel(client: Client): Promise<void> {
   const started = await until(() => ask(client.home, '/v1/runs', post(seen, body)));
   seen.ids.add(started.json.id);
   await delay(client.draw.whole(0, 200));
-  const answer = await until(() => ask(client.home, `/v1/runs/${started.json.id}/cancel`, { method: 'POST' }));
+  const answer = await until(() =>
+    ask(client.home, `/v1/runs/${started.json.id}/cancel`, { method: 'POST' }),
+  );
   seen.cancelled = answer.json.state;
 }
 
@@ -180,8 +209,24 @@ async function command(client: Client): Promise<void> {
   try {
     const { prompt, max_tokens, temperature, seed } = client.draw.pick(SAMPLED);
     const seen = begin(client, { prompt, seed, temperature });
-    const sampling = ['--max-tokens', String(max_tokens), '--temperature', String(temperature), '--seed', String(seed), '--model', 'random'];
-    const { code, stdout } = await client.home.svc(['run', prompt, ...sampling, '--idempotency-key', seen.key ?? '', '--no-start']);
+    const sampling = [
+      '--max-tokens',
+      String(max_tokens),
+      '--temperature',
+      String(temperature),
+      '--seed',
+      String(seed),
+      '--model',
+      'random',
+    ];
+    const { code, stdout } = await client.home.svc([
+      'run',
+      prompt,
+      ...sampling,
+      '--idempotency-key',
+      seen.key ?? '',
+      '--no-start',
+    ]);
     seen.printed = { text: stdout, code };
   } finally {
     commands -= 1;
@@ -190,10 +235,22 @@ async function command(client: Client): Promise<void> {
 
 let commands = 0;
 const COMMANDS_MAX = 1;
-const KINDS = [followOverHttp, followOverHttp, followOverHttp, followOverSocket, followOverSocket, storm, cancel, command];
+const KINDS = [
+  followOverHttp,
+  followOverHttp,
+  followOverHttp,
+  followOverSocket,
+  followOverSocket,
+  storm,
+  cancel,
+  command,
+];
 const TERMINAL = /^run\.(completed|failed|cancelled|interrupted|timed_out)$/;
 
-function post({ key }: RunSeen, body: Body): { method: string; body: Body; headers: Record<string, string> } {
+function post(
+  { key }: RunSeen,
+  body: Body,
+): { method: string; body: Body; headers: Record<string, string> } {
   return { method: 'POST', body, headers: key === null ? {} : { 'idempotency-key': key } };
 }
 
@@ -210,7 +267,8 @@ async function until(request: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     const answer = await request().catch(() => null);
     if (answer !== null && answer.status < 300) return answer;
-    if (answer !== null && answer.status < 429) throw new Error(`answered with ${answer.status} ${answer.text}`);
+    if (answer !== null && answer.status < 429)
+      throw new Error(`answered with ${answer.status} ${answer.text}`);
     await delay(30);
   }
 }

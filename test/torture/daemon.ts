@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { type ControlClient, connect } from '../../src/control/client.ts';
-import type { Results } from '../../src/control/results.ts';
+import { type ControlClient, connect } from '../../src/transport/control/client.ts';
+import type { Results } from '../../src/transport/control/results.ts';
 import { type Home, PROGRAM } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -31,14 +31,20 @@ export interface LifeOptions {
 /** Starts `svc serve` without waiting for it. */
 export function launch(home: Home, { env = {}, wrapper = [] }: LifeOptions = {}): Life {
   const [command = '', ...args] = [...wrapper, process.execPath, PROGRAM, 'serve'];
-  const child = spawn(command, args, { env: { ...home.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, args, {
+    env: { ...home.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let printed = '';
   for (const source of [child.stdout, child.stderr]) {
     source.setEncoding('utf8').on('data', (text: string) => {
       printed = (printed + text).slice(-PRINTED_MAX);
     });
   }
-  const ended = once(child, 'close').then(([code, signal]) => ({ code: code as number | null, signal: signal as NodeJS.Signals | null }));
+  const ended = once(child, 'close').then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as NodeJS.Signals | null,
+  }));
   const ask: Life['ask'] = async (work) => {
     const client = await connect(home.paths.socket);
     return work(client).finally(() => client.close());
@@ -54,7 +60,9 @@ export function launch(home: Home, { env = {}, wrapper = [] }: LifeOptions = {})
       await ended;
     },
     stop: async (timeout_ms = 30_000) => {
-      await ask((client) => client.call('lifecycle', { type: 'stop_requested', timeout_ms })).catch(() => {});
+      await ask((client) => client.call('lifecycle', { type: 'stop_requested', timeout_ms })).catch(
+        () => {},
+      );
       return ended;
     },
   };
@@ -74,7 +82,8 @@ export async function ready(life: Life): Promise<void> {
     over = true;
   });
   await waitFor('the daemon is ready', async () => {
-    if (over) throw new Error(`the daemon ended before it was ready:\n${life.printed().slice(-2000)}`);
+    if (over)
+      throw new Error(`the daemon ended before it was ready:\n${life.printed().slice(-2000)}`);
     const health = await life.ask((client) => client.call('health')).catch(() => null);
     return health?.ready;
   });

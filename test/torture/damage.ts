@@ -2,8 +2,8 @@ import { cpSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync }
 import { dirname, join } from 'node:path';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { createSqliteStore } from '../../src/store/sqlite.ts';
-import type { DamagedRun, RunRow, StoredEvent } from '../../src/store/store.ts';
+import type { DamagedRun, RunRow, StoredEvent } from '../../src/store/port.ts';
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { makeHeldHome } from '../helpers/daemon.ts';
 import type { Home } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -32,7 +32,14 @@ export async function damageLog(times: number, draw: Random): Promise<Damages> {
     const saved = join(home.folder, 'saved');
     cpSync(home.paths.data, saved, { recursive: true });
     const truth = JSON.stringify(await readAll(home));
-    const damages: Damages = { tried: 0, refused: 0, reported: 0, harmless: 0, silent: 0, codes: {} };
+    const damages: Damages = {
+      tried: 0,
+      refused: 0,
+      reported: 0,
+      harmless: 0,
+      silent: 0,
+      codes: {},
+    };
     for (let time = 0; time < times; time += 1) {
       rmSync(home.paths.data, { recursive: true });
       cpSync(saved, home.paths.data, { recursive: true });
@@ -48,13 +55,19 @@ export async function damageLog(times: number, draw: Random): Promise<Damages> {
 async function writeLog(home: Awaited<ReturnType<typeof makeHeldHome>>): Promise<void> {
   const life = await serve(home);
   for (let run = 0; run < 30; run += 1) {
-    await ask(home, '/v1/runs', { method: 'POST', body: { prompt: `prompt ${run} ${'x'.repeat(run * 100)}` } });
+    await ask(home, '/v1/runs', {
+      method: 'POST',
+      body: { prompt: `prompt ${run} ${'x'.repeat(run * 100)}` },
+    });
     await waitFor('it is asked', () => home.server.streams.size === 1);
     home.server.say(`answer ${run}`);
     home.server.finish();
     await waitFor('it has ended', () => home.server.streams.size === 0);
   }
-  await waitFor('all is recorded', async () => (await life.ask((client) => client.call('status'))).state === 'ready');
+  await waitFor(
+    'all is recorded',
+    async () => (await life.ask((client) => client.call('status'))).state === 'ready',
+  );
   await life.kill();
 }
 
@@ -66,7 +79,12 @@ function harm({ paths }: Home, draw: Random): void {
     rmSync(`${paths.database}-wal`, { force: true });
     return;
   }
-  const files = [paths.database, `${paths.database}-wal`, `${paths.database}-wal`, paths.highWater].filter(existsSync);
+  const files = [
+    paths.database,
+    `${paths.database}-wal`,
+    `${paths.database}-wal`,
+    paths.highWater,
+  ].filter(existsSync);
   const file = draw.pick(files);
   const bytes = readFileSync(file);
   if (bytes.length === 0) return;
@@ -81,7 +99,11 @@ function harm({ paths }: Home, draw: Random): void {
 
 async function meet(home: Home, truth: string, damages: Damages): Promise<void> {
   damages.tried += 1;
-  const store = createSqliteStore({ database: home.paths.database, highWater: home.paths.highWater, limits: LIMITS });
+  const store = createSqliteStore({
+    database: home.paths.database,
+    highWater: home.paths.highWater,
+    limits: LIMITS,
+  });
   try {
     await store.open();
     const { ok } = await store.verify();
@@ -101,14 +123,25 @@ async function readAll({ paths }: Home): Promise<(StoredEvent | RunRow | Damaged
   const copy = join(dirname(paths.database), '..', 'copy');
   cpSync(dirname(paths.database), copy, { recursive: true });
   const inCopy = (file: string) => join(copy, file.slice(dirname(paths.database).length));
-  const store = createSqliteStore({ database: inCopy(paths.database), highWater: inCopy(paths.highWater), limits: LIMITS });
+  const store = createSqliteStore({
+    database: inCopy(paths.database),
+    highWater: inCopy(paths.highWater),
+    limits: LIMITS,
+  });
   await store.open();
   return pages(store).finally(() => store.close());
 }
 
 /** Every event, and every run as it is listed. */
-async function pages(store: ReturnType<typeof createSqliteStore>): Promise<(StoredEvent | RunRow | DamagedRun)[]> {
+async function pages(
+  store: ReturnType<typeof createSqliteStore>,
+): Promise<(StoredEvent | RunRow | DamagedRun)[]> {
   const all: StoredEvent[] = [];
-  for (let page = await store.readAll(1, 1000); page.length > 0; page = await store.readAll(all.length + 1, 1000)) all.push(...page);
+  for (
+    let page = await store.readAll(1, 1000);
+    page.length > 0;
+    page = await store.readAll(all.length + 1, 1000)
+  )
+    all.push(...page);
   return [...all, ...(await store.listRuns({ limit: 1000 }))];
 }

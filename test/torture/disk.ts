@@ -5,7 +5,14 @@ import { join } from 'node:path';
 
 /** A disk of a few megabytes over a folder that is there, where mounting is permitted; null where it is not. */
 export function mountOver(folder: string, megabytes: number): { unmount(): void } | null {
-  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=700`, 'tmpfs', folder]);
+  const { status } = spawnSync('mount', [
+    '-t',
+    'tmpfs',
+    '-o',
+    `size=${megabytes}m,mode=700`,
+    'tmpfs',
+    folder,
+  ]);
   return status === 0 ? { unmount: () => void spawnSync('umount', ['-l', folder]) } : null;
 }
 
@@ -34,12 +41,24 @@ export function empty(folder: string): void {
 
 /** The arguments of strace that make system calls fail, or be late, as this says: `fsync:error=EIO:when=2+`. */
 export function injecting(fault: string): string[] {
-  return ['-f', '-e', `trace=${fault.split(':')[0]}`, '-e', 'signal=none', '-o', '/dev/null', '-e', `inject=${fault}`];
+  return [
+    '-f',
+    '-e',
+    `trace=${fault.split(':')[0]}`,
+    '-e',
+    'signal=none',
+    '-o',
+    '/dev/null',
+    '-e',
+    `inject=${fault}`,
+  ];
 }
 
 /** From now on the system calls of a process, and of its threads, fail as this says. Resolves with the way to end that. */
 export async function inject(pid: number, fault: string): Promise<() => Promise<void>> {
-  const tracer = spawn('strace', [...injecting(fault), '-p', String(pid)], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const tracer = spawn('strace', [...injecting(fault), '-p', String(pid)], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   const ended = once(tracer, 'close');
   await Promise.race([once(tracer.stderr, 'data'), ended]);
   return async () => {
@@ -50,7 +69,11 @@ export async function inject(pid: number, fault: string): Promise<() => Promise<
 
 /** From now on the disk of a process does not answer: its thread waits in the call. Resolves with the way to end that. */
 export async function silence(pid: number): Promise<() => Promise<void>> {
-  const tracer = spawn('strace', [...injecting(`fsync,fdatasync:delay_enter=${SILENCE_US}`), '-p', String(pid)], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const tracer = spawn(
+    'strace',
+    [...injecting(`fsync,fdatasync:delay_enter=${SILENCE_US}`), '-p', String(pid)],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
   const ended = once(tracer, 'close');
   await Promise.race([once(tracer.stderr, 'data'), ended]);
   return async () => {

@@ -8,7 +8,8 @@ import { type Exchange, Upstream } from '../helpers/upstream.ts';
 export async function startFakeModel(): Promise<Upstream> {
   const refused = new Set<string>();
   return Upstream.start(async (exchange) => {
-    if (exchange.received.path.endsWith('/models')) return exchange.reply(200, { object: 'list', data: [{ id: 'fake', object: 'model' }] });
+    if (exchange.received.path.endsWith('/models'))
+      return exchange.reply(200, { object: 'list', data: [{ id: 'fake', object: 'model' }] });
     const { messages } = exchange.json as { messages: { content: string }[] };
     const prompt = messages.at(-1)?.content ?? '';
     if (prompt.endsWith('fails') && !refused.has(prompt)) {
@@ -34,7 +35,8 @@ async function answer(exchange: Exchange, prompt: string): Promise<void> {
   exchange.open();
   for (const [index, piece] of pieces.entries()) {
     if (gone) return;
-    if (prompt.endsWith('breaks') && index > pieces.length / 2) return void exchange.socket.destroy();
+    if (prompt.endsWith('breaks') && index > pieces.length / 2)
+      return void exchange.socket.destroy();
     await exchange.text(piece);
     if (pause > 0) await delay(pause);
   }
@@ -45,5 +47,8 @@ async function answer(exchange: Exchange, prompt: string): Promise<void> {
 
 function piecesOf(prompt: string): string[] {
   const [, name = '', count = '0'] = prompt.split(' ');
-  return Array.from({ length: Number(count) }, (_, index) => `${name}:${index}${index % 7 === 0 ? ' é日🙂' : ''}\n`);
+  return Array.from(
+    { length: Number(count) },
+    (_, index) => `${name}:${index}${index % 7 === 0 ? ' é日🙂' : ''}\n`,
+  );
 }

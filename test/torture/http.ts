@@ -1,6 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
-import { readRuntimeFile } from '../../src/runtime-file.ts';
+import {
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+} from 'node:http';
+import { readRuntimeFile } from '../../src/home/runtime-file.ts';
 import type { Home } from '../helpers/svc.ts';
 
 /** The HTTP interface of a home's daemon, as a client of another program meets it. The address is read anew for each request: it may have been restarted. */
@@ -45,8 +50,16 @@ export async function ask(home: Home, path: string, asked: Asked = {}): Promise<
 
 /** A stream of events. An answer that is none has no events. */
 export async function stream(home: Home, path: string, asked: Asked = {}): Promise<Stream> {
-  const { req, res } = await open(home, path, { ...asked, headers: { accept: 'text/event-stream', ...asked.headers } });
-  return { status: res.statusCode ?? 0, headers: res.headers, events: sent(res), leave: () => req.destroy() };
+  const { req, res } = await open(home, path, {
+    ...asked,
+    headers: { accept: 'text/event-stream', ...asked.headers },
+  });
+  return {
+    status: res.statusCode ?? 0,
+    headers: res.headers,
+    events: sent(res),
+    leave: () => req.destroy(),
+  };
 }
 
 /** The same header for each request of one client. */
@@ -79,7 +92,11 @@ function readBlock(block: string): Sent | null {
   return { id: id === undefined ? null : Number(id), event, data: JSON.parse(data) };
 }
 
-function open(home: Home, path: string, { method = 'GET', headers = {}, body }: Asked): Promise<{ req: ClientRequest; res: IncomingMessage }> {
+function open(
+  home: Home,
+  path: string,
+  { method = 'GET', headers = {}, body }: Asked,
+): Promise<{ req: ClientRequest; res: IncomingMessage }> {
   const found = readRuntimeFile(home.paths.runtime);
   const base = found.kind === 'present' ? found.file.addresses.http : null;
   if (base === null) return Promise.reject(new Error('there is no daemon'));

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { connect } from '../../src/control/client.ts';
-import { readRuntimeFile } from '../../src/runtime-file.ts';
+import { readRuntimeFile } from '../../src/home/runtime-file.ts';
+import { connect } from '../../src/transport/control/client.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { checkLog } from './check.ts';
 import { type Life, launch, ready, serve } from './daemon.ts';
@@ -22,12 +22,34 @@ export async function crashAt(call: 'pwrite64' | 'fsync', when: number): Promise
   const fault = `${call}:signal=SIGKILL:when=${when}`;
   const upstream = await startFakeModel();
   const home = makeHome({ SVC_MODEL: 'none', SVC_LIMIT_RESERVE_BYTES: '65536' });
-  writeFileSync(home.paths.config, JSON.stringify({ default_provider: 'fake', providers: { fake: { base_url: upstream.base_url, model: 'fake' } } }));
+  writeFileSync(
+    home.paths.config,
+    JSON.stringify({
+      default_provider: 'fake',
+      providers: { fake: { base_url: upstream.base_url, model: 'fake' } },
+    }),
+  );
   const seen: RunSeen[] = [];
   try {
-    const files = ['', '-wal', '.high-water'].flatMap((end) => ['-P', end === '.high-water' ? home.paths.highWater : `${home.paths.database}${end}`]);
+    const files = ['', '-wal', '.high-water'].flatMap((end) => [
+      '-P',
+      end === '.high-water' ? home.paths.highWater : `${home.paths.database}${end}`,
+    ]);
     const traced = launch(home, {
-      wrapper: ['strace', '-f', '-qqq', '-o', '/dev/null', '-e', 'signal=none', ...files, '-e', `trace=${call}`, '-e', `inject=${fault}`],
+      wrapper: [
+        'strace',
+        '-f',
+        '-qqq',
+        '-o',
+        '/dev/null',
+        '-e',
+        'signal=none',
+        ...files,
+        '-e',
+        `trace=${call}`,
+        '-e',
+        `inject=${fault}`,
+      ],
     });
     const reached = await diesAt(home, traced, seen);
     const again = await serve(home);
@@ -48,7 +70,8 @@ async function diesAt(home: Home, traced: Life, seen: RunSeen[]): Promise<boolea
     const played = scenario(home, traced, seen).then(
       () => false,
       // A lost connection tells of the death before the process does.
-      (error: unknown) => delay(DEATH_MS, undefined, { ref: false }).then(() => Promise.reject(error)),
+      (error: unknown) =>
+        delay(DEATH_MS, undefined, { ref: false }).then(() => Promise.reject(error)),
     );
     const reached = await Promise.race([played, died]);
     if (!reached) await traced.stop(0);
@@ -68,13 +91,15 @@ async function scenario(home: Home, life: Life, seen: RunSeen[]): Promise<void> 
   try {
     for (let turn = 0; turn < 5; turn += 1) {
       const prompt = `fake t${turn} 6 ${turn === 2 ? 50 : 0}`;
-      const one = seen[turn] ?? newSeen({ prompt, seed: null, temperature: null, key: `key-${turn}` });
+      const one =
+        seen[turn] ?? newSeen({ prompt, seed: null, temperature: null, key: `key-${turn}` });
       seen[turn] = one;
       const { id } = await client.call('run.start', { prompt, idempotency_key: one.key });
       one.ids.add(id);
       if (turn === 2) one.cancelled = (await client.call('run.cancel', { id })).state;
       one.events = [];
-      for await (const event of client.stream('run.follow', { id, from_seq: 0 })) if ('type' in event) note(one, event);
+      for await (const event of client.stream('run.follow', { id, from_seq: 0 }))
+        if ('type' in event) note(one, event);
     }
   } finally {
     client.close();

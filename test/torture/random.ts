@@ -17,5 +17,10 @@ export function random(seed: number): Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
   const whole = (least: number, most: number) => least + Math.floor(next() * (most - least + 1));
-  return { next, whole, pick: (choices) => choices[whole(0, choices.length - 1)] as (typeof choices)[number], chance: (share) => next() < share };
+  return {
+    next,
+    whole,
+    pick: (choices) => choices[whole(0, choices.length - 1)] as (typeof choices)[number],
+    chance: (share) => next() < share,
+  };
 }

@@ -20,7 +20,10 @@ export function newSeen(asked: Pick<RunSeen, 'prompt' | 'seed' | 'temperature' |
   return { ...asked, ids: new Set(), events: [], cancelled: null, printed: null };
 }
 
-export function note(seen: RunSeen, event: { seq: number; version: number; type: string; data: unknown }): void {
+export function note(
+  seen: RunSeen,
+  event: { seq: number; version: number; type: string; data: unknown },
+): void {
   const { seq, version, type } = event;
   seen.events.push({ seq, version, type, digest: digestOf(event.data) });
 }
@@ -29,7 +32,9 @@ export function note(seen: RunSeen, event: { seq: number; version: number; type:
 export function digestOf(data: unknown): string {
   return hash(
     'sha256',
-    JSON.stringify(data, (_, value) => (isRecord(value) ? Object.fromEntries(Object.entries(value).sort(byName)) : value)),
+    JSON.stringify(data, (_, value) =>
+      isRecord(value) ? Object.fromEntries(Object.entries(value).sort(byName)) : value,
+    ),
   );
 }
 

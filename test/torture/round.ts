@@ -21,12 +21,22 @@ export interface RoundOptions {
 }
 
 /** One home: undisturbed answers first, then cycles of kills under load, then what the log says. */
-export async function tortureRound({ seed, cycles, clients: count, signal }: RoundOptions): Promise<RoundResult> {
+export async function tortureRound({
+  seed,
+  cycles,
+  clients: count,
+  signal,
+}: RoundOptions): Promise<RoundResult> {
   const world = await World.open();
   try {
     const references = await undisturbed(world);
     const draw = random(seed);
-    const clients = startClients({ home: world.home, draw: random(seed + 1), count, name: `r${seed}` });
+    const clients = startClients({
+      home: world.home,
+      draw: random(seed + 1),
+      count,
+      name: `r${seed}`,
+    });
     let done = 0;
     for (; done < cycles && !signal.aborted; done += 1) await world.cycle(draw);
     await clients.finish();
@@ -49,7 +59,8 @@ async function undisturbed({ home }: World): Promise<References> {
   const references = new Map<string, { text: string; token_ids: number[] }>();
   for (const request of SAMPLED) {
     const { text, token_ids, record } = await hear(home, request);
-    if (record?.state !== 'completed') throw new Error(`the undisturbed answer was not completed: ${record?.state}`);
+    if (record?.state !== 'completed')
+      throw new Error(`the undisturbed answer was not completed: ${record?.state}`);
     references.set(request.prompt, { text, token_ids });
   }
   return references;

@@ -29,7 +29,8 @@ const cycles = Number(values.cycles);
 const first = Number(values.seed ?? Date.now() % 1_000_000);
 const wanted = (what: string) => positionals.length === 0 || positionals.includes(what);
 const stop = new AbortController();
-if (values.minutes !== undefined) setTimeout(() => stop.abort(), Number(values.minutes) * 60_000).unref();
+if (values.minutes !== undefined)
+  setTimeout(() => stop.abort(), Number(values.minutes) * 60_000).unref();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
 
 if (wanted('damage')) await damages();
@@ -45,10 +46,19 @@ async function damages(): Promise<void> {
 async function points(): Promise<void> {
   for (const call of ['fsync', 'pwrite64'] as const) {
     const done: Point[] = [];
-    for (let when = 1; !stop.signal.aborted && (done.at(-1)?.reached ?? true); when += Number(values.stride)) done.push(await crashAt(call, when));
+    for (
+      let when = 1;
+      !stop.signal.aborted && (done.at(-1)?.reached ?? true);
+      when += Number(values.stride)
+    )
+      done.push(await crashAt(call, when));
     const reached = done.filter((point) => point.reached);
-    const problems = done.flatMap((point) => point.problems.map((problem) => `${point.fault}: ${problem}`));
-    console.log(`killed at ${reached.length} calls of ${call}, up to ${reached.at(-1)?.fault}: ${problems.length} problems`);
+    const problems = done.flatMap((point) =>
+      point.problems.map((problem) => `${point.fault}: ${problem}`),
+    );
+    console.log(
+      `killed at ${reached.length} calls of ${call}, up to ${reached.at(-1)?.fault}: ${problems.length} problems`,
+    );
     for (const problem of problems) console.log(`  ${problem}`);
     if (problems.length > 0) process.exitCode = 1;
   }
@@ -58,12 +68,21 @@ async function kills(): Promise<void> {
   const rounds: RoundResult[] = [];
   const done = () => rounds.reduce((total, round) => total + round.cycles, 0);
   for (let seed = first; done() < cycles && !stop.signal.aborted; seed += 10) {
-    const options = { seed, cycles: Math.min(ROUND, cycles - done()), clients: Number(values.clients), signal: stop.signal };
-    const result = await tortureRound(options).catch((error: unknown) => console.log(`seed ${seed}: ${String(error)}`));
+    const options = {
+      seed,
+      cycles: Math.min(ROUND, cycles - done()),
+      clients: Number(values.clients),
+      signal: stop.signal,
+    };
+    const result = await tortureRound(options).catch((error: unknown) =>
+      console.log(`seed ${seed}: ${String(error)}`),
+    );
     if (result === undefined || result.problems.length > 0) process.exitCode = 1;
     if (result === undefined) continue;
     rounds.push(result);
-    console.log(`seed ${seed}: ${result.cycles} cycles, ${result.runs} runs, ${result.acknowledged} acknowledged, ${result.problems.length} problems`);
+    console.log(
+      `seed ${seed}: ${result.cycles} cycles, ${result.runs} runs, ${result.acknowledged} acknowledged, ${result.problems.length} problems`,
+    );
     for (const problem of result.problems.slice(0, 20)) console.log(`  ${problem}`);
   }
   print(rounds);
@@ -74,7 +93,8 @@ async function kills(): Promise<void> {
 }
 
 function print(rounds: readonly RoundResult[]): void {
-  const sum = (of: (round: RoundResult) => number) => rounds.reduce((total, round) => total + of(round), 0);
+  const sum = (of: (round: RoundResult) => number) =>
+    rounds.reduce((total, round) => total + of(round), 0);
   const ready = rounds.flatMap(({ ready_ms }) => ready_ms).sort((a, b) => a - b);
   const ends = Object.groupBy(
     rounds.flatMap(({ by_end }) => Object.entries(by_end)),
@@ -96,7 +116,12 @@ function print(rounds: readonly RoundResult[]): void {
     'other problems': sum(({ problems, lost, duplicates }) => problems.length - lost - duplicates),
     'runs that went on from their tokens': sum(({ resumed }) => resumed),
     'attempts after the first': sum(({ breaks }) => breaks),
-    ...Object.fromEntries(Object.entries(ends).map(([end, counts]) => [end, counts?.reduce((total, [, count]) => total + count, 0)])),
+    ...Object.fromEntries(
+      Object.entries(ends).map(([end, counts]) => [
+        end,
+        counts?.reduce((total, [, count]) => total + count, 0),
+      ]),
+    ),
     'start to ready, median ms': Math.round(ready[Math.floor(ready.length / 2)] ?? 0),
     'start to ready, slowest ms': Math.round(ready.at(-1) ?? 0),
   });

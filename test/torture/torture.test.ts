@@ -5,11 +5,22 @@ import { neverExercised } from './world.ts';
 
 /** The short form of `npm run torture`. */
 test('a daemon and an engine that are killed again and again under load lose nothing, repeat nothing and end each run once', async () => {
-  const result = await tortureRound({ seed: 7, cycles: 10, clients: 4, signal: new AbortController().signal });
+  const result = await tortureRound({
+    seed: 7,
+    cycles: 10,
+    clients: 4,
+    signal: new AbortController().signal,
+  });
   assert.equal(result.problems, []);
   assert.is(result.cycles, 10);
   assert.equal(neverExercised([result.counts]), []);
-  assert.ok(result.counts.daemon > 3 && result.engine_deaths > 0 && result.acknowledged > 50 && result.runs > 5, JSON.stringify(result));
+  assert.ok(
+    result.counts.daemon > 3 &&
+      result.engine_deaths > 0 &&
+      result.acknowledged > 50 &&
+      result.runs > 5,
+    JSON.stringify(result),
+  );
 });
 
 test('a torture that has met no engine says so', () => {

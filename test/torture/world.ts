@@ -15,7 +15,13 @@ export class World {
   readonly home: Home;
   readonly upstream: Upstream;
   life: Life;
-  readonly counts: Record<Kind, number> = { daemon: 0, daemon_early: 0, engine: 0, engine_busy: 0, stop: 0 };
+  readonly counts: Record<Kind, number> = {
+    daemon: 0,
+    daemon_early: 0,
+    engine: 0,
+    engine_busy: 0,
+    stop: 0,
+  };
   /** From the start of each life to its first ready answer, in milliseconds. */
   readonly ready_ms: number[] = [];
 
@@ -31,8 +37,16 @@ export class World {
     const upstream = await startFakeModel();
     const home = makeHome(ENVIRONMENT);
     mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
-    makeGguf(join(home.paths.models, 'random.gguf'), { context: 1024, width: 128, layers: 6, seed: 5 });
-    writeFileSync(home.paths.config, JSON.stringify({ providers: { fake: { base_url: upstream.base_url, model: 'fake' } } }));
+    makeGguf(join(home.paths.models, 'random.gguf'), {
+      context: 1024,
+      width: 128,
+      layers: 6,
+      seed: 5,
+    });
+    writeFileSync(
+      home.paths.config,
+      JSON.stringify({ providers: { fake: { base_url: upstream.base_url, model: 'fake' } } }),
+    );
     const world = new World(home, upstream);
     await world.isReady();
     return world;
@@ -62,7 +76,8 @@ export class World {
 
   async stop(timeout_ms: number): Promise<void> {
     const { code } = await this.life.stop(timeout_ms);
-    if (code !== 0) throw new Error(`a clean stop ended with ${code}:\n${this.life.printed().slice(-2000)}`);
+    if (code !== 0)
+      throw new Error(`a clean stop ended with ${code}:\n${this.life.printed().slice(-2000)}`);
     this.counts.stop += 1;
   }
 
@@ -103,7 +118,18 @@ export class World {
 export type Kind = 'daemon' | 'daemon_early' | 'engine' | 'engine_busy' | 'stop';
 
 /** Kinds are dealt from a deck, so that each has its share of the cycles however slow the machine is. */
-const DECK: readonly Kind[] = ['daemon', 'daemon', 'daemon', 'daemon', 'daemon', 'daemon_early', 'engine', 'engine_busy', 'engine_busy', 'stop'];
+const DECK: readonly Kind[] = [
+  'daemon',
+  'daemon',
+  'daemon',
+  'daemon',
+  'daemon',
+  'daemon_early',
+  'engine',
+  'engine_busy',
+  'engine_busy',
+  'stop',
+];
 
 /** The kinds that none of these worlds has met. */
 export function neverExercised(worlds: readonly World['counts'][]): Kind[] {

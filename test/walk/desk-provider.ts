@@ -1,5 +1,10 @@
-import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../../src/kernel/provider.ts';
-import { ProviderFailure } from '../../src/kernel/provider.ts';
+import type {
+  AttemptRequest,
+  ModelRecord,
+  OutputPart,
+  ProviderPort,
+} from '../../src/providers/port.ts';
+import { ProviderFailure } from '../../src/providers/port.ts';
 
 export type Move = 'say' | 'finish' | 'fail' | 'refuse' | 'lose' | 'cut';
 
@@ -48,10 +53,18 @@ export class DeskProvider implements ProviderPort {
     const desk = new Desk();
     this.desks.add(desk);
     try {
-      for (let move = await desk.take(signal); move !== null && move !== 'cut'; move = await desk.take(signal)) {
+      for (
+        let move = await desk.take(signal);
+        move !== null && move !== 'cut';
+        move = await desk.take(signal)
+      ) {
         if (move === 'say') yield { type: 'output', text: 'text ', token_ids: [1] };
         else if (move === 'finish') {
-          yield { type: 'finish', finish_reason: 'stop', usage: { input_tokens: 1, output_tokens: 1 } };
+          yield {
+            type: 'finish',
+            finish_reason: 'stop',
+            usage: { input_tokens: 1, output_tokens: 1 },
+          };
           return;
         } else throw failure(move);
       }
@@ -75,7 +88,9 @@ export class DeskProvider implements ProviderPort {
 }
 
 function failure(move: 'fail' | 'refuse' | 'lose'): ProviderFailure {
-  if (move === 'fail') return new ProviderFailure('provider_failed', 'As told.', { retryable: true });
-  if (move === 'refuse') return new ProviderFailure('provider_rejected', 'As told.', { retryable: false });
+  if (move === 'fail')
+    return new ProviderFailure('provider_failed', 'As told.', { retryable: true });
+  if (move === 'refuse')
+    return new ProviderFailure('provider_rejected', 'As told.', { retryable: false });
   return new ProviderFailure('engine_crashed', 'As told.', { retryable: true, lost: true });
 }

@@ -14,7 +14,14 @@ export interface Disk {
 
 export function mountDisk(): Disk {
   const folder = mkdtempSync(join(tmpdir(), 'svc-disk-'));
-  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=24m,mode=700', 'tmpfs', folder]);
+  const { status } = spawnSync('mount', [
+    '-t',
+    'tmpfs',
+    '-o',
+    'size=24m,mode=700',
+    'tmpfs',
+    folder,
+  ]);
   if (status !== 0) {
     rmSync(folder, { recursive: true });
     throw new Error('mounting is not permitted here');

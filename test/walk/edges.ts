@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import { can, init, statePath, step } from '../../machines/step.ts';
-import { kindOf } from '../../src/kernel/kinds.ts';
-import { type StoredEvent, toFact } from '../../src/store/store.ts';
+import { kindOf } from '../../src/kernel/registry.ts';
+import { type StoredEvent, toFact } from '../../src/store/port.ts';
 import { coverOf } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';
 
@@ -19,7 +19,10 @@ export function edge(source: AnyMachineSnapshot, type: string, target: AnyMachin
 export function edgesOf(name: MachineName): Set<Edge> {
   const found = new Set<Edge>();
   for (const model of models.filter(({ machine }) => machine.id === name)) {
-    for (const { from, event } of coverOf(model).accepted) found.add(edge(from.snapshot, event.type, step(model.machine, from.snapshot, event).snapshot));
+    for (const { from, event } of coverOf(model).accepted)
+      found.add(
+        edge(from.snapshot, event.type, step(model.machine, from.snapshot, event).snapshot),
+      );
   }
   return found;
 }
@@ -38,8 +41,10 @@ export class Walked {
       const { machine } = kindOf(event.stream);
       const fact = toFact(event);
       const before = states.get(event.stream);
-      if (before !== undefined && !can(before, fact)) throw new Error(`${event.stream} was ${statePath(before)} when ${event.type} was recorded`);
-      const after = before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot;
+      if (before !== undefined && !can(before, fact))
+        throw new Error(`${event.stream} was ${statePath(before)} when ${event.type} was recorded`);
+      const after =
+        before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot;
       states.set(event.stream, after);
       if (before !== undefined) this.edges.get(machine.id)?.add(edge(before, event.type, after));
       this.facts += 1;
@@ -49,7 +54,8 @@ export class Walked {
   add(other: Walked): void {
     this.facts += other.facts;
     this.logs.push(...other.logs);
-    for (const [name, edges] of other.edges) for (const found of edges) this.edges.get(name)?.add(found);
+    for (const [name, edges] of other.edges)
+      for (const found of edges) this.edges.get(name)?.add(found);
   }
 
   of(name: MachineName): Set<Edge> {

@@ -6,7 +6,8 @@ export interface Excuse {
   why: string;
 }
 
-const UNCAUGHT = 'only an error that nobody caught, a fault of the program, leads here; a log that fails ends the process too, and cannot tell';
+const UNCAUGHT =
+  'only an error that nobody caught, a fault of the program, leads here; a log that fails ends the process too, and cannot tell';
 
 export const excuses: Record<MachineName, readonly Excuse[]> = {
   daemon: [
@@ -14,7 +15,10 @@ export const excuses: Record<MachineName, readonly Excuse[]> = {
       edges: /^starting\.binding \| daemon\.(stop_requested|start_deadline_passed) /,
       why: 'two addresses are bound within milliseconds, and nothing outside can hold that',
     },
-    { edges: /^starting\.(binding|opening) \| daemon\.failed /, why: 'the log is not open: what happened is told by the exit code and by the log lines' },
+    {
+      edges: /^starting\.(binding|opening) \| daemon\.failed /,
+      why: 'the log is not open: what happened is told by the exit code and by the log lines',
+    },
     {
       edges: /^starting\.recovering \| daemon\.start_deadline_passed /,
       why: 'each step of the recovery moves the deadline: it takes a disk that falls silent in these milliseconds, and answers half a second after it',
@@ -27,10 +31,21 @@ export const excuses: Record<MachineName, readonly Excuse[]> = {
   ],
   run: [],
   provider: [],
-  engine: [{ edges: /^stopping\.killed \| engine\.deadline_passed /, why: 'it takes a process that outlives SIGKILL' }],
+  engine: [
+    {
+      edges: /^stopping\.killed \| engine\.deadline_passed /,
+      why: 'it takes a process that outlives SIGKILL',
+    },
+  ],
   pull: [
-    { edges: /^verifying\.placing \| pull\.cancel_requested /, why: 'between the hash and the new name of the file lie microseconds' },
-    { edges: /^cancelling \| pull\.completed /, why: 'it takes a cancel between the hash and the new name of the file: microseconds' },
+    {
+      edges: /^verifying\.placing \| pull\.cancel_requested /,
+      why: 'between the hash and the new name of the file lie microseconds',
+    },
+    {
+      edges: /^cancelling \| pull\.completed /,
+      why: 'it takes a cancel between the hash and the new name of the file: microseconds',
+    },
   ],
 };
 

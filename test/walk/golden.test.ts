@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { StoredEvent } from '../../src/store/store.ts';
+import type { StoredEvent } from '../../src/store/port.ts';
 import { Walked } from './edges.ts';
 import { LOGS, statesOf } from './golden.ts';
 
@@ -14,7 +14,9 @@ for (const log of logs) {
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as StoredEvent);
-  const recorded = JSON.parse(readFileSync(`${LOGS}/${log.replace('.jsonl', '.states.json')}`, 'utf8')) as ReturnType<typeof statesOf>;
+  const recorded = JSON.parse(
+    readFileSync(`${LOGS}/${log.replace('.jsonl', '.states.json')}`, 'utf8'),
+  ) as ReturnType<typeof statesOf>;
 
   test(`${log}: every stream folds to the state that was recorded`, () => {
     const states = statesOf(events);
@@ -23,7 +25,9 @@ for (const log of logs) {
       const now = states[stream] ?? { state: '', context: {} };
       assert.is(now.state, state, stream);
       // A later version may know more of a state, and nothing else of what was known.
-      const known = Object.fromEntries(Object.keys(context).map((key) => [key, (now.context as Record<string, unknown>)[key]]));
+      const known = Object.fromEntries(
+        Object.keys(context).map((key) => [key, (now.context as Record<string, unknown>)[key]]),
+      );
       assert.equal(JSON.parse(JSON.stringify(known)), context, stream);
     }
   });

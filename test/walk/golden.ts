@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { init, statePath, step } from '../../machines/step.ts';
-import { kindOf } from '../../src/kernel/kinds.ts';
-import { type StoredEvent, toFact } from '../../src/store/store.ts';
+import { kindOf } from '../../src/kernel/registry.ts';
+import { type StoredEvent, toFact } from '../../src/store/port.ts';
 import { Hub } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
 import { House } from './life.ts';
@@ -16,19 +16,32 @@ import { startHeld } from './walk-run.ts';
 export const LOGS = 'test/fixtures/logs';
 
 /** The state of each stream: its path and its context, as this version folds it. */
-export function statesOf(events: readonly StoredEvent[]): Record<string, { state: string; context: object }> {
+export function statesOf(
+  events: readonly StoredEvent[],
+): Record<string, { state: string; context: object }> {
   const snapshots = new Map<string, ReturnType<typeof init>['snapshot']>();
   for (const event of events) {
     const { machine } = kindOf(event.stream);
     const before = snapshots.get(event.stream);
     const fact = toFact(event);
-    snapshots.set(event.stream, before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot);
+    snapshots.set(
+      event.stream,
+      before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot,
+    );
   }
-  return Object.fromEntries([...snapshots].map(([stream, snapshot]) => [stream, { state: statePath(snapshot), context: snapshot.context as object }]));
+  return Object.fromEntries(
+    [...snapshots].map(([stream, snapshot]) => [
+      stream,
+      { state: statePath(snapshot), context: snapshot.context as object },
+    ]),
+  );
 }
 
 async function record(): Promise<StoredEvent[]> {
-  const house = await House.build({ LIMIT_RUN_ATTEMPTS: 2, LIMIT_QUEUE_RUNS: 8, LIMIT_PROVIDER_RUNS: 3 }, { engine: true });
+  const house = await House.build(
+    { LIMIT_RUN_ATTEMPTS: 2, LIMIT_QUEUE_RUNS: 8, LIMIT_PROVIDER_RUNS: 3 },
+    { engine: true },
+  );
   const hub = await Hub.start({ 'small.gguf': makeModel(16) });
   try {
     await house.start('ready');
@@ -43,7 +56,8 @@ async function record(): Promise<StoredEvent[]> {
     await house.cancel(cancelled);
     await house.untilRun(await house.run('hold', { provider: 'up', timeout_ms: 200 }), 'timed_out');
     await house.home.svc(['model', 'pull', `${hub.url}/small.gguf`]);
-    for (const prompt of ['hold', '503 after', 'say hold', 'hold', 'hold']) await house.run(prompt, { provider: 'up' });
+    for (const prompt of ['hold', '503 after', 'say hold', 'hold', 'hold'])
+      await house.run(prompt, { provider: 'up' });
     const { id, engine } = await startHeld(house);
     process.kill(engine, 'SIGCONT');
     await house.cancel(id);

@@ -10,7 +10,10 @@ for (const name of MACHINES) {
   test(`${name}: every path through the kernel has the state of the fold, and what is refused changes nothing`, async () => {
     const walk = await walkKernel(name);
     assert.equal([...walk.edges].sort(), edges);
-    assert.ok(walk.paths >= edges.length && walk.refused > 500, `${walk.paths} paths, ${walk.refused} refusals`);
+    assert.ok(
+      walk.paths >= edges.length && walk.refused > 500,
+      `${walk.paths} paths, ${walk.refused} refusals`,
+    );
   });
 
   test(`${name}: every path, cut off by a crash, is recovered from the log`, async () => {

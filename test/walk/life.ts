@@ -4,9 +4,9 @@ import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { daemonMachine } from '../../machines/daemon.ts';
 import { describe } from '../../machines/describe.ts';
-import { readRuntimeFile } from '../../src/runtime-file.ts';
-import { createSqliteStore } from '../../src/store/sqlite.ts';
-import type { StoredEvent } from '../../src/store/store.ts';
+import { readRuntimeFile } from '../../src/home/runtime-file.ts';
+import type { StoredEvent } from '../../src/store/port.ts';
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { engineProcesses } from '../helpers/engine-processes.ts';
 import { grpcHealth } from '../helpers/grpc-health.ts';
@@ -59,7 +59,10 @@ export class House {
   }
 
   /** `engine: true`: with an engine whose model, asked greedily, never ends by itself; without it no engine is started. `folder`: where its files lie. */
-  static async build(settings: Settings = {}, options: { engine?: boolean; providers?: Record<string, object>; folder?: string } = {}): Promise<House> {
+  static async build(
+    settings: Settings = {},
+    options: { engine?: boolean; providers?: Record<string, object>; folder?: string } = {},
+  ): Promise<House> {
     const upstream = await ScriptedUpstream.start();
     const home = makeHome({
       SVC_MODEL: options.engine ? 'endless' : 'absent',
@@ -74,24 +77,42 @@ export class House {
     }
     mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
     const providers = Object.fromEntries(
-      Object.entries(options.providers ?? { up: {} }).map(([id, own]) => [id, { base_url: upstream.base_url, model: 'm', ...own }]),
+      Object.entries(options.providers ?? { up: {} }).map(([id, own]) => [
+        id,
+        { base_url: upstream.base_url, model: 'm', ...own },
+      ]),
     );
-    writeFileSync(home.paths.config, JSON.stringify({ default_provider: options.engine ? 'local' : 'up', providers }));
+    writeFileSync(
+      home.paths.config,
+      JSON.stringify({ default_provider: options.engine ? 'local' : 'up', providers }),
+    );
     return new House(home, upstream);
   }
 
   /** Starts a daemon, and waits for nothing. `node`: the program that runs it. */
-  launch(settings: Settings = {}, flags: readonly string[] = [], node: string = process.execPath): void {
+  launch(
+    settings: Settings = {},
+    flags: readonly string[] = [],
+    node: string = process.execPath,
+  ): void {
     this.daemon = this.home.spawn(['serve', ...flags], { env: prefixed(settings), node });
   }
 
   /** Starts a daemon, waits until it is in this state, or in one of these, and tells in which. */
-  async start(states: string | readonly string[], settings: Settings = {}, node?: string): Promise<string> {
+  async start(
+    states: string | readonly string[],
+    settings: Settings = {},
+    node?: string,
+  ): Promise<string> {
     this.launch(settings, [], node);
     const addresses = await waitLong('the daemon has told its addresses', () => {
       if (this.hasEnded) throw new Error(`the daemon ended: ${this.daemon?.stderr()}`);
       const found = readRuntimeFile(this.home.paths.runtime);
-      return found.kind === 'present' && found.file.pid === this.daemon?.child.pid && found.file.addresses;
+      return (
+        found.kind === 'present' &&
+        found.file.pid === this.daemon?.child.pid &&
+        found.file.addresses
+      );
     });
     this.base = addresses.http ?? '';
     this.grpc = addresses.grpc ?? '';
@@ -126,8 +147,12 @@ export class House {
   }
 
   async report(): Promise<Report> {
-    const headers = { authorization: `Bearer ${readFileSync(this.home.paths.token, 'utf8').trim()}` };
-    return (await (await fetch(`${this.base}/v1/runtime/health`, { ...BOUND, headers })).json()) as Report;
+    const headers = {
+      authorization: `Bearer ${readFileSync(this.home.paths.token, 'utf8').trim()}`,
+    };
+    return (await (
+      await fetch(`${this.base}/v1/runtime/health`, { ...BOUND, headers })
+    ).json()) as Report;
   }
 
   /** Waits until the daemon is in this state, or in one of these, and tells in which. */
@@ -136,7 +161,8 @@ export class House {
     const ask = async () => {
       const state = (await this.report().catch(() => null))?.state_path ?? '';
       if (wanted.includes(state)) return state;
-      if (this.hasEnded) throw new Error(`the daemon ended, and was not seen ${wanted.join(' or ')}`);
+      if (this.hasEnded)
+        throw new Error(`the daemon ended, and was not seen ${wanted.join(' or ')}`);
       return false;
     };
     return waitLong(`the daemon is ${wanted.join(' or ')}`, ask, 4);
@@ -146,7 +172,11 @@ export class House {
    * Leads a part of a life again until the log tells of this edge: what ends by itself may be over before a busy machine has met it.
    * The part leaves no daemon behind, is told how often it was led before, and says `false` when it has met something else too late.
    */
-  async untilWalked(name: MachineName, edge: Edge, part: (turn: number) => Promise<unknown>): Promise<void> {
+  async untilWalked(
+    name: MachineName,
+    edge: Edge,
+    part: (turn: number) => Promise<unknown>,
+  ): Promise<void> {
     for (let turn = 0; turn < TURNS_MAX; turn += 1) {
       if ((await part(turn)) !== false && (await this.walked()).of(name).has(edge)) return;
     }
@@ -157,14 +187,22 @@ export class House {
   async look(state: string): Promise<void> {
     const tags = TAGS.get(state) ?? [];
     const [live, ready] = [tags.includes('live'), tags.includes('ready')];
-    const codes = await Promise.all(['/livez', '/readyz', '/v1/runtime/health'].map(async (route) => (await fetch(this.base + route, BOUND)).status));
+    const codes = await Promise.all(
+      ['/livez', '/readyz', '/v1/runtime/health'].map(
+        async (route) => (await fetch(this.base + route, BOUND)).status,
+      ),
+    );
     assert.equal(
       codes,
       [live, ready, ready].map((good) => (good ? 200 : 503)),
       `HTTP in ${state}`,
     );
     const serving = (good: boolean) => (good ? 'SERVING' : 'NOT_SERVING');
-    assert.equal(await grpcHealth(this.grpc, ['svc.livez', 'svc.readyz', '']), [live, ready, ready].map(serving), `gRPC in ${state}`);
+    assert.equal(
+      await grpcHealth(this.grpc, ['svc.livez', 'svc.readyz', '']),
+      [live, ready, ready].map(serving),
+      `gRPC in ${state}`,
+    );
     assert.is((await this.report()).state_path, state);
   }
 
@@ -172,7 +210,10 @@ export class House {
   async lookClosely(state: string): Promise<void> {
     await this.look(state);
     const ready = TAGS.get(state)?.includes('ready') === true;
-    const [status, health] = await Promise.all([this.home.svc(['status', '--json']), this.home.svc(['health'])]);
+    const [status, health] = await Promise.all([
+      this.home.svc(['status', '--json']),
+      this.home.svc(['health']),
+    ]);
     assert.is((JSON.parse(status.stdout) as Report).state_path, state, `svc status in ${state}`);
     assert.is(status.code, 0, `svc status in ${state}`);
     assert.is(health.code, ready ? 0 : 4, `svc health in ${state}`);
@@ -182,7 +223,10 @@ export class House {
   async refuses(type: string, state: string, accepted: readonly string[]): Promise<void> {
     const { status, body } = await this.post('/v1/runtime/events', { type });
     assert.is(status, 409, `${type} in ${state}`);
-    const { code, details } = body.error as { code: string; details: { state_path: string; accepted: string[] } };
+    const { code, details } = body.error as {
+      code: string;
+      details: { state_path: string; accepted: string[] };
+    };
     assert.is(code, 'event_refused');
     assert.equal([details.state_path, details.accepted], [state, accepted], `${type} in ${state}`);
     assert.is((await this.report()).state_path, state);
@@ -191,13 +235,20 @@ export class House {
   async post(path: string, body: unknown = {}): Promise<Answered> {
     const token = readFileSync(this.home.paths.token, 'utf8').trim();
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    const response = await fetch(this.base + path, { ...BOUND, method: 'POST', headers, body: JSON.stringify(body) });
+    const response = await fetch(this.base + path, {
+      ...BOUND,
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   }
 
   async get(path: string): Promise<unknown> {
     const token = readFileSync(this.home.paths.token, 'utf8').trim();
-    return (await fetch(this.base + path, { ...BOUND, headers: { authorization: `Bearer ${token}` } })).json();
+    return (
+      await fetch(this.base + path, { ...BOUND, headers: { authorization: `Bearer ${token}` } })
+    ).json();
   }
 
   /** Starts a run and returns its id; the prompt tells the upstream what to do. */
@@ -234,7 +285,16 @@ export class House {
 
   /** Asks the daemon to stop; does not wait for it. */
   async askToStop(mode: 'drain' | 'force', timeout_ms?: number): Promise<void> {
-    assert.is((await this.post('/v1/runtime/events', { type: 'stop_requested', mode, ...(timeout_ms === undefined ? {} : { timeout_ms }) })).status, 200);
+    assert.is(
+      (
+        await this.post('/v1/runtime/events', {
+          type: 'stop_requested',
+          mode,
+          ...(timeout_ms === undefined ? {} : { timeout_ms }),
+        })
+      ).status,
+      200,
+    );
   }
 
   signal(name: NodeJS.Signals): void {
@@ -262,11 +322,19 @@ export class House {
 
   /** The whole event log, without what was removed from it. Only while no daemon lives here. */
   async events(): Promise<StoredEvent[]> {
-    const store = createSqliteStore({ database: this.home.paths.database, highWater: this.home.paths.highWater });
+    const store = createSqliteStore({
+      database: this.home.paths.database,
+      highWater: this.home.paths.highWater,
+    });
     await store.open();
     const events: StoredEvent[] = [];
     try {
-      for (let page = await store.readAll(1, PAGE); page.length > 0; page = await store.readAll((page.at(-1)?.seq ?? 0) + 1, PAGE)) events.push(...page);
+      for (
+        let page = await store.readAll(1, PAGE);
+        page.length > 0;
+        page = await store.readAll((page.at(-1)?.seq ?? 0) + 1, PAGE)
+      )
+        events.push(...page);
     } finally {
       await store.close();
     }
@@ -301,7 +369,11 @@ const PAGE = 1000;
 const WITHIN_MS = 100_000;
 
 /** As `waitFor`, with that bound. */
-export function waitLong<T>(fact: string, ask: () => T | Promise<T>, every_ms = 10): Promise<Exclude<Awaited<T>, false | null | undefined>> {
+export function waitLong<T>(
+  fact: string,
+  ask: () => T | Promise<T>,
+  every_ms = 10,
+): Promise<Exclude<Awaited<T>, false | null | undefined>> {
   return waitFor(fact, ask, { within_ms: WITHIN_MS, every_ms });
 }
 
@@ -329,12 +401,17 @@ function goOn(engines: readonly number[]): void {
 /** Two addresses at which nobody listened a moment ago. */
 async function freeAddresses(): Promise<[string, string]> {
   const servers = [createServer(), createServer()];
-  for (const server of servers) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const [http, grpc] = servers.map((server) => `127.0.0.1:${(server.address() as AddressInfo).port}`);
+  for (const server of servers)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const [http, grpc] = servers.map(
+    (server) => `127.0.0.1:${(server.address() as AddressInfo).port}`,
+  );
   for (const server of servers) await new Promise((resolve) => server.close(resolve));
   return [http as string, grpc as string];
 }
 
 function prefixed(settings: Settings): Record<string, string> {
-  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [`SVC_${name}`, String(value)]));
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [`SVC_${name}`, String(value)]),
+  );
 }

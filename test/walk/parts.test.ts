@@ -9,7 +9,8 @@ test('random lives of the real parts keep every promise, and refuse every late f
   assert.ok(walked.facts > 100 * 60, `${walked.facts} facts in ${lives} lives`);
   for (const name of ['daemon', 'run'] as const) {
     const edges = edgesOf(name);
-    for (const edge of walked.of(name)) assert.ok(edges.has(edge), `the walk of ${name} did not know ${edge}`);
+    for (const edge of walked.of(name))
+      assert.ok(edges.has(edge), `the walk of ${name} did not know ${edge}`);
   }
   assert.ok(walked.of('run').size >= 35, `${walked.of('run').size} edges of a run`);
 });

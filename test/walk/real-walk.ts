@@ -13,7 +13,11 @@ export async function walkForReal(name: MachineName): Promise<void> {
   const unknown = [...walked].filter((edge) => !edges.has(edge));
   assert.equal(unknown, [], `the walk over the graph did not find: ${unknown.join('; ')}`);
   const left = [...edges].filter(
-    (edge) => !walked.has(edge) && excuseOf(name, edge) === null && (canMount || !NEEDS_DISK.test(edge)) && (possible || !NEEDS_TRACE.test(edge)),
+    (edge) =>
+      !walked.has(edge) &&
+      excuseOf(name, edge) === null &&
+      (canMount || !NEEDS_DISK.test(edge)) &&
+      (possible || !NEEDS_TRACE.test(edge)),
   );
   assert.equal(left, [], `not walked: ${left.join('; ')}`);
 }

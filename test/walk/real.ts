@@ -14,7 +14,12 @@ export async function leadLives(lives: readonly (() => Promise<Walked>)[]): Prom
       try {
         all.add(await life());
       } catch (error) {
-        failures.push(new Error(`the life ${life.name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error }));
+        failures.push(
+          new Error(
+            `the life ${life.name}: ${error instanceof Error ? error.message : String(error)}`,
+            { cause: error },
+          ),
+        );
         // The others cannot go on without what they have opened either: they end soon, and nothing is left behind.
         waiting.length = 0;
         await closeOpened();

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { kindOf } from '../../src/kernel/kinds.ts';
+import { kindOf } from '../../src/kernel/registry.ts';
 import { readRecorded } from './recorded/logs.ts';
 import { outcomeOf } from './recorded/outcome.ts';
 import { SHOWS } from './recorded/shows.ts';
@@ -9,7 +9,11 @@ import { SHOWS } from './recorded/shows.ts';
 /** Streams that earlier versions have recorded show users what they showed then. */
 
 const recorded = readRecorded();
-const TYPES = new Set([...readFileSync('machines/events.ts', 'utf8').matchAll(/Fact<\s*'([a-z]+\.[a-z_]+)'/g)].map(([, type]) => type ?? ''));
+const TYPES = new Set(
+  [...readFileSync('machines/events.ts', 'utf8').matchAll(/Fact<\s*'([a-z]+\.[a-z_]+)'/g)].map(
+    ([, type]) => type ?? '',
+  ),
+);
 
 /** Types of event that no recorded stream holds, each with the reason. */
 const NOT_RECORDED: Readonly<Record<string, string>> = {};
@@ -22,7 +26,9 @@ for (const { version, machine, shows, events, outcome } of recorded) {
     assert.is(kindOf(events[0]?.stream ?? '').machine.id, machine);
     assert.equal(now.states, outcome.states);
     // A later version may show more of a record, and nothing else of what was shown.
-    const known = Object.fromEntries(Object.keys(outcome.record).map((name) => [name, now.record[name]]));
+    const known = Object.fromEntries(
+      Object.keys(outcome.record).map((name) => [name, now.record[name]]),
+    );
     assert.equal(known, outcome.record);
   });
 
@@ -32,8 +38,10 @@ for (const { version, machine, shows, events, outcome } of recorded) {
 }
 
 test('each thing that a machine can show is recorded', () => {
-  const names = (machine: string) => recorded.filter((one) => one.machine === machine).map(({ shows }) => shows);
-  for (const [machine, shows] of Object.entries(SHOWS)) assert.equal([...new Set(names(machine))].sort(), Object.keys(shows).sort(), machine);
+  const names = (machine: string) =>
+    recorded.filter((one) => one.machine === machine).map(({ shows }) => shows);
+  for (const [machine, shows] of Object.entries(SHOWS))
+    assert.equal([...new Set(names(machine))].sort(), Object.keys(shows).sort(), machine);
 });
 
 test('each type of event is recorded, but for those with a reason', () => {
@@ -43,7 +51,10 @@ test('each type of event is recorded, but for those with a reason', () => {
     [...types].filter((type) => !TYPES.has(type)),
     [],
   );
-  assert.equal([...TYPES].filter((type) => !types.has(type)).sort(), Object.keys(NOT_RECORDED).sort());
+  assert.equal(
+    [...TYPES].filter((type) => !types.has(type)).sort(),
+    Object.keys(NOT_RECORDED).sort(),
+  );
 });
 
 test('the recorded streams are small', () => {

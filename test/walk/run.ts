@@ -13,7 +13,17 @@ import { writeWalked } from './walked.ts';
  * diagrams are coloured by. Needs the built program.
  */
 
-const HEAD = ['machine', 'states', 'edges', 'paths', '(a) fold', '(b) kernel', '(c) real daemon', '(d) crash', 'not walked'];
+const HEAD = [
+  'machine',
+  'states',
+  'edges',
+  'paths',
+  '(a) fold',
+  '(b) kernel',
+  '(c) real daemon',
+  '(d) crash',
+  'not walked',
+];
 const rows: string[][] = [HEAD];
 const left: string[] = [];
 const real = new Map<MachineName, Walked>();
@@ -27,8 +37,10 @@ for (const name of MACHINES) {
   const walked = await leadLives(livesOf(name));
   real.set(name, walked);
   const missing = [...edges].filter((edge) => !walked.of(name).has(edge)).sort();
-  for (const edge of missing) left.push(`${name}: ${edge}\n    ${excuseOf(name, edge) ?? 'NO EXCUSE'}`);
-  const of = (found: ReadonlySet<string>) => `${[...edges].filter((edge) => found.has(edge)).length}`;
+  for (const edge of missing)
+    left.push(`${name}: ${edge}\n    ${excuseOf(name, edge) ?? 'NO EXCUSE'}`);
+  const of = (found: ReadonlySet<string>) =>
+    `${[...edges].filter((edge) => found.has(edge)).length}`;
   rows.push([
     name,
     `${fold.states}`,
@@ -44,9 +56,15 @@ for (const name of MACHINES) {
 print(rows);
 const simple = await walkSimplePaths();
 const parts = await walkParts();
-process.stdout.write(`\nsimple paths of the daemon: ${simple.paths} (kernel), cut at ${simple.cuts} places (crash)\n`);
-process.stdout.write(`random lives of the real parts: ${parts.lives}, ${parts.walked.facts} facts, ${parts.stale} stale facts refused\n`);
-process.stdout.write(`\nnot walked in a real daemon:\n${left.map((line) => `  ${line}`).join('\n')}\n`);
+process.stdout.write(
+  `\nsimple paths of the daemon: ${simple.paths} (kernel), cut at ${simple.cuts} places (crash)\n`,
+);
+process.stdout.write(
+  `random lives of the real parts: ${parts.lives}, ${parts.walked.facts} facts, ${parts.stale} stale facts refused\n`,
+);
+process.stdout.write(
+  `\nnot walked in a real daemon:\n${left.map((line) => `  ${line}`).join('\n')}\n`,
+);
 process.stdout.write(`\n${Math.round((performance.now() - started) / 1000)} s\n`);
 if (left.some((line) => line.includes('NO EXCUSE'))) process.exitCode = 1;
 else writeWalked();
@@ -54,5 +72,7 @@ else writeWalked();
 function print(table: readonly string[][]): void {
   const widths = HEAD.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
   for (const row of table)
-    process.stdout.write(`${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')}\n`);
+    process.stdout.write(
+      `${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')}\n`,
+    );
 }

@@ -60,12 +60,19 @@ export class ScriptedUpstream {
   private async take(exchange: Exchange): Promise<void> {
     if (exchange.received.path.endsWith('/models')) return this.list(exchange);
     const messages = exchange.json.messages as { content: string }[];
-    await this.perform(exchange, (messages.at(-1)?.content ?? '').split(' ')).catch(() => undefined);
+    await this.perform(exchange, (messages.at(-1)?.content ?? '').split(' ')).catch(
+      () => undefined,
+    );
   }
 
   private async perform(exchange: Exchange, words: string[]): Promise<void> {
     for (const word of words) {
-      if (/^\d+$/.test(word)) return exchange.reply(Number(word), { error: { message: 'as told' } }, words.includes('after') ? { 'retry-after': '25' } : {});
+      if (/^\d+$/.test(word))
+        return exchange.reply(
+          Number(word),
+          { error: { message: 'as told' } },
+          words.includes('after') ? { 'retry-after': '25' } : {},
+        );
       exchange.open();
       if (word === 'say') await exchange.text('some text ');
       else if (word === 'error') await exchange.event({ error: { message: 'as told' } });
@@ -83,7 +90,8 @@ export class ScriptedUpstream {
 
   private list(exchange: Exchange): void {
     if (this.listing === 'hold') this.waiting.push(exchange);
-    else if (this.listing === 'list') exchange.reply(200, { object: 'list', data: [{ id: 'm', object: 'model' }] });
+    else if (this.listing === 'list')
+      exchange.reply(200, { object: 'list', data: [{ id: 'm', object: 'model' }] });
     else exchange.reply(this.listing, { error: { message: 'as told' } });
   }
 }

@@ -7,11 +7,11 @@ import { afterCrash, terminalOf } from '../../machines/run-next.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { foldStream } from '../../src/kernel/fold.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';
-import { Dispatch } from '../../src/runtime/dispatch.ts';
-import { readLastBoot, recoverRuns } from '../../src/runtime/recover.ts';
-import { TERMINAL } from '../../src/runtime/runtime.ts';
+import { TERMINAL } from '../../src/runtime/contract.ts';
+import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
+import { Dispatch } from '../../src/runtime/runs/scheduler.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { type EventStore, toFact } from '../../src/store/store.ts';
+import { type EventStore, toFact } from '../../src/store/port.ts';
 import { silent } from '../helpers/kernel.ts';
 import { coverOf, openEvents } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';
@@ -39,11 +39,16 @@ export async function walkCrashes(name: MachineName): Promise<CrashWalk> {
     const store = createMemoryStore();
     const { kernel, clock } = await openKernel(store);
     const { states, accepted } = coverOf(model);
-    const paths = [...[...states.values()].map(({ path }) => path), ...accepted.map(({ from, event }) => [...from.path, event])];
-    for (const [index, path] of paths.entries()) await follow(kernel, clock, streamOf(name, index), model, path, walk.edges);
+    const paths = [
+      ...[...states.values()].map(({ path }) => path),
+      ...accepted.map(({ from, event }) => [...from.path, event]),
+    ];
+    for (const [index, path] of paths.entries())
+      await follow(kernel, clock, streamOf(name, index), model, path, walk.edges);
     const before = new Map([...kernel.cells].map(([stream, { snapshot }]) => [stream, snapshot]));
     if (name === 'run') await recoverAll(store, before, model);
-    else if (name === 'daemon') for (const [stream, snapshot] of before) await isToldOf(store, stream, snapshot);
+    else if (name === 'daemon')
+      for (const [stream, snapshot] of before) await isToldOf(store, stream, snapshot);
     else for (const [stream, snapshot] of before) await staysAsItWas(store, stream, snapshot);
     walk.cuts += paths.length;
   }
@@ -58,7 +63,9 @@ export async function walkSimplePaths(): Promise<{ paths: number; cuts: number }
     events: (snapshot: AnyMachineSnapshot) => openEvents(model, snapshot),
     serializeState: (snapshot: AnyMachineSnapshot) => model.key(snapshot),
     limit: 2000,
-  }).map(({ steps }) => steps.map(({ event }) => event as AnyEvent).filter(({ type }) => !type.startsWith('xstate.')));
+  }).map(({ steps }) =>
+    steps.map(({ event }) => event as AnyEvent).filter(({ type }) => !type.startsWith('xstate.')),
+  );
   const store = createMemoryStore();
   const { kernel, clock } = await openKernel(store);
   let cuts = 0;
@@ -67,7 +74,8 @@ export async function walkSimplePaths(): Promise<{ paths: number; cuts: number }
     await follow(kernel, clock, stream, model, path);
     let snapshot: AnyMachineSnapshot = init(model.machine, model.created).snapshot;
     for (let length = 0; length <= path.length; length += 1) {
-      if (length > 0) snapshot = step(model.machine, snapshot, path[length - 1] as AnyEvent).snapshot;
+      if (length > 0)
+        snapshot = step(model.machine, snapshot, path[length - 1] as AnyEvent).snapshot;
       await isToldOf(cutAfter(store, length + 1), stream, snapshot);
       cuts += 1;
     }
@@ -87,41 +95,75 @@ function outermost(paths: readonly AnyEvent[][]): AnyEvent[][] {
 function cutAfter(store: EventStore, version: number): EventStore {
   return {
     ...store,
-    readStream: async (stream, from, limit) => (await store.readStream(stream, from, limit)).filter((event) => event.version <= version),
-    lastEvent: async (stream) => (await store.readStream(stream, version, 1))[0] ?? (await store.lastEvent(stream)),
+    readStream: async (stream, from, limit) =>
+      (await store.readStream(stream, from, limit)).filter((event) => event.version <= version),
+    lastEvent: async (stream) =>
+      (await store.readStream(stream, version, 1))[0] ?? (await store.lastEvent(stream)),
   };
 }
 
 /** The next life tells from two facts how this one ended, and the machine says the same. */
-async function isToldOf(store: EventStore, stream: string, snapshot: AnyMachineSnapshot): Promise<void> {
+async function isToldOf(
+  store: EventStore,
+  stream: string,
+  snapshot: AnyMachineSnapshot,
+): Promise<void> {
   const end = snapshot.matches('stopped') ? 'clean' : snapshot.matches('failed') ? 'failed' : null;
   for (const [host, open] of [
     ['host_1', 'killed'],
     ['host_2', 'power_lost'],
   ] as const) {
-    assert.is((await readLastBoot(store, stream.replace('daemon:', ''), host))?.ending, end ?? open, `${stream}: ${statePath(snapshot)}`);
+    assert.is(
+      (await readLastBoot(store, stream.replace('daemon:', ''), host))?.ending,
+      end ?? open,
+      `${stream}: ${statePath(snapshot)}`,
+    );
   }
 }
 
 /** Machines that belong to one life of the daemon: the next life has its own, and these stay as they were. */
-async function staysAsItWas(store: EventStore, stream: string, snapshot: AnyMachineSnapshot): Promise<void> {
+async function staysAsItWas(
+  store: EventStore,
+  stream: string,
+  snapshot: AnyMachineSnapshot,
+): Promise<void> {
   assert.equal(essence((await foldStream(store, stream))?.snapshot), essence(snapshot), stream);
 }
 
-async function recoverAll(store: EventStore, before: ReadonlyMap<string, AnyMachineSnapshot>, model: Model): Promise<void> {
+async function recoverAll(
+  store: EventStore,
+  before: ReadonlyMap<string, AnyMachineSnapshot>,
+  model: Model,
+): Promise<void> {
   const unfinished = [...before.values()].filter(({ status }) => status === 'active').length;
   const second = await nextLife(store, 'boot_2');
-  assert.is(second.queued + second.suspended + second.ended, unfinished, `${model.name}: every unfinished run is counted`);
+  assert.is(
+    second.queued + second.suspended + second.ended,
+    unfinished,
+    `${model.name}: every unfinished run is counted`,
+  );
   for (const [stream, snapshot] of before) {
     const fact = afterCrash(snapshot as RunSnapshot, DOWNTIME_MS);
-    const expected = fact === null ? snapshot : step(model.machine, snapshot, { ...fact, at: NOW + DOWNTIME_MS } as AnyEvent).snapshot;
-    assert.equal(essence((await foldStream(store, stream))?.snapshot), essence(expected), `${model.name} ${model.key(snapshot)}`);
+    const expected =
+      fact === null
+        ? snapshot
+        : step(model.machine, snapshot, { ...fact, at: NOW + DOWNTIME_MS } as AnyEvent).snapshot;
+    assert.equal(
+      essence((await foldStream(store, stream))?.snapshot),
+      essence(expected),
+      `${model.name} ${model.key(snapshot)}`,
+    );
   }
   // Another crash before anything was done: nothing ends twice, and what waits waits on.
   const third = await nextLife(store, 'boot_3');
-  assert.equal([third.queued, third.suspended, third.ended], [second.queued, second.suspended, 0], model.name);
+  assert.equal(
+    [third.queued, third.suspended, third.ended],
+    [second.queued, second.suspended, 0],
+    model.name,
+  );
   await endAll(third.kernel, [...before.keys()]);
-  for (const stream of before.keys()) assert.is((await terminalFacts(store, stream)).length, 1, `${stream} has one end`);
+  for (const stream of before.keys())
+    assert.is((await terminalFacts(store, stream)).length, 1, `${stream} has one end`);
   const last = await nextLife(store, 'boot_4');
   assert.equal([last.queued, last.suspended, last.ended], [0, 0, 0], model.name);
 }
@@ -129,9 +171,16 @@ async function recoverAll(store: EventStore, before: ReadonlyMap<string, AnyMach
 async function nextLife(store: EventStore, boot_id: string) {
   const { kernel, clock } = await openKernel(store, boot_id);
   const daemon = `daemon:${boot_id}`;
-  const dispatch = new Dispatch({ kernel, daemon, places: { total: 0, perProvider: 0, local: 0 }, log: silent });
+  const dispatch = new Dispatch({
+    kernel,
+    daemon,
+    places: { total: 0, perProvider: 0, local: 0 },
+    log: silent,
+  });
   clock.at += DOWNTIME_MS;
-  await kernel.propose([{ stream: daemon, fact: { ...undated(daemonModel(1).created), boot_id } as Undated<AnyFact> }]);
+  await kernel.propose([
+    { stream: daemon, fact: { ...undated(daemonModel(1).created), boot_id } as Undated<AnyFact> },
+  ]);
   const recovered = await recoverRuns(kernel, store, dispatch);
   return { kernel, ...recovered };
 }
@@ -146,5 +195,7 @@ async function endAll(kernel: Kernel, streams: readonly string[]): Promise<void>
 }
 
 async function terminalFacts(store: EventStore, stream: string): Promise<string[]> {
-  return (await store.readStream(stream, 1, 1000)).map((event) => toFact(event).type).filter((type) => TERMINAL.has(type as never));
+  return (await store.readStream(stream, 1, 1000))
+    .map((event) => toFact(event).type)
+    .filter((type) => TERMINAL.has(type as never));
 }

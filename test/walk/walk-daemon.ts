@@ -13,17 +13,23 @@ const STOP = ['stop_requested'];
 
 /** Every state with a name of its own, entered and left in the common way, looked at through every door. */
 async function wholeLife(): Promise<Walked> {
-  const house = await House.build({ LIMIT_PROBE_MS: 60_000, LIMIT_QUEUE_RUNS: 3, LIMIT_DRAIN_MS: 600_000 });
+  const house = await House.build({
+    LIMIT_PROBE_MS: 60_000,
+    LIMIT_QUEUE_RUNS: 3,
+    LIMIT_DRAIN_MS: 600_000,
+  });
   house.upstream.listing = 'hold';
   await house.start('starting.probing');
   await waitLong('the upstream is asked', () => house.upstream.isAsked);
   await house.lookClosely('starting.probing');
   assert.is((await house.post('/v1/runs', { prompt: 'hold' })).status, 503);
-  for (const type of ['store_opened', 'stopped', 'nope']) await house.refuses(type, 'starting.probing', STOP);
+  for (const type of ['store_opened', 'stopped', 'nope'])
+    await house.refuses(type, 'starting.probing', STOP);
   house.upstream.answerLists('list');
   await house.until('ready');
   await house.lookClosely('ready');
-  for (const type of ['providers_probed', 'run_settled', '__proto__']) await house.refuses(type, 'ready', STOP);
+  for (const type of ['providers_probed', 'run_settled', '__proto__'])
+    await house.refuses(type, 'ready', STOP);
   const first = await house.run('say hold');
   await house.lookClosely('running.accepting');
   await house.refuses('run_admitted', 'running.accepting', STOP);
@@ -41,7 +47,11 @@ async function wholeLife(): Promise<Walked> {
   await house.upstream.finish();
   await house.until('ready');
   await house.look('ready');
-  const last = [await house.run('say hold'), await house.run('say hold'), await house.run('say hold')];
+  const last = [
+    await house.run('say hold'),
+    await house.run('say hold'),
+    await house.run('say hold'),
+  ];
   await house.look('running.saturated');
   await house.askToStop('drain');
   await house.lookClosely('stopping.draining');
@@ -68,10 +78,14 @@ async function cutStarts(): Promise<Walked> {
   await house.gone(0);
   house.upstream.listing = 'hold';
   // The time has to last until the upstream is asked.
-  await house.untilWalked('daemon', 'starting.probing | daemon.start_deadline_passed | failed', async (turn) => {
-    house.launch({ LIMIT_START_MS: 2000 * 2 ** Math.min(turn, 4) });
-    await house.gone(4);
-  });
+  await house.untilWalked(
+    'daemon',
+    'starting.probing | daemon.start_deadline_passed | failed',
+    async (turn) => {
+      house.launch({ LIMIT_START_MS: 2000 * 2 ** Math.min(turn, 4) });
+      await house.gone(4);
+    },
+  );
   return house.leave();
 }
 
@@ -91,19 +105,31 @@ async function heldLog(): Promise<Walked> {
   // What happened before the log was open is its first commit, if it is opened in the half second from the deadline of the start to the end
   // of the daemon. How long the opening takes is found out: one that came too early lets the daemon start.
   let free_ms = HELD_START_MS - 50;
-  await house.untilWalked('daemon', 'starting.opening | daemon.start_deadline_passed | failed', async () => {
-    await behindLock(house, { LIMIT_START_MS: HELD_START_MS }, () => sleep(free_ms));
-    await waitLong('the daemon has started or ended', async () => house.hasEnded || (await house.report().catch(() => null))?.state_path === 'ready');
-    free_ms += house.hasEnded ? -130 : 200;
-    if (house.hasEnded) await house.gone(4);
-    else await house.kill();
-  });
+  await house.untilWalked(
+    'daemon',
+    'starting.opening | daemon.start_deadline_passed | failed',
+    async () => {
+      await behindLock(house, { LIMIT_START_MS: HELD_START_MS }, () => sleep(free_ms));
+      await waitLong(
+        'the daemon has started or ended',
+        async () =>
+          house.hasEnded || (await house.report().catch(() => null))?.state_path === 'ready',
+      );
+      free_ms += house.hasEnded ? -130 : 200;
+      if (house.hasEnded) await house.gone(4);
+      else await house.kill();
+    },
+  );
   return house.leave();
 }
 
 const HELD_START_MS = 3000;
 
-async function behindLock(house: House, settings: Settings, meanwhile: () => Promise<unknown>): Promise<void> {
+async function behindLock(
+  house: House,
+  settings: Settings,
+  meanwhile: () => Promise<unknown>,
+): Promise<void> {
   const log = new Database(house.home.paths.database);
   log.pragma('locking_mode = EXCLUSIVE');
   log.exec('BEGIN EXCLUSIVE');
@@ -149,22 +175,35 @@ async function hurriedStops(): Promise<Walked> {
 
 /** So many runs are left by a crash that their recovery takes several steps, and can be met. */
 async function longRecovery(): Promise<Walked> {
-  const house = await House.build({ LIMIT_QUEUE_RUNS: 100_000, LIMIT_ACTIVE_RUNS: 1, LIMIT_DRAIN_MS: 0, LIMIT_CLOSE_MS: 120_000 });
+  const house = await House.build({
+    LIMIT_QUEUE_RUNS: 100_000,
+    LIMIT_ACTIVE_RUNS: 1,
+    LIMIT_DRAIN_MS: 0,
+    LIMIT_CLOSE_MS: 120_000,
+  });
   await house.start('ready');
   await post(house, 1200);
   await house.kill();
-  await house.untilWalked('daemon', 'starting.recovering | daemon.stop_requested | stopping.closing', async (turn) => {
-    if (turn > 0) {
-      await house.start('running.accepting');
-      await post(house, 1200);
-      await house.kill();
-    }
-    const state = await house.start(['starting.recovering', 'starting.probing', 'running.accepting']);
-    const isMet = state === 'starting.recovering' && (await looksInTime(house, state, turn));
-    house.signal('SIGTERM');
-    await house.gone(0);
-    return isMet;
-  });
+  await house.untilWalked(
+    'daemon',
+    'starting.recovering | daemon.stop_requested | stopping.closing',
+    async (turn) => {
+      if (turn > 0) {
+        await house.start('running.accepting');
+        await post(house, 1200);
+        await house.kill();
+      }
+      const state = await house.start([
+        'starting.recovering',
+        'starting.probing',
+        'running.accepting',
+      ]);
+      const isMet = state === 'starting.recovering' && (await looksInTime(house, state, turn));
+      house.signal('SIGTERM');
+      await house.gone(0);
+      return isMet;
+    },
+  );
   return house.leave();
 }
 
@@ -216,7 +255,10 @@ async function fullAfterCrash(): Promise<Walked> {
 
 /** An engine that does not answer holds the daemon in its last state, until the deadline of that. */
 async function stuckClose(): Promise<Walked> {
-  const house = await House.build({ LIMIT_DRAIN_MS: 0, LIMIT_ENGINE_STOP_MS: 60_000 }, { engine: true });
+  const house = await House.build(
+    { LIMIT_DRAIN_MS: 0, LIMIT_ENGINE_STOP_MS: 60_000 },
+    { engine: true },
+  );
   const stopHeld = async (settings: Settings) => {
     await house.start('ready', settings);
     const engine = await waitLong('the engine is warm', async () => {
@@ -241,7 +283,10 @@ async function stuckClose(): Promise<Walked> {
 /** A disk that fills while the daemon lives: what was accepted goes on, nothing new is taken until there is space. */
 async function fullDisk(): Promise<Walked> {
   const disk = mountDisk();
-  const house = await House.build({ LIMIT_QUEUE_RUNS: 2, LIMIT_DRAIN_MS: 600_000 }, { folder: disk.folder });
+  const house = await House.build(
+    { LIMIT_QUEUE_RUNS: 2, LIMIT_DRAIN_MS: 600_000 },
+    { folder: disk.folder },
+  );
   await house.start('ready');
   // With nothing to do, with a place left, and with none.
   for (const [runs, state, after] of [
@@ -286,7 +331,10 @@ async function fullDisk(): Promise<Walked> {
 /** History beyond its bound is removed, whatever the daemon does meanwhile. The log is read after each life, since it loses its beginning. */
 async function pruned(): Promise<Walked> {
   const disk = mountDisk();
-  const house = await House.build({ HISTORY_KEEP_BYTES: 1_048_576, LIMIT_QUEUE_RUNS: 2, LOG_LEVEL: 'debug' }, { folder: disk.folder });
+  const house = await House.build(
+    { HISTORY_KEEP_BYTES: 1_048_576, LIMIT_QUEUE_RUNS: 2, LOG_LEVEL: 'debug' },
+    { folder: disk.folder },
+  );
   const walked = new Walked();
   await house.start('ready');
   await large(house);
@@ -305,14 +353,20 @@ async function pruned(): Promise<Walked> {
     walked.add(await house.walked());
   }
   // A disk that is full takes no start, but a later round, if the disk fills before it.
-  for (let every_ms = 3000; !walked.of('daemon').has('running.held | daemon.history_pruned | running.held'); every_ms *= 2) {
+  for (
+    let every_ms = 3000;
+    !walked.of('daemon').has('running.held | daemon.history_pruned | running.held');
+    every_ms *= 2
+  ) {
     assert.ok(every_ms < 50_000, 'history was not removed in running.held');
     await house.start('ready', { LIMIT_PRUNE_EVERY_MS: every_ms });
     await large(house);
     await held(house, disk);
     const before = removals(house);
     // In vain where the round came before.
-    await waitFor('history is removed', () => removals(house) > before, { within_ms: 2 * every_ms }).catch(() => undefined);
+    await waitFor('history is removed', () => removals(house) > before, {
+      within_ms: 2 * every_ms,
+    }).catch(() => undefined);
     await house.kill();
     disk.free();
     walked.add(await house.walked());
@@ -326,7 +380,9 @@ async function pruned(): Promise<Walked> {
 async function large(house: House): Promise<void> {
   for (let count = 0; count < 2; count += 1) {
     const id = await house.run(`finish ${'x'.repeat(700_000)}`);
-    await waitLong('the run is completed', async () => ['completed', undefined].includes((await house.show(id)).state));
+    await waitLong('the run is completed', async () =>
+      ['completed', undefined].includes((await house.show(id)).state),
+    );
   }
 }
 

@@ -28,7 +28,11 @@ function loadIsCut(): Promise<Walked> {
   return cutWhile('loading', heldWhileItLoads, SHORT);
 }
 
-async function cutWhile(state: string, hold: (house: House, settings?: Settings) => Promise<number>, short: Settings): Promise<Walked> {
+async function cutWhile(
+  state: string,
+  hold: (house: House, settings?: Settings) => Promise<number>,
+  short: Settings,
+): Promise<Walked> {
   const house = await House.build({}, { engine: true });
   // Killed: it is tried again after a wait, by whoever needs it.
   await house.untilWalked('engine', `${state} | engine.exited | crashed`, async () => {
@@ -37,19 +41,27 @@ async function cutWhile(state: string, hold: (house: House, settings?: Settings)
     await house.kill();
   });
   // It is not done in time, and does not end when it is asked to.
-  await house.untilWalked('engine', `${state} | engine.deadline_passed | stopping.asked`, async () => {
-    await hold(house, short);
-    await isEngine(house, 'cold');
-    await house.kill();
-  });
+  await house.untilWalked(
+    'engine',
+    `${state} | engine.deadline_passed | stopping.asked`,
+    async () => {
+      await hold(house, short);
+      await isEngine(house, 'cold');
+      await house.kill();
+    },
+  );
   // The daemon stops meanwhile.
-  await house.untilWalked('engine', `${state} | engine.stop_requested | stopping.asked`, async () => {
-    const pid = await hold(house, HELD);
-    house.signal('SIGTERM');
-    await isEngine(house, 'stopping.asked');
-    process.kill(pid, 'SIGCONT');
-    await house.gone(0);
-  });
+  await house.untilWalked(
+    'engine',
+    `${state} | engine.stop_requested | stopping.asked`,
+    async () => {
+      const pid = await hold(house, HELD);
+      house.signal('SIGTERM');
+      await isEngine(house, 'stopping.asked');
+      process.kill(pid, 'SIGCONT');
+      await house.gone(0);
+    },
+  );
   return house.leave();
 }
 
@@ -103,14 +115,21 @@ async function cannotLoad(): Promise<Walked> {
 
 /** It works, rests, is put away, and dies in each of these. */
 async function worksAndDies(): Promise<Walked> {
-  const house = await House.build({ LIMIT_CANCEL_GRACE_MS: 500, LIMIT_ENGINE_STOP_MS: 60_000 }, { engine: true });
+  const house = await House.build(
+    { LIMIT_CANCEL_GRACE_MS: 500, LIMIT_ENGINE_STOP_MS: 60_000 },
+    { engine: true },
+  );
   await house.start('ready');
   await isEngine(house, 'warm.idle');
   const short = await house.run('hello', { provider: 'local', max_tokens: 1 });
   await house.untilRun(short, 'completed');
   const idle = (await house.report()).engine.pid as number;
   process.kill(idle, 'SIGKILL');
-  await waitLong('its death is noticed', async () => (await house.report()).engine.state !== 'warm.idle', 3);
+  await waitLong(
+    'its death is noticed',
+    async () => (await house.report()).engine.state !== 'warm.idle',
+    3,
+  );
   const next = await house.run('hello', { provider: 'local', max_tokens: 1 });
   await house.untilRun(next, 'completed');
   const { id, engine } = await startHeld(house);
@@ -138,7 +157,11 @@ function newEngine(house: House): Promise<number> {
 }
 
 function isEngine(house: House, state: string): Promise<unknown> {
-  return waitLong(`the engine is ${state}`, async () => (await house.report()).engine.state === state, 3);
+  return waitLong(
+    `the engine is ${state}`,
+    async () => (await house.report()).engine.state === state,
+    3,
+  );
 }
 
 export const engineLives = [startIsCut, loadIsCut, cannotLoad, worksAndDies];

@@ -10,7 +10,10 @@ export function walkFold(name: MachineName): { edges: Set<Edge>; states: number 
   for (const model of models.filter(({ machine }) => machine.id === name)) {
     const cover = coverOf(model);
     for (const { snapshot } of cover.states.values()) states.add(statePath(snapshot));
-    for (const { from, event } of cover.accepted) edges.add(edge(from.snapshot, event.type, step(model.machine, from.snapshot, event).snapshot));
+    for (const { from, event } of cover.accepted)
+      edges.add(
+        edge(from.snapshot, event.type, step(model.machine, from.snapshot, event).snapshot),
+      );
   }
   return { edges, states: states.size };
 }

@@ -8,9 +8,9 @@ import type { Clock } from '../../src/kernel/clock.ts';
 import { foldStream } from '../../src/kernel/fold.ts';
 import { Kernel } from '../../src/kernel/kernel.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { healthRecord } from '../../src/runtime/health.ts';
+import { healthRecord } from '../../src/runtime/health/health.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import type { EventStore } from '../../src/store/store.ts';
+import type { EventStore } from '../../src/store/port.ts';
 import { silent } from '../helpers/kernel.ts';
 import { coverOf } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';
@@ -35,7 +35,11 @@ export async function walkKernel(name: MachineName): Promise<KernelWalk> {
       const stream = streamOf(name, index);
       await follow(kernel, clock, stream, model, [...from.path, event], walk.edges);
       const folded = await foldStream(store, stream);
-      assert.equal(essence(folded?.snapshot), essence(kernel.snapshot(stream)), `${model.name} ${from.key} ${event.type}: the log folds to the same`);
+      assert.equal(
+        essence(folded?.snapshot),
+        essence(kernel.snapshot(stream)),
+        `${model.name} ${from.key} ${event.type}: the log folds to the same`,
+      );
       walk.paths += 1;
     }
     const standing = new Map<string, string>();
@@ -70,7 +74,8 @@ export async function follow(
   path: readonly AnyFact[],
   edges: Set<Edge> = new Set(),
 ): Promise<void> {
-  const created: Created = model.created.type === 'run.accepted' ? { ...model.created, run_id: stream } : model.created;
+  const created: Created =
+    model.created.type === 'run.accepted' ? { ...model.created, run_id: stream } : model.created;
   clock.at = created.at;
   await kernel.propose([{ stream, fact: undated(created) }]);
   let folded: AnyMachineSnapshot = init(model.machine, created).snapshot;
@@ -79,7 +84,11 @@ export async function follow(
     const before = folded;
     folded = step(model.machine, folded, event).snapshot;
     await kernel.propose([{ stream, fact: undated(event) }]);
-    assert.equal(essence(kernel.snapshot(stream)), essence(folded), `${stream} after ${event.type}`);
+    assert.equal(
+      essence(kernel.snapshot(stream)),
+      essence(folded),
+      `${stream} after ${event.type}`,
+    );
     edges.add(edge(before, event.type, folded));
   }
   if (model.machine.id === 'daemon') agrees(kernel.snapshot(stream) as AnyMachineSnapshot);
@@ -87,7 +96,15 @@ export async function follow(
 
 /** Health says what the tags say. */
 function agrees(snapshot: AnyMachineSnapshot): void {
-  const nothing = { engine: undefined, providers: [], since: 0, transitions: [], runs: { active: 0, queued: 0, finished: 0 }, seq: 0, backlog: 0 };
+  const nothing = {
+    engine: undefined,
+    providers: [],
+    since: 0,
+    transitions: [],
+    runs: { active: 0, queued: 0, finished: 0 },
+    seq: 0,
+    backlog: 0,
+  };
   const health = healthRecord({
     ...nothing,
     daemon: snapshot as DaemonSnapshot,
@@ -122,7 +139,10 @@ export interface FrozenClock extends Clock {
   at: number;
 }
 
-export async function openKernel(store: EventStore, boot_id = 'boot_1'): Promise<{ kernel: Kernel; clock: FrozenClock }> {
+export async function openKernel(
+  store: EventStore,
+  boot_id = 'boot_1',
+): Promise<{ kernel: Kernel; clock: FrozenClock }> {
   const clock: FrozenClock = { at: NOW, now: () => clock.at, after: () => () => undefined };
   const kernel = new Kernel({
     store,
@@ -150,5 +170,7 @@ export function undated<F extends AnyFact>({ at: _, ...fact }: F): Undated<AnyFa
 
 /** All of a state that is data. */
 export function essence(snapshot: AnyMachineSnapshot | undefined): unknown {
-  return snapshot === undefined ? null : { value: snapshot.value, context: snapshot.context, status: snapshot.status };
+  return snapshot === undefined
+    ? null
+    : { value: snapshot.value, context: snapshot.context, status: snapshot.status };
 }

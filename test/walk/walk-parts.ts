@@ -17,10 +17,34 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     }),
   },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('say' as const), at }) },
-  { weight: 6, arbitrary: fc.record({ do: fc.constantFrom('finish' as const, 'fail' as const, 'refuse' as const, 'lose' as const, 'cut' as const), at }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constantFrom(
+        'finish' as const,
+        'fail' as const,
+        'refuse' as const,
+        'lose' as const,
+        'cut' as const,
+      ),
+      at,
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('cancel' as const), at }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(10, 500, 1000, 4000) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('stop' as const), mode: fc.constantFrom('drain' as const, 'force' as const) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('wait' as const),
+      ms: fc.constantFrom(10, 500, 1000, 4000),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('stop' as const),
+      mode: fc.constantFrom('drain' as const, 'force' as const),
+    }),
+  },
   { weight: 2, arbitrary: fc.constant({ do: 'crash' as const }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('disk' as const), full: fc.boolean() }) },
   { weight: 1, arbitrary: fc.constant({ do: 'prune' as const }) },
@@ -29,15 +53,20 @@ const action: fc.Arbitrary<Action> = fc.oneof(
 );
 
 /** Random lives of the runtime with its real parts, the same ones each time. Throws the shortest life that breaks a promise. */
-export async function walkParts(seed = 5): Promise<{ walked: Walked; lives: number; stale: number }> {
+export async function walkParts(
+  seed = 5,
+): Promise<{ walked: Walked; lives: number; stale: number }> {
   const walked = new Walked();
   let stale = 0;
-  const property = fc.asyncProperty(fc.array(action, { minLength: 10, maxLength: ACTIONS_MAX, size: 'max' }), async (actions) => {
-    const world = await World.open();
-    for (const next of actions) await world.act(next);
-    walked.add(await world.leave());
-    stale += world.stale;
-  });
+  const property = fc.asyncProperty(
+    fc.array(action, { minLength: 10, maxLength: ACTIONS_MAX, size: 'max' }),
+    async (actions) => {
+      const world = await World.open();
+      for (const next of actions) await world.act(next);
+      walked.add(await world.leave());
+      stale += world.stale;
+    },
+  );
   await fc.assert(property, { numRuns: LIVES, seed, endOnFailure: false });
   return { walked, lives: LIVES, stale };
 }

@@ -11,7 +11,15 @@ const QUIET = { LIMIT_PROBE_EVERY_MS: 3_600_000, LIMIT_PROBE_MS: 60_000, LIMIT_R
 /** What runs tell of a provider that nobody has probed: it is in the cloud. */
 async function toldByRuns(): Promise<Walked> {
   const house = await House.build(QUIET, {
-    providers: { up: {}, good: CLOUD, bad: CLOUD, refused: CLOUD, keyless: { ...CLOUD, key_env: 'NO_SUCH_KEY' }, unused: CLOUD, lost: CLOUD },
+    providers: {
+      up: {},
+      good: CLOUD,
+      bad: CLOUD,
+      refused: CLOUD,
+      keyless: { ...CLOUD, key_env: 'NO_SUCH_KEY' },
+      unused: CLOUD,
+      lost: CLOUD,
+    },
   });
   await house.start('ready');
   await is(house, 'unused', 'unknown');
@@ -27,17 +35,29 @@ async function toldByRuns(): Promise<Walked> {
     ['500', 'degraded'],
     ['401', 'unauthorised'],
   );
-  await asks(house, 'bad', ['500', 'degraded'], ['500', 'degraded'], ['500', 'unavailable'], ['finish', 'available'], ['500', 'degraded']);
+  await asks(
+    house,
+    'bad',
+    ['500', 'degraded'],
+    ['500', 'degraded'],
+    ['500', 'unavailable'],
+    ['finish', 'available'],
+    ['500', 'degraded'],
+  );
   await asks(house, 'refused', ['401', 'unauthorised']);
   await asks(house, 'lost', ['500', 'degraded'], ['500', 'degraded'], ['500', 'unavailable']);
-  for (const id of ['unused', 'good', 'bad', 'lost', 'up']) assert.is((await house.home.svc(['provider', 'remove', id])).code, 0, id);
+  for (const id of ['unused', 'good', 'bad', 'lost', 'up'])
+    assert.is((await house.home.svc(['provider', 'remove', id])).code, 0, id);
   await house.kill();
   return house.leave();
 }
 
 /** With a limit of one, the first failure is one too many. */
 async function oneTooMany(): Promise<Walked> {
-  const house = await House.build({ ...QUIET, LIMIT_PROBE_FAILURES: 1 }, { providers: { up: {}, new: CLOUD } });
+  const house = await House.build(
+    { ...QUIET, LIMIT_PROBE_FAILURES: 1 },
+    { providers: { up: {}, new: CLOUD } },
+  );
   await house.start('ready');
   await is(house, 'up', 'available');
   await asks(house, 'up', ['500', 'unavailable']);
@@ -72,13 +92,25 @@ async function toldByProbes(): Promise<Walked> {
   await again;
   // One that has never worked is unavailable at once.
   house.upstream.listing = 500;
-  await house.home.svc(['provider', 'add', 'new', '--base-url', house.upstream.base_url, '--kind', 'local']);
+  await house.home.svc([
+    'provider',
+    'add',
+    'new',
+    '--base-url',
+    house.upstream.base_url,
+    '--kind',
+    'local',
+  ]);
   await is(house, 'new', 'unavailable');
   await house.kill();
   return house.leave();
 }
 
-async function asks(house: House, id: string, ...turns: [prompt: string, state: string][]): Promise<void> {
+async function asks(
+  house: House,
+  id: string,
+  ...turns: [prompt: string, state: string][]
+): Promise<void> {
   for (const [prompt, state] of turns) {
     const run = await house.run(prompt, { provider: id, model: 'm' });
     await house.untilRun(run, prompt === 'finish' ? 'completed' : 'failed');
@@ -93,7 +125,11 @@ async function probes(house: House, listing: 'list' | 401 | 500, state: string):
 }
 
 function is(house: House, id: string, state: string): Promise<unknown> {
-  return waitLong(`${id} is ${state}`, async () => (await house.report()).providers.some((provider) => provider.id === id && provider.state === state));
+  return waitLong(`${id} is ${state}`, async () =>
+    (await house.report()).providers.some(
+      (provider) => provider.id === id && provider.state === state,
+    ),
+  );
 }
 
 export const providerLives = [toldByRuns, oneTooMany, toldByProbes];

@@ -14,7 +14,11 @@ import { closeLater } from './opened.ts';
 /** Models being fetched from a hub that does to each download what it is told. */
 
 const SMALL = makeModel(64);
-const SETTINGS = { LIMIT_PULL_PROGRESS_MS: 10, LIMIT_PULL_IDLE_MS: 60_000, LIMIT_PULL_SPARE_BYTES: 0 };
+const SETTINGS = {
+  LIMIT_PULL_PROGRESS_MS: 10,
+  LIMIT_PULL_IDLE_MS: 60_000,
+  LIMIT_PULL_SPARE_BYTES: 0,
+};
 
 /** Large enough for its hash to take a while: 96 MiB, made when it is needed, once. */
 function largeModel(): Buffer {
@@ -35,12 +39,16 @@ interface HubHouse {
   leave(): Promise<Walked>;
 }
 
-async function build(settings: Settings = {}, files: Record<string, Buffer> = {}): Promise<HubHouse> {
+async function build(
+  settings: Settings = {},
+  files: Record<string, Buffer> = {},
+): Promise<HubHouse> {
   const hub = await Hub.start({ 'small.gguf': SMALL, ...files });
   const stopHub = closeLater(() => hub.stop());
   const house = await House.build({ ...SETTINGS, ...settings });
   await house.start('ready');
-  const begin = (file: string, ...flags: string[]) => house.home.spawn(['model', 'pull', `${hub.url}/${file}`, ...flags]);
+  const begin = (file: string, ...flags: string[]) =>
+    house.home.spawn(['model', 'pull', `${hub.url}/${file}`, ...flags]);
   return {
     house,
     hub,
@@ -77,8 +85,14 @@ async function placeTaken(): Promise<Walked> {
   });
   const stopServer = closeLater(() => server.close().closeAllConnections());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { ended } = house.home.spawn(['model', 'pull', `http://127.0.0.1:${(server.address() as AddressInfo).port}/late.gguf`]);
-  await waitLong('it is being fetched', () => existsSync(join(house.home.paths.models, 'late.gguf.partial')));
+  const { ended } = house.home.spawn([
+    'model',
+    'pull',
+    `http://127.0.0.1:${(server.address() as AddressInfo).port}/late.gguf`,
+  ]);
+  await waitLong('it is being fetched', () =>
+    existsSync(join(house.home.paths.models, 'late.gguf.partial')),
+  );
   mkdirSync(join(house.home.paths.models, 'late.gguf'));
   for (const answer of answers) answer.end(SMALL.subarray(30_000));
   assert.is.not((await ended).code, 0);
@@ -108,7 +122,9 @@ async function cancelled(): Promise<Walked> {
   await interrupt(downloading);
   hub.next.push({ status: 503, headers: { 'retry-after': '25' } });
   const waiting = begin('small.gguf');
-  await waitLong('the command says that it waits', () => /again|retry|wait/i.test(waiting.stderr()));
+  await waitLong('the command says that it waits', () =>
+    /again|retry|wait/i.test(waiting.stderr()),
+  );
   await interrupt(waiting);
   // The file is hashed in a part of a second, and may be done before the cancel comes.
   for (let turn = 0, code: number | null = 0; code === 0; turn += 1) {

@@ -21,7 +21,8 @@ async function everyEnd(): Promise<Walked> {
     ['say cut', 'interrupted'],
   ];
   const ids = await Promise.all(ends.map(([prompt]) => house.run(prompt)));
-  for (const [index, [prompt, state]] of ends.entries()) assert.ok(await house.untilRun(ids[index] as string, state), prompt);
+  for (const [index, [prompt, state]] of ends.entries())
+    assert.ok(await house.untilRun(ids[index] as string, state), prompt);
   // The one place of the narrow provider is taken.
   const first = await house.run('hold', { provider: 'narrow' });
   await house.untilRun(first, 'starting');
@@ -49,7 +50,11 @@ async function everyEnd(): Promise<Walked> {
   await house.gone(0);
 
   // Who waits in the queue gives up long before the place is free.
-  await house.start('ready', { LIMIT_FIRST_OUTPUT_MS: 12_000, LIMIT_IDLE_MS: 8000, LIMIT_QUEUE_MS: 4000 });
+  await house.start('ready', {
+    LIMIT_FIRST_OUTPUT_MS: 12_000,
+    LIMIT_IDLE_MS: 8000,
+    LIMIT_QUEUE_MS: 4000,
+  });
   const late = [
     await house.run('hold', { provider: 'narrow' }),
     await house.run('hold', { provider: 'narrow' }),
@@ -66,7 +71,11 @@ async function everyEnd(): Promise<Walked> {
 async function handedOver(): Promise<Walked> {
   const house = await House.build({}, { providers: PROVIDERS });
   await house.start('ready');
-  const [starting, backoff, streaming] = [await house.run('hold'), await house.run('503 after'), await house.run('say hold')];
+  const [starting, backoff, streaming] = [
+    await house.run('hold'),
+    await house.run('503 after'),
+    await house.run('say hold'),
+  ];
   await house.untilRun(starting, 'starting');
   await house.untilRun(backoff, 'backoff');
   await house.untilRun(streaming, 'streaming');
@@ -92,7 +101,8 @@ async function killed(): Promise<Walked> {
     ['503 after', 'end', 'backoff', ['interrupted']],
   ];
   const ids = await Promise.all(left.map(([prompt, recovery]) => house.run(prompt, { recovery })));
-  for (const [index, [, , before]] of left.entries()) await house.untilRun(ids[index] as string, before);
+  for (const [index, [, , before]] of left.entries())
+    await house.untilRun(ids[index] as string, before);
   // What waits behind them, at a provider that answers one at a time: the first is cut off, the others wait again.
   const queue = [await house.run('say hold', { provider: 'narrow', recovery: 'restart' })];
   await house.untilRun(queue[0] as string, 'streaming');
@@ -130,23 +140,30 @@ async function suspended(): Promise<Walked> {
   for (const id of ids) await house.cancel(id);
   await house.kill();
   // A time limit that lasts until the run waits in the next life, and no longer than it must.
-  await house.untilWalked('run', 'suspended | run.deadline_passed | cancelling.by_deadline', async (turn) => {
-    await house.start('ready');
-    const first = await house.run('hold');
-    const timed = await house.run('hold', { timeout_ms: 5000 * 2 ** Math.min(turn, 3) });
-    await waitLong('it is asked', async () => (await house.show(timed)).state !== 'queued');
-    await house.kill();
-    await house.start('running.accepting', ONE_PLACE);
-    await house.untilRun(timed, 'timed_out');
-    await house.cancel(first);
-    await house.kill();
-  });
+  await house.untilWalked(
+    'run',
+    'suspended | run.deadline_passed | cancelling.by_deadline',
+    async (turn) => {
+      await house.start('ready');
+      const first = await house.run('hold');
+      const timed = await house.run('hold', { timeout_ms: 5000 * 2 ** Math.min(turn, 3) });
+      await waitLong('it is asked', async () => (await house.show(timed)).state !== 'queued');
+      await house.kill();
+      await house.start('running.accepting', ONE_PLACE);
+      await house.untilRun(timed, 'timed_out');
+      await house.cancel(first);
+      await house.kill();
+    },
+  );
   return house.leave();
 }
 
 /** Work at the built-in engine, which is held by stopping its process: it does not end when it is asked to. */
 async function stuckWork(): Promise<Walked> {
-  const house = await House.build({ LIMIT_CANCEL_GRACE_MS: 60_000, LIMIT_CLOSE_MS: 120_000, LIMIT_ENGINE_STOP_MS: 1000 }, { engine: true });
+  const house = await House.build(
+    { LIMIT_CANCEL_GRACE_MS: 60_000, LIMIT_CLOSE_MS: 120_000, LIMIT_ENGINE_STOP_MS: 1000 },
+    { engine: true },
+  );
   await house.start('ready');
   for (const how of ['cancel', 'kill'] as const) {
     const { id, engine } = await startHeld(house);
@@ -157,7 +174,9 @@ async function stuckWork(): Promise<Walked> {
       const cancelled = house.cancel(id);
       cancelled.catch(() => undefined);
       await waitLong('the cancel is recorded', async () =>
-        ((await house.get(`/v1/runs/${id}/why`)) as { events: { type: string }[] }).events.some(({ type }) => type === 'run.cancel_requested'),
+        ((await house.get(`/v1/runs/${id}/why`)) as { events: { type: string }[] }).events.some(
+          ({ type }) => type === 'run.cancel_requested',
+        ),
       );
       process.kill(engine, 'SIGCONT');
       await cancelled;
@@ -178,10 +197,17 @@ async function lostWork(): Promise<Walked> {
     await house.start('ready');
     const { id, engine } = await startHeld(house);
     process.kill(engine, 'SIGKILL');
-    const next = await waitLong('the engine is started again', async () => (await house.engines()).find((pid) => pid !== engine), 2);
+    const next = await waitLong(
+      'the engine is started again',
+      async () => (await house.engines()).find((pid) => pid !== engine),
+      2,
+    );
     const { output } = await house.show(id);
     process.kill(next, 'SIGKILL');
-    await waitLong('the run goes on', async () => (await house.show(id)).output.length > output.length);
+    await waitLong(
+      'the run goes on',
+      async () => (await house.show(id)).output.length > output.length,
+    );
     await house.cancel(id);
     await house.kill();
   });
@@ -192,7 +218,10 @@ async function lostWork(): Promise<Walked> {
 async function notKept(): Promise<Walked> {
   const house = await House.build({ HISTORY_PROMPTS: 'omit' }, { providers: PROVIDERS });
   await house.start('ready');
-  const [answered, waits] = [await house.run('hold', { provider: 'narrow' }), await house.run('hold', { provider: 'narrow' })];
+  const [answered, waits] = [
+    await house.run('hold', { provider: 'narrow' }),
+    await house.run('hold', { provider: 'narrow' }),
+  ];
   await house.untilRun(answered, 'starting');
   await house.kill();
   await house.start('ready');
@@ -205,16 +234,28 @@ async function notKept(): Promise<Walked> {
 }
 
 /** A run of the built-in engine with some text, whose engine is stopped in the middle of its work. */
-export async function startHeld(house: House, fields: Record<string, unknown> = {}): Promise<{ id: string; engine: number }> {
+export async function startHeld(
+  house: House,
+  fields: Record<string, unknown> = {},
+): Promise<{ id: string; engine: number }> {
   const engine = await waitLong('the engine is warm', async () => {
     const report = await house.report();
     return report.engine.state === 'warm.idle' && report.engine.pid;
   });
   for (let turn = 0; turn < TURNS_MAX; turn += 1) {
     process.kill(engine, 'SIGSTOP');
-    const id = await house.run('go on', { provider: 'local', max_tokens: 3000, temperature: 0, ...fields });
+    const id = await house.run('go on', {
+      provider: 'local',
+      max_tokens: 3000,
+      temperature: 0,
+      ...fields,
+    });
     // It works for a few milliseconds at a time, so that its answer is met in the middle.
-    for (let state = 'starting'; state === 'starting' || state === 'queued'; state = (await house.show(id)).state) {
+    for (
+      let state = 'starting';
+      state === 'starting' || state === 'queued';
+      state = (await house.show(id)).state
+    ) {
       process.kill(engine, 'SIGCONT');
       await sleep(PULSE_MS);
       process.kill(engine, 'SIGSTOP');

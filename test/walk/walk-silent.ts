@@ -6,7 +6,12 @@ import { House } from './life.ts';
 
 /** A disk that does not answer: nothing is taken until it does, and what happened meanwhile is recorded then. */
 async function silentDisk(): Promise<Walked> {
-  const house = await House.build({ LIMIT_QUEUE_RUNS: 2, LIMIT_COMMIT_LATE_MS: 300, LIMIT_STOP_BLOCKED_MS: 100_000, LIMIT_DRAIN_MS: 600_000 });
+  const house = await House.build({
+    LIMIT_QUEUE_RUNS: 2,
+    LIMIT_COMMIT_LATE_MS: 300,
+    LIMIT_STOP_BLOCKED_MS: 100_000,
+    LIMIT_DRAIN_MS: 600_000,
+  });
   /** The commit that is late is that of a probe. */
   const stalled = async (state: string) => {
     await house.until(state);

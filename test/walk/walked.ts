@@ -11,7 +11,9 @@ export const WALKED_FILE = 'machines/diagrams/walked.json';
  */
 export function walkedText(): string {
   const all = MACHINES.map((name) => {
-    const edges = [...edgesOf(name)].sort().map((edge) => [edge, excuseOf(name, edge) === null ? 'real' : 'kernel']);
+    const edges = [...edgesOf(name)]
+      .sort()
+      .map((edge) => [edge, excuseOf(name, edge) === null ? 'real' : 'kernel']);
     return [name, Object.fromEntries(edges)];
   });
   return `${JSON.stringify(Object.fromEntries(all), null, 2)}\n`;

@@ -7,10 +7,10 @@ import { init, stateName, statePath, step } from '../../machines/step.ts';
 import type { Parts } from '../../src/daemon/parts.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { manualClock } from '../../src/kernel/clock.ts';
-import { kindOf } from '../../src/kernel/kinds.ts';
-import { TERMINAL } from '../../src/runtime/runtime.ts';
+import { kindOf } from '../../src/kernel/registry.ts';
+import { TERMINAL } from '../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { type EventStore, type StoredEvent, toFact } from '../../src/store/store.ts';
+import { type EventStore, type StoredEvent, toFact } from '../../src/store/port.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { turns } from '../helpers/turns.ts';
 import { DeskProvider, type Move } from './desk-provider.ts';
@@ -32,7 +32,14 @@ export type Action =
 
 const LIMITS = {
   ...{ queue_runs: 3, provider_runs: 2, local_runs: 1, run_attempts: 2, run_losses: 2 },
-  ...{ first_output_ms: 1000, idle_ms: 1000, queue_ms: 2000, cancel_grace_ms: 500, drain_ms: 3000, close_ms: 2000 },
+  ...{
+    first_output_ms: 1000,
+    idle_ms: 1000,
+    queue_ms: 2000,
+    cancel_grace_ms: 500,
+    drain_ms: 3000,
+    close_ms: 2000,
+  },
 };
 
 /**
@@ -59,7 +66,8 @@ export class World {
   }
 
   async act(action: Action): Promise<void> {
-    if (stateName(this.daemon()) === 'stopped' || stateName(this.daemon()) === 'failed') await this.boot();
+    if (stateName(this.daemon()) === 'stopped' || stateName(this.daemon()) === 'failed')
+      await this.boot();
     await this.perform(action);
     await turns(6);
     await this.check();
@@ -71,7 +79,9 @@ export class World {
     const walked = new Walked();
     walked.addLog(events);
     for (const id of this.ids) {
-      const ends = events.filter(({ stream, type }) => stream === id && TERMINAL.has(type as never));
+      const ends = events.filter(
+        ({ stream, type }) => stream === id && TERMINAL.has(type as never),
+      );
       assert.ok(ends.length <= 1, `${id} has ${ends.length} ends`);
       assert.is((await this.store.getRun(id))?.finished, ends.length === 1, id);
     }
@@ -84,12 +94,18 @@ export class World {
   private async perform(action: Action): Promise<void> {
     const { runtime, tell } = this.life;
     if (action.do === 'run') await this.start(action);
-    else if (action.do === 'cancel') this.pick(action.at, (id) => void runtime.cancelRun(id, 'test').catch(() => undefined));
+    else if (action.do === 'cancel')
+      this.pick(action.at, (id) => void runtime.cancelRun(id, 'test').catch(() => undefined));
     else if (action.do === 'wait') this.clock.advance(action.ms);
-    else if (action.do === 'stop') await runtime.lifecycle({ type: 'stop_requested', mode: action.mode }, 'test').catch(() => undefined);
+    else if (action.do === 'stop')
+      await runtime
+        .lifecycle({ type: 'stop_requested', mode: action.mode }, 'test')
+        .catch(() => undefined);
     else if (action.do === 'crash') await this.boot();
-    else if (action.do === 'disk') await tell({ type: action.full ? 'daemon.store_filled' : 'daemon.store_freed' });
-    else if (action.do === 'prune') await tell({ type: 'daemon.history_pruned', runs: 1, events: 5 });
+    else if (action.do === 'disk')
+      await tell({ type: action.full ? 'daemon.store_filled' : 'daemon.store_freed' });
+    else if (action.do === 'prune')
+      await tell({ type: 'daemon.history_pruned', runs: 1, events: 5 });
     else if (action.do === 'dig_in') this.local.stubborn = this.up.stubborn = true;
     else if (action.do === 'let_go') this.letGo();
     else if (action.do === 'stale') await this.proposeStale(action.at);
@@ -103,9 +119,14 @@ export class World {
     void releaseAll(this.life as unknown as Parts).catch(() => undefined);
   }
 
-  private async start({ provider, recovery, timeout_ms }: Extract<Action, { do: 'run' }>): Promise<void> {
+  private async start({
+    provider,
+    recovery,
+    timeout_ms,
+  }: Extract<Action, { do: 'run' }>): Promise<void> {
     const input = { prompt: 'x', provider, model: 'm', recovery, timeout_ms };
-    const open = this.daemon().hasTag('ready') && this.daemon().context.unsettled < LIMITS.queue_runs;
+    const open =
+      this.daemon().hasTag('ready') && this.daemon().context.unsettled < LIMITS.queue_runs;
     const run = await this.life.runtime.startRun(input, 'test').catch(() => null);
     assert.is(run !== null, open, `a run in ${statePath(this.daemon())}`);
     if (run !== null) this.ids.push(run.id);
@@ -129,11 +150,19 @@ export class World {
       const attempt = (before?.context.attempt ?? 0) - 1;
       const late: Undated<RunEvent>[] = [
         { type: 'run.output_appended', attempt, text: 'late', token_ids: [] },
-        { type: 'run.completed', attempt, finish_reason: 'stop', usage: { input_tokens: 1, output_tokens: 1 } },
+        {
+          type: 'run.completed',
+          attempt,
+          finish_reason: 'stop',
+          usage: { input_tokens: 1, output_tokens: 1 },
+        },
         { type: 'run.started', attempt: attempt + 1 },
       ];
       for (const fact of late) {
-        assert.not.ok(await kernel.submit(id, fact), `${fact.type} of attempt ${attempt} in ${before === undefined ? 'the store' : statePath(before)}`);
+        assert.not.ok(
+          await kernel.submit(id, fact),
+          `${fact.type} of attempt ${attempt} in ${before === undefined ? 'the store' : statePath(before)}`,
+        );
         this.stale += 1;
       }
       assert.is(kernel.tail(id), before);
@@ -169,7 +198,11 @@ export class World {
 
   /** A dead process writes nothing. */
   private ofLife(boot: number): EventStore {
-    return { ...this.store, append: (commit) => (boot === this.boots ? this.store.append(commit) : new Promise(() => undefined)) };
+    return {
+      ...this.store,
+      append: (commit) =>
+        boot === this.boots ? this.store.append(commit) : new Promise(() => undefined),
+    };
   }
 
   private daemon(): DaemonSnapshot {
@@ -179,13 +212,19 @@ export class World {
   private async check(): Promise<void> {
     const { kernel, runtime, dispatch } = this.life;
     for (const event of await this.store.readAll(this.seen + 1, 100_000)) this.fold(event);
-    for (const [stream, cell] of kernel.cells) assert.equal(essence(cell.snapshot), essence(this.folded.get(stream)), stream);
+    for (const [stream, cell] of kernel.cells)
+      assert.equal(essence(cell.snapshot), essence(this.folded.get(stream)), stream);
     const daemon = this.daemon();
     const [live, ready] = [daemon.hasTag('live'), daemon.hasTag('ready')];
     assert.equal(runtime.probe(), { live, ready });
     assert.is(runtime.health().status === 'fail', !ready);
     assert.is(runtime.status().state_path, statePath(daemon));
-    if (daemon.status === 'active') assert.is(daemon.context.unsettled, dispatch.queued + dispatch.running, 'who is unsettled waits or is being answered');
+    if (daemon.status === 'active')
+      assert.is(
+        daemon.context.unsettled,
+        dispatch.queued + dispatch.running,
+        'who is unsettled waits or is being answered',
+      );
   }
 
   private seen = 0;
@@ -194,7 +233,10 @@ export class World {
     const { machine } = kindOf(event.stream);
     const before = this.folded.get(event.stream);
     const fact = toFact(event);
-    this.folded.set(event.stream, before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot);
+    this.folded.set(
+      event.stream,
+      before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot,
+    );
     this.seen = event.seq;
   }
 }

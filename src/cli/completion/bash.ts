@@ -40,7 +40,10 @@ function valueCases(): string {
     flagsOf(spec)
       .filter(({ value }) => value?.startsWith('<'))
       .map(({ name, short, value }) => {
-        const patterns = [`'${spec.name} --${name}'`, ...(short === undefined ? [] : [`'${spec.name} -${short}'`])].join('|');
+        const patterns = [
+          `'${spec.name} --${name}'`,
+          ...(short === undefined ? [] : [`'${spec.name} -${short}'`]),
+        ].join('|');
         return `      ${patterns}) COMPREPLY=(${choices(value) === null ? '' : `$(compgen -W '${choices(value)?.join(' ')}' -- "$word")`}); return ;;`;
       }),
   );

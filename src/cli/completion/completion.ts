@@ -1,6 +1,6 @@
 import { SvcError } from '../../errors.ts';
 import type { Context } from '../context.ts';
-import { print, printJson } from '../output.ts';
+import { print, printJson } from '../print/output.ts';
 
 const INSTALL: Record<string, string> = {
   bash: 'echo \'eval "$(svc completion bash)"\' >> ~/.bashrc',
@@ -21,5 +21,7 @@ async function make(shell: string): Promise<string> {
   if (shell === 'bash') return (await import('./bash.ts')).bashScript();
   if (shell === 'zsh') return (await import('./zsh.ts')).zshScript();
   if (shell === 'fish') return (await import('./fish.ts')).fishScript();
-  throw new SvcError('usage', `There is no completion for ${JSON.stringify(shell)}.`, { hint: 'There is one for bash, zsh and fish.' });
+  throw new SvcError('usage', `There is no completion for ${JSON.stringify(shell)}.`, {
+    hint: 'There is one for bash, zsh and fish.',
+  });
 }

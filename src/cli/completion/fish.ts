@@ -2,9 +2,15 @@ import { type CommandSpec, commands, type FlagSpec } from '../commands.ts';
 import { choices, firstWords, flagsOf, groupOf, groups } from './words.ts';
 
 export function fishScript(): string {
-  const first = firstWords().map(({ word, summary }) => `complete -c svc -f -n __fish_use_subcommand -a ${quoted(word)} -d ${quoted(summary)}`);
+  const first = firstWords().map(
+    ({ word, summary }) =>
+      `complete -c svc -f -n __fish_use_subcommand -a ${quoted(word)} -d ${quoted(summary)}`,
+  );
   const second = groups().flatMap((word) => groupOf(word).map((spec) => secondWord(word, spec)));
-  const flags = commands.flatMap((spec) => [...argument(spec), ...flagsOf(spec).map((flag) => flagLine(spec, flag))]);
+  const flags = commands.flatMap((spec) => [
+    ...argument(spec),
+    ...flagsOf(spec).map((flag) => flagLine(spec, flag)),
+  ]);
   return ['complete -c svc -e', ...first, ...second, ...flags].join('\n');
 }
 
@@ -17,7 +23,9 @@ function secondWord(group: string, { name, summary }: CommandSpec): string {
 
 function argument(spec: CommandSpec): string[] {
   const known = choices(spec.args);
-  return known === null ? [] : [`complete -c svc -f -n ${condition(spec)} -a ${quoted(known.join(' '))}`];
+  return known === null
+    ? []
+    : [`complete -c svc -f -n ${condition(spec)} -a ${quoted(known.join(' '))}`];
 }
 
 function flagLine(spec: CommandSpec, { name, short, value, summary }: FlagSpec): string {

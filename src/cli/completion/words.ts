@@ -27,7 +27,10 @@ export function groups(): string[] {
 }
 
 export function flagsOf(spec: CommandSpec): FlagSpec[] {
-  return [...spec.flags, ...globalFlags.filter(({ name }) => !spec.flags.some((flag) => flag.name === name))];
+  return [
+    ...spec.flags,
+    ...globalFlags.filter(({ name }) => !spec.flags.some((flag) => flag.name === name)),
+  ];
 }
 
 /** Values that a flag or an argument is chosen from, such as `<http|grpc|socket>`; null when it is free. */

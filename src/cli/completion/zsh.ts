@@ -46,7 +46,8 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _svc "$@"; else compdef _sv
 }
 
 function specs(spec: CommandSpec): string[] {
-  const argument = spec.args === '' ? [] : [quoted(`:${spec.args.replace(/[<>[\]]/g, '')}:${action(spec.args)}`)];
+  const argument =
+    spec.args === '' ? [] : [quoted(`:${spec.args.replace(/[<>[\]]/g, '')}:${action(spec.args)}`)];
   return [...flagsOf(spec).flatMap(flagSpecs), ...argument];
 }
 

@@ -1,15 +1,17 @@
-import type { RuntimeFile } from '../../control/protocol.ts';
-import type { Results } from '../../control/results.ts';
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
+import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { limitSpecs } from '../../limits.ts';
-import type { Paths } from '../../paths.ts';
-import { ownerOf, readRuntimeFile } from '../../runtime-file.ts';
-import { connectDaemon } from '../connect-daemon.ts';
+import type { RuntimeFile } from '../../transport/control/protocol.ts';
+import type { Results } from '../../transport/control/results.ts';
+import { connectDaemon } from '../connect/connect-daemon.ts';
 
 type Status = Results['status'];
 
 /** A status; what only a daemon that answers can tell is null when none does. */
-export type StatusShown = { [K in keyof Status]: K extends 'state' | 'home' | 'addresses' ? Status[K] : Status[K] | null };
+export type StatusShown = {
+  [K in keyof Status]: K extends 'state' | 'home' | 'addresses' ? Status[K] : Status[K] | null;
+};
 
 export interface Found {
   status: StatusShown;
@@ -30,16 +32,27 @@ const NOBODY: StatusShown['addresses'] = { http: null, grpc: null, socket: null 
  * 4. Its process is gone and its runtime file was left behind: `crashed`, 1, with the error that its log gives as the reason.
  * 5. There is no runtime file: `stopped`, 3.
  */
-export async function findStatus(paths: Paths, { why = false }: { why?: boolean } = {}): Promise<Found> {
+export async function findStatus(
+  paths: Paths,
+  { why = false }: { why?: boolean } = {},
+): Promise<Found> {
   try {
     return await ask(paths, why);
   } catch (error) {
-    if (error instanceof SvcError && error.code === 'descriptors_exhausted') return withoutDescriptors(paths, error);
-    if (!(error instanceof SvcError) || !(['daemon_not_running', 'timed_out'].includes(error.code) || diedMeanwhile(paths, error))) throw error;
+    if (error instanceof SvcError && error.code === 'descriptors_exhausted')
+      return withoutDescriptors(paths, error);
+    if (
+      !(error instanceof SvcError) ||
+      !(['daemon_not_running', 'timed_out'].includes(error.code) || diedMeanwhile(paths, error))
+    )
+      throw error;
     const found = withoutAnswer(paths, error.code === 'timed_out');
     if (found.status.state !== 'crashed' || found.status.boot_id === null) return found;
-    const { endOf } = await import('../last-error.ts');
-    return { ...found, status: { ...found.status, warning: await endOf(found.status.boot_id, paths.logs) } };
+    const { endOf } = await import('../connect/last-error.ts');
+    return {
+      ...found,
+      status: { ...found.status, warning: await endOf(found.status.boot_id, paths.logs) },
+    };
   }
 }
 
@@ -51,7 +64,11 @@ function withoutDescriptors(paths: Paths, { message, hint }: SvcError): Found {
 /** While it was asked; what does not speak the protocol breaks off too, and lives. */
 function diedMeanwhile(paths: Paths, { code }: SvcError): boolean {
   const found = readRuntimeFile(paths.runtime);
-  return code === 'connection_lost' && found.kind === 'present' && ['gone', 'other'].includes(ownerOf(found.file));
+  return (
+    code === 'connection_lost' &&
+    found.kind === 'present' &&
+    ['gone', 'other'].includes(ownerOf(found.file))
+  );
 }
 
 async function ask(paths: Paths, why: boolean): Promise<Found> {
@@ -67,17 +84,24 @@ async function ask(paths: Paths, why: boolean): Promise<Found> {
 
 function withoutAnswer(paths: Paths, accepted: boolean): Found {
   const found = readRuntimeFile(paths.runtime);
-  const shown = (exit: number, fields: Partial<StatusShown> & Pick<StatusShown, 'state'>): Found => ({
+  const shown = (
+    exit: number,
+    fields: Partial<StatusShown> & Pick<StatusShown, 'state'>,
+  ): Found => ({
     exit,
     events: null,
     status: { ...empty(paths), ...fields },
   });
-  if (found.kind !== 'present') return accepted ? shown(4, { state: 'unresponsive' }) : shown(3, { state: 'stopped', state_path: 'stopped' });
+  if (found.kind !== 'present')
+    return accepted
+      ? shown(4, { state: 'unresponsive' })
+      : shown(3, { state: 'stopped', state_path: 'stopped' });
   const { file } = found;
   const { pid, version, boot_id } = file;
   const known = { pid, version, boot_id };
   if (!accepted && ownerOf(file) !== 'ours') return shown(1, { state: 'crashed', ...known });
-  if (!accepted && file.addresses.socket === null && isYoung(file)) return shown(0, { state: 'starting', ...known, since: file.started_at });
+  if (!accepted && file.addresses.socket === null && isYoung(file))
+    return shown(0, { state: 'starting', ...known, since: file.started_at });
   return shown(4, { state: 'unresponsive', ...known, addresses: file.addresses });
 }
 

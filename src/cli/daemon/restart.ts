@@ -1,8 +1,8 @@
-import { loadConfig } from '../../config.ts';
-import { refuseOpenBind } from '../../config-address.ts';
+import { refuseOpenBind } from '../../config/address.ts';
+import { loadConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
-import { secondsFlag } from '../flag-values.ts';
-import { note } from '../output.ts';
+import { secondsFlag } from '../parse/flag-values.ts';
+import { note } from '../print/output.ts';
 import { settingFlags } from './serve.ts';
 import { printStarted, startOrExplain } from './start.ts';
 import { WAIT } from './start-daemon.ts';
@@ -16,7 +16,8 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const stop = stopOptions(paths, flags, json);
   refuseOpenBind(loadConfig(paths.config, { flags: start.flags }));
   const { was_running, pid, runs } = await stopDaemon(stop);
-  if (was_running && !json) note(`Stopped pid ${pid}${runs === null ? '' : `: ${runsText(runs)}`}.`);
+  if (was_running && !json)
+    note(`Stopped pid ${pid}${runs === null ? '' : `: ${runsText(runs)}`}.`);
   printStarted(await startOrExplain(start, json), json);
   return 0;
 }

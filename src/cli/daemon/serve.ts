@@ -1,8 +1,8 @@
-import { LOG_LEVELS, type Settings } from '../../config.ts';
-import { parseAddress } from '../../config-address.ts';
+import { parseAddress } from '../../config/address.ts';
+import { LOG_LEVELS, type Settings } from '../../config/config.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Context, Flags } from '../context.ts';
-import { choiceFlag, textFlag } from '../flag-values.ts';
+import { choiceFlag, textFlag } from '../parse/flag-values.ts';
 
 /** The daemon itself: in the foreground, or in the background where `svc start` started it. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
@@ -19,14 +19,22 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
 
 /** The flags that set a setting of the daemon. */
 export function settingFlags(flags: Flags): Partial<Settings> {
-  const given = { http: addressFlag(flags, 'http'), grpc: addressFlag(flags, 'grpc'), log_level: choiceFlag(flags, 'log-level', LOG_LEVELS) };
+  const given = {
+    http: addressFlag(flags, 'http'),
+    grpc: addressFlag(flags, 'grpc'),
+    log_level: choiceFlag(flags, 'log-level', LOG_LEVELS),
+  };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
 function addressFlag(flags: Flags, name: string): string | undefined {
   const text = textFlag(flags, name);
   if (text === undefined || parseAddress(text) !== null) return text;
-  throw new SvcError('usage', `--${name} must be an address such as 127.0.0.1:4780, not ${JSON.stringify(text)}.`, { param: name });
+  throw new SvcError(
+    'usage',
+    `--${name} must be an address such as 127.0.0.1:4780, not ${JSON.stringify(text)}.`,
+    { param: name },
+  );
 }
 
 /** False when nobody listens. */

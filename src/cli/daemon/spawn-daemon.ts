@@ -1,11 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, fchmodSync, fstatSync, ftruncateSync, mkdirSync, openSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fstatSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+} from 'node:fs';
 import { dirname, extname, parse, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Settings } from '../../config.ts';
-import type { Results } from '../../control/results.ts';
+import type { Settings } from '../../config/config.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
-import type { Paths } from '../../paths.ts';
+import type { Paths } from '../../home/paths.ts';
+import type { Results } from '../../transport/control/results.ts';
 
 /**
  * Starts the daemon in the background and waits for what it says of its start.
@@ -26,15 +34,23 @@ type Message = { type: 'ready'; status: Results['status'] } | { type: 'failed'; 
 const STDERR_BYTES_MAX = 1024 * 1024;
 
 /** Throws what the daemon says is wrong, start_timed_out, or internal when it died without a word. */
-export async function spawnDaemon({ paths, flags, wait_ms }: SpawnOptions): Promise<Results['status']> {
+export async function spawnDaemon({
+  paths,
+  flags,
+  wait_ms,
+}: SpawnOptions): Promise<Results['status']> {
   const output = openOutput(paths.stderr);
-  const child = spawn(process.execPath, [...process.execArgv, programFile(), 'serve', '--background', ...words(flags)], {
-    detached: true,
-    windowsHide: true,
-    cwd: parse(process.execPath).root,
-    env: environment(process.env),
-    stdio: ['ignore', output, output, 'ipc'],
-  });
+  const child = spawn(
+    process.execPath,
+    [...process.execArgv, programFile(), 'serve', '--background', ...words(flags)],
+    {
+      detached: true,
+      windowsHide: true,
+      cwd: parse(process.execPath).root,
+      env: environment(process.env),
+      stdio: ['ignore', output, output, 'ipc'],
+    },
+  );
   closeSync(output);
   try {
     return await firstWord(child, wait_ms);
@@ -52,17 +68,31 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
       clearTimeout(timer);
       reject(error);
     };
-    const timer = setTimeout(() => fail(new SvcError('start_timed_out', 'The daemon was not ready in time; it goes on starting.')), wait_ms);
+    const timer = setTimeout(
+      () =>
+        fail(
+          new SvcError('start_timed_out', 'The daemon was not ready in time; it goes on starting.'),
+        ),
+      wait_ms,
+    );
     child.on('message', (message: Message) => {
       if (message.type === 'failed') return fail(fromBody(message.error));
       clearTimeout(timer);
       resolve(message.status);
     });
-    child.on('error', (cause) => fail(new SvcError('internal', 'The daemon could not be started as a process.', { cause })));
+    child.on('error', (cause) =>
+      fail(new SvcError('internal', 'The daemon could not be started as a process.', { cause })),
+    );
     child.on('exit', (code, signal) => {
       const details = signal === null ? {} : { details: { signal } };
       const died = () =>
-        fail(new SvcError('internal', `The daemon ended while it started (${signal ?? `exit code ${code}`}).`, { hint: 'See: svc doctor', ...details }));
+        fail(
+          new SvcError(
+            'internal',
+            `The daemon ended while it started (${signal ?? `exit code ${code}`}).`,
+            { hint: 'See: svc doctor', ...details },
+          ),
+        );
       // Its last word may still be on the way when its end is known.
       if (child.connected) child.on('disconnect', died);
       else died();
@@ -80,7 +110,10 @@ function openOutput(file: string): number {
     return output;
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    const hint = code === 'ENOTDIR' ? { hint: 'What should be a folder of it is a file; choose another place with SVC_HOME.' } : {};
+    const hint =
+      code === 'ENOTDIR'
+        ? { hint: 'What should be a folder of it is a file; choose another place with SVC_HOME.' }
+        : {};
     throw new SvcError('home_unusable', `${file} cannot be written (${code}).`, { cause, ...hint });
   }
 }

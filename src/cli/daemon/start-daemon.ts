@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import type { Settings } from '../../config.ts';
-import type { ControlClient } from '../../control/client.ts';
-import type { Results } from '../../control/results.ts';
+import type { Settings } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
-import type { Paths } from '../../paths.ts';
-import { ownerOf, readRuntimeFile } from '../../runtime-file.ts';
-import { connectDaemon, findSocket } from '../connect-daemon.ts';
+import type { Paths } from '../../home/paths.ts';
+import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import type { Results } from '../../transport/control/results.ts';
+import { connectDaemon, findSocket } from '../connect/connect-daemon.ts';
 import { spawnDaemon } from './spawn-daemon.ts';
 
 type Status = Results['status'];
@@ -43,7 +43,10 @@ export async function startDaemon(options: StartOptions): Promise<Started> {
   if (running !== null) return { status: running, started: false };
   onStart?.();
   try {
-    return { status: await spawnDaemon({ paths, flags, wait_ms: deadline - Date.now() }), started: true };
+    return {
+      status: await spawnDaemon({ paths, flags, wait_ms: deadline - Date.now() }),
+      started: true,
+    };
   } catch (error) {
     if (!(error instanceof SvcError) || error.code !== 'daemon_already_running') throw error;
     return { status: await answerOfWinner(paths, deadline), started: false };
@@ -77,9 +80,13 @@ async function whenEnding(paths: Paths, deadline: number): Promise<Status | null
     const socketless = withoutSocket(paths);
     if (socketless === null) return whenAnswering(paths, deadline);
     if (Date.now() >= until) {
-      throw new SvcError('timed_out', `A daemon runs (pid ${socketless.pid}) and does not answer on its socket ${findSocket(paths)}.`, {
-        hint: 'Its socket may have been deleted. Start it again with: svc restart',
-      });
+      throw new SvcError(
+        'timed_out',
+        `A daemon runs (pid ${socketless.pid}) and does not answer on its socket ${findSocket(paths)}.`,
+        {
+          hint: 'Its socket may have been deleted. Start it again with: svc restart',
+        },
+      );
     }
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
@@ -88,16 +95,27 @@ async function whenEnding(paths: Paths, deadline: number): Promise<Status | null
 /** A daemon that has told where its socket is, of which there is nothing to see. */
 function withoutSocket(paths: Paths): { pid: number } | null {
   const found = readRuntimeFile(paths.runtime);
-  if (found.kind !== 'present' || found.file.addresses.socket === null || ownerOf(found.file) !== 'ours') return null;
+  if (
+    found.kind !== 'present' ||
+    found.file.addresses.socket === null ||
+    ownerOf(found.file) !== 'ours'
+  )
+    return null;
   return process.platform === 'win32' || existsSync(findSocket(paths)) ? null : found.file;
 }
 
 /** Waits until it is ready, or has ended. */
 async function nextStatus(client: ControlClient, deadline: number): Promise<Status> {
-  const watch = client.stream('health.watch', {}, { timeout_ms: Math.max(1, deadline - Date.now()) });
+  const watch = client.stream(
+    'health.watch',
+    {},
+    { timeout_ms: Math.max(1, deadline - Date.now()) },
+  );
   for await (const health of watch) if (health.ready) return client.call('status');
   await watch.result.catch((error: unknown) => {
-    throw error instanceof SvcError && error.code === 'timed_out' ? new SvcError('start_timed_out') : error;
+    throw error instanceof SvcError && error.code === 'timed_out'
+      ? new SvcError('start_timed_out')
+      : error;
   });
   return client.call('status');
 }
@@ -109,14 +127,22 @@ async function answerOfWinner(paths: Paths, deadline: number): Promise<Status> {
     if (status !== null) return status;
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
-  throw new SvcError('daemon_already_running', 'Another daemon owns this home and does not answer.', {
-    hint: 'See: svc status. End it with: svc stop --force',
-  });
+  throw new SvcError(
+    'daemon_already_running',
+    'Another daemon owns this home and does not answer.',
+    {
+      hint: 'See: svc status. End it with: svc stop --force',
+    },
+  );
 }
 
 function hung(paths: Paths, error: unknown): unknown {
   if (!(error instanceof SvcError) || error.code !== 'timed_out') return error;
   const found = readRuntimeFile(paths.runtime);
-  const pid = found.kind === 'present' && ownerOf(found.file) === 'ours' ? ` (pid ${found.file.pid})` : '';
-  return new SvcError('timed_out', `A daemon runs${pid} and does not answer.`, { cause: error, hint: 'End it with: svc stop --force' });
+  const pid =
+    found.kind === 'present' && ownerOf(found.file) === 'ours' ? ` (pid ${found.file.pid})` : '';
+  return new SvcError('timed_out', `A daemon runs${pid} and does not answer.`, {
+    cause: error,
+    hint: 'End it with: svc stop --force',
+  });
 }

@@ -1,10 +1,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Paths } from '../../paths.ts';
 import type { Context } from '../context.ts';
-import { secondsFlag } from '../flag-values.ts';
-import { note, print, printJson } from '../output.ts';
+import { secondsFlag } from '../parse/flag-values.ts';
+import { note, print, printJson } from '../print/output.ts';
 import { settingFlags } from './serve.ts';
 import { type Started, type StartOptions, startDaemon, WAIT } from './start-daemon.ts';
 
@@ -24,7 +24,10 @@ export function printStarted({ status, started }: Started, json: boolean): void 
   }
   print(`${started ? 'svc is ready' : 'svc is running already'} (pid ${status.pid}).`);
   print(
-    [status.addresses.http && `  http  ${oneLine(status.addresses.http)}`, status.addresses.grpc && `  grpc  ${oneLine(status.addresses.grpc)}`]
+    [
+      status.addresses.http && `  http  ${oneLine(status.addresses.http)}`,
+      status.addresses.grpc && `  grpc  ${oneLine(status.addresses.grpc)}`,
+    ]
       .filter(Boolean)
       .join('\n'),
   );
@@ -32,8 +35,13 @@ export function printStarted({ status, started }: Started, json: boolean): void 
 
 /** A daemon that runs keeps its settings until it is started again. */
 function noteNotApplied(settings: StartOptions['flags']): void {
-  const words = Object.entries(settings).map(([name, value]) => `--${name.replaceAll('_', '-')} ${value}`);
-  if (words.length > 0) note(`Not applied, since svc runs already: ${words.join(' ')}. To apply: svc restart ${words.join(' ')}`);
+  const words = Object.entries(settings).map(
+    ([name, value]) => `--${name.replaceAll('_', '-')} ${value}`,
+  );
+  if (words.length > 0)
+    note(
+      `Not applied, since svc runs already: ${words.join(' ')}. To apply: svc restart ${words.join(' ')}`,
+    );
 }
 
 /** A start that fails shows the last that the daemon wrote, without what the error itself tells. */
@@ -46,14 +54,23 @@ export async function startOrExplain(options: StartOptions, json: boolean): Prom
     if (!(error instanceof SvcError) || log.length === 0) throw error;
     if (!json) note(log.join('\n'));
     const { cause, hint, param, details } = error;
-    throw new SvcError(error.code, error.message, { cause, hint, details: { ...details, log }, ...(param === null ? {} : { param }) });
+    throw new SvcError(error.code, error.message, {
+      cause,
+      hint,
+      details: { ...details, log },
+      ...(param === null ? {} : { param }),
+    });
   }
 }
 
 const LINES = 10;
 
 /** Its log, and where it could not log, what it wrote besides. */
-async function writtenSince(paths: Paths, { at, bytes }: { at: number; bytes: number }, error: unknown): Promise<string[]> {
+async function writtenSince(
+  paths: Paths,
+  { at, bytes }: { at: number; bytes: number },
+  error: unknown,
+): Promise<string[]> {
   const { readTail } = await import('../../logs/tail.ts');
   const { readLine } = await import('../../logs/filter.ts');
   const { formatLine } = await import('../logs/format-line.ts');
@@ -62,7 +79,8 @@ async function writtenSince(paths: Paths, { at, bytes }: { at: number; bytes: nu
     const { code, failure, msg } = readLine(line) ?? {};
     return msg === 'stopped' || (error instanceof SvcError && [code, failure].includes(error.code));
   };
-  if (lines.length > 0) return lines.filter((line) => !isTold(line)).map((line) => formatLine(line, 2));
+  if (lines.length > 0)
+    return lines.filter((line) => !isTold(line)).map((line) => formatLine(line, 2));
   const text = readFileSync(paths.stderr).subarray(bytes).toString('utf8').trimEnd();
   return text === '' ? [] : text.split('\n').slice(-LINES).map(oneLine);
 }

@@ -1,9 +1,9 @@
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../ask-daemon.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { localTime, shortened } from '../format.ts';
-import { paint, print, printJson } from '../output.ts';
-import { fields, table } from '../table.ts';
+import { localTime, shortened } from '../print/format.ts';
+import { paint, print, printJson } from '../print/output.ts';
+import { fields, table } from '../print/table.ts';
 
 /** The whole picture as it was after an event. */
 export async function printStatusAt({ paths, json }: Context, at: number): Promise<void> {
@@ -16,9 +16,17 @@ export async function printStatusAt({ paths, json }: Context, at: number): Promi
     ['boot', `${picture.boot_id}, pid ${status.pid}, version ${status.version}`],
     ['runs', `${status.runs.active} active, ${queue.length} queued of ${queue.capacity}`],
     ['engine', `${engine.state_path}${engine.model === null ? '' : `, ${engine.model}`}`],
-    ...providers.map((provider): [string, string] => [`provider ${provider.id}`, `${provider.state}${provider.reason === null ? '' : `: ${provider.reason}`}`]),
+    ...providers.map((provider): [string, string] => [
+      `provider ${provider.id}`,
+      `${provider.state}${provider.reason === null ? '' : `: ${provider.reason}`}`,
+    ]),
   ]);
-  const rows = runs.map((run) => [run.id, run.state, `${run.provider}/${run.model}`, shortened(run.prompt, PROMPT_WIDTH)]);
+  const rows = runs.map((run) => [
+    run.id,
+    run.state,
+    `${run.provider}/${run.model}`,
+    shortened(run.prompt, PROMPT_WIDTH),
+  ]);
   print(`${paint('bold', oneLine(status.state))} at ${localTime(picture.at)}\n${head}`);
   if (rows.length > 0) print(`\n${table(['RUN', 'STATE', 'MODEL', 'PROMPT'], rows)}`);
 }

@@ -1,21 +1,28 @@
-import type { Results } from '../../control/results.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
+import type { Results } from '../../transport/control/results.ts';
 import type { Context } from '../context.ts';
-import { note, paint, print, printJson } from '../output.ts';
+import { note, paint, print, printJson } from '../print/output.ts';
 import { type Found, findStatus, type StatusShown } from './find-status.ts';
 
 export async function run(context: Context): Promise<number> {
   const { paths, flags, json } = context;
   if (flags.at !== undefined) {
-    if (flags.why === true) throw new SvcError('usage', '--why is about now and --at about then: give one of them.', { hint: 'Of one run: svc runs why <id>' });
-    const { wholeFlag } = await import('../flag-values.ts');
+    if (flags.why === true)
+      throw new SvcError('usage', '--why is about now and --at about then: give one of them.', {
+        hint: 'Of one run: svc runs why <id>',
+      });
+    const { wholeFlag } = await import('../parse/flag-values.ts');
     const { printStatusAt } = await import('./status-at.ts');
-    await printStatusAt(context, wholeFlag(flags, 'at', { min: 1, max: Number.MAX_SAFE_INTEGER }) ?? 1);
+    await printStatusAt(
+      context,
+      wholeFlag(flags, 'at', { min: 1, max: Number.MAX_SAFE_INTEGER }) ?? 1,
+    );
     return 0;
   }
   const found = await findStatus(paths, { why: flags.why === true });
-  if (json) printJson(found.events === null ? found.status : { ...found.status, events: found.events });
+  if (json)
+    printJson(found.events === null ? found.status : { ...found.status, events: found.events });
   else await printText(found);
   return found.exit;
 }
@@ -23,35 +30,48 @@ export async function run(context: Context): Promise<number> {
 const ADVICE: Record<string, string> = {
   stopped: 'Start it with: svc start',
   crashed: 'It died without a clean stop. See how: svc doctor. Start it again with: svc start',
-  unresponsive: 'Its process is alive and does not answer. See: svc logs. End it with: svc stop --force',
+  unresponsive:
+    'Its process is alive and does not answer. See: svc logs. End it with: svc stop --force',
 };
 
 async function printText({ status, events }: Found): Promise<void> {
-  const { fields } = await import('../table.ts');
-  const { ago, localTime } = await import('../format.ts');
+  const { fields } = await import('../print/table.ts');
+  const { ago, localTime } = await import('../print/format.ts');
   const rows = await describe(status);
-  const since = status.since === null ? '' : ` since ${localTime(status.since)}, ${ago(status.since)}`;
+  const since =
+    status.since === null ? '' : ` since ${localTime(status.since)}, ${ago(status.since)}`;
   const head = `${paint(colour(status.state), oneLine(status.state))}${since}`;
   print(rows.length === 0 ? head : `${head}\n${fields(rows)}`);
   if (events !== null)
-    print(`\n${events.map((event) => `${localTime(event.at)}  ${oneLine(event.type)}  ${paint('dim', oneLine(JSON.stringify(event.data)))}`).join('\n')}`);
+    print(
+      `\n${events.map((event) => `${localTime(event.at)}  ${oneLine(event.type)}  ${paint('dim', oneLine(JSON.stringify(event.data)))}`).join('\n')}`,
+    );
   const advice = hasLostSocket(status) ? LOST_SOCKET : ADVICE[status.state];
   if (advice !== undefined) note(advice);
   if (status.warning != null) note(`${paint('yellow', 'warning:', 2)} ${status.warning}`);
 }
 
-const LOST_SOCKET = 'Its process is alive, and its socket was deleted, so nothing can reach it. Start it again with: svc restart';
+const LOST_SOCKET =
+  'Its process is alive, and its socket was deleted, so nothing can reach it. Start it again with: svc restart';
 
 function hasLostSocket({ state, addresses: { socket } }: StatusShown): boolean {
-  return state === 'unresponsive' && socket !== null && process.platform !== 'win32' && !process.getBuiltinModule('node:fs').existsSync(socket);
+  return (
+    state === 'unresponsive' &&
+    socket !== null &&
+    process.platform !== 'win32' &&
+    !process.getBuiltinModule('node:fs').existsSync(socket)
+  );
 }
 
 async function describe(status: StatusShown): Promise<[string, string | null][]> {
   if (status.pid === null) return [];
-  const { ago } = await import('../format.ts');
-  const { programVersion } = await import('../../version.ts');
+  const { ago } = await import('../print/format.ts');
+  const { programVersion } = await import('../../home/version.ts');
   const { addresses, runs, last_boot } = status;
-  const other = status.version === null || status.version === programVersion() ? '' : ` (this program is ${programVersion()}; to change it: svc restart)`;
+  const other =
+    status.version === null || status.version === programVersion()
+      ? ''
+      : ` (this program is ${programVersion()}; to change it: svc restart)`;
   return [
     ['state', status.state_path],
     ['pid', status.state === 'crashed' ? `${status.pid} (gone)` : String(status.pid)],

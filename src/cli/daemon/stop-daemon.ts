@@ -1,11 +1,11 @@
-import type { ControlClient } from '../../control/client.ts';
-import type { RuntimeFile } from '../../control/protocol.ts';
-import type { Results } from '../../control/results.ts';
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
+import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { defaultLimits } from '../../limits.ts';
-import type { Paths } from '../../paths.ts';
-import { ownerOf, readRuntimeFile } from '../../runtime-file.ts';
-import { connectDaemon } from '../connect-daemon.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import type { RuntimeFile } from '../../transport/control/protocol.ts';
+import type { Results } from '../../transport/control/results.ts';
+import { connectDaemon } from '../connect/connect-daemon.ts';
 
 export interface StopOptions {
   paths: Paths;
@@ -45,14 +45,20 @@ export async function stopDaemon(options: StopOptions): Promise<Stopped> {
   try {
     const status = await client?.call('status', {}, { timeout_ms: ANSWER_MS }).catch(noAnswer);
     const identity = provenProcess(options.paths);
-    return client && status ? await stopAnswering(client, status, identity, options) : await stopSilent(identity, options);
+    return client && status
+      ? await stopAnswering(client, status, identity, options)
+      : await stopSilent(identity, options);
   } finally {
     client?.close();
   }
 }
 
 function noAnswer(error: unknown): null {
-  if (error instanceof SvcError && ['daemon_not_running', 'timed_out', 'descriptors_exhausted'].includes(error.code)) return null;
+  if (
+    error instanceof SvcError &&
+    ['daemon_not_running', 'timed_out', 'descriptors_exhausted'].includes(error.code)
+  )
+    return null;
   throw error;
 }
 
@@ -62,18 +68,29 @@ function provenProcess(paths: Paths): Identity | null {
   return found.kind === 'present' && ownerOf(found.file) === 'ours' ? found.file : null;
 }
 
-async function stopAnswering(client: ControlClient, status: Results['status'], identity: Identity | null, options: StopOptions): Promise<Stopped> {
+async function stopAnswering(
+  client: ControlClient,
+  status: Results['status'],
+  identity: Identity | null,
+  options: StopOptions,
+): Promise<Stopped> {
   const { force, timeout_ms, onDrain } = options;
   const { runs, pid } = status;
   const patience = await patienceOf(client, options);
   const report = client.call('stopped', {}, { timeout_ms: patience }).catch(unanswered);
-  const event = { type: 'stop_requested', mode: force ? 'force' : 'drain', ...(force ? { timeout_ms: 0 } : timeout_ms === undefined ? {} : { timeout_ms }) };
+  const event = {
+    type: 'stop_requested',
+    mode: force ? 'force' : 'drain',
+    ...(force ? { timeout_ms: 0 } : timeout_ms === undefined ? {} : { timeout_ms }),
+  };
   await client.call('lifecycle', event).catch((error: unknown) => {
     // Refused: it is stopping already. Lost: it was so quick.
-    if (!(error instanceof SvcError) || !['event_refused', 'connection_lost'].includes(error.code)) throw error;
+    if (!(error instanceof SvcError) || !['event_refused', 'connection_lost'].includes(error.code))
+      throw error;
   });
   if (!force && runs.active + runs.queued > 0) onDrain?.(runs);
-  const gone = identity === null ? await within(client.closed, patience) : await isGone(identity, patience);
+  const gone =
+    identity === null ? await within(client.closed, patience) : await isGone(identity, patience);
   if (!gone) return killOrGiveUp(identity, pid, force);
   const outcome = await report;
   if (outcome instanceof SvcError) throw outcome;
@@ -86,28 +103,45 @@ function unanswered(error: unknown): SvcError | null {
 }
 
 /** How long it may take until it has to be gone: its own deadlines, and some. */
-async function patienceOf(client: ControlClient, { force, timeout_ms }: StopOptions): Promise<number> {
-  const config = (await client.call('config').catch(() => null)) as { limits?: Partial<typeof defaultLimits> } | null;
+async function patienceOf(
+  client: ControlClient,
+  { force, timeout_ms }: StopOptions,
+): Promise<number> {
+  const config = (await client.call('config').catch(() => null)) as {
+    limits?: Partial<typeof defaultLimits>;
+  } | null;
   const { drain_ms, close_ms } = { ...defaultLimits, ...config?.limits };
   return (force ? 0 : (timeout_ms ?? drain_ms)) + close_ms + MARGIN_MS;
 }
 
 /** Nobody answers: there may be a process all the same. */
-async function stopSilent(identity: Identity | null, { force, timeout_ms, onSilent }: StopOptions): Promise<Stopped> {
+async function stopSilent(
+  identity: Identity | null,
+  { force, timeout_ms, onSilent }: StopOptions,
+): Promise<Stopped> {
   if (identity === null) return { was_running: false, pid: null, killed: false, runs: null };
   const { pid } = identity;
   if (force) return killOrGiveUp(identity, pid, true);
   onSilent?.(pid);
   process.kill(pid, 'SIGTERM');
   const gone = await isGone(identity, (timeout_ms ?? defaultLimits.drain_ms) + MARGIN_MS);
-  return gone ? { was_running: true, pid, killed: false, runs: null } : killOrGiveUp(identity, pid, false);
+  return gone
+    ? { was_running: true, pid, killed: false, runs: null }
+    : killOrGiveUp(identity, pid, false);
 }
 
-async function killOrGiveUp(identity: Identity | null, pid: number, force: boolean): Promise<Stopped> {
+async function killOrGiveUp(
+  identity: Identity | null,
+  pid: number,
+  force: boolean,
+): Promise<Stopped> {
   if (!force) throw new SvcError('stop_timed_out', `The daemon (pid ${pid}) did not stop in time.`);
   if (identity !== null && ownerOf(identity) === 'ours') process.kill(pid, 'SIGKILL');
-  if (identity !== null && (await isGone(identity, MARGIN_MS))) return { was_running: true, pid, killed: true, runs: null };
-  throw new SvcError('stop_timed_out', `The daemon (pid ${pid}) does not end.`, { hint: `Look at the process: ps -o pid,stat,wchan,command -p ${pid}` });
+  if (identity !== null && (await isGone(identity, MARGIN_MS)))
+    return { was_running: true, pid, killed: true, runs: null };
+  throw new SvcError('stop_timed_out', `The daemon (pid ${pid}) does not end.`, {
+    hint: `Look at the process: ps -o pid,stat,wchan,command -p ${pid}`,
+  });
 }
 
 /** The system tells nobody but its parent when a process ends, so it is asked again and again. */

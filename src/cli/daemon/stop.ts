@@ -1,7 +1,7 @@
-import type { Results } from '../../control/results.ts';
+import type { Results } from '../../transport/control/results.ts';
 import type { Context, Flags } from '../context.ts';
-import { secondsFlag } from '../flag-values.ts';
-import { note, print, printJson } from '../output.ts';
+import { secondsFlag } from '../parse/flag-values.ts';
+import { note, print, printJson } from '../print/output.ts';
 import { type StopOptions, type Stopped, stopDaemon } from './stop-daemon.ts';
 
 export async function run({ paths, flags, json }: Context): Promise<number> {
@@ -13,15 +13,28 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
 
 export function stopOptions(paths: StopOptions['paths'], flags: Flags, json: boolean): StopOptions {
   const onDrain: StopOptions['onDrain'] = ({ active, queued }) =>
-    note(`Waiting for ${active + queued} ${active + queued === 1 ? 'run' : 'runs'} to end. Not to wait: svc stop --force`);
-  const onSilent: StopOptions['onSilent'] = (pid) => note(`The daemon (pid ${pid}) does not answer; it was sent SIGTERM. To end it at once: svc stop --force`);
-  return { paths, force: flags.force === true, timeout_ms: secondsFlag(flags, 'timeout', { min: 0 }), ...(json ? {} : { onDrain, onSilent }) };
+    note(
+      `Waiting for ${active + queued} ${active + queued === 1 ? 'run' : 'runs'} to end. Not to wait: svc stop --force`,
+    );
+  const onSilent: StopOptions['onSilent'] = (pid) =>
+    note(
+      `The daemon (pid ${pid}) does not answer; it was sent SIGTERM. To end it at once: svc stop --force`,
+    );
+  return {
+    paths,
+    force: flags.force === true,
+    timeout_ms: secondsFlag(flags, 'timeout', { min: 0 }),
+    ...(json ? {} : { onDrain, onSilent }),
+  };
 }
 
 function stoppedText({ was_running, pid, killed, runs }: Stopped): string {
   if (!was_running) return 'svc is not running.';
-  if (!killed && runs !== null && hadRuns(runs)) return `svc has stopped (pid ${pid}): ${runsText(runs)}.`;
-  return killed ? `svc did not end by itself and was killed (pid ${pid}). Its next start recovers its runs.` : `svc has stopped (pid ${pid}).`;
+  if (!killed && runs !== null && hadRuns(runs))
+    return `svc has stopped (pid ${pid}): ${runsText(runs)}.`;
+  return killed
+    ? `svc did not end by itself and was killed (pid ${pid}). Its next start recovers its runs.`
+    : `svc has stopped (pid ${pid}).`;
 }
 
 function hadRuns({ finished, handed_over, ended }: NonNullable<Results['stopped']>): boolean {
@@ -29,7 +42,11 @@ function hadRuns({ finished, handed_over, ended }: NonNullable<Results['stopped'
 }
 
 /** What became of the runs, as a sentence. */
-export function runsText({ finished, handed_over, ended }: NonNullable<Results['stopped']>): string {
+export function runsText({
+  finished,
+  handed_over,
+  ended,
+}: NonNullable<Results['stopped']>): string {
   const handed = handed_over === 0 ? '' : `, ${handed_over} handed over to the next start`;
   return `${finished} ${finished === 1 ? 'run' : 'runs'} finished${handed}${ended === 0 ? '' : `, ${ended} interrupted`}`;
 }

@@ -1,8 +1,8 @@
-import type { Config } from '../../config.ts';
-import type { Results } from '../../control/results.ts';
-import type { Paths } from '../../paths.ts';
-import type { ProviderRecord, ReportRecord } from '../../runtime/runtime.ts';
-import type { RuntimeFound } from '../../runtime-file.ts';
+import type { Config } from '../../config/config.ts';
+import type { Paths } from '../../home/paths.ts';
+import type { RuntimeFound } from '../../home/runtime-file.ts';
+import type { ProviderRecord, ReportRecord } from '../../runtime/contract.ts';
+import type { Results } from '../../transport/control/results.ts';
 
 /** One thing that was looked at. */
 export interface Check {
@@ -29,6 +29,21 @@ export interface Patient {
   runtime: RuntimeFound;
 }
 
-export const ok = (name: string, detail: string): Check => ({ name, status: 'ok', detail, hint: null });
-export const warn = (name: string, detail: string, hint: string | null = null): Check => ({ name, status: 'warn', detail, hint });
-export const fail = (name: string, detail: string, hint: string): Check => ({ name, status: 'fail', detail, hint });
+export const ok = (name: string, detail: string): Check => ({
+  name,
+  status: 'ok',
+  detail,
+  hint: null,
+});
+export const warn = (name: string, detail: string, hint: string | null = null): Check => ({
+  name,
+  status: 'warn',
+  detail,
+  hint,
+});
+export const fail = (name: string, detail: string, hint: string): Check => ({
+  name,
+  status: 'fail',
+  detail,
+  hint,
+});

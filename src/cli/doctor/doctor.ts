@@ -1,11 +1,11 @@
-import { loadConfig } from '../../config.ts';
-import { refuseOpenBind } from '../../config-address.ts';
+import { refuseOpenBind } from '../../config/address.ts';
+import { loadConfig } from '../../config/config.ts';
 import { asSvcError } from '../../errors.ts';
+import { readRuntimeFile } from '../../home/runtime-file.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { readRuntimeFile } from '../../runtime-file.ts';
-import { withDaemon } from '../ask-daemon.ts';
+import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { paint, print, printJson } from '../output.ts';
+import { paint, print, printJson } from '../print/output.ts';
 import { type Alive, type Check, fail, ok, type Patient } from './check.ts';
 import { checkDaemon } from './daemon-check.ts';
 import { checkEngine, checkModel } from './engine-check.ts';
@@ -20,7 +20,12 @@ import { checkStore } from './store-check.ts';
 /** Looks at everything that can go wrong, with or without a daemon. Exit 1 if a check fails. */
 export async function run({ paths, json }: Context): Promise<number> {
   const { config, check: configured } = readConfig(paths.config);
-  const patient: Patient = { paths, config, alive: await askAlive(paths), runtime: readRuntimeFile(paths.runtime) };
+  const patient: Patient = {
+    paths,
+    config,
+    alive: await askAlive(paths),
+    runtime: readRuntimeFile(paths.runtime),
+  };
   const looked = await Promise.all(
     [
       checkNode,
@@ -48,13 +53,22 @@ export async function run({ paths, json }: Context): Promise<number> {
 }
 
 /** A check that itself fails is a finding, not the end of the others. */
-async function look(check: (patient: Patient) => Check[] | Promise<Check[]>, patient: Patient): Promise<Check[]> {
+async function look(
+  check: (patient: Patient) => Check[] | Promise<Check[]>,
+  patient: Patient,
+): Promise<Check[]> {
   try {
     return await check(patient);
   } catch (thrown) {
     const error = asSvcError(thrown);
     const name = check.name.replace(/^check/, '').toLowerCase();
-    return [fail(name, error.code === 'internal' ? 'This could not be looked at.' : error.message, error.hint)];
+    return [
+      fail(
+        name,
+        error.code === 'internal' ? 'This could not be looked at.' : error.message,
+        error.hint,
+      ),
+    ];
   }
 }
 
@@ -73,7 +87,11 @@ function readConfig(file: string): { config: Patient['config']; check: Check } {
 async function askAlive(paths: Patient['paths']): Promise<Alive | null> {
   try {
     return await withDaemon(paths, async (client) => {
-      const [status, report, { providers }] = await Promise.all([client.call('status'), client.call('report'), client.call('provider.list')]);
+      const [status, report, { providers }] = await Promise.all([
+        client.call('status'),
+        client.call('report'),
+        client.call('provider.list'),
+      ]);
       return { status, report, providers };
     });
   } catch {
@@ -87,5 +105,7 @@ const NAME_WIDTH = 14;
 function line({ name, status, detail, hint }: Check): string {
   const [colour, mark] = MARKS[status];
   const first = `${paint(colour, mark)}  ${oneLine(name).padEnd(NAME_WIDTH)}  ${oneLine(detail)}`;
-  return hint === null ? first : `${first}\n${' '.repeat(NAME_WIDTH + 8)}${paint('dim', '->')} ${oneLine(hint)}`;
+  return hint === null
+    ? first
+    : `${first}\n${' '.repeat(NAME_WIDTH + 8)}${paint('dim', '->')} ${oneLine(hint)}`;
 }

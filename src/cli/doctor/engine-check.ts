@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { extname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { packageRoot } from '../../paths.ts';
+import { packageRoot } from '../../home/paths.ts';
 import { type Check, fail, ok, type Patient, warn } from './check.ts';
 
 /** The file is beside this one, from the sources and from the build alike. */
@@ -14,8 +14,14 @@ const BUILT_IN = 'svc-mini';
 export async function checkEngine({ alive }: Patient): Promise<Check[]> {
   const engine = alive?.report.engine;
   if (engine?.state.startsWith('warm'))
-    return [ok('engine', `${engine.model} loaded, ${engine.threads} thread${engine.threads === 1 ? '' : 's'}, ${engine.context_length} tokens of context`)];
-  if (engine?.state === 'crashed') return [warn('engine', `It crashed: ${engine.error}`, 'See: svc logs --level warn')];
+    return [
+      ok(
+        'engine',
+        `${engine.model} loaded, ${engine.threads} thread${engine.threads === 1 ? '' : 's'}, ${engine.context_length} tokens of context`,
+      ),
+    ];
+  if (engine?.state === 'crashed')
+    return [warn('engine', `It crashed: ${engine.error}`, 'See: svc logs --level warn')];
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [PROBE], { timeout: PROBE_MS });
     const { gpu, cores } = JSON.parse(stdout) as { gpu: string | false; cores: number };
@@ -26,7 +32,13 @@ export async function checkEngine({ alive }: Patient): Promise<Check[]> {
       ),
     ];
   } catch {
-    return [fail('engine', 'llama.cpp cannot be loaded on this machine.', 'Install again without --omit=optional. Other providers work without it.')];
+    return [
+      fail(
+        'engine',
+        'llama.cpp cannot be loaded on this machine.',
+        'Install again without --omit=optional. Other providers work without it.',
+      ),
+    ];
   }
 }
 
@@ -50,7 +62,11 @@ export async function checkModel({ config, paths }: Patient): Promise<Check[]> {
   return [
     start === 'GGUF'
       ? ok('model', `${config.model}: ${path}`)
-      : fail('model', `The default model ${path} is not a GGUF file.`, 'Fetch it again, or choose another with SVC_MODEL.'),
+      : fail(
+          'model',
+          `The default model ${path} is not a GGUF file.`,
+          'Fetch it again, or choose another with SVC_MODEL.',
+        ),
   ];
 }
 

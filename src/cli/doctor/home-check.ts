@@ -1,5 +1,5 @@
 import { access, constants, stat, statfs } from 'node:fs/promises';
-import { bytes } from '../format.ts';
+import { bytes } from '../print/format.ts';
 import { type Check, fail, ok, type Patient, warn } from './check.ts';
 
 const MIB = 1024 * 1024;
@@ -9,7 +9,13 @@ const FREE_OUT = 64 * MIB;
 
 /** Prompts and answers are in these folders: they are for their owner only, and must be writable. */
 export async function checkFolders({ paths }: Patient): Promise<Check[]> {
-  const folders = [...new Set([...(process.env.SVC_HOME === undefined ? [] : [paths.home]), paths.data, paths.logs])];
+  const folders = [
+    ...new Set([
+      ...(process.env.SVC_HOME === undefined ? [] : [paths.home]),
+      paths.data,
+      paths.logs,
+    ]),
+  ];
   const found = await Promise.all(folders.map(checkFolder));
   const bad = found.filter((check) => check !== null);
   return bad.length > 0 ? bad : [ok('home', paths.home)];
@@ -24,14 +30,32 @@ async function checkFolder(folder: string): Promise<Check | null> {
     (error: NodeJS.ErrnoException) => error.code,
   );
   if (refusal === 'EROFS')
-    return fail('home', `The folder ${folder} is on a disk that is read-only.`, 'Mount it for writing, or choose another home with SVC_HOME.');
-  if (refusal !== null) return fail('home', `The folder ${folder} cannot be written.`, `Run: chown -R "$USER" ${folder}`);
+    return fail(
+      'home',
+      `The folder ${folder} is on a disk that is read-only.`,
+      'Mount it for writing, or choose another home with SVC_HOME.',
+    );
+  if (refusal !== null)
+    return fail(
+      'home',
+      `The folder ${folder} cannot be written.`,
+      `Run: chown -R "$USER" ${folder}`,
+    );
   if (process.platform === 'win32') return null;
-  if (info.uid !== process.getuid?.()) return fail('home', `The folder ${folder} belongs to another user.`, `Run: chown -R "$USER" ${folder}`);
+  if (info.uid !== process.getuid?.())
+    return fail(
+      'home',
+      `The folder ${folder} belongs to another user.`,
+      `Run: chown -R "$USER" ${folder}`,
+    );
   const mode = info.mode & 0o777;
   return (mode & 0o077) === 0
     ? null
-    : fail('home', `Others can read the folder ${folder} (mode ${mode.toString(8).padStart(4, '0')}).`, `Run: chmod 700 ${folder}`);
+    : fail(
+        'home',
+        `Others can read the folder ${folder} (mode ${mode.toString(8).padStart(4, '0')}).`,
+        `Run: chmod 700 ${folder}`,
+      );
 }
 
 export async function checkToken({ paths }: Patient): Promise<Check[]> {
@@ -53,6 +77,11 @@ export async function checkDisk({ paths }: Patient): Promise<Check[]> {
   if (info === null) return [];
   const free = info.bavail * info.bsize;
   const detail = `${bytes(free)} free where the event log is`;
-  if (free < FREE_OUT) return [fail('disk', `${detail}.`, 'Free some space: runs are refused when the log cannot grow.')];
-  return [free < FREE_LOW ? warn('disk', `${detail}.`, 'Free some space soon.') : ok('disk', detail)];
+  if (free < FREE_OUT)
+    return [
+      fail('disk', `${detail}.`, 'Free some space: runs are refused when the log cannot grow.'),
+    ];
+  return [
+    free < FREE_LOW ? warn('disk', `${detail}.`, 'Free some space soon.') : ok('disk', detail),
+  ];
 }

@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { bytes } from '../format.ts';
-import { lastError } from '../last-error.ts';
+import { lastError } from '../connect/last-error.ts';
+import { bytes } from '../print/format.ts';
 import { type Check, ok, type Patient, warn } from './check.ts';
 
 export async function checkLogs({ paths }: Patient): Promise<Check[]> {
@@ -22,7 +22,13 @@ export async function checkLogs({ paths }: Patient): Promise<Check[]> {
 export async function checkLastWords({ paths }: Patient): Promise<Check[]> {
   const text = (await readFile(paths.stderr, 'utf8').catch(() => '')).trim();
   if (text === '') return [];
-  return [warn('last words', text.split('\n').slice(-LINES).join(' | ').slice(-LENGTH), `The whole is in ${paths.stderr}`)];
+  return [
+    warn(
+      'last words',
+      text.split('\n').slice(-LINES).join(' | ').slice(-LENGTH),
+      `The whole is in ${paths.stderr}`,
+    ),
+  ];
 }
 
 /** Why the last daemon ended, if it said so: a log that takes no event, such as on a disk that fails, is told only here. */
@@ -30,7 +36,13 @@ export async function checkLastError({ paths, alive }: Patient): Promise<Check[]
   if (alive !== null) return [];
   const error = await lastError(paths.logs);
   if (error === null) return [];
-  return [warn('last error', `${String(error.msg)} (${error.code}, ${String(error.time)})`, 'See: svc logs --level error')];
+  return [
+    warn(
+      'last error',
+      `${String(error.msg)} (${error.code}, ${String(error.time)})`,
+      'See: svc logs --level error',
+    ),
+  ];
 }
 
 const LINES = 3;

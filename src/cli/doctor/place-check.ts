@@ -1,12 +1,37 @@
 import { access, constants, lstat, stat } from 'node:fs/promises';
-import { reserveFile } from '../../store/reserve.ts';
+import { reserveFile } from '../../store/files/reserve.ts';
 import { type Check, fail, type Patient } from './check.ts';
 
 /** Whether each place of the home is what the daemon needs there: a start that finds a folder in the place of a file is refused. */
 export async function checkPlaces({ paths }: Patient): Promise<Check[]> {
-  const { database, highWater, token, secret, sessions, runtime, stderr, models, cache, signIn, socket } = paths;
-  const files = [database, highWater, reserveFile(database), token, secret, sessions, runtime, stderr];
-  const found = await Promise.all([...files.map(checkFile), ...[models, cache, signIn].map(checkIsFolder), checkSocket(socket)]);
+  const {
+    database,
+    highWater,
+    token,
+    secret,
+    sessions,
+    runtime,
+    stderr,
+    models,
+    cache,
+    signIn,
+    socket,
+  } = paths;
+  const files = [
+    database,
+    highWater,
+    reserveFile(database),
+    token,
+    secret,
+    sessions,
+    runtime,
+    stderr,
+  ];
+  const found = await Promise.all([
+    ...files.map(checkFile),
+    ...[models, cache, signIn].map(checkIsFolder),
+    checkSocket(socket),
+  ]);
   return found.filter((check) => check !== null);
 }
 
@@ -17,21 +42,36 @@ async function checkFile(file: string): Promise<Check | null> {
   if (info === null) return null;
   const target = info.isSymbolicLink() ? await stat(file).catch(() => null) : info;
   if (target === null) return fail('home', `${file} is a link that leads nowhere.`, AWAY);
-  if (!target.isFile()) return fail('home', `${file} is ${target.isDirectory() ? 'a folder' : 'no file'}; a file of svc belongs there.`, AWAY);
+  if (!target.isFile())
+    return fail(
+      'home',
+      `${file} is ${target.isDirectory() ? 'a folder' : 'no file'}; a file of svc belongs there.`,
+      AWAY,
+    );
   const refusal = await access(file, constants.R_OK | constants.W_OK).then(
     () => null,
     ({ code }: NodeJS.ErrnoException) => code,
   );
-  return refusal === null ? null : fail('home', `The file ${file} cannot be read and written (${refusal}).`, `Run: chown "$USER" ${file}; chmod 600 ${file}`);
+  return refusal === null
+    ? null
+    : fail(
+        'home',
+        `The file ${file} cannot be read and written (${refusal}).`,
+        `Run: chown "$USER" ${file}; chmod 600 ${file}`,
+      );
 }
 
 async function checkIsFolder(folder: string): Promise<Check | null> {
   const info = await stat(folder).catch(() => null);
-  return info === null || info.isDirectory() ? null : fail('home', `${folder} is no folder; a folder of svc belongs there.`, AWAY);
+  return info === null || info.isDirectory()
+    ? null
+    : fail('home', `${folder} is no folder; a folder of svc belongs there.`, AWAY);
 }
 
 /** On Windows it is a pipe, which has no place on the disk. */
 async function checkSocket(socket: string): Promise<Check | null> {
   const info = process.platform === 'win32' ? null : await lstat(socket).catch(() => null);
-  return info?.isDirectory() ? fail('home', `${socket} is a folder; the local socket of svc belongs there.`, AWAY) : null;
+  return info?.isDirectory()
+    ? fail('home', `${socket} is a folder; the local socket of svc belongs there.`, AWAY)
+    : null;
 }

@@ -1,14 +1,25 @@
 import { createServer } from 'node:net';
-import { parseAddress } from '../../config-address.ts';
+import { parseAddress } from '../../config/address.ts';
 import { type Check, fail, ok, type Patient, warn } from './check.ts';
 import { portOwner } from './port-owner.ts';
 
 /** Whether the daemon, once started, could listen where it is told to. */
 export async function checkPorts({ config, alive }: Patient): Promise<Check[]> {
-  if (alive?.status.warning != null) return [warn('listeners', alive.status.warning, 'Find that program with: ss -ltnp, and stop it or choose another port.')];
-  if (alive !== null) return [ok('listeners', `${alive.status.addresses.http}, gRPC ${alive.status.addresses.grpc}`)];
+  if (alive?.status.warning != null)
+    return [
+      warn(
+        'listeners',
+        alive.status.warning,
+        'Find that program with: ss -ltnp, and stop it or choose another port.',
+      ),
+    ];
+  if (alive !== null)
+    return [ok('listeners', `${alive.status.addresses.http}, gRPC ${alive.status.addresses.grpc}`)];
   if (config === null) return [];
-  const checks = await Promise.all([checkPort('http', config.http), checkPort('grpc', config.grpc)]);
+  const checks = await Promise.all([
+    checkPort('http', config.http),
+    checkPort('grpc', config.grpc),
+  ]);
   return checks.every((check) => check.status === 'ok')
     ? [ok('listeners', `${config.http} and ${config.grpc} are free`)]
     : checks.filter((check) => check.status !== 'ok');
@@ -18,9 +29,18 @@ async function checkPort(name: string, address: string): Promise<Check> {
   const { host, port } = parseAddress(address) ?? { host: '127.0.0.1', port: 0 };
   const code = await tryBind(host, port);
   if (code === null) return ok(name, address);
-  if (code !== 'EADDRINUSE') return fail('listeners', `${address} cannot be bound (${code}).`, `Choose another with --${name}.`);
+  if (code !== 'EADDRINUSE')
+    return fail(
+      'listeners',
+      `${address} cannot be bound (${code}).`,
+      `Choose another with --${name}.`,
+    );
   const owner = (await portOwner(port)) ?? 'another program';
-  return fail('listeners', `${address} is used by ${owner}.`, `Stop it, or choose another address with --${name} or SVC_${name.toUpperCase()}.`);
+  return fail(
+    'listeners',
+    `${address} is used by ${owner}.`,
+    `Stop it, or choose another address with --${name} or SVC_${name.toUpperCase()}.`,
+  );
 }
 
 /** The error code of binding there; null when it worked. */

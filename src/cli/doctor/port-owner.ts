@@ -2,7 +2,11 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 
 /** The process that listens on a TCP port of this machine, as `name (pid 1)`; null where the system does not tell. */
 export async function portOwner(port: number): Promise<string | null> {
-  const inodes = new Set((await Promise.all(['/proc/net/tcp', '/proc/net/tcp6'].map((table) => listening(table, port)))).flat());
+  const inodes = new Set(
+    (
+      await Promise.all(['/proc/net/tcp', '/proc/net/tcp6'].map((table) => listening(table, port)))
+    ).flat(),
+  );
   if (inodes.size === 0) return null;
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   for (const pid of pids) if (await holds(pid, inodes)) return `${await nameOf(pid)} (pid ${pid})`;
@@ -22,7 +26,9 @@ async function listening(table: string, port: number): Promise<string[]> {
 
 async function holds(pid: string, inodes: ReadonlySet<string>): Promise<boolean> {
   const files = await readdir(`/proc/${pid}/fd`).catch(() => []);
-  const links = await Promise.all(files.map((file) => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')));
+  const links = await Promise.all(
+    files.map((file) => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')),
+  );
   return links.some((link) => inodes.has(link));
 }
 

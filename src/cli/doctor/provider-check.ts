@@ -4,9 +4,21 @@ export function checkProviders({ alive, config }: Patient): Check[] {
   if (alive !== null) {
     return alive.providers.map(({ id, state, reason }) => {
       const name = `provider ${id}`;
-      if (state === 'unauthorised') return fail(name, reason ?? 'It refused the credentials.', `Set its key where the daemon runs, then: svc restart`);
-      if (state === 'unavailable') return warn(name, reason ?? 'It does not answer.', `Start it, or look at its address with: svc provider test ${id}`);
-      return state === 'degraded' ? warn(name, reason ?? 'It failed lately.', `See: svc provider test ${id}`) : ok(name, state);
+      if (state === 'unauthorised')
+        return fail(
+          name,
+          reason ?? 'It refused the credentials.',
+          `Set its key where the daemon runs, then: svc restart`,
+        );
+      if (state === 'unavailable')
+        return warn(
+          name,
+          reason ?? 'It does not answer.',
+          `Start it, or look at its address with: svc provider test ${id}`,
+        );
+      return state === 'degraded'
+        ? warn(name, reason ?? 'It failed lately.', `See: svc provider test ${id}`)
+        : ok(name, state);
     });
   }
   return Object.entries(config?.providers ?? {}).flatMap(([id, { key_env }]) => {

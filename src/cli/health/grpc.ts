@@ -12,7 +12,10 @@ export const grpc: Source = {
   async ask(address) {
     const client = await open(address);
     try {
-      const [live, ready] = await Promise.all([check(client, 'svc.livez'), check(client, 'svc.readyz')]);
+      const [live, ready] = await Promise.all([
+        check(client, 'svc.livez'),
+        check(client, 'svc.readyz'),
+      ]);
       return answer(live, ready);
     } finally {
       client.close();
@@ -25,7 +28,8 @@ export const grpc: Source = {
     const stop = () => call.cancel();
     signal.addEventListener('abort', stop);
     try {
-      for await (const ready of call as AsyncIterable<number>) yield answer(await check(client, 'svc.livez'), ready);
+      for await (const ready of call as AsyncIterable<number>)
+        yield answer(await check(client, 'svc.livez'), ready);
     } catch (error) {
       if (!signal.aborted) throw failure(error as ServiceError);
     } finally {
@@ -38,20 +42,34 @@ export const grpc: Source = {
 /** The library is imported here: where this file is one with others (src/cli/quick.ts), it would else be loaded for each of them. */
 async function open(address: string): Promise<Client> {
   const { Client, credentials } = await import('@grpc/grpc-js');
-  return new Client(address.replace(/^[a-z]+:\/\//, ''), credentials.createInsecure(), { 'grpc.enable_http_proxy': 0 });
+  return new Client(address.replace(/^[a-z]+:\/\//, ''), credentials.createInsecure(), {
+    'grpc.enable_http_proxy': 0,
+  });
 }
 
 function check(client: Client, service: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    client.makeUnaryRequest(CHECK, encode, decode, service, { deadline: Date.now() + ANSWER_MS }, (error, value) =>
-      error === null ? resolve(value ?? 0) : reject(failure(error)),
+    client.makeUnaryRequest(
+      CHECK,
+      encode,
+      decode,
+      service,
+      { deadline: Date.now() + ANSWER_MS },
+      (error, value) => (error === null ? resolve(value ?? 0) : reject(failure(error))),
     );
   });
 }
 
 function failure(error: ServiceError): SvcError {
-  if (error.code === DEADLINE_EXCEEDED) return new SvcError('timed_out', `Nothing answered within ${ANSWER_MS / 1000} s.`, { cause: error });
-  return new SvcError('daemon_not_running', `The health service answers with status ${error.code}.`, { cause: error });
+  if (error.code === DEADLINE_EXCEEDED)
+    return new SvcError('timed_out', `Nothing answered within ${ANSWER_MS / 1000} s.`, {
+      cause: error,
+    });
+  return new SvcError(
+    'daemon_not_running',
+    `The health service answers with status ${error.code}.`,
+    { cause: error },
+  );
 }
 
 function answer(live: number, ready: number): Answer {

@@ -1,6 +1,6 @@
 import { SvcError } from '../../errors.ts';
 
-// Not imported: see src/paths.ts.
+// Not imported: see src/home/paths.ts.
 const { connect } = process.getBuiltinModule('node:net');
 
 export interface Response {
@@ -15,18 +15,33 @@ const BYTES_MAX = 4 * 1024 * 1024;
  * command. Throws timed_out, connection_lost for an answer that is cut off, and daemon_not_running for what is no answer.
  */
 export function httpGet(base_url: string, path: string, timeout_ms: number): Promise<Response> {
-  const { hostname, port, host } = new URL(base_url.includes('://') ? base_url : `http://${base_url}`);
+  const { hostname, port, host } = new URL(
+    base_url.includes('://') ? base_url : `http://${base_url}`,
+  );
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80) });
   const chunks: Buffer[] = [];
   return new Promise<Response>((resolve, reject) => {
-    socket.setTimeout(timeout_ms, () => reject(new SvcError('timed_out', `Nothing answered within ${timeout_ms / 1000} s.`)));
-    socket.on('error', (cause: NodeJS.ErrnoException) => reject(new SvcError('daemon_not_running', `Nothing answers at ${host} (${cause.code}).`, { cause })));
-    socket.on('connect', () => socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: application/health+json\r\nConnection: close\r\n\r\n`));
+    socket.setTimeout(timeout_ms, () =>
+      reject(new SvcError('timed_out', `Nothing answered within ${timeout_ms / 1000} s.`)),
+    );
+    socket.on('error', (cause: NodeJS.ErrnoException) =>
+      reject(
+        new SvcError('daemon_not_running', `Nothing answers at ${host} (${cause.code}).`, {
+          cause,
+        }),
+      ),
+    );
+    socket.on('connect', () =>
+      socket.write(
+        `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: application/health+json\r\nConnection: close\r\n\r\n`,
+      ),
+    );
     let bytes = 0;
     socket.on('data', (chunk: Buffer) => {
       chunks.push(chunk);
       bytes += chunk.length;
-      if (bytes > BYTES_MAX) reject(new SvcError('connection_lost', 'The answer is longer than any of ours.'));
+      if (bytes > BYTES_MAX)
+        reject(new SvcError('connection_lost', 'The answer is longer than any of ours.'));
     });
     socket.on('end', () => {
       try {
@@ -40,9 +55,13 @@ export function httpGet(base_url: string, path: string, timeout_ms: number): Pro
 
 function parse(answer: Buffer): Response {
   const end = answer.indexOf('\r\n\r\n');
-  const [line = '', ...headers] = answer.subarray(0, Math.max(end, 0)).toString('latin1').split('\r\n');
+  const [line = '', ...headers] = answer
+    .subarray(0, Math.max(end, 0))
+    .toString('latin1')
+    .split('\r\n');
   const status = /^HTTP\/1\.[01] (\d{3})/.exec(line)?.[1];
-  if (status === undefined) throw new SvcError('connection_lost', 'What answers there does not speak HTTP.');
+  if (status === undefined)
+    throw new SvcError('connection_lost', 'What answers there does not speak HTTP.');
   const header = (name: string) =>
     headers
       .find((text) => text.toLowerCase().startsWith(`${name}:`))
@@ -50,7 +69,10 @@ function parse(answer: Buffer): Response {
       .trim();
   const rest = answer.subarray(end + 4);
   const length = Number(header('content-length') ?? rest.length);
-  const body = header('transfer-encoding')?.toLowerCase() === 'chunked' ? unchunk(rest) : rest.subarray(0, length);
+  const body =
+    header('transfer-encoding')?.toLowerCase() === 'chunked'
+      ? unchunk(rest)
+      : rest.subarray(0, length);
   if (rest.length < length) throw new SvcError('connection_lost', 'The answer was cut off.');
   return { status: Number(status), body: body.toString('utf8') };
 }
@@ -60,7 +82,8 @@ function unchunk(bytes: Buffer): Buffer {
   for (let at = 0; ; ) {
     const end = bytes.indexOf('\r\n', at);
     const size = Number.parseInt(bytes.subarray(at, end).toString('latin1'), 16);
-    if (end < 0 || Number.isNaN(size) || end + 2 + size > bytes.length) throw new SvcError('connection_lost', 'The answer was cut off.');
+    if (end < 0 || Number.isNaN(size) || end + 2 + size > bytes.length)
+      throw new SvcError('connection_lost', 'The answer was cut off.');
     if (size === 0) return Buffer.concat(parts);
     parts.push(bytes.subarray(end + 2, end + 2 + size));
     at = end + 2 + size + 2;

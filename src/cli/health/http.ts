@@ -39,7 +39,17 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
 
 function answer(live: Response, ready: Response): Answer {
   const { status, state, state_path, since, reason, output, version } = read(ready.body);
-  return { live: live.status === OK, ready: ready.status === OK, status, state, state_path, since, reason, output: output ?? null, version };
+  return {
+    live: live.status === OK,
+    ready: ready.status === OK,
+    status,
+    state,
+    state_path,
+    since,
+    reason,
+    output: output ?? null,
+    version,
+  };
 }
 
 /** A port can be another program's by now: only a health record is taken as an answer. */
@@ -50,6 +60,7 @@ function read(body: string): Omit<Answer, 'live' | 'ready'> {
   } catch {
     value = null;
   }
-  if (typeof value === 'object' && value !== null && 'state_path' in value && 'status' in value) return value as Omit<Answer, 'live' | 'ready'>;
+  if (typeof value === 'object' && value !== null && 'state_path' in value && 'status' in value)
+    return value as Omit<Answer, 'live' | 'ready'>;
   throw new SvcError('daemon_not_running', 'What answers there is not the daemon.');
 }

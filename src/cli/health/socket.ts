@@ -1,5 +1,5 @@
-import { connect } from '../../control/client.ts';
-import type { Results } from '../../control/results.ts';
+import { connect } from '../../transport/control/client.ts';
+import type { Results } from '../../transport/control/results.ts';
 import { ANSWER_MS, type Answer, type Source } from './source.ts';
 
 export const socket: Source = {
@@ -15,13 +15,24 @@ export const socket: Source = {
   async *watch(address, signal) {
     const client = await connect(address, { timeout_ms: ANSWER_MS });
     try {
-      for await (const health of client.stream('health.watch', {}, { signal })) yield answer(health);
+      for await (const health of client.stream('health.watch', {}, { signal }))
+        yield answer(health);
     } finally {
       client.close();
     }
   },
 };
 
-function answer({ live, ready, status, state, state_path, since, reason, output, version }: Results['health']): Answer {
+function answer({
+  live,
+  ready,
+  status,
+  state,
+  state_path,
+  since,
+  reason,
+  output,
+  version,
+}: Results['health']): Answer {
   return { live, ready, status, state, state_path, since, reason, output: output ?? null, version };
 }

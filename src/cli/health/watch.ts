@@ -1,15 +1,20 @@
 import { SvcError } from '../../errors.ts';
-import type { Paths } from '../../paths.ts';
+import type { Paths } from '../../home/paths.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
-import { note } from '../output.ts';
-import { findDoor } from './door.ts';
+import { note } from '../print/output.ts';
+import { findDoor } from './address.ts';
 import { sleep } from './http.ts';
 import type { Answer, Source } from './source.ts';
 
 const RETRY_MS = 500;
 
 /** Shows each change until it is interrupted; a daemon that goes away is one, and so is its coming back. */
-export async function watch(paths: Paths, source: Source, name: 'http' | 'grpc' | 'socket', show: (answer: Answer) => void): Promise<number> {
+export async function watch(
+  paths: Paths,
+  source: Source,
+  name: 'http' | 'grpc' | 'socket',
+  show: (answer: Answer) => void,
+): Promise<number> {
   const interrupt = onInterrupt();
   let reached = true;
   while (!interrupt.signal.aborted) {
@@ -22,7 +27,8 @@ export async function watch(paths: Paths, source: Source, name: 'http' | 'grpc' 
       if (!(error instanceof SvcError)) throw error;
     }
     if (interrupt.signal.aborted) break;
-    if (reached) note(`The daemon cannot be reached over ${name === 'socket' ? 'the socket' : name}.`);
+    if (reached)
+      note(`The daemon cannot be reached over ${name === 'socket' ? 'the socket' : name}.`);
     reached = false;
     await sleep(RETRY_MS, interrupt.signal);
   }

@@ -1,8 +1,15 @@
 import { readLine } from '../../logs/filter.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { paint } from '../output.ts';
+import { paint } from '../print/output.ts';
 
-const COLOURS: Record<string, Parameters<typeof paint>[0]> = { trace: 'dim', debug: 'dim', info: 'green', warn: 'yellow', error: 'red', fatal: 'red' };
+const COLOURS: Record<string, Parameters<typeof paint>[0]> = {
+  trace: 'dim',
+  debug: 'dim',
+  info: 'green',
+  warn: 'yellow',
+  error: 'red',
+  fatal: 'red',
+};
 /** Said by the line itself, or the same in every line. */
 const LEFT_OUT = new Set(['level', 'time', 'msg', 'pid', 'hostname', 'boot_id', 'v']);
 
@@ -19,7 +26,8 @@ export function formatLine(line: string, fd: 1 | 2 = 1): string {
 
 /** Of an error its message: its stack is in the line itself, which --json shows. */
 function shown(value: unknown): string {
-  if (typeof value === 'object' && value !== null && 'stack' in value && 'message' in value) return JSON.stringify(value.message);
+  if (typeof value === 'object' && value !== null && 'stack' in value && 'message' in value)
+    return JSON.stringify(value.message);
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
@@ -30,5 +38,7 @@ function time(value: unknown): string {
   const two = (number: number, width = 2) => String(number).padStart(width, '0');
   const clock = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${two(at.getMilliseconds(), 3)}`;
   const today = at.toDateString() === new Date().toDateString();
-  return today ? clock : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`;
+  return today
+    ? clock
+    : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`;
 }

@@ -51,7 +51,11 @@ export async function linesFromDaemon(
     socket.on('error', (cause) => (signal.aborted ? resolve('done') : fail(noDoor(cause))));
     socket.on('close', (code) => {
       const ended = () =>
-        code === DONE || signal.aborted ? resolve('done') : code === GOING_AWAY ? resolve('stopped') : reject(new SvcError('connection_lost'));
+        code === DONE || signal.aborted
+          ? resolve('done')
+          : code === GOING_AWAY
+            ? resolve('stopped')
+            : reject(new SvcError('connection_lost'));
       taken.then(ended, fail);
     });
   });
@@ -61,23 +65,44 @@ export async function linesFromDaemon(
 async function readRefusal(response: IncomingMessage): Promise<SvcError> {
   let text = '';
   try {
-    for await (const chunk of response.setEncoding('utf8')) if (text.length < REFUSAL_BYTES_MAX) text += chunk;
+    for await (const chunk of response.setEncoding('utf8'))
+      if (text.length < REFUSAL_BYTES_MAX) text += chunk;
     const { error } = JSON.parse(text) as { error?: Partial<ErrorBody> };
     if (typeof error?.code === 'string') return fromBody(error);
   } catch {
     // Then what it was is told by its status alone.
   }
-  return new SvcError('connection_lost', `What listens on the daemon's HTTP address refused to send a log (${response.statusCode}).`);
+  return new SvcError(
+    'connection_lost',
+    `What listens on the daemon's HTTP address refused to send a log (${response.statusCode}).`,
+  );
 }
 
 /** Only a refused connection means that no daemon is there. One that hangs accepts it and is silent; one that dies resets it. */
 function noDoor(cause: Error): SvcError {
   const { code } = cause as NodeJS.ErrnoException;
-  if (code === 'ECONNRESET') return new SvcError('connection_lost', 'The daemon broke off the connection on its HTTP address.', { cause });
-  return new SvcError(code === 'ECONNREFUSED' ? 'daemon_not_running' : 'timed_out', 'The daemon does not answer on its HTTP address.', { cause });
+  if (code === 'ECONNRESET')
+    return new SvcError(
+      'connection_lost',
+      'The daemon broke off the connection on its HTTP address.',
+      { cause },
+    );
+  return new SvcError(
+    code === 'ECONNREFUSED' ? 'daemon_not_running' : 'timed_out',
+    'The daemon does not answer on its HTTP address.',
+    { cause },
+  );
 }
 
 function search({ lines, follow, level, run, since }: LogQuery): URLSearchParams {
-  const given = { tail: String(lines), follow: follow ? '1' : '0', level, run, since: since === undefined ? undefined : new Date(since).toISOString() };
-  return new URLSearchParams(Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined));
+  const given = {
+    tail: String(lines),
+    follow: follow ? '1' : '0',
+    level,
+    run,
+    since: since === undefined ? undefined : new Date(since).toISOString(),
+  };
+  return new URLSearchParams(
+    Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
 }

@@ -1,13 +1,13 @@
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import { readLine } from '../../logs/filter.ts';
 import { escapeJson, oneLine } from '../../logs/plain.ts';
 import { openTail } from '../../logs/tail.ts';
-import type { Paths } from '../../paths.ts';
 import type { Context } from '../context.ts';
-import { findDoor } from '../health/door.ts';
+import { findDoor } from '../health/address.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
-import { note } from '../output.ts';
-import { openStdout, type StdoutStream } from '../stdout-stream.ts';
+import { note } from '../print/output.ts';
+import { openStdout, type StdoutStream } from '../print/stdout-stream.ts';
 import { readToken } from '../token.ts';
 import { formatLine } from './format-line.ts';
 import { linesFromDaemon } from './from-daemon.ts';
@@ -30,7 +30,11 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   interrupt.release();
   if (interrupt.signal.aborted) return INTERRUPTED;
   if (stdout.gone.aborted) return 0;
-  if (query.follow && ending === 'none') throw new SvcError('daemon_not_running', 'The daemon does not run, so there is nothing to follow.');
+  if (query.follow && ending === 'none')
+    throw new SvcError(
+      'daemon_not_running',
+      'The daemon does not run, so there is nothing to follow.',
+    );
   if (lines === 0 && !query.follow && !json) note('There are no such lines.');
   if (query.follow && ending === 'stopped' && !json) note('The daemon stopped.');
   return 0;
@@ -53,15 +57,22 @@ async function fromDaemon(
     return await linesFromDaemon(http, readToken(paths.token), query, take, signal);
   } catch (error) {
     if (!(error instanceof SvcError) || shown) throw error;
-    if (error.code !== 'daemon_not_running' && (query.follow || !SILENT.includes(error.code))) throw error;
-    if (error.code !== 'daemon_not_running' && !json) note(`${oneLine(error.message)} These lines are from its files.`);
+    if (error.code !== 'daemon_not_running' && (query.follow || !SILENT.includes(error.code)))
+      throw error;
+    if (error.code !== 'daemon_not_running' && !json)
+      note(`${oneLine(error.message)} These lines are from its files.`);
     return 'none';
   }
 }
 
 const SILENT: readonly string[] = ['timed_out', 'connection_lost'];
 
-async function fromFiles(paths: Paths, query: LogQuery, show: (line: string) => Promise<void>, signal: AbortSignal): Promise<void> {
+async function fromFiles(
+  paths: Paths,
+  query: LogQuery,
+  show: (line: string) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
   for await (const lines of openTail(paths.logs, query)) {
     for (const line of lines) {
       if (signal.aborted) return;
@@ -74,6 +85,7 @@ async function fromFiles(paths: Paths, query: LogQuery, show: (line: string) => 
 function showLine(stdout: StdoutStream, line: string, json: boolean): Promise<void> {
   if (json) return stdout.write(`${escapeJson(line)}\n`);
   const missed = readLine(line)?.missed;
-  if (typeof missed === 'number') note(`${missed} lines came faster than they were read, and are left out.`);
+  if (typeof missed === 'number')
+    note(`${missed} lines came faster than they were read, and are left out.`);
   return typeof missed === 'number' ? Promise.resolve() : stdout.write(`${formatLine(line)}\n`);
 }

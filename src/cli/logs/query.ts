@@ -1,10 +1,10 @@
-import { LOG_LEVELS } from '../../config.ts';
+import { LOG_LEVELS } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { limitSpecs } from '../../limits.ts';
 import { parseSince } from '../../logs/filter.ts';
 import type { TailQuery } from '../../logs/tail.ts';
 import type { Flags } from '../context.ts';
-import { choiceFlag, textFlag, wholeFlag } from '../flag-values.ts';
+import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
 
 export interface LogQuery extends TailQuery {
   follow: boolean;
@@ -19,7 +19,9 @@ export function readQuery(flags: Flags): LogQuery {
   const run = readRun(textFlag(flags, 'run'));
   const since = readSince(textFlag(flags, 'since'));
   return {
-    lines: bare ? LINES_DEFAULT : (wholeFlag(flags, 'tail', { min: 0, max: limitSpecs.log_tail_lines.max }) ?? LINES_DEFAULT),
+    lines: bare
+      ? LINES_DEFAULT
+      : (wholeFlag(flags, 'tail', { min: 0, max: limitSpecs.log_tail_lines.max }) ?? LINES_DEFAULT),
     follow: bare || flags.follow === true,
     ...(level === undefined ? {} : { level }),
     ...(run === undefined ? {} : { run }),
@@ -29,7 +31,9 @@ export function readQuery(flags: Flags): LogQuery {
 
 function readRun(text: string | undefined): string | undefined {
   if (text === undefined || RUN_ID.test(text)) return text;
-  throw new SvcError('usage', `--run must be the id of a run, not ${JSON.stringify(text)}.`, { param: 'run' });
+  throw new SvcError('usage', `--run must be the id of a run, not ${JSON.stringify(text)}.`, {
+    param: 'run',
+  });
 }
 
 /** As the daemon takes them. */
@@ -39,9 +43,16 @@ function readSince(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const since = parseSince(text, Date.now());
   if (since === null)
-    throw new SvcError('usage', `--since must be an RFC 3339 time or an age such as 10m, 2h, 1d, not ${JSON.stringify(text)}.`, { param: 'since' });
+    throw new SvcError(
+      'usage',
+      `--since must be an RFC 3339 time or an age such as 10m, 2h, 1d, not ${JSON.stringify(text)}.`,
+      { param: 'since' },
+    );
   // Outside of them it cannot be written as a time of RFC 3339, which is how the daemon is told.
-  if (since < YEAR_0 || since > YEAR_9999) throw new SvcError('usage', `--since ${text} is not within the years 0 to 9999.`, { param: 'since' });
+  if (since < YEAR_0 || since > YEAR_9999)
+    throw new SvcError('usage', `--since ${text} is not within the years 0 to 9999.`, {
+      param: 'since',
+    });
   return since;
 }
 

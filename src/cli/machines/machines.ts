@@ -2,10 +2,10 @@ import { machines } from '../../../machines/all.ts';
 import { describe } from '../../../machines/describe.ts';
 import { mermaid } from '../../../machines/diagrams/mermaid.ts';
 import { SvcError } from '../../errors.ts';
-import { askDaemon } from '../ask-daemon.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { choiceFlag } from '../flag-values.ts';
-import { print, printJson } from '../output.ts';
+import { choiceFlag } from '../parse/flag-values.ts';
+import { print, printJson } from '../print/output.ts';
 import { ascii } from './ascii.ts';
 import { type Living, markMermaid, markSvg } from './mark.ts';
 import { readDiagram } from './read-diagram.ts';
@@ -19,13 +19,28 @@ export async function run(context: Context): Promise<number> {
   const format = json ? 'json' : (choiceFlag(flags, 'format', FORMATS) ?? 'mermaid');
   const chosen = name === undefined ? machines : machines.filter(({ id }) => id === name);
   if (chosen.length === 0) throw unknownMachine(name);
-  if (format === 'svg' && name === undefined) throw new SvcError('usage', 'A picture is of one machine: svc machines <name> --format svg', { hint: KNOWN });
-  const living: Living[] | null = flags.live === true ? (await askDaemon(context.paths, 'machines')).machines.flatMap(({ instances }) => instances) : null;
+  if (format === 'svg' && name === undefined)
+    throw new SvcError('usage', 'A picture is of one machine: svc machines <name> --format svg', {
+      hint: KNOWN,
+    });
+  const living: Living[] | null =
+    flags.live === true
+      ? (await askDaemon(context.paths, 'machines')).machines.flatMap(({ instances }) => instances)
+      : null;
   const of = (id: string) => (living ?? []).filter(({ machine }) => machine === id);
   if (format === 'json')
-    printJson({ machines: chosen.map((machine) => ({ ...describe(machine), ...(living === null ? {} : { instances: of(machine.id) }) })) });
-  if (format === 'mermaid') print(chosen.map((machine) => markMermaid(mermaid(machine), of(machine.id)).trimEnd()).join('\n\n'));
-  if (format === 'ascii') print(chosen.map((machine) => ascii(describe(machine), of(machine.id))).join('\n\n'));
+    printJson({
+      machines: chosen.map((machine) => ({
+        ...describe(machine),
+        ...(living === null ? {} : { instances: of(machine.id) }),
+      })),
+    });
+  if (format === 'mermaid')
+    print(
+      chosen.map((machine) => markMermaid(mermaid(machine), of(machine.id)).trimEnd()).join('\n\n'),
+    );
+  if (format === 'ascii')
+    print(chosen.map((machine) => ascii(describe(machine), of(machine.id))).join('\n\n'));
   if (format === 'svg') print(markSvg(readDiagram(name ?? ''), of(name ?? '')).trimEnd());
   return 0;
 }

@@ -1,8 +1,8 @@
-import { askDaemon } from '../ask-daemon.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { bytes, parameters } from '../format.ts';
-import { note, print, printJson } from '../output.ts';
-import { table } from '../table.ts';
+import { bytes, parameters } from '../print/format.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { table } from '../print/table.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {
   const { models } = await askDaemon(paths, 'model.list', {}, { timeout_ms: LIST_MS });
@@ -20,7 +20,13 @@ export async function run({ paths, json }: Context): Promise<number> {
     model.context_length === null ? '-' : String(model.context_length),
     model.capabilities.join(', '),
   ]);
-  if (rows.length > 0) print(table(['MODEL', 'STATE', 'SIZE', 'PARAMETERS', 'QUANTIZATION', 'CONTEXT', 'CAPABILITIES'], rows));
+  if (rows.length > 0)
+    print(
+      table(
+        ['MODEL', 'STATE', 'SIZE', 'PARAMETERS', 'QUANTIZATION', 'CONTEXT', 'CAPABILITIES'],
+        rows,
+      ),
+    );
   return 0;
 }
 

@@ -1,7 +1,7 @@
 import { oneLine } from '../../logs/plain.ts';
-import type { PullRecord } from '../../runtime/pull-record.ts';
-import { bytes, duration } from '../format.ts';
-import { note } from '../output.ts';
+import type { PullRecord } from '../../runtime/pulls/record.ts';
+import { bytes, duration } from '../print/format.ts';
+import { note } from '../print/output.ts';
 
 const STEP_PERCENT = 10;
 /** A step of a file whose size is not known. */
@@ -37,12 +37,34 @@ export class PullProgress {
   }
 
   private tell(record: PullRecord): void {
-    const { file, choices, existing, state, error, retry_at, sha256, verified, offset_bytes, attempt } = record;
-    if (file !== null && choices.length > 0) this.once('choice', `Taking ${file}. The repository also has ${choices.join(', ')}.`);
-    if (attempt === 1 && offset_bytes > 0 && !existing && state === 'downloading') this.once('resumed', `Going on from ${bytes(offset_bytes)}.`);
-    if (existing) this.once('existing', 'A model of this name is there already; verifying that it is the same.');
-    if (retry_at !== null && error !== null) this.once(`failed ${attempt}`, `${error.message} Trying again in ${duration(Date.parse(retry_at) - Date.now())}.`);
-    if (state === 'completed' && verified === false) this.once('unverified', `Nobody says what the file should hash to. Its sha256 is ${sha256}.`);
+    const {
+      file,
+      choices,
+      existing,
+      state,
+      error,
+      retry_at,
+      sha256,
+      verified,
+      offset_bytes,
+      attempt,
+    } = record;
+    if (file !== null && choices.length > 0)
+      this.once('choice', `Taking ${file}. The repository also has ${choices.join(', ')}.`);
+    if (attempt === 1 && offset_bytes > 0 && !existing && state === 'downloading')
+      this.once('resumed', `Going on from ${bytes(offset_bytes)}.`);
+    if (existing)
+      this.once(
+        'existing',
+        'A model of this name is there already; verifying that it is the same.',
+      );
+    if (retry_at !== null && error !== null)
+      this.once(
+        `failed ${attempt}`,
+        `${error.message} Trying again in ${duration(Date.parse(retry_at) - Date.now())}.`,
+      );
+    if (state === 'completed' && verified === false)
+      this.once('unverified', `Nobody says what the file should hash to. Its sha256 is ${sha256}.`);
   }
 
   private once(key: string, text: string): void {
@@ -67,8 +89,15 @@ export class PullProgress {
   }
 
   private step(size: number | null, count: number, what: string): void {
-    const step = size === null ? Math.floor(count / STEP_BYTES) : Math.floor(percent(count, size) / STEP_PERCENT) * STEP_PERCENT;
-    if (step > 0) this.once(`${what} ${step}`, `${what}  ${size === null ? bytes(count) : `${step}% of ${bytes(size)}`}`);
+    const step =
+      size === null
+        ? Math.floor(count / STEP_BYTES)
+        : Math.floor(percent(count, size) / STEP_PERCENT) * STEP_PERCENT;
+    if (step > 0)
+      this.once(
+        `${what} ${step}`,
+        `${what}  ${size === null ? bytes(count) : `${step}% of ${bytes(size)}`}`,
+      );
   }
 
   private pace(count: number, size: number | null): string {

@@ -1,11 +1,11 @@
-import type { ControlClient } from '../../control/client.ts';
-import type { Results } from '../../control/results.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { connectDaemon } from '../connect-daemon.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import type { Results } from '../../transport/control/results.ts';
+import { connectDaemon } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
-import { textFlag } from '../flag-values.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
-import { isTerminal, note, print, printJson } from '../output.ts';
+import { textFlag } from '../parse/flag-values.ts';
+import { isTerminal, note, print, printJson } from '../print/output.ts';
 import { PullProgress } from './pull-progress.ts';
 
 /**
@@ -15,7 +15,11 @@ import { PullProgress } from './pull-progress.ts';
  * 2. After Ctrl-C the command ends when the work has stopped; a second Ctrl-C does not wait for that.
  */
 export async function run({ args, flags, paths, json }: Context): Promise<number> {
-  const input = { reference: args[0], name: textFlag(flags, 'name') ?? null, sha256: textFlag(flags, 'sha256') ?? null };
+  const input = {
+    reference: args[0],
+    name: textFlag(flags, 'name') ?? null,
+    sha256: textFlag(flags, 'sha256') ?? null,
+  };
   const interrupt = onInterrupt();
   const progress = new PullProgress(isTerminal(2) ? 'line' : json ? 'none' : 'steps');
   const client = await connectDaemon(paths);
@@ -37,7 +41,12 @@ export async function run({ args, flags, paths, json }: Context): Promise<number
 }
 
 /** Null when it was interrupted and goes on for others. */
-async function follow(client: ControlClient, input: Record<string, unknown>, stop: AbortSignal, progress: PullProgress): Promise<Results['model.pull'] | null> {
+async function follow(
+  client: ControlClient,
+  input: Record<string, unknown>,
+  stop: AbortSignal,
+  progress: PullProgress,
+): Promise<Results['model.pull'] | null> {
   const stream = client.stream('model.pull', input);
   const left = Promise.withResolvers<null>();
   let listening = false;

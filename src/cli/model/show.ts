@@ -1,9 +1,9 @@
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../ask-daemon.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { bytes, parameters, shortened } from '../format.ts';
-import { print, printJson } from '../output.ts';
-import { fields } from '../table.ts';
+import { bytes, parameters, shortened } from '../print/format.ts';
+import { print, printJson } from '../print/output.ts';
+import { fields } from '../print/table.ts';
 
 const VALUE_WIDTH = 100;
 
@@ -28,8 +28,11 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     name,
     shortened(typeof value === 'string' ? value : JSON.stringify(value), VALUE_WIDTH),
   ]);
-  if (model.metadata_left_out > 0) metadata.push(['…', `${model.metadata_left_out} more entries, which are too large to show`]);
-  print(`${oneLine(model.id)}${model.default ? ' (the default)' : ''}\n${known}${metadata.length === 0 ? '' : `\n\nIts file says\n${fields(metadata)}`}`);
+  if (model.metadata_left_out > 0)
+    metadata.push(['…', `${model.metadata_left_out} more entries, which are too large to show`]);
+  print(
+    `${oneLine(model.id)}${model.default ? ' (the default)' : ''}\n${known}${metadata.length === 0 ? '' : `\n\nIts file says\n${fields(metadata)}`}`,
+  );
   return 0;
 }
 

@@ -1,27 +1,35 @@
-import { loadConfig, type ProviderConfig, readProvider } from '../../config.ts';
-import { brief } from '../../config-text.ts';
+import { loadConfig, type ProviderConfig, readProvider } from '../../config/config.ts';
+import { brief } from '../../config/text.ts';
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Paths } from '../../paths.ts';
-import { askDaemon } from '../ask-daemon.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context, Flags } from '../context.ts';
-import { textFlag } from '../flag-values.ts';
-import { whenNotRunning } from '../not-running.ts';
-import { note, print, printJson } from '../output.ts';
+import { textFlag } from '../parse/flag-values.ts';
+import { note, print, printJson } from '../print/output.ts';
 import { type ProviderShown, shown } from './configured.ts';
 
 /** Without a daemon the configuration file is edited, and the next start uses it. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const id = args[0] ?? '';
   const settings = readSettings(id, flags);
-  const params = { id, ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null)) };
-  const provider: ProviderShown = await askDaemon(paths, 'provider.add', params, { timeout_ms: ADD_MS }).catch(
-    whenNotRunning(() => addToFile(paths, id, settings)),
-  );
+  const params = {
+    id,
+    ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null)),
+  };
+  const provider: ProviderShown = await askDaemon(paths, 'provider.add', params, {
+    timeout_ms: ADD_MS,
+  }).catch(whenNotRunning(() => addToFile(paths, id, settings)));
   if (json) printJson(provider);
   else {
-    print(oneLine(`Added ${provider.id} (${provider.kind}, ${provider.base_url}): ${provider.state}${provider.reason === null ? '' : `. ${provider.reason}`}`));
-    if (settings.kind === 'cloud') note(`Prompts leave this machine when it is asked: svc run "…" --provider ${id}`);
+    print(
+      oneLine(
+        `Added ${provider.id} (${provider.kind}, ${provider.base_url}): ${provider.state}${provider.reason === null ? '' : `. ${provider.reason}`}`,
+      ),
+    );
+    if (settings.kind === 'cloud')
+      note(`Prompts leave this machine when it is asked: svc run "…" --provider ${id}`);
     else note(`Ask it with: svc run "…" --provider ${id}`);
   }
   return 0;
@@ -44,7 +52,9 @@ function readSettings(id: string, flags: Flags): ProviderConfig {
       hint: `For example: svc provider add ${id} --base-url http://127.0.0.1:11434/v1`,
     });
   }
-  const written = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const written = Object.fromEntries(
+    Object.entries(given).filter(([, value]) => value !== undefined),
+  );
   try {
     return readProvider(id, written, WHERE, 'invalid_request');
   } catch (error) {
@@ -56,15 +66,28 @@ const WHERE = 'svc provider add';
 
 /** What is wrong, in the words of the command line. */
 function inFlags(id: string, { message, param }: SvcError): SvcError {
-  const what = message.slice(`${WHERE}: provider ${brief(id)}: `.length).replace(/\b(base_url|key_env)\b/g, (field) => `--${field.replace('_', '-')}`);
+  const what = message
+    .slice(`${WHERE}: provider ${brief(id)}: `.length)
+    .replace(/\b(base_url|key_env)\b/g, (field) => `--${field.replace('_', '-')}`);
   const flagged = what.startsWith('--') ? what : `--${what}`;
-  const named = param === 'id' ? `A provider cannot be named ${JSON.stringify(id)}: ${what}` : flagged;
-  return new SvcError('usage', named, { hint: 'See: svc provider add --help', ...(param === null ? {} : { param: param.replace('_', '-') }) });
+  const named =
+    param === 'id' ? `A provider cannot be named ${JSON.stringify(id)}: ${what}` : flagged;
+  return new SvcError('usage', named, {
+    hint: 'See: svc provider add --help',
+    ...(param === null ? {} : { param: param.replace('_', '-') }),
+  });
 }
 
-async function addToFile(paths: Paths, id: string, settings: ProviderConfig): Promise<ProviderShown> {
-  if (Object.hasOwn(loadConfig(paths.config).providers, id)) throw new SvcError('provider_exists', `A provider ${id} is configured already.`, { param: 'id' });
-  const { setProvider } = await import('../../config-file.ts');
+async function addToFile(
+  paths: Paths,
+  id: string,
+  settings: ProviderConfig,
+): Promise<ProviderShown> {
+  if (Object.hasOwn(loadConfig(paths.config).providers, id))
+    throw new SvcError('provider_exists', `A provider ${id} is configured already.`, {
+      param: 'id',
+    });
+  const { setProvider } = await import('../../config/file.ts');
   await setProvider(paths.config, id, settings);
   return shown(id, settings);
 }

@@ -1,6 +1,6 @@
-import { loadConfig, type ProviderConfig } from '../../config.ts';
-import type { Results } from '../../control/results.ts';
-import type { Paths } from '../../paths.ts';
+import { loadConfig, type ProviderConfig } from '../../config/config.ts';
+import type { Paths } from '../../home/paths.ts';
+import type { Results } from '../../transport/control/results.ts';
 
 /** As the daemon tells it; where no daemon was asked, nothing is known since any time. */
 export type ProviderShown = Omit<Results['provider.test'], 'since'> & { since: string | null };
@@ -8,14 +8,33 @@ export type ProviderShown = Omit<Results['provider.test'], 'since'> & { since: s
 /** The providers of the configuration, the built-in engine first, as nobody has asked them yet. */
 export function configuredProviders(paths: Paths): ProviderShown[] {
   const { providers, default_provider } = loadConfig(paths.config);
-  const engine = shown('local', { kind: 'local', adapter: 'llama.cpp', base_url: null, key_env: null });
+  const engine = shown('local', {
+    kind: 'local',
+    adapter: 'llama.cpp',
+    base_url: null,
+    key_env: null,
+  });
   const all = [engine, ...Object.entries(providers).map(([id, settings]) => shown(id, settings))];
   return all.map((provider) => ({ ...provider, default: provider.id === default_provider }));
 }
 
-type Settings = Pick<ProviderConfig, 'kind' | 'key_env'> & { adapter: string; base_url: string | null };
+type Settings = Pick<ProviderConfig, 'kind' | 'key_env'> & {
+  adapter: string;
+  base_url: string | null;
+};
 
 export function shown(id: string, { kind, adapter, base_url, key_env }: Settings): ProviderShown {
   const credential = key_env === null ? 'none' : `env:${key_env}`;
-  return { id, kind, adapter, state: 'unknown', reason: 'The daemon is not running.', since: null, base_url, credential, models: null, default: false };
+  return {
+    id,
+    kind,
+    adapter,
+    state: 'unknown',
+    reason: 'The daemon is not running.',
+    since: null,
+    base_url,
+    credential,
+    models: null,
+    default: false,
+  };
 }

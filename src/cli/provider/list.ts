@@ -1,9 +1,9 @@
-import { askDaemon } from '../ask-daemon.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
-import { ago, shortened } from '../format.ts';
-import { whenNotRunning } from '../not-running.ts';
-import { note, print, printJson } from '../output.ts';
-import { table } from '../table.ts';
+import { ago, shortened } from '../print/format.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { table } from '../print/table.ts';
 import { configuredProviders } from './configured.ts';
 
 const REASON_WIDTH = 60;
@@ -28,7 +28,15 @@ export async function run({ paths, json }: Context): Promise<number> {
     provider.base_url ?? '-',
     shortened(provider.reason ?? '-', REASON_WIDTH),
   ]);
-  print(table(['PROVIDER', 'KIND', 'STATE', 'SINCE', 'MODELS', 'CREDENTIAL', 'ADDRESS', 'REASON'], rows));
-  if (!asked) note('The daemon is not running: these are configured, and their state is not known. Start it with: svc start');
+  print(
+    table(
+      ['PROVIDER', 'KIND', 'STATE', 'SINCE', 'MODELS', 'CREDENTIAL', 'ADDRESS', 'REASON'],
+      rows,
+    ),
+  );
+  if (!asked)
+    note(
+      'The daemon is not running: these are configured, and their state is not known. Start it with: svc start',
+    );
   return 0;
 }

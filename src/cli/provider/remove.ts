@@ -1,18 +1,23 @@
-import { loadConfig } from '../../config.ts';
+import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Paths } from '../../paths.ts';
-import { askDaemon } from '../ask-daemon.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
-import { whenNotRunning } from '../not-running.ts';
-import { print, printJson } from '../output.ts';
+import { print, printJson } from '../print/output.ts';
 import { type ProviderShown, shown } from './configured.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const id = args[0] ?? '';
   if (id === 'local')
-    throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', { param: 'id', hint: 'To ask another one: svc run "…" --provider <id>' });
-  const provider: ProviderShown = await askDaemon(paths, 'provider.remove', { id }).catch(whenNotRunning(() => removeFromFile(paths, id)));
+    throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', {
+      param: 'id',
+      hint: 'To ask another one: svc run "…" --provider <id>',
+    });
+  const provider: ProviderShown = await askDaemon(paths, 'provider.remove', { id }).catch(
+    whenNotRunning(() => removeFromFile(paths, id)),
+  );
   if (json) printJson(provider);
   else print(`Removed ${oneLine(provider.id)} from the configuration.`);
   return 0;
@@ -23,12 +28,16 @@ async function removeFromFile(paths: Paths, id: string): Promise<ProviderShown> 
   const settings = Object.hasOwn(providers, id) ? providers[id] : undefined;
   if (settings === undefined) {
     const known = ['local', ...Object.keys(providers)];
-    throw new SvcError('provider_unknown', `There is no provider ${JSON.stringify(id)}. Known: ${known.join(', ')}.`, {
-      param: 'provider',
-      details: { known },
-    });
+    throw new SvcError(
+      'provider_unknown',
+      `There is no provider ${JSON.stringify(id)}. Known: ${known.join(', ')}.`,
+      {
+        param: 'provider',
+        details: { known },
+      },
+    );
   }
-  const { unsetProvider } = await import('../../config-file.ts');
+  const { unsetProvider } = await import('../../config/file.ts');
   await unsetProvider(paths.config, id);
   return { ...shown(id, settings), state: 'removed' };
 }

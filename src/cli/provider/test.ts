@@ -1,18 +1,32 @@
 import { errors } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../ask-daemon.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { print, printJson } from '../output.ts';
+import { print, printJson } from '../print/output.ts';
 
 /** Exit 0 when it answers, 5 when it refuses our credentials, 9 when it does not answer. */
 export async function run({ paths, args, json }: Context): Promise<number> {
-  const provider = await askDaemon(paths, 'provider.test', { id: args[0] }, { timeout_ms: TEST_MS });
+  const provider = await askDaemon(
+    paths,
+    'provider.test',
+    { id: args[0] },
+    { timeout_ms: TEST_MS },
+  );
   if (json) printJson(provider);
   else if (provider.state === 'available')
-    print(`${oneLine(provider.id)} answers${provider.models === null ? '' : ` and has ${provider.models} ${provider.models === 1 ? 'model' : 'models'}`}.`);
-  else print(oneLine(`${provider.id} is ${provider.state}${provider.reason === null ? '.' : `: ${provider.reason}`}`));
+    print(
+      `${oneLine(provider.id)} answers${provider.models === null ? '' : ` and has ${provider.models} ${provider.models === 1 ? 'model' : 'models'}`}.`,
+    );
+  else
+    print(
+      oneLine(
+        `${provider.id} is ${provider.state}${provider.reason === null ? '.' : `: ${provider.reason}`}`,
+      ),
+    );
   if (provider.state === 'available') return 0;
-  return provider.state === 'unauthorised' ? errors.provider_unauthorised.exit : errors.provider_unreachable.exit;
+  return provider.state === 'unauthorised'
+    ? errors.provider_unauthorised.exit
+    : errors.provider_unreachable.exit;
 }
 
 /** The daemon's own bound on a probe is shorter. */

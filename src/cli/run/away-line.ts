@@ -1,4 +1,4 @@
-import { isTerminal, note } from '../output.ts';
+import { isTerminal, note } from '../print/output.ts';
 
 const TEXT = 'The daemon is gone; waiting for it to come back.';
 const EVERY_MS = 1000;
@@ -25,7 +25,8 @@ export class AwayLine {
       return;
     }
     const since = performance.now();
-    const show = () => process.stderr.write(`\r\u001b[K${TEXT} ${Math.round((performance.now() - since) / 1000)} s`);
+    const show = () =>
+      process.stderr.write(`\r\u001b[K${TEXT} ${Math.round((performance.now() - since) / 1000)} s`);
     if (isTerminal(1) && this.leaveLine()) process.stderr.write('\n');
     show();
     this.timer = setInterval(show, EVERY_MS);

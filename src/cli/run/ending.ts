@@ -1,5 +1,5 @@
-import type { Results } from '../../control/results.ts';
 import { errors, fromBody, SvcError } from '../../errors.ts';
+import type { Results } from '../../transport/control/results.ts';
 
 export interface Ending {
   exit: number;
@@ -11,7 +11,9 @@ export function ending({ id, state, error, output }: Results['run.get']): Ending
   if (state === 'completed') return { exit: 0, error: null };
   const cause = error === null ? fallback(state) : fromBody(error);
   const kept = output === '' ? '' : ' The text so far is kept.';
-  const told = new SvcError(cause.code, `${cause.message}${kept}`, { hint: output === '' ? cause.hint : `See: svc runs show ${id}` });
+  const told = new SvcError(cause.code, `${cause.message}${kept}`, {
+    hint: output === '' ? cause.hint : `See: svc runs show ${id}`,
+  });
   return { exit: EXIT[state] ?? cause.spec.exit, error: told };
 }
 

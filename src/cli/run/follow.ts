@@ -1,15 +1,17 @@
-import type { ControlClient } from '../../control/client.ts';
-import type { Results } from '../../control/results.ts';
 import { SvcError } from '../../errors.ts';
-import type { Paths } from '../../paths.ts';
-import { connectDaemon } from '../connect-daemon.ts';
+import type { Paths } from '../../home/paths.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import type { Results } from '../../transport/control/results.ts';
+import { connectDaemon } from '../connect/connect-daemon.ts';
 
 export type Run = Results['run.get'];
 
 export interface Following {
   paths: Paths;
   /** A run to start, with its idempotency key, or one that is there, from a position of the log on. */
-  what: { start: Record<string, unknown> & { idempotency_key: string } } | { id: string; from_seq: number };
+  what:
+    | { start: Record<string, unknown> & { idempotency_key: string } }
+    | { id: string; from_seq: number };
   /** Cancels the run when it aborts; its end is waited for all the same. */
   cancel: AbortSignal;
   /** Leaves the run to itself when it aborts. */
@@ -54,7 +56,8 @@ export async function followRun(following: Following): Promise<Run> {
 
 async function followOver(following: Following): Promise<Run> {
   const { what, paths, steps } = following;
-  const place: Place = 'start' in what ? { id: null, next_seq: 0 } : { id: what.id, next_seq: what.from_seq };
+  const place: Place =
+    'start' in what ? { id: null, next_seq: 0 } : { id: what.id, next_seq: what.from_seq };
   const losses = new Losses(following.patience);
   // Whoever starts a run has just seen to it that a daemon is there.
   let met = 'start' in what;
@@ -71,7 +74,13 @@ async function followOver(following: Following): Promise<Run> {
         client.close();
       }
     } catch (error) {
-      if (!(error instanceof SvcError) || !met || following.leave?.aborted || !isBreak(error, place)) throw withHint(error, place);
+      if (
+        !(error instanceof SvcError) ||
+        !met ||
+        following.leave?.aborted ||
+        !isBreak(error, place)
+      )
+        throw withHint(error, place);
       await losses.add(error, place, place.next_seq > before);
       steps.away();
       await comeBack(error, following, place, losses);
@@ -80,7 +89,12 @@ async function followOver(following: Following): Promise<Run> {
 }
 
 /** Waits for the daemon, or starts it. A start that was killed is one more loss. */
-async function comeBack(error: SvcError, following: Following, place: Place, losses: Losses): Promise<void> {
+async function comeBack(
+  error: SvcError,
+  following: Following,
+  place: Place,
+  losses: Losses,
+): Promise<void> {
   const { revive } = following;
   if (error.code === 'daemon_stopping' || revive === null) return untilBack(following, place);
   await revive().catch(async (failure: unknown) => {
@@ -92,7 +106,11 @@ async function comeBack(error: SvcError, following: Following, place: Place, los
 
 /** The daemon died while it was started or asked: by the same hand as before, it may be. */
 function isLostStart({ code, details }: SvcError): boolean {
-  return code === 'daemon_not_running' || code === 'connection_lost' || (code === 'internal' && details?.signal !== undefined);
+  return (
+    code === 'daemon_not_running' ||
+    code === 'connection_lost' ||
+    (code === 'internal' && details?.signal !== undefined)
+  );
 }
 
 /** How often, and since when, the daemon was lost. */
@@ -115,7 +133,8 @@ class Losses {
   async add(error: SvcError, place: Place, progress: boolean): Promise<void> {
     const now = performance.now();
     const patience_ms = await this.patience();
-    if (this.joined !== null && now - this.joined >= patience_ms) [this.first, this.count] = [null, 0];
+    if (this.joined !== null && now - this.joined >= patience_ms)
+      [this.first, this.count] = [null, 0];
     this.joined = null;
     this.first ??= now;
     this.count += 1;
@@ -126,7 +145,10 @@ class Losses {
       'run_interrupted',
       `The daemon was lost ${this.count} times in ${Math.round((now - this.first) / 1000)} s, and is waited for no longer.`,
       {
-        hint: place.id === null ? 'See why with: svc doctor. Then run the command again.' : `See why with: svc doctor. Then: svc runs attach ${place.id}`,
+        hint:
+          place.id === null
+            ? 'See why with: svc doctor. Then run the command again.'
+            : `See why with: svc doctor. Then: svc runs attach ${place.id}`,
       },
     );
   }
@@ -146,13 +168,19 @@ const POLL_MS = 100;
 /** Above the longest grace that the daemon can be configured to give the work. */
 const CANCEL_MS = 660_000;
 
-async function hear(client: ControlClient, place: Place, { what, cancel, leave, steps }: Following): Promise<Run> {
+async function hear(
+  client: ControlClient,
+  place: Place,
+  { what, cancel, leave, steps }: Following,
+): Promise<Run> {
   const options = leave === undefined ? {} : { signal: leave };
   const stream =
     'start' in what && place.id === null
       ? client.stream('run.start', { ...what.start, stream: true }, options)
       : client.stream('run.follow', { id: place.id, from_seq: place.next_seq }, options);
-  const cancelRun = () => place.id !== null && void client.call('run.cancel', { id: place.id }, { timeout_ms: CANCEL_MS }).catch(() => {});
+  const cancelRun = () =>
+    place.id !== null &&
+    void client.call('run.cancel', { id: place.id }, { timeout_ms: CANCEL_MS }).catch(() => {});
   cancel.addEventListener('abort', cancelRun);
   try {
     if (cancel.aborted) cancelRun();
@@ -164,7 +192,8 @@ async function hear(client: ControlClient, place: Place, { what, cancel, leave, 
       } else if ('queue_position' in event) {
         steps.waiting?.(event.queue_position);
       } else {
-        if (event.type === 'run.started' && event.data.resumes !== true && event.data.attempt !== 1) steps.discarded();
+        if (event.type === 'run.started' && event.data.resumes !== true && event.data.attempt !== 1)
+          steps.discarded();
         if (event.type === 'run.output_appended') await steps.output(String(event.data.text ?? ''));
         place.next_seq = event.seq + 1;
       }
@@ -179,21 +208,34 @@ async function hear(client: ControlClient, place: Place, { what, cancel, leave, 
 function inVain(error: SvcError, place: Place): unknown {
   if (error.code === 'connection_lost' || place.id === null) return withHint(error, place);
   const hint = `See why with: svc doctor. Then: svc runs attach ${place.id}`;
-  return new SvcError('run_interrupted', `The daemon did not come back. ${error.message}`, { cause: error, hint });
+  return new SvcError('run_interrupted', `The daemon did not come back. ${error.message}`, {
+    cause: error,
+    hint,
+  });
 }
 
 /** A run that is known can be followed later. */
 function withHint(error: unknown, { id }: Place): unknown {
   if (id === null || !(error instanceof SvcError)) return error;
   if (error.code === 'descriptors_exhausted')
-    return new SvcError(error.code, error.message, { cause: error.cause, hint: `The run goes on: svc runs attach ${id}` });
+    return new SvcError(error.code, error.message, {
+      cause: error.cause,
+      hint: `The run goes on: svc runs attach ${id}`,
+    });
   if (error.code !== 'connection_lost') return error;
-  return new SvcError('connection_lost', error.message, { cause: error.cause, hint: `Run: svc start, then svc runs attach ${id}` });
+  return new SvcError('connection_lost', error.message, {
+    cause: error.cause,
+    hint: `Run: svc start, then svc runs attach ${id}`,
+  });
 }
 
 /** Whether the run may go on behind this: the daemon died, was stopped, or is starting. */
 function isBreak({ code }: SvcError, { id }: Place): boolean {
-  return code === 'connection_lost' || code === 'daemon_not_running' || ((code === 'not_ready' || code === 'daemon_stopping') && id !== null);
+  return (
+    code === 'connection_lost' ||
+    code === 'daemon_not_running' ||
+    ((code === 'not_ready' || code === 'daemon_stopping') && id !== null)
+  );
 }
 
 async function untilBack({ paths }: Following, { id }: Place): Promise<void> {
@@ -204,7 +246,14 @@ async function untilBack({ paths }: Following, { id }: Place): Promise<void> {
     client?.close();
     if (health?.ready) return;
   }
-  throw new SvcError('run_interrupted', 'The daemon is gone, and did not come back in time; the run goes on when it is started again.', {
-    hint: id === null ? 'Run: svc start, then the command again' : `Run: svc start, then svc runs attach ${id}`,
-  });
+  throw new SvcError(
+    'run_interrupted',
+    'The daemon is gone, and did not come back in time; the run goes on when it is started again.',
+    {
+      hint:
+        id === null
+          ? 'Run: svc start, then the command again'
+          : `Run: svc start, then svc runs attach ${id}`,
+    },
+  );
 }

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Results } from '../../control/results.ts';
-import type { Paths } from '../../paths.ts';
-import { note } from '../output.ts';
+import type { Paths } from '../../home/paths.ts';
+import type { Results } from '../../transport/control/results.ts';
+import { note } from '../print/output.ts';
 
 const BUILT_IN = /^(local\/)?svc-mini$/;
 
@@ -16,5 +16,7 @@ export function noteBuiltIn({ provider, model }: Results['run.get'], paths: Path
     // It was said before, or cannot be remembered; then it is better not to say it each time.
     return;
   }
-  note('This is the built-in model: small, and made to talk about svc. For a larger one: svc run "…" --model <file.gguf>, or svc provider add --help');
+  note(
+    'This is the built-in model: small, and made to talk about svc. For a larger one: svc run "…" --model <file.gguf>, or svc provider add --help',
+  );
 }

@@ -1,6 +1,6 @@
 import { plain } from '../../logs/plain.ts';
-import { isTerminal } from '../output.ts';
-import type { StdoutStream } from '../stdout-stream.ts';
+import { isTerminal } from '../print/output.ts';
+import type { StdoutStream } from '../print/stdout-stream.ts';
 
 /**
  * The answer on stdout, as it comes. Line breaks at its end are held back until more text follows, so that it ends with

@@ -1,9 +1,9 @@
 import { fstatSync } from 'node:fs';
-import { loadConfig } from '../../config.ts';
+import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';
-import type { Paths } from '../../paths.ts';
-import { note } from '../output.ts';
+import { note } from '../print/output.ts';
 import { isArgumentText } from './argument-text.ts';
 
 /** How long stdin may be silent before the person is told that it is being waited for. */
@@ -24,7 +24,8 @@ export async function readPrompt(argument: string | undefined, paths: Paths): Pr
   const piped = reads ? withoutLastBreak(toText(await readStdin(bytes_max))) : '';
   const prompt = [spoken, piped].filter((part) => part !== '').join('\n\n');
   if (prompt.includes('\0')) throw new SvcError('prompt_not_text', 'The prompt holds NUL bytes.');
-  if (!isArgumentText(spoken)) throw new SvcError('prompt_not_text', 'The prompt is not UTF-8 text.');
+  if (!isArgumentText(spoken))
+    throw new SvcError('prompt_not_text', 'The prompt is not UTF-8 text.');
   if (prompt.trim() === '') throw new SvcError('prompt_missing');
   if (Buffer.byteLength(prompt) > bytes_max) throw tooLarge(bytes_max);
   return prompt;
@@ -51,7 +52,10 @@ function bytesMax(paths: Paths, wanted: number): number {
 }
 
 async function readStdin(bytes_max: number): Promise<Buffer> {
-  const hint = setTimeout(() => note('Waiting for stdin to end (Ctrl-D at a terminal; < /dev/null for none).'), SILENCE_MS);
+  const hint = setTimeout(
+    () => note('Waiting for stdin to end (Ctrl-D at a terminal; < /dev/null for none).'),
+    SILENCE_MS,
+  );
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {

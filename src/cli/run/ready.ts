@@ -1,8 +1,8 @@
 import { SvcError } from '../../errors.ts';
-import type { Paths } from '../../paths.ts';
-import { connectDaemon } from '../connect-daemon.ts';
+import type { Paths } from '../../home/paths.ts';
+import { connectDaemon } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
-import { note } from '../output.ts';
+import { note } from '../print/output.ts';
 
 /** Sees to it that a daemon runs which takes runs: starts one unless that was forbidden, and waits for one that is starting. */
 export async function ready({ paths, flags, json }: Context, { quiet = json } = {}): Promise<void> {
@@ -21,7 +21,12 @@ async function takesRuns(paths: Paths, forbidden: boolean): Promise<boolean> {
     return ready || forbidden;
   } catch (error) {
     // One that is dying takes connections to the very end; whether there is one after it, the start finds out.
-    if (!forbidden && error instanceof SvcError && ['daemon_not_running', 'connection_lost'].includes(error.code)) return false;
+    if (
+      !forbidden &&
+      error instanceof SvcError &&
+      ['daemon_not_running', 'connection_lost'].includes(error.code)
+    )
+      return false;
     throw error;
   }
 }

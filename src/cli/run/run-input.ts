@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { SvcError } from '../../errors.ts';
 import { limitSpecs } from '../../limits.ts';
 import type { Flags } from '../context.ts';
-import { numberFlag, secondsFlag, textFlag, wholeFlag } from '../flag-values.ts';
+import { numberFlag, secondsFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
 import { isArgumentText } from './argument-text.ts';
 
 /** A run as the daemon takes it, without its prompt. What is left out is the daemon's choice. */
@@ -29,7 +29,10 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
 function readSystem(flags: Flags): string | undefined {
   const { system } = flags;
   if (typeof system !== 'string' || system === '') return undefined;
-  if (!isArgumentText(system)) throw new SvcError('prompt_not_text', 'The system text is not UTF-8 text.', { param: 'system' });
+  if (!isArgumentText(system))
+    throw new SvcError('prompt_not_text', 'The system text is not UTF-8 text.', {
+      param: 'system',
+    });
   return system;
 }
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { connectDaemon } from '../connect-daemon.ts';
+import { connectDaemon } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
-import { isTerminal, note, print, printError, printJson } from '../output.ts';
-import { openStdout, type StdoutStream } from '../stdout-stream.ts';
+import { isTerminal, note, print, printError, printJson } from '../print/output.ts';
+import { openStdout, type StdoutStream } from '../print/stdout-stream.ts';
 import { AwayLine } from './away-line.ts';
 import { ending } from './ending.ts';
 import { followRun, type Run, type Steps } from './follow.ts';
@@ -29,7 +29,10 @@ export async function run(context: Context): Promise<number> {
   const { args, flags, json } = context;
   const given = readRunInput(flags);
   if (flags.detach === true && flags['cancel-on-disconnect'] === true)
-    throw new SvcError('usage', 'With --detach nobody waits for the run, so --cancel-on-disconnect does not go with it.');
+    throw new SvcError(
+      'usage',
+      'With --detach nobody waits for the run, so --cancel-on-disconnect does not go with it.',
+    );
   const prompt = await readPrompt(args[0], context.paths);
   await ready(context);
   // With a key of its own, a start whose answer was lost can be sent again. Its form tells that no other request has it.
@@ -67,7 +70,8 @@ async function answer(context: Context, input: Input): Promise<number> {
     ...{ paths, what: { start: input }, cancel },
     steps: { ...steps, accepted },
     revive: flags['no-start'] === true ? null : () => ready(context, { quiet: true }),
-    patience: async () => (typeof input.timeout_ms === 'number' ? input.timeout_ms : configuredPatience(paths)),
+    patience: async () =>
+      typeof input.timeout_ms === 'number' ? input.timeout_ms : configuredPatience(paths),
   }).catch(async (error: unknown) => {
     await printer?.end('', false);
     throw error;
@@ -80,7 +84,7 @@ async function answer(context: Context, input: Input): Promise<number> {
 
 /** How long a run is followed while the daemon is lost again and again. */
 export async function configuredPatience({ config }: Context['paths']): Promise<number> {
-  const { limitsOf } = await import('../configured-limits.ts');
+  const { limitsOf } = await import('../config/limits.ts');
   return limitsOf(config).reconnect_ms;
 }
 
@@ -116,7 +120,8 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       gathered = [];
       if (!json) note('The run is asked again from its beginning.');
     },
-    waiting: (position) => json || !isTerminal(2) || note(`Waiting in the queue, at place ${position}.`),
+    waiting: (position) =>
+      json || !isTerminal(2) || note(`Waiting in the queue, at place ${position}.`),
     away: () => json || line.begin(),
     back: () => line.end(),
     unprinted: (record) => (told ? gathered.join('') : record.output),

@@ -1,19 +1,21 @@
 import type { Context } from '../context.ts';
-import { wholeFlag } from '../flag-values.ts';
 import { onInterrupt } from '../interrupt.ts';
-import { note } from '../output.ts';
+import { wholeFlag } from '../parse/flag-values.ts';
+import { note } from '../print/output.ts';
+import { openStdout } from '../print/stdout-stream.ts';
 import { followRun } from '../run/follow.ts';
 import { AnswerPrinter } from '../run/print-answer.ts';
 import { ready } from '../run/ready.ts';
 import { configuredPatience, finish, printing } from '../run/run.ts';
-import { openStdout } from '../stdout-stream.ts';
 
 /** Follows a run's answer to its end. Ctrl-C leaves it alone: the run goes on. */
 export async function run(context: Context): Promise<number> {
   const { args, flags, paths, json } = context;
   const id = args[0] ?? '';
   const from_seq = wholeFlag(flags, 'from', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
-  const interrupt = onInterrupt(() => json || note(`Left it alone; the run goes on. Again: svc runs attach ${id}`));
+  const interrupt = onInterrupt(
+    () => json || note(`Left it alone; the run goes on. Again: svc runs attach ${id}`),
+  );
   const stdout = openStdout();
   const printer = json ? null : new AnswerPrinter(stdout);
   const leave = AbortSignal.any([interrupt.signal, stdout.gone]);

@@ -1,12 +1,13 @@
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../ask-daemon.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { print, printJson } from '../output.ts';
+import { print, printJson } from '../print/output.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const record = await askDaemon(paths, 'run.cancel', { id: args[0] }, { timeout_ms: CANCEL_MS });
   if (json) printJson(record);
-  else if (record.state === 'cancelled') print(`${oneLine(record.id)} is cancelled; its work has stopped.`);
+  else if (record.state === 'cancelled')
+    print(`${oneLine(record.id)} is cancelled; its work has stopped.`);
   else print(oneLine(`${record.id} had ended before: ${record.state}.`));
   return 0;
 }

@@ -1,12 +1,12 @@
-import type { ControlClient } from '../../control/client.ts';
-import type { Results } from '../../control/results.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { withDaemon } from '../ask-daemon.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import type { Results } from '../../transport/control/results.ts';
+import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { choiceFlag, textFlag, wholeFlag } from '../flag-values.ts';
-import { ago, duration, shortened } from '../format.ts';
-import { note, paint, print, printJson } from '../output.ts';
-import { table } from '../table.ts';
+import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
+import { ago, duration, shortened } from '../print/format.ts';
+import { note, paint, print, printJson } from '../print/output.ts';
+import { table } from '../print/table.ts';
 
 type Run = Results['run.get'];
 
@@ -30,20 +30,31 @@ const PROMPT_WIDTH = 40;
 
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const limit = wholeFlag(flags, 'limit', { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT;
-  const filter = { state: choiceFlag(flags, 'state', STATES), provider: textFlag(flags, 'provider') };
-  const page = await withDaemon(paths, (client) => readPages(client, { ...filter, ...(json ? {} : { texts: 'short' }) }, limit));
+  const filter = {
+    state: choiceFlag(flags, 'state', STATES),
+    provider: textFlag(flags, 'provider'),
+  };
+  const page = await withDaemon(paths, (client) =>
+    readPages(client, { ...filter, ...(json ? {} : { texts: 'short' }) }, limit),
+  );
   if (json) printJson(page);
-  else if (page.runs.length === 0 && page.damaged === undefined) note('There are no such runs. Make one with: svc run "…"');
+  else if (page.runs.length === 0 && page.damaged === undefined)
+    note('There are no such runs. Make one with: svc run "…"');
   else {
     print(table(['RUN', 'STATE', 'MODEL', 'STARTED', 'TOOK', 'PROMPT'], page.runs.map(row)));
     if (page.next !== null) note(`There are more: svc runs list --limit ${limit * 5}`);
   }
-  for (const { message } of page.damaged ?? []) note(`${paint('yellow', 'warning:', 2)} ${oneLine(message)} See: svc doctor`);
+  for (const { message } of page.damaged ?? [])
+    note(`${paint('yellow', 'warning:', 2)} ${oneLine(message)} See: svc doctor`);
   return page.damaged === undefined ? 0 : 1;
 }
 
 /** As many pages as the limit takes; the daemon bounds the length of one. */
-async function readPages(client: ControlClient, filter: object, limit: number): Promise<Results['run.list']> {
+async function readPages(
+  client: ControlClient,
+  filter: object,
+  limit: number,
+): Promise<Results['run.list']> {
   const runs: Run[] = [];
   const damaged: NonNullable<Results['run.list']['damaged']> = [];
   let next: string | null = null;
@@ -63,7 +74,9 @@ async function readPages(client: ControlClient, filter: object, limit: number): 
 function row(run: Run): string[] {
   const end = run.ended_at === null ? Date.now() : Date.parse(run.ended_at);
   const took = run.started_at === null ? '-' : duration(end - Date.parse(run.started_at));
-  const model = run.model.startsWith(`${run.provider}/`) ? run.model : `${run.provider}/${run.model}`;
+  const model = run.model.startsWith(`${run.provider}/`)
+    ? run.model
+    : `${run.provider}/${run.model}`;
   const state = run.queue_position === null ? run.state : `${run.state} (${run.queue_position})`;
   return [run.id, state, model, ago(run.created_at), took, shortened(run.prompt, PROMPT_WIDTH)];
 }

@@ -1,10 +1,10 @@
-import type { Results } from '../../control/results.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
-import { askDaemon } from '../ask-daemon.ts';
+import type { Results } from '../../transport/control/results.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { ago, duration, localTime } from '../format.ts';
-import { print, printJson } from '../output.ts';
-import { fields } from '../table.ts';
+import { ago, duration, localTime } from '../print/format.ts';
+import { print, printJson } from '../print/output.ts';
+import { fields } from '../print/table.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const record = await askDaemon(paths, 'run.get', { id: args[0] });
@@ -20,14 +20,24 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 export function recordText(record: Results['run.get']): string {
   const { usage, error } = record;
   const head = fields([
-    ['state', record.queue_position === null ? record.state : `${record.state}, number ${record.queue_position} in the queue`],
+    [
+      'state',
+      record.queue_position === null
+        ? record.state
+        : `${record.state}, number ${record.queue_position} in the queue`,
+    ],
     ['error', error === null ? null : `${error.code}: ${error.message}`],
     ['provider', `${record.provider}${record.cloud ? ' (cloud)' : ''}`],
     ['model', record.model],
     ['created', `${localTime(record.created_at)}, ${ago(record.created_at)}`],
     ['first output', between(record.created_at, record.first_output_at)],
     ['ended', between(record.created_at, record.ended_at)],
-    ['tokens', usage.output_tokens === null ? null : `${usage.input_tokens ?? '?'} in, ${usage.output_tokens} out`],
+    [
+      'tokens',
+      usage.output_tokens === null
+        ? null
+        : `${usage.input_tokens ?? '?'} in, ${usage.output_tokens} out`,
+    ],
     ['attempts', record.attempts > 1 ? String(record.attempts) : null],
     ['finish', record.finish_reason],
     ['client', record.client],

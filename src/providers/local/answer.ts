@@ -1,6 +1,6 @@
 import type { Failure } from '../../../machines/events.ts';
 import { asKnownCode } from '../../errors.ts';
-import { type OutputPart, ProviderFailure } from '../../kernel/provider.ts';
+import { type OutputPart, ProviderFailure } from '../port.ts';
 import type { FromEngine } from './engine/messages.ts';
 
 export type AnswerMessage = Extract<FromEngine, { id: number }>;
@@ -51,11 +51,17 @@ export class Answer {
     }
     if (this.end instanceof ProviderFailure) throw this.end;
     if (this.end.type === 'failed') throw asProviderFailure(this.end.error);
-    if (this.end.type === 'finished') yield { type: 'finish', finish_reason: this.end.finish_reason, usage: this.end.usage };
+    if (this.end.type === 'finished')
+      yield { type: 'finish', finish_reason: this.end.finish_reason, usage: this.end.usage };
   }
 
   private drain(): OutputPart {
-    const part: OutputPart = { type: 'output', text: this.text, token_ids: this.token_ids, ...(this.threads === null ? {} : { threads: this.threads }) };
+    const part: OutputPart = {
+      type: 'output',
+      text: this.text,
+      token_ids: this.token_ids,
+      ...(this.threads === null ? {} : { threads: this.threads }),
+    };
     this.text = '';
     this.token_ids = [];
     return part;

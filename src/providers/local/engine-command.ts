@@ -11,10 +11,15 @@ export interface EngineCommand {
  * The command that begins the engine process with less than the daemon has. Where util-linux is there, `setpriv` sees to it that neither the process
  * nor what it starts gains privileges, and that it dies with the daemon even while it computes without end.
  */
-export function engineCommand(node_flags: readonly string[], program: string = process.execPath): EngineCommand {
+export function engineCommand(
+  node_flags: readonly string[],
+  program: string = process.execPath,
+): EngineCommand {
   const flags = [`--max-old-space-size=${HEAP_MB}`, ...node_flags];
   const setpriv = findSetpriv();
-  return setpriv === null ? { execArgv: flags } : { execPath: setpriv, execArgv: [...RESTRAINTS, '--', program, ...flags] };
+  return setpriv === null
+    ? { execArgv: flags }
+    : { execPath: setpriv, execArgv: [...RESTRAINTS, '--', program, ...flags] };
 }
 
 /** Exit codes with which `setpriv` says that the program behind it could not be begun. */
@@ -32,7 +37,11 @@ let found: string | null | undefined;
 function findSetpriv(): string | null {
   if (found !== undefined) return found;
   const place = process.platform === 'linux' ? PLACES.find((path) => existsSync(path)) : undefined;
-  const works = (path: string) => spawnSync(path, [...RESTRAINTS, '--', process.execPath, '--version'], { stdio: 'ignore', timeout: PROBE_MS }).status === 0;
+  const works = (path: string) =>
+    spawnSync(path, [...RESTRAINTS, '--', process.execPath, '--version'], {
+      stdio: 'ignore',
+      timeout: PROBE_MS,
+    }).status === 0;
   found = place !== undefined && works(place) ? place : null;
   return found;
 }

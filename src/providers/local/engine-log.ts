@@ -3,14 +3,24 @@ import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 
 /** Sends what the engine process prints to the log, line by line. A long line is cut, and after many the rest is left out. */
-export function logLines(source: Readable, log: Log, limits: Pick<Limits, 'log_line_bytes' | 'engine_log_lines'>, fields: object): void {
+export function logLines(
+  source: Readable,
+  log: Log,
+  limits: Pick<Limits, 'log_line_bytes' | 'engine_log_lines'>,
+  fields: object,
+): void {
   const length_max = Math.floor(limits.log_line_bytes / 4);
   let rest = '';
   let lines = 0;
   const write = (line: string) => {
     lines += 1;
     if (line === '' || lines > limits.engine_log_lines + 1) return;
-    log.debug(fields, lines > limits.engine_log_lines ? 'more of what the engine prints is left out' : line.slice(0, length_max));
+    log.debug(
+      fields,
+      lines > limits.engine_log_lines
+        ? 'more of what the engine prints is left out'
+        : line.slice(0, length_max),
+    );
   };
   source.setEncoding('utf8');
   source.on('data', (text: string) => {

@@ -5,10 +5,16 @@ import type { Effects } from '../../../machines/effects.ts';
 import type { EngineEvent, Failure, Undated } from '../../../machines/events.ts';
 import { asExhausted } from '../../descriptors.ts';
 import type { Log } from '../../kernel/port.ts';
-import { ProviderFailure } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
+import { ProviderFailure } from '../port.ts';
 import { Answer } from './answer.ts';
-import { type FromEngine, type LoadOrder, parseFromEngine, type RunOrder, type ToEngine } from './engine/messages.ts';
+import {
+  type FromEngine,
+  type LoadOrder,
+  parseFromEngine,
+  type RunOrder,
+  type ToEngine,
+} from './engine/messages.ts';
 import { engineCommand, NOT_BEGUN } from './engine-command.ts';
 import { engineEnvironment } from './engine-environment.ts';
 import { logLines } from './engine-log.ts';
@@ -63,7 +69,9 @@ export class EngineProcess {
       if (source != null) logLines(source, log, limits, { engine_pid: this.child.pid });
     }
     const bound = { path: started.path, memory_bytes: limits.engine_memory_bytes };
-    this.memory = new MemoryWatch(this.child.pid ?? 0, bound, (used_bytes) => this.noteMemory(used_bytes));
+    this.memory = new MemoryWatch(this.child.pid ?? 0, bound, (used_bytes) =>
+      this.noteMemory(used_bytes),
+    );
   }
 
   /** Resolves when the process is gone. */
@@ -120,7 +128,11 @@ export class EngineProcess {
     } else if (message.type === 'loaded') {
       const { type: _, ...loaded } = message;
       this.threads = loaded.threads;
-      report({ type: 'engine.model_loaded', attempt, info: { pid: this.child.pid ?? 0, model, path, ...loaded } });
+      report({
+        type: 'engine.model_loaded',
+        attempt,
+        info: { pid: this.child.pid ?? 0, model, path, ...loaded },
+      });
     } else if (message.type === 'load_failed') {
       report({ type: 'engine.load_failed', attempt, error: message.error });
     } else {
@@ -133,19 +145,31 @@ export class EngineProcess {
   private noteError(error: Error): void {
     this.options.log.warn({ err: error }, 'trouble with the engine process');
     if (this.child.pid !== undefined) return;
-    this.options.report({ type: 'engine.load_failed', attempt: this.attempt, error: notStarted(error) });
+    this.options.report({
+      type: 'engine.load_failed',
+      attempt: this.attempt,
+      error: notStarted(error),
+    });
     this.end(null, null);
   }
 
   private noteMemory(used_bytes: number): void {
-    this.options.log.warn({ engine_attempt: this.attempt, used_bytes }, 'the engine takes more memory than engine_memory_bytes allows, and is ended');
+    this.options.log.warn(
+      { engine_attempt: this.attempt, used_bytes },
+      'the engine takes more memory than engine_memory_bytes allows, and is ended',
+    );
     this.endedFor = 'memory';
     this.child.kill('SIGKILL');
   }
 
   /** What the process said before it went is heard first. */
   private noteExit(exit_code: number | null, signal: string | null): void {
-    if (!this.hasStarted && NOT_BEGUN.has(exit_code)) this.options.report({ type: 'engine.load_failed', attempt: this.attempt, error: NOT_STARTED });
+    if (!this.hasStarted && NOT_BEGUN.has(exit_code))
+      this.options.report({
+        type: 'engine.load_failed',
+        attempt: this.attempt,
+        error: NOT_STARTED,
+      });
     if (this.child.connected) this.child.once('disconnect', () => this.end(exit_code, signal));
     else this.end(exit_code, signal);
   }
@@ -154,7 +178,13 @@ export class EngineProcess {
     this.isGone = true;
     this.memory.stop();
     const reason = this.endedFor === null ? {} : { reason: this.endedFor };
-    this.options.report({ type: 'engine.exited', attempt: this.attempt, exit_code, signal, ...reason });
+    this.options.report({
+      type: 'engine.exited',
+      attempt: this.attempt,
+      exit_code,
+      signal,
+      ...reason,
+    });
     const loss = this.loss(this.answers.size);
     for (const answer of this.answers.values()) answer.lose(loss);
     this.answers.clear();
@@ -163,8 +193,17 @@ export class EngineProcess {
 
   /** A process that is stopped on purpose, or that was gone before it was asked, says nothing about the runs it computed. */
   private loss(computing: number): ProviderFailure {
-    if (this.stopping) return new ProviderFailure('run_interrupted', STOPPED, { retryable: true, lost: true, computing: 0 });
-    return new ProviderFailure('engine_crashed', 'The engine process died before the answer was complete.', { retryable: true, lost: true, computing });
+    if (this.stopping)
+      return new ProviderFailure('run_interrupted', STOPPED, {
+        retryable: true,
+        lost: true,
+        computing: 0,
+      });
+    return new ProviderFailure(
+      'engine_crashed',
+      'The engine process died before the answer was complete.',
+      { retryable: true, lost: true, computing },
+    );
   }
 
   private send(message: ToEngine): void {
@@ -177,13 +216,21 @@ const STOPPED = 'The engine was stopped before the answer was complete.';
 /** Why the process could not be made. */
 export function notStarted(error: unknown): Failure {
   const exhausted = asExhausted(error);
-  return exhausted === null ? NOT_STARTED : { code: exhausted.code, message: exhausted.message, retryable: true };
+  return exhausted === null
+    ? NOT_STARTED
+    : { code: exhausted.code, message: exhausted.message, retryable: true };
 }
 
-const NOT_STARTED: Failure = { code: 'engine_failed', message: 'The engine process could not be started.', retryable: true };
+const NOT_STARTED: Failure = {
+  code: 'engine_failed',
+  message: 'The engine process could not be started.',
+  retryable: true,
+};
 
 /** The engine listens to SIGUSR1 by itself, but not in its first instant. Older versions of Node do not know the option. */
-const NO_DEBUGGER = ['--disable-sigusr1'].filter((option) => process.allowedNodeEnvironmentFlags.has(option));
+const NO_DEBUGGER = ['--disable-sigusr1'].filter((option) =>
+  process.allowedNodeEnvironmentFlags.has(option),
+);
 
 /** Beside this file, in the sources and in the build alike. */
 const ENTRY = fileURLToPath(new URL(`./engine/main${extname(import.meta.url)}`, import.meta.url));

@@ -12,14 +12,18 @@ export interface Checked {
  * Reads the header of a model file strictly, in a thread with bounds on its time and memory: the file may be made to cost a lot.
  * Throws descriptors_exhausted, which says nothing of the file.
  */
-export async function checkHeader(path: string, limits: Pick<Limits, 'model_inspect_ms' | 'model_header_bytes'>): Promise<Checked> {
+export async function checkHeader(
+  path: string,
+  limits: Pick<Limits, 'model_inspect_ms' | 'model_header_bytes'>,
+): Promise<Checked> {
   const { promise, resolve, reject } = Promise.withResolvers<Checked>();
   const worker = new Worker(ENTRY, {
     name: 'svc-model-check',
     workerData: { path, header_bytes: limits.model_header_bytes },
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   });
-  const end = (why: string) => resolve({ problem: `The file is no model that can be loaded: ${why}.` });
+  const end = (why: string) =>
+    resolve({ problem: `The file is no model that can be loaded: ${why}.` });
   const timer = setTimeout(() => end('reading its header takes too long'), limits.model_inspect_ms);
   worker.on('message', resolve);
   worker.on('error', (error) => {

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { asExhausted } from '../../descriptors.ts';
-import { checkGguf } from '../../models/gguf-check.ts';
+import { checkGguf } from '../../models/gguf/check.ts';
 import type { Checked } from './gguf-checker.ts';
 
 /** The thread that reads the header of one model file as strictly as a fetched one is read, and says what is wrong with it. */

@@ -9,7 +9,9 @@ import type { Question, READING } from './inspector.ts';
 /** The thread that reads heads of model files: one may be large, or made to cost a lot. It answers paths in order. */
 parentPort?.on('message', async (question: Question) => {
   parentPort?.postMessage('reading' satisfies typeof READING);
-  parentPort?.postMessage(await inspect(question).catch((error: Error) => invalidModel(error.message)));
+  parentPort?.postMessage(
+    await inspect(question).catch((error: Error) => invalidModel(error.message)),
+  );
 });
 
 /** A file that takes no time to read is hashed along the way. */
@@ -18,8 +20,14 @@ const HASHED_BYTES_MAX = 8 * 1024 * 1024;
 async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<ModelDescription> {
   const parsed = await gguf(path, { allowLocalFile: true, computeParametersCount: true });
   if (parsed.tensorInfoByteRange[1] > size_bytes) throw new Error('the file is cut off');
-  const inspection = { ...inspectModel(parsed, size_bytes), digest: size_bytes <= HASHED_BYTES_MAX ? await sha256(path) : null };
-  return { ...inspection, metadata: metadata_bytes === null ? null : plainMetadata(parsed.metadata, metadata_bytes) };
+  const inspection = {
+    ...inspectModel(parsed, size_bytes),
+    digest: size_bytes <= HASHED_BYTES_MAX ? await sha256(path) : null,
+  };
+  return {
+    ...inspection,
+    metadata: metadata_bytes === null ? null : plainMetadata(parsed.metadata, metadata_bytes),
+  };
 }
 
 async function sha256(path: string): Promise<string> {

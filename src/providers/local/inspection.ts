@@ -23,16 +23,22 @@ export interface ModelDescription extends ModelInspection {
   metadata: ModelMetadata | null;
 }
 
-type Parsed = Pick<GGUFParseOutput, 'metadata' | 'tensorInfos' | 'tensorDataOffset'> & { parameterCount: number };
+type Parsed = Pick<GGUFParseOutput, 'metadata' | 'tensorInfos' | 'tensorDataOffset'> & {
+  parameterCount: number;
+};
 
 const LIST_MAX = 16;
 const TEXT_MAX = 65_536;
 const PROBLEM_MAX = 240;
 
 /** Reads what is of interest out of the head of a file. Throws when the file is shorter than its head says. */
-export function inspectModel({ metadata, tensorInfos, tensorDataOffset, parameterCount }: Parsed, size_bytes: number): Omit<ModelInspection, 'digest'> {
+export function inspectModel(
+  { metadata, tensorInfos, tensorDataOffset, parameterCount }: Parsed,
+  size_bytes: number,
+): Omit<ModelInspection, 'digest'> {
   for (const { dtype, shape, offset } of tensorInfos) {
-    if (Number(tensorDataOffset + offset) + tensorBytes(dtype, shape) > size_bytes) throw new Error('the file is cut off');
+    if (Number(tensorDataOffset + offset) + tensorBytes(dtype, shape) > size_bytes)
+      throw new Error('the file is cut off');
   }
   if (tensorInfos.length === 0) throw new Error('the file holds no weights');
   const known: Record<string, unknown> = { ...metadata };
@@ -43,7 +49,10 @@ export function inspectModel({ metadata, tensorInfos, tensorDataOffset, paramete
     quantization: nameOf(known['general.file_type']),
     parameters: several ? null : parameterCount,
     context_length: wholeOrNull(known[`${architecture}.context_length`]),
-    capabilities: typeof known['tokenizer.chat_template'] === 'string' ? ['chat', 'completion'] : ['completion'],
+    capabilities:
+      typeof known['tokenizer.chat_template'] === 'string'
+        ? ['chat', 'completion']
+        : ['completion'],
   };
 }
 
@@ -63,7 +72,14 @@ export function plainMetadata(metadata: object, bytes_max: number): ModelMetadat
 }
 
 export function invalidModel(problem: string): ModelDescription {
-  const unknown = { quantization: null, parameters: null, context_length: null, capabilities: [], digest: null, metadata: null };
+  const unknown = {
+    quantization: null,
+    parameters: null,
+    context_length: null,
+    capabilities: [],
+    digest: null,
+    metadata: null,
+  };
   return { problem: problem.slice(0, PROBLEM_MAX), ...unknown };
 }
 
@@ -102,7 +118,8 @@ function wholeOrNull(value: unknown): number | null {
 
 function plain(value: unknown): unknown {
   if (typeof value === 'bigint') return Number(value);
-  if (typeof value === 'string') return value.length > TEXT_MAX ? `${value.slice(0, TEXT_MAX - 1).toWellFormed()}…` : value;
+  if (typeof value === 'string')
+    return value.length > TEXT_MAX ? `${value.slice(0, TEXT_MAX - 1).toWellFormed()}…` : value;
   if (!Array.isArray(value)) return value;
   return value.length > LIST_MAX ? { count: value.length } : value.map(plain);
 }

@@ -46,7 +46,8 @@ export class Inspector {
     this.found.set(key, inspection);
     void inspection.then(({ problem }) => isOfTheDaemon(problem) && this.found.delete(key));
     const [oldest] = this.found.keys();
-    if (this.found.size > this.limits.local_models && oldest !== undefined) this.found.delete(oldest);
+    if (this.found.size > this.limits.local_models && oldest !== undefined)
+      this.found.delete(oldest);
     return inspection;
   }
 
@@ -55,7 +56,10 @@ export class Inspector {
     return this.enqueue(file, this.limits.model_metadata_bytes);
   }
 
-  private enqueue({ path, size_bytes }: FileVersion, metadata_bytes: number | null): Promise<ModelDescription> {
+  private enqueue(
+    { path, size_bytes }: FileVersion,
+    metadata_bytes: number | null,
+  ): Promise<ModelDescription> {
     const read = this.last.then(() => this.read({ path, size_bytes, metadata_bytes }));
     this.last = read;
     this.waiting += 1;
@@ -64,7 +68,10 @@ export class Inspector {
 
   /** Never rejects. */
   private async read(question: Question): Promise<ModelDescription> {
-    this.worker ??= new Worker(ENTRY, { name: 'svc-models', resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } });
+    this.worker ??= new Worker(ENTRY, {
+      name: 'svc-models',
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    });
     const worker = this.worker;
     const inspection = await this.ask(worker, question);
     this.waiting -= 1;
@@ -81,8 +88,10 @@ export class Inspector {
       timer = setTimeout(() => end('reading it took too long'), this.limits.model_inspect_ms);
     };
     const listeners = {
-      message: (message: ModelDescription | typeof READING) => (message === READING ? read() : resolve(message)),
-      error: (error: unknown) => end(asExhausted(error) === null ? 'reading it took too much' : NOT_OPENED),
+      message: (message: ModelDescription | typeof READING) =>
+        message === READING ? read() : resolve(message),
+      error: (error: unknown) =>
+        end(asExhausted(error) === null ? 'reading it took too much' : NOT_OPENED),
       exit: () => end('reading it was broken off'),
     };
     for (const [event, listener] of Object.entries(listeners)) worker.on(event, listener);
@@ -102,7 +111,10 @@ export class Inspector {
 
 /** Missing descriptors and a slow machine say nothing about the file: the next look may find it well. */
 function isOfTheDaemon(problem: string | null): boolean {
-  return problem !== null && (problem === NOT_OPENED || problem === NOT_STARTED || /^E[MN]FILE\b/.test(problem));
+  return (
+    problem !== null &&
+    (problem === NOT_OPENED || problem === NOT_STARTED || /^E[MN]FILE\b/.test(problem))
+  );
 }
 
 /** The thread sends it when it begins with a file. Its own start is no time of the file. */

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import type { Failure } from '../../../machines/events.ts';
 import { asSvcError, errors } from '../../errors.ts';
-import { ProviderFailure } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
+import { ProviderFailure } from '../port.ts';
 import { checkHeader } from './gguf-checker.ts';
 import type { ModelFile } from './local-engine.ts';
 import { Quarantine } from './quarantine.ts';
@@ -12,7 +12,10 @@ export interface LoadGuardOptions {
   built_in: string;
   /** Where versions that are refused are remembered. */
   file: string;
-  limits: Pick<Limits, 'model_inspect_ms' | 'model_header_bytes' | 'engine_quarantine_ms' | 'local_models'>;
+  limits: Pick<
+    Limits,
+    'model_inspect_ms' | 'model_header_bytes' | 'engine_quarantine_ms' | 'local_models'
+  >;
   now?: () => number;
 }
 
@@ -43,10 +46,15 @@ export class LoadGuard {
     if (held !== null) throw refused(name, held.reason, held.until);
     let known = this.known.get(path);
     if (known?.version !== version) {
-      known = { version, problem: (await checkHeader(path, this.options.limits).catch(throwAsFailure)).problem, deaths: 0 };
+      known = {
+        version,
+        problem: (await checkHeader(path, this.options.limits).catch(throwAsFailure)).problem,
+        deaths: 0,
+      };
       this.remember(path, known);
     }
-    if (known.problem !== null) throw new ProviderFailure('model_invalid', known.problem, { retryable: false });
+    if (known.problem !== null)
+      throw new ProviderFailure('model_invalid', known.problem, { retryable: false });
   }
 
   /** The load of an admitted file failed. */
@@ -56,7 +64,10 @@ export class LoadGuard {
     known.deaths += 1;
     if (retryable && known.deaths < DEATHS_MAX) return;
     const until = this.now() + this.options.limits.engine_quarantine_ms;
-    const reason = code === 'engine_timed_out' ? 'hung the engine when it was loaded' : 'killed the engine when it was loaded';
+    const reason =
+      code === 'engine_timed_out'
+        ? 'hung the engine when it was loaded'
+        : 'killed the engine when it was loaded';
     await this.quarantine.hold(path, { version: known.version, reason, until });
     known.deaths = 0;
   }
@@ -70,7 +81,8 @@ export class LoadGuard {
     this.known.delete(path);
     this.known.set(path, known);
     const [oldest] = this.known.keys();
-    if (this.known.size > this.options.limits.local_models && oldest !== undefined) this.known.delete(oldest);
+    if (this.known.size > this.options.limits.local_models && oldest !== undefined)
+      this.known.delete(oldest);
   }
 }
 
@@ -86,7 +98,10 @@ const DEATHS_MAX = 2;
 
 async function versionOf(path: string): Promise<string> {
   const { size, mtimeMs, ino } = await stat(path).catch((cause: unknown) => {
-    throw new ProviderFailure('model_unknown', errors.model_unknown.meaning, { retryable: false, cause });
+    throw new ProviderFailure('model_unknown', errors.model_unknown.meaning, {
+      retryable: false,
+      cause,
+    });
   });
   return `${size} ${mtimeMs} ${ino}`;
 }

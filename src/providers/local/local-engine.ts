@@ -7,8 +7,8 @@ import { type Answer, asProviderFailure } from './answer.ts';
 import type { LoadOrder, RunOrder } from './engine/messages.ts';
 import { EngineProcess, notStarted } from './engine-process.ts';
 import type { LoadGuard } from './load-guard.ts';
-import { type EnginePort, untilEngine } from './next-fact.ts';
 import { Turns } from './turns.ts';
+import { type EnginePort, untilEngine } from './wait-for-engine.ts';
 
 export interface LocalEngineOptions {
   engine: EnginePort;
@@ -62,7 +62,12 @@ export class LocalEngine {
   }
 
   /** Asks the model for an answer, once it is loaded, with as many threads as are named. When the signal aborts, the engine is asked to stop; the answer ends when it has. */
-  async ask(find: FindModel, order: Order, threads: number | null, signal: AbortSignal): Promise<{ answer: Answer; stop(): void }> {
+  async ask(
+    find: FindModel,
+    order: Order,
+    threads: number | null,
+    signal: AbortSignal,
+  ): Promise<{ answer: Answer; stop(): void }> {
     const process = await this.take(find, threads, signal, (found) => this.beginWork(found));
     const { id, answer } = process.ask(order);
     const stop = this.stopper(process, id, answer);
@@ -82,37 +87,64 @@ export class LocalEngine {
   }
 
   /** The process with the model, in the caller's turn. */
-  private async take(find: FindModel, threads: number | null, signal: AbortSignal, use: Use): Promise<EngineProcess> {
+  private async take(
+    find: FindModel,
+    threads: number | null,
+    signal: AbortSignal,
+    use: Use,
+  ): Promise<EngineProcess> {
     let endTurn = () => {};
     try {
       endTurn = await this.turns.take(signal);
       return await this.reach(await find(), threads, signal, use);
     } finally {
       endTurn();
-      if (this.turns.wanted === 0 && isLoading(this.options.engine.snapshot())) this.report({ type: 'engine.stop_requested', reason: 'requested' });
+      if (this.turns.wanted === 0 && isLoading(this.options.engine.snapshot()))
+        this.report({ type: 'engine.stop_requested', reason: 'requested' });
     }
   }
 
   private start(started: Effects['startEngine']): void {
     const { built_in, env, limits, log } = this.options;
-    const load = { ...this.options.load, ...(started.path === built_in ? { template_ms: null } : {}) };
+    const load = {
+      ...this.options.load,
+      ...(started.path === built_in ? { template_ms: null } : {}),
+    };
     if (this.process?.attempt === started.attempt) return;
     try {
-      this.process = new EngineProcess({ started, load, env, limits, log, report: (fact) => this.report(fact) });
+      this.process = new EngineProcess({
+        started,
+        load,
+        env,
+        limits,
+        log,
+        report: (fact) => this.report(fact),
+      });
     } catch (error) {
       log.warn({ err: error }, 'trouble with the engine process');
-      this.report({ type: 'engine.load_failed', attempt: started.attempt, error: notStarted(error) });
+      this.report({
+        type: 'engine.load_failed',
+        attempt: started.attempt,
+        error: notStarted(error),
+      });
       this.find(started.attempt);
     }
   }
 
   /** Waits, and proposes what leads there, until the engine is warm with the model and `use` agrees. */
-  private reach(model: ModelFile, threads: number | null, signal: AbortSignal, use: Use): Promise<EngineProcess> {
+  private reach(
+    model: ModelFile,
+    threads: number | null,
+    signal: AbortSignal,
+    use: Use,
+  ): Promise<EngineProcess> {
     const { engine, guard } = this.options;
     let asked = 0;
     return untilEngine(engine, signal, async (snapshot) => {
       const { attempt, path, error, info } = snapshot.context;
-      const wanted = path === model.path && (threads === null || info === null || threads === info.threads || asked === attempt);
+      const wanted =
+        path === model.path &&
+        (threads === null || info === null || threads === info.threads || asked === attempt);
       if (asked === attempt && error !== null) {
         await guard.noteFailure(model, error);
         throw asProviderFailure(error);
@@ -131,7 +163,10 @@ export class LocalEngine {
         const process = this.find(attempt);
         guard.noteLoaded(model);
         return process !== null && (await use(process)) ? process : null;
-      } else if (snapshot.matches({ warm: 'idle' }) || (isLoading(snapshot) && path !== model.path)) {
+      } else if (
+        snapshot.matches({ warm: 'idle' }) ||
+        (isLoading(snapshot) && path !== model.path)
+      ) {
         // A file that is refused does not cost the loaded one its place.
         await guard.admit(model);
         await engine.submit({ type: 'engine.stop_requested', reason: 'model_changed' });
@@ -141,7 +176,8 @@ export class LocalEngine {
   }
 
   private async beginWork(process: EngineProcess): Promise<boolean> {
-    if (!process.enter() || (await this.options.engine.submit({ type: 'engine.work_started' }))) return true;
+    if (!process.enter() || (await this.options.engine.submit({ type: 'engine.work_started' })))
+      return true;
     process.leave();
     return false;
   }
@@ -153,8 +189,12 @@ export class LocalEngine {
     return () => {
       if (timer !== null || !process.stopRun(id)) return;
       timer = setTimeout(() => {
-        log.warn({ engine_attempt: process.attempt }, 'the engine does not stop its work, so it is stopped itself');
-        if (this.process === process) this.report({ type: 'engine.stop_requested', reason: 'requested' });
+        log.warn(
+          { engine_attempt: process.attempt },
+          'the engine does not stop its work, so it is stopped itself',
+        );
+        if (this.process === process)
+          this.report({ type: 'engine.stop_requested', reason: 'requested' });
       }, limits.cancel_grace_ms);
       void answer.ended.then(() => clearTimeout(timer ?? undefined));
     };
@@ -169,7 +209,11 @@ export class LocalEngine {
 
   private report(fact: Undated<EngineEvent>): void {
     const { engine, log } = this.options;
-    engine.submit(fact).catch((error: unknown) => log.debug({ err: error, fact: fact.type }, 'a fact of the engine was not recorded'));
+    engine
+      .submit(fact)
+      .catch((error: unknown) =>
+        log.debug({ err: error, fact: fact.type }, 'a fact of the engine was not recorded'),
+      );
   }
 }
 

@@ -12,7 +12,11 @@ export class MemoryWatch {
   private timer: NodeJS.Timeout | null = null;
   private stopped = false;
 
-  constructor(pid: number, { path, memory_bytes }: { path: string; memory_bytes: number }, onExceeded: (used_bytes: number) => void) {
+  constructor(
+    pid: number,
+    { path, memory_bytes }: { path: string; memory_bytes: number },
+    onExceeded: (used_bytes: number) => void,
+  ) {
     this.pid = pid;
     this.onExceeded = onExceeded;
     if (process.platform === 'linux') void this.begin(path, memory_bytes);
@@ -38,7 +42,11 @@ export class MemoryWatch {
     if (used > bound) {
       this.stop();
       this.onExceeded(used);
-    } else this.timer = setTimeout(() => void this.look(bound), used > bound / 2 ? SOON_MS : LATER_MS).unref();
+    } else
+      this.timer = setTimeout(
+        () => void this.look(bound),
+        used > bound / 2 ? SOON_MS : LATER_MS,
+      ).unref();
   }
 }
 
@@ -50,6 +58,7 @@ const LATER_MS = 500;
 /** Bytes that are in memory or swapped out and belong to no file; 0 when the process is gone. */
 async function ownMemory(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-  const kib = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
+  const kib = (field: string) =>
+    Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
   return (kib('RssAnon') + kib('VmSwap')) * 1024;
 }

@@ -22,7 +22,8 @@ export async function modelFilesIn(folder: string, files_max: number): Promise<s
       if (found.length >= files_max) return;
       const path = join(at, entry.name);
       if (entry.isDirectory() && depth < DEPTH_MAX) await walk(path, depth + 1);
-      else if (!entry.isDirectory() && entry.name.endsWith('.gguf') && !LATER_PART.test(entry.name)) found.push(path);
+      else if (!entry.isDirectory() && entry.name.endsWith('.gguf') && !LATER_PART.test(entry.name))
+        found.push(path);
     }
   };
   await walk(folder, 1);
@@ -42,22 +43,41 @@ export function nameIn(folder: string, path: string): string | null {
 /** Null: there is no such file. Throws model_invalid for what is there and is not a readable file. */
 export async function fileVersion(path: string): Promise<FileVersion | null> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'ERR_INVALID_ARG_VALUE' || error.code === 'ENAMETOOLONG') return null;
-    throw new SvcError('model_invalid', `${path} cannot be read (${error.code}).`, { cause: error, param: 'model' });
+    if (
+      error.code === 'ENOENT' ||
+      error.code === 'ENOTDIR' ||
+      error.code === 'ERR_INVALID_ARG_VALUE' ||
+      error.code === 'ENAMETOOLONG'
+    )
+      return null;
+    throw new SvcError('model_invalid', `${path} cannot be read (${error.code}).`, {
+      cause: error,
+      param: 'model',
+    });
   });
   if (found === null) return null;
-  if (!found.isFile()) throw new SvcError('model_invalid', `${path} is not a file.`, { param: 'model' });
+  if (!found.isFile())
+    throw new SvcError('model_invalid', `${path} is not a file.`, { param: 'model' });
   return { path, size_bytes: found.size, modified_ms: found.mtimeMs };
 }
 
 /** Throws model_invalid when the file cannot be read or does not begin as a GGUF file does, and descriptors_exhausted. Never waits for a pipe. */
 export async function refuseForeign(path: string): Promise<void> {
-  const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch((error: NodeJS.ErrnoException) => {
-    throw asExhausted(error) ?? new SvcError('model_invalid', `${path} cannot be read (${error.code}).`, { cause: error, param: 'model' });
-  });
+  const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw (
+        asExhausted(error) ??
+        new SvcError('model_invalid', `${path} cannot be read (${error.code}).`, {
+          cause: error,
+          param: 'model',
+        })
+      );
+    },
+  );
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0);
-    if (bytesRead < MAGIC.length || !buffer.equals(MAGIC)) throw new SvcError('model_invalid', `${path} is not a GGUF file.`, { param: 'model' });
+    if (bytesRead < MAGIC.length || !buffer.equals(MAGIC))
+      throw new SvcError('model_invalid', `${path} is not a GGUF file.`, { param: 'model' });
   } finally {
     await file.close();
   }

@@ -1,5 +1,5 @@
 import type { EngineSnapshot } from '../../../machines/engine.ts';
-import type { ModelRecord } from '../../kernel/provider.ts';
+import type { ModelRecord } from '../port.ts';
 import type { ModelInspection } from './inspection.ts';
 import type { FileVersion } from './inspector.ts';
 import type { ModelFile } from './local-engine.ts';
@@ -16,13 +16,29 @@ export interface ModelFacts {
 }
 
 /** A model as users see it; what is not known is null. */
-export function modelRecord({ file, version, inspection, engine, default: isDefault, built_in }: ModelFacts): ModelRecord {
-  const { quantization = null, parameters = null, context_length = null, capabilities = [], digest = null } = inspection ?? {};
+export function modelRecord({
+  file,
+  version,
+  inspection,
+  engine,
+  default: isDefault,
+  built_in,
+}: ModelFacts): ModelRecord {
+  const {
+    quantization = null,
+    parameters = null,
+    context_length = null,
+    capabilities = [],
+    digest = null,
+  } = inspection ?? {};
   return {
     id: file.id,
     provider: 'local',
     name: file.name,
-    state: version === null || (inspection?.problem ?? null) !== null ? 'invalid' : stateOf(file.path, engine),
+    state:
+      version === null || (inspection?.problem ?? null) !== null
+        ? 'invalid'
+        : stateOf(file.path, engine),
     size_bytes: version?.size_bytes ?? null,
     ...{ digest, quantization, parameters, context_length, capabilities },
     default: isDefault,
@@ -32,7 +48,10 @@ export function modelRecord({ file, version, inspection, engine, default: isDefa
 }
 
 /** What the engine does with a file. */
-export function stateOf(path: string, engine: EngineSnapshot | undefined): 'available' | 'loading' | 'loaded' {
+export function stateOf(
+  path: string,
+  engine: EngineSnapshot | undefined,
+): 'available' | 'loading' | 'loaded' {
   if (engine?.context.path !== path) return 'available';
   if (engine.matches('starting') || engine.matches('loading')) return 'loading';
   return engine.matches('warm') ? 'loaded' : 'available';

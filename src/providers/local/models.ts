@@ -1,15 +1,15 @@
 import { unlink } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { asSvcError, SvcError } from '../../errors.ts';
-import type { ModelRecord } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
+import type { ModelRecord } from '../port.ts';
 import type { ModelInspection, ModelMetadata } from './inspection.ts';
 import { type FileVersion, Inspector } from './inspector.ts';
 import type { ModelFile } from './local-engine.ts';
 import { fileVersion, modelFilesIn, nameIn, refuseForeign } from './model-files.ts';
 import { modelRecord, stateOf } from './model-record.ts';
-import type { EnginePort } from './next-fact.ts';
 import { unloadModel } from './unload.ts';
+import type { EnginePort } from './wait-for-engine.ts';
 
 export interface LocalModelsOptions {
   folder: string;
@@ -43,12 +43,20 @@ export class LocalModels {
     const short = shortName(name);
     const places = this.places(short);
     for (const path of places) {
-      const found = this.isOurs(path) ? await this.look(path) : await this.look(path).catch(nullUnlessExhausted);
+      const found = this.isOurs(path)
+        ? await this.look(path)
+        : await this.look(path).catch(nullUnlessExhausted);
       if (found !== null) return found;
     }
     const known = await this.names();
-    const what = places.every((path) => this.isOurs(path)) ? 'There is no model' : 'There is no GGUF file that the daemon can read, and no model,';
-    throw new SvcError('model_unknown', `${what} ${JSON.stringify(name)}. Known: ${known.join(', ')}.`, { param: 'model', details: { known } });
+    const what = places.every((path) => this.isOurs(path))
+      ? 'There is no model'
+      : 'There is no GGUF file that the daemon can read, and no model,';
+    throw new SvcError(
+      'model_unknown',
+      `${what} ${JSON.stringify(name)}. Known: ${known.join(', ')}.`,
+      { param: 'model', details: { known } },
+    );
   }
 
   /** Null: there is no such file. Throws model_invalid for what cannot be a model. */
@@ -61,7 +69,9 @@ export class LocalModels {
   /** Whether what is wrong with a file may be said. Of any other path the answer says only that no model is there: no file is to be found out by it. */
   private isOurs(path: string): boolean {
     const { folder, built_in } = this.options;
-    return path === built_in || path === resolve(this.options.default) || nameIn(folder, path) !== null;
+    return (
+      path === built_in || path === resolve(this.options.default) || nameIn(folder, path) !== null
+    );
   }
 
   /** Names without the provider; nothing is read of the files. */
@@ -71,18 +81,27 @@ export class LocalModels {
 
   /** Reads the heads of files that are new. What has not been read when the signal aborts is told with what is known by then. */
   async list(signal: AbortSignal): Promise<ModelRecord[]> {
-    const late = new Promise<null>((done) => (signal.aborted ? done(null) : signal.addEventListener('abort', () => done(null), { once: true })));
+    const late = new Promise<null>((done) =>
+      signal.aborted
+        ? done(null)
+        : signal.addEventListener('abort', () => done(null), { once: true }),
+    );
     const standard = await this.standard();
     const files = await this.files();
-    if (standard !== null && !files.some(({ path }) => path === standard.path)) files.push(standard);
+    if (standard !== null && !files.some(({ path }) => path === standard.path))
+      files.push(standard);
     const inspect = (version: FileVersion) => Promise.race([this.inspector.inspect(version), late]);
-    return Promise.all(files.map(async (file) => (await this.facts(file, standard, inspect)).record));
+    return Promise.all(
+      files.map(async (file) => (await this.facts(file, standard, inspect)).record),
+    );
   }
 
   /** With what the file says about itself, as far as that fits its bound. Throws model_unknown, model_invalid. */
   async show(id: string): Promise<ModelRecord & ModelMetadata> {
     const file = await this.find(id);
-    const { record, inspection } = await this.facts(file, await this.standard(), (version) => this.inspector.describe(version));
+    const { record, inspection } = await this.facts(file, await this.standard(), (version) =>
+      this.inspector.describe(version),
+    );
     return { ...record, ...(inspection?.metadata ?? { metadata: {}, metadata_left_out: 0 }) };
   }
 
@@ -90,15 +109,24 @@ export class LocalModels {
   async remove(id: string): Promise<ModelRecord> {
     const name = shortName(id).replace(/\.gguf$/, '');
     const file = (await this.files()).find((one) => one.name === name) ?? (await this.find(id));
-    if (file.path === this.options.built_in) throw new SvcError('model_in_use', 'The built-in model cannot be removed.', { param: 'model' });
+    if (file.path === this.options.built_in)
+      throw new SvcError('model_in_use', 'The built-in model cannot be removed.', {
+        param: 'model',
+      });
     if (nameIn(this.options.folder, file.path) === null) {
       throw new SvcError('invalid_request', 'Only models in the models folder are removed.', {
         param: 'model',
         hint: `Delete the file yourself: ${file.path}`,
       });
     }
-    await unloadModel(this.options.engine, file.path, AbortSignal.timeout(3 * this.options.limits.engine_stop_ms));
-    const { record } = await this.facts(file, await this.standard(), (version) => this.inspector.inspect(version));
+    await unloadModel(
+      this.options.engine,
+      file.path,
+      AbortSignal.timeout(3 * this.options.limits.engine_stop_ms),
+    );
+    const { record } = await this.facts(file, await this.standard(), (version) =>
+      this.inspector.inspect(version),
+    );
     await unlink(file.path);
     return record;
   }
@@ -122,7 +150,9 @@ export class LocalModels {
     const { folder, built_in, limits } = this.options;
     const inFolder = await modelFilesIn(folder, limits.local_models);
     const has = await fileVersion(built_in).catch(() => null);
-    const files = inFolder.map((path) => this.fileAt(path)).filter(({ name }) => name !== nameOf(built_in));
+    const files = inFolder
+      .map((path) => this.fileAt(path))
+      .filter(({ name }) => name !== nameOf(built_in));
     return has === null ? files : [this.fileAt(built_in), ...files];
   }
 
@@ -139,7 +169,10 @@ export class LocalModels {
     const version = await fileVersion(file.path).catch(() => null);
     const inspection = version === null ? null : await inspect(version);
     const flags = { default: file.path === standard?.path, built_in: file.path === built_in };
-    return { record: modelRecord({ file, version, inspection, engine: engine.snapshot(), ...flags }), inspection };
+    return {
+      record: modelRecord({ file, version, inspection, engine: engine.snapshot(), ...flags }),
+      inspection,
+    };
   }
 }
 

@@ -1,14 +1,19 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { asSvcError, SvcError } from '../../errors.ts';
+import { packageRoot } from '../../home/paths.ts';
 import type { Log, Performers } from '../../kernel/port.ts';
-import { type AttemptRequest, type OutputPart, ProviderFailure, type ProviderPort } from '../../kernel/provider.ts';
 import type { Limits } from '../../limits.ts';
-import { packageRoot } from '../../paths.ts';
+import {
+  type AttemptRequest,
+  type OutputPart,
+  ProviderFailure,
+  type ProviderPort,
+} from '../port.ts';
 import { LoadGuard } from './load-guard.ts';
 import { LocalEngine } from './local-engine.ts';
 import { LocalModels } from './models.ts';
-import type { EnginePort } from './next-fact.ts';
+import type { EnginePort } from './wait-for-engine.ts';
 
 export interface LocalProviderOptions {
   engine: EnginePort;
@@ -63,13 +68,25 @@ export function createLocalProvider({
   const find = (name: string) => models.find(name).catch(throwAsFailure);
   let streams = 0;
 
-  async function* stream({ request, resume }: AttemptRequest, signal: AbortSignal): AsyncGenerator<OutputPart> {
+  async function* stream(
+    { request, resume }: AttemptRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<OutputPart> {
     if (streams >= Math.max(limits.local_runs, limits.provider_runs))
-      throw new ProviderFailure('provider_busy', 'The engine has as many runs as it takes.', { retryable: true });
+      throw new ProviderFailure('provider_busy', 'The engine has as many runs as it takes.', {
+        retryable: true,
+      });
     streams += 1;
     try {
       const { prompt, system, temperature, seed } = request;
-      const order = { prompt, system, temperature, seed, max_tokens: request.max_tokens ?? limits.output_tokens, resume };
+      const order = {
+        prompt,
+        system,
+        temperature,
+        seed,
+        max_tokens: request.max_tokens ?? limits.output_tokens,
+        resume,
+      };
       const threads = threadsFor(resume?.threads ?? null);
       const { answer, stop } = await local.ask(() => find(request.model), order, threads, signal);
       try {

@@ -30,13 +30,16 @@ export class Quarantine {
 
   find(path: string, version: string): Sentence | null {
     const sentence = this.held.get(path);
-    return sentence !== undefined && sentence.version === version && sentence.until > this.now() ? sentence : null;
+    return sentence !== undefined && sentence.version === version && sentence.until > this.now()
+      ? sentence
+      : null;
   }
 
   async hold(path: string, sentence: Sentence): Promise<void> {
     this.held.delete(path);
     this.held.set(path, sentence);
-    for (const [other, { until }] of this.held) if (until <= this.now() || this.held.size > ENTRIES_MAX) this.held.delete(other);
+    for (const [other, { until }] of this.held)
+      if (until <= this.now() || this.held.size > ENTRIES_MAX) this.held.delete(other);
     this.writing = this.writing.then(() => this.write());
     await this.writing;
   }
@@ -45,7 +48,11 @@ export class Quarantine {
   private async write(): Promise<void> {
     const draft = `${this.file}.${process.pid}`;
     try {
-      await writeFile(draft, `${JSON.stringify({ held: Object.fromEntries(this.held) }, null, 2)}\n`, { mode: 0o600 });
+      await writeFile(
+        draft,
+        `${JSON.stringify({ held: Object.fromEntries(this.held) }, null, 2)}\n`,
+        { mode: 0o600 },
+      );
       await rename(draft, this.file);
     } catch {}
   }
@@ -56,7 +63,9 @@ const ENTRIES_MAX = 64;
 function readHeld(file: string): Map<string, Sentence> {
   try {
     const { held } = JSON.parse(readFileSync(file, 'utf8')) as { held: Record<string, unknown> };
-    const known = Object.entries(held).filter((entry): entry is [string, Sentence] => isSentence(entry[1]));
+    const known = Object.entries(held).filter((entry): entry is [string, Sentence] =>
+      isSentence(entry[1]),
+    );
     return new Map(known.slice(-ENTRIES_MAX));
   } catch {
     return new Map();

@@ -1,16 +1,31 @@
 import { SvcError } from '../../errors.ts';
 import { stateOf } from './model-record.ts';
-import { type EnginePort, untilEngine } from './next-fact.ts';
+import { type EnginePort, untilEngine } from './wait-for-engine.ts';
 
 /** Resolves when the engine does not hold the file; one that it holds without working is unloaded. Throws model_in_use. */
-export async function unloadModel(engine: EnginePort, path: string, signal: AbortSignal): Promise<void> {
-  const inUse = (cause?: unknown) => new SvcError('model_in_use', 'Runs are using the model, or it is being loaded.', { param: 'model', cause });
+export async function unloadModel(
+  engine: EnginePort,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const inUse = (cause?: unknown) =>
+    new SvcError('model_in_use', 'Runs are using the model, or it is being loaded.', {
+      param: 'model',
+      cause,
+    });
   const look = async () => {
     const snapshot = engine.snapshot();
     const state = stateOf(path, snapshot);
-    if (state === 'loading' || (state === 'loaded' && snapshot.matches({ warm: 'busy' }))) throw inUse();
-    if (state === 'loaded') await engine.submit({ type: 'engine.stop_requested', reason: 'requested' });
-    else if (snapshot === undefined || !snapshot.matches('stopping') || snapshot.context.path !== path) return true;
+    if (state === 'loading' || (state === 'loaded' && snapshot.matches({ warm: 'busy' })))
+      throw inUse();
+    if (state === 'loaded')
+      await engine.submit({ type: 'engine.stop_requested', reason: 'requested' });
+    else if (
+      snapshot === undefined ||
+      !snapshot.matches('stopping') ||
+      snapshot.context.path !== path
+    )
+      return true;
     return null;
   };
   await untilEngine(engine, signal, look).catch((error: unknown) => {

@@ -10,7 +10,11 @@ export interface ConfidenceRule {
 }
 
 /** Takes the probability of each chosen token, in order. Waits with `undecided` until enough tokens are there or `ended`. */
-export function judge(rule: ConfidenceRule, probabilities: readonly number[], ended: boolean): 'accepted' | 'declined' | 'undecided' {
+export function judge(
+  rule: ConfidenceRule,
+  probabilities: readonly number[],
+  ended: boolean,
+): 'accepted' | 'declined' | 'undecided' {
   if (rule.tokens <= 0) return 'accepted';
   if (probabilities.length < rule.tokens && !ended) return 'undecided';
   return confidence(rule, probabilities) >= rule.minimum ? 'accepted' : 'declined';
@@ -20,5 +24,8 @@ export function judge(rule: ConfidenceRule, probabilities: readonly number[], en
 export function confidence(rule: ConfidenceRule, probabilities: readonly number[]): number {
   const judged = probabilities.slice(0, rule.tokens);
   if (judged.length === 0) return 0;
-  return Math.exp(judged.reduce((sum, probability) => sum + Math.log(Math.max(probability, 1e-12)), 0) / judged.length);
+  return Math.exp(
+    judged.reduce((sum, probability) => sum + Math.log(Math.max(probability, 1e-12)), 0) /
+      judged.length,
+  );
 }

@@ -18,21 +18,27 @@ export const attack: Attack = {
   async run(victim, scale) {
     let asked = 0;
     for (const count of TOGETHER[scale]) {
-      const runs = await Promise.all(Array.from({ length: count }, () => askRun(victim, { prompt: 'endless', provider: 'endless' })));
+      const runs = await Promise.all(
+        Array.from({ length: count }, () =>
+          askRun(victim, { prompt: 'endless', provider: 'endless' }),
+        ),
+      );
       await untilIdle(victim);
       asked += count;
       const ends = await endsOf(
         victim,
         runs.map(({ id }) => id),
       );
-      if (ends.some((end) => end !== 'failed provider_failed')) throw new Error(`They ended as ${ends.join(', ')}.`);
+      if (ends.some((end) => end !== 'failed provider_failed'))
+        throw new Error(`They ended as ${ends.join(', ')}.`);
     }
     const after = await askRun(victim, { prompt: 'hello', provider: 'endless' });
     await untilIdle(victim);
     const [end] = await endsOf(victim, [after.id]);
     if (end !== 'completed') throw new Error(`A run after that ended as ${end}.`);
     const log_mib = Math.round(logBytes(victim) / MIB);
-    if (log_mib > asked * 50 + 20) throw new Error(`The event log has ${log_mib} MiB after ${asked} answers.`);
+    if (log_mib > asked * 50 + 20)
+      throw new Error(`The event log has ${log_mib} MiB after ${asked} answers.`);
   },
   clean: () => upstream?.stop(),
 };

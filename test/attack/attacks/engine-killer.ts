@@ -9,12 +9,20 @@ export const attack: Attack = {
   memory_mib: { short: 120, long: 120 },
   async run(victim, scale) {
     for (let round = 0; round < (scale === 'short' ? 1 : 4); round += 1) {
-      const killer = await ask(victim, { prompt: `Who are you? ${'word '.repeat(300)}`, max_tokens: 200 });
+      const killer = await ask(victim, {
+        prompt: `Who are you? ${'word '.repeat(300)}`,
+        max_tokens: 200,
+      });
       const killing = kill(victim, killer, DEATHS);
-      const neighbours = await Promise.all(['What is svc?', 'How do I stop the daemon?', 'Can I see my old runs?'].map((prompt) => ask(victim, { prompt })));
+      const neighbours = await Promise.all(
+        ['What is svc?', 'How do I stop the daemon?', 'Can I see my old runs?'].map((prompt) =>
+          ask(victim, { prompt }),
+        ),
+      );
       for (const id of neighbours) {
         const { state, error } = await ended(victim, id);
-        if (state !== 'completed') throw new Error(`A neighbour of the killer ${state}: ${error?.message}`);
+        if (state !== 'completed')
+          throw new Error(`A neighbour of the killer ${state}: ${error?.message}`);
       }
       const deaths = await killing;
       if (deaths === 0) throw new Error('The engine was never killed.');
@@ -43,6 +51,8 @@ async function kill(victim: Victim, id: string, most: number): Promise<number> {
 }
 
 async function isComputing({ url, bearer }: Victim): Promise<boolean> {
-  const { engine } = (await (await fetch(`${url}/v1/runtime/health`, { headers: bearer })).json()) as { engine: { state: string } };
+  const { engine } = (await (
+    await fetch(`${url}/v1/runtime/health`, { headers: bearer })
+  ).json()) as { engine: { state: string } };
   return engine.state === 'warm.busy';
 }

@@ -1,6 +1,13 @@
 import type { Upstream } from '../../helpers/upstream.ts';
 import type { Attack } from '../attack.ts';
-import { askInSilence, eventsRequest, readWhenServed, startRun, startTeller, upgradeRequest } from '../followers.ts';
+import {
+  askInSilence,
+  eventsRequest,
+  readWhenServed,
+  startRun,
+  startTeller,
+  upgradeRequest,
+} from '../followers.ts';
 
 const MIB = 1024 * 1024;
 const SIZES = {
@@ -12,7 +19,10 @@ let upstream: Upstream | null = null;
 /** Each follower is sent a page at a time, and all pages together have a bound: above it those that do not read are cut. */
 export const attack: Attack = {
   summary: 'followers of a large answer read nothing, over server-sent events and WebSocket',
-  env: (scale) => (scale === 'short' ? { SVC_LIMIT_UNSENT_BYTES: String(8 * MIB), SVC_LIMIT_HEARTBEAT_MS: '1000' } : { SVC_LIMIT_HEARTBEAT_MS: '5000' }),
+  env: (scale) =>
+    scale === 'short'
+      ? { SVC_LIMIT_UNSENT_BYTES: String(8 * MIB), SVC_LIMIT_HEARTBEAT_MS: '1000' }
+      : { SVC_LIMIT_HEARTBEAT_MS: '5000' },
   config: async (scale) => {
     const { pieces, characters } = SIZES[scale];
     const teller = await startTeller(pieces, characters);
@@ -25,11 +35,14 @@ export const attack: Attack = {
     const id = await startRun(victim, { prompt: 'Tell me all.', provider: 'teller' });
     await readWhenServed(victim, id);
     const followers = await askInSilence(victim, sse, () => eventsRequest(victim, id));
-    const watchers = await askInSilence(victim, ws, () => upgradeRequest(victim, '/v1/events?from=1'));
+    const watchers = await askInSilence(victim, ws, () =>
+      upgradeRequest(victim, '/v1/events?from=1'),
+    );
     const bytes = await readWhenServed(victim, id);
     followers.end();
     watchers.end();
-    if (bytes < pieces * characters) throw new Error(`A client that reads got ${bytes} bytes of the answer.`);
+    if (bytes < pieces * characters)
+      throw new Error(`A client that reads got ${bytes} bytes of the answer.`);
   },
   clean: () => upstream?.stop(),
 };

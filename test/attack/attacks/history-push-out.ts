@@ -20,18 +20,31 @@ export const attack: Attack = {
   livez_ms: 2000,
   async run(victim, scale) {
     const { modest, endless } = SIZES[scale];
-    const ask = (index: number) => askRun(victim, { prompt: `size:${20_000 + index}`, provider: 'modest', idempotency_key: `key-${index}` });
+    const ask = (index: number) =>
+      askRun(victim, {
+        prompt: `size:${20_000 + index}`,
+        provider: 'modest',
+        idempotency_key: `key-${index}`,
+      });
     const before: string[] = [];
     for (let index = 0; index < modest; index += 1) before.push((await ask(index)).id);
     await untilIdle(victim);
-    await Promise.all(Array.from({ length: endless }, () => askRun(victim, { prompt: 'endless', provider: 'greedy' })));
+    await Promise.all(
+      Array.from({ length: endless }, () =>
+        askRun(victim, { prompt: 'endless', provider: 'greedy' }),
+      ),
+    );
     await untilIdle(victim);
-    await waitFor('the log has its size again', () => logBytes(victim) < 2 * KEEP_BYTES, { within_ms: 120_000, every_ms: 200 });
+    await waitFor('the log has its size again', () => logBytes(victim) < 2 * KEEP_BYTES, {
+      within_ms: 120_000,
+      every_ms: 200,
+    });
     const left = await runsOf(victim, 'greedy');
     if (left >= endless) throw new Error('No run of the provider that takes most was removed.');
     for (const [index, id] of before.entries()) {
       const again = await ask(index);
-      if (again.id !== id) throw new Error(`The key of run ${index} does not hold any more: its run was removed.`);
+      if (again.id !== id)
+        throw new Error(`The key of run ${index} does not hold any more: its run was removed.`);
     }
   },
   clean: () => upstream?.stop(),

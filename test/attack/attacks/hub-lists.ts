@@ -10,7 +10,8 @@ const LISTS: Record<string, () => string> = {
   brackets: () => '['.repeat(16 * MIB),
   nested: () => '['.repeat(MIB) + ']'.repeat(MIB),
   objects: () => `${'{"a":'.repeat(300_000)}1${'}'.repeat(300_000)}`,
-  entries: () => `[${Array.from({ length: 390_000 }, (_, index) => `{"type":"file","path":"${index}","size":1}`).join(',')}]`,
+  entries: () =>
+    `[${Array.from({ length: 390_000 }, (_, index) => `{"type":"file","path":"${index}","size":1}`).join(',')}]`,
   small: () => `[${'{},'.repeat(690_000)}{}]`,
 };
 
@@ -33,7 +34,8 @@ export const attack: Attack = {
     for (let round = 0; round < (scale === 'short' ? 1 : 3); round += 1) {
       for (const name of Object.keys(LISTS)) {
         const { code, stderr } = await home.svc(['model', 'pull', `hf:user/${name}`]);
-        if (code === 0 || /in the log|unexpected/i.test(stderr)) throw new Error(`${name} ended with exit ${code}: ${stderr.slice(0, 200)}`);
+        if (code === 0 || /in the log|unexpected/i.test(stderr))
+          throw new Error(`${name} ended with exit ${code}: ${stderr.slice(0, 200)}`);
       }
     }
   },

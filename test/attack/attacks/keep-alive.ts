@@ -1,14 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HeldServer } from '../../helpers/held-server.ts';
+import { HeldServer } from '../../helpers/paused-server.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import type { Attack, Scale, Victim } from '../attack.ts';
 import { type AttackWire, askOn, closeWires, openWire, openWires } from '../wires.ts';
 
 /** A newcomer always gets in: the connection that idles longest makes room, and never a stream of the token's holder. */
 export const attack: Attack = {
-  summary: 'more clients than there are connections ask and keep their connections, beside as many followers as may be',
-  env: (scale) => (scale === 'short' ? { SVC_LIMIT_CONNECTIONS: '16', SVC_LIMIT_SPARE_CONNECTIONS: '8' } : {}),
-  config: async () => ({ default_provider: 'held', providers: { held: { base_url: await server.listen(), model: 'held' } } }),
+  summary:
+    'more clients than there are connections ask and keep their connections, beside as many followers as may be',
+  env: (scale) =>
+    scale === 'short' ? { SVC_LIMIT_CONNECTIONS: '16', SVC_LIMIT_SPARE_CONNECTIONS: '8' } : {},
+  config: async () => ({
+    default_provider: 'held',
+    providers: { held: { base_url: await server.listen(), model: 'held' } },
+  }),
   clean: () => server.close(),
   memory_mib: { short: 60, long: 150 },
   async run(victim, scale) {
@@ -18,15 +23,21 @@ export const attack: Attack = {
     const run_id = await startRun(victim);
     const followers = await openWires(victim.port, counts[0] ?? 0);
     for (const follower of followers) follower.socket.write(eventsOf(run_id, victim));
-    await waitFor('each follower with the token is served', () => followers.every((one) => one.received().includes('text/event-stream')), {
-      within_ms: 60_000,
-    });
+    await waitFor(
+      'each follower with the token is served',
+      () => followers.every((one) => one.received().includes('text/event-stream')),
+      {
+        within_ms: 60_000,
+      },
+    );
     const late = await openWire(victim.port);
     const refusal = await askOn(late, eventsOf(run_id, victim), /too_many_connections/);
-    if (!/HTTP\/1\.1 503 [\s\S]*Retry-After: \d/.test(refusal)) throw new Error(`A follower beyond the bound was answered with ${refusal.slice(0, 300)}.`);
+    if (!/HTTP\/1\.1 503 [\s\S]*Retry-After: \d/.test(refusal))
+      throw new Error(`A follower beyond the bound was answered with ${refusal.slice(0, 300)}.`);
     await askAndStay(victim, counts[1] ?? 0, together);
     const lost = followers.filter((one) => one.isClosed()).length;
-    if (lost > 0) throw new Error(`${lost} followers with the token were closed for clients without it.`);
+    if (lost > 0)
+      throw new Error(`${lost} followers with the token were closed for clients without it.`);
     closeWires([late, ...followers]);
   },
 };

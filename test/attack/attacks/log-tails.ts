@@ -16,8 +16,11 @@ export const attack: Attack = {
     const { logs } = victim.home.paths;
     mkdirSync(logs, { recursive: true });
     const line = `${JSON.stringify({ level: 'info', time: new Date(0).toISOString(), msg: 'x'.repeat(600) })}\n`;
-    for (const index of scale === 'short' ? [1] : [1, 2, 3, 4]) appendFileSync(join(logs, `svc.${index}.log`), line.repeat(Math.ceil(bytes / line.length)));
-    const silent = await askInSilence(victim, clients, () => upgradeRequest(victim, '/v1/logs?tail=100000'));
+    for (const index of scale === 'short' ? [1] : [1, 2, 3, 4])
+      appendFileSync(join(logs, `svc.${index}.log`), line.repeat(Math.ceil(bytes / line.length)));
+    const silent = await askInSilence(victim, clients, () =>
+      upgradeRequest(victim, '/v1/logs?tail=100000'),
+    );
     for (let times = 0; !(await isServed(victim.url, victim.bearer)); times += 1) {
       if (times === TIMES_MAX) throw new Error('A client that reads was not served.');
       await new Promise((resolve) => setTimeout(resolve, 200));
@@ -29,9 +32,14 @@ export const attack: Attack = {
 const TIMES_MAX = 150;
 
 /** Whether a client that reads gets a short tail, which takes a place among the tails. */
-async function isServed(url: string, { authorization = '' }: Record<string, string>): Promise<boolean> {
+async function isServed(
+  url: string,
+  { authorization = '' }: Record<string, string>,
+): Promise<boolean> {
   const { WebSocket } = await import('ws');
-  const socket = new WebSocket(`${url.replace('http:', 'ws:')}/v1/logs?tail=10`, { headers: { authorization } });
+  const socket = new WebSocket(`${url.replace('http:', 'ws:')}/v1/logs?tail=10`, {
+    headers: { authorization },
+  });
   socket.on('error', () => {});
   return (await new Promise<number>((resolve) => socket.once('close', resolve))) === 1000;
 }

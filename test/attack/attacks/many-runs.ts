@@ -29,7 +29,8 @@ export const attack: Attack = {
     await Promise.all(Array.from({ length: AT_ONE_TIME }, work));
     agent.destroy();
     for (let times = 0; victim.rss_mib() - before > LEFT_MIB[scale]; times += 1) {
-      if (times === TIMES_MAX) throw new Error(`${victim.rss_mib() - before} MiB were not given back.`);
+      if (times === TIMES_MAX)
+        throw new Error(`${victim.rss_mib() - before} MiB were not given back.`);
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
   },
@@ -41,13 +42,20 @@ const TIMES_MAX = 240;
 function runOnce({ port, bearer }: Victim, agent: Agent): Promise<void> {
   return new Promise((resolve, reject) => {
     const headers = { ...bearer, 'content-type': 'application/json', accept: 'text/event-stream' };
-    const sent = request({ host: '127.0.0.1', port, path: '/v1/runs', method: 'POST', headers, agent }, (response) => {
-      let text = '';
-      response.on('data', (piece: Buffer) => {
-        text += piece.toString();
-      });
-      response.once('end', () => (text.includes('event: run.completed') ? resolve() : reject(new Error(`A run was answered ${response.statusCode}: ${text}`))));
-    });
+    const sent = request(
+      { host: '127.0.0.1', port, path: '/v1/runs', method: 'POST', headers, agent },
+      (response) => {
+        let text = '';
+        response.on('data', (piece: Buffer) => {
+          text += piece.toString();
+        });
+        response.once('end', () =>
+          text.includes('event: run.completed')
+            ? resolve()
+            : reject(new Error(`A run was answered ${response.statusCode}: ${text}`)),
+        );
+      },
+    );
     sent.once('error', reject);
     sent.end('{"prompt":"hi","provider":"teller"}');
   });

@@ -15,7 +15,8 @@ export const attack: Attack = {
   memory_mib: { short: 450, long: 600 },
   async run({ home, life }, scale) {
     mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
-    for (let index = 0; index < FILES[scale]; index += 1) writeSparse(join(home.paths.models, `large-${index}.gguf`), TEXTS[scale]);
+    for (let index = 0; index < FILES[scale]; index += 1)
+      writeSparse(join(home.paths.models, `large-${index}.gguf`), TEXTS[scale]);
     const list = async () => (await life.ask((client) => client.call('model.list'))).models;
     const end = performance.now() + 300_000;
     for (let models = await list(); ; models = await list()) {
@@ -24,9 +25,14 @@ export const attack: Attack = {
       if (performance.now() > end) throw new Error('The files were not read.');
     }
     const { stdout } = await home.svc(['model', 'show', 'local/large-0', '--json']);
-    const { metadata, metadata_left_out } = JSON.parse(stdout) as { metadata: object; metadata_left_out: number };
-    if (metadata_left_out < TEXTS[scale] / 2) throw new Error(`${metadata_left_out} entries are left out.`);
-    if (Buffer.byteLength(JSON.stringify(metadata)) > 1.1 * defaultLimits.model_metadata_bytes) throw new Error('More metadata is shown than its bound.');
+    const { metadata, metadata_left_out } = JSON.parse(stdout) as {
+      metadata: object;
+      metadata_left_out: number;
+    };
+    if (metadata_left_out < TEXTS[scale] / 2)
+      throw new Error(`${metadata_left_out} entries are left out.`);
+    if (Buffer.byteLength(JSON.stringify(metadata)) > 1.1 * defaultLimits.model_metadata_bytes)
+      throw new Error('More metadata is shown than its bound.');
   },
 };
 
@@ -39,7 +45,15 @@ function writeSparse(path: string, texts: number): void {
     writeSync(file, all, 0, all.length, at);
     at += all.length;
   };
-  put(Buffer.from('GGUF'), uint32(3), uint64(1), uint64(texts + 1), text('general.architecture'), uint32(8), text('llama'));
+  put(
+    Buffer.from('GGUF'),
+    uint32(3),
+    uint64(1),
+    uint64(texts + 1),
+    text('general.architecture'),
+    uint32(8),
+    text('llama'),
+  );
   for (let index = 0; index < texts; index += 1) {
     put(text(`x.${index}`), uint32(8), uint64(TEXT_BYTES));
     at += TEXT_BYTES;

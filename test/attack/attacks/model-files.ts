@@ -17,13 +17,21 @@ export const attack: Attack = {
       const bad = await ask(victim, { prompt: 'hello', model: name });
       const good = await ask(victim, { prompt: 'What is svc?', model: 'svc-mini' });
       const answered = await ended(victim, good);
-      if (answered.state !== 'completed') throw new Error(`Beside ${name} the built-in model ${answered.state}: ${answered.error?.message}`);
-      if (scale === 'long' && answered.took_ms > 20_000) throw new Error(`Beside ${name} the built-in model took ${Math.round(answered.took_ms)} ms.`);
+      if (answered.state !== 'completed')
+        throw new Error(
+          `Beside ${name} the built-in model ${answered.state}: ${answered.error?.message}`,
+        );
+      if (scale === 'long' && answered.took_ms > 20_000)
+        throw new Error(
+          `Beside ${name} the built-in model took ${Math.round(answered.took_ms)} ms.`,
+        );
       const refused = await ended(victim, bad);
-      if (refused.error?.code !== 'model_invalid') throw new Error(`${name} ended as ${refused.state}, ${refused.error?.code}.`);
+      if (refused.error?.code !== 'model_invalid')
+        throw new Error(`${name} ended as ${refused.state}, ${refused.error?.code}.`);
     }
     const peak_mib = await engine.stop();
-    if (peak_mib > ENGINE_MIB) throw new Error(`The engine took ${peak_mib} MiB; ${ENGINE_MIB} are allowed.`);
+    if (peak_mib > ENGINE_MIB)
+      throw new Error(`The engine took ${peak_mib} MiB; ${ENGINE_MIB} are allowed.`);
   },
 };
 

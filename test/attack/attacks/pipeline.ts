@@ -4,16 +4,23 @@ import { type AttackWire, askOn, closeWires, openWire, openWires } from '../wire
 
 /** A connection with more requests open than it may have is closed, and what it sent beyond is not even parsed. */
 export const attack: Attack = {
-  summary: 'clients without a token pipeline thousands of requests on each connection and read nothing',
+  summary:
+    'clients without a token pipeline thousands of requests on each connection and read nothing',
   memory_mib: { short: 50, long: 50 },
   async run({ port, host }, scale) {
     const count = scale === 'short' ? 10 : 40;
-    const requests = [`GET /openapi.json HTTP/1.1\r\nHost: ${host}\r\n\r\n`, 'GET / HTTP/1.1\r\n\r\n', `GET /x HTTP/1.1\r\nHost: ${host}\r\nExpect: x\r\n\r\n`];
+    const requests = [
+      `GET /openapi.json HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+      'GET / HTTP/1.1\r\n\r\n',
+      `GET /x HTTP/1.1\r\nHost: ${host}\r\nExpect: x\r\n\r\n`,
+    ];
     for (const request of requests) {
       const wires = await openWires(port, count, { deaf: true });
       const text = request.repeat(Math.ceil(BYTES / request.length));
       for (const { socket } of wires) socket.write(text);
-      await waitFor('every connection with too many requests is closed', () => probe(wires), { within_ms: 60_000 });
+      await waitFor('every connection with too many requests is closed', () => probe(wires), {
+        within_ms: 60_000,
+      });
       closeWires(wires);
     }
     await pipelineFew(port, host);

@@ -28,10 +28,13 @@ export const attack: Attack = {
       await readWhenServed(victim, id);
       ids.push(id);
     }
-    const silent = await askInSilence(victim, clients, (index) => recordRequest(victim, ids[index % runs] ?? ''));
+    const silent = await askInSilence(victim, clients, (index) =>
+      recordRequest(victim, ids[index % runs] ?? ''),
+    );
     const read = await outputOf(victim, ids[0] ?? '');
     silent.end();
-    if (read !== pieces * characters) throw new Error(`A client that reads got ${read} characters of the answer.`);
+    if (read !== pieces * characters)
+      throw new Error(`A client that reads got ${read} characters of the answer.`);
   },
   clean: () => upstream?.stop(),
 };
@@ -43,6 +46,7 @@ function recordRequest({ host, token }: Victim, id: string): string {
 /** Characters that a client that reads gets, while the others do not. */
 async function outputOf({ url, bearer }: Victim, id: string): Promise<number> {
   const response = await fetch(`${url}/v1/runs/${id}`, { headers: bearer });
-  if (response.status !== 200) throw new Error(`A client that reads was answered ${response.status}.`);
+  if (response.status !== 200)
+    throw new Error(`A client that reads was answered ${response.status}.`);
   return ((await response.json()) as { output: string }).output.length;
 }

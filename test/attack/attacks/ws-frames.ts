@@ -15,7 +15,11 @@ export const attack: Attack = {
       socket.write(HEAD);
       socket.write(rest);
     }
-    await waitFor('every client with such a message is closed', () => wires.every((wire) => wire.isClosed()), { within_ms: 60_000 });
+    await waitFor(
+      'every client with such a message is closed',
+      () => wires.every((wire) => wire.isClosed()),
+      { within_ms: 60_000 },
+    );
     closeWires(wires);
   },
 };
@@ -23,4 +27,5 @@ export const attack: Attack = {
 const MESSAGE_BYTES = 16 * 1024 * 1024;
 /** A masked binary frame with a length of 64 bits, and a mask of zeros. */
 const HEAD = Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0x01, 0, 0, 0, 0, 0, 0, 0]);
-const WEBSOCKET = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n';
+const WEBSOCKET =
+  'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n';

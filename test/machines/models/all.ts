@@ -7,10 +7,38 @@ import { runModel } from './run.ts';
 
 /** What becomes of a run that is cut off depends on its policy, on its provider, and on what the log holds. */
 export const runModels: readonly Model[] = [
-  runModel({ recovery: 'resume', resumable: true, max_attempts: 2, max_losses: 2, outputs: 2, least: { states: 305, edges: 722, refused: 10563 } }),
-  runModel({ recovery: 'resume', resumable: false, max_attempts: 3, max_losses: 1, outputs: 2, least: { states: 208, edges: 426, refused: 7270 } }),
-  runModel({ recovery: 'restart', resumable: false, max_attempts: 2, max_losses: 1, outputs: 1, least: { states: 165, edges: 397, refused: 5708 } }),
-  runModel({ recovery: 'end', resumable: true, max_attempts: 3, max_losses: 1, outputs: 2, least: { states: 117, edges: 201, refused: 4128 } }),
+  runModel({
+    recovery: 'resume',
+    resumable: true,
+    max_attempts: 2,
+    max_losses: 2,
+    outputs: 2,
+    least: { states: 305, edges: 722, refused: 10563 },
+  }),
+  runModel({
+    recovery: 'resume',
+    resumable: false,
+    max_attempts: 3,
+    max_losses: 1,
+    outputs: 2,
+    least: { states: 208, edges: 426, refused: 7270 },
+  }),
+  runModel({
+    recovery: 'restart',
+    resumable: false,
+    max_attempts: 2,
+    max_losses: 1,
+    outputs: 1,
+    least: { states: 165, edges: 397, refused: 5708 },
+  }),
+  runModel({
+    recovery: 'end',
+    resumable: true,
+    max_attempts: 3,
+    max_losses: 1,
+    outputs: 2,
+    least: { states: 117, edges: 201, refused: 4128 },
+  }),
   runModel({
     recovery: 'restart',
     resumable: false,
@@ -31,7 +59,11 @@ export const models: readonly Model[] = [
   providerModel({ kind: 'local', failure_limit: 3 }),
   providerModel({ kind: 'cloud', failure_limit: 3 }),
   // With a limit of one the first failure is one too many.
-  { ...providerModel({ kind: 'local', failure_limit: 1 }), name: 'provider (one failure)', least: { states: 32, edges: 91, refused: 517 } },
+  {
+    ...providerModel({ kind: 'local', failure_limit: 1 }),
+    name: 'provider (one failure)',
+    least: { states: 32, edges: 91, refused: 517 },
+  },
   engineModel(),
   pullModel(3),
 ];

@@ -2,9 +2,19 @@ import { type DaemonSnapshot, daemonDeadlines, daemonMachine } from '../../../ma
 import type { DaemonCreated, DaemonEvent } from '../../../machines/events.ts';
 import { type Model, model, NOW } from './model.ts';
 
-const error = { code: 'port_in_use', message: 'Another program listens on the address.', retryable: false };
+const error = {
+  code: 'port_in_use',
+  message: 'Another program listens on the address.',
+  retryable: false,
+};
 const last_boot = { boot_id: 'boot_0', ending: 'killed', at: 1, unfinished_runs: 2 } as const;
-const stop = { type: 'daemon.stop_requested', at: NOW, by: 'test', drain_deadline_at: NOW + 10_000, close_deadline_at: NOW + 20_000 } as const;
+const stop = {
+  type: 'daemon.stop_requested',
+  at: NOW,
+  by: 'test',
+  drain_deadline_at: NOW + 10_000,
+  close_deadline_at: NOW + 20_000,
+} as const;
 
 /** `capacity` runs may be unsettled; more than that are found after a crash only. */
 export function daemonModel(capacity: number): Model {
@@ -23,10 +33,26 @@ export function daemonModel(capacity: number): Model {
     machine: daemonMachine,
     created,
     samples: (): DaemonEvent[] => [
-      { type: 'daemon.listening', at: NOW, addresses: { http: 'http://127.0.0.1:4780', grpc: '127.0.0.1:4781', socket: '/run/svc.sock' } },
+      {
+        type: 'daemon.listening',
+        at: NOW,
+        addresses: {
+          http: 'http://127.0.0.1:4780',
+          grpc: '127.0.0.1:4781',
+          socket: '/run/svc.sock',
+        },
+      },
       { type: 'daemon.store_opened', at: NOW, last_boot: null },
       { type: 'daemon.store_opened', at: NOW, last_boot },
-      ...[0, 1, capacity, capacity + 1].map((queued): DaemonEvent => ({ type: 'daemon.runs_recovered', at: NOW, queued, suspended: 0, ended: 1 })),
+      ...[0, 1, capacity, capacity + 1].map(
+        (queued): DaemonEvent => ({
+          type: 'daemon.runs_recovered',
+          at: NOW,
+          queued,
+          suspended: 0,
+          ended: 1,
+        }),
+      ),
       { type: 'daemon.runs_recovered', at: NOW, queued: 0, suspended: 1, ended: 0 },
       { type: 'daemon.runs_recovered', at: NOW, queued: 1, suspended: capacity, ended: 0 },
       { type: 'daemon.runs_recovered', at: NOW, queued: 1, ended: 0 },
@@ -48,7 +74,8 @@ export function daemonModel(capacity: number): Model {
       { type: 'daemon.stopped', at: NOW, finished: 1, handed_over: 2, ended: 3 },
       { type: 'daemon.failed', at: NOW, error },
     ],
-    key: ({ value, context }) => JSON.stringify([value, context.unsettled, context.error?.code ?? null]),
+    key: ({ value, context }) =>
+      JSON.stringify([value, context.unsettled, context.error?.code ?? null]),
     deadlines: daemonDeadlines,
     stop: { ...stop, mode: 'drain' },
     isOver: (snapshot) => snapshot.status === 'done',

@@ -1,10 +1,36 @@
-import { CRASHES_COUNTED, type EngineSnapshot, engineDeadlines, engineMachine } from '../../../machines/engine.ts';
+import {
+  CRASHES_COUNTED,
+  type EngineSnapshot,
+  engineDeadlines,
+  engineMachine,
+} from '../../../machines/engine.ts';
 import type { EngineCreated, EngineEvent, EngineInfo, Failure } from '../../../machines/events.ts';
 import { type Model, model, NOW } from './model.ts';
 
-const error: Failure = { code: 'model_invalid', message: 'The file is not a model.', retryable: false };
-const info: EngineInfo = { pid: 7, model: 'm', path: '/m.gguf', threads: 1, context_length: 512, parallel: 4, load_ms: 5, chat_template: 'none' };
-const created: EngineCreated = { type: 'engine.created', at: NOW - 1000, start_ms: 3000, load_ms: 9000, stop_ms: 2000, kill_ms: 1000, idle_ms: 60_000 };
+const error: Failure = {
+  code: 'model_invalid',
+  message: 'The file is not a model.',
+  retryable: false,
+};
+const info: EngineInfo = {
+  pid: 7,
+  model: 'm',
+  path: '/m.gguf',
+  threads: 1,
+  context_length: 512,
+  parallel: 4,
+  load_ms: 5,
+  chat_template: 'none',
+};
+const created: EngineCreated = {
+  type: 'engine.created',
+  at: NOW - 1000,
+  start_ms: 3000,
+  load_ms: 9000,
+  stop_ms: 2000,
+  kill_ms: 1000,
+  idle_ms: 60_000,
+};
 
 export function engineModel(): Model {
   return model<EngineSnapshot>({
@@ -12,7 +38,15 @@ export function engineModel(): Model {
     machine: engineMachine,
     created,
     samples: ({ context: { attempt } }): EngineEvent[] => [
-      ...[attempt, attempt + 1, attempt + 2].map((of): EngineEvent => ({ type: 'engine.load_requested', at: NOW, attempt: of, model: 'm', path: '/m.gguf' })),
+      ...[attempt, attempt + 1, attempt + 2].map(
+        (of): EngineEvent => ({
+          type: 'engine.load_requested',
+          at: NOW,
+          attempt: of,
+          model: 'm',
+          path: '/m.gguf',
+        }),
+      ),
       ...[attempt, attempt - 1, attempt + 1].flatMap((of): EngineEvent[] => [
         { type: 'engine.process_started', at: NOW, attempt: of, pid: 7 },
         { type: 'engine.model_loaded', at: NOW, attempt: of, info },
@@ -26,7 +60,12 @@ export function engineModel(): Model {
       { type: 'engine.stop_requested', at: NOW, reason: 'requested' },
       { type: 'engine.backoff_elapsed', at: NOW },
     ],
-    key: ({ value, context }) => JSON.stringify([value, Math.min(2, context.attempt), Math.min(CRASHES_COUNTED, context.crashes)]),
+    key: ({ value, context }) =>
+      JSON.stringify([
+        value,
+        Math.min(2, context.attempt),
+        Math.min(CRASHES_COUNTED, context.crashes),
+      ]),
     deadlines: engineDeadlines,
     stop: { type: 'engine.stop_requested', at: NOW, reason: 'requested' },
     isOver: (snapshot) => snapshot.matches('cold'),

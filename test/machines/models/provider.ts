@@ -1,11 +1,25 @@
 import type { Failure, ProviderCreated, ProviderEvent } from '../../../machines/events.ts';
-import { type ProviderSnapshot, providerDeadlines, providerMachine } from '../../../machines/provider.ts';
+import {
+  type ProviderSnapshot,
+  providerDeadlines,
+  providerMachine,
+} from '../../../machines/provider.ts';
 import { type Model, model, NOW } from './model.ts';
 
-const error: Failure = { code: 'provider_unreachable', message: 'The provider does not answer.', retryable: true };
+const error: Failure = {
+  code: 'provider_unreachable',
+  message: 'The provider does not answer.',
+  retryable: true,
+};
 
 /** A local provider is probed by the clock, a cloud provider only when asked. */
-export function providerModel({ kind, failure_limit }: { kind: 'local' | 'cloud'; failure_limit: number }): Model {
+export function providerModel({
+  kind,
+  failure_limit,
+}: {
+  kind: 'local' | 'cloud';
+  failure_limit: number;
+}): Model {
   const created: ProviderCreated = {
     type: 'provider.configured',
     at: NOW - 1000,
@@ -22,7 +36,9 @@ export function providerModel({ kind, failure_limit }: { kind: 'local' | 'cloud'
     machine: providerMachine,
     created,
     samples: ({ context: { probe } }): ProviderEvent[] => [
-      ...[probe, probe + 1, probe + 2].map((of): ProviderEvent => ({ type: 'provider.probe_started', at: NOW, probe: of })),
+      ...[probe, probe + 1, probe + 2].map(
+        (of): ProviderEvent => ({ type: 'provider.probe_started', at: NOW, probe: of }),
+      ),
       ...[probe, probe - 1, probe + 1].flatMap((of): ProviderEvent[] => [
         { type: 'provider.probe_succeeded', at: NOW, probe: of, models: ['llama'] },
         { type: 'provider.probe_succeeded', at: NOW, probe: of, models: [] },
@@ -34,7 +50,13 @@ export function providerModel({ kind, failure_limit }: { kind: 'local' | 'cloud'
       { type: 'provider.faulted', at: NOW, error, unauthorised: true },
       { type: 'provider.removed', at: NOW },
     ],
-    key: ({ value, context }) => JSON.stringify([value, Math.min(2, context.probe), context.failures, context.models.length > 0]),
+    key: ({ value, context }) =>
+      JSON.stringify([
+        value,
+        Math.min(2, context.probe),
+        context.failures,
+        context.models.length > 0,
+      ]),
     deadlines: providerDeadlines,
     stop: { type: 'provider.removed', at: NOW },
     isOver: (snapshot) => snapshot.status === 'done',

@@ -2,9 +2,25 @@ import type { Failure, PullCreated, PullEvent } from '../../../machines/events.t
 import { type PullSnapshot, pullDeadlines, pullMachine } from '../../../machines/pull.ts';
 import { type Model, model, NOW } from './model.ts';
 
-const retryable: Failure = { code: 'pull_failed', message: 'The other side stopped sending.', retryable: true };
-const lasting: Failure = { code: 'model_unknown', message: 'There is no such model.', retryable: false };
-const source = { url: 'https://example.org/m.gguf', file: 'm.gguf', size_bytes: 100, sha256: null, etag: null, revision: null, choices: [] };
+const retryable: Failure = {
+  code: 'pull_failed',
+  message: 'The other side stopped sending.',
+  retryable: true,
+};
+const lasting: Failure = {
+  code: 'model_unknown',
+  message: 'There is no such model.',
+  retryable: false,
+};
+const source = {
+  url: 'https://example.org/m.gguf',
+  file: 'm.gguf',
+  size_bytes: 100,
+  sha256: null,
+  etag: null,
+  revision: null,
+  choices: [],
+};
 
 /** `failure_limit` attempts in a row may fail without getting further. */
 export function pullModel(failure_limit: number): Model {
@@ -23,7 +39,9 @@ export function pullModel(failure_limit: number): Model {
     machine: pullMachine,
     created,
     samples: ({ context: { attempt, bytes_most } }): PullEvent[] => [
-      ...[attempt, attempt + 1, attempt + 2].map((of): PullEvent => ({ type: 'pull.started', at: NOW, attempt: of })),
+      ...[attempt, attempt + 1, attempt + 2].map(
+        (of): PullEvent => ({ type: 'pull.started', at: NOW, attempt: of }),
+      ),
       ...[attempt, attempt - 1, attempt + 1].flatMap((of): PullEvent[] => [
         { type: 'pull.resolved', at: NOW, attempt: of, offset_bytes: 0, ...source },
         { type: 'pull.progressed', at: NOW, attempt: of, bytes: bytes_most },
@@ -32,7 +50,13 @@ export function pullModel(failure_limit: number): Model {
         { type: 'pull.hashed', at: NOW, attempt: of, bytes: 50 },
         { type: 'pull.verified', at: NOW, attempt: of, sha256: 'abc', compared: false },
         { type: 'pull.completed', at: NOW, attempt: of, path: '/m.gguf' },
-        { type: 'pull.attempt_failed', at: NOW, attempt: of, error: retryable, retry_at: NOW + 500 },
+        {
+          type: 'pull.attempt_failed',
+          at: NOW,
+          attempt: of,
+          error: retryable,
+          retry_at: NOW + 500,
+        },
         { type: 'pull.attempt_failed', at: NOW, attempt: of, error: lasting, retry_at: NOW + 500 },
         { type: 'pull.failed', at: NOW, attempt: of, error: lasting },
       ]),
@@ -40,7 +64,14 @@ export function pullModel(failure_limit: number): Model {
       { type: 'pull.cancelled', at: NOW, forced: true },
       { type: 'pull.cancelled', at: NOW, forced: false },
     ],
-    key: ({ value, context }) => JSON.stringify([value, Math.min(2, context.attempt), context.failures, context.bytes_most > 0, context.sha256 !== null]),
+    key: ({ value, context }) =>
+      JSON.stringify([
+        value,
+        Math.min(2, context.attempt),
+        context.failures,
+        context.bytes_most > 0,
+        context.sha256 !== null,
+      ]),
     deadlines: pullDeadlines,
     stop: { type: 'pull.cancel_requested', at: NOW, by: 'test' },
     isOver: (snapshot) => snapshot.status === 'done',

@@ -3,8 +3,16 @@ import { type RunSnapshot, runMachine, WITHDRAWN } from '../../../machines/run.t
 import { runDeadlines } from '../../../machines/run-next.ts';
 import { type Model, model, NOW } from './model.ts';
 
-export const retryable: Failure = { code: 'provider_unreachable', message: 'The provider does not answer.', retryable: true };
-export const lasting: Failure = { code: 'provider_rejected', message: 'The provider did not accept the request.', retryable: false };
+export const retryable: Failure = {
+  code: 'provider_unreachable',
+  message: 'The provider does not answer.',
+  retryable: true,
+};
+export const lasting: Failure = {
+  code: 'provider_rejected',
+  message: 'The provider did not accept the request.',
+  retryable: false,
+};
 const usage = { input_tokens: 3, output_tokens: 2 };
 
 export interface RunBounds {
@@ -20,7 +28,15 @@ export interface RunBounds {
 }
 
 /** Attempts are told apart by whether there was one: the numbers in the samples stand in relation to them. */
-export function runModel({ recovery, resumable, max_attempts, max_losses, outputs, omitted = false, least }: RunBounds): Model {
+export function runModel({
+  recovery,
+  resumable,
+  max_attempts,
+  max_losses,
+  outputs,
+  omitted = false,
+  least,
+}: RunBounds): Model {
   const created: RunCreated = {
     type: 'run.accepted',
     at: NOW - 1000,
@@ -78,7 +94,9 @@ export function runModel({ recovery, resumable, max_attempts, max_losses, output
       { type: 'run.recovered', at: NOW, downtime_ms: 0 },
       { type: 'run.cancel_requested', at: NOW, by: 'test' },
       { type: 'run.cancel_requested', at: NOW, by: WITHDRAWN },
-      ...(['queue', 'total', 'first_output', 'idle'] as const).map((deadline): RunEvent => ({ type: 'run.deadline_passed', at: NOW, deadline })),
+      ...(['queue', 'total', 'first_output', 'idle'] as const).map(
+        (deadline): RunEvent => ({ type: 'run.deadline_passed', at: NOW, deadline }),
+      ),
       { type: 'run.interrupt_requested', at: NOW, reason: 'daemon_stopping' },
       ...[true, false].flatMap((forced): RunEvent[] => [
         { type: 'run.cancelled', at: NOW, forced },

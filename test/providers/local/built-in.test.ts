@@ -32,17 +32,22 @@ test.after(async () => {
 });
 
 test('the built-in model answers as llama.cpp does when it is called directly, or says that it is not sure', async () => {
-  const heard = await Promise.all(PROMPTS.map((prompt) => hear(local, { prompt, temperature: null, max_tokens: 160 })));
+  const heard = await Promise.all(
+    PROMPTS.map((prompt) => hear(local, { prompt, temperature: null, max_tokens: 160 })),
+  );
   for (const [at, prompt] of PROMPTS.entries()) {
     const direct = await asker.ask(prompt);
     const sure = direct.confidence >= asker.rule.minimum;
     assert.is(heard[at]?.text, sure ? direct.text : asker.fallback, prompt);
-    if (sure) assert.equal(heard[at]?.token_ids, direct.ended ? direct.tokens.slice(0, -1) : direct.tokens);
+    if (sure)
+      assert.equal(heard[at]?.token_ids, direct.ended ? direct.tokens.slice(0, -1) : direct.tokens);
   }
 });
 
 test('without a temperature the built-in model does not draw', async () => {
-  const [first, second] = await Promise.all([1, 2].map((seed) => hear(local, { prompt: 'How do I stop it?', temperature: null, seed })));
+  const [first, second] = await Promise.all(
+    [1, 2].map((seed) => hear(local, { prompt: 'How do I stop it?', temperature: null, seed })),
+  );
   assert.is(first?.text, second?.text);
 });
 
@@ -53,12 +58,18 @@ test('threads are measured when a model is first loaded, also beside a broken me
   await first.warm();
   const threads = first.engine.snapshot().context.info?.threads ?? 0;
   assert.ok(threads >= 1 && threads <= availableParallelism());
-  await waitFor('it is printed', () => first.printed.some((line) => line.includes(`threads ${threads}, tokens per second by threads {"1":`)));
+  await waitFor('it is printed', () =>
+    first.printed.some((line) =>
+      line.includes(`threads ${threads}, tokens per second by threads {"1":`),
+    ),
+  );
   assert.equal(Object.values(JSON.parse(readFileSync(file, 'utf8')).threads), [threads]);
   const second = makeLocalProvider({ threads: null, cache: first.folder });
   await second.warm();
   assert.is(second.engine.snapshot().context.info?.threads, threads);
-  await waitFor('it is printed', () => second.printed.some((line) => line.includes('tokens per second by threads {}')));
+  await waitFor('it is printed', () =>
+    second.printed.some((line) => line.includes('tokens per second by threads {}')),
+  );
   await second.close();
   await first.close();
 });

@@ -6,7 +6,13 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunRequest } from '../../../machines/events.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { failure, type Heard, hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import {
+  failure,
+  type Heard,
+  hear,
+  type LocalHarness,
+  makeLocalProvider,
+} from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 let local: LocalHarness;
@@ -14,7 +20,11 @@ const LONG = { model: 'long', max_tokens: 4000 };
 
 test.before(() => {
   const env = { ...process.env, OPENAI_API_KEY: 'planted-secret', HF_TOKEN: 'planted-secret' };
-  local = makeLocalProvider({ model: 'short', env, limits: { local_runs: 2, cancel_grace_ms: 200 } });
+  local = makeLocalProvider({
+    model: 'short',
+    env,
+    limits: { local_runs: 2, cancel_grace_ms: 200 },
+  });
   makeGguf(join(local.folder, 'long.gguf'), { context: 4096 });
   makeGguf(join(local.folder, 'short.gguf'), { says: [...'Done.'] });
 });
@@ -24,12 +34,17 @@ const idle = () => waitFor('the engine rests', () => local.state() === 'warm.idl
 const types = () => local.engine.facts.map(({ type }) => type);
 
 /** Asks, and resolves once the first output is there. */
-async function begin(changes: Partial<RunRequest>): Promise<{ heard: Heard; end: Promise<Heard>; abort: AbortController }> {
+async function begin(
+  changes: Partial<RunRequest>,
+): Promise<{ heard: Heard; end: Promise<Heard>; abort: AbortController }> {
   const abort = new AbortController();
   const heard: Heard = { text: '', token_ids: [], parts: [], finish: null };
   const end = hear(local, changes, abort.signal, heard);
   end.catch(() => {});
-  await waitFor('the first output', () => heard.parts.length > 0, { every_ms: 1, within_ms: 60_000 });
+  await waitFor('the first output', () => heard.parts.length > 0, {
+    every_ms: 1,
+    within_ms: 60_000,
+  });
   return { heard, end, abort };
 }
 
@@ -37,12 +52,27 @@ test('the engine is loaded when it is first needed, and the machine knows of all
   assert.is(local.state(), 'cold');
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
   await idle();
-  assert.equal(types(), ['engine.load_requested', 'engine.process_started', 'engine.model_loaded', 'engine.work_started', 'engine.work_finished']);
+  assert.equal(types(), [
+    'engine.load_requested',
+    'engine.process_started',
+    'engine.model_loaded',
+    'engine.work_started',
+    'engine.work_finished',
+  ]);
   const { info, attempt } = local.engine.snapshot().context;
   assert.is(attempt, 1);
   assert.equal(
     { ...info, pid: 0, load_ms: 0 },
-    { pid: 0, model: 'local/short', path: join(local.folder, 'short.gguf'), threads: 1, context_length: 512, parallel: 2, load_ms: 0, chat_template: 'ChatML' },
+    {
+      pid: 0,
+      model: 'local/short',
+      path: join(local.folder, 'short.gguf'),
+      threads: 1,
+      context_length: 512,
+      parallel: 2,
+      load_ms: 0,
+      chat_template: 'ChatML',
+    },
   );
 });
 
@@ -64,7 +94,9 @@ test('another model takes the place of an idle one, and goes when the first is a
 test('runs for two models at once wait for each other, and each is answered by its own', async () => {
   const order: string[] = [];
   const asks = ['short', 'long', 'short', 'long'].map((model) =>
-    hear(local, { model, max_tokens: 5 }).then(({ token_ids }) => order.push(`${model} ${token_ids.length}`)),
+    hear(local, { model, max_tokens: 5 }).then(({ token_ids }) =>
+      order.push(`${model} ${token_ids.length}`),
+    ),
   );
   await Promise.all(asks);
   assert.equal(order, ['short 5', 'long 5', 'short 5', 'long 5']);
@@ -237,7 +269,9 @@ test('the engine process ends by itself when its daemon is gone', async () => {
     console.log(JSON.stringify({ pid: local.pid(), folder: local.folder }));`;
   const program = join(local.folder, 'daemon.mts');
   writeFileSync(program, script);
-  const daemon = spawn(process.execPath, ['--import', 'tsx', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const daemon = spawn(process.execPath, ['--import', 'tsx', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const [line] = (await once(daemon.stdout, 'data')) as [Buffer];
   const { pid, folder } = JSON.parse(String(line)) as { pid: number; folder: string };
   process.kill(pid, 0);

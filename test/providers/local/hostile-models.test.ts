@@ -4,7 +4,12 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { hostileGgufs, makeLoopingModel } from '../../fixtures/models/hostile-gguf.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { failure, hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import {
+  failure,
+  hear,
+  type LocalHarness,
+  makeLocalProvider,
+} from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 /** A model file that was made to do harm costs the run that asks for it, and no other. */
@@ -17,7 +22,8 @@ test.before.each(() => {
 });
 test.after.each(() => local.close());
 
-const loads = () => local.engine.facts.filter(({ type }) => type === 'engine.load_requested').length;
+const loads = () =>
+  local.engine.facts.filter(({ type }) => type === 'engine.load_requested').length;
 
 test('a head that lies about what comes is refused before the engine sees it, and the loaded model stays', async () => {
   await hear(local, { model: 'short' });
@@ -43,7 +49,11 @@ test('a chat template that is never done ends at its limit, and its file is refu
   assert.match(refused.message, /loop hung the engine.*until \d{4}-/);
   assert.is(loads(), before, 'nothing is loaded for it');
   copyFileSync(join(local.folder, 'short.gguf'), path);
-  assert.is((await hear(local, { model: 'loop' })).text, 'Done.', 'another version is free at once');
+  assert.is(
+    (await hear(local, { model: 'loop' })).text,
+    'Done.',
+    'another version is free at once',
+  );
 });
 
 test('a version that is refused is refused by the next life of the daemon too', async () => {
@@ -65,7 +75,9 @@ test('a load that its only run was cancelled for is stopped, and the next run is
   await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
   abort.abort(new Error('enough'));
   assert.is(await asked, 'enough');
-  await waitFor('the load is stopped', () => local.engine.facts.some(({ type }) => type === 'engine.stop_requested'));
+  await waitFor('the load is stopped', () =>
+    local.engine.facts.some(({ type }) => type === 'engine.stop_requested'),
+  );
   // A process that renders without end does not hear that it shall stop.
   if (local.state().startsWith('stopping')) await local.engine.fireDeadline();
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
@@ -76,7 +88,9 @@ test('a run of another model ends a load that nobody waits for, and one that is 
   await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
   assert.ok((await first).token_ids.length > 0);
-  const reasons = local.engine.facts.flatMap((fact) => (fact.type === 'engine.stop_requested' ? [fact.reason] : []));
+  const reasons = local.engine.facts.flatMap((fact) =>
+    fact.type === 'engine.stop_requested' ? [fact.reason] : [],
+  );
   assert.equal(reasons, ['model_changed']);
   assert.is(loads(), 2);
 });
@@ -98,7 +112,10 @@ test('a file that kills the engine twice while it is loaded is refused', async (
 
 if (process.platform === 'linux') {
   test('an engine that takes more memory than it may is ended, and its file refused', async () => {
-    const small = makeLocalProvider({ models: local.folder, limits: { engine_memory_bytes: 8 * 1024 * 1024 } });
+    const small = makeLocalProvider({
+      models: local.folder,
+      limits: { engine_memory_bytes: 8 * 1024 * 1024 },
+    });
     try {
       const ended = await failure(hear(small, { model: 'short' }));
       assert.equal([ended.code, ended.retryable], ['engine_crashed', false]);

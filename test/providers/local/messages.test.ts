@@ -5,11 +5,21 @@ import { seedAt } from '../../../src/providers/local/engine/seed.ts';
 import { engineEnvironment } from '../../../src/providers/local/engine-environment.ts';
 
 test('a message of the right form is taken', () => {
-  const run = { type: 'run', id: 1, prompt: 'hello', system: null, max_tokens: 5, temperature: 0.5, seed: 3, resume: null };
+  const run = {
+    type: 'run',
+    id: 1,
+    prompt: 'hello',
+    system: null,
+    max_tokens: 5,
+    temperature: 0.5,
+    seed: 3,
+    resume: null,
+  };
   const resumed = { ...run, resume: { token_ids: [1, 2], text: 'a' } };
   assert.equal(parseToEngine(run), run);
   assert.equal(parseToEngine(resumed), resumed);
-  for (const resume of [undefined, [1], { token_ids: [-1], text: 'a' }, { token_ids: [1] }]) assert.is(parseToEngine({ ...run, resume }), null);
+  for (const resume of [undefined, [1], { token_ids: [-1], text: 'a' }, { token_ids: [1] }])
+    assert.is(parseToEngine({ ...run, resume }), null);
   const output = { type: 'output', id: 1, text: 'a', token_ids: [1, 2] };
   assert.equal(parseFromEngine(output), output);
 });
@@ -29,12 +39,21 @@ test('a message of another form is not taken', () => {
     { type: 'loaded', threads: 1 },
   ];
   for (const value of wrong) assert.is(parseFromEngine(value), null, JSON.stringify(value));
-  for (const value of [null, 7, { type: 'load', path: 1 }, { type: 'stop_run' }, { type: 'run', id: 1 }]) assert.is(parseToEngine(value), null);
+  for (const value of [
+    null,
+    7,
+    { type: 'load', path: 1 },
+    { type: 'stop_run' },
+    { type: 'run', id: 1 },
+  ])
+    assert.is(parseToEngine(value), null);
 });
 
 test('each position of a run has a seed of its own, which is never the one that means a random seed', () => {
   const seeds = new Set<number>();
-  for (let run = 0; run < 40; run += 1) for (let position = 0; position < 250; position += 1) seeds.add(seedAt(run * 107_374_182, position));
+  for (let run = 0; run < 40; run += 1)
+    for (let position = 0; position < 250; position += 1)
+      seeds.add(seedAt(run * 107_374_182, position));
   assert.ok(seeds.size > 9_990, `${seeds.size} of 10000 differ`);
   for (const seed of seeds) assert.ok(Number.isInteger(seed) && seed >= 0 && seed < 2 ** 31);
 });
@@ -53,7 +72,12 @@ test('the engine sees what it needs of the environment and no key', () => {
     CUDA_SECRET: 'x',
     GGML_TOKEN: 'x',
   };
-  assert.equal(engineEnvironment(env), { PATH: '/bin', HOME: '/h', CUDA_VISIBLE_DEVICES: '0', LC_ALL: 'C' });
+  assert.equal(engineEnvironment(env), {
+    PATH: '/bin',
+    HOME: '/h',
+    CUDA_VISIBLE_DEVICES: '0',
+    LC_ALL: 'C',
+  });
 });
 
 test.run();

@@ -1,14 +1,26 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import type { ModelRecord } from '../../../src/kernel/provider.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { Inspector } from '../../../src/providers/local/inspector.ts';
+import type { ModelRecord } from '../../../src/providers/port.ts';
 import { type Entry, encodeGguf } from '../../fixtures/models/gguf-bytes.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
@@ -22,7 +34,8 @@ test.after.each(() => local.close());
 
 const list = () => local.provider.models(AbortSignal.timeout(60_000));
 const put = (name: string) => join(local.folder, name);
-const byName = async (name: string): Promise<ModelRecord | undefined> => (await list()).find((model) => model.name === name);
+const byName = async (name: string): Promise<ModelRecord | undefined> =>
+  (await list()).find((model) => model.name === name);
 
 async function refusal(work: Promise<unknown>): Promise<SvcError> {
   const thrown = await work.then(
@@ -77,7 +90,9 @@ test('a default model that lies elsewhere is in the list, and a missing one make
   );
   assert.equal(await local.provider.probe(AbortSignal.timeout(1000)), { models: ['svc-mini'] });
   await elsewhere.close();
-  const failed = await local.provider.probe(AbortSignal.timeout(1000)).catch((error: unknown) => error);
+  const failed = await local.provider
+    .probe(AbortSignal.timeout(1000))
+    .catch((error: unknown) => error);
   assert.match(String(failed), 'my model.gguf');
 });
 
@@ -95,13 +110,20 @@ test('a file that is no model, or a broken one, is listed as invalid and harms n
   };
   for (const [name, bytes] of Object.entries(cases)) writeFileSync(put(`${name}.gguf`), bytes);
   const states = Object.fromEntries((await list()).map(({ name, state }) => [name, state]));
-  assert.equal(states, { 'svc-mini': 'available', whole: 'available', ...Object.fromEntries(Object.keys(cases).map((name) => [name, 'invalid'])) });
+  assert.equal(states, {
+    'svc-mini': 'available',
+    whole: 'available',
+    ...Object.fromEntries(Object.keys(cases).map((name) => [name, 'invalid'])),
+  });
 });
 
 test('a head that costs a lot is given up, and the models behind it are still read', async () => {
   await local.close();
   local = makeLocalProvider({ limits: { model_inspect_ms: 1500 } });
-  const keys = Array.from({ length: 20 }, (_, key): Entry => [`k${key}`, 'strings', Array.from({ length: 100_000 }, () => '')]);
+  const keys = Array.from(
+    { length: 20 },
+    (_, key): Entry => [`k${key}`, 'strings', Array.from({ length: 100_000 }, () => '')],
+  );
   writeFileSync(put('bomb.gguf'), encodeGguf(keys, []));
   makeGguf(put('good.gguf'));
   let turns = 0;
@@ -133,7 +155,18 @@ test('a file that changed is read again', async () => {
 
 test('a name that is not known is refused with those that are', async () => {
   makeGguf(put('a.gguf'));
-  for (const name of ['b', '', '../a', 'a/../../x', 'a\0', 'x'.repeat(5000), '/no/such.gguf', 'local/b', '.', 'svc-mini/x']) {
+  for (const name of [
+    'b',
+    '',
+    '../a',
+    'a/../../x',
+    'a\0',
+    'x'.repeat(5000),
+    '/no/such.gguf',
+    'local/b',
+    '.',
+    'svc-mini/x',
+  ]) {
     const { code, details } = await refusal(local.models.show(name));
     assert.is(code, 'model_unknown', name);
     assert.equal(details, { known: ['svc-mini', 'a'] });
@@ -152,7 +185,8 @@ test('what is there and is no readable file is told as such and waited for by no
   assert.match((await refusal(local.models.show('loop'))).message, 'cannot be read');
   makeGguf(put('secret.gguf'));
   chmodSync(put('secret.gguf'), 0);
-  if (process.getuid?.() !== 0) assert.match((await refusal(local.models.show('secret'))).message, 'cannot be read');
+  if (process.getuid?.() !== 0)
+    assert.match((await refusal(local.models.show('secret'))).message, 'cannot be read');
   const states = new Map((await list()).map(({ name, state }) => [name, state]));
   for (const name of ['pipe', 'zero', 'loop']) assert.is(states.get(name), 'invalid', name);
 });
@@ -167,7 +201,15 @@ test('a path outside of the models folder is answered alike, whatever is there',
     chmodSync(at('secret'), 0);
     symlinkSync(at('loop'), at('loop'));
     const told = new Set<string>();
-    for (const name of ['nothing', 'folder', 'folder/nothing', 'text', 'text/nothing', 'secret', 'loop']) {
+    for (const name of [
+      'nothing',
+      'folder',
+      'folder/nothing',
+      'text',
+      'text/nothing',
+      'secret',
+      'loop',
+    ]) {
       const { code, message, details } = await refusal(local.models.show(at(name)));
       told.add(JSON.stringify([code, message.replace(at(name), '<path>'), details]));
     }
@@ -217,12 +259,22 @@ test('what a model file says is shown, its long lists by their length', async ()
 
 test('metadata that is too large together is left out, and how much of it is said', async () => {
   makeGguf(put('a.gguf'), {
-    metadata: [...Array.from({ length: 40 }, (_, index): Entry => [`x.${index}`, 'string', 't'.repeat(60_000)]), ['y.last', 'string', 'short']],
+    metadata: [
+      ...Array.from(
+        { length: 40 },
+        (_, index): Entry => [`x.${index}`, 'string', 't'.repeat(60_000)],
+      ),
+      ['y.last', 'string', 'short'],
+    ],
   });
   const { metadata, metadata_left_out } = await local.models.show('a');
   const texts = Object.keys(metadata).filter((key) => key.startsWith('x.'));
   assert.is(metadata_left_out, 40 - texts.length);
-  assert.ok(texts.length > 0 && Buffer.byteLength(JSON.stringify(metadata)) <= defaultLimits.model_metadata_bytes + 1024, `${texts.length} texts`);
+  assert.ok(
+    texts.length > 0 &&
+      Buffer.byteLength(JSON.stringify(metadata)) <= defaultLimits.model_metadata_bytes + 1024,
+    `${texts.length} texts`,
+  );
   assert.is(metadata['y.last'], 'short', 'what fits behind them is there');
 });
 
@@ -250,7 +302,12 @@ test('a model of the folder is removed, also a broken one; nothing else ever is'
   const outside = makeLocalProvider();
   const path = makeGguf(join(outside.folder, 'other.gguf'));
   for (const name of [path, `../${path.split('/').slice(-2).join('/')}`, `local/${path}`]) {
-    assert.ok(['invalid_request', 'model_unknown'].includes((await refusal(local.models.remove(name))).code), name);
+    assert.ok(
+      ['invalid_request', 'model_unknown'].includes(
+        (await refusal(local.models.remove(name))).code,
+      ),
+      name,
+    );
   }
   symlinkSync(path, put('link.gguf'));
   await local.models.remove('link');

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { OutputPart } from '../../../src/kernel/provider.ts';
-import { ProviderFailure } from '../../../src/kernel/provider.ts';
+import type { OutputPart } from '../../../src/providers/port.ts';
+import { ProviderFailure } from '../../../src/providers/port.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { hear, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
 
@@ -16,9 +16,16 @@ async function goOn(
   request: Parameters<typeof runRequest>[0],
   cut: { text: string; token_ids: number[]; threads?: number },
 ) {
-  const heard = { text: '', token_ids: [] as number[], finish: null as Extract<OutputPart, { type: 'finish' }> | null };
+  const heard = {
+    text: '',
+    token_ids: [] as number[],
+    finish: null as Extract<OutputPart, { type: 'finish' }> | null,
+  };
   const resume = { threads: null, ...cut };
-  const stream = engine.provider.stream({ run_id: 'run_again', attempt: 2, request: runRequest(request), resume }, new AbortController().signal);
+  const stream = engine.provider.stream(
+    { run_id: 'run_again', attempt: 2, request: runRequest(request), resume },
+    new AbortController().signal,
+  );
   for await (const part of stream) {
     if (part.type === 'finish') heard.finish = part;
     else {
@@ -64,7 +71,11 @@ for (const [model, temperature, least] of [
       assert.ok(cuts.length >= least, `${cuts.length} cuts`);
       for (const cut of cuts) {
         const rest = await goOn(second, request, cut);
-        assert.equal([...cut.token_ids, ...rest.token_ids], whole.token_ids, `cut after ${cut.token_ids.length} tokens`);
+        assert.equal(
+          [...cut.token_ids, ...rest.token_ids],
+          whole.token_ids,
+          `cut after ${cut.token_ids.length} tokens`,
+        );
         assert.is(cut.text + rest.text, whole.text);
         assert.equal(rest.finish?.finish_reason, whole.finish?.finish_reason);
         assert.equal(rest.finish?.usage, whole.finish?.usage);
@@ -85,7 +96,10 @@ test('an answer goes on with as many threads as it was begun with, also when not
     const request = { ...LONG, model: 'random', temperature: 0.8 };
     const whole = await hear(first, request);
     const told = whole.parts.flatMap((part) => (part.type === 'output' ? [part.threads] : []));
-    assert.ok(told.length > 0 && told.every((threads) => threads === 2), 'each part says by how many it was computed');
+    assert.ok(
+      told.length > 0 && told.every((threads) => threads === 2),
+      'each part says by how many it was computed',
+    );
     await hear(second, { ...request, max_tokens: 2 });
     assert.is(second.engine.snapshot().context.info?.threads, 1);
     const cuts = cutsOf(whole.parts);
@@ -96,9 +110,21 @@ test('an answer goes on with as many threads as it was begun with, also when not
     assert.equal([...cut.token_ids, ...rest.token_ids], whole.token_ids);
     assert.is(cut.text + rest.text, whole.text);
     const again = await hear(second, { ...request, max_tokens: 2 });
-    assert.equal([again.token_ids.length, second.engine.snapshot().context.info?.threads], [2, 2], 'other runs take what is loaded');
-    const beyond = await goOn(second, { ...request, max_tokens: cut.token_ids.length + 2 }, { ...cut, threads: 4096 });
-    assert.equal([beyond.token_ids.length, second.engine.snapshot().context.info?.threads], [2, 2], 'no machine has that many');
+    assert.equal(
+      [again.token_ids.length, second.engine.snapshot().context.info?.threads],
+      [2, 2],
+      'other runs take what is loaded',
+    );
+    const beyond = await goOn(
+      second,
+      { ...request, max_tokens: cut.token_ids.length + 2 },
+      { ...cut, threads: 4096 },
+    );
+    assert.equal(
+      [beyond.token_ids.length, second.engine.snapshot().context.info?.threads],
+      [2, 2],
+      'no machine has that many',
+    );
   } finally {
     await Promise.all([first.close(), second.close()]);
   }
@@ -107,10 +133,15 @@ test('an answer goes on with as many threads as it was begun with, also when not
 test('recorded tokens that do not spell the recorded text are not gone on from', async () => {
   const engine = makeLocalProvider();
   try {
-    const failure = await goOn(engine, LONG, { text: 'Something else.', token_ids: [300, 301] }).catch((error: unknown) => error);
+    const failure = await goOn(engine, LONG, {
+      text: 'Something else.',
+      token_ids: [300, 301],
+    }).catch((error: unknown) => error);
     assert.instance(failure, ProviderFailure);
     assert.is((failure as ProviderFailure).code, 'resume_failed');
-    const beyond = await goOn(engine, LONG, { text: '', token_ids: [1_000_000] }).catch((error: unknown) => error);
+    const beyond = await goOn(engine, LONG, { text: '', token_ids: [1_000_000] }).catch(
+      (error: unknown) => error,
+    );
     assert.is((beyond as ProviderFailure).code, 'resume_failed');
     assert.match(engine.state(), /^warm/, 'the engine lives');
   } finally {

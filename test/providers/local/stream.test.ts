@@ -3,7 +3,14 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunRequest } from '../../../machines/events.ts';
 import { CHATML, makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { failure, type Heard, hear, type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
+import {
+  failure,
+  type Heard,
+  hear,
+  type LocalHarness,
+  makeLocalProvider,
+  runRequest,
+} from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 /** Weights are random here, so an answer is gibberish that hangs on its prompt and does not end by itself. */
@@ -11,13 +18,19 @@ let local: LocalHarness;
 const PROMPTS = ['one', 'two three', 'a longer question, with more words', 'é😀', '4'];
 
 test.before(() => {
-  local = makeLocalProvider({ model: 'random', limits: { local_runs: 4, provider_runs: 6, output_tokens: 50 } });
+  local = makeLocalProvider({
+    model: 'random',
+    limits: { local_runs: 4, provider_runs: 6, output_tokens: 50 },
+  });
   makeGguf(join(local.folder, 'random.gguf'), { context: 4096 });
 });
 test.after(() => local.close());
 
-const ask = (changes: Partial<RunRequest> = {}, signal?: AbortSignal, heard?: Heard): Promise<Heard> =>
-  hear(local, { model: 'random', ...changes }, signal, heard);
+const ask = (
+  changes: Partial<RunRequest> = {},
+  signal?: AbortSignal,
+  heard?: Heard,
+): Promise<Heard> => hear(local, { model: 'random', ...changes }, signal, heard);
 const LONG = runRequest({ model: 'random', prompt: 'go', max_tokens: 4000 });
 const nothing = (): Heard => ({ text: '', token_ids: [], parts: [], finish: null });
 
@@ -28,7 +41,10 @@ test('an answer comes in parts and ends with one finish and true counts', async 
   assert.is(heard.token_ids.length, 60);
   assert.is(heard.finish?.usage.output_tokens, 60);
   assert.ok((heard.finish?.usage.input_tokens ?? 0) > 10);
-  assert.ok(heard.parts.length > 3 && heard.parts.length < 60, `${heard.parts.length} parts for 60 tokens`);
+  assert.ok(
+    heard.parts.length > 3 && heard.parts.length < 60,
+    `${heard.parts.length} parts for 60 tokens`,
+  );
 });
 
 test('without a number of tokens in the request the limit holds', async () => {
@@ -47,19 +63,30 @@ test('a greedy answer is the same whenever it is asked for, alone or with others
 });
 
 test('a drawn answer is the same for the same seed and another one for another', async () => {
-  const drawn = (seed: number) => ask({ seed, temperature: 0.9, max_tokens: 80 }).then(({ token_ids }) => token_ids);
+  const drawn = (seed: number) =>
+    ask({ seed, temperature: 0.9, max_tokens: 80 }).then(({ token_ids }) => token_ids);
   const first = await drawn(5);
   assert.equal(await drawn(5), first);
   assert.not.equal(await drawn(6), first);
   const greedy = (await ask({ max_tokens: 80 })).token_ids;
   assert.not.equal(first, greedy);
-  assert.not.equal((await ask({ temperature: null, max_tokens: 80 })).token_ids, greedy, 'a model that is not built in draws by itself');
+  assert.not.equal(
+    (await ask({ temperature: null, max_tokens: 80 })).token_ids,
+    greedy,
+    'a model that is not built in draws by itself',
+  );
 });
 
 test('a drawn answer is the same alone and beside others, whatever the others do', async () => {
   makeGguf(join(local.folder, 'wide.gguf'), { context: 1024, width: 192, layers: 8 });
   const drawn = (seed: number) =>
-    ask({ model: 'wide', prompt: `question ${seed}`, seed, temperature: 0.8, max_tokens: 120 }).then(({ token_ids }) => token_ids);
+    ask({
+      model: 'wide',
+      prompt: `question ${seed}`,
+      seed,
+      temperature: 0.8,
+      max_tokens: 120,
+    }).then(({ token_ids }) => token_ids);
   const alone: number[][] = [];
   for (const seed of [1, 2, 3, 4]) alone.push(await drawn(seed));
   assert.equal(await Promise.all([1, 2, 3, 4].map(drawn)), alone);
@@ -74,7 +101,11 @@ test('a prompt that leaves no room for an answer is refused with its size, never
   const { finish } = await ask({ prompt: 'x', max_tokens: 1 });
   const overhead = (finish?.usage.input_tokens ?? 0) - 1;
   const fits = await ask({ prompt: 'x'.repeat(4095 - overhead), max_tokens: 10 });
-  assert.equal(fits.finish, { type: 'finish', finish_reason: 'length', usage: { input_tokens: 4095, output_tokens: 1 } });
+  assert.equal(fits.finish, {
+    type: 'finish',
+    finish_reason: 'length',
+    usage: { input_tokens: 4095, output_tokens: 1 },
+  });
   const refused = await failure(ask({ prompt: 'x'.repeat(4096 - overhead) }));
   assert.is(refused.code, 'context_length_exceeded');
   assert.is(refused.retryable, false);
@@ -139,13 +170,17 @@ test('an abort while the prompt is read ends the stream without a word', async (
 test('a run that waits for a place in the context can be aborted, and the others go on', async () => {
   const [first, last] = [new AbortController(), new AbortController()];
   const heard = [nothing(), nothing(), nothing(), nothing()];
-  const running = heard.map((one, seed) => ask({ seed, prompt: `long ${seed}`, max_tokens: 3000 }, first.signal, one));
+  const running = heard.map((one, seed) =>
+    ask({ seed, prompt: `long ${seed}`, max_tokens: 3000 }, first.signal, one),
+  );
   const waiting = ask({ max_tokens: 10 }, last.signal);
   const next = ask({ max_tokens: 10 });
   const refused = await failure(ask());
   assert.is(refused.code, 'provider_busy');
   assert.ok(refused.retryable);
-  await waitFor('all places are taken', () => heard.every(({ parts }) => parts.length > 0), { every_ms: 1 });
+  await waitFor('all places are taken', () => heard.every(({ parts }) => parts.length > 0), {
+    every_ms: 1,
+  });
   last.abort();
   const { parts } = await waiting;
   assert.equal(parts, []);
@@ -158,8 +193,12 @@ test('a run that starts while others are busy is answered beside them', async ()
   for (let round = 0; round < 3; round += 1) {
     const abort = new AbortController();
     const heard = [nothing(), nothing()];
-    const running = heard.map((one, at) => ask({ prompt: `long ${at}`, max_tokens: 3900 }, abort.signal, one));
-    await waitFor('both are busy', () => heard.every(({ parts }) => parts.length > 0), { every_ms: 1 });
+    const running = heard.map((one, at) =>
+      ask({ prompt: `long ${at}`, max_tokens: 3900 }, abort.signal, one),
+    );
+    await waitFor('both are busy', () => heard.every(({ parts }) => parts.length > 0), {
+      every_ms: 1,
+    });
     assert.is((await ask({ max_tokens: 10 })).token_ids.length, 10);
     assert.equal(
       heard.map(({ finish }) => finish),
@@ -173,13 +212,16 @@ test('a run that starts while others are busy is answered beside them', async ()
 test('a signal that is aborted already asks for nothing', async () => {
   await waitFor('the engine rests', () => local.state() === 'warm.idle');
   const facts = local.engine.facts.length;
-  const thrown = await ask({}, AbortSignal.abort(new Error('no'))).catch((error: Error) => error.message);
+  const thrown = await ask({}, AbortSignal.abort(new Error('no'))).catch(
+    (error: Error) => error.message,
+  );
   assert.is(thrown, 'no');
   assert.is(local.engine.facts.length, facts);
 });
 
 test('a control token that is spelled out in a prompt stays text', async () => {
-  const count = async (prompt: string) => (await ask({ prompt, max_tokens: 1 })).finish?.usage.input_tokens ?? 0;
+  const count = async (prompt: string) =>
+    (await ask({ prompt, max_tokens: 1 })).finish?.usage.input_tokens ?? 0;
   const one = await count('x');
   assert.is(await count('x<|im_end|>'), one + '<|im_end|>'.length);
 });
@@ -196,12 +238,16 @@ test('a character that is split over tokens comes out whole, and the model ends 
 });
 
 test('a template of its own is used, and text cannot forge its control tokens either', async () => {
-  const template = "{% for m in messages %}[{{m['role']}}] {{m['content']}}<|im_end|>\n{% endfor %}";
+  const template =
+    "{% for m in messages %}[{{m['role']}}] {{m['content']}}<|im_end|>\n{% endfor %}";
   makeGguf(join(local.folder, 'jinja.gguf'), { template, name: 'jinja' });
   const first = await ask({ model: 'jinja', prompt: 'x', max_tokens: 1 });
   assert.is(local.engine.snapshot().context.info?.chat_template, 'JinjaTemplate');
   const second = await ask({ model: 'jinja', prompt: 'x<|im_end|>', max_tokens: 1 });
-  assert.is(second.finish?.usage.input_tokens, (first.finish?.usage.input_tokens ?? 0) + '<|im_end|>'.length);
+  assert.is(
+    second.finish?.usage.input_tokens,
+    (first.finish?.usage.input_tokens ?? 0) + '<|im_end|>'.length,
+  );
 });
 
 test('an answer that the model is sure of passes the gate, an unsure one is replaced', async () => {
@@ -210,7 +256,11 @@ test('an answer that the model is sure of passes the gate, an unsure one is repl
     ['svc.confidence.minimum', 'float32', minimum],
     ['svc.confidence.fallback', 'string', 'Not sure.'],
   ];
-  makeGguf(join(local.folder, 'sure.gguf'), { says: [...'Yes!'], template: CHATML, metadata: gate(0.5) });
+  makeGguf(join(local.folder, 'sure.gguf'), {
+    says: [...'Yes!'],
+    template: CHATML,
+    metadata: gate(0.5),
+  });
   assert.is((await ask({ model: 'sure' })).text, 'Yes!');
   assert.is((await ask({ model: 'sure', max_tokens: 2 })).text, 'Ye');
   makeGguf(join(local.folder, 'unsure.gguf'), { metadata: gate(0.9999) });

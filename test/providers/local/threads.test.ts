@@ -10,13 +10,23 @@ const file = join(folder, 'engine-threads.json');
 test.before.each(() => rmSync(file, { force: true }));
 test.after(() => rmSync(folder, { recursive: true }));
 
-function find(speeds: Record<number, number>, changes: Partial<Parameters<typeof findThreads>[0]> = {}) {
+function find(
+  speeds: Record<number, number>,
+  changes: Partial<Parameters<typeof findThreads>[0]> = {},
+) {
   const tried: number[] = [];
   const measure = async (threads: number) => {
     tried.push(threads);
     return speeds[threads] ?? 0;
   };
-  return findThreads({ model_key: 'm 1 2', engine_key: 'e', file, available: 8, measure, ...changes }).then((found) => ({ ...found, tried }));
+  return findThreads({
+    model_key: 'm 1 2',
+    engine_key: 'e',
+    file,
+    available: 8,
+    measure,
+    ...changes,
+  }).then((found) => ({ ...found, tried }));
 }
 
 test('the candidates double up to what is available and never go above it', () => {
@@ -71,7 +81,10 @@ test('a remembered number above what is available now is measured again', async 
 });
 
 test('a folder that cannot be written costs the memory, not the answer', async () => {
-  assert.is((await find({ 1: 10, 2: 20 }, { file: join(folder, 'missing', 'threads.json') })).threads, 2);
+  assert.is(
+    (await find({ 1: 10, 2: 20 }, { file: join(folder, 'missing', 'threads.json') })).threads,
+    2,
+  );
 });
 
 test('the file is bounded', async () => {

@@ -28,7 +28,10 @@ test('a replacement character that was really said is not lost', () => {
 });
 
 test('whatever the bytes, the parts together are the text of all tokens', () => {
-  const byte = fc.oneof(fc.integer({ min: 0, max: 255 }), fc.constantFrom(0xf0, 0x9f, 0x98, 0x80, 0xe2, 0x82, 0xac, 0xff));
+  const byte = fc.oneof(
+    fc.integer({ min: 0, max: 255 }),
+    fc.constantFrom(0xf0, 0x9f, 0x98, 0x80, 0xe2, 0x82, 0xac, 0xff),
+  );
   const token = fc.array(byte, { minLength: 1, maxLength: 3 }).map((bytes) => Buffer.from(bytes));
   fc.assert(
     fc.property(fc.array(token, { maxLength: 120 }), (tokens) => {

@@ -9,7 +9,9 @@ interface Case {
 }
 
 // Recorded by the trainer when it wrote the model file: its own greedy tokens, from its own arithmetic.
-const lines = (await readFile(new URL('trainer-tokens.jsonl', import.meta.url), 'utf8')).trim().split('\n');
+const lines = (await readFile(new URL('trainer-tokens.jsonl', import.meta.url), 'utf8'))
+  .trim()
+  .split('\n');
 const cases = lines.map((line) => JSON.parse(line) as Case);
 const asker = await openAsker();
 

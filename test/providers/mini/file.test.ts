@@ -27,9 +27,14 @@ test('it carries its chat template and context', () => {
 });
 
 test('what an answer is about is a control token, which no text can hold and none is shown of', () => {
-  const [pieces, types] = ['tokenizer.ggml.tokens', 'tokenizer.ggml.token_type'].map((key) => metadata[key] as unknown[]);
+  const [pieces, types] = ['tokenizer.ggml.tokens', 'tokenizer.ggml.token_type'].map(
+    (key) => metadata[key] as unknown[],
+  );
   const control = 3;
-  const topics = pieces?.flatMap((piece, token) => (String(piece).startsWith('<|about ') ? [types?.[token]] : [])) ?? [];
+  const topics =
+    pieces?.flatMap((piece, token) =>
+      String(piece).startsWith('<|about ') ? [types?.[token]] : [],
+    ) ?? [];
   assert.ok(topics.length > 200, `${topics.length} topics`);
   assert.ok(topics.every((type) => type === control));
 });

@@ -3,10 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { commands, globalFlags } from '../../../src/cli/commands.ts';
-import { commandNames } from '../../../src/providers/mini/taught.ts';
+import { commandNames } from '../../../tools/svc-mini/taught.ts';
 import { modelFile } from '../../eval/ask.ts';
 
-const { taught, sha256 } = JSON.parse(await readFile(new URL('../../../src/providers/mini/taught.json', import.meta.url), 'utf8')) as {
+const { taught, sha256 } = JSON.parse(
+  await readFile(new URL('../../../tools/svc-mini/taught.json', import.meta.url), 'utf8'),
+) as {
   taught: string[];
   sha256: string;
 };
@@ -17,7 +19,11 @@ const UNTAUGHT: readonly string[] = ['api', 'api --data,d', 'api --json', 'api -
 
 test('every command and flag that the model was taught exists today', () => {
   const gone = taught.filter((name) => !today.includes(name));
-  assert.equal(gone, [], 'The model names what does not exist: make svc-mini again, see src/providers/mini/README.md.');
+  assert.equal(
+    gone,
+    [],
+    'The model names what does not exist: make svc-mini again, see tools/svc-mini/README.md.',
+  );
 });
 
 test('what the model was not taught is listed', () => {

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { StoredEvent } from '../../../src/store/store.ts';
+import type { StoredEvent } from '../../../src/store/port.ts';
 import type { Outcome } from './outcome.ts';
 
 /** Streams that each version has recorded: `<version>/<machine>.<what it shows>.jsonl`, and beside it what users saw. */
@@ -26,7 +26,14 @@ function readOne(version: string, file: string): Recorded {
   const lines = readFileSync(`${RECORDED}/${version}/${file}`, 'utf8');
   const outcome = readFileSync(`${RECORDED}/${version}/${file.replace('.jsonl', '.json')}`, 'utf8');
   const [machine = '', shows = ''] = file.split('.');
-  return { version, machine, shows, bytes: lines.length + outcome.length, events: parseLines(lines), outcome: JSON.parse(outcome) as Outcome };
+  return {
+    version,
+    machine,
+    shows,
+    bytes: lines.length + outcome.length,
+    events: parseLines(lines),
+    outcome: JSON.parse(outcome) as Outcome,
+  };
 }
 
 export function parseLines(text: string): StoredEvent[] {

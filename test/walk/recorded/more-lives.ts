@@ -20,7 +20,10 @@ async function completedAfterDeath(): Promise<Walked> {
   const lost = await startHeld(house, { max_tokens: 150 });
   process.kill(lost.engine, 'SIGKILL');
   await house.untilRun(lost.id, 'completed');
-  await house.untilRun(await house.run('finish', { provider: 'up', idempotency_key: 'a-key' }), 'completed');
+  await house.untilRun(
+    await house.run('finish', { provider: 'up', idempotency_key: 'a-key' }),
+    'completed',
+  );
   house.signal('SIGTERM');
   await house.gone(0);
   return house.leave();
@@ -71,4 +74,9 @@ async function fetchedInParts(): Promise<Walked> {
   return walked;
 }
 
-export const moreLives = [completedAfterDeath, omittedAndCompleted, completedAfterRetry, fetchedInParts];
+export const moreLives = [
+  completedAfterDeath,
+  omittedAndCompleted,
+  completedAfterRetry,
+  fetchedInParts,
+];

@@ -5,11 +5,11 @@ import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import type { PullSnapshot } from '../../../machines/pull.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { can, init, stateName, statePath, step } from '../../../machines/step.ts';
-import { kindOf } from '../../../src/kernel/kinds.ts';
+import { kindOf } from '../../../src/kernel/registry.ts';
 import { runRecord } from '../../../src/kernel/run-record.ts';
-import { pullRecord } from '../../../src/runtime/pull-record.ts';
-import { engineState, providerState } from '../../../src/runtime/shown.ts';
-import { type StoredEvent, toFact } from '../../../src/store/store.ts';
+import { engineState, providerState } from '../../../src/runtime/history/records.ts';
+import { pullRecord } from '../../../src/runtime/pulls/record.ts';
+import { type StoredEvent, toFact } from '../../../src/store/port.ts';
 
 /** What users see of a stream while it is recorded. Names of inner states are in `state_paths` only. */
 export interface Outcome {
@@ -32,8 +32,12 @@ export function outcomeOf(events: readonly StoredEvent[], by: Outcome['by'] = 'd
   const outcome: Outcome = { by, states: [], state_paths: [], record: {} };
   for (const event of events) {
     const fact = toFact(event);
-    if (snapshot !== null && !can(snapshot, fact)) throw new Error(`${event.stream} was ${statePath(snapshot)} when ${event.type} was recorded`);
-    snapshot = snapshot === null ? (init(machine, fact).snapshot as AnyMachineSnapshot) : step(machine, snapshot, fact).snapshot;
+    if (snapshot !== null && !can(snapshot, fact))
+      throw new Error(`${event.stream} was ${statePath(snapshot)} when ${event.type} was recorded`);
+    snapshot =
+      snapshot === null
+        ? (init(machine, fact).snapshot as AnyMachineSnapshot)
+        : step(machine, snapshot, fact).snapshot;
     outcome.states.push(stateName(snapshot));
     outcome.state_paths.push(statePath(snapshot));
   }
@@ -43,7 +47,11 @@ export function outcomeOf(events: readonly StoredEvent[], by: Outcome['by'] = 'd
   return outcome;
 }
 
-function recordOf(machine: string, snapshot: AnyMachineSnapshot, { seq, at }: StoredEvent): Record<string, unknown> {
+function recordOf(
+  machine: string,
+  snapshot: AnyMachineSnapshot,
+  { seq, at }: StoredEvent,
+): Record<string, unknown> {
   if (machine === 'run') return { ...runRecord(snapshot as RunSnapshot, seq) };
   if (machine === 'pull') return { ...pullRecord(snapshot as PullSnapshot, null) };
   if (machine === 'provider') return { ...providerState(snapshot as ProviderSnapshot) };
@@ -52,7 +60,33 @@ function recordOf(machine: string, snapshot: AnyMachineSnapshot, { seq, at }: St
 }
 
 function daemonRecord(daemon: DaemonSnapshot): Record<string, unknown> {
-  const { boot_id, version, addresses, last_boot, unsettled, pruned_runs, stop_requested_by, stop_report, error } = daemon.context;
-  const health = { live: daemon.hasTag('live'), ready: daemon.hasTag('ready'), ready_when: readyWhen(daemon) };
-  return { state: stateName(daemon), ...health, boot_id, version, addresses, last_boot, unsettled, pruned_runs, stop_requested_by, stop_report, error };
+  const {
+    boot_id,
+    version,
+    addresses,
+    last_boot,
+    unsettled,
+    pruned_runs,
+    stop_requested_by,
+    stop_report,
+    error,
+  } = daemon.context;
+  const health = {
+    live: daemon.hasTag('live'),
+    ready: daemon.hasTag('ready'),
+    ready_when: readyWhen(daemon),
+  };
+  return {
+    state: stateName(daemon),
+    ...health,
+    boot_id,
+    version,
+    addresses,
+    last_boot,
+    unsettled,
+    pruned_runs,
+    stop_requested_by,
+    stop_report,
+    error,
+  };
 }

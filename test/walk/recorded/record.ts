@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { kindOf } from '../../../src/kernel/kinds.ts';
+import { programVersion } from '../../../src/home/version.ts';
+import { kindOf } from '../../../src/kernel/registry.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
-import type { StoredEvent } from '../../../src/store/store.ts';
-import { programVersion } from '../../../src/version.ts';
+import type { StoredEvent } from '../../../src/store/port.ts';
 import { coverOf } from '../../machines/cover.ts';
 import { models } from '../../machines/models/all.ts';
 import { MACHINES, type MachineName } from '../edges.ts';
@@ -21,16 +21,26 @@ import { SHOWS, type Story, storyOf } from './shows.ts';
  * `record.ts --state-paths` writes the present names of inner states, and nothing else.
  */
 async function record(logs: readonly string[]): Promise<void> {
-  const events = logs.length > 0 ? logs.flatMap((log) => parseLines(readFileSync(log, 'utf8'))) : await ledEvents();
+  const events =
+    logs.length > 0
+      ? logs.flatMap((log) => parseLines(readFileSync(log, 'utf8')))
+      : await ledEvents();
   const led = wholeStreams(events.map(plain)).map((stream) => storyOf(stream));
-  const stories = [...led.filter((story) => sizeOf(story) < STREAM_MAX), ...(await kernelStreams())];
+  const stories = [
+    ...led.filter((story) => sizeOf(story) < STREAM_MAX),
+    ...(await kernelStreams()),
+  ];
   const folder = `${RECORDED}/${programVersion()}`;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const [machine, shows] of Object.entries(SHOWS)) {
-    const own = stories.filter(({ events: [first] }) => first !== undefined && kindOf(first.stream).machine.id === machine);
+    const own = stories.filter(
+      ({ events: [first] }) => first !== undefined && kindOf(first.stream).machine.id === machine,
+    );
     for (const [name, isShown] of Object.entries(shows)) {
-      const [shortest] = own.filter(isShown).sort((a, b) => isByKernel(a) - isByKernel(b) || sizeOf(a) - sizeOf(b));
+      const [shortest] = own
+        .filter(isShown)
+        .sort((a, b) => isByKernel(a) - isByKernel(b) || sizeOf(a) - sizeOf(b));
       if (shortest === undefined) console.log(`not recorded: ${machine} ${name}`);
       else {
         if (isByKernel(shortest)) console.log(`by the kernel: ${machine} ${name}`);
@@ -49,7 +59,11 @@ async function ledEvents(): Promise<StoredEvent[]> {
 /** Streams from their first event on; of one that was read in several lives, all events. */
 function wholeStreams(events: readonly StoredEvent[]): StoredEvent[][] {
   const streams = [...Map.groupBy(events, ({ stream }) => stream).values()];
-  const whole = streams.map((all) => [...new Map(all.map((event) => [event.version, event])).values()].sort((a, b) => a.version - b.version));
+  const whole = streams.map((all) =>
+    [...new Map(all.map((event) => [event.version, event])).values()].sort(
+      (a, b) => a.version - b.version,
+    ),
+  );
   return whole.filter((stream) => stream.every(({ version: place }, index) => place === index + 1));
 }
 
@@ -96,13 +110,18 @@ function write(place: string, events: readonly StoredEvent[], outcome: Outcome):
 }
 
 function writeOutcome(place: string, outcome: Outcome): void {
-  const fields = Object.entries(outcome).map(([name, value]) => ` ${JSON.stringify(name)}: ${JSON.stringify(value)}`);
+  const fields = Object.entries(outcome).map(
+    ([name, value]) => ` ${JSON.stringify(name)}: ${JSON.stringify(value)}`,
+  );
   writeFileSync(`${place}.json`, `{\n${fields.join(',\n')}\n}\n`);
 }
 
 function renamePaths(): void {
   for (const { version: recorded, machine, shows, events, outcome } of readRecorded())
-    writeOutcome(`${RECORDED}/${recorded}/${machine}.${shows}`, { ...outcome, state_paths: outcomeOf(events).state_paths });
+    writeOutcome(`${RECORDED}/${recorded}/${machine}.${shows}`, {
+      ...outcome,
+      state_paths: outcomeOf(events).state_paths,
+    });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -14,10 +14,15 @@ export class AnswerText extends TokenText<number> {
    * Brings the text up to where the answer was cut off; returns what of it was not delivered. Throws resume_failed when the
    * recorded tokens are not this model's.
    */
-  takeUp({ token_ids, text: delivered }: { token_ids: readonly number[]; text: string }, vocabulary: number): string {
-    if (vocabulary > 0 && token_ids.some((id) => id >= vocabulary)) throw new EngineFault('resume_failed');
+  takeUp(
+    { token_ids, text: delivered }: { token_ids: readonly number[]; text: string },
+    vocabulary: number,
+  ): string {
+    if (vocabulary > 0 && token_ids.some((id) => id >= vocabulary))
+      throw new EngineFault('resume_failed');
     const whole = token_ids.map((id) => this.push([id])).join('');
-    if (!whole.startsWith(delivered) && !delivered.startsWith(whole)) throw new EngineFault('resume_failed');
+    if (!whole.startsWith(delivered) && !delivered.startsWith(whole))
+      throw new EngineFault('resume_failed');
     this.ahead = Math.max(0, delivered.length - whole.length);
     return whole.slice(delivered.length);
   }

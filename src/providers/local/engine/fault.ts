@@ -5,7 +5,12 @@ import { type ErrorCode, errors } from '../../../errors.ts';
 export class EngineFault extends Error {
   readonly failure: Failure;
 
-  constructor(code: ErrorCode, message: string = errors[code].meaning, cause?: unknown, retryable: boolean = errors[code].retryable) {
+  constructor(
+    code: ErrorCode,
+    message: string = errors[code].meaning,
+    cause?: unknown,
+    retryable: boolean = errors[code].retryable,
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = 'EngineFault';
     this.failure = { code, message, retryable };
@@ -14,5 +19,7 @@ export class EngineFault extends Error {
 
 /** Whatever was thrown, as one of ours. */
 export function asFault(thrown: unknown): EngineFault {
-  return thrown instanceof EngineFault ? thrown : new EngineFault('engine_failed', undefined, thrown);
+  return thrown instanceof EngineFault
+    ? thrown
+    : new EngineFault('engine_failed', undefined, thrown);
 }

@@ -1,6 +1,6 @@
 import type { LlamaContextSequence, Token } from 'node-llama-cpp';
-import { type Gate, openGate } from './gate.ts';
-import type { Interlude } from './interlude.ts';
+import { type Gate, openGate } from './confidence-filter.ts';
+import type { Interlude } from './context-pause.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
 import { fittingPrompt } from './prompt.ts';
@@ -26,14 +26,27 @@ const TEMPERATURE = 0.7;
  * batches of the prompt. When the request gives no temperature, the built-in model answers greedily (0), any other at 0.7.
  * Throws EngineFault: context_length_exceeded.
  */
-export async function generate({ loaded, sequence, order, interlude, signal, emit }: Generation): Promise<Finish | null> {
+export async function generate({
+  loaded,
+  sequence,
+  order,
+  interlude,
+  signal,
+  emit,
+}: Generation): Promise<Finish | null> {
   const { model, gate: rule, batch } = loaded;
   const prompt = fittingPrompt(loaded, order);
   const answered = (order.resume?.token_ids ?? []) as Token[];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   // An answer that has begun to be delivered was judged before.
   const gate: Gate = openGate(answered.length > 0 ? null : rule);
-  const sampling = { temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE), seed: order.seed, judged: rule?.tokens ?? 0, batch, interlude };
+  const sampling = {
+    temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE),
+    seed: order.seed,
+    judged: rule?.tokens ?? 0,
+    batch,
+    interlude,
+  };
   const finish = (finish_reason: Finish['finish_reason'], output_tokens: number): Finish => ({
     finish_reason,
     usage: { input_tokens: prompt.length, output_tokens },
@@ -43,7 +56,12 @@ export async function generate({ loaded, sequence, order, interlude, signal, emi
   if (made > 0 && rule !== null && declined.every((token, index) => token === answered[index]))
     return finish(declined.length < loaded.fallback.length ? 'length' : 'stop', declined.length);
   if (made >= most) return finish('length', made);
-  for await (const { token, probability } of steps(sequence, { prompt, answered }, sampling, signal)) {
+  for await (const { token, probability } of steps(
+    sequence,
+    { prompt, answered },
+    sampling,
+    signal,
+  )) {
     const ended = loaded.stops.has(token) || model.isEogToken(token);
     if (!ended) made += 1;
     const over = ended || made >= most;

@@ -8,8 +8,15 @@ import { EngineFault } from './fault.ts';
 export async function startLlama(threads_max: number): Promise<Llama> {
   try {
     const { getLlama } = await import('node-llama-cpp');
-    const logger = (level: string, message: string) => console.error(`${level} ${message.trimEnd()}`);
-    return await getLlama({ gpu: 'auto', build: 'never', maxThreads: threads_max, progressLogs: false, logger });
+    const logger = (level: string, message: string) =>
+      console.error(`${level} ${message.trimEnd()}`);
+    return await getLlama({
+      gpu: 'auto',
+      build: 'never',
+      maxThreads: threads_max,
+      progressLogs: false,
+      logger,
+    });
   } catch (error) {
     throw new EngineFault('engine_missing', undefined, error);
   }

@@ -1,6 +1,15 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import type { BatchingOptions, ChatWrapper, Llama, LlamaContext, LlamaContextOptions, LlamaContextSequence, LlamaModel, Token } from 'node-llama-cpp';
+import type {
+  BatchingOptions,
+  ChatWrapper,
+  Llama,
+  LlamaContext,
+  LlamaContextOptions,
+  LlamaContextSequence,
+  LlamaModel,
+  Token,
+} from 'node-llama-cpp';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 import { EngineFault } from './fault.ts';
 import { startLlama } from './llama.ts';
@@ -41,7 +50,8 @@ const BATCH_GPU = 512;
  * a draw: the same seed would not give the same answer, and one that was cut off could not go on the same.
  */
 const EACH_BY_ITSELF: BatchingOptions = {
-  itemPrioritizationStrategy: ({ items, size }) => items.slice(0, 1).map((item) => ({ item, processAmount: Math.min(item.tokens.length, size) })),
+  itemPrioritizationStrategy: ({ items, size }) =>
+    items.slice(0, 1).map((item) => ({ item, processAmount: Math.min(item.tokens.length, size) })),
 };
 
 /** Loads a model file. Throws EngineFault: engine_missing, model_invalid, engine_failed (too little memory). */
@@ -52,9 +62,14 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   const model = await openModel(llama, order.path);
   const { resolveChatWrapper } = await import('node-llama-cpp');
   const rendered = <T>(work: () => T) =>
-    order.template_ms === null ? work() : withinTime(order.template_ms, 'Rendering the chat template of the model', work);
+    order.template_ms === null
+      ? work()
+      : withinTime(order.template_ms, 'Rendering the chat template of the model', work);
   const wrapper = rendered(() => resolveChatWrapper(model));
-  const { threads, measured } = order.threads === null ? await chooseThreads(model, order, available) : { threads: order.threads, measured: {} };
+  const { threads, measured } =
+    order.threads === null
+      ? await chooseThreads(model, order, available)
+      : { threads: order.threads, measured: {} };
   const batch = llama.gpu === false ? BATCH_CPU : BATCH_GPU;
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
   const context = await openContext(model, {
@@ -66,14 +81,22 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   });
   const sequences = Array.from({ length: context.totalSequences }, () => context.getSequence());
   const { built_in, gate, fallback } = readOwnMetadata(model.fileInfo.metadata);
-  console.error(`threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed on ${llama.gpu || 'cpu'}`);
+  console.error(
+    `threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed on ${llama.gpu || 'cpu'}`,
+  );
   return {
     ...{ model, wrapper, sequences, context_length, batch, built_in, gate },
     rendered,
     stops: rendered(() => stopTokens(model, wrapper)),
     token_bytes_max: tokenBytesMax(model),
     fallback: model.tokenize(fallback),
-    info: { threads, context_length, parallel: sequences.length, load_ms: Math.round(performance.now() - started_at), chat_template: wrapper.wrapperName },
+    info: {
+      threads,
+      context_length,
+      parallel: sequences.length,
+      load_ms: Math.round(performance.now() - started_at),
+      chat_template: wrapper.wrapperName,
+    },
   };
 }
 
@@ -82,21 +105,31 @@ async function openModel(llama: Llama, path: string): Promise<LlamaModel> {
     return await llama.loadModel({ modelPath: path });
   } catch (error) {
     const { InsufficientMemoryError } = await import('node-llama-cpp');
-    throw error instanceof InsufficientMemoryError ? tooLarge(error) : new EngineFault('model_invalid', undefined, error);
+    throw error instanceof InsufficientMemoryError
+      ? tooLarge(error)
+      : new EngineFault('model_invalid', undefined, error);
   }
 }
 
 /** With less memory than all runs need, fewer are answered at one time. */
-async function openContext(model: LlamaModel, options: LlamaContextOptions & { sequences: number }): Promise<LlamaContext> {
+async function openContext(
+  model: LlamaModel,
+  options: LlamaContextOptions & { sequences: number },
+): Promise<LlamaContext> {
   try {
     return await model.createContext({ ...options, failedCreationRemedy: false });
   } catch (error) {
-    if (options.sequences > 1) return openContext(model, { ...options, sequences: Math.floor(options.sequences / 2) });
+    if (options.sequences > 1)
+      return openContext(model, { ...options, sequences: Math.floor(options.sequences / 2) });
     throw tooLarge(error);
   }
 }
 
-async function chooseThreads(model: LlamaModel, order: LoadOrder, available: number): Promise<ThreadsFound> {
+async function chooseThreads(
+  model: LlamaModel,
+  order: LoadOrder,
+  available: number,
+): Promise<ThreadsFound> {
   const { getModuleVersion } = await import('node-llama-cpp');
   const { size, mtimeMs } = await stat(order.path);
   return findThreads({
@@ -109,5 +142,9 @@ async function chooseThreads(model: LlamaModel, order: LoadOrder, available: num
 }
 
 function tooLarge(cause: unknown): EngineFault {
-  return new EngineFault('engine_failed', 'There is too little memory for the model and its context.', cause);
+  return new EngineFault(
+    'engine_failed',
+    'There is too little memory for the model and its context.',
+    cause,
+  );
 }

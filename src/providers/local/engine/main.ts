@@ -19,7 +19,8 @@ process.on('message', (value) => {
 });
 process.on('disconnect', () => process.exit(0));
 // Node opens a debugger at SIGUSR1 where nothing listens to it.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1'] as const) process.on(signal, () => {});
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1'] as const)
+  process.on(signal, () => {});
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 send({ type: 'started' });
 

@@ -5,8 +5,16 @@ const TOKENS_MOST = 64;
 const CONTEXT_TOKENS = 256;
 
 /** Tokens per second of a short greedy answer with this many threads. The first token is not counted: it warms caches. */
-export async function measureSpeed(model: LlamaModel, threads: number, limit_ms: number): Promise<number> {
-  const context = await model.createContext({ contextSize: Math.min(CONTEXT_TOKENS, model.trainContextSize), sequences: 1, threads });
+export async function measureSpeed(
+  model: LlamaModel,
+  threads: number,
+  limit_ms: number,
+): Promise<number> {
+  const context = await model.createContext({
+    contextSize: Math.min(CONTEXT_TOKENS, model.trainContextSize),
+    sequences: 1,
+    threads,
+  });
   try {
     return await speedOf(context.getSequence(), startToken(model), limit_ms);
   } finally {
@@ -14,13 +22,21 @@ export async function measureSpeed(model: LlamaModel, threads: number, limit_ms:
   }
 }
 
-async function speedOf(sequence: ReturnType<Awaited<ReturnType<LlamaModel['createContext']>>['getSequence']>, start: Token, limit_ms: number): Promise<number> {
+async function speedOf(
+  sequence: ReturnType<Awaited<ReturnType<LlamaModel['createContext']>>['getSequence']>,
+  start: Token,
+  limit_ms: number,
+): Promise<number> {
   let counted = -1;
   let begun_at = performance.now();
   for await (const _ of sequence.evaluate([start], { temperature: 0, yieldEogToken: true })) {
     counted += 1;
     if (counted === 0) begun_at = performance.now();
-    else if (counted >= TOKENS_MOST || (counted >= TOKENS_LEAST && performance.now() - begun_at > limit_ms)) break;
+    else if (
+      counted >= TOKENS_MOST ||
+      (counted >= TOKENS_LEAST && performance.now() - begun_at > limit_ms)
+    )
+      break;
   }
   return (counted * 1000) / Math.max(0.001, performance.now() - begun_at);
 }

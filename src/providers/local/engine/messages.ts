@@ -61,7 +61,9 @@ export function parseFromEngine(value: unknown): FromEngine | null {
 }
 
 type Check = (value: unknown) => boolean;
-type Shapes<M extends { type: string }> = { [T in M['type']]: { [K in Exclude<keyof Extract<M, { type: T }>, 'type'>]: Check } };
+type Shapes<M extends { type: string }> = {
+  [T in M['type']]: { [K in Exclude<keyof Extract<M, { type: T }>, 'type'>]: Check };
+};
 
 const text: Check = (value) => typeof value === 'string';
 const number: Check = (value) => typeof value === 'number' && Number.isFinite(value);
@@ -71,9 +73,14 @@ const orNull =
   (value) =>
     value === null || check(value);
 const wholes: Check = (value) => Array.isArray(value) && value.every(whole);
-const failure: Check = (value) => isRecord(value) && text(value.code) && text(value.message) && typeof value.retryable === 'boolean';
+const failure: Check = (value) =>
+  isRecord(value) &&
+  text(value.code) &&
+  text(value.message) &&
+  typeof value.retryable === 'boolean';
 const resume: Check = (value) => isRecord(value) && wholes(value.token_ids) && text(value.text);
-const usage: Check = (value) => isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);
+const usage: Check = (value) =>
+  isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);
 
 const toEngine: Shapes<ToEngine> = {
   load: {
@@ -85,14 +92,28 @@ const toEngine: Shapes<ToEngine> = {
     together: (value) => typeof value === 'boolean',
     template_ms: orNull(whole),
   },
-  run: { id: whole, prompt: text, system: orNull(text), max_tokens: whole, temperature: orNull(number), seed: whole, resume: orNull(resume) },
+  run: {
+    id: whole,
+    prompt: text,
+    system: orNull(text),
+    max_tokens: whole,
+    temperature: orNull(number),
+    seed: whole,
+    resume: orNull(resume),
+  },
   stop_run: { id: whole },
   stop: {},
 };
 
 const fromEngine: Shapes<FromEngine> = {
   started: {},
-  loaded: { threads: whole, context_length: whole, parallel: whole, load_ms: whole, chat_template: text },
+  loaded: {
+    threads: whole,
+    context_length: whole,
+    parallel: whole,
+    load_ms: whole,
+    chat_template: text,
+  },
   load_failed: { error: failure },
   output: { id: whole, text, token_ids: wholes },
   finished: { id: whole, finish_reason: text, usage },
@@ -101,7 +122,8 @@ const fromEngine: Shapes<FromEngine> = {
 };
 
 function hasShape(value: unknown, shapes: Record<string, Record<string, Check>>): boolean {
-  if (!isRecord(value) || typeof value.type !== 'string' || !Object.hasOwn(shapes, value.type)) return false;
+  if (!isRecord(value) || typeof value.type !== 'string' || !Object.hasOwn(shapes, value.type))
+    return false;
   return Object.entries(shapes[value.type] ?? {}).every(([key, check]) => check(value[key]));
 }
 

@@ -12,8 +12,13 @@ export interface OwnMetadata {
 export function readOwnMetadata(metadata: object): OwnMetadata {
   const own = recordAt(metadata, 'svc');
   const { tokens, minimum, fallback } = recordAt(own, 'confidence');
-  const gated = typeof tokens === 'number' && typeof minimum === 'number' && typeof fallback === 'string';
-  return { built_in: own.builtin === true, gate: gated ? { tokens, minimum } : null, fallback: gated ? fallback : '' };
+  const gated =
+    typeof tokens === 'number' && typeof minimum === 'number' && typeof fallback === 'string';
+  return {
+    built_in: own.builtin === true,
+    gate: gated ? { tokens, minimum } : null,
+    fallback: gated ? fallback : '',
+  };
 }
 
 function recordAt(record: object, key: string): Record<string, unknown> {

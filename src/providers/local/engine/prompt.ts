@@ -8,7 +8,10 @@ export interface Asked {
 }
 
 /** The tokens that ask the model. Throws context_length_exceeded when they leave no room for an answer: nothing is ever cut. */
-export function fittingPrompt({ model, wrapper, context_length, token_bytes_max, rendered }: LoadedModel, asked: Asked): Token[] {
+export function fittingPrompt(
+  { model, wrapper, context_length, token_bytes_max, rendered }: LoadedModel,
+  asked: Asked,
+): Token[] {
   const least = Math.ceil(Buffer.byteLength(asked.prompt + (asked.system ?? '')) / token_bytes_max);
   if (least >= context_length) throw tooLong(`at least ${least}`, context_length);
   const tokens = rendered(() => promptTokens(model, wrapper, asked));
@@ -17,7 +20,10 @@ export function fittingPrompt({ model, wrapper, context_length, token_bytes_max,
 }
 
 function tooLong(tokens: string, context_length: number): EngineFault {
-  return new EngineFault('context_length_exceeded', `The prompt has ${tokens} tokens; the context holds ${context_length}, the answer included.`);
+  return new EngineFault(
+    'context_length_exceeded',
+    `The prompt has ${tokens} tokens; the context holds ${context_length}, the answer included.`,
+  );
 }
 
 /**
@@ -31,7 +37,9 @@ export function promptTokens(model: LlamaModel, wrapper: ChatWrapper, asked: Ask
 /** Tokens that end an answer besides those of the model file: the control tokens at which its template ends one. */
 export function stopTokens(model: LlamaModel, wrapper: ChatWrapper): ReadonlySet<Token> {
   const triggers = contextOf(wrapper, { prompt: '', system: null }).stopGenerationTriggers;
-  const single = triggers.map((trigger: LlamaText) => trigger.tokenize(model.tokenizer)).filter((tokens) => tokens.length === 1);
+  const single = triggers
+    .map((trigger: LlamaText) => trigger.tokenize(model.tokenizer))
+    .filter((tokens) => tokens.length === 1);
   return new Set(single.flat().filter((token) => model.isSpecialToken(token)));
 }
 
@@ -41,7 +49,10 @@ export function tokenBytesMax(model: LlamaModel): number {
   return pieces.reduce((most, piece) => Math.max(most, Buffer.byteLength(piece)), 4);
 }
 
-function contextOf(wrapper: ChatWrapper, { prompt, system }: Asked): ReturnType<ChatWrapper['generateContextState']> {
+function contextOf(
+  wrapper: ChatWrapper,
+  { prompt, system }: Asked,
+): ReturnType<ChatWrapper['generateContextState']> {
   const chatHistory: ChatHistoryItem[] = [
     ...(system === null ? [] : [{ type: 'system' as const, text: system }]),
     { type: 'user', text: prompt },

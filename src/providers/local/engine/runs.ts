@@ -1,11 +1,11 @@
 import type { LlamaContextSequence } from 'node-llama-cpp';
 import { AnswerText } from './answer-text.ts';
+import { Interlude } from './context-pause.ts';
 import { asFault } from './fault.ts';
 import { generate } from './generate.ts';
-import { Interlude } from './interlude.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
-import { Outbox } from './outbox.ts';
+import { Outbox } from './output-batcher.ts';
 
 /**
  * The runs being answered in the one context, and those that wait for a place in it.
@@ -51,16 +51,31 @@ export class Runs {
     if (next !== undefined) this.start(next);
   }
 
-  private async outcome(order: RunOrder, sequence: LlamaContextSequence, signal: AbortSignal): Promise<FromEngine> {
+  private async outcome(
+    order: RunOrder,
+    sequence: LlamaContextSequence,
+    signal: AbortSignal,
+  ): Promise<FromEngine> {
     const { id } = order;
     const { loaded, interlude } = this;
     const { model } = loaded;
-    const text = new AnswerText((tokens, before) => model.detokenize(tokens as never, false, before as never));
-    const outbox = new Outbox((fresh, token_ids) => this.send({ type: 'output', id, text: fresh, token_ids }));
+    const text = new AnswerText((tokens, before) =>
+      model.detokenize(tokens as never, false, before as never),
+    );
+    const outbox = new Outbox((fresh, token_ids) =>
+      this.send({ type: 'output', id, text: fresh, token_ids }),
+    );
     try {
       if (order.resume !== null) outbox.push(text.takeUp(order.resume, vocabularyOf(loaded)), []);
       if (sequence.nextTokenIndex > 0) await interlude.during(() => sequence.clearHistory());
-      const finish = await generate({ loaded, sequence, order, interlude, signal, emit: (tokens) => outbox.push(text.push(tokens), tokens) });
+      const finish = await generate({
+        loaded,
+        sequence,
+        order,
+        interlude,
+        signal,
+        emit: (tokens) => outbox.push(text.push(tokens), tokens),
+      });
       outbox.push(text.end(), []);
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {

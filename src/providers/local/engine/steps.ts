@@ -1,6 +1,6 @@
 import type { LlamaContextSequence, Token } from 'node-llama-cpp';
+import type { Interlude } from './context-pause.ts';
 import { EngineFault } from './fault.ts';
-import type { Interlude } from './interlude.ts';
 import { seedAt } from './seed.ts';
 
 export interface Step {
@@ -29,14 +29,27 @@ export interface Sampling {
  * Endless tokens after a prompt and what was answered already, the one that ends the answer included; ends only when the signal aborts. A drawn token is
  * one call with a seed of its own, so that an answer taken up again at any position goes on the same.
  */
-export async function* steps(sequence: LlamaContextSequence, { prompt, answered }: Begun, sampling: Sampling, signal: AbortSignal): AsyncGenerator<Step> {
+export async function* steps(
+  sequence: LlamaContextSequence,
+  { prompt, answered }: Begun,
+  sampling: Sampling,
+  signal: AbortSignal,
+): AsyncGenerator<Step> {
   let next = await prefill(sequence, prompt, sampling, signal);
   if (answered.length > 0) next = await replay(sequence, [...next], answered, sampling, signal);
   for (let position = answered.length; !signal.aborted; ) {
     await sampling.interlude.wait;
     const [judging, first] = [position < sampling.judged, position];
-    const options = { temperature: sampling.temperature, seed: seedAt(sampling.seed, position), yieldEogToken: true };
-    for await (const { token, ...rest } of sequence.evaluateWithMetadata(next, { confidence: judging }, options)) {
+    const options = {
+      temperature: sampling.temperature,
+      seed: seedAt(sampling.seed, position),
+      yieldEogToken: true,
+    };
+    for await (const { token, ...rest } of sequence.evaluateWithMetadata(
+      next,
+      { confidence: judging },
+      options,
+    )) {
       next = [token];
       position += 1;
       yield { token, probability: probabilityIn(rest) };
@@ -69,7 +82,12 @@ async function replay(
 }
 
 /** Computes a long prompt in batches, so that an abort need not wait for all of it. Returns the tokens of the last one. */
-async function prefill(sequence: LlamaContextSequence, prompt: readonly Token[], { batch, interlude }: Sampling, signal: AbortSignal): Promise<Token[]> {
+async function prefill(
+  sequence: LlamaContextSequence,
+  prompt: readonly Token[],
+  { batch, interlude }: Sampling,
+  signal: AbortSignal,
+): Promise<Token[]> {
   let at = 0;
   for (; prompt.length - at > batch && !signal.aborted; at += batch) {
     await interlude.wait;

@@ -68,7 +68,12 @@ async function readRemembered(file: string): Promise<Record<string, number>> {
   try {
     const { threads } = JSON.parse(await readFile(file, 'utf8')) as { threads: unknown };
     const entries = Object.entries(threads as Record<string, unknown>);
-    return Object.fromEntries(entries.filter((entry): entry is [string, number] => Number.isSafeInteger(entry[1]) && (entry[1] as number) > 0));
+    return Object.fromEntries(
+      entries.filter(
+        (entry): entry is [string, number] =>
+          Number.isSafeInteger(entry[1]) && (entry[1] as number) > 0,
+      ),
+    );
   } catch {
     return {};
   }

@@ -12,10 +12,16 @@ export function withinTime<T>(limit_ms: number, what: string, work: () => T): T 
     try {
       return CALL.runInContext(createContext({ work }), { timeout }) as T;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+      if ((error as NodeJS.ErrnoException | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT')
+        throw error;
       const { user, system } = process.cpuUsage(before);
       if ((user + system) / 1000 < limit_ms * COMPUTED && timeout < limit_ms * TIMES_MAX) continue;
-      throw new EngineFault('engine_timed_out', `${what} took longer than ${limit_ms} ms.`, error, false);
+      throw new EngineFault(
+        'engine_timed_out',
+        `${what} took longer than ${limit_ms} ms.`,
+        error,
+        false,
+      );
     }
   }
 }

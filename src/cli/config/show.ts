@@ -1,0 +1,93 @@
+import { type Config, loadConfig } from '../../config/config.ts';
+import { asSvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { note, paint, print, printJson } from '../print/output.ts';
+import { table } from '../print/table.ts';
+
+/** What is in force: of the daemon that runs, else what the next start would use. */
+export async function run({ paths, json }: Context): Promise<number> {
+  const { running, why } = await ask(paths);
+  const config = running ?? loadConfig(paths.config);
+  const { sources, file, providers, limits, history, ...settings } = config;
+  const valued = (values: object, prefix = '') =>
+    Object.fromEntries(
+      Object.entries(values).map(([key, value]) => [
+        key,
+        { value, source: sources[prefix + key] ?? 'default' },
+      ]),
+    );
+  if (json) {
+    printJson({
+      file,
+      daemon_running: why !== 'is not running',
+      settings: valued(settings),
+      history: valued(history, 'history.'),
+      limits: valued(limits, 'limits.'),
+      providers: valued(providers, 'providers.'),
+    });
+    return 0;
+  }
+  const changed = Object.entries(limits).filter(
+    ([key]) => (sources[`limits.${key}`] ?? 'default') !== 'default',
+  );
+  const rows = [
+    ...Object.entries(settings).map(([key, value]) => [
+      key,
+      text(value),
+      sources[key] ?? 'default',
+    ]),
+    ...Object.entries(history).map(([key, value]) => [
+      `history.${key}`,
+      text(value),
+      sources[`history.${key}`] ?? 'default',
+    ]),
+    ...changed.map(([key, value]) => [
+      `limits.${key}`,
+      text(value),
+      sources[`limits.${key}`] ?? 'default',
+    ]),
+    ...Object.entries(providers).map(([key, value]) => [
+      `providers.${key}`,
+      text(value),
+      sources[`providers.${key}`] ?? 'file',
+    ]),
+  ];
+  print(
+    `${table(['SETTING', 'VALUE', 'FROM'], rows)}\n\n${paint('dim', `File: ${oneLine(file)}`)}`,
+  );
+  note(
+    `${Object.keys(limits).length - changed.length} limits have their defaults; all are in: svc config show --json`,
+  );
+  if (why !== null) note(`The daemon ${why}: this is what its next start uses.`);
+  return 0;
+}
+
+/** The daemon's own configuration, or why it does not tell it. */
+async function ask(
+  paths: Context['paths'],
+): Promise<{ running: Config | null; why: string | null }> {
+  try {
+    return {
+      running: (await askDaemon(
+        paths,
+        'config',
+        {},
+        { timeout_ms: ANSWER_MS },
+      )) as unknown as Config,
+      why: null,
+    };
+  } catch (error) {
+    const { code } = asSvcError(error);
+    if (code === 'daemon_not_running') return { running: null, why: 'is not running' };
+    if (code === 'timed_out') return { running: null, why: 'does not answer' };
+    throw error;
+  }
+}
+
+const ANSWER_MS = 3_000;
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

@@ -1,0 +1,28 @@
+import type { Paths } from '../../home/paths.ts';
+import type { CallOptions, ControlClient } from '../../transport/control/client.ts';
+import type { Method } from '../../transport/control/protocol.ts';
+import type { Results } from '../../transport/control/results.ts';
+import { connectDaemon } from './connect-daemon.ts';
+
+/** Asks one thing of the daemon over a connection of its own. Throws daemon_not_running. */
+export async function askDaemon<M extends Method>(
+  paths: Paths,
+  method: M,
+  params: Record<string, unknown> = {},
+  options: CallOptions = {},
+): Promise<Results[M]> {
+  return withDaemon(paths, (client) => client.call(method, params, options));
+}
+
+/** Connects, uses, and closes the connection however it ends. */
+export async function withDaemon<T>(
+  paths: Paths,
+  use: (client: ControlClient) => Promise<T>,
+): Promise<T> {
+  const client = await connectDaemon(paths);
+  try {
+    return await use(client);
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,48 @@
+import { openLogs } from '../../logs/files.ts';
+
+/** The error of the last daemon in its log, if there is one: a log of events that cannot be written does not have it. */
+export async function lastError(folder: string): Promise<Record<string, unknown> | null> {
+  const lines = await lastLines(folder);
+  const boot_id = lines.at(-1)?.boot_id;
+  return lines.findLast((line) => line.boot_id === boot_id && isError(line)) ?? null;
+}
+
+/** Why this life of the daemon ended, as a sentence; null where it did not say. */
+export async function endOf(boot_id: string, folder: string): Promise<string | null> {
+  const lines = (await lastLines(folder).catch(() => [])).filter(
+    (line) => line.boot_id === boot_id,
+  );
+  const failure = lines.findLast((line) => line.msg === 'stopped')?.failure;
+  const error = lines.findLast((line) => isError(line) && line.code === failure);
+  return error === undefined
+    ? null
+    : `It ended because of an error: ${String(error.msg)} (${String(failure)})`;
+}
+
+function isError({ level, code }: Record<string, unknown>): boolean {
+  return level === 'error' && typeof code === 'string';
+}
+
+async function lastLines(folder: string): Promise<Record<string, unknown>[]> {
+  const sources = openLogs(folder);
+  try {
+    const [newest] = sources;
+    if (newest === undefined) return [];
+    const start = Math.max(0, newest.size - END_BYTES);
+    const text = (await newest.read(start, newest.size - start)).toString('utf8');
+    return text.split('\n').flatMap(parseLine);
+  } finally {
+    for (const source of sources) source.close();
+  }
+}
+
+/** The first line may be cut. */
+function parseLine(line: string): Record<string, unknown>[] {
+  try {
+    return [JSON.parse(line) as Record<string, unknown>];
+  } catch {
+    return [];
+  }
+}
+
+const END_BYTES = 65_536;

@@ -1,0 +1,29 @@
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
+import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
+import { findSocket } from '../connect/connect-daemon.ts';
+
+/**
+ * The address of a transport. The runtime file tells it; a file that cannot be read is made good by asking on the socket.
+ * The address of a dead daemon is not used: another program may listen there by now.
+ */
+export async function findDoor(paths: Paths, name: 'http' | 'grpc' | 'socket'): Promise<string> {
+  if (name === 'socket') return findSocket(paths);
+  const found = readRuntimeFile(paths.runtime);
+  if (found.kind === 'present' && ['gone', 'other'].includes(ownerOf(found.file)))
+    throw new SvcError('daemon_not_running', 'The daemon died without a clean stop.', {
+      hint: 'See how: svc doctor. Start it again with: svc start',
+    });
+  const addresses = found.kind === 'present' ? found.file.addresses : await askSocket(paths);
+  const address = addresses[name];
+  if (address === null)
+    throw new SvcError('daemon_not_running', `The daemon does not listen on ${name}.`, {
+      hint: 'See: svc status',
+    });
+  return address;
+}
+
+async function askSocket(paths: Paths): Promise<{ http: string | null; grpc: string | null }> {
+  const { askDaemon } = await import('../connect/ask-daemon.ts');
+  return (await askDaemon(paths, 'status')).addresses;
+}

@@ -1,0 +1,49 @@
+/** Times, sizes and tables as a person reads them. */
+
+/** `40 ms`, `3 s`, `12 min`, `5 h`, `2 days`. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, ms) / 1000;
+  if (ms > 0 && seconds < 0.1) return `${Math.ceil(ms)} ms`;
+  if (seconds < 10) return `${Math.round(seconds * 10) / 10} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} days`;
+}
+
+/** A time of the log as local date and time; what is no time stays as it is. */
+export function localTime(rfc3339: string): string {
+  const at = new Date(rfc3339);
+  if (Number.isNaN(at.getTime())) return rfc3339;
+  const two = (value: number) => String(value).padStart(2, '0');
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+export function ago(rfc3339: string): string {
+  const age = Date.now() - Date.parse(rfc3339);
+  return Number.isNaN(age) ? '' : `${duration(age)} ago`;
+}
+
+export function bytes(count: number | null): string {
+  if (count === null) return '-';
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const step = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(count) / 10));
+  const value = count / 1024 ** step;
+  return `${step === 0 || value >= 100 ? Math.round(value) : Math.round(value * 10) / 10} ${units[step]}`;
+}
+
+/** `1.5 B` of parameters as people write them: `1.5B`. */
+export function parameters(count: number | null): string {
+  if (count === null) return '-';
+  if (count >= 1e9) return `${Math.round(count / 1e8) / 10}B`;
+  if (count >= 1e6) return `${Math.round(count / 1e5) / 10}M`;
+  return `${Math.round(count / 1000)}K`;
+}
+
+/** The first line of a text, cut to a width. */
+export function shortened(text: string, width: number): string {
+  const [line = ''] = text.trimStart().split('\n', 1);
+  return line.length > width || line.length < text.trim().length
+    ? `${line.slice(0, width - 1)}…`
+    : line;
+}

@@ -1,0 +1,24 @@
+import { oneLine } from '../../logs/plain.ts';
+import { paint } from './output.ts';
+
+/** Rows under a heading, columns aligned; the last one is as wide as it likes. */
+export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
+  const clean = rows.map((row) => row.map((cell) => oneLine(cell)));
+  const widths = heading.map((name, column) =>
+    Math.max(name.length, ...clean.map((row) => row[column]?.length ?? 0)),
+  );
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+      .join('  ');
+  return [paint('dim', line(heading)), ...clean.map(line)].join('\n');
+}
+
+/** Names and their values, one a line; a value that is null is left out. */
+export function fields(rows: readonly (readonly [name: string, value: string | null])[]): string {
+  const shown = rows.flatMap(([name, value]): [string, string][] =>
+    value === null ? [] : [[oneLine(name), oneLine(value)]],
+  );
+  const width = Math.max(...shown.map(([name]) => name.length));
+  return shown.map(([name, value]) => `  ${paint('dim', name.padEnd(width))}  ${value}`).join('\n');
+}

@@ -1,0 +1,63 @@
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
+import type { StoredEvent } from '../../store/port.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import { limitsOf } from '../config/limits.ts';
+import { connectDaemon } from '../connect/connect-daemon.ts';
+
+/** The event log, wherever it can be had: from the daemon that runs, or from a copy of its file when none does. */
+export interface OpenLog {
+  from: 'daemon' | 'file';
+  /** Position of the last event. */
+  last_seq: number;
+  readAll(from_seq: number, limit: number): Promise<StoredEvent[]>;
+  readStream(stream: string, from_version: number, limit: number): Promise<StoredEvent[]>;
+  /** What is wrong with the log, in sentences; of a daemon that runs, what its slow check knows. */
+  problems(): Promise<string[]>;
+  close(): void;
+}
+
+/** Uses the log and closes it however that ends. Throws daemon_not_running when there is no log at all. */
+export async function withLog<T>(paths: Paths, use: (log: OpenLog) => Promise<T>): Promise<T> {
+  const log = await openLog(paths);
+  try {
+    return await use(log);
+  } finally {
+    log.close();
+  }
+}
+
+async function openLog(paths: Paths): Promise<OpenLog> {
+  const client = await connectDaemon(paths).catch((thrown: unknown) => {
+    if (thrown instanceof SvcError && thrown.code === 'daemon_not_running') return null;
+    throw thrown;
+  });
+  return client === null ? fromFile(paths) : fromDaemon(client);
+}
+
+async function fromDaemon(client: ControlClient): Promise<OpenLog> {
+  try {
+    const { seq } = await client.call('status');
+    return {
+      from: 'daemon',
+      last_seq: seq,
+      readAll: async (from_seq, limit) =>
+        (await client.call('log.read', { from_seq, limit })).events,
+      readStream: async (stream, from_version, limit) =>
+        (await client.call('log.stream', { stream, from_version, limit })).events,
+      problems: async () => (await client.call('report')).log.verified?.problems ?? [],
+      close: () => client.close(),
+    };
+  } catch (error) {
+    client.close();
+    throw error;
+  }
+}
+
+async function fromFile({ config, database, highWater }: Paths): Promise<OpenLog> {
+  const { openCopiedLog } = await import('../../store/inspect/copied-log.ts');
+  const log = openCopiedLog({ database, highWater, limits: limitsOf(config) });
+  if (log === null)
+    throw new SvcError('daemon_not_running', 'There is no event log yet: no daemon has run here.');
+  return { from: 'file', ...log };
+}

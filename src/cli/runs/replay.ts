@@ -1,0 +1,90 @@
+import { statePath } from '../../../machines/step.ts';
+import { SvcError } from '../../errors.ts';
+import { streamOf } from '../../kernel/pages.ts';
+import { runRecord } from '../../kernel/run-record.ts';
+import { oneLine } from '../../logs/plain.ts';
+import { foldRunFile, parseRunFile } from '../../runtime/history/run-file.ts';
+import { Chain } from '../../runtime/history/why.ts';
+import { limitsOf } from '../config/limits.ts';
+import type { Context } from '../context.ts';
+import { wholeFlag } from '../parse/flag-values.ts';
+import { note, paint, print, printJson } from '../print/output.ts';
+import { withLog } from './open-log.ts';
+import { readWhole } from './read-whole.ts';
+import { recordText } from './show.ts';
+import { noSuchRun } from './why.ts';
+
+/** What a run was after an event: folded again from the log, or from a file that another machine wrote. */
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const at = wholeFlag(flags, 'at', { min: 1, max: Number.MAX_SAFE_INTEGER });
+  const name = args[0] ?? '';
+  const isId = /^run_\w+$/.test(name);
+  const chain = isId ? await foldFromLog(paths, name, at) : foldFile(paths, name, at);
+  const { snapshot } = chain;
+  const last = chain.events.at(-1);
+  if (snapshot === undefined || last === undefined)
+    throw isId ? await notThen(paths, name, at) : notInFile(name, at);
+  const record = runRecord(snapshot, last.seq);
+  if (json) printJson({ seq: last.seq, at: last.at, state_path: statePath(snapshot), run: record });
+  else {
+    print(
+      `${paint('bold', oneLine(statePath(snapshot)))} after the event ${last.seq} (${oneLine(last.type)})\n\n${recordText(record)}\n`,
+    );
+    print(shortened(chain.explanation()).map(oneLine).join('\n'));
+  }
+  return 0;
+}
+
+async function foldFromLog(
+  paths: Context['paths'],
+  id: string,
+  at = Number.POSITIVE_INFINITY,
+): Promise<Chain> {
+  return withLog(paths, async (log) => {
+    const chain = new Chain();
+    for await (const event of streamOf(log, id)) {
+      if (event.seq > at) break;
+      chain.add(event);
+    }
+    return chain;
+  });
+}
+
+function foldFile({ config }: Context['paths'], name: string, at?: number): Chain {
+  const file = parseRunFile(readWhole(name, limitsOf(config).replay_bytes));
+  const written = file.exported_at === '' ? '' : ` at ${file.exported_at}`;
+  note(
+    oneLine(
+      `${file.run_id}, written by svc ${file.program_version}${written}${file.redacted ? '; what was said is left out' : ''}.`,
+    ),
+  );
+  return foldRunFile(file, at);
+}
+
+/** Says what is there instead. */
+async function notThen(
+  paths: Context['paths'],
+  id: string,
+  at: number | undefined,
+): Promise<SvcError> {
+  const [first] = await withLog(paths, (log) => log.readStream(id, 1, 1));
+  if (first === undefined) return noSuchRun(id);
+  if (first.version !== 1)
+    return new SvcError('run_unknown', `The beginning of the run ${id} is no longer in the log.`, {
+      param: 'id',
+    });
+  return new SvcError('usage', `The run ${id} began with the event ${first.seq}, after ${at}.`, {
+    param: 'at',
+  });
+}
+
+function notInFile(name: string, at: number | undefined): SvcError {
+  return new SvcError('usage', `The run in ${name} began after the event ${at}.`, { param: 'at' });
+}
+
+function shortened(lines: string[]): string[] {
+  if (lines.length <= 2 * LINES) return lines;
+  return [...lines.slice(0, LINES), `… ${lines.length - 2 * LINES} more …`, ...lines.slice(-LINES)];
+}
+
+const LINES = 50;

@@ -1,0 +1,124 @@
+import {
+  brief,
+  type ConfigText,
+  type Property,
+  plainValue,
+  properties,
+  readConfigText,
+  refuse,
+} from './text.ts';
+
+/** Where a value came from, the lowest rank last. */
+export type Source = 'flag' | 'environment' | 'file' | 'default';
+
+export interface SettingSpec<T = unknown> {
+  env: string;
+  default: T;
+  meaning: string;
+  expects: string;
+  /** The value from JSON; undefined when it is not of the right form. */
+  read(value: unknown): T | undefined;
+  /** The text of a flag or a variable as it would be in JSON. */
+  fromText?(text: string): unknown;
+}
+
+/** What the file holds: its names are known ones, its values not checked yet. */
+export interface Written {
+  /** By dotted key: the settings, the limits and the history. */
+  values: Map<string, Property>;
+  providers: Property[];
+  where(offset: number): string;
+}
+
+type Known = (name: string) => boolean;
+
+export function readWritten(
+  file: string,
+  isSetting: Known,
+  isLimit: Known,
+  isHistory: Known,
+): Written {
+  const config = readConfigText(file);
+  const written: Written = {
+    values: new Map(),
+    providers: [],
+    where: config?.where ?? (() => file),
+  };
+  if (config?.root === undefined) return written;
+  for (const property of properties(config, config.root, 'the configuration')) {
+    if (property.name === 'providers')
+      written.providers = properties(config, property.value, 'providers');
+    else if (property.name === 'limits')
+      readGroup(config, property, isLimit, 'a limit', written.values);
+    else if (property.name === 'history')
+      readGroup(config, property, isHistory, 'a setting of history', written.values);
+    else if (isSetting(property.name)) written.values.set(property.name, property);
+    else refuseName(config, property, 'a setting');
+  }
+  return written;
+}
+
+export interface Given {
+  written: Written;
+  env: NodeJS.ProcessEnv;
+  flag: unknown;
+}
+
+/**
+ * The value that ranks highest, with its source. Every one that is given is checked, also where another outranks it; a
+ * variable that is empty counts as not set.
+ */
+export function chooseValue(
+  key: string,
+  spec: SettingSpec,
+  { written, env, flag }: Given,
+): [unknown, Source] {
+  let choice: [unknown, Source] = [spec.default, 'default'];
+  const take = (value: unknown, source: Source, where: string) => {
+    const isText = typeof value === 'string' && source !== 'file' && spec.fromText !== undefined;
+    const read = spec.read(isText ? spec.fromText?.(value) : value);
+    if (read === undefined)
+      refuse(where, `${key} must be ${spec.expects}, not ${brief(value)}`, { param: key });
+    choice = [read, source];
+  };
+  const inFile = written.values.get(key);
+  const text = env[spec.env];
+  if (inFile !== undefined)
+    take(plainValue(inFile.value), 'file', written.where(inFile.value.offset));
+  if (text !== undefined && text !== '')
+    take(text, 'environment', `environment variable ${spec.env}`);
+  if (flag !== undefined) take(flag, 'flag', `--${key.replaceAll('_', '-')}`);
+  return choice;
+}
+
+/** A limit that is set by a misspelt variable would silently not apply. */
+export function refuseUnknownVariables(
+  env: NodeJS.ProcessEnv,
+  prefix: string,
+  known: ReadonlySet<string>,
+): void {
+  const unknown = Object.keys(env).find(
+    (variable) => variable.startsWith(prefix) && !known.has(variable),
+  );
+  if (unknown !== undefined)
+    refuse('environment', `${brief(unknown)} is not a limit`, { param: unknown, hint: HINT });
+}
+
+const HINT = 'The tables in docs/operations.md list all settings and limits.';
+
+function readGroup(
+  config: ConfigText,
+  group: Property,
+  isKnown: Known,
+  what: string,
+  values: Written['values'],
+): void {
+  for (const property of properties(config, group.value, group.name)) {
+    if (!isKnown(property.name)) refuseName(config, property, what);
+    values.set(`${group.name}.${property.name}`, property);
+  }
+}
+
+function refuseName({ where }: ConfigText, { name, node }: Property, what: string): never {
+  refuse(where(node.offset), `${brief(name)} is not ${what}`, { param: name, hint: HINT });
+}

@@ -1,0 +1,113 @@
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+// An import of node:fs, node:os or node:crypto builds all of their exports, which takes longer than a short command has; this does not.
+const { existsSync } = process.getBuiltinModule('node:fs');
+
+/** Where everything is. `SVC_HOME` puts it all under one folder; without it, the platform's own folders are used. */
+export interface Paths {
+  /** The folder that stands for this daemon in messages. */
+  home: string;
+  config: string;
+  /** Event log, high-water mark, secrets. */
+  data: string;
+  database: string;
+  highWater: string;
+  token: string;
+  /** Secret of this home for digests; it never leaves the daemon. */
+  secret: string;
+  /** Live sessions of the console. */
+  sessions: string;
+  /** Pages that sign a browser in; each is there for a minute at most. */
+  signIn: string;
+  models: string;
+  /** Runtime file: who runs, and where it listens. */
+  runtime: string;
+  logs: string;
+  /** What the process writes when it cannot log: crashes of native code, errors before the log is open. */
+  stderr: string;
+  cache: string;
+  socket: string;
+}
+
+/** Longest path that a unix socket can have on every platform we run on. */
+const SOCKET_PATH_MAX = 103;
+
+/** Throws where the system does not know the user's folder, or the present one, and one of them is needed. */
+export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
+  const own = env.SVC_HOME;
+  const user = own || userFolder(env);
+  const pick = (name: string, xdg: string | undefined, fallback: string) =>
+    own
+      ? join(resolve(own), name)
+      : join(xdg && isAbsolute(xdg) ? xdg : join(user, fallback), 'svc');
+  const mac = process.platform === 'darwin';
+  const windows = process.platform === 'win32';
+  const local = env.LOCALAPPDATA ?? join(user, 'AppData', 'Local');
+  const support = mac ? 'Library/Application Support' : null;
+  const base = windows ? join(local, 'svc') : support ? join(user, support, 'svc') : null;
+
+  const config = own ? resolve(own) : (base ?? pick('', env.XDG_CONFIG_HOME, '.config'));
+  const data = own
+    ? join(resolve(own), 'data')
+    : (base ?? pick('', env.XDG_DATA_HOME, '.local/share'));
+  const state = own ? resolve(own) : (base ?? pick('', env.XDG_STATE_HOME, '.local/state'));
+  const cache = own
+    ? join(resolve(own), 'cache')
+    : base
+      ? join(base, 'cache')
+      : pick('', env.XDG_CACHE_HOME, '.cache');
+  return {
+    home: own ? resolve(own) : data,
+    config: join(config, 'config.json'),
+    data,
+    database: join(data, 'events.db'),
+    highWater: join(data, 'events.high-water'),
+    token: join(data, 'token'),
+    secret: join(data, 'secret'),
+    sessions: join(data, 'sessions.json'),
+    signIn: join(data, 'sign-in'),
+    models: join(data, 'models'),
+    runtime: join(state, 'runtime.json'),
+    logs: join(state, 'logs'),
+    stderr: join(state, 'logs', 'stderr.txt'),
+    cache,
+    socket: socketPath(join(state, 'svc.sock')),
+  };
+}
+
+/** The daemon works in another folder than its clients, so a path that is not absolute would be two places. */
+function userFolder({ HOME }: NodeJS.ProcessEnv): string {
+  if (HOME && isAbsolute(HOME)) return HOME;
+  const { homedir, userInfo } = process.getBuiltinModule('node:os');
+  return HOME === undefined ? homedir() : userInfo().homedir;
+}
+
+/** The folder that holds package.json, from the sources and from the build alike. */
+export function packageRoot(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, 'package.json'))) {
+    const up = dirname(folder);
+    if (up === folder) throw new Error('package.json not found above the program');
+    folder = up;
+  }
+  return folder;
+}
+
+/** A home whose path is too long for a socket gets one under the temporary folder, named by the home. */
+function socketPath(wanted: string): string {
+  const windows = process.platform === 'win32';
+  if (!windows && Buffer.byteLength(wanted) <= SOCKET_PATH_MAX) return wanted;
+  const name = process
+    .getBuiltinModule('node:crypto')
+    .createHash('sha256')
+    .update(wanted)
+    .digest('hex')
+    .slice(0, 16);
+  if (windows) return `\\\\.\\pipe\\svc-${name}`;
+  return join(
+    process.getBuiltinModule('node:os').tmpdir(),
+    `svc-${process.getuid?.()}`,
+    `${name}.sock`,
+  );
+}

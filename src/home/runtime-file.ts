@@ -1,0 +1,155 @@
+import { dirname } from 'node:path';
+import { SvcError } from '../errors.ts';
+import type { RuntimeFile } from '../transport/control/protocol.ts';
+
+// Not imported: see paths.ts.
+const { readFileSync } = process.getBuiltinModule('node:fs');
+
+/**
+ * The runtime file: who runs, and where it listens.
+ *
+ * 1. It is written whole or not at all, and only by the owner of the store.
+ * 2. A file that is there proves nothing by itself: its process may be gone, and its pid another program's by now.
+ * 3. A process is ours only if its start time is the one that was written; nothing else may ever be signalled.
+ */
+
+export type RuntimeFound =
+  | { kind: 'missing' }
+  | { kind: 'corrupt'; reason: string }
+  | { kind: 'present'; file: RuntimeFile };
+
+/** Whose the written pid is now. `unproven`: it is alive, and the system does not tell since when. */
+export type Owner = 'ours' | 'gone' | 'other' | 'unproven';
+
+export function readRuntimeFile(path: string): RuntimeFound {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' || code === 'ENOTDIR'
+      ? { kind: 'missing' }
+      : { kind: 'corrupt', reason: `it cannot be read (${code})` };
+  }
+  try {
+    return check(JSON.parse(text));
+  } catch {
+    return { kind: 'corrupt', reason: 'it is not JSON' };
+  }
+}
+
+/** Mode 0600, through a temporary file beside it, which goes when it cannot be written. Throws home_unusable. */
+export async function writeRuntimeFile(path: string, file: RuntimeFile): Promise<void> {
+  const { promises } = process.getBuiltinModule('node:fs');
+  const draft = `${path}.${process.pid}.tmp`;
+  try {
+    await promises.mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await promises.writeFile(draft, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
+    await promises.chmod(draft, 0o600);
+    await promises.rename(draft, path);
+  } catch (cause) {
+    await promises.rm(draft, { force: true }).catch(() => {});
+    throw new SvcError(
+      'home_unusable',
+      `The runtime file ${path} cannot be written (${(cause as NodeJS.ErrnoException).code}).`,
+      { cause },
+    );
+  }
+}
+
+/** Removes the file unless another boot has written it since. One that cannot be removed is emptied, so that it names no process. Throws home_unusable. */
+export async function removeRuntimeFile(path: string, boot_id: string): Promise<void> {
+  const { rmSync, truncateSync } = process.getBuiltinModule('node:fs');
+  const found = readRuntimeFile(path);
+  if (found.kind !== 'present' || found.file.boot_id !== boot_id) return;
+  try {
+    rmSync(path, { force: true });
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    try {
+      truncateSync(path);
+    } catch {
+      // The first failure is the one to report.
+    }
+    throw new SvcError(
+      'home_unusable',
+      `svc has stopped, but its runtime file ${path} cannot be removed (${code}).`,
+      {
+        cause,
+        hint: 'Correct the owner and mode of its folder, then delete the file.',
+      },
+    );
+  }
+}
+
+export function ownerOf(file: Pick<RuntimeFile, 'pid' | 'process_start'>): Owner {
+  if (!isAlive(file.pid)) return 'gone';
+  const start = processStart(file.pid);
+  if (start === 'zombie') return 'gone';
+  if (start === null || file.process_start === null) return 'unproven';
+  return start === file.process_start ? 'ours' : 'other';
+}
+
+/**
+ * When a process started, as text that no later process of the same pid has: the life of the system, and its tick in it.
+ * Null where the system does not tell; `zombie` for one that has ended and waits for its parent to notice.
+ */
+export function processStart(pid: number): string | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The second field is the program's name in brackets, and may itself hold spaces and brackets.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [state] = fields;
+    const ticks = fields[19];
+    if (state === 'Z' || state === 'X') return 'zombie';
+    return ticks === undefined ? null : `${systemLife()}:${ticks}`;
+  } catch {
+    return null;
+  }
+}
+
+function systemLife(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+  } catch {
+    return '';
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function check(value: unknown): RuntimeFound {
+  const file = value as Partial<RuntimeFile> | null;
+  if (typeof file !== 'object' || file === null)
+    return { kind: 'corrupt', reason: 'it is not an object' };
+  const { pid, process_start, boot_id, addresses } = file;
+  // Zero and negative pids mean whole groups of processes to the system.
+  if (!Number.isSafeInteger(pid) || (pid as number) <= 0)
+    return { kind: 'corrupt', reason: 'its pid is not a process id' };
+  if (process_start !== null && typeof process_start !== 'string')
+    return { kind: 'corrupt', reason: 'its process_start is not text' };
+  if (typeof boot_id !== 'string' || !isAddresses(addresses))
+    return { kind: 'corrupt', reason: 'it was not written by svc' };
+  for (const name of ['version', 'started_at', 'program', 'node'] as const)
+    if (typeof file[name] !== 'string')
+      return { kind: 'corrupt', reason: `its ${name} is not text` };
+  return { kind: 'present', file: file as RuntimeFile };
+}
+
+function isAddresses(value: unknown): boolean {
+  const addresses = value as Record<string, unknown> | null | undefined;
+  return (
+    typeof addresses === 'object' &&
+    addresses !== null &&
+    ['http', 'grpc', 'socket'].every(
+      (name) => addresses[name] === null || typeof addresses[name] === 'string',
+    )
+  );
+}

@@ -1,0 +1,140 @@
+import { PullFailure } from '../failure.ts';
+
+/** What stands before the weights, as far as it tells whether the file is whole. */
+export interface GgufHeader {
+  architecture: string;
+  /** Where the weights begin. */
+  data_offset: number;
+  tensors: { elements: number; type: number; offset: number }[];
+}
+
+/** Thrown when the bytes end before the header does. */
+export const MORE = Symbol('more bytes');
+
+/** Reads the beginning of a GGUF file. Throws MORE, or PullFailure when it is not one that llama.cpp reads. */
+export function readGgufHeader(bytes: Buffer): GgufHeader {
+  const cursor = new Cursor(bytes);
+  if (cursor.take(4).toString('latin1') !== 'GGUF') throw invalid('it is not a GGUF file');
+  const version = cursor.uint32();
+  if (version !== 2 && version !== 3)
+    throw invalid(
+      version > 0xffff
+        ? 'it is written for machines of the other byte order'
+        : `its version is ${version}, which is not known`,
+    );
+  const tensorCount = cursor.count('tensors');
+  const entryCount = cursor.count('entries');
+  let architecture = '';
+  // The first of several files may hold no weights.
+  let isSplit = false;
+  let alignment = 32;
+  for (let index = 0; index < entryCount; index += 1) {
+    const key = cursor.text();
+    const type = cursor.uint32();
+    if (key === 'general.architecture' && type === STRING) architecture = cursor.text();
+    else if (key === 'split.count' && type === UINT16) isSplit = cursor.take(2).readUInt16LE() > 1;
+    else if (key === 'general.alignment' && type === UINT32) alignment = cursor.uint32();
+    else cursor.skipValue(type);
+  }
+  if (tensorCount === 0 && !isSplit) throw invalid('it has no weights');
+  if (architecture === '') throw invalid('it does not name its architecture');
+  if (alignment === 0 || alignment > 1_048_576) throw invalid('its alignment is not one');
+  const tensors = Array.from({ length: tensorCount }, () => cursor.tensor());
+  return { architecture, data_offset: Math.ceil(cursor.position / alignment) * alignment, tensors };
+}
+
+/** Entries and tensors of one file that are read. */
+const COUNT_MAX = 100_000;
+/** Texts of all lists of one file together: the vocabulary and its merges are less than a million. */
+const TEXTS_MAX = 2_000_000;
+const DIMENSIONS_MAX = 4;
+const UINT16 = 2;
+const UINT32 = 4;
+const STRING = 8;
+const ARRAY = 9;
+/** Bytes of a value, by its type; strings and arrays say theirs. */
+const VALUE_BYTES = [1, 1, 2, 2, 4, 4, 4, 1, Number.NaN, Number.NaN, 8, 8, 8];
+
+class Cursor {
+  position = 0;
+  private readonly bytes: Buffer;
+  private texts = 0;
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes;
+  }
+
+  take(length: number): Buffer {
+    const start = this.skip(length);
+    return this.bytes.subarray(start, start + length);
+  }
+
+  uint32(): number {
+    return this.bytes.readUInt32LE(this.skip(4));
+  }
+
+  count(what: string): number {
+    const count = this.uint64();
+    if (count > COUNT_MAX) throw invalid(`it says that it has ${count} ${what}`);
+    return count;
+  }
+
+  text(): string {
+    return this.take(this.uint64()).toString('utf8');
+  }
+
+  skipValue(type: number): void {
+    if (type === STRING) this.skip(this.uint64());
+    else if (type !== ARRAY) this.skip(width(type));
+    else this.skipArray();
+  }
+
+  tensor(): GgufHeader['tensors'][number] {
+    this.skip(this.uint64());
+    const dimensions = this.uint32();
+    if (dimensions > DIMENSIONS_MAX) throw invalid(`a tensor has ${dimensions} dimensions`);
+    let elements = 1;
+    for (let index = 0; index < dimensions; index += 1) elements *= this.uint64();
+    return { elements, type: this.uint32(), offset: this.uint64() };
+  }
+
+  private skipArray(): void {
+    const type = this.uint32();
+    const count = this.uint64();
+    if (type === ARRAY) throw invalid('it has an array of arrays');
+    if (type !== STRING) {
+      this.skip(width(type) * count);
+      return;
+    }
+    this.texts += count;
+    if (this.texts > TEXTS_MAX) throw invalid(`it lists more than ${TEXTS_MAX} texts`);
+    for (let index = 0; index < count; index += 1) this.skip(this.uint64());
+  }
+
+  private uint64(): number {
+    const at = this.skip(8);
+    const value = this.bytes.readUInt32LE(at + 4) * 2 ** 32 + this.bytes.readUInt32LE(at);
+    if (value > Number.MAX_SAFE_INTEGER) throw invalid('a number in its header is too large');
+    return value;
+  }
+
+  /** Moves on and returns where it was. */
+  private skip(length: number): number {
+    const start = this.position;
+    if (start + length > this.bytes.length) throw MORE;
+    this.position = start + length;
+    return start;
+  }
+}
+
+function width(type: number): number {
+  const bytes = VALUE_BYTES[type];
+  if (bytes === undefined) throw invalid(`it has a value of the type ${type}, which is not known`);
+  return bytes;
+}
+
+export function invalid(why: string): PullFailure {
+  return new PullFailure('model_invalid', `The file is no model that can be loaded: ${why}.`, {
+    spoilt: true,
+  });
+}

@@ -1,0 +1,35 @@
+import { PullFailure } from '../failure.ts';
+import { isAllowed } from './reference.ts';
+
+const DEFAULT_HUB = 'https://huggingface.co';
+
+/** The hub that the environment of the daemon names. */
+export function hubAddress(env: NodeJS.ProcessEnv): URL {
+  const text = env.HF_ENDPOINT?.trim() || DEFAULT_HUB;
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !isAllowed(url) || url.username !== '' || url.search !== '') {
+    throw new PullFailure(
+      'pull_failed',
+      'HF_ENDPOINT, where the daemon runs, is not an https address.',
+    );
+  }
+  return url;
+}
+
+/** The user's token for the hub, from the environment of the daemon; it is in no fact, no log line and no message. */
+export function hubToken(env: NodeJS.ProcessEnv): string | null {
+  const token = env.HF_TOKEN?.trim() ?? '';
+  if (token === '') return null;
+  if (/^[\x21-\x7e]{1,4096}$/.test(token)) return token;
+  throw new PullFailure(
+    'pull_refused',
+    'HF_TOKEN, where the daemon runs, holds something that is not a token.',
+  );
+}
+
+/** An address on the hub, each part of the path in its own place. */
+export function onHub(hub: URL, ...parts: string[]): URL {
+  const url = new URL(hub);
+  url.pathname = [url.pathname.replace(/\/$/, ''), ...parts.map(encodeURIComponent)].join('/');
+  return url;
+}

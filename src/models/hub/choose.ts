@@ -1,0 +1,108 @@
+import { PullFailure } from '../failure.ts';
+import type { HubReference } from './reference.ts';
+
+/** A file of a repository, as the hub lists it. */
+export interface HubFile {
+  path: string;
+  size_bytes: number;
+  /** Null for a file that the hub keeps in the repository itself. */
+  sha256: string | null;
+}
+
+export interface Choice {
+  file: HubFile;
+  /** Models of the repository that were not chosen; empty when it was named. */
+  others: string[];
+}
+
+/**
+ * Which file of a repository is meant.
+ *
+ * 1. The path that was named, if it is there and is a whole model.
+ * 2. The only file of the quantization that was named.
+ * 3. Without either: the only Q4_K_M, else the smallest model.
+ * 4. Several that fit equally: none, and the choices are told.
+ */
+export function chooseFile(
+  files: readonly HubFile[],
+  { repo, path, quant }: Pick<HubReference, 'repo' | 'path' | 'quant'>,
+): Choice {
+  const all = files.filter((file) => /\.gguf$/i.test(file.path));
+  const models = all.filter((file) => !isPart(file.path) && !isCompanion(file.path));
+  if (path !== null) return { file: named(all, path, repo), others: [] };
+  if (quant !== null) return { file: theOne(all, models, quant, repo), others: [] };
+  if (models.length === 0) throw nothing(all, repo);
+  const usual = models.filter((file) => hasQuant(file.path, USUAL));
+  if (usual.length > 1) throw unsure(usual, `${repo} has ${usual.length} models in ${USUAL}`);
+  const file =
+    usual[0] ??
+    models.reduce((least, other) => (other.size_bytes < least.size_bytes ? other : least));
+  return {
+    file,
+    others: models
+      .filter((other) => other !== file)
+      .map((other) => other.path)
+      .slice(0, TOLD_MAX),
+  };
+}
+
+const USUAL = 'Q4_K_M';
+const TOLD_MAX = 20;
+
+function named(all: readonly HubFile[], path: string, repo: string): HubFile {
+  const file = all.find((other) => other.path === path);
+  if (file === undefined) throw unsure(all, `${repo} has no file ${JSON.stringify(path)}`);
+  if (isPart(path)) throw split(path);
+  return file;
+}
+
+function theOne(
+  all: readonly HubFile[],
+  models: readonly HubFile[],
+  quant: string,
+  repo: string,
+): HubFile {
+  const fitting = models.filter((file) => hasQuant(file.path, quant));
+  if (fitting.length > 1) throw unsure(fitting, `${repo} has ${fitting.length} models in ${quant}`);
+  if (fitting[0] !== undefined) return fitting[0];
+  const part = all.find((file) => isPart(file.path) && hasQuant(file.path, quant));
+  throw part === undefined ? unsure(models, `${repo} has no model in ${quant}`) : split(part.path);
+}
+
+/** Ends in the quantization, or has it before a dash, a dot or a slash: `Q4_K` is not in `model-Q4_K_M.gguf`. */
+function hasQuant(path: string, quant: string): boolean {
+  const escaped = quant.replace(/[.-]/g, '\\$&');
+  return new RegExp(`(^|[-._/])${escaped}([-./]|$)`, 'i').test(path.replace(/\.gguf$/i, ''));
+}
+
+/** `-00001-of-00003.gguf` */
+function isPart(path: string): boolean {
+  return /-\d{5}-of-\d{5}\.gguf$/i.test(path);
+}
+
+/** Vision parts, importance matrices and adapters are GGUF files too, and answer no prompt. */
+function isCompanion(path: string): boolean {
+  return /(^|[-._/])(mmproj|imatrix|lora|adapter)([-._/]|$)/i.test(path);
+}
+
+export function split(path: string): PullFailure {
+  return new PullFailure(
+    'model_invalid',
+    `${path} is one part of a model that comes in several files, which svc cannot put together. Take a quantization that is one file.`,
+  );
+}
+
+function nothing(all: readonly HubFile[], repo: string): PullFailure {
+  const part = all.find((file) => isPart(file.path));
+  return part === undefined
+    ? new PullFailure('model_unknown', `${repo} has no GGUF file of a model.`)
+    : split(part.path);
+}
+
+function unsure(files: readonly HubFile[], what: string): PullFailure {
+  if (files.length === 0)
+    return new PullFailure('model_unknown', `${what}, and no GGUF file of a model.`);
+  const told = files.slice(0, TOLD_MAX).map((file) => file.path);
+  const rest = files.length > told.length ? `, and ${files.length - told.length} more` : '';
+  return new PullFailure('model_unknown', `${what}. Name the file: ${told.join(', ')}${rest}.`);
+}

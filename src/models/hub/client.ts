@@ -1,0 +1,130 @@
+import type { Dispatcher } from 'undici';
+import { isLoopback } from '../../config/address.ts';
+import type { Limits } from '../../limits.ts';
+import { brokenOff, PullFailure } from '../failure.ts';
+import { hubToken } from './address.ts';
+import { openConnections } from './connections.ts';
+import { isAllowed } from './reference.ts';
+
+/**
+ * GET requests, redirects included.
+ *
+ * 1. The token of the hub is sent to the hub and to nobody else, wherever a redirect leads.
+ * 2. Redirects are bounded, stay on https, and lead to this machine only from this machine.
+ */
+
+export interface Asked {
+  url: URL;
+  headers?: Record<string, string>;
+  /** The hub whose token goes with the request, to its origin only; null: no token at all. */
+  hub: URL | null;
+  signal: AbortSignal;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  body: ReadableStream<Uint8Array> | null;
+  /** Where the last redirect led. */
+  host: string;
+  /** What the hub said of the file on the way. */
+  told: Told;
+}
+
+export interface Told {
+  commit: string | null;
+  sha256: string | null;
+  size_bytes: number | null;
+}
+
+export class Web {
+  private readonly env: NodeJS.ProcessEnv;
+  private readonly limits: Limits;
+  private connections: Promise<Dispatcher> | null = null;
+
+  constructor(env: NodeJS.ProcessEnv, limits: Limits) {
+    this.env = env;
+    this.limits = limits;
+  }
+
+  /** Throws PullFailure; once the signal has aborted it may throw anything. The body must be read or cancelled. */
+  async get(asked: Asked): Promise<Answer> {
+    const told: Told = { commit: null, sha256: null, size_bytes: null };
+    for (let url = asked.url, hops = 0; ; hops += 1) {
+      const answer = { ...(await this.once(url, asked)), host: url.host, told };
+      if (asked.hub !== null && url.origin === asked.hub.origin) note(told, answer.headers);
+      const location = answer.headers.get('location');
+      if (!REDIRECTS.has(answer.status) || location === null) return answer;
+      await answer.body?.cancel();
+      if (hops === this.limits.pull_redirects)
+        throw new PullFailure(
+          'pull_failed',
+          `${asked.url.host} redirects more than ${this.limits.pull_redirects} times.`,
+        );
+      url = redirected(url, location);
+    }
+  }
+
+  async close(): Promise<void> {
+    const connections = await this.connections?.catch(() => null);
+    await connections?.destroy();
+  }
+
+  private async once(
+    url: URL,
+    { headers = {}, hub, signal }: Asked,
+  ): Promise<Pick<Answer, 'status' | 'headers' | 'body'>> {
+    this.connections ??= openConnections(this.env, this.limits);
+    const [{ fetch }, dispatcher] = await Promise.all([import('undici'), this.connections]);
+    const token = hub !== null && url.origin === hub.origin ? hubToken(this.env) : null;
+    const all = {
+      'accept-encoding': 'identity',
+      'user-agent': 'svc',
+      ...headers,
+      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+    };
+    const response = await fetch(url, {
+      headers: all,
+      signal,
+      dispatcher,
+      redirect: 'manual',
+    }).catch((thrown: unknown) => {
+      throw signal.aborted ? thrown : brokenOff(thrown, url.host);
+    });
+    return {
+      status: response.status,
+      headers: new Headers([...response.headers]),
+      body: response.body,
+    };
+  }
+}
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+function redirected(from: URL, location: string): URL {
+  const url = URL.canParse(location, from.href) ? new URL(location, from) : null;
+  const inward = url !== null && isLoopback(url.hostname) && !isLoopback(from.hostname);
+  if (url !== null && isAllowed(url) && !inward && url.username === '') return url;
+  throw new PullFailure(
+    'pull_failed',
+    `${from.host} redirects to an address that models are not fetched from.`,
+  );
+}
+
+function note(told: Told, headers: Headers): void {
+  told.commit ??= matching(headers.get('x-repo-commit'), /^[0-9a-f]{7,64}$/);
+  told.sha256 ??= matching(
+    headers.get('x-linked-etag')?.replaceAll('"', '') ?? null,
+    /^[0-9a-f]{64}$/,
+  );
+  told.size_bytes ??= wholeNumber(headers.get('x-linked-size'));
+}
+
+function matching(text: string | null, form: RegExp): string | null {
+  return text !== null && form.test(text) ? text : null;
+}
+
+/** Null for what is no number of bytes. */
+export function wholeNumber(text: string | null): number | null {
+  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}

@@ -1,0 +1,104 @@
+import { parseForeignJson } from '../../json.ts';
+import type { Limits } from '../../limits.ts';
+import { brokenOff, PullFailure } from '../failure.ts';
+import { onHub } from './address.ts';
+import type { HubFile } from './choose.ts';
+import type { Answer, Web } from './client.ts';
+import type { HubReference } from './reference.ts';
+import { refusal } from './refusal.ts';
+
+/** The files of a repository, page by page. Throws PullFailure. */
+export async function listFiles(
+  web: Web,
+  hub: URL,
+  { repo, revision }: HubReference,
+  limits: Limits,
+  signal: AbortSignal,
+): Promise<HubFile[]> {
+  const [user = '', name = ''] = repo.split('/');
+  let page: URL | null = onHub(hub, 'api', 'models', user, name, 'tree', revision);
+  page.search = '?recursive=true';
+  const files: HubFile[] = [];
+  for (let bytes = 0; page !== null; ) {
+    const answer: Answer = await web.get({
+      url: page,
+      hub,
+      signal,
+      headers: { accept: 'application/json' },
+    });
+    if (answer.status !== 200) {
+      await answer.body?.cancel();
+      throw refusal(answer, revision === 'main' ? repo : `${repo} at ${revision}`, hub.host);
+    }
+    const text = await readText(answer, limits.pull_list_bytes - bytes, signal);
+    bytes += text.length;
+    for (const file of readEntries(text, hub.host)) files.push(file);
+    page = nextPage(answer.headers.get('link'), page, hub);
+  }
+  return files;
+}
+
+async function readText(
+  { body, host }: Answer,
+  bytes_max: number,
+  signal: AbortSignal,
+): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  try {
+    for await (const chunk of body ?? []) {
+      bytes += chunk.length;
+      if (bytes > bytes_max)
+        throw new PullFailure(
+          'pull_failed',
+          `The list of files that ${host} sends is longer than the daemon reads.`,
+        );
+      text += decoder.decode(chunk, { stream: true });
+    }
+  } catch (thrown) {
+    throw signal.aborted ? thrown : brokenOff(thrown, host);
+  }
+  return text + decoder.decode();
+}
+
+function readEntries(text: string, host: string): HubFile[] {
+  const entries = parseForeignJson(text);
+  if (!Array.isArray(entries))
+    throw new PullFailure('pull_failed', `${host} does not answer as a model hub does.`);
+  return entries.flatMap((entry: unknown) => readEntry(entry) ?? []);
+}
+
+/** A longer one is no file that anybody means, and it would stand in messages. */
+const PATH_MAX = 512;
+
+/** Null for a folder, and for what is not of the form of a file. */
+function readEntry(entry: unknown): HubFile | null {
+  if (
+    !isObject(entry) ||
+    entry.type !== 'file' ||
+    typeof entry.path !== 'string' ||
+    entry.path.length > PATH_MAX
+  )
+    return null;
+  const lfs = isObject(entry.lfs) ? entry.lfs : {};
+  const size = lfs.size ?? entry.size;
+  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) return null;
+  return {
+    path: entry.path,
+    size_bytes: size,
+    sha256: typeof lfs.oid === 'string' && /^[0-9a-f]{64}$/.test(lfs.oid) ? lfs.oid : null,
+  };
+}
+
+/** A list goes on only on the hub itself: a mirror may name the hub that it mirrors. */
+function nextPage(link: string | null, from: URL, hub: URL): URL | null {
+  const next = /<([^<>]+)>\s*;\s*rel="?next"?/.exec(link ?? '')?.[1];
+  if (next === undefined || !URL.canParse(next, from.href)) return null;
+  const { pathname, search } = new URL(next, from);
+  return new URL(pathname + search, hub.origin);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,117 @@
+import { isLoopback } from '../../config/address.ts';
+import { SvcError } from '../../errors.ts';
+
+/** What a model is asked for by. */
+export type Reference = HubReference | { kind: 'url'; url: URL };
+
+export interface HubReference {
+  kind: 'hub';
+  repo: string;
+  revision: string;
+  /** Such as `Q4_K_M`; null where none is named. */
+  quant: string | null;
+  /** Path of the file in the repository; null: one is chosen. */
+  path: string | null;
+}
+
+const LENGTH_MAX = 4096;
+const DEFAULT_REVISION = 'main';
+
+/** Throws invalid_request. An address of the hub's own pages is read as what it shows. */
+export function parseReference(text: string, hub: URL): Reference {
+  if (text.length > LENGTH_MAX) throw wrong('It is too long.');
+  if (text.startsWith('hf:')) return parseHub(text.slice(3));
+  if (!/^https?:\/\//i.test(text)) throw wrong();
+  const url = parseAddress(text);
+  return (url.origin === hub.origin ? parsePage(url, hub) : null) ?? { kind: 'url', url };
+}
+
+/** The reference as it may be shown: what follows a question mark can be a key. */
+export function shownReference(reference: Reference): string {
+  if (reference.kind === 'url') return shownAddress(reference.url);
+  const { repo, revision, quant, path } = reference;
+  return `hf:${repo}${path === null ? '' : `/${path}`}${quant === null ? '' : `:${quant}`}${revision === DEFAULT_REVISION ? '' : `@${revision}`}`;
+}
+
+export function shownAddress(url: URL): string {
+  return `${url.origin}${url.pathname}`;
+}
+
+/** Whether something may be fetched from there: nothing crosses a network in the clear. */
+export function isAllowed(url: URL): boolean {
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname));
+}
+
+function parseHub(text: string): HubReference {
+  const at = text.indexOf('@');
+  const revision = at < 0 ? DEFAULT_REVISION : text.slice(at + 1);
+  const [place = '', quant = null, ...more] = (at < 0 ? text : text.slice(0, at)).split(':');
+  const [user = '', repo = '', ...path] = place.split('/');
+  if (more.length > 0 || (quant !== null && path.length > 0)) throw wrong();
+  if (!NAME.test(user) || !NAME.test(repo)) throw wrong('A repository is named user/repo.');
+  if (quant !== null && !QUANT.test(quant))
+    throw wrong('After the colon stands a quantization, such as Q4_K_M.');
+  return hubReference(`${user}/${repo}`, revision, path.length === 0 ? null : path, quant);
+}
+
+/** `/user/repo`, `/user/repo/blob/main/file.gguf` and `/user/repo/resolve/main/file.gguf`; null: no page of a model. */
+function parsePage(url: URL, hub: URL): HubReference | null {
+  const prefix = hub.pathname.replace(/\/$/, '');
+  if (!url.pathname.startsWith(`${prefix}/`)) return null;
+  const [user = '', repo = '', page, revision = DEFAULT_REVISION, ...path] = url.pathname
+    .slice(prefix.length + 1)
+    .split('/')
+    .map(decode)
+    .filter((part) => part !== '');
+  if (!NAME.test(user) || !NAME.test(repo) || !(page === undefined || PAGES.has(page))) return null;
+  return hubReference(`${user}/${repo}`, revision, path.length === 0 ? null : path, null);
+}
+
+const NAME = /^(?!.*\.\.)[A-Za-z0-9][\w.-]{0,95}$/;
+const QUANT = /^[A-Za-z0-9][\w.-]{0,31}$/;
+const REVISION = /^(?!.*\.\.)[A-Za-z0-9][\w./-]{0,127}$/;
+const PAGES = new Set(['blob', 'resolve', 'tree']);
+
+function hubReference(
+  repo: string,
+  revision: string,
+  path: string[] | null,
+  quant: string | null,
+): HubReference {
+  if (!REVISION.test(revision)) throw wrong('After the @ stands a branch, a tag or a commit.');
+  if (path === null) return { kind: 'hub', repo, revision, quant, path: null };
+  if (path.some((part) => part === '' || part === '.' || part === '..' || UNPRINTABLE.test(part)))
+    throw wrong('The path of the file is not one.');
+  if (!/\.gguf$/i.test(path.at(-1) ?? ''))
+    throw wrong('The file must be a GGUF file, with a name that ends in .gguf.');
+  return { kind: 'hub', repo, revision, quant, path: path.join('/') };
+}
+
+function parseAddress(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null) throw wrong('The address cannot be read.');
+  if (!isAllowed(url))
+    throw wrong('A model comes over https only; http is for this machine alone.');
+  if (url.username !== '' || url.password !== '')
+    throw wrong('An address with a name and a password in it is not taken.');
+  url.hash = '';
+  return url;
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function wrong(why = 'It is not a reference to a model.'): SvcError {
+  return new SvcError('invalid_request', why, {
+    param: 'reference',
+    hint: 'Give hf:user/repo, hf:user/repo:Q4_K_M, hf:user/repo/file.gguf or https://…/file.gguf',
+  });
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the names must not hold them
+const UNPRINTABLE = /[\u0000-\u001f\u007f\\]/;

@@ -1,0 +1,98 @@
+import type { Limits } from '../../limits.ts';
+import { PullFailure } from '../failure.ts';
+import { modelNameOf } from '../file-name.ts';
+import type { Task } from '../task.ts';
+import { onHub } from './address.ts';
+import { chooseFile, split } from './choose.ts';
+import type { Web } from './client.ts';
+import { listFiles } from './listing.ts';
+import type { HubReference } from './reference.ts';
+
+/** Where a model is fetched from, as far as is known before the first byte of it. */
+export interface Source {
+  url: URL;
+  /** The hub that guards it; null for an address that stands for itself. */
+  hub: URL | null;
+  /** Name in the models folder. */
+  file: string;
+  size_bytes: number | null;
+  sha256: string | null;
+  revision: string | null;
+  choices: string[];
+}
+
+/** Finds the one file that a task means. Throws PullFailure. */
+export async function findSource(
+  task: Task,
+  web: Web,
+  limits: Limits,
+  signal: AbortSignal,
+): Promise<Source> {
+  const { reference, sha256 } = task;
+  if (reference.kind === 'hub') return onTheHub(reference, task, web, limits, signal);
+  const { url } = reference;
+  const path = decoded(url.pathname);
+  if (/-\d{5}-of-\d{5}\.gguf$/i.test(path)) throw split(url.pathname.split('/').at(-1) ?? '');
+  return {
+    url,
+    hub: null,
+    file: fileName(task, path),
+    size_bytes: null,
+    sha256,
+    revision: null,
+    choices: [],
+  };
+}
+
+async function onTheHub(
+  reference: HubReference,
+  task: Task,
+  web: Web,
+  limits: Limits,
+  signal: AbortSignal,
+): Promise<Source> {
+  const { hub } = task;
+  const { file, others } = chooseFile(
+    await listFiles(web, hub, reference, limits, signal),
+    reference,
+  );
+  if (task.sha256 !== null && file.sha256 !== null && task.sha256 !== file.sha256) {
+    throw new PullFailure(
+      'pull_failed',
+      `${hub.host} has another file than the one asked for: its sha256 is ${file.sha256}.`,
+    );
+  }
+  return {
+    url: onHub(
+      hub,
+      ...reference.repo.split('/'),
+      'resolve',
+      reference.revision,
+      ...file.path.split('/'),
+    ),
+    hub,
+    file: fileName(task, file.path),
+    size_bytes: file.size_bytes,
+    sha256: task.sha256 ?? file.sha256,
+    revision: reference.revision,
+    choices: others,
+  };
+}
+
+function fileName({ name }: Task, path: string): string {
+  const found = name ?? modelNameOf(path);
+  if (found === null)
+    throw new PullFailure(
+      'invalid_request',
+      'The file has no name that a model can have. Give one with --name.',
+    );
+  return `${found}.gguf`;
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,70 @@
+import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type { OutputPart, ProviderFailure } from '../port.ts';
+import { type Asked, saidFailure, tooLarge, truncated } from './failure.ts';
+import { type Finish, finishPart } from './finish.ts';
+import { type Hidden, readSaid } from './upstream-error.ts';
+
+/**
+ * The stream of the AI SDK as ours. An answer is complete in one case only: exactly one finish, of a known reason, no error
+ * before it, and the stream closed without throwing. After an error nothing more is delivered: text behind a hole is not an
+ * answer. Reasoning is not part of the text. Throws ProviderFailure, also for a text of more than `bytes_max`, and what the stream throws.
+ */
+export async function* readAnswer(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  asked: Asked,
+  hidden: Hidden,
+  bytes_max: number,
+): AsyncGenerator<OutputPart> {
+  const reader = stream.getReader();
+  const text = wholeCharacters();
+  let finish: Finish | null = null;
+  let bytes = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      if (value.type === 'error') throw errorPart(value.error, asked, hidden);
+      if (value.type === 'finish' && finish !== null)
+        throw truncated('The provider ended its answer more than once.');
+      if (value.type === 'finish') finish = value;
+      if (value.type !== 'text-delta') continue;
+      bytes += Buffer.byteLength(value.delta);
+      if (bytes > bytes_max) throw tooLarge('an answer', bytes_max);
+      yield* output(text.push(value.delta));
+    }
+    yield* output(text.end());
+    if (finish === null) throw truncated();
+    yield finishPart(finish, hidden);
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+function* output(text: string): Generator<OutputPart> {
+  if (text !== '') yield { type: 'output', text, token_ids: [] };
+}
+
+/** Some servers cut a character in two, one half in each of two events; on disk a half is lost. */
+function wholeCharacters(): { push(text: string): string; end(): string } {
+  let half = '';
+  return {
+    push: (delta) => {
+      const text = half + delta;
+      half = /[\uD800-\uDBFF]$/.exec(text)?.[0] ?? '';
+      return text.slice(0, text.length - half.length).toWellFormed();
+    },
+    end: () => half.toWellFormed(),
+  };
+}
+
+/** 1. The end came too early. 2. An event that is not one of an answer: it may still say what is wrong. 3. The provider's own error. */
+function errorPart(error: unknown, asked: Asked, hidden: Hidden): ProviderFailure {
+  if (error instanceof Error && error.name === 'AI_InvalidResponseDataError') return truncated();
+  if (!(error instanceof Error)) return saidFailure(readSaid({ error }, hidden), asked);
+  const said = readSaid('value' in error ? error.value : null, hidden);
+  return said.message === null
+    ? truncated(
+        'The provider sent an event that cannot be understood, so its answer is not complete.',
+      )
+    : saidFailure(said, asked);
+}

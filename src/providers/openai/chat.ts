@@ -1,0 +1,80 @@
+import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type { RunRequest } from '../../../machines/events.ts';
+import type { ProviderConfig } from '../../config/config.ts';
+import type { Limits } from '../../limits.ts';
+import { ProviderFailure } from '../port.ts';
+import { parseJson } from './body.ts';
+import { guardEvents } from './events.ts';
+import { saidFailure } from './failure.ts';
+import { adaptBody, callOptions } from './prompt.ts';
+import type { Exchange } from './upstream.ts';
+import { type Hidden, readSaid } from './upstream-error.ts';
+
+export interface Chat {
+  id: string;
+  config: ProviderConfig;
+  limits: Limits;
+  exchange: Exchange;
+  request: RunRequest;
+  model: string;
+  hidden: Hidden;
+}
+
+/** Asks, and gives the AI SDK's stream of the answer. The SDK makes the request and reads the events; the way there is ours. */
+export async function openChat(
+  chat: Chat,
+  signal: AbortSignal,
+): Promise<ReadableStream<LanguageModelV4StreamPart>> {
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const { id, config, request, model } = chat;
+  const adapt = adaptBody(config);
+  const provider = createOpenAICompatible({
+    name: id,
+    baseURL: config.base_url,
+    includeUsage: true,
+    fetch: (url, init) => fetchEvents(chat, signal, String(url), init),
+    ...(adapt === null ? {} : { transformRequestBody: adapt }),
+  });
+  const { stream } = await provider
+    .chatModel(model)
+    .doStream({ ...callOptions(request), abortSignal: signal });
+  return stream;
+}
+
+async function fetchEvents(
+  { config, limits, exchange, model, hidden }: Chat,
+  signal: AbortSignal,
+  url: string,
+  init: RequestInit = {},
+): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const body = await exchange.send({
+    method: 'POST',
+    url,
+    headers,
+    body: String(init.body),
+    model,
+    hidden,
+    signal,
+  });
+  const refuse = (text: string | undefined) =>
+    notEvents(text ?? '', { key_env: config.key_env, model }, hidden);
+  return new Response(body?.pipeThrough(guardEvents(limits, refuse)) ?? '');
+}
+
+/** A success that is no stream: an error that forgot its status, or another kind of server. */
+function notEvents(
+  text: string,
+  asked: { key_env: string | null; model: string },
+  hidden: Hidden,
+): ProviderFailure {
+  const said = readSaid(parseJson(text), hidden);
+  if (said.message !== null) return saidFailure(said, asked);
+  return new ProviderFailure(
+    'provider_rejected',
+    'The provider answers, but not with a stream of events; a base_url mostly ends in /v1.',
+    {
+      retryable: false,
+    },
+  );
+}

@@ -1,0 +1,42 @@
+import type { Dispatcher } from 'undici';
+
+/**
+ * The connections to one provider.
+ *
+ * 1. A connection carries one exchange at a time, so that giving up an exchange closes exactly its connection.
+ * 2. An exchange that was given up is over when its connection is closed.
+ * 3. Those whose exchange ended well are kept for the next one, up to a bound; undici closes them when they stay idle.
+ */
+export class Connections {
+  private readonly make: () => Promise<Dispatcher>;
+  private readonly idle_max: number;
+  private readonly idle: Dispatcher[] = [];
+  private readonly busy = new Set<Dispatcher>();
+  private closed = false;
+
+  constructor(make: () => Promise<Dispatcher>, idle_max: number) {
+    this.make = make;
+    this.idle_max = idle_max;
+  }
+
+  async take(): Promise<Dispatcher> {
+    const dispatcher = this.idle.pop() ?? (await this.make());
+    this.busy.add(dispatcher);
+    return dispatcher;
+  }
+
+  async give(dispatcher: Dispatcher, ended: 'well' | 'badly'): Promise<void> {
+    this.busy.delete(dispatcher);
+    if (ended === 'well' && !this.closed && this.idle.length < this.idle_max)
+      this.idle.push(dispatcher);
+    else await dispatcher.destroy();
+  }
+
+  /** Ends what is under way too. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all(
+      [...this.idle.splice(0), ...this.busy].map((dispatcher) => dispatcher.destroy()),
+    );
+  }
+}

@@ -1,0 +1,110 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { measureJson } from '../../json.ts';
+import type { Limits } from '../../limits.ts';
+import type { ProviderFailure } from '../port.ts';
+import { tooDeep, tooLarge } from './failure.ts';
+
+/**
+ * Lets a stream of server-sent events through, byte for byte, and fails it in these cases:
+ *
+ * 1. it begins like a page or a JSON document: `refuse` says what its text means (undefined: too long to be read);
+ * 2. one event is larger than the bound: the parser behind would hold it all;
+ * 3. the whole is larger than the bound;
+ * 4. one event nests too deeply: the parser behind would take long over it.
+ *
+ * One turn of the event loop lets at most `EVENTS_A_TURN` events of a stream through. The parser works in microtasks, so one
+ * read with a thousand tiny events would keep the event loop from everything else until the last one is parsed.
+ */
+export function guardEvents(
+  limits: Limits,
+  refuse: (text: string | undefined) => ProviderFailure,
+): TransformStream<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder();
+  let form: 'unknown' | 'events' | 'document' = 'unknown';
+  let document = '';
+  let total = 0;
+  const scan = eventScanner();
+  return new TransformStream({
+    async transform(chunk, controller) {
+      total += chunk.length;
+      if (form === 'unknown') form = beginning(chunk);
+      if (form !== 'events') document += decoder.decode(chunk, { stream: true });
+      if (form !== 'events' && total > limits.provider_error_bytes) throw refuse(undefined);
+      if (form === 'document') return;
+      const { largest, turns, isDeep } = scan(chunk);
+      if (largest > limits.provider_event_bytes)
+        throw tooLarge('one event', limits.provider_event_bytes);
+      if (isDeep) throw tooDeep();
+      if (total > limits.provider_stream_bytes)
+        throw tooLarge('an answer', limits.provider_stream_bytes);
+      let from = 0;
+      for (const to of turns) {
+        controller.enqueue(chunk.subarray(from, to));
+        from = to;
+        await turn();
+      }
+      if (from < chunk.length) controller.enqueue(chunk.subarray(from));
+    },
+    flush() {
+      if (form === 'document') throw refuse(document);
+    },
+  });
+}
+
+/** `{`, `[` and `<` begin no line of an event. */
+function beginning(chunk: Uint8Array): 'unknown' | 'events' | 'document' {
+  const first = chunk.find((byte) => !SPACE.has(byte));
+  if (first === undefined) return 'unknown';
+  return DOCUMENT.has(first) ? 'document' : 'events';
+}
+
+const LF = 0x0a;
+const CR = 0x0d;
+const SPACE = new Set([LF, CR, 0x20, 0x09, 0xef, 0xbb, 0xbf]);
+const DOCUMENT = new Set([0x7b, 0x5b, 0x3c]);
+
+/** Each takes the parser about a tenth of a millisecond, and 64 answers come at one time. */
+export const EVENTS_A_TURN = 8;
+
+interface Scanned {
+  /** The most bytes between two empty lines that were gathered within the chunk. */
+  largest: number;
+  /** Where the chunk is cut, so that no part ends more than `EVENTS_A_TURN` events. */
+  turns: number[];
+  /** Whether an event has more levels or parts than any answer. */
+  isDeep: boolean;
+}
+
+function eventScanner(): (chunk: Uint8Array) => Scanned {
+  let size = 0;
+  let line = 0;
+  let previous = 0;
+  let json = measureJson();
+  return (chunk) => {
+    let isDeep = false;
+    let largest = 0;
+    let events = 0;
+    const turns: number[] = [];
+    let index = 0;
+    for (const byte of chunk) {
+      index += 1;
+      size += 1;
+      if (byte === CR || (byte === LF && previous !== CR)) {
+        json.endLine();
+        if (line === 0) {
+          size = 0;
+          json = measureJson();
+          events += 1;
+          if (events % EVENTS_A_TURN === 0) turns.push(index);
+        }
+        line = 0;
+      } else if (byte !== LF) {
+        line += 1;
+        isDeep ||= json.take(byte);
+      }
+      previous = byte;
+      if (size > largest) largest = size;
+    }
+    return { largest, turns, isDeep };
+  };
+}

@@ -1,0 +1,21 @@
+import type { ProviderConfig } from '../../config/config.ts';
+import { ProviderFailure } from '../port.ts';
+
+/** The key of a request, read anew for each; null where none is configured. Throws provider_unauthorised, which never shows it. */
+export function readKey({ key_env }: ProviderConfig, env: NodeJS.ProcessEnv): string | null {
+  if (key_env === null) return null;
+  const key = env[key_env]?.trim() ?? '';
+  if (key === '')
+    throw unauthorised(
+      `The environment variable ${key_env}, which is to hold the key, is not set.`,
+    );
+  if (!/^[\x21-\x7e]+$/.test(key))
+    throw unauthorised(
+      `The environment variable ${key_env} holds characters that a key cannot have.`,
+    );
+  return key;
+}
+
+function unauthorised(message: string): ProviderFailure {
+  return new ProviderFailure('provider_unauthorised', message, { retryable: false });
+}

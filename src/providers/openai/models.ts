@@ -1,0 +1,73 @@
+import { type ModelRecord, ProviderFailure } from '../port.ts';
+
+/** Where the list comes from. */
+export interface Listed {
+  provider: string;
+  /** The configured default. */
+  model: string | null;
+  models_max: number;
+}
+
+/** `{data: […]}` as OpenAI has it, `{models: […]}`, or the bare list. What nobody tells is null. Throws provider_rejected. */
+export function readModels(value: unknown, { provider, model, models_max }: Listed): ModelRecord[] {
+  const body = asRecord(value);
+  const list = [value, body.data, body.models].find(Array.isArray);
+  if (list === undefined)
+    throw new ProviderFailure(
+      'provider_rejected',
+      'The provider answers, but not with a list of models; a base_url mostly ends in /v1.',
+      { retryable: false },
+    );
+  const records = new Map<string, ModelRecord>();
+  for (const item of list) {
+    const entry = asRecord(item);
+    const name = entry.id ?? entry.name;
+    if (typeof name === 'string' && NAME.test(name) && records.size < models_max)
+      records.set(name, toRecord(name, entry, provider, name === model));
+  }
+  return [...records.values()];
+}
+
+const NAME = /^[^\p{Cc}\p{Cf}\s][^\p{Cc}\p{Cf}]{0,255}$/u;
+
+function toRecord(
+  name: string,
+  entry: Record<string, unknown>,
+  provider: string,
+  isDefault: boolean,
+): ModelRecord {
+  const meta = asRecord(entry.meta);
+  return {
+    id: `${provider}/${name}`,
+    provider,
+    name,
+    state: 'available',
+    size_bytes: positive(meta.size),
+    digest: null,
+    quantization: null,
+    parameters: positive(meta.n_params),
+    context_length: positive(
+      entry.context_length,
+      entry.max_model_len,
+      entry.context_window,
+      entry.max_context_length,
+      meta.n_ctx_train,
+    ),
+    capabilities: [],
+    default: isDefault,
+    built_in: false,
+    path: null,
+  };
+}
+
+/** The first that is a whole number above zero; servers call the same thing by several names. */
+function positive(...values: unknown[]): number | null {
+  return (
+    values.find((value): value is number => Number.isSafeInteger(value) && Number(value) > 0) ??
+    null
+  );
+}
+
+function asRecord(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

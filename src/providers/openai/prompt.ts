@@ -1,0 +1,35 @@
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { RunRequest } from '../../../machines/events.ts';
+import type { ProviderConfig } from '../../config/config.ts';
+
+/**
+ * A run as the AI SDK takes it. A seed that nobody asked for is not sent: some servers refuse a request with a parameter that they
+ * do not know.
+ */
+export function callOptions({
+  prompt,
+  system,
+  max_tokens,
+  temperature,
+  seed,
+  seed_asked,
+}: RunRequest): LanguageModelV4CallOptions {
+  return {
+    prompt: [
+      ...(system === null ? [] : [{ role: 'system', content: system } as const]),
+      { role: 'user', content: [{ type: 'text', text: prompt }] },
+    ],
+    ...(max_tokens === null ? {} : { maxOutputTokens: max_tokens }),
+    ...(temperature === null ? {} : { temperature }),
+    ...(seed_asked ? { seed } : {}),
+  };
+}
+
+/** OpenAI's newer models refuse the old name of this parameter; every other server knows only that one. */
+export function adaptBody({
+  base_url,
+}: ProviderConfig): ((body: Record<string, unknown>) => Record<string, unknown>) | null {
+  if (new URL(base_url).hostname !== 'api.openai.com') return null;
+  return ({ max_tokens, ...body }) =>
+    max_tokens === undefined ? body : { ...body, max_completion_tokens: max_tokens };
+}

@@ -1,0 +1,119 @@
+import type { ProviderConfig } from '../../config/config.ts';
+import type { Limits } from '../../limits.ts';
+import {
+  type AttemptRequest,
+  type ModelRecord,
+  type OutputPart,
+  ProviderFailure,
+  type ProviderPort,
+} from '../port.ts';
+import { readAnswer } from './answer.ts';
+import { parseJson, readBounded } from './body.ts';
+import { openChat } from './chat.ts';
+import { streamFailure } from './connection.ts';
+import { StatusFailure } from './failure.ts';
+import { readKey } from './key.ts';
+import { readModels } from './models.ts';
+import { Exchange, Upstream } from './upstream.ts';
+
+export interface RemoteOptions {
+  id: string;
+  config: ProviderConfig;
+  env: NodeJS.ProcessEnv;
+  limits: Limits;
+}
+
+/** A server that speaks OpenAI's chat completions, on this machine or elsewhere. Nothing is loaded or opened before it is asked. */
+export function createRemoteProvider(options: RemoteOptions): ProviderPort {
+  const upstream = new Upstream(options.config, options.env, options.limits);
+  const models = (signal: AbortSignal) => listModels(options, new Exchange(upstream), signal);
+  return {
+    id: options.id,
+    stream: (attempt, signal) => streamAnswer(options, new Exchange(upstream), attempt, signal),
+    models,
+    probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
+    close: () => upstream.connections.close(),
+  };
+}
+
+/** Once the signal has aborted it ends, without a finish and when the connection is closed. */
+async function* streamAnswer(
+  { id, config, env, limits }: RemoteOptions,
+  exchange: Exchange,
+  { request }: AttemptRequest,
+  signal: AbortSignal,
+): AsyncGenerator<OutputPart> {
+  const model = request.model || config.model;
+  if (model === null)
+    throw new ProviderFailure(
+      'model_unknown',
+      'No model is named, and the provider has no default one.',
+      { retryable: false },
+    );
+  const hidden = { key: readKey(config, env), texts: [request.prompt, request.system] };
+  let ended: 'well' | 'badly' = 'badly';
+  try {
+    const stream = await openChat({ id, config, limits, exchange, request, model, hidden }, signal);
+    for await (const part of readAnswer(
+      stream,
+      { key_env: config.key_env, model },
+      hidden,
+      limits.provider_answer_bytes,
+    )) {
+      if (signal.aborted) return;
+      yield part;
+    }
+    ended = 'well';
+  } catch (thrown) {
+    if (!signal.aborted) throw streamFailure(thrown);
+  } finally {
+    await exchange.end(ended);
+  }
+}
+
+async function listModels(
+  { id, config, env, limits }: RemoteOptions,
+  exchange: Exchange,
+  signal: AbortSignal,
+): Promise<ModelRecord[]> {
+  const hidden = { key: readKey(config, env), texts: [] };
+  let ended: 'well' | 'badly' = 'badly';
+  try {
+    const body = await exchange.send({
+      method: 'GET',
+      url: `${config.base_url}/models`,
+      model: null,
+      hidden,
+      signal,
+    });
+    const text = await readBounded(body, limits.provider_list_bytes);
+    if (text === null)
+      throw new ProviderFailure(
+        'provider_failed',
+        `The provider lists more than the daemon takes (${limits.provider_list_bytes} bytes).`,
+        {
+          retryable: false,
+        },
+      );
+    ended = 'well';
+    return readModels(parseJson(text), {
+      provider: id,
+      model: config.model,
+      models_max: limits.provider_models,
+    });
+  } catch (thrown) {
+    if (signal.aborted)
+      throw new ProviderFailure(
+        'provider_unreachable',
+        `The provider at ${config.base_url} does not answer in time.`,
+        { retryable: true },
+      );
+    if (thrown instanceof StatusFailure && NO_LIST.has(thrown.status)) return [];
+    throw streamFailure(thrown);
+  } finally {
+    await exchange.end(ended);
+  }
+}
+
+/** A server without a list of models is there all the same. */
+const NO_LIST = new Set([404, 405, 501]);

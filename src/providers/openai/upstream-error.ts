@@ -1,0 +1,76 @@
+/** What must not come back out of a provider's own words. */
+export interface Hidden {
+  key: string | null;
+  texts: readonly (string | null)[];
+}
+
+/** What a provider says went wrong, as far as it may be shown. */
+export interface Said {
+  message: string | null;
+  /** Its own code or type for it. */
+  code: string | null;
+  /** Whether it speaks of the model; told also where its words may not be shown. */
+  isAboutModel: boolean;
+}
+
+/** Reads the error forms in use: `{error: {message, code, type}}`, `{error: "…"}`, `{message}`, `{detail}`. */
+export function readSaid(value: unknown, hidden: Hidden): Said {
+  const outer = asRecord(value);
+  const inner = asRecord(outer.error);
+  const message = [inner.message, outer.error, outer.message, outer.detail].find(
+    (text) => typeof text === 'string',
+  );
+  const code = [inner.code, inner.type, outer.code, outer.type].find(
+    (name) => (typeof name === 'string' && name !== '') || typeof name === 'number',
+  );
+  return {
+    message: typeof message === 'string' ? showable(message, hidden) : null,
+    code: code === undefined ? null : String(code).slice(0, CODE_MAX),
+    isAboutModel: typeof message === 'string' && /model/i.test(message),
+  };
+}
+
+/** The provider's words as the end of one of our sentences. */
+export function quote({ message }: Said): string {
+  return message === null ? '' : ` It says: ${message}`;
+}
+
+/** One bounded line; null when it repeats the key, or a piece of what was asked. */
+export function showable(message: string, { key, texts }: Hidden): string | null {
+  const line = oneLine(message.slice(0, 4 * MESSAGE_MAX));
+  if (
+    line === '' ||
+    (key !== null && repeats(line, key, KEY_PIECE)) ||
+    texts.some((text) => text !== null && repeats(line, oneLine(text), TEXT_PIECE))
+  )
+    return null;
+  return line.length > MESSAGE_MAX ? `${line.slice(0, MESSAGE_MAX - 1).toWellFormed()}…` : line;
+}
+
+const MESSAGE_MAX = 240;
+const CODE_MAX = 80;
+
+/** Twice these many characters of the key, or of a prompt, are always found. */
+const KEY_PIECE = 6;
+const TEXT_PIECE = 16;
+/** A prompt as short as a word's ending is in every sentence. */
+const SHORTEST = 4;
+
+function repeats(line: string, secret: string, piece: number): boolean {
+  if (secret.length < 2 * piece && secret.length >= SHORTEST && line.includes(secret)) return true;
+  for (let at = 0; at + piece <= line.length; at += piece)
+    if (secret.includes(line.slice(at, at + piece))) return true;
+  return false;
+}
+
+/** Control and formatting characters would let a provider write on the terminal. */
+function oneLine(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/[\p{Cc}\p{Cf}\p{Z}]+/gu, ' ')
+    .trim();
+}
+
+function asRecord(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

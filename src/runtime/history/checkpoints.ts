@@ -1,0 +1,87 @@
+import type { AnyMachineSnapshot } from 'xstate';
+import { foldStream } from '../../kernel/fold.ts';
+import { Cell } from '../../kernel/instance.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { EventStore } from '../../store/port.ts';
+
+/**
+ * States along the long streams of the daemon, so that going back to one of their facts folds a short way and not the whole.
+ *
+ * 1. They are only a shorter way: without them everything is folded from the beginning, to the same state.
+ * 2. Of a stream at most `kept_max` are kept, evenly; when there are more, every other one is dropped.
+ * 3. Of past boots a few are kept, the last used ones; the present one's are made as its facts come.
+ */
+export class Checkpoints {
+  private readonly rows = new Map<string, Row>();
+  private readonly live: string;
+  private readonly bounds: { every: number; kept_max: number };
+
+  constructor(kernel: Kernel, daemon: string, bounds = { every: EVERY, kept_max: KEPT_MAX }) {
+    this.live = daemon;
+    this.bounds = bounds;
+    kernel.onFact(({ stream }) => {
+      const cell = stream === daemon ? kernel.cell(stream) : undefined;
+      if (cell !== undefined) this.note(this.row(stream), cell);
+    });
+  }
+
+  /** As `foldStream`, from the last checkpoint before. Facts from before that are not among the recent ones of the cell. */
+  fold(
+    store: Pick<EventStore, 'readStream'>,
+    stream: string,
+    until_seq: number,
+  ): Promise<Cell | undefined> {
+    const row = this.row(stream);
+    const start = row.points.findLast(({ seq }) => seq <= until_seq);
+    return foldStream(
+      store,
+      stream,
+      until_seq,
+      start === undefined ? undefined : toCell(stream, start),
+      (cell) => this.note(row, cell),
+    );
+  }
+
+  private row(stream: string): Row {
+    const row = this.rows.get(stream) ?? { every: this.bounds.every, points: [] };
+    this.rows.delete(stream);
+    this.rows.set(stream, row);
+    const oldest = [...this.rows.keys()].find((name) => name !== this.live);
+    if (this.rows.size > BOOTS_MAX && oldest !== undefined) this.rows.delete(oldest);
+    return row;
+  }
+
+  private note(row: Row, { version, seq, snapshot, path, since }: Cell): void {
+    if (version % row.every !== 0) return;
+    const index = row.points.findLastIndex((point) => point.version <= version);
+    if (row.points[index]?.version === version) return;
+    row.points.splice(index + 1, 0, { version, seq, snapshot, path, since });
+    if (row.points.length <= this.bounds.kept_max) return;
+    row.every *= 2;
+    row.points = row.points.filter((point) => point.version % row.every === 0);
+  }
+}
+
+interface Row {
+  /** Facts from one checkpoint to the next. */
+  every: number;
+  /** By version. */
+  points: Point[];
+}
+
+interface Point {
+  version: number;
+  seq: number;
+  snapshot: AnyMachineSnapshot;
+  path: string;
+  since: number;
+}
+
+function toCell(stream: string, { version, seq, snapshot, path, since }: Point): Cell {
+  const cell = new Cell(stream, snapshot, version);
+  return Object.assign(cell, { seq, path, since });
+}
+
+const EVERY = 1000;
+const KEPT_MAX = 256;
+const BOOTS_MAX = 8;

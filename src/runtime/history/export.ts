@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto';
+import { streamOf } from '../../kernel/pages.ts';
+import type { EventStore, StoredEvent } from '../../store/port.ts';
+import { redacted } from './redact.ts';
+
+/**
+ * A run as a file: JSON that another machine can fold again. It is made as it is read, so that it takes no memory, and ends with a
+ * digest: SHA-256 of the same object without it, as JSON without spaces.
+ */
+
+export const FORMAT = 'svc-run-export';
+export const FORMAT_VERSION = 1;
+
+export interface ExportOptions {
+  redact: boolean;
+  /** Of the program that writes it. */
+  version: string;
+  now: number;
+}
+
+type Reader = Pick<EventStore, 'readStream'>;
+
+/** The pieces of the file, in order; none when the log holds nothing of the run. */
+export async function* exportRun(
+  store: Reader,
+  run_id: string,
+  { redact, version, now }: ExportOptions,
+): AsyncIterable<string> {
+  const [accepted] = await store.readStream(run_id, 1, 1);
+  if (accepted === undefined) return;
+  const show = redact ? redacted : (event: StoredEvent) => event;
+  const digest = createHash('sha256');
+  const say = (piece: string) => {
+    digest.update(piece);
+    return piece;
+  };
+  const head = {
+    format: FORMAT,
+    version: FORMAT_VERSION,
+    exported_at: new Date(now).toISOString(),
+    program: { version },
+  };
+  const rest = { boot: await bootOf(store, accepted.boot_id), run_id, redacted: redact };
+  yield say(`${JSON.stringify({ ...head, ...rest }).slice(0, -1)},"events":[`);
+  const boots = new Set<string>();
+  let comma = '';
+  for await (const event of streamOf(store, run_id)) {
+    boots.add(event.boot_id);
+    yield say(comma + JSON.stringify(show(event)));
+    comma = ',';
+  }
+  yield say('],"daemon_events":[');
+  comma = '';
+  for (const boot_id of boots) {
+    for await (const event of streamOf(store, `daemon:${boot_id}`)) {
+      if (!concerns(event, run_id)) continue;
+      yield say(comma + JSON.stringify(show(event)));
+      comma = ',';
+    }
+  }
+  digest.update(']}');
+  yield `],"digest":"${digest.digest('hex')}"}\n`;
+}
+
+/** The digest that a file should have, from what it holds besides. */
+export function digestOf(fields: object): string {
+  return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
+}
+
+async function bootOf(
+  store: Reader,
+  boot_id: string,
+): Promise<{ boot_id: string; version: unknown; at: string | null }> {
+  const [started] = await store.readStream(`daemon:${boot_id}`, 1, 1);
+  return {
+    boot_id,
+    version: started?.data.version ?? null,
+    at: started === undefined ? null : new Date(started.at).toISOString(),
+  };
+}
+
+/** Everything that the daemon itself went through, and of runs only this one. */
+function concerns({ data }: StoredEvent, run_id: string): boolean {
+  return data.run_id === undefined || data.run_id === run_id;
+}

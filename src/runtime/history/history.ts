@@ -1,0 +1,101 @@
+import { SvcError } from '../../errors.ts';
+import type { EventPages } from '../../kernel/event-pages.ts';
+import { followLog } from '../../kernel/log-feed.ts';
+import { LogTail } from '../../kernel/log-tail.ts';
+import type { EventStore } from '../../store/port.ts';
+import { Checkpoints } from './checkpoints.ts';
+import type { LogQuery, Travel } from './contract.ts';
+import { exportRun } from './export.ts';
+import { instancesOf, machinesRecord } from './instances.ts';
+import { pastPicture, pastRun } from './state-at.ts';
+import { type PresentSources, presentPicture } from './state-now.ts';
+import { whyRun } from './why.ts';
+
+export interface TravelOptions extends PresentSources {
+  store: EventStore;
+  pages: EventPages;
+  version(): string;
+}
+
+/** What can be asked about the machines and the past. It holds nothing but the end of the log, for those who follow it. */
+export function createTravel(options: TravelOptions): Travel {
+  const { kernel, store, limits } = options;
+  const tail = new LogTail(kernel, limits);
+  const checkpoints = new Checkpoints(kernel, options.streams.daemon);
+  const opened = () => {
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+  };
+  return {
+    machines: () =>
+      machinesRecord(
+        instancesOf(kernel.cells.values(), limits.picture_runs, kernel.clock.now()),
+        kernel.durableSeq,
+      ),
+    picture: async ({ at }) => {
+      if (at === undefined) return presentPicture(options);
+      opened();
+      return pastPicture({ store, checkpoints, limits, last_seq: kernel.durableSeq }, at);
+    },
+    runAt: async (id, at) => {
+      opened();
+      return pastRun(store, id, at, kernel.durableSeq);
+    },
+    whyRun: async (id) => {
+      opened();
+      return (await whyRun(store, id)) ?? (await removed(options, id));
+    },
+    async *exportRun(id, { redact }) {
+      opened();
+      let said = false;
+      for await (const piece of exportRun(store, id, {
+        redact,
+        version: options.version(),
+        now: kernel.clock.now(),
+      })) {
+        said = true;
+        yield piece;
+      }
+      if (!said) await removed(options, id);
+    },
+    followLog: (query, signal) => {
+      const follow = {
+        follow: query.follow,
+        signal,
+        wants: wants(query),
+        ...(query.from_seq === undefined ? {} : { from_seq: query.from_seq }),
+      };
+      return followLog({ kernel, store, tail, pages: options.pages }, follow);
+    },
+    readStream: async (stream, from_version, limit) => {
+      opened();
+      return store.readStream(stream, from_version, limit);
+    },
+    readLog: async (from_seq, limit) => {
+      opened();
+      return store.readAll(from_seq, limit);
+    },
+  };
+}
+
+/** Throws run_unknown, in the words of a run that is not known or of one whose events were removed. */
+async function removed({ getRun }: PresentSources, id: string): Promise<never> {
+  const { state } = await getRun(id);
+  throw new SvcError(
+    'run_unknown',
+    `The events of the run ${id} are no longer in the log; it had ended as ${state}.`,
+    { param: 'id' },
+  );
+}
+
+function wants({ stream, type }: LogQuery): (event: { stream: string; type: string }) => boolean {
+  const [isStream, isType] = [matcher(stream), matcher(type)];
+  return (event) => isStream(event.stream) && isType(event.type);
+}
+
+/** A name matches itself, and with `*` at its end everything that begins with it. */
+function matcher(pattern: string | undefined): (name: string) => boolean {
+  if (pattern === undefined) return () => true;
+  if (!pattern.endsWith('*')) return (name) => name === pattern;
+  const start = pattern.slice(0, -1);
+  return (name) => name.startsWith(start);
+}

@@ -1,0 +1,52 @@
+import { machines } from '../../../machines/all.ts';
+import { describe } from '../../../machines/describe.ts';
+import { mermaid } from '../../../machines/diagrams/mermaid.ts';
+import { statePath } from '../../../machines/step.ts';
+import type { Cell } from '../../kernel/instance.ts';
+import { time } from '../../kernel/run-record.ts';
+import type { Instance, MachinesRecord } from './contract.ts';
+
+/** The machines that live, and where they stand. Of runs at most `runs_max`. */
+export function instancesOf(cells: Iterable<Cell>, runs_max: number, now: number): Instance[] {
+  let runs = 0;
+  const living = [...cells].filter(
+    (cell) =>
+      cell.snapshot.status === 'active' && (cell.kind.machine.id !== 'run' || ++runs <= runs_max),
+  );
+  return living.map((cell) => instanceOf(cell, now));
+}
+
+function instanceOf(cell: Cell, now: number): Instance {
+  const { stream, kind, snapshot, path, since, version, seq } = cell;
+  // Before the log is open a state shows that is not recorded yet.
+  const state_path = version === 0 ? statePath(snapshot) : path;
+  const state = state_path.split('.')[0] ?? '';
+  return {
+    stream,
+    machine: kind.machine.id,
+    state,
+    state_path,
+    since: time(version === 0 ? now : since),
+    version,
+    seq,
+  };
+}
+
+/** Every machine, with those of the instances that are of its kind. */
+export function machinesRecord(instances: readonly Instance[], seq: number): MachinesRecord {
+  return {
+    machines: shapes().map((shape) => ({
+      ...shape,
+      instances: instances.filter(({ machine }) => machine === shape.name),
+    })),
+    seq,
+  };
+}
+
+/** What never changes is made once. */
+function shapes() {
+  known ??= machines.map((machine) => ({ ...describe(machine), mermaid: mermaid(machine) }));
+  return known;
+}
+
+let known: (ReturnType<typeof describe> & { mermaid: string })[] | null = null;

@@ -1,0 +1,39 @@
+import type { EngineSnapshot } from '../../../machines/engine.ts';
+import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import { stateName, statePath } from '../../../machines/step.ts';
+import { time } from '../../kernel/run-record.ts';
+import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
+import type { RunRecord } from '../contract.ts';
+import { engineRecord } from '../health/health.ts';
+import type { EngineState, ProviderState, RunShown } from './contract.ts';
+
+/** How long a run is shown after its end. */
+export const SHOWN_AFTER_MS = 60_000;
+
+export function engineState(engine: EngineSnapshot | undefined, now: number): EngineState {
+  const record = engineRecord(engine, now);
+  return { ...record, state: record.state.split('.')[0] ?? '', state_path: record.state };
+}
+
+export function providerState(snapshot: ProviderSnapshot): ProviderState {
+  const { provider_id, kind, adapter, base_url, error, since, models } = snapshot.context;
+  return {
+    ...{ id: provider_id, kind, adapter, base_url },
+    state: stateName(snapshot),
+    state_path: statePath(snapshot),
+    reason: error?.message ?? null,
+    since: time(since),
+    models: snapshot.matches('unknown') ? null : models.length,
+  };
+}
+
+/** Whole records while their texts fit together; of the rest the beginning. */
+export function withinBytes(runs: readonly RunRecord[], bytes_max: number): RunShown[] {
+  let room = bytes_max;
+  return runs.map((run) => {
+    const length = run.prompt.length + run.output.length + (run.system?.length ?? 0);
+    room -= length;
+    if (room >= 0 || length <= 3 * SHORT_CHARACTERS) return run;
+    return shortRecord(run as RunRecord & Record<string, unknown>);
+  });
+}

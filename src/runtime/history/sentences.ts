@@ -1,0 +1,78 @@
+import { TIMEOUT_ERROR } from '../../../machines/run.ts';
+
+/** What a fact of a run means, in plain words. It reads what may come from a file of somebody else, so it expects nothing of the data. */
+export function sentence(type: string, data: Record<string, unknown>, provider: string): string {
+  return sentences[type]?.(data, provider) ?? `${type.replace(/^run\./, '').replaceAll('_', ' ')}`;
+}
+
+type Data = Record<string, unknown>;
+
+const sentences: Readonly<Record<string, (data: Data, provider: string) => string>> = {
+  'run.accepted': ({ client, request }, provider) =>
+    `it was accepted from ${word(client)}, for the provider ${provider}${inner(request).cloud === true ? ', which is not on this machine' : ''}`,
+  'run.started': ({ attempt, resumes }, provider) =>
+    `the provider ${provider} was asked${resumes === true ? ' to go on after the recorded text' : ''} (attempt ${word(attempt)})`,
+  'run.output_appended': ({ attempt }, provider) =>
+    `the provider ${provider} answered (attempt ${word(attempt)})`,
+  'run.completed': ({ finish_reason, usage }) =>
+    `the answer was complete (${word(finish_reason)}${tokens(inner(usage))})`,
+  'run.attempt_failed': ({ attempt, error, retry_at }) =>
+    `attempt ${word(attempt)} failed: ${failure(error)}; it is tried again at ${clock(Number(retry_at))}`,
+  'run.failed': ({ error }) => `it failed: ${failure(error)}`,
+  'run.suspended': ({ error }) =>
+    `it was cut off, and waits to be taken up again: ${failure(error)}`,
+  'run.recovered': ({ downtime_ms }) =>
+    `the daemon found it unfinished when it was started again, ${seconds(downtime_ms)} later`,
+  'run.cancel_requested': ({ by }) => `it was asked to be cancelled (by ${word(by)})`,
+  'run.deadline_passed': ({ deadline }) =>
+    `a time limit passed: ${(TIMEOUT_ERROR[word(deadline)] ?? word(deadline)).replace(/\.$/, '')}`,
+  'run.interrupt_requested': ({ reason }) =>
+    `its work was told to stop (${word(reason).replaceAll('_', ' ')})`,
+  'run.cancelled': ({ forced }) => `it was cancelled${given(forced)}`,
+  'run.timed_out': ({ forced }) => `it ended because it had taken too long${given(forced)}`,
+  'run.interrupted': ({ error }) => `it ended unfinished: ${failure(error)}`,
+};
+
+/** Local time of day with milliseconds. */
+export function clock(at: number): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return 'an unknown time';
+  const two = (value: number, width = 2) => String(value).padStart(width, '0');
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${two(date.getMilliseconds(), 3)}`;
+}
+
+/** Local date. */
+export function day(at: number): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return '';
+  return `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, '0')}-${String(date.getDate()).padStart(2, '0')}`;
+}
+
+function failure(error: unknown): string {
+  const { code, message } = inner(error);
+  return `${word(message).replace(/\.$/, '')} (${word(code)})`;
+}
+
+function tokens({ input_tokens, output_tokens }: Data): string {
+  return typeof output_tokens === 'number'
+    ? `; ${typeof input_tokens === 'number' ? `${input_tokens} tokens in, ` : ''}${output_tokens} tokens out`
+    : '';
+}
+
+function given(forced: unknown): string {
+  return forced === true
+    ? '; its work had not stopped in time and was given up'
+    : '; its work has stopped';
+}
+
+function seconds(ms: unknown): string {
+  return typeof ms === 'number' ? `${Math.round(ms / 100) / 10} s` : 'some time';
+}
+
+function inner(value: unknown): Data {
+  return typeof value === 'object' && value !== null ? (value as Data) : {};
+}
+
+function word(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '?';
+}

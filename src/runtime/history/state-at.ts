@@ -1,0 +1,196 @@
+import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import type { EngineSnapshot } from '../../../machines/engine.ts';
+import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import type { RunSnapshot } from '../../../machines/run.ts';
+import { stateName, statePath } from '../../../machines/step.ts';
+import { SvcError } from '../../errors.ts';
+import { foldStream } from '../../kernel/fold.ts';
+import type { Cell } from '../../kernel/instance.ts';
+import { runRecord, time } from '../../kernel/run-record.ts';
+import type { Limits } from '../../limits.ts';
+import type { EventStore, StoredEvent } from '../../store/port.ts';
+import type { RunRecord } from '../contract.ts';
+import { lastBoot } from '../health/health.ts';
+import { shownId } from '../runs/ids.ts';
+import type { Checkpoints } from './checkpoints.ts';
+import type { PictureRecord } from './contract.ts';
+import { instancesOf } from './instances.ts';
+import { engineState, providerState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
+import { settledSince } from './state-now.ts';
+
+/** What has to be asked of a log to go back in it. */
+export type PastStore = Pick<EventStore, 'readAll' | 'readStream' | 'startedStreams' | 'runsAt'>;
+
+export interface PastSources {
+  store: PastStore;
+  checkpoints: Checkpoints;
+  limits: Pick<Limits, 'picture_runs' | 'picture_text_bytes'>;
+  /** The end of the log. */
+  last_seq: number;
+}
+
+/** Streams folded at one time. */
+const GROUP = 8;
+/** Providers and pulls of one boot that are shown. */
+const STREAMS_MAX = 1000;
+/** The last facts of the daemon that are looked through for runs that had just ended. */
+const LATEST = 512;
+
+/**
+ * The picture as it was right after an event, folded from the log: the boot of that event, what had begun in it, and the runs that were
+ * unfinished. It costs those, not the whole log. Throws invalid_request for a position that the log does not have.
+ */
+export async function pastPicture(
+  { store, checkpoints, limits, last_seq }: PastSources,
+  at: number,
+): Promise<PictureRecord> {
+  const { event, first_seq } = await momentAt(store, at, last_seq);
+  const { boot_id } = event;
+  const daemon = await checkpoints.fold(store, `daemon:${boot_id}`, at);
+  if (daemon === undefined) throw gone(at, first_seq, last_seq);
+  const engine = await foldStream(store, `engine:${boot_id}`, at);
+  const others = await foldAll(store, await othersOf(store, daemon, boot_id, at), at);
+  const runs = await foldAll(
+    store,
+    await runsOf(store, daemon, at, event.at, limits.picture_runs),
+    at,
+  );
+  const unfinished = runs.filter((cell) => cell.snapshot.status === 'active');
+  const waiting = unfinished.filter(isWaiting);
+  const snapshot = daemon.snapshot as DaemonSnapshot;
+  const { pid, version, addresses, capacity, unsettled } = snapshot.context;
+  const active = unfinished.length - waiting.length;
+  const queued = Math.max(
+    waiting.length,
+    unfinished.length < limits.picture_runs ? 0 : unsettled - active,
+  );
+  return {
+    ...{ seq: at, at: time(event.at), boot_id, last_seq, first_seq },
+    status: {
+      ...{
+        state: stateName(snapshot),
+        state_path: statePath(snapshot),
+        since: time(daemon.since),
+        pid,
+        version,
+        boot_id,
+        addresses,
+        seq: at,
+      },
+      runs: { active, queued, finished: null },
+      last_boot: lastBoot(snapshot),
+    },
+    instances: instancesOf(
+      [daemon, ...(engine === undefined ? [] : [engine]), ...others, ...runs],
+      limits.picture_runs,
+      event.at,
+    ),
+    runs: withinBytes(
+      runs.map((cell) => recordOf(cell, waiting)),
+      limits.picture_text_bytes,
+    ),
+    queue: { length: queued, capacity },
+    providers: others
+      .filter(({ stream }) => stream.startsWith('provider:'))
+      .map((cell) => providerState(cell.snapshot as ProviderSnapshot)),
+    engine: engineState(engine?.snapshot as EngineSnapshot | undefined, event.at),
+  };
+}
+
+/** The record of a run as it was then. Throws run_unknown for one that was not there yet, or is there no more. */
+export async function pastRun(
+  store: PastStore,
+  id: string,
+  at: number,
+  last_seq: number,
+): Promise<RunRecord> {
+  await momentAt(store, at, last_seq);
+  const cell = id.startsWith('run_') ? await foldStream(store, id, at) : undefined;
+  if (cell === undefined)
+    throw new SvcError(
+      'run_unknown',
+      `The log tells of no run ${shownId(id)} at the event ${at}.`,
+      { param: 'id' },
+    );
+  return recordOf(cell, []);
+}
+
+/** The event at a position. Where finished runs were removed the next one tells of which boot it was. */
+async function momentAt(
+  store: PastStore,
+  at: number,
+  last_seq: number,
+): Promise<{ event: StoredEvent; first_seq: number }> {
+  const first_seq = (await store.readAll(1, 1))[0]?.seq ?? 0;
+  const [event] = at >= first_seq && at <= last_seq ? await store.readAll(at, 1) : [];
+  if (event === undefined || (event.seq > at && event.type === 'daemon.boot_started'))
+    throw gone(at, first_seq, last_seq);
+  return { event, first_seq };
+}
+
+function gone(at: number, first_seq: number, last_seq: number): SvcError {
+  return new SvcError(
+    'invalid_request',
+    `There is no event ${at}: the log holds the events ${first_seq} to ${last_seq}.`,
+    {
+      param: 'at',
+      details: { first_seq, last_seq },
+    },
+  );
+}
+
+/** Providers and pulls that began in this boot. */
+async function othersOf(
+  store: PastStore,
+  daemon: Cell,
+  boot_id: string,
+  at: number,
+): Promise<string[]> {
+  const [begin] = await store.readStream(daemon.stream, 1, 1);
+  const started = await store.startedStreams(begin?.seq ?? at, at, STREAMS_MAX);
+  return started.filter(
+    (stream) => /^(provider|pull):/.test(stream) && stream.split(':').includes(boot_id),
+  );
+}
+
+/** Runs that were unfinished then, and those that had just ended, the latest first. */
+async function runsOf(
+  store: PastStore,
+  daemon: Cell,
+  at: number,
+  now: number,
+  runs_max: number,
+): Promise<string[]> {
+  const alive = await store.runsAt(at, runs_max);
+  const latest = await store.readStream(
+    daemon.stream,
+    Math.max(1, daemon.version - LATEST + 1),
+    LATEST,
+  );
+  const ended = settledSince(
+    latest.filter(({ seq }) => seq <= at),
+    now - SHOWN_AFTER_MS,
+  );
+  return [...new Set([...alive, ...ended])].slice(0, runs_max);
+}
+
+/** Some at a time; a stream whose beginning was removed is left out. */
+async function foldAll(store: PastStore, streams: readonly string[], at: number): Promise<Cell[]> {
+  const cells: Cell[] = [];
+  for (let index = 0; index < streams.length; index += GROUP) {
+    const group = await Promise.all(
+      streams.slice(index, index + GROUP).map((stream) => foldStream(store, stream, at)),
+    );
+    cells.push(...group.filter((cell) => cell !== undefined));
+  }
+  return cells;
+}
+
+function isWaiting({ path }: Cell): boolean {
+  return path === 'queued' || path === 'suspended';
+}
+
+function recordOf(cell: Cell, waiting: readonly Cell[]): RunRecord {
+  const index = waiting.indexOf(cell);
+  return runRecord(cell.snapshot as RunSnapshot, cell.seq, index < 0 ? null : index + 1);
+}

@@ -1,0 +1,75 @@
+import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import type { EngineSnapshot } from '../../../machines/engine.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import { time } from '../../kernel/run-record.ts';
+import type { Limits } from '../../limits.ts';
+import type { EventStore } from '../../store/port.ts';
+import type { RunRecord, StatusRecord } from '../contract.ts';
+import type { Providers } from '../providers/providers.ts';
+import type { Dispatch } from '../runs/scheduler.ts';
+import type { PictureRecord } from './contract.ts';
+import { instancesOf } from './instances.ts';
+import { engineState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
+
+export interface PresentSources {
+  kernel: Kernel;
+  store: Pick<EventStore, 'readAll'>;
+  dispatch: Dispatch;
+  providers: Providers;
+  limits: Limits;
+  streams: { daemon: string; engine: string };
+  status(): StatusRecord;
+  getRun(id: string): Promise<RunRecord>;
+}
+
+/** The picture of this moment, from memory; only runs that have just ended are read from the store. */
+export async function presentPicture(sources: PresentSources): Promise<PictureRecord> {
+  const { kernel, dispatch, providers, limits, streams } = sources;
+  const now = kernel.clock.now();
+  const daemon = kernel.snapshot<DaemonSnapshot>(streams.daemon) as DaemonSnapshot;
+  const { home: _, ...status } = sources.status();
+  const shown = {
+    seq: kernel.durableSeq,
+    at: time(now),
+    boot_id: daemon.context.boot_id,
+    last_seq: kernel.durableSeq,
+    status,
+    instances: instancesOf(kernel.cells.values(), limits.picture_runs, now),
+    queue: { length: dispatch.queued, capacity: daemon.context.capacity },
+    providers: providers.list().map((provider) => ({ ...provider, state_path: provider.state })),
+    engine: engineState(kernel.snapshot<EngineSnapshot>(streams.engine), now),
+  };
+  const [first] = kernel.isOpen ? await sources.store.readAll(1, 1) : [];
+  return {
+    ...shown,
+    first_seq: first?.seq ?? 0,
+    runs: withinBytes(await presentRuns(sources, now), limits.picture_text_bytes),
+  };
+}
+
+/** Unfinished runs, and those that have just ended, the latest first. One that is gone by the time it is read is left out. */
+async function presentRuns(
+  { kernel, dispatch, limits, streams, getRun }: PresentSources,
+  now: number,
+): Promise<RunRecord[]> {
+  const unfinished = [...dispatch.activeRuns(), ...dispatch.waitingRuns()];
+  const ids = new Set([
+    ...unfinished,
+    ...settledSince(kernel.cell(streams.daemon)?.recent ?? [], now - SHOWN_AFTER_MS),
+  ]);
+  const runs = await Promise.all(
+    [...ids].slice(0, limits.picture_runs).map((id) => getRun(id).catch(() => null)),
+  );
+  return runs.filter((run) => run !== null);
+}
+
+/** Runs that the daemon's own facts say have ended since then, the latest first. */
+export function settledSince(
+  daemon_events: readonly { type: string; at: number; data: Record<string, unknown> }[],
+  since: number,
+): string[] {
+  return daemon_events
+    .filter(({ type, at }) => type === 'daemon.run_settled' && at >= since)
+    .map(({ data }) => String(data.run_id))
+    .reverse();
+}

@@ -1,0 +1,88 @@
+import type { RunSnapshot } from '../../../machines/run.ts';
+import { runMachine } from '../../../machines/run.ts';
+import { init, statePath, step } from '../../../machines/step.ts';
+import { toRecord } from '../../kernel/event-record.ts';
+import { streamOf } from '../../kernel/pages.ts';
+import { type EventStore, type StoredEvent, toFact } from '../../store/port.ts';
+import type { RunWhyRecord } from './contract.ts';
+import { clock, day, sentence } from './sentences.ts';
+
+const OUTPUT = 'run.output_appended';
+
+/** How a run came to be where it is, from its stream; null when the log holds nothing of it. */
+export async function whyRun(
+  store: Pick<EventStore, 'readStream'>,
+  run_id: string,
+): Promise<RunWhyRecord | null> {
+  const chain = new Chain();
+  for await (const event of streamOf(store, run_id)) chain.add(event);
+  return chain.events.length === 0
+    ? null
+    : { run_id, events: chain.events, explanation: chain.explanation(), complete: chain.complete };
+}
+
+/** The chain of a run's events, folded as they come. Of outputs that follow each other the first and the last are kept. */
+export class Chain {
+  readonly events: RunWhyRecord['events'] = [];
+  /** The state after the last event; undefined while there is none, or when the beginning is not there. */
+  snapshot: RunSnapshot | undefined;
+  complete = true;
+  private readonly lines: { at: number; text: string }[] = [];
+  private provider = '?';
+  private row = { pieces: 0, characters: 0 };
+
+  add(event: StoredEvent): void {
+    if (this.events.length === 0 && event.version !== 1) this.complete = false;
+    if (this.complete) this.snapshot = this.next(event);
+    if (event.version === 1) this.provider = this.snapshot?.context.request.provider ?? '?';
+    const entry = {
+      ...toRecord(event),
+      state_path: this.snapshot === undefined ? '' : statePath(this.snapshot),
+    };
+    if (event.type === OUTPUT) this.addOutput(event, entry);
+    else {
+      this.endRow();
+      this.events.push(entry);
+      this.lines.push({ at: event.at, text: sentence(event.type, event.data, this.provider) });
+    }
+  }
+
+  /** One sentence for each event, and for each row of outputs. The day is said where it changes. */
+  explanation(): string[] {
+    this.endRow();
+    let today = '';
+    return this.lines.map(({ at, text }) => {
+      const date = day(at) === today ? '' : `${day(at)} `;
+      today = day(at);
+      return `${date}${clock(at)} ${text}`;
+    });
+  }
+
+  private next(event: StoredEvent): RunSnapshot {
+    const fact = toFact(event);
+    return this.snapshot === undefined
+      ? (init(runMachine, fact).snapshot as RunSnapshot)
+      : step(runMachine, this.snapshot, fact).snapshot;
+  }
+
+  private addOutput(event: StoredEvent, entry: RunWhyRecord['events'][number]): void {
+    const { pieces } = this.row;
+    if (pieces >= 2) this.events.pop();
+    this.events.push(pieces >= 2 ? { ...entry, left_out: pieces - 1 } : entry);
+    if (pieces === 0) this.lines.push({ at: event.at, text: '' });
+    const { text } = event.data;
+    this.row = {
+      pieces: pieces + 1,
+      characters: this.row.characters + (typeof text === 'string' ? text.length : 0),
+    };
+  }
+
+  private endRow(): void {
+    const { pieces, characters } = this.row;
+    this.row = { pieces: 0, characters: 0 };
+    const line = this.lines.at(-1);
+    const last = this.events.at(-1);
+    if (pieces === 0 || line === undefined || last === undefined) return;
+    line.text = `the provider ${this.provider} began answering (attempt ${String(last.data.attempt)}): ${characters} characters in ${pieces === 1 ? 'one piece, at' : `${pieces} pieces, the last at`} ${clock(Date.parse(last.at))}`;
+  }
+}

@@ -1,0 +1,318 @@
+import type { Effects } from '../../../machines/effects.ts';
+import type {
+  ProviderCreated,
+  ProviderEvent,
+  RunRequest,
+  Undated,
+} from '../../../machines/events.ts';
+import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import { stateName } from '../../../machines/step.ts';
+import type { Config, ProviderConfig } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { Log } from '../../kernel/port.ts';
+import { time } from '../../kernel/run-record.ts';
+import { type ModelRecord, ProviderFailure, type ProviderPort } from '../../providers/port.ts';
+import type { ProviderRecord } from '../contract.ts';
+import { askProvider, isSameList, ProviderWatch } from './probe.ts';
+
+/**
+ * The providers of this boot: what is configured, what answers for it, and the machine that says how it fares.
+ *
+ * 1. Every provider has exactly one machine, in the stream `provider:<id>:<boot>` (with a number from its second life on).
+ * 2. Nothing is sent to a cloud provider unless somebody asked for that provider.
+ * 3. A probe that changes nothing is not recorded; see `provider-watch.ts`.
+ */
+
+export const LOCAL = 'local';
+
+export interface ProvidersOptions {
+  kernel: Kernel;
+  boot_id: string;
+  config: Config;
+  env: NodeJS.ProcessEnv;
+  log: Log;
+  local: ProviderPort;
+  remote(id: string, config: ProviderConfig): ProviderPort;
+}
+
+interface Entry {
+  stream: string;
+  port: ProviderPort;
+  /** Null for the built-in engine. */
+  config: ProviderConfig | null;
+}
+
+export class Providers {
+  private readonly options: ProvidersOptions;
+  private readonly entries = new Map<string, Entry>();
+  private readonly watch: ProviderWatch;
+  private lives = 0;
+
+  constructor(options: ProvidersOptions) {
+    this.options = options;
+    this.watch = new ProviderWatch({
+      kernel: options.kernel,
+      log: options.log,
+      probe_ms: options.config.limits.probe_ms,
+    });
+  }
+
+  /** Makes the machines of everything configured and asks the local ones whether they are there. Resolves when those have answered or timed out. */
+  async open(): Promise<void> {
+    const { config, local, remote } = this.options;
+    await this.enter(LOCAL, null, local);
+    for (const [id, settings] of Object.entries(config.providers))
+      await this.enter(id, settings, remote(id, settings));
+    await Promise.all(
+      [...this.entries]
+        .filter(([, entry]) => entry.config?.kind !== 'cloud')
+        .map(([id]) => this.probe(id)),
+    );
+  }
+
+  config(id: string): ProviderConfig | null | undefined {
+    return this.entries.get(id)?.config;
+  }
+
+  ids(): string[] {
+    return [...this.entries.keys()];
+  }
+
+  /** What answers a run. A provider that became a cloud one since the run was accepted does not: nobody said that its prompt may leave. */
+  portFor({ provider, cloud }: Pick<RunRequest, 'provider' | 'cloud'>): ProviderPort | undefined {
+    const entry = this.entries.get(provider);
+    return entry?.config?.kind === 'cloud' && !cloud ? undefined : entry?.port;
+  }
+
+  async add(id: string, settings: ProviderConfig): Promise<ProviderRecord> {
+    if (this.entries.has(id))
+      throw new SvcError('provider_exists', `A provider ${id} is configured already.`, {
+        param: 'id',
+      });
+    await this.enter(id, settings, this.options.remote(id, settings));
+    if (settings.kind === 'local') await this.probe(id);
+    return this.record(id);
+  }
+
+  async remove(id: string): Promise<ProviderRecord> {
+    const entry = this.need(id);
+    const record = this.record(id);
+    this.entries.delete(id);
+    this.watch.remove(entry.stream);
+    await this.options.kernel.submit(entry.stream, { type: 'provider.removed' });
+    this.options.kernel.forget(entry.stream);
+    await entry.port.close();
+    return { ...record, state: 'removed' };
+  }
+
+  /** Asks the provider now; resolves with its outcome. */
+  async probe(id: string): Promise<ProviderRecord> {
+    const { stream } = this.need(id);
+    const { kernel } = this.options;
+    const { probe } = this.snapshot(id).context;
+    const asked = await kernel.submit(stream, { type: 'provider.probe_started', probe: probe + 1 });
+    const mine = asked ? probe + 1 : probe;
+    for (;;) {
+      const cell = kernel.cell(stream);
+      const now = cell?.snapshot as ProviderSnapshot | undefined;
+      if (
+        cell === undefined ||
+        now === undefined ||
+        !now.matches('probing') ||
+        now.context.probe !== mine
+      )
+        break;
+      if (kernel.closed) throw new SvcError('daemon_stopping');
+      await cell.next();
+    }
+    return this.record(id);
+  }
+
+  /** The effect: ask, and record what came of it. */
+  perform({ provider_id, probe }: Effects['probeProvider']): void {
+    const entry = this.entries.get(provider_id);
+    if (entry === undefined) return;
+    void askProvider(entry.port, this.options.config.limits.probe_ms).then((found) => {
+      if (!(found instanceof ProviderFailure)) {
+        this.note(entry, {
+          type: 'provider.probe_succeeded',
+          probe,
+          models: this.changed(provider_id, found.models),
+        });
+        return;
+      }
+      const { code, message, retryable, unauthorised } = found;
+      this.note(entry, {
+        type: 'provider.probe_failed',
+        probe,
+        error: { code, message, retryable },
+        unauthorised,
+      });
+    });
+  }
+
+  /** A list that is the one before is not recorded again. */
+  private changed(id: string, models: string[]): string[] | null {
+    const known = this.entries.has(id) ? this.snapshot(id).context.models : [];
+    return isSameList(models, known) ? null : models;
+  }
+
+  /** An attempt of a run tells how its provider fares. */
+  noteOutcome(id: string, failure: ProviderFailure | null): void {
+    const entry = this.entries.get(id);
+    if (entry === undefined) return;
+    if (failure === null) {
+      this.note(entry, { type: 'provider.answered' });
+      return;
+    }
+    if (!failure.code.startsWith('provider_') || failure.code === 'provider_rejected') return;
+    const { code, message, retryable, unauthorised } = failure;
+    this.note(entry, {
+      type: 'provider.faulted',
+      error: { code, message, retryable },
+      unauthorised,
+    });
+  }
+
+  list(): ProviderRecord[] {
+    return this.ids().map((id) => this.record(id));
+  }
+
+  record(id: string): ProviderRecord {
+    const { config } = this.need(id);
+    const snapshot = this.snapshot(id);
+    const { kind, adapter, error, since, base_url, models } = snapshot.context;
+    const unknown = snapshot.matches('unknown');
+    return {
+      id,
+      kind,
+      adapter,
+      state: stateName(snapshot),
+      reason:
+        error?.message ??
+        (unknown && kind === 'cloud'
+          ? 'Not asked yet: nothing leaves this machine unasked.'
+          : null),
+      since: time(since),
+      base_url,
+      credential: this.credential(config),
+      models: unknown ? null : models.length,
+      default: id === this.options.config.default_provider,
+    };
+  }
+
+  /** Models of every provider that can be asked; a cloud provider is not asked, its known models are told. */
+  async models(): Promise<ModelRecord[]> {
+    const lists = await Promise.all(
+      [...this.entries].map(async ([id, entry]) => {
+        if (entry.config?.kind === 'cloud') return this.knownModels(id, entry.config);
+        return entry.port
+          .models(AbortSignal.timeout(this.options.config.limits.probe_ms))
+          .catch((error: unknown) => {
+            this.options.log.debug({ err: error, provider: id }, 'models could not be listed');
+            return [];
+          });
+      }),
+    );
+    return lists.flat();
+  }
+
+  async close(): Promise<void> {
+    this.watch.close();
+    await Promise.allSettled([...this.entries.values()].map((entry) => entry.port.close()));
+  }
+
+  private async enter(
+    id: string,
+    config: ProviderConfig | null,
+    port: ProviderPort,
+  ): Promise<void> {
+    const { boot_id, kernel } = this.options;
+    const { limits } = this.options.config;
+    this.lives += 1;
+    const stream = `provider:${id}:${boot_id}:${this.lives}`;
+    const fact: Undated<ProviderCreated> = {
+      type: 'provider.configured',
+      provider_id: id,
+      kind: config?.kind ?? 'local',
+      adapter: config?.adapter ?? 'llama.cpp',
+      base_url: config?.base_url ?? null,
+      failure_limit: limits.probe_failures,
+      probe_every_ms: config === null || config.kind === 'cloud' ? null : limits.probe_every_ms,
+      probe_timeout_ms: limits.probe_ms + PROBE_SLACK_MS,
+    };
+    this.entries.set(id, { stream, port, config });
+    await kernel.propose([{ stream, fact }]);
+    if (config?.key_env && !this.options.env[config.key_env]) {
+      const error = {
+        code: 'provider_unauthorised',
+        message: `The variable ${config.key_env} is not set where the daemon runs.`,
+        retryable: false,
+      };
+      await kernel.submit(stream, { type: 'provider.faulted', error, unauthorised: true });
+    }
+    this.watch.add(stream, port);
+  }
+
+  private knownModels(id: string, config: ProviderConfig): ModelRecord[] {
+    const names = new Set(this.snapshot(id).context.models);
+    if (config.model !== null) names.add(config.model);
+    const unknown = {
+      size_bytes: null,
+      digest: null,
+      quantization: null,
+      parameters: null,
+      context_length: null,
+      capabilities: [],
+      path: null,
+    };
+    return [...names].map((name) => ({
+      id: `${id}/${name}`,
+      provider: id,
+      name,
+      state: 'available',
+      ...unknown,
+      default: name === config.model,
+      built_in: false,
+    }));
+  }
+
+  private credential(config: ProviderConfig | null): string {
+    if (config?.key_env == null) return 'none';
+    return this.options.env[config.key_env]
+      ? `env:${config.key_env}`
+      : `env:${config.key_env} (not set)`;
+  }
+
+  private note(entry: Entry, fact: Undated<ProviderEvent>): void {
+    this.options.kernel
+      .submit(entry.stream, fact)
+      .catch((error: unknown) =>
+        this.options.log.error(
+          { err: error, stream: entry.stream },
+          'a fact of a provider could not be recorded',
+        ),
+      );
+  }
+
+  private need(id: string): Entry {
+    const entry = this.entries.get(id);
+    if (entry !== undefined) return entry;
+    throw new SvcError(
+      'provider_unknown',
+      `There is no provider ${JSON.stringify(id)}. Known: ${this.ids().join(', ')}.`,
+      {
+        param: 'provider',
+        details: { known: this.ids() },
+      },
+    );
+  }
+
+  private snapshot(id: string): ProviderSnapshot {
+    return this.options.kernel.snapshot<ProviderSnapshot>(this.need(id).stream) as ProviderSnapshot;
+  }
+}
+
+/** The probe itself should time out first, since it can tell why. */
+const PROBE_SLACK_MS = 250;

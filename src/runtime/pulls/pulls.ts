@@ -1,0 +1,232 @@
+import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import type { PullSnapshot } from '../../../machines/pull.ts';
+import { SvcError } from '../../errors.ts';
+import type { Cell } from '../../kernel/instance.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { Log } from '../../kernel/port.ts';
+import type { Limits } from '../../limits.ts';
+import type { PullerPort, PullInput, PullTask } from '../../models/port.ts';
+import type { ModelRecord } from '../../providers/port.ts';
+import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import { newPullId } from '../runs/ids.ts';
+import { DAEMON_STOPPING, type PullRecord, pullError, pullRecord } from './record.ts';
+
+/**
+ * The pulls in progress, and who waits for them.
+ *
+ * 1. Two requests that come to the same are one pull; the second is attached to the first.
+ * 2. A pull that nobody waits for any more is cancelled; what was fetched is kept.
+ * 3. Each has one machine, in the stream `pull:<id>:<boot>`; it is left to the store when it is over.
+ */
+
+export interface PullsOptions {
+  kernel: Kernel;
+  limits: Limits;
+  log: Log;
+  boot_id: string;
+  /** Stream of this boot's daemon machine. */
+  daemon: string;
+  puller: PullerPort<PullTask>;
+  /** The model whose file this is. */
+  modelAt(path: string): Promise<ModelRecord | null>;
+}
+
+interface Entry {
+  id: string;
+  key: string;
+  followers: number;
+  /** Resolves with the machine, once its first fact is durable. */
+  cell: Promise<Cell>;
+}
+
+export class Pulls {
+  private readonly options: PullsOptions;
+  /** By key. */
+  private readonly entries = new Map<string, Entry>();
+
+  constructor(options: PullsOptions) {
+    this.options = options;
+    options.kernel.onFact((event, snapshot) => {
+      if (event.stream.startsWith('pull:') && snapshot.status === 'done')
+        this.forget(event.stream, snapshot as unknown as PullSnapshot);
+    });
+  }
+
+  /**
+   * Fetches a model, or waits for the same one that is being fetched: its record, now and at each change. The last one has the model.
+   * Throws invalid_request, busy, not_ready, daemon_stopping, store_full, store_stalled, pull_cancelled, and why the pull failed.
+   */
+  async *pull(input: PullInput, client: string, signal: AbortSignal): AsyncIterable<PullRecord> {
+    const entry = await this.enter(input, client);
+    try {
+      yield* this.follow(await this.unlessStalled(entry.cell), signal);
+    } finally {
+      entry.followers -= 1;
+      // It is cancelled when the log is written again; nothing waits for that.
+      if (entry.followers === 0)
+        await this.unlessStalled(this.request(entry, 'no follower waits for it')).catch(() => {});
+    }
+  }
+
+  /** Cancels a pull unless others wait for it too. Resolves when its work has stopped. */
+  async cancel(pull_id: string, by: string): Promise<{ cancelled: boolean }> {
+    const entry = [...this.entries.values()].find(({ id }) => id === pull_id);
+    if (entry === undefined) return { cancelled: true };
+    if (entry.followers > 1) return { cancelled: false };
+    await this.request(entry, by);
+    await ended(await entry.cell);
+    return { cancelled: true };
+  }
+
+  /** Cancels every pull; resolves when all work has stopped. */
+  async close(): Promise<void> {
+    await Promise.all(
+      [...this.entries.values()].map(async (entry) => {
+        await this.request(entry, DAEMON_STOPPING);
+        await ended(await entry.cell);
+      }),
+    );
+  }
+
+  /** The pull of this, with one more who waits for it. One that is being cancelled is waited for, and then begun anew. */
+  private async enter(input: PullInput, client: string): Promise<Entry> {
+    const task = this.options.puller.read(input);
+    for (
+      let known = this.entries.get(task.key);
+      known !== undefined;
+      known = this.entries.get(task.key)
+    ) {
+      const cell = await this.unlessStalled(known.cell);
+      if (cell.tail.matches('cancelling') || cell.tail.status !== 'active')
+        await this.unlessStalled(ended(cell));
+      else {
+        known.followers += 1;
+        return known;
+      }
+    }
+    return this.admit(task, client);
+  }
+
+  private admit(task: PullTask, client: string): Entry {
+    const { limits } = this.options;
+    this.refuseUnlessReady();
+    if (this.entries.size >= limits.pulls) {
+      throw new SvcError(
+        'busy',
+        `${this.entries.size} models are being fetched, as many as the daemon fetches at one time.`,
+        {
+          hint: 'Wait for one to end, or raise the limit pulls.',
+        },
+      );
+    }
+    const id = newPullId();
+    const entry: Entry = { id, key: task.key, followers: 1, cell: this.begin(id, task, client) };
+    this.entries.set(task.key, entry);
+    entry.cell.catch(() => this.leave(entry));
+    return entry;
+  }
+
+  private async begin(pull_id: string, task: PullTask, client: string): Promise<Cell> {
+    const { kernel, puller, limits } = this.options;
+    const stream = this.stream(pull_id);
+    puller.accept(pull_id, task);
+    const { pull_failures: failure_limit, pull_idle_ms: idle_ms, cancel_grace_ms } = limits;
+    const recorded = kernel.propose([
+      {
+        stream,
+        fact: {
+          type: 'pull.requested',
+          pull_id,
+          reference: task.shown,
+          client,
+          failure_limit,
+          idle_ms,
+          cancel_grace_ms,
+        },
+      },
+    ]);
+    const cell = kernel.cell(stream);
+    await recorded;
+    return cell as Cell;
+  }
+
+  private async *follow(cell: Cell, signal: AbortSignal): AsyncIterable<PullRecord> {
+    const wake = () => cell.wake();
+    signal.addEventListener('abort', wake);
+    try {
+      for (let seen = 0; !signal.aborted; ) {
+        if (cell.version === seen && cell.snapshot.status === 'active') await cell.next();
+        seen = cell.version;
+        const snapshot = cell.snapshot as PullSnapshot;
+        if (this.options.kernel.closed && snapshot.status === 'active')
+          throw new SvcError('daemon_stopping');
+        const error = pullError(snapshot);
+        if (error !== null) throw error;
+        if (signal.aborted) return;
+        yield pullRecord(snapshot, await this.model(snapshot));
+        if (snapshot.status !== 'active') return;
+      }
+    } finally {
+      signal.removeEventListener('abort', wake);
+    }
+  }
+
+  private async model(snapshot: PullSnapshot): Promise<ModelRecord | null> {
+    const { path } = snapshot.context;
+    if (path === null || !snapshot.matches('completed')) return null;
+    const model = await this.options.modelAt(path);
+    if (model === null)
+      throw new SvcError(
+        'model_invalid',
+        'The model was fetched, and is not in the models folder any more.',
+      );
+    return model;
+  }
+
+  private async request(entry: Entry, by: string): Promise<void> {
+    await entry.cell.catch(() => undefined);
+    await this.options.kernel
+      .submit(this.stream(entry.id), { type: 'pull.cancel_requested', by })
+      .catch((error: unknown) => {
+        this.options.log.error(
+          { err: error, pull_id: entry.id },
+          'the end of a pull could not be asked for',
+        );
+      });
+  }
+
+  private refuseUnlessReady(): void {
+    const { kernel } = this.options;
+    if (kernel.stalled !== null) throw kernel.stalled;
+    const daemon = kernel.tail<DaemonSnapshot>(this.options.daemon);
+    if (daemon?.matches({ running: 'held' })) throw new SvcError('store_full');
+    if (daemon?.matches({ running: 'disk_stalled' })) throw new SvcError('store_stalled');
+    if (!daemon?.hasTag('ready'))
+      throw new SvcError(daemon?.matches('starting') ? 'not_ready' : 'daemon_stopping');
+  }
+
+  private unlessStalled<T>(work: Promise<T>): Promise<T> {
+    return unlessStalled(this.options.kernel, () => work);
+  }
+
+  private forget(stream: string, { context }: PullSnapshot): void {
+    const { kernel, log } = this.options;
+    const { pull_id, reference, bytes, error } = context;
+    for (const entry of [...this.entries.values()]) if (entry.id === pull_id) this.leave(entry);
+    kernel.forget(stream);
+    log.info({ pull_id, reference, bytes, code: error?.code ?? null }, 'a pull ended');
+  }
+
+  private leave(entry: Entry): void {
+    this.entries.delete(entry.key);
+    this.options.puller.release(entry.id);
+  }
+
+  private stream(pull_id: string): string {
+    return `pull:${pull_id}:${this.options.boot_id}`;
+  }
+}
+
+async function ended(cell: Cell): Promise<void> {
+  while (cell.snapshot.status === 'active') await cell.next();
+}

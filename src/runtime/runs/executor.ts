@@ -1,0 +1,237 @@
+import type { Effects } from '../../../machines/effects.ts';
+import type { RunEvent, RunRequest, Undated } from '../../../machines/events.ts';
+import { afterFailure } from '../../../machines/retry.ts';
+import type { RunSnapshot } from '../../../machines/run.ts';
+import { terminalOf } from '../../../machines/run-next.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { Log } from '../../kernel/port.ts';
+import type { Limits } from '../../limits.ts';
+import type { OutputPart, ProviderPort } from '../../providers/port.ts';
+import { ProviderFailure } from '../../providers/port.ts';
+import type { EventStore } from '../../store/port.ts';
+import { AnswerBudget } from './output-budget.ts';
+import { recordedTokens } from './recorded-tokens.ts';
+
+/**
+ * The work behind runs: one attempt each at a time.
+ *
+ * 1. What a provider says is recorded before anybody hears of it.
+ * 2. No timer makes batches: while one output fact is being committed, the text that comes meanwhile makes the next.
+ * 3. The work of a run counts as stopped only when its provider's stream has ended.
+ * 4. The texts of all answers in progress have one bound together; see `answer-budget.ts`.
+ */
+
+export interface AttemptsOptions {
+  kernel: Kernel;
+  store: EventStore;
+  limits: Limits;
+  log: Log;
+  /** Undefined where there is none any more, or none that the run may be sent to. */
+  provider(request: RunRequest): ProviderPort | undefined;
+  /** How an attempt went, for the state of its provider. */
+  onOutcome(provider: string, failure: ProviderFailure | null): void;
+  /** An answer has ended, and others may begin. */
+  onRoom?(): void;
+}
+
+export class Attempts {
+  private readonly options: AttemptsOptions;
+  private readonly live = new Map<string, { attempt: number; abort: AbortController }>();
+  private readonly answers: AnswerBudget;
+
+  constructor(options: AttemptsOptions) {
+    this.options = options;
+    this.answers = new AnswerBudget(options.limits.answers_bytes, () => options.onRoom?.());
+  }
+
+  /** Whether another answer fits the bound of all together. */
+  get hasRoom(): boolean {
+    return this.answers.hasRoom;
+  }
+
+  /** Begins an attempt, unless it was begun before or is not the present one any more. */
+  start({ run_id, attempt }: Effects['startAttempt']): void {
+    const tail = this.options.kernel.tail<RunSnapshot>(run_id);
+    if (
+      tail?.matches('starting') !== true ||
+      tail.context.attempt !== attempt ||
+      this.live.get(run_id)?.attempt === attempt
+    )
+      return;
+    const mine = { attempt, abort: new AbortController() };
+    this.live.set(run_id, mine);
+    this.work(run_id, attempt, mine.abort)
+      .catch((error: unknown) =>
+        this.options.log.error(
+          { err: error, run_id },
+          'the outcome of an attempt could not be recorded',
+        ),
+      )
+      .finally(() => {
+        if (this.live.get(run_id) !== mine) return;
+        this.live.delete(run_id);
+        this.answers.close(run_id);
+      });
+  }
+
+  stop({ run_id }: Effects['stopAttempt']): void {
+    const live = this.live.get(run_id);
+    if (live !== undefined) live.abort.abort();
+    else
+      this.recordEnd(run_id).catch((error: unknown) =>
+        this.options.log.error({ err: error, run_id }, 'the end of a run could not be recorded'),
+      );
+  }
+
+  private async work(run_id: string, attempt: number, abort: AbortController): Promise<void> {
+    const { kernel, onOutcome } = this.options;
+    const { request } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot).context;
+    try {
+      const finish = await this.consume(run_id, attempt, abort);
+      onOutcome(request.provider, null);
+      await kernel.submit(run_id, {
+        type: 'run.completed',
+        attempt,
+        finish_reason: finish.finish_reason,
+        usage: finish.usage,
+      });
+    } catch (thrown) {
+      if (!abort.signal.aborted) {
+        const failure = asFailure(thrown);
+        this.options.log.warn(
+          {
+            run_id,
+            attempt,
+            provider: request.provider,
+            code: failure.code,
+            err: failure.cause ?? failure,
+          },
+          failure.message,
+        );
+        onOutcome(request.provider, failure);
+        await this.recordFailure(run_id, failure);
+      }
+    }
+    await this.recordEnd(run_id);
+  }
+
+  /** Reads the provider's stream to its end, recording as it goes. Throws what ended it, if that was not a finish. */
+  private async consume(
+    run_id: string,
+    attempt: number,
+    abort: AbortController,
+  ): Promise<Extract<OutputPart, { type: 'finish' }>> {
+    const { kernel, store, limits, provider } = this.options;
+    const { request, output, outputs, threads } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot)
+      .context;
+    const resume =
+      outputs > 0
+        ? { text: output, token_ids: await recordedTokens(store, run_id), threads }
+        : null;
+    const port = provider(request);
+    if (port === undefined)
+      throw new ProviderFailure(
+        'provider_unknown',
+        `There is no provider ${request.provider} any more that this run may be sent to.`,
+        { retryable: false },
+      );
+
+    let cut: ProviderFailure | null = null;
+    const reading = new AbortController();
+    this.answers.open(run_id, request.provider, (failure) => {
+      cut = failure;
+      reading.abort();
+    });
+    if (resume !== null) this.answers.add(run_id, output);
+
+    let text = '';
+    let token_ids: number[] = [];
+    let computing = threads;
+    let recording: Promise<void> | null = null;
+    const record = async () => {
+      while (text !== '' || token_ids.length > 0) {
+        const { output: before = '', threads: known = null } =
+          kernel.tail<RunSnapshot>(run_id)?.context ?? {};
+        const more = {
+          ...(kernel.omitsOutput ? { offset: before.length } : {}),
+          ...(computing === null || computing === known ? {} : { threads: computing }),
+        };
+        const fact = { type: 'run.output_appended', attempt, text, token_ids, ...more } as const;
+        text = '';
+        token_ids = [];
+        if (!(await kernel.submit(run_id, fact))) abort.abort();
+      }
+      recording = null;
+    };
+
+    const startRecording = () => {
+      if (recording !== null) return;
+      recording = record();
+      // Its failure is met below, maybe later than it comes.
+      recording.catch(() => {});
+    };
+
+    let finish: Extract<OutputPart, { type: 'finish' }> | null = null;
+    try {
+      for await (const part of port.stream(
+        { run_id, attempt, request, resume },
+        AbortSignal.any([abort.signal, reading.signal]),
+      )) {
+        if (part.type === 'finish') {
+          finish = part;
+          continue;
+        }
+        this.answers.add(run_id, part.text);
+        text += part.text;
+        token_ids.push(...part.token_ids);
+        computing = part.threads ?? computing;
+        if (text !== '' || token_ids.length > 0) startRecording();
+        if (text.length > limits.output_buffer_bytes) await recording;
+        if (abort.signal.aborted || reading.signal.aborted) break;
+      }
+    } catch (thrown) {
+      throw cut ?? thrown;
+    } finally {
+      await recording;
+    }
+    if (cut !== null) throw cut;
+    if (finish === null)
+      throw new ProviderFailure(
+        'stream_truncated',
+        'The provider ended its answer without saying that it was complete.',
+        { retryable: true, lost: true },
+      );
+    return finish;
+  }
+
+  private async recordFailure(run_id: string, failure: ProviderFailure): Promise<void> {
+    const { kernel } = this.options;
+    const tail = kernel.tail<RunSnapshot>(run_id);
+    if (tail === undefined) return;
+    const { code, message, retryable, lost, computing, retry_after_ms } = failure;
+    await kernel.submit(
+      run_id,
+      afterFailure(tail.context, { code, message, retryable }, kernel.clock.now(), {
+        lost,
+        computing,
+        retry_after_ms,
+      }),
+    );
+  }
+
+  /** A run that was being stopped has stopped. */
+  private async recordEnd(run_id: string): Promise<void> {
+    const { kernel } = this.options;
+    const tail = kernel.tail<RunSnapshot>(run_id);
+    const end: Undated<RunEvent> | null = tail === undefined ? null : terminalOf(tail, false);
+    if (end !== null) await kernel.submit(run_id, end);
+  }
+}
+
+function asFailure(thrown: unknown): ProviderFailure {
+  if (thrown instanceof ProviderFailure) return thrown;
+  return new ProviderFailure('provider_failed', 'The provider failed in an unexpected way.', {
+    retryable: false,
+    cause: thrown,
+  });
+}

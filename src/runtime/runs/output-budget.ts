@@ -1,0 +1,77 @@
+import { ProviderFailure } from '../../providers/port.ts';
+
+interface Answer {
+  provider: string;
+  bytes: number;
+  /** Ends the reading of the answer; null once that was asked. */
+  cut: ((failure: ProviderFailure) => void) | null;
+}
+
+/**
+ * The texts of all answers in progress, which are held in memory. It owns their sizes.
+ *
+ * 1. When they exceed the bound together, the largest answer of the provider that has most is cut, until the rest fits.
+ * 2. An answer counts until its run has recorded its end, cut or not.
+ */
+export class AnswerBudget {
+  private readonly bytes_max: number;
+  private readonly onRoom: () => void;
+  private readonly answers = new Map<string, Answer>();
+
+  /** `onRoom` is called when an answer has ended and others may begin. */
+  constructor(bytes_max: number, onRoom: () => void = () => {}) {
+    this.bytes_max = bytes_max;
+    this.onRoom = onRoom;
+  }
+
+  /** Whether another answer may begin. */
+  get hasRoom(): boolean {
+    return sum(this.answers.values()) < this.bytes_max;
+  }
+
+  open(run_id: string, provider: string, cut: (failure: ProviderFailure) => void): void {
+    this.answers.set(run_id, { provider, bytes: 0, cut });
+  }
+
+  add(run_id: string, text: string): void {
+    const answer = this.answers.get(run_id);
+    if (answer === undefined) return;
+    answer.bytes += Buffer.byteLength(text);
+    for (let largest = this.excess(); largest !== null; largest = this.excess()) {
+      const { cut } = largest;
+      largest.cut = null;
+      cut?.(cutOff(this.bytes_max));
+    }
+  }
+
+  close(run_id: string): void {
+    this.answers.delete(run_id);
+    if (this.hasRoom) this.onRoom();
+  }
+
+  /** The answer to cut next; null when those that go on fit. */
+  private excess(): Answer | null {
+    if (sum(this.answers.values()) <= this.bytes_max) return null;
+    const running = [...this.answers.values()].filter(({ cut }) => cut !== null);
+    if (sum(running) <= this.bytes_max) return null;
+    const byProvider = [...Map.groupBy(running, ({ provider }) => provider).values()];
+    const greediest = byProvider.reduce((most, answers) =>
+      sum(answers) > sum(most) ? answers : most,
+    );
+    return greediest.reduce((largest, answer) => (answer.bytes > largest.bytes ? answer : largest));
+  }
+}
+
+function sum(answers: Iterable<Answer>): number {
+  let bytes = 0;
+  for (const answer of answers) bytes += answer.bytes;
+  return bytes;
+}
+
+function cutOff(bytes_max: number): ProviderFailure {
+  return new ProviderFailure(
+    'provider_failed',
+    `All answers in progress are larger together than the daemon holds (${bytes_max} bytes), and this one is the largest of the provider that sends most. It is cut here.`,
+    { retryable: false },
+  );
+}

@@ -1,0 +1,103 @@
+import type { Config, ProviderConfig } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
+import type { RunInput } from '../contract.ts';
+import { LOCAL } from '../providers/providers.ts';
+
+/** Who is asked, for which model, and whether the prompt leaves this machine. */
+export interface Route {
+  provider: string;
+  model: string;
+  cloud: boolean;
+}
+
+/**
+ * Chooses provider and model of a run.
+ *
+ * 1. `provider` names it; with `cloud` it must be a cloud one.
+ * 2. `model` is `provider/name`, or a name of the chosen provider. Where none is chosen, a path or a .gguf file is of the local engine.
+ * 3. `cloud` alone: the default cloud provider, or the only one there is.
+ * 4. Nothing said: the default provider of the configuration.
+ * Throws usage, provider_unknown, cloud_unconfigured, model_unknown.
+ */
+export function chooseRoute(
+  input: RunInput,
+  config: Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model'>,
+  providers: ReadonlyMap<string, ProviderConfig | null>,
+): Route {
+  const named = splitModel(input, providers);
+  const provider =
+    input.provider ??
+    named.provider ??
+    (input.cloud === true ? cloudProvider(config, providers) : config.default_provider);
+  const settings = providers.get(provider);
+  if (settings === undefined) {
+    const known = [...providers.keys()];
+    throw new SvcError(
+      'provider_unknown',
+      `There is no provider ${JSON.stringify(provider)}. Known: ${known.join(', ')}.`,
+      {
+        param: 'provider',
+        details: { known },
+      },
+    );
+  }
+  if (named.provider !== null && named.provider !== provider) {
+    throw new SvcError(
+      'usage',
+      `The model ${input.model} belongs to ${named.provider}, not to ${provider}.`,
+      { param: 'model' },
+    );
+  }
+  const cloud = settings?.kind === 'cloud';
+  if (input.cloud === true && !cloud)
+    throw new SvcError('usage', `${provider} is a local provider; --cloud asks a cloud one.`, {
+      param: 'cloud',
+    });
+  const model = named.name ?? (provider === LOCAL ? config.model : (settings?.model ?? null));
+  if (model === null)
+    throw new SvcError('model_unknown', `No model is named, and ${provider} has no default one.`, {
+      param: 'model',
+      hint: `Name one with --model, or see: svc model list`,
+    });
+  return { provider, model, cloud };
+}
+
+function splitModel(
+  { model, provider }: RunInput,
+  providers: ReadonlyMap<string, ProviderConfig | null>,
+): { provider: string | null; name: string | null } {
+  if (model == null || model === '') return { provider: null, name: null };
+  const slash = model.indexOf('/');
+  const prefix = slash > 0 ? model.slice(0, slash) : '';
+  if (providers.has(prefix)) return { provider: prefix, name: model.slice(slash + 1) || null };
+  return { provider: provider == null && isFile(model) ? LOCAL : null, name: model };
+}
+
+function isFile(model: string): boolean {
+  return (
+    model.startsWith('/') ||
+    model.startsWith('../') ||
+    /^[A-Za-z]:[\\/]/.test(model) ||
+    model.endsWith('.gguf')
+  );
+}
+
+function cloudProvider(
+  config: Pick<Config, 'default_cloud_provider'>,
+  providers: ReadonlyMap<string, ProviderConfig | null>,
+): string {
+  if (config.default_cloud_provider !== null) return config.default_cloud_provider;
+  const all = [...providers].filter(([, settings]) => settings?.kind === 'cloud').map(([id]) => id);
+  const [only] = all;
+  if (only !== undefined && all.length === 1) return only;
+  if (only === undefined) throw new SvcError('cloud_unconfigured', undefined, { param: 'cloud' });
+  throw new SvcError(
+    'cloud_unconfigured',
+    `There are several cloud providers (${all.join(', ')}) and none is the default.`,
+    {
+      param: 'cloud',
+      hint: 'Name one with --provider, or set default_cloud_provider in the configuration.',
+      details: { known: all },
+    },
+  );
+}

@@ -1,0 +1,307 @@
+import { randomInt } from 'node:crypto';
+import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import type { RunCreated, Undated } from '../../../machines/events.ts';
+import { type RunSnapshot, WITHDRAWN } from '../../../machines/run.ts';
+import type { Config } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
+import { keepsContent } from '../../kernel/content.ts';
+import type { EventPages } from '../../kernel/event-pages.ts';
+import { followStream } from '../../kernel/feed.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import { type RunRecord, runRecord } from '../../kernel/run-record.ts';
+import type { EventStore, RunRow } from '../../store/port.ts';
+import { shortRecord } from '../../store/short-run.ts';
+import {
+  type EventSlice,
+  type RunHead,
+  type RunInput,
+  type RunListQuery,
+  type RunPage,
+  TERMINAL,
+} from '../contract.ts';
+import { LOCAL, type Providers } from '../providers/providers.ts';
+import { newRunId, shownId } from './ids.ts';
+import { Digests, Keys } from './keys.ts';
+import { chooseRoute, type Route } from './route.ts';
+import type { Dispatch } from './scheduler.ts';
+
+/** What can be asked about runs. It holds nothing: runs in progress are in the kernel, finished ones in the store. */
+export interface RunsOptions {
+  kernel: Kernel;
+  store: EventStore;
+  config: Config;
+  providers: Providers;
+  dispatch: Dispatch;
+  pages: EventPages;
+  /** Stream of this boot's daemon machine. */
+  daemon: string;
+  /** Of this home: it keys the digest of a request. */
+  secret: string;
+}
+
+export class Runs {
+  private readonly options: RunsOptions;
+  private readonly digests: Digests;
+  private readonly keys: Keys;
+
+  constructor(options: RunsOptions) {
+    this.options = options;
+    this.digests = new Digests(options.secret, keepsContent(options.config.history));
+    this.keys = new Keys(options.store, this.digests);
+  }
+
+  /** Resolves when the run is durable; with a key that is known, it is the run of that key. Throws idempotency_conflict, busy, not_ready, daemon_stopping, store_full, store_stalled, run_unconfirmed and what the route throws. */
+  async start(input: RunInput, client: string): Promise<RunRecord> {
+    const { kernel } = this.options;
+    if (input.idempotency_key == null) return this.get(await this.begin(input, client));
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    return this.get(
+      await this.keys.once(input.idempotency_key, input, () => this.begin(input, client)),
+    );
+  }
+
+  /** The id of a new run, once it is durable. */
+  private async begin(input: RunInput, client: string): Promise<string> {
+    const { kernel, config, providers, daemon } = this.options;
+    const unwritable = kernel.failure ?? kernel.stalled;
+    if (unwritable !== null) throw unwritable;
+    // The providers are not known yet: nothing can be said of the one that was asked for.
+    if (kernel.tail<DaemonSnapshot>(daemon)?.matches('starting')) throw new SvcError('not_ready');
+    if (kernel.backlog >= config.limits.pending_events)
+      throw new SvcError('busy', 'The event log cannot keep up.', {
+        details: { retry_after_ms: RETRY_AFTER_MS },
+      });
+    const settings = new Map(providers.ids().map((id) => [id, providers.config(id) ?? null]));
+    const route = chooseRoute(input, config, settings);
+    const run_id = newRunId();
+    if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
+    await this.unlessStalled(
+      run_id,
+      kernel.propose([
+        { stream: daemon, fact: { type: 'daemon.run_admitted', run_id } },
+        { stream: run_id, fact: this.accepted(run_id, input, route, client) },
+      ]),
+    );
+    return run_id;
+  }
+
+  async get(run_id: string): Promise<RunRecord> {
+    const { kernel, dispatch, store } = this.options;
+    const cell = kernel.cell(run_id);
+    if (cell !== undefined)
+      return runRecord(cell.snapshot as RunSnapshot, cell.seq, dispatch.position(run_id));
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    const row = await store.getRun(run_id);
+    if (row === null) throw unknownRun(run_id);
+    return this.fromRow(row);
+  }
+
+  /** What is known of a run without its texts. Throws run_unknown, not_ready. */
+  async head(run_id: string): Promise<RunHead> {
+    const { kernel, store } = this.options;
+    const cell = kernel.cell(run_id);
+    if (cell !== undefined) return { finished: cell.snapshot.status === 'done', seq: cell.seq };
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    const head = await store.runHead(run_id);
+    if (head === null) throw unknownRun(run_id);
+    // A start has not recovered this run yet. Its events have no end so far, and a follower would leave without one.
+    if (!head.finished) throw new SvcError('not_ready');
+    return head;
+  }
+
+  /** A page that ends when it is long, or took many reads, since each run may hold a large prompt and answer. One run at least is in it. */
+  async list({ limit: wanted, texts, ...query }: RunListQuery): Promise<RunPage> {
+    const { kernel, store, config } = this.options;
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    const limit = Math.min(wanted ?? PAGE_RUNS, config.limits.page_runs);
+    const short = texts === 'short';
+    const page: RunPage = { runs: [], next: null };
+    let [length, count] = [0, 0];
+    for (let reads = 0; reads < PAGE_READS; reads += 1) {
+      const rows = await store.listRuns({
+        ...query,
+        ...(page.next === null ? {} : { before: page.next }),
+        short,
+        limit: limit - count + 1,
+      });
+      if (rows.length === 0) return { ...page, next: null };
+      for (const row of rows) {
+        if (count >= limit) return page;
+        count += 1;
+        if ('damage' in row) {
+          Object.assign(page, {
+            damaged: [...(page.damaged ?? []), { id: row.run_id, message: row.damage }],
+            next: row.run_id,
+          });
+          continue;
+        }
+        const whole = row.record === null ? await this.get(row.run_id) : this.fromRow(row);
+        const run = short ? shortRecord(whole as RunRecord & Record<string, unknown>) : whole;
+        length += run.prompt.length + (run.system?.length ?? 0) + run.output.length;
+        if (page.runs.length > 0 && length > config.limits.page_bytes) return page;
+        page.runs.push(run);
+        page.next = run.id;
+      }
+    }
+    return page;
+  }
+
+  async *follow(
+    run_id: string,
+    options: { from_seq?: number; signal: AbortSignal },
+  ): AsyncIterable<EventSlice> {
+    const { kernel, store, pages } = this.options;
+    await this.head(run_id);
+    const isLast = (event: { type: string }) => TERMINAL.has(event.type as never);
+    let over = false;
+    for await (const slice of followStream({ kernel, store, pages }, run_id, {
+      ...options,
+      isLast,
+    })) {
+      over = slice.events.some(isLast);
+      yield slice;
+    }
+    if (!over && !options.signal.aborted && kernel.closed) throw this.cutOff(run_id);
+  }
+
+  /** Resolves when the work has stopped; asked again, or of a finished run, it gives the same answer. */
+  async cancel(run_id: string, by: string): Promise<RunRecord> {
+    const { kernel } = this.options;
+    await kernel.submit(run_id, { type: 'run.cancel_requested', by });
+    for (
+      let cell = kernel.cell(run_id);
+      cell !== undefined && cell.snapshot.status === 'active';
+      cell = kernel.cell(run_id)
+    ) {
+      if (kernel.closed)
+        throw new SvcError('daemon_stopping', 'The daemon stopped before the work of the run had.');
+      await cell.next();
+    }
+    return this.get(run_id);
+  }
+
+  /**
+   * Waits for the run to be durable, but not for a disk that is full or does not answer: then the run is refused, and withdrawn, so that it
+   * is not answered without a client when the log is written again. Throws store_full, store_stalled, and run_unconfirmed when the log failed.
+   */
+  private async unlessStalled(run_id: string, recorded: Promise<void>): Promise<void> {
+    const { kernel } = this.options;
+    const { promise: stalled, reject } = Promise.withResolvers<never>();
+    recorded.catch(() => {});
+    const stopListening = kernel.stalls.onStall((cause) =>
+      reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause),
+    );
+    try {
+      await Promise.race([recorded, stalled]);
+    } catch (error) {
+      if (error instanceof SvcError && error.code === 'store_failed')
+        throw new SvcError('run_unconfirmed', undefined, { cause: error });
+      if (kernel.stalled !== null)
+        kernel.submit(run_id, { type: 'run.cancel_requested', by: WITHDRAWN }).catch(() => {});
+      throw error;
+    } finally {
+      stopListening();
+    }
+  }
+
+  /** What a follower is told when the daemon closes before the run has ended. */
+  private cutOff(run_id: string): SvcError {
+    const left = this.options.kernel.snapshot<RunSnapshot>(run_id);
+    if (left?.matches('queued'))
+      return new SvcError(
+        'daemon_stopping',
+        'The daemon stopped while the run was queued; it is answered when the daemon is started again.',
+      );
+    if (left?.matches('suspended'))
+      return new SvcError(
+        'daemon_stopping',
+        'The daemon stopped before the answer was complete; the run goes on when it is started again.',
+      );
+    return new SvcError(
+      'run_interrupted',
+      'The daemon stopped before the answer was complete; the text so far is kept.',
+    );
+  }
+
+  private accepted(
+    run_id: string,
+    input: RunInput,
+    route: Route,
+    client: string,
+  ): Undated<RunCreated> {
+    const { limits } = this.options.config;
+    const now = this.options.kernel.clock.now();
+    const total = input.timeout_ms ?? limits.run_ms;
+    const { provider, model, cloud } = route;
+    const kept = keepsContent(this.options.config.history);
+    return {
+      type: 'run.accepted',
+      run_id,
+      request: {
+        provider,
+        model,
+        cloud,
+        prompt: input.prompt,
+        system: input.system ?? null,
+        max_tokens: input.max_tokens ?? null,
+        temperature: input.temperature ?? null,
+        seed: input.seed ?? randomInt(2 ** 32),
+        seed_asked: input.seed != null,
+      },
+      idempotency_key: input.idempotency_key ?? null,
+      request_digest: this.digests.of(input),
+      client: input.client ?? client,
+      recovery: input.recovery ?? this.options.config.recovery,
+      resumable: provider === LOCAL && kept,
+      ...(kept ? {} : { content: 'omitted' as const }),
+      max_attempts: limits.run_attempts,
+      max_losses: limits.run_losses,
+      queue_deadline_at: now + Math.min(limits.queue_ms, total),
+      deadline_at: now + total,
+      first_output_ms: limits.first_output_ms,
+      idle_ms: limits.idle_ms,
+      cancel_grace_ms: limits.cancel_grace_ms,
+    };
+  }
+
+  /** Why no run is admitted now. */
+  private refusal(): SvcError {
+    const daemon = this.options.kernel.tail<DaemonSnapshot>(this.options.daemon);
+    if (daemon?.matches({ running: 'held' })) return new SvcError('store_full');
+    if (daemon?.matches({ running: 'disk_stalled' }))
+      return new SvcError('store_stalled', undefined, {
+        details: { retry_after_ms: RETRY_AFTER_MS },
+      });
+    if (daemon?.matches('running')) {
+      const { unsettled } = daemon.context;
+      return new SvcError(
+        'busy',
+        `${unsettled} runs are queued or active, as many as the daemon holds.`,
+        { details: { retry_after_ms: RETRY_AFTER_MS } },
+      );
+    }
+    return new SvcError(daemon?.matches('starting') ? 'not_ready' : 'daemon_stopping');
+  }
+
+  private fromRow(row: RunRow): RunRecord {
+    // Only a run that is not taken up yet, after a start, is in neither place.
+    if (row.record === null) throw new SvcError('not_ready');
+    return row.record as unknown as RunRecord;
+  }
+}
+
+function unknownRun(run_id: string): SvcError {
+  return new SvcError('run_unknown', `There is no run ${shownId(run_id)}.`, { param: 'id' });
+}
+
+/** The commit of the run is the one that is late, or waits behind it. */
+function withdrawn({ details }: SvcError): SvcError {
+  const message =
+    'The disk does not answer, so whether the run was recorded is not known. The daemon withdraws it when the disk answers.';
+  return new SvcError('store_stalled', message, details === undefined ? {} : { details });
+}
+
+/** Runs of one page unless the query says, and the reads that one page may take. */
+const PAGE_RUNS = 20;
+const PAGE_READS = 16;
+const RETRY_AFTER_MS = 1000;

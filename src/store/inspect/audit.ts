@@ -1,0 +1,201 @@
+import type Database from 'better-sqlite3';
+import { Indexes } from '../indexes.ts';
+import type { VerifiedReport } from '../port.ts';
+import { damagedRun, Projection } from '../projection.ts';
+import { EventReads, type LinkedRow } from '../sqlite/event-reads.ts';
+
+/**
+ * The slow check of the whole log while the daemon runs: it goes through the log in small parts, round by round. It owns the position of the present round
+ * and what is known to be damaged.
+ *
+ * 1. A part is bounded by events and by bytes, so that no commit waits long for one.
+ * 2. What is known to be damaged in a part is replaced by what is found there now, and nothing else is.
+ * 3. An event is looked for by its stream, and a run by its key: hashes prove rows, and say nothing of the indexes that lead to them.
+ * 4. Position and findings are kept in the database every SAVE_PARTS parts and at the end of a round: a restart goes on from there.
+ */
+export class Audit {
+  private readonly reads: EventReads;
+  private readonly projection: Projection;
+  private readonly indexes: Indexes;
+  private readonly saved: Database.Statement<[string]>;
+  private state: State;
+  private unsaved = 0;
+
+  constructor(db: Database.Database) {
+    this.reads = new EventReads(db, PART_BYTES);
+    this.projection = new Projection(db);
+    this.indexes = new Indexes(db);
+    this.saved = db.prepare(`insert or replace into meta (name, value) values ('verified', ?)`);
+    this.state = readState(
+      db.prepare<[], string>(`select value from meta where name = 'verified'`).pluck().get(),
+    );
+  }
+
+  report(): VerifiedReport {
+    const { seq, at, complete, problems } = this.state;
+    return {
+      seq,
+      at,
+      complete,
+      problems: problems.slice(0, SHOWN_MAX).map(({ text }) => text),
+      damaged: problems.length,
+    };
+  }
+
+  /** A new round begins with the next part. */
+  restart(): void {
+    this.state.seq = 0;
+  }
+
+  /** Looks at the newest runs and the unfinished ones without their texts, for the start. Ids of those that are damaged. */
+  checkNewest(limit: number): string[] {
+    const damaged: string[] = [];
+    for (const { run_id, seq } of this.projection.newest(limit)) {
+      const problem = this.projection.problemOf(run_id, seq, false);
+      if (problem === null) continue;
+      this.note({ kind: 'run', seq, run_id, text: damagedRun(run_id, problem).message });
+      damaged.push(run_id);
+    }
+    return damaged;
+  }
+
+  /** One part. `done`: it was the last one of a round, which ended at `now`. `damaged`: runs whose row may be made again from the events. */
+  part(now: number): { done: boolean; damaged: string[] } {
+    const after = this.state.seq;
+    const found: Problem[] = [];
+    const { to, done } = this.checkEvents(after, found);
+    const bound = done ? Number.MAX_SAFE_INTEGER : to;
+    const extra = this.projection.extra(after, bound);
+    for (const { run_id, accepted_seq } of extra)
+      found.push({
+        kind: 'extra',
+        seq: accepted_seq,
+        run_id,
+        text: damagedRun(run_id, 'does not belong to an event of it').message,
+      });
+    this.state.problems = this.state.problems.filter(({ seq }) => seq <= after || seq > bound);
+    for (const problem of found) this.note(problem);
+    this.state.seq = to;
+    this.state.complete = done;
+    if (done) this.state.at = now;
+    this.save(done);
+    return {
+      done,
+      damaged: found.filter(({ kind }) => kind === 'run').map(({ run_id }) => run_id ?? ''),
+    };
+  }
+
+  /** The row of a run was made again. */
+  mended(run_id: string): void {
+    this.state.problems = this.state.problems.filter(
+      (problem) => problem.kind !== 'run' || problem.run_id !== run_id,
+    );
+    this.save(true);
+  }
+
+  /** Keeps the state in the database; where that is impossible now, the next part tries again. */
+  private save(now: boolean): void {
+    this.unsaved += 1;
+    if (!now && this.unsaved < SAVE_PARTS) return;
+    try {
+      this.saved.run(JSON.stringify(this.state));
+      this.unsaved = 0;
+    } catch {
+      // A full disk: what is known is still known here.
+    }
+  }
+
+  /** The events after a position, with the rows of the runs that begin among them. */
+  private checkEvents(after: number, found: Problem[]): { to: number; done: boolean } {
+    let [to, count, bytes] = [after, 0, 0];
+    try {
+      const starts: LinkedRow[] = [];
+      for (const row of this.reads.iterate(after + 1, PART_EVENTS)) {
+        const problem = this.reads.problem(row) ?? this.indexes.ofEvent(row);
+        if (problem !== null)
+          found.push({ kind: 'event', seq: row.seq, run_id: null, text: problem });
+        if (row.version === 1 && row.type === 'run.accepted') starts.push(row);
+        to = row.seq;
+        count += 1;
+        bytes += row.data.length;
+        if (bytes >= PART_BYTES) break;
+      }
+      for (const { stream, seq } of starts) this.checkRun(stream, seq, found);
+      return { to, done: count < PART_EVENTS && bytes < PART_BYTES };
+    } catch {
+      found.push({
+        kind: 'event',
+        seq: to + 1,
+        run_id: null,
+        text: `The database is damaged: the events after ${to} cannot all be read.`,
+      });
+      return this.step(to);
+    }
+  }
+
+  private checkRun(run_id: string, seq: number, found: Problem[]): void {
+    const problem = this.projection.problemOf(run_id, seq, true);
+    if (problem !== null)
+      found.push({ kind: 'run', seq, run_id, text: damagedRun(run_id, problem).message });
+    const unfound = this.indexes.ofRun(run_id);
+    if (unfound !== null) found.push({ kind: 'event', seq, run_id: null, text: unfound });
+  }
+
+  /** Past a place that cannot be read, to the next event that can; the end of the log where there is none. */
+  private step(from: number): { to: number; done: boolean } {
+    for (let to = from + 1; to <= from + PART_EVENTS; to += 1) {
+      try {
+        for (const row of this.reads.iterate(to + 1, 1)) return { to: row.seq - 1, done: false };
+        return { to, done: true };
+      } catch {
+        // Nor can this one.
+      }
+    }
+    return { to: from + PART_EVENTS, done: false };
+  }
+
+  private note(problem: Problem): void {
+    const known = this.state.problems.some(
+      ({ seq, text }) => seq === problem.seq && text === problem.text,
+    );
+    if (!known && this.state.problems.length < PROBLEMS_MAX) this.state.problems.push(problem);
+  }
+}
+
+interface Problem {
+  kind: 'event' | 'run' | 'extra';
+  seq: number;
+  run_id: string | null;
+  text: string;
+}
+
+interface State {
+  /** Where the present round has come to. */
+  seq: number;
+  /** When the last whole round ended. */
+  at: number | null;
+  complete: boolean;
+  problems: Problem[];
+}
+
+const PART_EVENTS = 500;
+const PART_BYTES = 1024 * 1024;
+const SAVE_PARTS = 50;
+const PROBLEMS_MAX = 100;
+const SHOWN_MAX = 20;
+
+/** What cannot be read begins again. */
+function readState(text: string | undefined): State {
+  try {
+    const { seq, at, complete, problems } = JSON.parse(text ?? '') as State;
+    if (
+      Number.isSafeInteger(seq) &&
+      (at === null || Number.isFinite(at)) &&
+      Array.isArray(problems)
+    )
+      return { seq, at, complete: complete === true, problems };
+  } catch {
+    // None was kept, or it is damaged.
+  }
+  return { seq: 0, at: null, complete: true, problems: [] };
+}

@@ -1,0 +1,130 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
+import { asStoreError } from '../failure.ts';
+import { readHeader, refuseForeign, sizeOf } from '../files/database-file.ts';
+import { type KnownMark, readMarkFile } from '../files/high-water.ts';
+import { isOwned } from '../files/ownership.ts';
+import type { EventStore, StoredEvent } from '../port.ts';
+import { type EventRow, fromEventRow } from '../row.ts';
+import { logName } from '../schema.ts';
+import { EventReads } from '../sqlite/event-reads.ts';
+import { checkHighWater, hashAt } from './check.ts';
+import { bringForward, copyTo, isLocked, refuseLarge, unreadable } from './inspect.ts';
+import { verifyLog } from './verify.ts';
+
+export interface CopiedLogOptions {
+  database: string;
+  highWater: string;
+  limits: Pick<Limits, 'inspect_bytes' | 'store_page_bytes'>;
+}
+
+/** A copy of the log of a daemon that does not run: what is read is the copy, and the log is not touched. */
+export interface CopiedLog extends Pick<EventStore, 'readAll' | 'readStream'> {
+  /** Position of the last event; where the log does not tell, the one that it once had. */
+  last_seq: number;
+  /** What is wrong with the log, in sentences. */
+  problems(): Promise<string[]>;
+  close(): void;
+}
+
+/** Null when there is no log. Throws daemon_already_running when a process has it open, and what keeps it from being read. */
+export function openCopiedLog({ database, highWater, limits }: CopiedLogOptions): CopiedLog | null {
+  const sizes = { database_bytes: sizeOf(database), wal_bytes: sizeOf(`${database}-wal`) };
+  const inUse = () =>
+    new SvcError(
+      'daemon_already_running',
+      `A process has the event log ${database} open, and no daemon answers.`,
+    );
+  if (isOwned(database)) throw inUse();
+  if (sizes.database_bytes === 0) return null;
+  let folder: string | null = null;
+  const remove = () => folder !== null && rmSync(folder, { recursive: true, force: true });
+  try {
+    refuseForeign(database, readHeader(database));
+    if (isLocked(database)) throw inUse();
+    refuseLarge(sizes, limits.inspect_bytes);
+    folder = mkdtempSync(join(tmpdir(), 'svc-copy-'));
+    const copy = copyTo(folder, database);
+    if (isLocked(database)) throw inUse();
+    return open(copy, highWater, limits.store_page_bytes, remove);
+  } catch (error) {
+    remove();
+    throw unreadable(error, database);
+  }
+}
+
+/**
+ * Only the events are asked for, which are the same in every version; so little has to be whole for what is there to be read. Each event is held to its hash:
+ * what is shown is what was recorded. `problems` says what of the log was changed.
+ */
+function open(
+  copy: string,
+  highWater: string,
+  page_bytes: number,
+  remove: () => unknown,
+): CopiedLog {
+  const db = new Database(copy);
+  const { mark } = readMarkFile(highWater);
+  const last_seq = lastSeq(db);
+  const lost = lostEnd(db, last_seq, highWater);
+  const ask = async (read: (events: EventReads) => EventRow[]): Promise<StoredEvent[]> => {
+    try {
+      return read(new EventReads(db, page_bytes, lost)).map(fromEventRow);
+    } catch (error) {
+      throw asStoreError(error, copy);
+    }
+  };
+  return {
+    last_seq: last_seq ?? mark?.seq ?? 0,
+    readAll: (from_seq, limit) => ask((events) => events.readAll(from_seq, limit)),
+    readStream: (stream, from_version, limit) =>
+      ask((events) => events.readStream(stream, from_version, limit)),
+    problems: () => problemsOf(db, mark),
+    close() {
+      db.close();
+      remove();
+    },
+  };
+}
+
+async function problemsOf(db: Database.Database, mark: KnownMark | null): Promise<string[]> {
+  try {
+    bringForward(db);
+  } catch {
+    return ['The database is damaged: its tables cannot be checked.'];
+  }
+  return (await verifyLog(db, mark, async () => {})).problems;
+}
+
+/** That the log does not come as far as its mark; null when it does, and when it cannot be read. */
+function lostEnd(
+  db: Database.Database,
+  last_seq: number | null,
+  highWater: string,
+): SvcError | null {
+  if (last_seq === null) return null;
+  try {
+    checkHighWater(
+      { seq: last_seq, hash: '' },
+      readMarkFile(highWater),
+      logName(db),
+      highWater,
+      (seq) => hashAt(db, seq),
+    );
+    return null;
+  } catch (error) {
+    return error instanceof SvcError && error.code === 'store_tail_lost' ? error : null;
+  }
+}
+
+function lastSeq(db: Database.Database): number | null {
+  try {
+    return db.prepare<[], number | null>('select max(seq) from events').pluck().get() ?? 0;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,189 @@
+import { constants, copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { SvcError } from '../../errors.ts';
+import { defaultLimits, type Limits } from '../../limits.ts';
+import { asStoreError, codeOf } from '../failure.ts';
+import { readHeader, refuseForeign, sizeOf } from '../files/database-file.ts';
+import { type KnownMark, type Mark, readMark } from '../files/high-water.ts';
+import { isOwned } from '../files/ownership.ts';
+import { refuseLostDatabase } from '../files/wal.ts';
+import type { StoredEvent, VerifyReport } from '../port.ts';
+import { fromEventRow } from '../row.ts';
+import { upgradeTables } from '../schema.ts';
+import { Reads } from '../sqlite/reads.ts';
+import { verifyLog } from './verify.ts';
+
+export interface StoreSizes {
+  database_bytes: number;
+  wal_bytes: number;
+}
+
+/** What is in the store of a daemon that does not run. */
+export interface StoreContents extends StoreSizes {
+  state: 'read';
+  last_seq: number;
+  /** The last events of the log, oldest first. */
+  last_events: StoredEvent[];
+  /** The last boot and the events of its daemon stream, oldest first; not `complete` when there are more than are read. */
+  last_boot: { boot_id: string; events: StoredEvent[]; complete: boolean } | null;
+  runs: { finished: number; unfinished: number };
+  unfinished_runs: string[];
+  /** Null when there is no mark that can be read: then a lost end would not be noticed. */
+  high_water: Mark | null;
+  verify: VerifyReport;
+}
+
+export type Inspection =
+  /** There is no event log; with a mark, there was one. */
+  | { state: 'absent'; high_water: Mark | null }
+  /** A process, most likely the daemon, has it open. */
+  | ({ state: 'in_use' } & StoreSizes)
+  /** store_foreign, store_corrupt, store_failed, home_unusable; or it is larger than limits.inspect_bytes. */
+  | ({ state: 'unreadable'; error: SvcError } & StoreSizes)
+  | StoreContents;
+
+export interface InspectOptions {
+  database: string;
+  highWater: string;
+  limits?: Pick<Limits, 'inspect_bytes' | 'store_page_bytes'>;
+}
+
+const LAST_EVENTS = 20;
+const BOOT_EVENTS_MAX = 100_000;
+
+/**
+ * Reads the event log of a daemon that does not run, for the doctor, and changes nothing in it: opening it, even only to read, would write beside it and
+ * hold up a daemon that starts meanwhile. So a copy is read, taken while nobody has the log open.
+ */
+export async function inspectStore({
+  database,
+  highWater,
+  limits = defaultLimits,
+}: InspectOptions): Promise<Inspection> {
+  const sizes = { database_bytes: sizeOf(database), wal_bytes: sizeOf(`${database}-wal`) };
+  let folder: string | null = null;
+  try {
+    if (isOwned(database)) return { state: 'in_use', ...sizes };
+    if (sizes.database_bytes === 0) {
+      refuseLostDatabase(database);
+      return { state: 'absent', high_water: readMark(highWater) };
+    }
+    refuseForeign(database, readHeader(database));
+    if (isLocked(database)) return { state: 'in_use', ...sizes };
+    refuseLarge(sizes, limits.inspect_bytes);
+    folder = mkdtempSync(join(tmpdir(), 'svc-doctor-'));
+    const copy = copyTo(folder, database);
+    if (isLocked(database)) return { state: 'in_use', ...sizes };
+    return {
+      state: 'read',
+      ...sizes,
+      ...(await readCopy(copy, readMark(highWater), limits.store_page_bytes)),
+    };
+  } catch (error) {
+    return { state: 'unreadable', error: unreadable(error, database), ...sizes };
+  } finally {
+    if (folder !== null) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A daemon has a WAL as long as it has the database, so without one nobody needs to be asked. */
+export function isLocked(database: string): boolean {
+  if (!existsSync(`${database}-wal`)) return false;
+  const probe = new Database(database, { readonly: true, timeout: 0 });
+  try {
+    probe.pragma('schema_version');
+    return false;
+  } catch (error) {
+    return codeOf(error).startsWith('SQLITE_BUSY');
+  } finally {
+    probe.close();
+  }
+}
+
+export function refuseLarge({ database_bytes, wal_bytes }: StoreSizes, bytes_max: number): void {
+  const bytes = database_bytes + wal_bytes;
+  if (bytes > bytes_max)
+    throw new SvcError(
+      'store_failed',
+      `The event log has ${bytes} bytes, too many to be copied and checked (inspect_bytes).`,
+      {
+        hint: 'Raise the limit inspect_bytes to have it checked.',
+      },
+    );
+}
+
+/** Where the file system can, the copy shares its blocks with the log. */
+export function copyTo(folder: string, database: string): string {
+  const copy = join(folder, 'events.db');
+  for (const part of ['', '-wal', '-journal']) {
+    if (existsSync(database + part))
+      copyFileSync(database + part, copy + part, constants.COPYFILE_FICLONE);
+  }
+  return copy;
+}
+
+/** Brought forward to the tables of today: it is a copy. */
+function openCopy(copy: string): Database.Database {
+  const db = new Database(copy);
+  bringForward(db);
+  return db;
+}
+
+/** A copy of an older version gets the tables of today; it stays without a name, as the log is. */
+export function bringForward(db: Database.Database): void {
+  upgradeTables(db, () => null);
+}
+
+async function readCopy(
+  copy: string,
+  high_water: KnownMark | null,
+  page_bytes: number,
+): Promise<Omit<StoreContents, 'state' | keyof StoreSizes>> {
+  const db = openCopy(copy);
+  try {
+    const reads = new Reads(db, page_bytes);
+    const last_seq =
+      db.prepare<[], number>('select coalesce(max(seq), 0) from events').pluck().get() ?? 0;
+    return {
+      last_seq,
+      last_events: reads.readAll(last_seq - LAST_EVENTS + 1, LAST_EVENTS).map(fromEventRow),
+      last_boot: readLastBoot(reads),
+      runs: reads.countRuns(),
+      unfinished_runs: reads.unfinishedRuns(),
+      high_water,
+      verify: await verifyLog(db, high_water, async () => {}),
+    };
+  } finally {
+    db.close();
+  }
+}
+
+function readLastBoot(reads: Reads): StoreContents['last_boot'] {
+  const boot_id = reads.lastBootId();
+  if (boot_id === null) return null;
+  const events: StoredEvent[] = [];
+  for (;;) {
+    const page = reads.readStream(
+      `daemon:${boot_id}`,
+      events.length + 1,
+      BOOT_EVENTS_MAX - events.length,
+    );
+    if (page.length === 0) return { boot_id, events, complete: events.length < BOOT_EVENTS_MAX };
+    for (const row of page) events.push(fromEventRow(row));
+  }
+}
+
+export function unreadable(error: unknown, database: string): SvcError {
+  const code = codeOf(error);
+  if (code === 'EACCES' || code === 'EPERM')
+    return new SvcError('home_unusable', `${database} cannot be read (${code}).`, { cause: error });
+  if (code === 'ENOSPC')
+    return new SvcError(
+      'store_failed',
+      `There is no space in ${tmpdir()} for a copy of the event log to check.`,
+      { cause: error },
+    );
+  return asStoreError(error, database);
+}

@@ -1,0 +1,64 @@
+/** A finished run as the bound of the log's size sees it. */
+export interface SizedRun {
+  run_id: string;
+  provider: string;
+  bytes: number;
+  ended_at: number;
+  accepted_seq: number;
+}
+
+export interface PruneRules {
+  /** A run of more bytes is large. */
+  large_bytes: number;
+  /** A run that ended later is young. */
+  young_at: number;
+  /** Asked before each: whether the log takes so much that small young runs go too. */
+  youngToo(): boolean;
+}
+
+/**
+ * Finished runs in the order in which they go when the log is too large, as long as more are asked for.
+ *
+ * 1. Large runs go first: of the provider whose large runs take most, those that are not young, then the young ones, the largest first.
+ * 2. Then the other runs, the oldest first, of the provider that takes most. Young ones stay unless the rules say otherwise.
+ * 3. So a provider loses a run only while no other provider takes more.
+ */
+export function* pruneOrder(
+  runs: Iterable<SizedRun>,
+  { large_bytes, young_at, youngToo }: PruneRules,
+): Generator<SizedRun> {
+  const isYoung = ({ ended_at }: SizedRun) => ended_at > young_at;
+  const oldFirst = (a: SizedRun, b: SizedRun) => Number(isYoung(a)) - Number(isYoung(b));
+  const { large = [], small = [] } = Object.groupBy(runs, ({ bytes }) =>
+    bytes > large_bytes ? 'large' : 'small',
+  );
+  yield* greediestFirst(large, (a, b) => oldFirst(a, b) || b.bytes - a.bytes);
+  for (const run of greediestFirst(
+    small,
+    (a, b) => oldFirst(a, b) || a.accepted_seq - b.accepted_seq,
+  )) {
+    if (isYoung(run) && !youngToo()) return;
+    yield run;
+  }
+}
+
+/** Always the next run of the provider that takes most, without those that have gone before. */
+function* greediestFirst(
+  runs: SizedRun[],
+  order: (a: SizedRun, b: SizedRun) => number,
+): Generator<SizedRun> {
+  const groups = [...Map.groupBy(runs, ({ provider }) => provider).values()].map((group) => ({
+    queue: group.sort(order).reverse(),
+    bytes: group.reduce((sum, { bytes }) => sum + bytes, 0),
+  }));
+  for (;;) {
+    const most = groups.reduce<(typeof groups)[number] | null>(
+      (best, group) => (best === null || group.bytes > best.bytes ? group : best),
+      null,
+    );
+    const run = most?.queue.pop();
+    if (most === null || run === undefined) return;
+    most.bytes -= run.bytes;
+    yield run;
+  }
+}

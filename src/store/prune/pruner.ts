@@ -1,0 +1,248 @@
+import type Database from 'better-sqlite3';
+import { isFull } from '../failure.ts';
+import { Gaps, type Removed } from '../gaps.ts';
+import type { PruneQuery, PruneReport } from '../port.ts';
+import { pragma } from '../schema.ts';
+import { pruneOrder } from './order.ts';
+import { type Moment, oldAt } from './run-age.ts';
+import { RunSizes } from './run-sizes.ts';
+
+/** Events removed in one step, unless one run has more: what a commit may have to wait for. */
+const STEP_EVENTS = 2000;
+/** Pages moved in one step while the file is made smaller. */
+const STEP_PAGES = 500;
+/**
+ * A file up to this size is rebuilt after the last step, which takes moments and leaves nothing behind. In a larger one each event is overwritten
+ * where it stands, and a copy that the database made when it moved it to another page may stay until that place is used again.
+ * A larger one with less free space than this, or less than a quarter of it free, keeps its size: the space is used again.
+ */
+const SMALL_BYTES = 16 * 1024 * 1024;
+
+/** Small young runs go when the log takes so many times its bound. */
+const YOUNG_FACTOR = 2;
+/** Pages of the WAL that may be left after it was written back: a reader held them, or they are newer. */
+const LEFT_PAGES = 16_384;
+
+/**
+ * Removes history: whole finished runs, and what tells of the boots before the oldest run that is kept; for size the latter first, since nobody
+ * asks for it by name, and then runs in the order of `prune-order.ts`.
+ *
+ * 1. A run goes whole, with its row and so its idempotency key, or stays whole. One that is unfinished stays.
+ * 2. The last event of the log stays, so that the log goes on from an event.
+ * 3. Of a long stream of an old boot the end goes first, so that what is left is still a beginning.
+ * 4. No run goes for the bytes of what cannot be removed: the facts of the present boot, and runs in progress.
+ * 5. Small young runs stay until the log takes twice its bound.
+ * 6. Each step is one transaction. What is removed is overwritten in the file, and after the last step it is not in the WAL either.
+ */
+export class Pruner {
+  private readonly db: Database.Database;
+  private readonly gaps: Gaps;
+  private readonly sizes: RunSizes;
+  /** When runs from before a leap of the clock are old. */
+  private readonly old_at = new Map<string, number>();
+  private readonly statements: ReturnType<typeof prepare>;
+  /** Something was removed that may still be in the WAL. */
+  private untidy = false;
+
+  constructor(db: Database.Database) {
+    this.db = db;
+    this.gaps = new Gaps(db);
+    this.sizes = new RunSizes(db);
+    this.statements = prepare(db);
+  }
+
+  /** One step. `present_bytes`: the facts of the present boot, roughly. */
+  prune(query: PruneQuery, last_seq: number, present_bytes: number): PruneReport {
+    const max_bytes =
+      query.max_bytes === null ? null : query.max_bytes + present_bytes + this.sizes.unfinished();
+    const report = this.db
+      .transaction(() => this.remove({ ...query, max_bytes }, last_seq))
+      .immediate();
+    if (report.events > 0) this.untidy = true;
+    if (report.more || this.shrink()) return { ...report, more: true };
+    const trouble = this.checkpoint();
+    return {
+      ...report,
+      ...(this.isOver(max_bytes) ? { over: true } : {}),
+      ...(trouble === null ? {} : { trouble }),
+    };
+  }
+
+  private remove(query: PruneQuery, last_seq: number): PruneReport {
+    const removed: Removed[] = [];
+    const isFull = (count: number) => count >= query.limit || removed.length >= STEP_EVENTS;
+    let runs = this.removeAged(query, last_seq, removed);
+    let more = isFull(runs) || this.removeBoots(query, last_seq, removed);
+    if (!more && this.isOver(query.max_bytes)) {
+      more = this.sizes.measure(last_seq);
+      for (const run_id of more ? [] : this.tooMany(query, last_seq)) {
+        runs += this.removeRun(run_id, removed);
+        more = isFull(runs) || this.removeBoots(query, last_seq, removed);
+        if (more) break;
+      }
+    }
+    this.gaps.add(removed);
+    return { runs, events: removed.length, more };
+  }
+
+  /** Removes the runs that are too old, and says how many. */
+  private removeAged(query: PruneQuery, last_seq: number, removed: Removed[]): number {
+    const old: string[] = [];
+    for (const run of query.before_at === null
+      ? []
+      : this.statements.aged.iterate(query.before_at, last_seq)) {
+      if (this.isOld(run, query, last_seq)) old.push(run.run_id);
+      if (old.length >= query.limit) break;
+    }
+    let runs = 0;
+    for (const run_id of old)
+      if (removed.length < STEP_EVENTS) runs += this.removeRun(run_id, removed);
+    return runs;
+  }
+
+  /** A run whose time is over may have come to that by a leap of the clock. */
+  private isOld(
+    run: Moment & { run_id: string },
+    { before_at, clock }: PruneQuery,
+    last_seq: number,
+  ): boolean {
+    if (before_at === null || clock === undefined) return true;
+    const { firstFrom } = this.statements;
+    const rules = { keep_ms: clock.now - before_at, even_since: clock.even_since };
+    const old_at =
+      this.old_at.get(run.run_id) ??
+      oldAt(run, firstFrom.get(last_seq) ?? run, rules, (seq) => firstFrom.get(seq));
+    if (old_at > clock.now) this.old_at.set(run.run_id, old_at);
+    return old_at <= clock.now;
+  }
+
+  /** Runs to remove, as long as the log is too large. */
+  private *tooMany(
+    {
+      max_bytes,
+      large_bytes = Number.POSITIVE_INFINITY,
+      young_at = Number.POSITIVE_INFINITY,
+    }: PruneQuery,
+    last_seq: number,
+  ): Generator<string> {
+    const youngToo = () => max_bytes !== null && this.isOver(YOUNG_FACTOR * max_bytes);
+    for (const { run_id } of pruneOrder(this.sizes.values(), { large_bytes, young_at, youngToo })) {
+      if (!this.isOver(max_bytes)) return;
+      if (this.statements.mayGo.get(run_id, last_seq) !== undefined) yield run_id;
+    }
+  }
+
+  private removeRun(run_id: string, removed: Removed[]): 1 {
+    this.removeStream(run_id, 0, removed);
+    this.statements.deleteRun.run(run_id);
+    this.sizes.delete(run_id);
+    this.old_at.delete(run_id);
+    return 1;
+  }
+
+  /** Whether there may be more. */
+  private removeBoots(
+    { before_at, max_bytes, keep_boot }: PruneQuery,
+    last_seq: number,
+    removed: Removed[],
+  ): boolean {
+    const { oldestKept, starts, lastOf } = this.statements;
+    const kept = oldestKept.get() ?? last_seq;
+    for (const stream of starts.all(kept)) {
+      if (removed.length >= STEP_EVENTS) return true;
+      const last = lastOf.get(stream);
+      if (last === undefined || last.boot_id === keep_boot || last.seq >= kept) continue;
+      if ((before_at !== null && last.at < before_at) || this.isOver(max_bytes))
+        this.removeStream(stream, last.version - STEP_EVENTS, removed);
+    }
+    return removed.length >= STEP_EVENTS;
+  }
+
+  /** The events of a stream after a version. */
+  private removeStream(stream: string, after: number, removed: Removed[]): void {
+    for (const event of this.statements.eventsOf.iterate(stream, after)) removed.push(event);
+    this.statements.deleteEvents.run(stream, after);
+  }
+
+  private isOver(max_bytes: number | null): boolean {
+    return (
+      max_bytes !== null &&
+      (this.pages('page_count') - this.pages('freelist_count')) * this.pages('page_size') >
+        max_bytes
+    );
+  }
+
+  /** Gives space back to the disk, a little at a time. Whether there is more to do. */
+  private shrink(): boolean {
+    if (!this.untidy) return false;
+    const [free, all, size] = [
+      this.pages('freelist_count'),
+      this.pages('page_count'),
+      this.pages('page_size'),
+    ];
+    if (this.pages('auto_vacuum') !== 0 && free * size > SMALL_BYTES && free * 4 > all) {
+      this.db.exec(`pragma incremental_vacuum(${STEP_PAGES})`);
+      return true;
+    }
+    if (all * size <= SMALL_BYTES) this.rebuild();
+    return false;
+  }
+
+  /** Writes what was committed back into the database, and empties the WAL after a removal. Why that is impossible; null when it is done. */
+  private checkpoint(): string | null {
+    try {
+      const [result] = this.db.pragma(
+        `wal_checkpoint(${this.untidy ? 'truncate' : 'passive'})`,
+      ) as { log: number; checkpointed: number }[];
+      this.untidy = false;
+      const left = result === undefined ? 0 : result.log - result.checkpointed;
+      return left > LEFT_PAGES
+        ? `${left} pages of the write-ahead log were not written back.`
+        : null;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  private rebuild(): void {
+    try {
+      this.db.exec('vacuum');
+    } catch (error) {
+      // On a full disk it stays as it is; what was removed is overwritten all the same.
+      if (!isFull(error)) throw error;
+    }
+  }
+
+  private pages(name: 'page_count' | 'freelist_count' | 'page_size' | 'auto_vacuum'): number {
+    return Number(pragma(this.db, name));
+  }
+}
+
+function prepare(db: Database.Database) {
+  const ids = <P extends unknown[]>(query: string) => db.prepare<P, string>(query).pluck();
+  return {
+    aged: db.prepare<[number, number], Moment & { run_id: string }>(
+      'select run_id, seq, ended_at as at from runs where finished = 1 and ended_at < ? and seq < ? order by ended_at',
+    ),
+    firstFrom: db.prepare<[number], Moment>(
+      'select seq, at from events where seq >= ? order by seq limit 1',
+    ),
+    mayGo: ids<[string, number]>(
+      'select run_id from runs where run_id = ? and finished = 1 and seq < ?',
+    ),
+    oldestKept: db.prepare<[], number | null>('select min(accepted_seq) from runs').pluck(),
+    starts: ids<[number]>(
+      `select stream from events where version = 1 and type <> 'run.accepted' and seq < ? order by seq`,
+    ),
+    lastOf: db.prepare<[string], { seq: number; version: number; at: number; boot_id: string }>(
+      'select seq, version, at, boot_id from events where stream = ? order by version desc limit 1',
+    ),
+    eventsOf: db.prepare<[string, number], Removed>(
+      'select seq, hash from events where stream = ? and version > ?',
+    ),
+    deleteEvents: db.prepare<[string, number]>(
+      'delete from events where stream = ? and version > ?',
+    ),
+    deleteRun: db.prepare<[string]>('delete from runs where run_id = ?'),
+  };
+}

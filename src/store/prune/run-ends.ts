@@ -1,0 +1,27 @@
+import type Database from 'better-sqlite3';
+import { fieldsProblem, STORED_FIELDS, type StoredFields } from '../projection.ts';
+import { pragma, schemaOf } from '../schema.ts';
+
+/** The first version of the tables in which a row of `runs` has its digests. */
+const DIGESTS_SCHEMA = 3;
+
+/**
+ * Where finished runs end, as their records tell it. The versions of a stream do not tell that its last events are missing, and without them a finished run
+ * looks like one that goes on. A record that is damaged tells nothing: it is made again from the events.
+ */
+export class RunEnds {
+  private readonly finished: Database.Statement<[string], StoredFields> | null;
+
+  constructor(db: Database.Database) {
+    const has_digests = schemaOf(Number(pragma(db, 'user_version'))) >= DIGESTS_SCHEMA;
+    this.finished = has_digests
+      ? db.prepare(`${STORED_FIELDS} where r.run_id = ? and r.finished = 1`)
+      : null;
+  }
+
+  /** Position of the last event of a finished run; null for any other stream. */
+  of(stream: string): number | null {
+    const row = this.finished?.get(stream);
+    return row === undefined || fieldsProblem(row) !== null ? null : row.seq;
+  }
+}

@@ -1,0 +1,107 @@
+import type Database from 'better-sqlite3';
+import type { SizedRun } from './order.ts';
+
+/** Runs measured in one step, and events after which a step ends: what a commit may have to wait for. */
+const STEP_RUNS = 500;
+const STEP_EVENTS = 20_000;
+/** What an event takes beside its data, with its place in the indexes. */
+const ROW_BYTES = 200;
+
+type Found = Omit<SizedRun, 'bytes'> & { row_bytes: number };
+
+/**
+ * What each finished run takes in the log: its events and its row. It owns the sizes, which are measured only once the log is too large.
+ *
+ * 1. Measuring goes in small steps. Sizes are read from the heads of rows, and no text is.
+ * 2. A run that is removed is forgotten; one that has finished since is measured in the next round.
+ */
+export class RunSizes {
+  private readonly runs = new Map<string, SizedRun>();
+  private readonly statements: ReturnType<typeof prepare>;
+  /** Runs accepted up to here were looked at in the first round. */
+  private accepted_seq = 0;
+  /** Runs that ended up to here are known; null until the first round is complete. */
+  private ended_seq: number | null = null;
+  private begun_seq: number | null = null;
+
+  constructor(db: Database.Database) {
+    this.statements = prepare(db);
+  }
+
+  /** Measures some more; false when all runs that ended before `last_seq` are known. */
+  measure(last_seq: number): boolean {
+    if (this.ended_seq !== null) return this.measureNew(this.ended_seq, last_seq);
+    this.begun_seq ??= last_seq;
+    const found = this.statements.accepted.all({
+      accepted_seq: this.accepted_seq,
+      limit: STEP_RUNS,
+    });
+    for (const [index, run] of this.take(found).entries())
+      this.accepted_seq = found[index]?.accepted_seq ?? run.accepted_seq;
+    if (found.length === 0) this.ended_seq = this.begun_seq;
+    return true;
+  }
+
+  /** What runs in progress take now. */
+  unfinished(): number {
+    return this.statements.unfinished
+      .all()
+      .reduce((sum, run_id) => sum + this.sizeOf(run_id).bytes, 0);
+  }
+
+  values(): Iterable<SizedRun> {
+    return this.runs.values();
+  }
+
+  delete(run_id: string): void {
+    this.runs.delete(run_id);
+  }
+
+  private measureNew(ended_seq: number, last_seq: number): boolean {
+    if (ended_seq === last_seq) return false;
+    const found = this.statements.ended.all({ seq: ended_seq, limit: STEP_RUNS });
+    const taken = this.take(found);
+    const last = found[taken.length - 1];
+    const all = taken.length === found.length && found.length < STEP_RUNS;
+    this.ended_seq = all || last === undefined ? last_seq : last.seq;
+    return !all;
+  }
+
+  /** Measures these runs, or as many of them as one step takes. */
+  private take(found: (Found & { seq: number })[]): SizedRun[] {
+    const taken: SizedRun[] = [];
+    let measured = 0;
+    for (const { row_bytes, seq: _, ...run } of found) {
+      const { events, bytes } = this.sizeOf(run.run_id);
+      const sized = { ...run, bytes: bytes + row_bytes + ROW_BYTES };
+      this.runs.set(run.run_id, sized);
+      taken.push(sized);
+      measured += events;
+      if (measured > STEP_EVENTS) break;
+    }
+    return taken;
+  }
+
+  private sizeOf(run_id: string): { events: number; bytes: number } {
+    const { events, bytes } = this.statements.size.get(run_id) ?? { events: 0, bytes: 0 };
+    return { events, bytes: bytes + events * ROW_BYTES };
+  }
+}
+
+function prepare(db: Database.Database) {
+  const columns = 'run_id, provider, ended_at, accepted_seq, seq, octet_length(data) as row_bytes';
+  const find = <P>(where: string) =>
+    db.prepare<[P], Found & { seq: number }>(
+      `select ${columns} from runs where finished = 1 and ${where} limit @limit`,
+    );
+  return {
+    accepted: find<{ accepted_seq: number; limit: number }>(
+      'accepted_seq > @accepted_seq order by accepted_seq',
+    ),
+    ended: find<{ seq: number; limit: number }>('seq > @seq order by seq'),
+    unfinished: db.prepare<[], string>('select run_id from runs where finished = 0').pluck(),
+    size: db.prepare<[string], { events: number; bytes: number }>(
+      'select count(*) as events, coalesce(sum(octet_length(data)), 0) as bytes from events where stream = ?',
+    ),
+  };
+}

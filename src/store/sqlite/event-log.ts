@@ -1,0 +1,216 @@
+import type Database from 'better-sqlite3';
+import { SvcError } from '../../errors.ts';
+import { chain } from '../chain.ts';
+import { checkContinuity } from '../continuity.ts';
+import { codeOf, isFull } from '../failure.ts';
+import { type HighWater, type Mark, readMark } from '../files/high-water.ts';
+import { Presence } from '../files/presence.ts';
+import { canWriteBeside, type Reserve } from '../files/reserve.ts';
+import { WalGeneration } from '../files/wal.ts';
+import { Audit } from '../inspect/audit.ts';
+import { verifyLog } from '../inspect/verify.ts';
+import {
+  CONFLICT,
+  type OpenReport,
+  type PruneQuery,
+  type PruneReport,
+  type VerifyReport,
+} from '../port.ts';
+import { Pruner } from '../prune/pruner.ts';
+import type { CommitRows, RunLine } from '../row.ts';
+import { type OpenOptions, openLog } from './open.ts';
+import { Reads } from './reads.ts';
+import { prepareWrites, RunWrites } from './writes.ts';
+
+/**
+ * The event log on disk, in the thread that owns it. It owns the database's connection, the end of the log (`last`), the high-water mark and the reserve.
+ *
+ * 1. A commit is one transaction: its events, their hashes and the runs' rows are all there or none is.
+ * 2. `last` moves only after a commit that is durable, and the mark only after `last`.
+ * 3. After a failure whose outcome is unknown nothing more is written: what is on disk is found out by opening it again.
+ * 4. Nothing is acknowledged once a file of the log was removed, nor `store_look_ms` after the files were moved away.
+ * 5. A full disk is known to have changed nothing, and may be tried again: once with the space of the reserve, then by the caller.
+ */
+export class EventLog {
+  readonly reads: Reads;
+  readonly audit: Audit;
+  private readonly options: OpenOptions;
+  private readonly db: Database.Database;
+  private readonly durability: OpenReport['durability'];
+  private readonly highWater: HighWater;
+  private readonly space: Reserve;
+  private readonly statements: ReturnType<typeof prepareWrites>;
+  private readonly runs: RunWrites;
+  private readonly pruner: Pruner;
+  private readonly generation: WalGeneration;
+  private readonly presence: Presence;
+  private last: Mark;
+  /** What this boot has told of itself, roughly: all that is no run's. */
+  private present_bytes = 0;
+  private failure: SvcError | null = null;
+
+  constructor(options: OpenOptions) {
+    this.options = options;
+    const { db, last, highWater, durability, reserve } = openLog(options);
+    this.db = db;
+    this.last = last;
+    this.highWater = highWater;
+    this.durability = durability;
+    this.space = reserve;
+    this.reads = new Reads(db, options.limits.store_page_bytes);
+    this.audit = new Audit(db);
+    this.pruner = new Pruner(db);
+    this.statements = prepareWrites(db);
+    this.runs = new RunWrites(db);
+    this.generation = new WalGeneration(db, options.database);
+    const { database, limits } = options;
+    this.presence = new Presence({
+      database,
+      look_ms: limits.store_look_ms,
+      descriptors: () => this.generation.descriptors(),
+    });
+  }
+
+  report(): OpenReport {
+    const first_seq = this.reads.firstSeq() ?? this.last.seq + 1;
+    return {
+      first_seq,
+      last_seq: this.last.seq,
+      last_boot_id: this.reads.lastBootId(),
+      durability: this.durability,
+      full: !this.space.held,
+    };
+  }
+
+  append(rows: CommitRows): { full: boolean } {
+    if (this.failure !== null) throw this.failure;
+    if (rows.events.length > 0 || rows.runs.length > 0) {
+      this.last = this.writeWithReserve(rows);
+      const lost = this.lost(this.presence.problemOfCommit());
+      if (lost !== null) throw lost;
+      this.highWater.write(this.last);
+    }
+    return { full: !this.space.held };
+  }
+
+  /** The failure that ends all writing, when the files of the log are not where they were. */
+  lookForFiles(): SvcError | null {
+    return this.failure ?? this.lost(this.presence.problem());
+  }
+
+  private lost(problem: string | null): SvcError | null {
+    if (problem !== null)
+      this.failure = new SvcError('store_failed', problem, {
+        hint: 'Put the folder back, or look who removed it; then run: svc start',
+      });
+    return this.failure;
+  }
+
+  /** Puts a row that was made from the events in the place of one that is damaged; false when the run has gone on meanwhile. */
+  mendRun(line: RunLine): boolean {
+    if (this.failure !== null) throw this.failure;
+    const mended = this.runs.mend(line);
+    if (mended) this.audit.mended(line.run_id);
+    return mended;
+  }
+
+  /** Puts the reserve back, if it was used. Where that is impossible, the disk is as good as full. */
+  reserve(): boolean {
+    try {
+      return this.space.held || this.space.fill();
+    } catch {
+      return false;
+    }
+  }
+
+  /** The next commit tells that the disk is full. */
+  spendReserve(): boolean {
+    return this.space.release();
+  }
+
+  prune(query: PruneQuery): PruneReport {
+    if (this.failure !== null) throw this.failure;
+    try {
+      return this.pruner.prune(query, this.last.seq, this.present_bytes);
+    } catch (error) {
+      throw this.refuse(error);
+    }
+  }
+
+  /** `pause` is awaited between parts, so that others are served meanwhile. */
+  async verify(pause: () => Promise<unknown>): Promise<VerifyReport> {
+    const mark = readMark(this.options.highWater);
+    const report = await verifyLog(this.db, mark, pause);
+    const { trouble } = this.highWater;
+    return trouble === null
+      ? report
+      : { ...report, ok: false, problems: [...report.problems, trouble] };
+  }
+
+  close(): void {
+    try {
+      this.db.close();
+    } finally {
+      this.generation.close();
+      this.highWater.close();
+    }
+  }
+
+  private writeWithReserve(rows: CommitRows): Mark {
+    try {
+      return this.write(rows);
+    } catch (thrown) {
+      const error = this.refuse(thrown);
+      if (!isStoreFull(error) || !this.space.release()) throw error;
+    }
+    try {
+      return this.write(rows);
+    } catch (thrown) {
+      throw this.refuse(thrown);
+    }
+  }
+
+  private write({ events, runs }: CommitRows): Mark {
+    const { begin, commit, lastVersion, insertEvent } = this.statements;
+    begin.run();
+    checkContinuity({ events, runs }, this.last.seq, (stream) => lastVersion.get(stream) ?? 0);
+    let [last, told] = [this.last, 0];
+    for (const event of events) {
+      last = { seq: event.seq, hash: chain(last.hash, event) };
+      insertEvent.run({ ...event, hash: Buffer.from(last.hash, 'hex') });
+      if (!event.stream.startsWith('run_')) told += event.data.length + ROW_BYTES;
+    }
+    for (const line of runs) this.runs.write(line);
+    const raised = this.generation.raise();
+    commit.run();
+    this.generation.committed(raised);
+    this.present_bytes += told;
+    return last;
+  }
+
+  /** Takes back what was begun. Anything but a conflict and a full disk ends all writing. */
+  private refuse(thrown: unknown): unknown {
+    try {
+      if (this.db.inTransaction) this.statements.rollback.run();
+    } catch (error) {
+      return this.fail(error);
+    }
+    if ((thrown as { code?: unknown }).code === CONFLICT) return thrown;
+    const { database } = this.options;
+    const full =
+      isFull(thrown) || (codeOf(thrown) === 'SQLITE_IOERR_WRITE' && !canWriteBeside(database));
+    return full ? new SvcError('store_full', undefined, { cause: thrown }) : this.fail(thrown);
+  }
+
+  private fail(cause: unknown): SvcError {
+    this.failure = new SvcError('store_failed', undefined, { cause });
+    return this.failure;
+  }
+}
+
+/** What an event takes beside its data, with its place in the indexes. */
+const ROW_BYTES = 200;
+
+function isStoreFull(error: unknown): boolean {
+  return error instanceof SvcError && error.code === 'store_full';
+}

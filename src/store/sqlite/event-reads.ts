@@ -1,0 +1,137 @@
+import type Database from 'better-sqlite3';
+import { SvcError } from '../../errors.ts';
+import { GENESIS } from '../chain.ts';
+import { Gaps } from '../gaps.ts';
+import { EVENT_COLUMNS, type HashedRow, hex, linkProblem } from '../inspect/check.ts';
+import { RunEnds } from '../prune/run-ends.ts';
+import type { EventRow } from '../row.ts';
+
+/** An event with its hash and the hash of the event before it; null where that is not there. */
+export type LinkedRow = HashedRow & { previous: unknown };
+
+const LINKED = `select ${EVENT_COLUMNS.split(', ')
+  .map((column) => `e.${column}`)
+  .join(
+    ', ',
+  )}, e.hash as hash, p.hash as previous from events e left join events p on p.seq = e.seq - 1`;
+
+/**
+ * Reads events. Throws store_corrupt, naming the event, or store_tail_lost.
+ *
+ * 1. Each event is held to its hash: a changed one is never given.
+ * 2. The versions of a stream follow each other, and a finished run has its last event: a stream with events missing is never given as whole.
+ * 3. Of a log that lost its end only a finished run is whole: any other stream may have gone on. The end of that one is refused with what was lost.
+ */
+export class EventReads {
+  private readonly page_bytes: number;
+  private readonly lost: SvcError | null;
+  private readonly gaps: Gaps;
+  private readonly ends: RunEnds;
+  private readonly stream: Database.Statement<[string, number, number], LinkedRow>;
+  private readonly all: Database.Statement<[number, number], LinkedRow>;
+  private readonly last: Database.Statement<[string], LinkedRow>;
+
+  /** `lost`: that the log lost its end; null where it did not. */
+  constructor(db: Database.Database, page_bytes: number, lost: SvcError | null = null) {
+    this.page_bytes = page_bytes;
+    this.lost = lost;
+    this.gaps = new Gaps(db);
+    this.ends = new RunEnds(db);
+    this.stream = db.prepare(
+      `${LINKED} where e.stream = ? and e.version >= ? order by e.version limit ?`,
+    );
+    this.all = db.prepare(`${LINKED} where e.seq >= ? order by e.seq limit ?`);
+    this.last = db.prepare(`${LINKED} where e.stream = ? order by e.version desc limit 1`);
+  }
+
+  readStream(stream: string, fromVersion: number, limit: number): EventRow[] {
+    const page = this.page(
+      inOrder(this.stream.iterate(stream, fromVersion, atMost(limit)), stream, fromVersion),
+    );
+    if (page.length === 0 && limit > 0) this.checkEnd(stream);
+    return page;
+  }
+
+  readAll(fromSeq: number, limit: number): EventRow[] {
+    return this.page(this.all.iterate(fromSeq, atMost(limit)));
+  }
+
+  lastEvent(stream: string): EventRow | null {
+    const row = this.last.get(stream);
+    return row === undefined ? null : this.checked(row);
+  }
+
+  /** With their hashes, not checked yet. */
+  iterate(fromSeq: number, limit: number): Iterable<LinkedRow> {
+    return this.all.iterate(fromSeq, limit);
+  }
+
+  /** What is wrong with an event, as a sentence. */
+  problem(row: LinkedRow): string | null {
+    if (row.previous !== null)
+      return linkProblem({ seq: row.seq - 1, hash: hex(row.previous) }, row);
+    const gap = row.seq === 1 ? { seq: 0, hash: GENESIS } : this.gaps.endOf(row.seq - 1);
+    if (gap === null)
+      return `The event ${row.seq - 1} of the log is missing: the one after it (${row.type}) cannot be checked.`;
+    return linkProblem(gap, row);
+  }
+
+  /** None of the stream is left to read. */
+  private checkEnd(stream: string): void {
+    const end = this.ends.of(stream);
+    if (end === null && this.lost !== null) throw this.lost;
+    if (end === null || (this.last.get(stream)?.seq ?? 0) >= end) return;
+    throw new SvcError(
+      'store_corrupt',
+      `The end of ${stream} is missing in the log: it had come to the event ${end}.`,
+      { details: { seq: end, stream } },
+    );
+  }
+
+  /** Rows until they are large: at least one, if there is one. */
+  private page(rows: Iterable<LinkedRow>): EventRow[] {
+    const page: EventRow[] = [];
+    let size = 0;
+    for (const row of rows) {
+      size += row.data.length;
+      if (page.length > 0 && size > this.page_bytes) break;
+      page.push(this.checked(row));
+    }
+    return page;
+  }
+
+  private checked(row: LinkedRow): EventRow {
+    const problem = this.problem(row);
+    if (problem !== null)
+      throw new SvcError('store_corrupt', problem, {
+        details: { seq: row.seq, stream: row.stream },
+      });
+    const { hash: _, previous: __, ...event } = row;
+    return event;
+  }
+}
+
+/**
+ * The hash of an event holds it to the event before it in the log, which belongs to another stream most of the time. So only the versions tell that one
+ * of this stream is missing. History is removed from the end of a stream, so that what is left begins with version 1 and has no gaps.
+ */
+function* inOrder(
+  rows: Iterable<LinkedRow>,
+  stream: string,
+  from_version: number,
+): Iterable<LinkedRow> {
+  let version = Math.max(1, from_version);
+  for (const row of rows) {
+    if (row.version !== version) {
+      const problem = `Events of ${stream} are missing in the log: version ${row.version} comes where version ${version} belongs.`;
+      throw new SvcError('store_corrupt', problem, { details: { seq: row.seq, stream } });
+    }
+    version += 1;
+    yield row;
+  }
+}
+
+/** The database takes a negative number for no limit at all. */
+export function atMost(limit: number): number {
+  return Math.max(0, Math.min(Math.trunc(limit), Number.MAX_SAFE_INTEGER));
+}

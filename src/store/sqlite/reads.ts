@@ -1,0 +1,190 @@
+import type Database from 'better-sqlite3';
+import type { DamagedRun, RunHead, RunQuery } from '../port.ts';
+import {
+  damagedRun,
+  fieldsProblem,
+  STORED_FIELDS,
+  STORED_RUN,
+  STORED_RUN_BYTES,
+  type StoredFields,
+  type StoredRun,
+  storedProblem,
+} from '../projection.ts';
+import type { EventRow } from '../row.ts';
+import { shortData } from '../short-run.ts';
+import { atMost, EventReads } from './event-reads.ts';
+
+type ListParams = {
+  before: string | null;
+  state: string | null;
+  provider: string | null;
+  limit: number;
+};
+
+/** The questions that can be asked of the database, prepared once. They change nothing. A damaged row is never given: store_corrupt, with the `run_id`. */
+export class Reads {
+  private readonly db: Database.Database;
+  private readonly page_bytes: number;
+  private readonly events: EventReads;
+  private readonly newest: Database.Statement<[ListParams], StoredRun>;
+  private readonly older: Database.Statement<[ListParams], StoredRun>;
+  private readonly run: Database.Statement<[string], StoredRun>;
+  private readonly runBytes: Database.Statement<[string], StoredRun<Buffer>>;
+  private readonly record: Database.Statement<[string], Buffer>;
+  private readonly head: Database.Statement<[string], StoredFields>;
+  private readonly runByKey: Database.Statement<[string], StoredRun>;
+  private readonly accepted: Database.Statement<[string], number>;
+
+  constructor(db: Database.Database, page_bytes: number) {
+    this.db = db;
+    this.page_bytes = page_bytes;
+    this.events = new EventReads(db, page_bytes);
+    this.newest = prepareList(db, '@before is null');
+    this.older = prepareList(
+      db,
+      'accepted_seq < (select accepted_seq from runs where run_id = @before)',
+    );
+    this.run = db.prepare(`${STORED_RUN} where r.run_id = ?`);
+    this.runBytes = db.prepare(`${STORED_RUN_BYTES} where r.run_id = ?`);
+    this.record = db
+      .prepare<[string], Buffer>(
+        `select cast(data -> '$.record' as blob) from runs where run_id = ?`,
+      )
+      .pluck();
+    this.head = db.prepare(`${STORED_FIELDS} where r.run_id = ?`);
+    this.runByKey = db.prepare(`${STORED_RUN} where r.idempotency_key = ?`);
+    this.accepted = db
+      .prepare<[string], number>(
+        `select seq from events where stream = ? and version = 1 and type = 'run.accepted'`,
+      )
+      .pluck();
+  }
+
+  readStream(stream: string, fromVersion: number, limit: number): EventRow[] {
+    return this.events.readStream(stream, fromVersion, limit);
+  }
+
+  lastEvent(stream: string): EventRow | null {
+    return this.events.lastEvent(stream);
+  }
+
+  readAll(fromSeq: number, limit: number): EventRow[] {
+    return this.events.readAll(fromSeq, limit);
+  }
+
+  /** The stored data of each; a damaged row does not hide the others. */
+  listRuns({ limit, before, state, provider, short = false }: RunQuery): (string | DamagedRun)[] {
+    const statement = before === undefined ? this.newest : this.older;
+    const page: (string | DamagedRun)[] = [];
+    let size = 0;
+    for (const row of statement.iterate({
+      before: before ?? null,
+      state: state ?? null,
+      provider: provider ?? null,
+      limit: atMost(limit),
+    })) {
+      size += row.data.length;
+      if (page.length > 0 && size > this.page_bytes) break;
+      const problem = storedProblem(row);
+      if (problem !== null)
+        page.push({ run_id: row.run_id, damage: damagedRun(row.run_id, problem).message });
+      else page.push(short ? shortData(row.data) : row.data);
+    }
+    return page;
+  }
+
+  /** The log tells whether there is such a run; the row must be there then. */
+  getRun(run_id: string): string | null {
+    const row = this.run.get(run_id);
+    return row === undefined ? this.missing(run_id) : dataOf(row);
+  }
+
+  readRecord(run_id: string): Uint8Array | null {
+    const row = this.runBytes.get(run_id);
+    if (row === undefined) return this.missing(run_id);
+    const problem = storedProblem(row);
+    if (problem !== null) throw damagedRun(run_id, problem);
+    return row.finished === 1 ? (this.record.get(run_id) ?? null) : null;
+  }
+
+  runHead(run_id: string): RunHead | null {
+    const found = this.head.get(run_id);
+    if (found === undefined) return this.missing(run_id);
+    const problem = fieldsProblem(found);
+    if (problem !== null) throw damagedRun(run_id, problem);
+    return { finished: found.finished === 1, seq: found.seq };
+  }
+
+  getRunByKey(idempotency_key: string): string | null {
+    const row = this.runByKey.get(idempotency_key);
+    return row === undefined ? null : dataOf(row);
+  }
+
+  unfinishedRuns(): string[] {
+    return this.db
+      .prepare<[], string>('select run_id from runs where finished = 0 order by accepted_seq')
+      .pluck()
+      .all();
+  }
+
+  runsAt(seq: number, limit: number): string[] {
+    const query = `select run_id from (
+        select run_id, accepted_seq from runs where finished = 0 and accepted_seq <= @seq
+        union all select run_id, accepted_seq from runs where finished = 1 and accepted_seq <= @seq and seq >= @seq
+      ) order by accepted_seq limit @limit`;
+    return this.db
+      .prepare<[{ seq: number; limit: number }], string>(query)
+      .pluck()
+      .all({ seq, limit: atMost(limit) });
+  }
+
+  startedStreams(from_seq: number, to_seq: number, limit: number): string[] {
+    const query = `select stream from events where version = 1 and type <> 'run.accepted' and seq between ? and ? order by seq limit ?`;
+    return this.db
+      .prepare<[number, number, number], string>(query)
+      .pluck()
+      .all(from_seq, to_seq, atMost(limit));
+  }
+
+  countRuns(): { finished: number; unfinished: number } {
+    const count = (where: string) =>
+      this.db.prepare<[], number>(`select count(*) from runs ${where}`).pluck().get() ?? 0;
+    const unfinished = count('where finished = 0');
+    return { finished: count('') - unfinished, unfinished };
+  }
+
+  /** Null in an empty log. */
+  firstSeq(): number | null {
+    return this.db.prepare<[], number | null>('select min(seq) from events').pluck().get() ?? null;
+  }
+
+  lastBootId(): string | null {
+    return (
+      this.db
+        .prepare<[], string>(
+          `select boot_id from events where type = 'daemon.boot_started' order by seq desc limit 1`,
+        )
+        .pluck()
+        .get() ?? null
+    );
+  }
+
+  private missing(run_id: string): null {
+    if (this.accepted.get(run_id) !== undefined) throw damagedRun(run_id, 'is missing');
+    return null;
+  }
+}
+
+function dataOf(row: StoredRun): string {
+  const problem = storedProblem(row);
+  if (problem !== null) throw damagedRun(row.run_id, problem);
+  return row.data;
+}
+
+function prepareList(
+  db: Database.Database,
+  condition: string,
+): Database.Statement<[ListParams], StoredRun> {
+  const where = `${condition} and (@state is null or state = @state) and (@provider is null or provider = @provider)`;
+  return db.prepare(`${STORED_RUN} where ${where} order by accepted_seq desc limit @limit`);
+}

@@ -1,0 +1,97 @@
+import type Database from 'better-sqlite3';
+import { codeOf } from '../failure.ts';
+import { conflict, type EventRow, type RunLine } from '../row.ts';
+import { type Digests, dataDigest, fieldsDigest, type RunFields } from '../run-digest.ts';
+
+export function prepareWrites(db: Database.Database) {
+  return {
+    begin: db.prepare<[]>('begin immediate'),
+    commit: db.prepare<[]>('commit'),
+    rollback: db.prepare<[]>('rollback'),
+    lastVersion: db
+      .prepare<[string], number>('select max(version) from events where stream = ?')
+      .pluck(),
+    insertEvent: db.prepare<[EventRow & { hash: Buffer }]>(
+      'insert into events (seq, stream, version, type, schema, at, boot_id, data, hash) values (@seq, @stream, @version, @type, @schema, @at, @boot_id, @data, @hash)',
+    ),
+  };
+}
+
+/** Writes rows of runs, each with its digests, in the transaction of the caller. */
+export class RunWrites {
+  private readonly db: Database.Database;
+  private readonly statements: ReturnType<typeof prepare>;
+
+  constructor(db: Database.Database) {
+    this.db = db;
+    this.statements = prepare(db);
+  }
+
+  /** Throws store_conflict when the key is that of another run. */
+  write(line: RunLine): void {
+    const { accepted, endedAt, upsertRun, upsertDigests } = this.statements;
+    const row = {
+      ...line,
+      accepted_seq: accepted.get(line.run_id) ?? line.seq,
+      ended_at: line.finished === 1 ? (endedAt.get(line.seq) ?? null) : null,
+    };
+    try {
+      upsertRun.run(row);
+    } catch (error) {
+      if (codeOf(error) !== 'SQLITE_CONSTRAINT_UNIQUE') throw error;
+      throw conflict(
+        `The idempotency key of the run ${line.run_id} is that of another run.`,
+        error,
+      );
+    }
+    upsertDigests.run({
+      run_id: line.run_id,
+      fields: fieldsDigest(row),
+      data: dataDigest(line.run_id, line.data),
+    });
+  }
+
+  /** The row that the events tell, in the place of the one that is there; false when there are later events by now. */
+  mend(line: RunLine): boolean {
+    const { last, drop } = this.statements;
+    const mend = this.db.transaction(() => {
+      if (last.get(line.run_id) !== line.seq) return false;
+      // Its indexes may not find it, so it goes by what does: each of them.
+      for (const statement of drop) statement.run(line);
+      this.write(line);
+      return true;
+    });
+    return mend.immediate();
+  }
+}
+
+function prepare(db: Database.Database) {
+  return {
+    accepted: db
+      .prepare<[string], number>('select seq from events where stream = ? and version = 1')
+      .pluck(),
+    endedAt: db.prepare<[number], number>('select at from events where seq = ?').pluck(),
+    last: db
+      .prepare<[string], number>(
+        `select seq from events where stream = ? and type <> 'run.output_appended' order by version desc limit 1`,
+      )
+      .pluck(),
+    /** A row whose own id was changed is still at the position of this run. */
+    drop: [
+      db.prepare<[RunLine]>('delete from runs where run_id = @run_id'),
+      db.prepare<[RunLine]>(
+        'delete from runs where accepted_seq = (select seq from events where stream = @run_id and version = 1)',
+      ),
+    ],
+    upsertRun: db.prepare<[RunFields & RunLine]>(
+      `insert into runs (run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq, data)
+       values (@run_id, @accepted_seq, @idempotency_key, @finished, @ended_at, @state, @provider, @seq, @data)
+       on conflict (run_id) do update set idempotency_key = excluded.idempotency_key, finished = excluded.finished, ended_at = excluded.ended_at,
+         state = excluded.state, provider = excluded.provider, seq = excluded.seq, data = excluded.data`,
+    ),
+    upsertDigests: db.prepare<[Digests & { run_id: string }]>(
+      `insert into run_digests (run_id, fields, data) values (@run_id, @fields, @data)
+       on conflict (run_id) do update set fields = excluded.fields, data = excluded.data`,
+    ),
+  };
+}

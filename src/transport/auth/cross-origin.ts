@@ -1,0 +1,38 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+const REQUEST_HEADERS =
+  'Authorization, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID, X-Svc-Client';
+const RESPONSE_HEADERS = 'Location, Retry-After, X-Svc-Run-Id';
+const PREFLIGHT_SECONDS = 600;
+
+/** Keeps an answer from pages of other origins that embed it, and a page of ours from those that opened it. */
+export function keepToOrigin(res: ServerResponse): void {
+  res.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
+  res.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
+}
+
+/** Lets an allowed page read the answer. Credentials are never allowed: a page has to have been given the token. */
+export function allowOrigin(res: ServerResponse, origin: string | null): void {
+  res.setHeader('Vary', 'Origin');
+  if (origin === null) return;
+  res.setHeader('Access-Control-Allow-Origin', origin);
+  res.setHeader('Access-Control-Expose-Headers', RESPONSE_HEADERS);
+}
+
+/** Answers OPTIONS: which methods a path takes, and for a page's preflight what it may send. */
+export function sendOptions(
+  req: IncomingMessage,
+  res: ServerResponse,
+  methods: readonly string[],
+): void {
+  res.setHeader('Allow', methods.join(', '));
+  if (
+    res.hasHeader('Access-Control-Allow-Origin') &&
+    req.headers['access-control-request-method'] !== undefined
+  ) {
+    res.setHeader('Access-Control-Allow-Methods', methods.join(', '));
+    res.setHeader('Access-Control-Allow-Headers', REQUEST_HEADERS);
+    res.setHeader('Access-Control-Max-Age', PREFLIGHT_SECONDS);
+  }
+  res.writeHead(204).end();
+}

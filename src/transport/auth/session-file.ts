@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { SvcError } from '../../errors.ts';
+
+/**
+ * The list of live sessions on disk, so that sessions and sign-outs survive a restart.
+ *
+ * 1. The list holds ids and times, and no secret. A list that cannot be read is empty: everybody signs in again.
+ * 2. A write replaces the file whole, one write after the other.
+ */
+export interface SessionFile {
+  read(): SessionEntry[];
+  /** Throws home_unusable. */
+  write(entries: readonly SessionEntry[]): Promise<void>;
+}
+
+export interface SessionEntry {
+  id: string;
+  until_s: number;
+}
+
+export function sessionFile(path: string): SessionFile {
+  let last: Promise<unknown> = Promise.resolve();
+  const replace = async (text: string) => {
+    const fresh = `${path}.tmp`;
+    try {
+      await writeFile(fresh, text, { mode: 0o600 });
+      await rename(fresh, path);
+    } catch (cause) {
+      await rm(fresh, { force: true }).catch(() => {});
+      const { code } = cause as NodeJS.ErrnoException;
+      throw new SvcError(
+        'home_unusable',
+        `The list of console sessions ${path} cannot be written (${code}).`,
+        { cause },
+      );
+    }
+  };
+  return {
+    read() {
+      try {
+        return (JSON.parse(readFileSync(path, 'utf8')) as { sessions: unknown[] }).sessions.filter(
+          isEntry,
+        );
+      } catch {
+        return [];
+      }
+    },
+    write(entries) {
+      const written = last.then(() => replace(`${JSON.stringify({ sessions: entries })}\n`));
+      last = written.catch(() => {});
+      return written;
+    },
+  };
+}
+
+function isEntry(value: unknown): value is SessionEntry {
+  const { id, until_s } = (value ?? {}) as Partial<SessionEntry>;
+  return typeof id === 'string' && typeof until_s === 'number';
+}

@@ -1,0 +1,42 @@
+import type { Config } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
+import type { AccessOptions } from './access.ts';
+import { createSessions } from './session.ts';
+import { sessionFile } from './session-file.ts';
+import { type SignInPage, writeSignInPage } from './sign-in-page.ts';
+import { Token } from './token.ts';
+
+/** Who is let in: the token, the sessions of browsers, and connections by the local socket, as the listeners and the local socket use them. */
+export function buildSignIn(paths: Paths, config: Config, initial: string) {
+  const token = new Token(paths.token, initial);
+  const sessions = createSessions({
+    token: () => token.current,
+    limits: config.limits,
+    file: sessionFile(paths.sessions),
+  });
+  const locals = new WeakSet<object>();
+  return {
+    sessions,
+    access: {
+      settings: config,
+      sessions,
+      token: () => token.current,
+      tokenEnded: () => token.ended,
+      isLocal: (socket) => locals.has(socket),
+    } satisfies AccessOptions,
+    /** What the local socket gives out and changes. */
+    methods: {
+      token: () => token.current,
+      changeToken: async (): Promise<string> => {
+        const fresh = await token.rotate(new SvcError('unauthorised', 'The token was changed.'));
+        await sessions.closeAll();
+        return fresh;
+      },
+      ticket: (over: () => void): string => sessions.ticket(over),
+      signInPage: (url: string): Promise<SignInPage> => writeSignInPage(paths.signIn, url),
+    },
+    /** Marks a connection as one that came by the local socket. */
+    admit: (socket: object): void => void locals.add(socket),
+  };
+}

@@ -1,0 +1,263 @@
+import type { Socket } from 'node:net';
+import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
+import { EventQueue } from './event-queue.ts';
+import { isServed } from './is-served.ts';
+import { createLineSplitter } from './lines.ts';
+import type { Method } from './protocol.ts';
+import type { Events, Results } from './results.ts';
+
+/**
+ * The local socket, asked.
+ *
+ * 1. Every wait has an end: a time, an abort, or the end of the connection, which ends all that is open with connection_lost.
+ * 2. Events that nobody has taken yet are bounded: the socket is read no further until they are.
+ * 3. What comes over the socket is checked for its frame only; a line that is no answer ends the connection.
+ * 4. A connection that is reset before anything came over it was not read: whether there is a daemon at all is looked at again then.
+ * 5. A connection that closes before anything came over it is explained by its caller, where the caller knows why.
+ * 6. How long a request may be is for the daemon to say; an answer may be as long as a text can be.
+ */
+
+export interface CallOptions {
+  /** Longest wait for the answer; none for a stream unless said. */
+  timeout_ms?: number;
+  signal?: AbortSignal;
+}
+
+/** Events as they come; `result` settles when the stream has ended. */
+export interface ControlStream<E, R> extends AsyncIterable<E> {
+  readonly result: Promise<R>;
+}
+
+// Not imported: see src/home/paths.ts.
+const { connect: connectSocket } = process.getBuiltinModule('node:net');
+
+const CONNECT_MS = 2_000;
+const CALL_MS = 10_000;
+/** A little less than the longest text there can be. */
+const ANSWER_BYTES_MAX = 500 * 1024 * 1024;
+
+export interface ConnectOptions {
+  timeout_ms?: number;
+  answer_bytes_max?: number;
+  /** Why a connection closed before anything came over it; null where that is not known. */
+  whyUnread?: () => Promise<SvcError | null>;
+}
+
+/** Throws daemon_not_running when nobody listens, timed_out when nobody accepts. */
+export async function connect(path: string, options: ConnectOptions = {}): Promise<ControlClient> {
+  const {
+    timeout_ms = CONNECT_MS,
+    answer_bytes_max = ANSWER_BYTES_MAX,
+    whyUnread = async () => null,
+  } = options;
+  const socket = connectSocket(path);
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(
+      () =>
+        settle(
+          new SvcError('timed_out', 'The daemon does not accept connections on its local socket.'),
+        ),
+      timeout_ms,
+    );
+    const settle = (error?: SvcError) => {
+      clearTimeout(timer);
+      socket.off('connect', settle).removeAllListeners('error');
+      if (error === undefined) return resolve();
+      socket.destroy();
+      reject(error);
+    };
+    socket.once('connect', () => settle());
+    socket.once('error', (cause) => settle(notThere(cause)));
+  });
+  return new ControlClient(socket, { path, answer_bytes_max, whyUnread });
+}
+
+function notThere(cause: NodeJS.ErrnoException): SvcError {
+  if (cause.code === 'EACCES' || cause.code === 'EPERM')
+    return new SvcError('unauthorised', 'The local socket belongs to another user.', {
+      cause,
+      hint: 'Run the command as the user who started the daemon.',
+    });
+  // Nobody takes connections off its queue: there is a process, and it hangs.
+  if (cause.code === 'EAGAIN')
+    return new SvcError(
+      'timed_out',
+      'The daemon does not accept connections on its local socket.',
+      { cause },
+    );
+  return notRunning(cause);
+}
+
+function notRunning(cause: unknown): SvcError {
+  return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
+}
+
+type Opened = Pick<Required<ConnectOptions>, 'answer_bytes_max' | 'whyUnread'> & { path: string };
+
+interface Open {
+  event(event: unknown): void;
+  result(result: unknown): void;
+  error(error: SvcError): void;
+}
+
+export class ControlClient {
+  /** Resolves when the connection has ended, from either side. */
+  readonly closed: Promise<void>;
+  private readonly socket: Socket;
+  private readonly open = new Map<number, Open>();
+  private lastId = 0;
+  private ended: SvcError | null = null;
+  private readonly options: Opened;
+  /** While it is looked why nothing came. */
+  private looking: Promise<void> | null = null;
+
+  constructor(socket: Socket, options: Opened) {
+    this.socket = socket;
+    this.options = options;
+    const { answer_bytes_max } = options;
+    const lines = createLineSplitter(answer_bytes_max, (line) => this.receive(line));
+    this.closed = new Promise((resolve) => {
+      socket.on('close', () => {
+        this.lose();
+        resolve();
+      });
+    });
+    socket.on('error', (cause) => this.lose(cause));
+    socket.on('data', (chunk: Buffer) => {
+      if (!lines(chunk))
+        this.end(
+          new SvcError(
+            'connection_lost',
+            `The daemon sent a line of more than ${answer_bytes_max} bytes.`,
+          ),
+        );
+    });
+  }
+
+  async call<M extends Method>(
+    method: M,
+    params: Record<string, unknown> = {},
+    options: CallOptions = {},
+  ): Promise<Results[M]> {
+    return this.send<never, M>(method, params, { timeout_ms: CALL_MS, ...options }).result;
+  }
+
+  stream<M extends keyof Events>(
+    method: M,
+    params: Record<string, unknown> = {},
+    options: CallOptions = {},
+  ): ControlStream<Events[M], Results[M]> {
+    return this.send<Events[M], M>(method, params, options);
+  }
+
+  close(): void {
+    this.end(new SvcError('connection_lost', 'The connection was closed.'));
+  }
+
+  private send<E, M extends Method>(
+    method: M,
+    params: Record<string, unknown>,
+    { timeout_ms, signal }: CallOptions,
+  ): ControlStream<E, Results[M]> {
+    const id = ++this.lastId;
+    const queue = new EventQueue<E>(this.socket);
+    const result = new Promise<Results[M]>((resolve, reject) => {
+      const timer =
+        timeout_ms === undefined
+          ? undefined
+          : setTimeout(() => this.giveUp(id, new SvcError('timed_out')), timeout_ms);
+      const abort = () => this.giveUp(id, new SvcError('timed_out', 'The request was given up.'));
+      const settle = (done: () => void) => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', abort);
+        this.open.delete(id);
+        queue.end();
+        done();
+      };
+      this.open.set(id, {
+        event: (event) => queue.push(event as E),
+        result: (value) => settle(() => resolve(value as Results[M])),
+        error: (error) => settle(() => reject(error)),
+      });
+      signal?.addEventListener('abort', abort);
+      if (signal?.aborted) abort();
+      else this.write(id, { id, method, params });
+    });
+    // Whoever iterates and never asks for the result must not make the process fail.
+    result.catch(() => {});
+    return { result, [Symbol.asyncIterator]: () => queue };
+  }
+
+  private write(id: number, request: object): void {
+    if (this.ended !== null) this.open.get(id)?.error(this.ended);
+    else this.socket.write(`${JSON.stringify(request)}\n`);
+  }
+
+  private giveUp(id: number, error: SvcError): void {
+    const open = this.open.get(id);
+    if (open === undefined) return;
+    if (this.ended === null) this.socket.write(`${JSON.stringify({ id, cancel: true })}\n`);
+    open.error(error);
+  }
+
+  private receive(line: string): void {
+    const answer = this.ended === null ? parse(line) : undefined;
+    if (answer === undefined) return;
+    const open = answer === null ? undefined : this.open.get(answer.id);
+    if (answer === null) this.end(notOurs());
+    else if (answer.error !== undefined && answer.id === 0) this.end(fromBody(answer.error));
+    else if (answer.error !== undefined) open?.error(fromBody(answer.error));
+    else if ('result' in answer) open?.result(answer.result);
+    else open?.event(answer.event);
+  }
+
+  private lose(cause?: NodeJS.ErrnoException): void {
+    const lost = new SvcError('connection_lost', undefined, { cause });
+    if (this.ended !== null || this.socket.bytesRead > 0) this.end(lost);
+    else this.looking ??= this.explain(lost, cause).then((error) => this.end(error));
+  }
+
+  /** Nothing came over the connection: says why. */
+  private async explain(lost: SvcError, cause?: NodeJS.ErrnoException): Promise<SvcError> {
+    const known = await this.options.whyUnread().catch(() => null);
+    const isReset = cause?.code === 'ECONNRESET' || cause?.code === 'EPIPE';
+    if (known !== null || !isReset) return known ?? lost;
+    return (await isServed(this.options.path)) ? lost : notRunning(cause);
+  }
+
+  /** Ends the connection and all that is open on it, once. */
+  private end(error: SvcError): void {
+    if (this.ended !== null) return;
+    this.ended = error;
+    for (const open of [...this.open.values()]) open.error(error);
+    this.socket.destroy();
+  }
+}
+
+function notOurs(): SvcError {
+  const hint = 'Check the versions with: svc version';
+  return new SvcError(
+    'connection_lost',
+    'What answers on the local socket does not speak the protocol of svc.',
+    { hint },
+  );
+}
+
+interface Answer {
+  id: number;
+  event?: unknown;
+  result?: unknown;
+  error?: Partial<ErrorBody>;
+}
+
+function parse(line: string): Answer | null {
+  try {
+    const value = JSON.parse(line) as Answer | null;
+    if (typeof value !== 'object' || value === null || !Number.isSafeInteger(value.id)) return null;
+    if (value.error !== undefined && (typeof value.error !== 'object' || value.error === null))
+      return null;
+    return 'event' in value || 'result' in value || value.error !== undefined ? value : null;
+  } catch {
+    return null;
+  }
+}

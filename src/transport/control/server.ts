@@ -1,0 +1,290 @@
+import { chmod, lstat, mkdir, rm, stat } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import { dirname } from 'node:path';
+import { asSvcError, SvcError } from '../../errors.ts';
+import type { Log } from '../../kernel/port.ts';
+import type { Limits } from '../../limits.ts';
+import { RecordBytes } from '../../runtime/runs/record-bytes.ts';
+import { jsonPieces, PIECE_LENGTH, textLength } from '../../runtime/send/json-pieces.ts';
+import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
+import { createLineSplitter } from './lines.ts';
+import type { Handlers, Reply } from './methods.ts';
+import type { Method, Response } from './protocol.ts';
+import { type Connection, writable, writeLines } from './write-lines.ts';
+
+/**
+ * The local socket, served.
+ *
+ * 1. Whoever can open the socket is the user: it has mode 0600, in a folder that only the user can change.
+ * 2. A connection has a bound on its open requests and on the length of a line; while it does not read its answers, no request of it is read.
+ * 3. A connection that closes gives up its requests; the runs they started go on.
+ * 4. A connection that does not begin as the protocol does is handed to the HTTP server, whose bounds then hold.
+ * 5. What has not gone out is counted. A connection that is cut for it loses its answers; what it follows can be followed again.
+ * 6. A peer that does not read delays no other: when the server closes, it is cut off after a moment.
+ */
+
+export interface ControlOptions {
+  socket: string;
+  handlers: Handlers;
+  /** Takes a connection that speaks HTTP. */
+  http(socket: Socket): void;
+  limits: Limits;
+  log: Log;
+  /** Shared with the other transports. */
+  unsent?: UnsentBytes;
+}
+
+const OPEN_REQUESTS_MAX = 32;
+/** How an HTTP request begins, and no request of the protocol. */
+const METHOD = /^[A-Z]$/;
+/** Shorter answers are bounded by the number of connections and of their requests. */
+const COUNTED_LENGTH = 16 * 1024;
+/** Their answers hold texts of runs, and come as they are made or whole. */
+const STREAMS: ReadonlySet<string> = new Set<Method>(['run.follow']);
+const WHOLE: ReadonlySet<string> = new Set<Method>([
+  'run.get',
+  'run.list',
+  'picture',
+  'log.read',
+  'log.stream',
+]);
+
+export class ControlServer {
+  private readonly options: ControlOptions;
+  private readonly server: Server;
+  private readonly connections = new Set<Socket>();
+  private readonly unsent: UnsentBytes;
+
+  constructor(options: ControlOptions) {
+    this.options = options;
+    this.unsent = options.unsent ?? new UnsentBytes(options.limits, options.log);
+    this.server = createServer((socket) => this.serve(socket));
+    this.server.maxConnections = options.limits.connections;
+    this.server.on('error', (error) =>
+      options.log.warn({ err: error }, 'trouble with the local socket'),
+    );
+  }
+
+  /** The caller owns the store, so a socket that is there already is left over from a daemon that died. */
+  async listen(): Promise<string> {
+    const { socket } = this.options;
+    try {
+      if (process.platform !== 'win32') await clear(socket);
+      await new Promise<void>((resolve, reject) => {
+        this.server.once('error', reject);
+        this.server.listen(socket, () => {
+          this.server.off('error', reject);
+          resolve();
+        });
+      });
+      if (process.platform !== 'win32') await chmod(socket, 0o600);
+    } catch (error) {
+      if (error instanceof SvcError) throw error;
+      throw new SvcError(
+        'address_refused',
+        `The local socket ${socket} cannot be made (${(error as NodeJS.ErrnoException).code}).`,
+        {
+          cause: error,
+          hint: 'Look at its folder and its disk, or choose another home with SVC_HOME: a long path is refused too.',
+        },
+      );
+    }
+    return socket;
+  }
+
+  /** Stops listening, lets what is being written go out for a moment, and closes what is left. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    for (const connection of this.connections) connection.destroySoon();
+    const cut = setTimeout(() => {
+      for (const connection of this.connections) connection.destroy();
+    }, this.options.limits.goodbye_ms);
+    await closed;
+    clearTimeout(cut);
+  }
+
+  private serve(socket: Socket): void {
+    this.connections.add(socket);
+    socket.once('close', () => this.connections.delete(socket));
+    const refuse = (error: Error) =>
+      this.options.log.debug({ err: error }, 'a local connection broke');
+    socket.on('error', refuse);
+    socket.once('readable', () => {
+      const first: Buffer | null = socket.read();
+      if (first === null) return;
+      socket.unshift(first);
+      if (!METHOD.test(String.fromCharCode(first[0] ?? 0))) return this.serveLines(socket);
+      socket.off('error', refuse);
+      this.options.http(socket);
+    });
+  }
+
+  private serveLines(socket: Socket): void {
+    const { limits } = this.options;
+    const connection: Connection = {
+      socket,
+      outflow: this.unsent.enter(() => socket.destroy()),
+      unsent: 0,
+    };
+    const open = new Map<number, AbortController>();
+    const lines = createLineSplitter(limits.frame_bytes, (line) =>
+      this.receive(connection, open, line),
+    );
+    socket.on('data', (chunk: Buffer) => {
+      if (!lines(chunk))
+        this.send(connection, { id: 0, error: tooLong(limits.frame_bytes).body() }, true);
+    });
+    socket.on('drain', () => socket.resume());
+    socket.on('close', () => {
+      connection.outflow.leave();
+      for (const abort of open.values()) abort.abort();
+    });
+  }
+
+  private receive(connection: Connection, open: Map<number, AbortController>, line: string): void {
+    const request = parse(line);
+    if (request === null)
+      this.send(
+        connection,
+        { id: 0, error: new SvcError('invalid_request', 'A line is not a request.').body() },
+        true,
+      );
+    else if (request.cancel) open.get(request.id)?.abort();
+    else if (open.has(request.id) || open.size >= OPEN_REQUESTS_MAX)
+      this.send(connection, {
+        id: request.id,
+        error: new SvcError('busy', 'Too many requests are open on this connection.').body(),
+      });
+    else {
+      const abort = new AbortController();
+      open.set(request.id, abort);
+      void this.answer(connection, request, abort.signal).finally(() => open.delete(request.id));
+    }
+  }
+
+  private async answer(
+    connection: Connection,
+    request: Parsed,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { id, method, params } = request;
+    const reply: Reply = {
+      signal,
+      event: async (event) => {
+        this.send(connection, { id, event });
+        await writable(connection.socket, signal);
+      },
+      slice: ({ page, events }) =>
+        writeLines(
+          connection,
+          page,
+          events.map((event) => [`{"id":${id},"event":`, page.json(event), '}\n']),
+        ),
+    };
+    try {
+      const handler = Object.hasOwn(this.options.handlers, method)
+        ? this.options.handlers[method as keyof Handlers]
+        : undefined;
+      if (handler === undefined)
+        throw new SvcError(
+          'invalid_request',
+          `There is no method ${JSON.stringify(method.slice(0, 80))}.`,
+          { param: 'method' },
+        );
+      if (STREAMS.has(method)) this.unsent.admit();
+      const make = async () => (await handler(params, reply)) ?? null;
+      await this.sendResult(
+        connection,
+        id,
+        WHOLE.has(method) ? await this.unsent.whole(make) : await make(),
+      );
+    } catch (thrown) {
+      const error = asSvcError(thrown);
+      if (error.code === 'internal')
+        this.options.log.error({ err: error.cause ?? error, method }, 'a local request failed');
+      this.send(connection, { id, error: error.body() });
+    }
+  }
+
+  private send(connection: Connection, response: Response, last = false): void {
+    const { socket, outflow } = connection;
+    if (socket.destroyed || socket.writableEnded) return;
+    const text = `${JSON.stringify(response)}\n`;
+    const counted = text.length < COUNTED_LENGTH ? 0 : text.length;
+    const count = (more: number) => {
+      connection.unsent += more;
+      outflow.own(connection.unsent);
+    };
+    if (!socket.write(text, () => counted > 0 && count(-counted))) socket.pause();
+    if (counted > 0) count(counted);
+    if (last) socket.end();
+  }
+
+  private async sendResult(connection: Connection, id: number, result: unknown): Promise<void> {
+    if (result instanceof RecordBytes)
+      return writeLines(connection, result, [[`{"id":${id},"result":`, result.bytes, '}\n']]);
+    if (textLength(result) < PIECE_LENGTH) return this.send(connection, { id, result });
+    const pieces: Buffer[] = [];
+    let size = 0;
+    for (const piece of jsonPieces(result)) {
+      await connection.outflow.turn(piece.length);
+      if (connection.socket.destroyed) return;
+      size += pieces[pieces.push(Buffer.from(piece)) - 1]?.length ?? 0;
+    }
+    await writeLines(connection, { size, holders: 0 }, [
+      [`{"id":${id},"result":`, ...pieces, '}\n'],
+    ]);
+  }
+}
+
+/** Makes the folder and takes away what a daemon that died left there. Throws home_unusable for a folder that others can change. */
+async function clear(socket: string): Promise<void> {
+  const folder = dirname(socket);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const { uid, mode } = await stat(folder);
+  if (uid !== process.getuid?.() || (mode & 0o022) !== 0)
+    throw new SvcError(
+      'home_unusable',
+      `Others can change the folder ${folder}, where the local socket belongs.`,
+      { hint: `Run: chmod 700 ${folder}` },
+    );
+  if ((await lstat(socket).catch(() => null))?.isDirectory() === true)
+    throw new SvcError('home_unusable', `${socket} is a folder; the local socket belongs there.`, {
+      hint: 'Move the folder away, or choose another home with SVC_HOME.',
+    });
+  await rm(socket, { force: true });
+}
+
+function tooLong(bytes_max: number): SvcError {
+  return new SvcError('body_too_large', `The request is longer than ${bytes_max} bytes.`, {
+    hint: 'Send less, or raise the limit frame_bytes.',
+  });
+}
+
+interface Parsed {
+  id: number;
+  method: string;
+  params: Record<string, unknown>;
+  cancel: boolean;
+}
+
+function parse(line: string): Parsed | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  if (typeof value !== 'object' || value === null) return null;
+  const { id, method, params = {}, cancel } = value as Record<string, unknown>;
+  if (typeof id !== 'number' || !Number.isSafeInteger(id)) return null;
+  if (cancel === true) return { id, method: '', params: {}, cancel: true };
+  if (
+    typeof method !== 'string' ||
+    typeof params !== 'object' ||
+    params === null ||
+    Array.isArray(params)
+  )
+    return null;
+  return { id, method, params: params as Record<string, unknown>, cancel: false };
+}

@@ -1,0 +1,46 @@
+import type { Socket } from 'node:net';
+import type { Outflow, SharedBytes } from '../../runtime/send/unsent-bytes.ts';
+
+export interface Connection {
+  socket: Socket;
+  outflow: Outflow;
+  /** Length of the answers that have not gone out, but for pages of events. */
+  unsent: number;
+}
+
+/** Sends whole lines, without a copy of what is shared. Resolves when the system has taken all of it, or the connection is closed. */
+export async function writeLines(
+  { socket, outflow }: Connection,
+  shared: SharedBytes,
+  lines: (string | Uint8Array)[][],
+): Promise<void> {
+  outflow.hold(shared);
+  await outflow.turn(lines.flat().reduce((size, part) => size + part.length, 0));
+  if (socket.destroyed || socket.writableEnded) return;
+  await new Promise<void>((resolve) => {
+    socket.cork();
+    const last = lines.at(-1);
+    for (const line of lines) {
+      for (const part of line.slice(0, -1)) socket.write(part);
+      if (!socket.write(line.at(-1) ?? '', () => line === last && resolve())) socket.pause();
+    }
+    socket.uncork();
+  });
+  outflow.release(shared);
+}
+
+/** Waits until the peer has read enough. */
+export function writable(socket: Socket, signal: AbortSignal): Promise<void> | undefined {
+  if (!socket.writableNeedDrain || socket.destroyed || signal.aborted) return undefined;
+  return new Promise((resolve) => {
+    const done = () => {
+      socket.off('drain', done);
+      socket.off('close', done);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    socket.once('drain', done);
+    socket.once('close', done);
+    signal.addEventListener('abort', done);
+  });
+}

@@ -1,0 +1,55 @@
+import type { PackageDefinition } from '@grpc/proto-loader';
+import descriptor, {
+  type IDescriptorProto,
+  type IFileDescriptorProto,
+} from 'protobufjs/ext/descriptor/index.js';
+
+/**
+ * Descriptors as `protoc` writes them. Those of protobufjs name the entry of a map field after the field alone and carry no JSON names.
+ * Strict readers, such as grpcurl, then refuse the whole file, and every service in it.
+ */
+export function strictDescriptors(definition: PackageDefinition): PackageDefinition {
+  const entries = Object.entries(definition).map(([name, part]) => [
+    name,
+    hasFiles(part)
+      ? { ...part, fileDescriptorProtos: part.fileDescriptorProtos.map(strictFile) }
+      : part,
+  ]);
+  return Object.fromEntries(entries) as PackageDefinition;
+}
+
+type WithFiles = { fileDescriptorProtos: Buffer[] };
+
+function hasFiles(part: object): part is WithFiles {
+  return 'fileDescriptorProtos' in part && Array.isArray(part.fileDescriptorProtos);
+}
+
+function strictFile(bytes: Buffer): Buffer {
+  const file = descriptor.FileDescriptorProto.decode(bytes);
+  for (const message of (file as IFileDescriptorProto).messageType ?? []) correct(message);
+  return Buffer.from(descriptor.FileDescriptorProto.encode(file).finish());
+}
+
+function correct(message: IDescriptorProto): void {
+  for (const field of message.field ?? []) {
+    const name = field.name ?? '';
+    const entry = message.nestedType?.find(
+      (nested) => nested.options?.mapEntry === true && nested.name === field.typeName,
+    );
+    if (entry !== undefined) {
+      entry.name = `${capitalised(camelCase(name))}Entry`;
+      field.typeName = entry.name;
+    }
+    field.jsonName = camelCase(name);
+  }
+  for (const nested of message.nestedType ?? []) correct(nested);
+}
+
+/** As `protoc` does it: an underscore goes, and the letter behind it is a capital. */
+function camelCase(name: string): string {
+  return name.replace(/_+(.?)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function capitalised(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1);
+}

@@ -1,0 +1,81 @@
+import type {
+  ServerUnaryCall,
+  ServerWritableStream,
+  sendUnaryData,
+  UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { status } from '@grpc/grpc-js';
+import type { Probe, Runtime } from '../../runtime/contract.ts';
+
+/**
+ * The standard health service (`grpc.health.v1.Health`), answered from the machine's tags at the moment of asking: there is no
+ * copy of the state that could lag behind. A watcher is told of each change, and of the end before the connection goes.
+ */
+export interface GrpcHealth {
+  service: UntypedServiceImplementation;
+  /** Tells every watcher that nothing is served any more, and ends their streams. */
+  close(): void;
+}
+
+type ServingStatus = 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
+type Request = { service: string };
+type Response = { status: ServingStatus };
+
+/** What each service's health rests on. A name that is not served is not among them. */
+const services: Record<string, keyof Probe> = {
+  '': 'ready',
+  'svc.livez': 'live',
+  'svc.readyz': 'ready',
+};
+
+export function createHealth(runtime: Runtime): GrpcHealth {
+  let closed = false;
+  const watchers = new Set<() => void>();
+  const statusOf = (service: string): ServingStatus => {
+    const tag = Object.hasOwn(services, service) ? services[service] : undefined;
+    if (tag === undefined) return 'SERVICE_UNKNOWN';
+    return !closed && runtime.probe()[tag] ? 'SERVING' : 'NOT_SERVING';
+  };
+  const tellAll = () => {
+    for (const tell of watchers) tell();
+  };
+  const unwatch = runtime.onState(tellAll);
+  return {
+    service: {
+      check({ request }: ServerUnaryCall<Request, Response>, reply: sendUnaryData<Response>) {
+        const found = statusOf(request.service);
+        if (found === 'SERVICE_UNKNOWN')
+          reply({ code: status.NOT_FOUND, details: 'There is no service of this name.' });
+        else reply(null, { status: found });
+      },
+      list(
+        _: ServerUnaryCall<object, unknown>,
+        reply: sendUnaryData<{ statuses: Record<string, Response> }>,
+      ) {
+        reply(null, {
+          statuses: Object.fromEntries(
+            Object.keys(services).map((service) => [service, { status: statusOf(service) }]),
+          ),
+        });
+      },
+      watch(call: ServerWritableStream<Request, Response>) {
+        let told: ServingStatus | null = null;
+        const tell = () => {
+          const found = statusOf(call.request.service);
+          if (found !== told) call.write({ status: found });
+          told = found;
+          if (closed) call.end();
+        };
+        watchers.add(tell);
+        call.on('cancelled', () => watchers.delete(tell));
+        tell();
+      },
+    },
+    close() {
+      closed = true;
+      unwatch();
+      tellAll();
+      watchers.clear();
+    },
+  };
+}

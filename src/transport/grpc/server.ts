@@ -1,0 +1,74 @@
+import { createServer, type Socket } from 'node:net';
+import type { Log } from '../../kernel/port.ts';
+import type { Limits } from '../../limits.ts';
+import type { Runtime } from '../../runtime/contract.ts';
+import { listen } from '../listen.ts';
+import type { GrpcService } from './service.ts';
+
+/**
+ * The gRPC listener. It accepts connections itself and hands them to the library.
+ *
+ * 1. The library is loaded with the first connection: who does not use gRPC pays neither its time at the start nor its memory.
+ * 2. At most `connections` are open. No client has a token, so a newcomer always gets in: the oldest connection makes room. Clients that
+ *    hold connections open cannot lock out a probe, and a watcher that was closed connects again.
+ * 3. A port that cannot be bound gives an error of ours.
+ */
+export interface GrpcOptions {
+  runtime: Runtime;
+  limits: Limits;
+  log: Log;
+}
+
+export interface Grpc {
+  /** Resolves with the address as `host:port`. Throws port_in_use, address_refused. */
+  listen(host: string, port: number): Promise<string>;
+  /** Tells watchers, lets calls finish for a moment, cuts off what is left. */
+  close(): Promise<void>;
+}
+
+export function createGrpc({ runtime, limits, log }: GrpcOptions): Grpc {
+  let loading: Promise<GrpcService> | null = null;
+  const load = () => {
+    loading ??= import('./service.ts').then(({ createService }) => createService(runtime, limits));
+    return loading;
+  };
+  /** Oldest first. */
+  const sockets = new Set<Socket>();
+  const makeRoom = () => {
+    const [oldest] = sockets;
+    if (oldest === undefined || sockets.size < limits.connections) return;
+    log.debug({ connections: sockets.size }, 'the oldest gRPC connection makes room for a new one');
+    sockets.delete(oldest);
+    oldest.destroy();
+  };
+  const hand = async (socket: Socket) => {
+    try {
+      const service = await load();
+      if (!socket.destroyed) service.serve(socket);
+    } catch (error) {
+      log.error({ err: error }, 'a gRPC connection could not be served');
+      socket.destroy();
+    }
+  };
+  const listener = createServer((socket) => {
+    makeRoom();
+    sockets.add(socket);
+    socket.on('error', (error) => log.debug({ err: error }, 'a gRPC connection broke'));
+    socket.once('close', () => sockets.delete(socket));
+    void hand(socket);
+  });
+  return {
+    listen: (host, port) => listen(listener, host, port),
+    close: async () => {
+      const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+      const service = await loading?.catch(() => undefined);
+      const cut = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, limits.goodbye_ms);
+      service?.drain();
+      await closed;
+      clearTimeout(cut);
+      service?.close();
+    },
+  };
+}

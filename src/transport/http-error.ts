@@ -1,0 +1,44 @@
+import { STATUS_CODES } from 'node:http';
+import type { SvcError } from '../errors.ts';
+
+/** An error as an answer over HTTP, for a response and for a refused upgrade alike. */
+export interface HttpError {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+export function httpError(error: SvcError): HttpError {
+  const body = `${JSON.stringify({ error: error.body() })}\n`;
+  const headers = {
+    'Content-Type': 'application/json',
+    'Content-Length': String(Buffer.byteLength(body)),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+  };
+  return { status: error.spec.http, headers: { ...headers, ...specific(error) }, body };
+}
+
+/** The whole answer as text, for a socket that no response belongs to; the connection ends with it. */
+export function rawHttpError(error: SvcError): string {
+  const { status, headers, body } = httpError(error);
+  const lines = Object.entries({ ...headers, Connection: 'close' }).map(
+    ([name, value]) => `${name}: ${value}`,
+  );
+  return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
+}
+
+/** What single answers have to say besides. */
+function specific(error: SvcError): Record<string, string> {
+  const { status, allow, retry_after_ms } = {
+    status: error.spec.http,
+    allow: error.details?.allow,
+    retry_after_ms: error.details?.retry_after_ms,
+  };
+  if (status === 401) return { 'WWW-Authenticate': 'Bearer realm="svc"' };
+  if (status === 405 && Array.isArray(allow)) return { Allow: allow.join(', ') };
+  if (status === 426) return { Upgrade: 'websocket' };
+  if (typeof retry_after_ms === 'number')
+    return { 'Retry-After': String(Math.max(1, Math.ceil(retry_after_ms / 1000))) };
+  return status === 429 || status === 503 ? { 'Retry-After': '1' } : {};
+}

@@ -1,0 +1,95 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { SvcError } from '../../errors.ts';
+
+export interface BodyOptions {
+  /** Longest wait for the body. */
+  within_ms?: number;
+  /** Aborted, with the reason, when what the request was let in by is not good any more. */
+  ended?: AbortSignal;
+}
+
+/**
+ * The body as JSON. Never holds more than `limit` bytes: what comes beyond is thrown away as it comes, so that the client
+ * can still read the answer. Throws invalid_request, body_too_large, request_timed_out when it takes longer than `within_ms`, and the
+ * reason of `ended`: a client must not keep a request open with its body until after a sign-out.
+ */
+export async function readJson(
+  req: IncomingMessage,
+  res: ServerResponse,
+  limit: number,
+  options: BodyOptions = {},
+): Promise<unknown> {
+  const type = req.headers['content-type'] ?? '';
+  if (!/^\s*application\/json\s*(;|$)/i.test(type))
+    throw new SvcError(
+      'invalid_request',
+      'The body must be JSON, with Content-Type: application/json.',
+    );
+  if ((req.headers['content-encoding'] ?? 'identity') !== 'identity')
+    throw new SvcError('invalid_request', 'The body must not be compressed.');
+  if (Number(req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+  if (req.headers.expect !== undefined) res.writeContinue();
+  return parse(await readBytes(req, limit, options));
+}
+
+function readBytes(
+  req: IncomingMessage,
+  limit: number,
+  { within_ms, ended }: BodyOptions,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const end = () => reject(ended?.reason);
+    ended?.addEventListener('abort', end);
+    const late = () =>
+      reject(new SvcError('request_timed_out', `The body took longer than ${within_ms} ms.`));
+    const timer = within_ms === undefined ? undefined : setTimeout(late, within_ms);
+    let held = NOTHING;
+    let bytes = 0;
+    req.on('data', (chunk: Buffer) => {
+      const before = bytes;
+      bytes += chunk.length;
+      if (bytes > limit) {
+        held = NOTHING;
+        return reject(tooLarge(limit));
+      }
+      // A chunk is copied, since a kept one costs hundreds of bytes, and a client can send chunks of one byte.
+      if (bytes > held.length)
+        held = Buffer.concat(
+          [held.subarray(0, before)],
+          Math.min(limit, Math.max(2 * held.length, bytes)),
+        );
+      chunk.copy(held, before);
+    });
+    req.on('end', () => resolve(held.subarray(0, bytes)));
+    req.on('error', (cause) => reject(cutOff(cause)));
+    req.on('close', () => {
+      clearTimeout(timer);
+      ended?.removeEventListener('abort', end);
+      reject(cutOff());
+    });
+  });
+}
+
+const NOTHING = Buffer.alloc(0);
+
+function parse(bytes: Buffer): unknown {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new SvcError('invalid_request', 'The body is not UTF-8 text.');
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new SvcError('invalid_request', 'The body is not JSON.');
+  }
+}
+
+function tooLarge(limit: number): SvcError {
+  return new SvcError('body_too_large', `The body has more than ${limit} bytes.`);
+}
+
+function cutOff(cause?: unknown): SvcError {
+  return new SvcError('invalid_request', 'The body ended before it was complete.', { cause });
+}

@@ -1,0 +1,167 @@
+import type { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { isLoopback } from '../../config/address.ts';
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
+import { rawHttpError } from '../http-error.ts';
+import type { Refusal } from './refusals.ts';
+
+/**
+ * The connections of the HTTP listener. It owns who may stay when there are too many.
+ *
+ * 1. At most `connections` + `spare_connections` are open. A newcomer always gets in: another connection makes room.
+ * 2. A connection with an authenticated request under way never makes room. There are at most `connections` of these; a request
+ *    beyond is refused. So the spare ones are left for health and for signing in.
+ * 3. Room is made by the connection without a token that idles longest, then by the oldest one without a token, then by the one
+ *    whose authenticated requests were over first. Clients without a token keep as many as there are spare ones.
+ * 4. A remote address has at most `address_connections` without a token; its next one costs it one of its own. Loopback has no
+ *    share, since all local clients have the same address.
+ * 5. A connection has at most `open_requests` requests that are not answered and sent.
+ */
+export interface Connections {
+  /** Takes a new connection in, and closes another when there are too many. */
+  take(socket: Duplex & { remoteAddress?: string | undefined }): void;
+  /** A request begins; it ends when its response closes. */
+  begin(socket: Duplex, response: ServerResponse): void;
+  /** Whether one more request on this connection is too many. */
+  isFull(socket: Duplex): boolean;
+  /** The connection does authenticated work until `work` closes. Throws too_many_connections. */
+  hold(socket: Duplex, work: EventEmitter): void;
+  /** The response to the latest request of a connection. */
+  latest(socket: Duplex): ServerResponse | undefined;
+  destroyAll(): void;
+}
+
+interface Place {
+  socket: Duplex;
+  /** Null for a client of this machine. */
+  remote: string | null;
+  latest: ServerResponse | undefined;
+  open: number;
+  held: number;
+  isKnown: boolean;
+  group: Set<Place> | null;
+}
+
+type ConnectionLimits = Pick<
+  Limits,
+  'connections' | 'spare_connections' | 'address_connections' | 'open_requests'
+>;
+
+export function createConnections(
+  limits: ConnectionLimits,
+  refused: (kind: Refusal) => void,
+): Connections {
+  const places = new Map<Duplex, Place>();
+  /** Those that may make room. A set keeps the order of entering, so that its first is the one that waits longest. */
+  const groups = { idle: new Set<Place>(), busy: new Set<Place>(), known: new Set<Place>() };
+  let held = 0;
+
+  const settle = (place: Place) => {
+    if (!places.has(place.socket)) return;
+    const group = groupOf(place);
+    if (group === place.group) return;
+    place.group?.delete(place);
+    group?.add(place);
+    place.group = group;
+  };
+  const groupOf = ({ held, isKnown, open, latest }: Place) => {
+    if (held > 0) return null;
+    if (isKnown) return groups.known;
+    return open === 0 && latest !== undefined ? groups.idle : groups.busy;
+  };
+  const forget = (place: Place) => {
+    places.delete(place.socket);
+    place.group?.delete(place);
+    place.group = null;
+  };
+  const close = (place: Place, kind: Refusal) => {
+    forget(place);
+    refused(kind);
+    // The system takes so small an answer at once, unless something is unsent; then the client reads nothing anyway.
+    if (isUnanswered(place) && place.socket.writableLength === 0) place.socket.write(NO_ROOM);
+    place.socket.destroy();
+  };
+  const longestWaiting = (): Place | undefined => {
+    const { idle, busy, known } = groups;
+    const order = busy.size < limits.spare_connections ? [idle, known, busy] : [idle, busy, known];
+    return order.map(first).find((place) => place !== undefined);
+  };
+  const ownOf = (remote: string): Place | undefined => {
+    const own = [...groups.idle, ...groups.busy].filter((place) => place.remote === remote);
+    return own.length < limits.address_connections ? undefined : own[0];
+  };
+
+  return {
+    take(socket) {
+      const { remoteAddress } = socket;
+      const remote =
+        remoteAddress === undefined || isLoopback(remoteAddress.replace(/^::ffff:/i, ''))
+          ? null
+          : remoteAddress;
+      const own = remote === null ? undefined : ownOf(remote);
+      const leaving =
+        own ??
+        (places.size < limits.connections + limits.spare_connections
+          ? undefined
+          : longestWaiting());
+      if (leaving !== undefined)
+        close(leaving, own === undefined ? 'closed_for_room' : 'address_share');
+      const place: Place = {
+        socket,
+        remote,
+        latest: undefined,
+        open: 0,
+        held: 0,
+        isKnown: false,
+        group: null,
+      };
+      places.set(socket, place);
+      settle(place);
+      socket.once('close', () => forget(place));
+    },
+    begin(socket, response) {
+      const place = places.get(socket);
+      if (place === undefined) return;
+      place.open += 1;
+      place.latest = response;
+      settle(place);
+      response.once('close', () => {
+        place.open -= 1;
+        settle(place);
+      });
+    },
+    isFull: (socket) => (places.get(socket)?.open ?? 0) >= limits.open_requests,
+    hold(socket, work) {
+      const place = places.get(socket);
+      if (place === undefined || socket.destroyed) return;
+      if (place.held === 0 && held >= limits.connections)
+        throw new SvcError('too_many_connections', undefined, { details: { connections: held } });
+      if (place.held === 0) held += 1;
+      place.held += 1;
+      place.isKnown = true;
+      settle(place);
+      work.once('close', () => {
+        place.held -= 1;
+        if (place.held === 0) held -= 1;
+        settle(place);
+      });
+    },
+    latest: (socket) => places.get(socket)?.latest,
+    destroyAll() {
+      for (const socket of places.keys()) socket.destroy();
+    },
+  };
+}
+
+function first(group: Set<Place>): Place | undefined {
+  return group.values().next().value;
+}
+
+/** Whether an answer may be written past the responses: to a first request that is not begun to be answered, or to none. */
+function isUnanswered({ open, latest }: Place): boolean {
+  return latest === undefined || (open === 1 && !latest.headersSent);
+}
+
+const NO_ROOM = rawHttpError(new SvcError('too_many_connections'));

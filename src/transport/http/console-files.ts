@@ -1,0 +1,49 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { SvcError } from '../../errors.ts';
+import type { Context } from './route.ts';
+import { type StaticFile, sendFile, staticFile } from './static-file.ts';
+
+/** The page of the console and what belongs to it: the files of one folder, read once. No other file can be asked for. */
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml; charset=utf-8',
+};
+const PAGE = 'index.html';
+/** Nothing but our own files, and nothing inline; requests go to us alone. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const files = readFiles(join(import.meta.dirname, 'console'));
+
+export function showConsole({ req, res }: Context): void {
+  sendFile(req, res, find(PAGE), POLICY);
+}
+
+export function showConsoleFile({ req, res }: Context): void {
+  const { file = '' } = req.params;
+  sendFile(req, res, find(file === PAGE ? '' : file), POLICY);
+}
+
+function find(name: string): StaticFile {
+  const file = files.get(name);
+  if (file === undefined)
+    throw new SvcError(
+      'route_unknown',
+      `The console has no file ${JSON.stringify(name.slice(0, 80))}.`,
+    );
+  return file;
+}
+
+/** The files of a folder that a browser is given, by their names. */
+export function readFiles(folder: string): ReadonlyMap<string, StaticFile> {
+  const found = new Map<string, StaticFile>();
+  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+    const type = TYPES[extname(name)];
+    if (type !== undefined) found.set(name, staticFile(type, readFileSync(join(folder, name))));
+  }
+  return found;
+}

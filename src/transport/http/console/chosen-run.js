@@ -1,0 +1,109 @@
+// @ts-check
+import { ApiError, ask } from './api.js';
+import { REFRESH_MS } from './bounds.js';
+import { changed, model, on } from './model.js';
+import { log, onEvent } from './present.js';
+import { at } from './travel.js';
+import { settle } from './walk.js';
+
+/**
+ * The run that is looked at: read once, then moved on by its events. What is not output makes it be read again.
+ *
+ * @typedef {import('./model.js').LogEvent} LogEvent
+ */
+
+/** @type {string | null} */
+let chosen = null;
+let reading = new AbortController();
+let due = false;
+
+/** Why there is nothing to show; null when there is. */
+/** @type {{ reason: string | null }} */
+export const missing = { reason: null };
+
+/** @param {string} id */
+export async function chooseRun(id) {
+  chosen = id;
+  await read();
+}
+
+export function chosenId() {
+  return chosen;
+}
+
+export function followChosen() {
+  onEvent((event, moved) => {
+    if (event.stream !== chosen || at() !== null) return;
+    apply(event);
+    if (moved) soon();
+  });
+  on(['connection'], () => void (model.connected && read()));
+  on(['run', 'picture'], () => {
+    const wanted = at();
+    if (chosen !== null && wanted !== shownAt) void read();
+  });
+}
+
+/** @type {number | null} */
+let shownAt = null;
+/** The first event of the chosen run. @type {{ id: string, seq: number } | null} */
+let born = null;
+
+async function read() {
+  if (chosen === null) return;
+  const id = chosen;
+  reading.abort();
+  reading = new AbortController();
+  const { signal } = reading;
+  const moment = at();
+  shownAt = moment;
+  if (moment !== null && born?.id === id && moment < born.seq)
+    return show(null, null, `The run ${id} did not exist at this moment.`);
+  try {
+    const [run, why] = await Promise.all([
+      ask(`/v1/runs/${id}${moment === null ? '' : `?at=${moment}`}`, { signal }),
+      ask(`/v1/runs/${id}/why`, { signal }).catch(() => null),
+    ]);
+    if (signal.aborted) return;
+    if (why?.complete) born = { id, seq: why.events[0]?.seq ?? 0 };
+    show(run, why, null);
+    if (moment === null) for (const event of log.kept) if (event.stream === id) apply(event);
+  } catch (error) {
+    if (signal.aborted || !(error instanceof ApiError)) return;
+    if (error.status === null) return;
+    show(null, null, error.message);
+  }
+  if (model.past === null && model.now !== null) settle(model.now, id);
+}
+
+/**
+ * @param {import('./model.js').Run | null} run
+ * @param {import('./model.js').Why | null} why
+ * @param {string | null} reason
+ */
+function show(run, why, reason) {
+  missing.reason = reason;
+  model.run = run;
+  model.why = why;
+  changed('run');
+  changed('output');
+}
+
+/** @param {LogEvent} event */
+function apply(event) {
+  const { run } = model;
+  if (run === null || run.id !== event.stream || event.seq <= run.seq) return;
+  run.seq = event.seq;
+  if (event.type === 'run.output_appended') run.output += String(event.data.text);
+  else if (event.type === 'run.started' && event.data.resumes !== true) run.output = '';
+  changed('output');
+}
+
+function soon() {
+  if (due) return;
+  due = true;
+  setTimeout(() => {
+    due = false;
+    if (at() === null) void read();
+  }, REFRESH_MS);
+}

@@ -1,0 +1,103 @@
+// @ts-check
+import { PROVIDERS_SHOWN } from './bounds.js';
+import { clock, moment, since } from './clock.js';
+import { byId, chip, el, say } from './dom.js';
+import { model, on, picture } from './model.js';
+import { paintOf } from './shape.js';
+
+/** @type {Record<string, string>} */
+const ENDINGS = { killed: 'was killed', power_lost: 'lost its power', failed: 'failed' };
+
+/** What the daemon is and has: its state, the queue, the providers, the engine. */
+export function mountDaemon() {
+  on(['picture', 'machines', 'connection'], () => {
+    drawStatus();
+    drawQueue();
+    drawProviders();
+    drawEngine();
+  });
+  // Ages grow while nothing happens.
+  setInterval(drawStatus, 1000);
+}
+
+function drawStatus() {
+  const shown = picture();
+  say(
+    byId('connection'),
+    model.connected || (model.now === null && model.lost === '')
+      ? ''
+      : `Connection lost, trying again … ${model.lost}`.trim(),
+  );
+  document.body.classList.toggle('lost', !model.connected && model.now !== null);
+  if (shown === null) return;
+  const { status } = shown;
+  const path = byId('status-path');
+  path.className = `chip ${paintOf('daemon', status.state_path)}`;
+  say(path, status.state_path);
+  say(
+    byId('status-since'),
+    model.past === null ? `for ${since(status.since)}` : `since ${clock(status.since)}`,
+  );
+  say(
+    byId('status-facts'),
+    `${status.version} · pid ${status.pid} · ${status.addresses.http?.replace(/^\w+:\/\//, '') ?? 'not listening'}`,
+  );
+  const last = status.last_boot;
+  say(
+    byId('status-last'),
+    last === null || last.ending === 'clean'
+      ? ''
+      : `The life before ${ENDINGS[last.ending] ?? last.ending}, ${moment(last.at)}.`,
+  );
+}
+
+function drawQueue() {
+  const shown = picture();
+  if (shown === null) return;
+  const { runs } = shown.status;
+  const meter = /** @type {HTMLMeterElement} */ (byId('queue-meter'));
+  meter.max = Math.max(1, shown.queue.capacity);
+  meter.value = shown.queue.length + runs.active;
+  say(
+    byId('queue-text'),
+    `${runs.active} active, ${shown.queue.length} waiting, room for ${shown.queue.capacity}${runs.finished === null ? '' : `; ${runs.finished} finished`}`,
+  );
+}
+
+function drawProviders() {
+  const providers = picture()?.providers.slice(0, PROVIDERS_SHOWN) ?? [];
+  byId('providers-rows').replaceChildren(
+    ...providers.map((one) =>
+      el(
+        'tr',
+        {},
+        el('th', { scope: 'row' }, one.id, one.kind === 'cloud' ? el('small', {}, ' cloud') : null),
+        el('td', {}, chip(one.state, paintOf('provider', one.state))),
+        el('td', { class: 'num' }, one.models === null ? '' : String(one.models)),
+        el(
+          'td',
+          { class: 'detail' },
+          one.reason ?? '',
+          el('small', {}, ` since ${clock(one.since)}`),
+        ),
+      ),
+    ),
+  );
+}
+
+function drawEngine() {
+  const engine = picture()?.engine;
+  if (engine === undefined) return;
+  byId('engine-state').replaceChildren(
+    chip(engine.state_path, paintOf('engine', engine.state_path)),
+  );
+  const facts = [
+    engine.model,
+    engine.pid === null ? null : `pid ${engine.pid}`,
+    engine.threads === null ? null : `${engine.threads} thread${engine.threads === 1 ? '' : 's'}`,
+    engine.context_length === null ? null : `${engine.context_length} tokens of context`,
+    engine.parallel === null ? null : `${engine.parallel} at a time`,
+    engine.error,
+  ];
+  say(byId('engine-facts'), facts.filter((fact) => fact !== null).join(' · '));
+}

@@ -1,0 +1,71 @@
+// @ts-check
+import { ApiError, ask, onSignedOut, signIn } from './api.js';
+import { byId, say } from './dom.js';
+import { dropSession, recallSession } from './proof.js';
+
+/**
+ * Signing in: with the ticket that `svc console` puts behind the address, with the cookie from before, or with the token.
+ * @param {{ enter: () => void, leave: () => void }} listeners
+ */
+export function mountSession({ enter, leave }) {
+  const form = /** @type {HTMLFormElement} */ (byId('sign-in'));
+  const token = /** @type {HTMLInputElement} */ (byId('token'));
+  const show = (/** @type {boolean} */ isOut) => {
+    document.body.classList.toggle('signed-out', isOut);
+    form.hidden = !isOut;
+    for (const id of ['main', 'time', 'sign-out']) byId(id).hidden = isOut;
+  };
+  const refuse = () => {
+    void dropSession();
+    leave();
+    show(true);
+    token.focus();
+  };
+  const accept = () => {
+    show(false);
+    enter();
+  };
+  onSignedOut(refuse);
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const error = await trySignIn({ token: token.value.trim() });
+    token.value = '';
+    say(byId('sign-in-said'), error ?? '');
+    if (error === null) accept();
+  });
+  byId('sign-out').addEventListener('click', async () => {
+    await ask('/v1/session', { method: 'DELETE' }).catch(() => {});
+    refuse();
+  });
+  // A second ticket for a page that is open changes only what is behind its address.
+  window.addEventListener('hashchange', () => void begin());
+  const begin = async () => {
+    const ticket = new URLSearchParams(location.hash.slice(1)).get('ticket');
+    if (ticket !== null) {
+      history.replaceState(null, '', location.pathname);
+      const error = await trySignIn({ ticket });
+      say(byId('sign-in-said'), error ?? '');
+    }
+    // Who never was signed in needs not be refused to know it.
+    if (!(await recallSession())) refuse();
+    else
+      await ask('/v1/session').then(accept, (error) =>
+        error.status === 401 ? undefined : accept(),
+      );
+  };
+  void begin();
+}
+
+/**
+ * Null when it worked, else why not.
+ * @param {{ ticket: string } | { token: string }} secret
+ * @returns {Promise<string | null>}
+ */
+async function trySignIn(secret) {
+  try {
+    await signIn(secret);
+    return null;
+  } catch (error) {
+    return error instanceof ApiError ? error.message : 'That did not work.';
+  }
+}

@@ -1,0 +1,43 @@
+import { RecordBytes } from '../../runtime/runs/record-bytes.ts';
+import { jsonPieces, textLength } from '../../runtime/send/json-pieces.ts';
+import { jsonHeaders, sendJson } from './reply.ts';
+import type { Context } from './route.ts';
+import { pieceWriter } from './write-pieces.ts';
+
+/**
+ * Answers with what may hold large texts of runs. What it holds is counted until the client has taken it, and no large piece is made
+ * or written in one turn. Throws busy when clients leave too much unread.
+ */
+export async function sendLarge(
+  { res, unsent }: Pick<Context, 'res' | 'unsent'>,
+  make: () => Promise<unknown>,
+): Promise<void> {
+  const outflow = unsent.enter(() => res.destroy());
+  try {
+    const made = await unsent.whole(async () => {
+      if (res.destroyed) return null;
+      const value = await make();
+      if (value instanceof RecordBytes) outflow.hold(value);
+      else outflow.own(textLength(value));
+      return { value };
+    });
+    if (made === null || res.destroyed) return;
+    const { value } = made;
+    if (!(value instanceof RecordBytes) && textLength(value) < SMALL_LENGTH)
+      return sendJson(res, 200, value);
+    const write = pieceWriter(res, outflow);
+    if (value instanceof RecordBytes) {
+      res.writeHead(200, { ...jsonHeaders(), 'Content-Length': value.size + 1 });
+      await write(value.bytes);
+    } else {
+      res.writeHead(200, jsonHeaders());
+      for (const piece of jsonPieces(value)) await write(Buffer.from(piece));
+    }
+    res.end('\n');
+  } finally {
+    outflow.leave();
+  }
+}
+
+/** A shorter answer is made in one step; its connection is bounded like any. */
+const SMALL_LENGTH = 64 * 1024;

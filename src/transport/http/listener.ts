@@ -1,0 +1,98 @@
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
+import { rawHttpError } from '../http-error.ts';
+import type { Connections } from './connections.ts';
+import { endConnection } from './linger.ts';
+import type { Refusal } from './refusals.ts';
+
+/**
+ * A server that bounds its connections, headers and waits, and answers what cannot be parsed with an error of ours.
+ *
+ * 1. A peer that takes nothing of what stands ready for it for two heartbeats is let go; one that takes it slowly is not.
+ * 2. Who waits for an answer that is still being made is left to wait.
+ * 3. A connection with too many open requests is closed. What it sent beyond is neither parsed nor answered.
+ */
+export function createListener(
+  limits: Limits,
+  connections: Connections,
+  refused: (kind: Refusal) => void,
+): Server {
+  const server = createServer({
+    headersTimeout: Math.min(limits.header_ms, limits.request_ms),
+    requestTimeout: limits.request_ms,
+    connectionsCheckingInterval: Math.min(5000, Math.ceil(limits.header_ms / 4)),
+    maxHeaderSize: limits.header_bytes,
+    requireHostHeader: false,
+    shouldUpgradeCallback: (request) =>
+      connections.isFull(request.socket) || request.headers.upgrade?.toLowerCase() === 'websocket',
+    ...messages(connections),
+  });
+  server.maxRequestsPerSocket = limits.connection_requests;
+  server.on('connection', (socket: Socket) => connections.take(socket));
+  server.on('upgrade', ({ socket }) => {
+    if (!connections.isFull(socket)) return;
+    refused('open_requests');
+    socket.destroy();
+  });
+  server.setTimeout(2 * limits.heartbeat_ms, (socket) => {
+    const isIdle = connections.latest(socket)?.writableFinished === true;
+    if (socket.writableLength > 0 || isIdle) socket.destroy();
+  });
+  server.on('checkContinue', (req, res) => server.emit('request', req, res));
+  server.on('clientError', (error: NodeJS.ErrnoException, duplex) => {
+    const socket = duplex as Socket;
+    if (socket.writableEnded) {
+      if (socket.readableEnded || socket.bytesRead > limits.discard_bytes) socket.destroy();
+      return;
+    }
+    const latest = connections.latest(socket);
+    const isMidway = latest?.headersSent === true && !latest.writableFinished;
+    if (!socket.writable || isMidway || error.code === 'ECONNRESET') return socket.destroySoon();
+    const refusal = toRefusal(error, limits);
+    refused(refusal.code === 'invalid_request' ? 'malformed_request' : (refusal.code as Refusal));
+    if (error.code?.startsWith('HPE_') === true)
+      return endConnection(socket, rawHttpError(refusal), limits);
+    // Of this connection more requests could be parsed, after an answer that ends it.
+    socket.write(rawHttpError(refusal));
+    socket.destroySoon();
+  });
+  return server;
+}
+
+/**
+ * What the parser makes of each request. When a connection has too many open, the next one is made an upgrade: it is the only kind
+ * of message after which the parser leaves the rest of what it has read alone. One read can hold thousands of requests.
+ */
+function messages(connections: Connections) {
+  class Request extends IncomingMessage {
+    declare private ofUpgrade: boolean;
+    get upgrade(): boolean {
+      return this.ofUpgrade;
+    }
+    set upgrade(asked: boolean) {
+      this.ofUpgrade = asked || connections.isFull(this.socket);
+    }
+  }
+  class Response<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
+    constructor(...args: ConstructorParameters<typeof ServerResponse<R>>) {
+      super(...args);
+      connections.begin(this.req.socket, this);
+    }
+  }
+  return {
+    IncomingMessage: Request as typeof IncomingMessage,
+    ServerResponse: Response as typeof ServerResponse,
+  };
+}
+
+function toRefusal(error: NodeJS.ErrnoException, { header_bytes }: Limits): SvcError {
+  if (error.code === 'HPE_HEADER_OVERFLOW')
+    return new SvcError(
+      'headers_too_large',
+      `The request has headers of more than ${header_bytes} bytes.`,
+    );
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return new SvcError('request_timed_out');
+  return new SvcError('invalid_request', 'The request is not valid HTTP/1.1.', { cause: error });
+}

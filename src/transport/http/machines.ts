@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { machines } from '../../../machines/all.ts';
+import { SvcError } from '../../errors.ts';
+import { packageRoot } from '../../home/paths.ts';
+import { sendJson } from './reply.ts';
+import type { Context } from './route.ts';
+import { type StaticFile, sendFile, staticFile } from './static-file.ts';
+
+export function listMachines({ res, runtime }: Context): void {
+  sendJson(res, 200, runtime.machines());
+}
+
+/** The machine as a picture, made from it when the program was. */
+export function showDiagram({ req, res }: Context): void {
+  const { name = '' } = req.params;
+  const known = machines.map(({ id }) => id);
+  if (!known.includes(name)) {
+    throw new SvcError(
+      'route_unknown',
+      `There is no machine ${JSON.stringify(name.slice(0, 80))}; there are ${known.join(', ')}.`,
+    );
+  }
+  sendFile(req, res, diagram(name), POLICY);
+}
+
+const POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+const read = new Map<string, StaticFile>();
+
+function diagram(name: string): StaticFile {
+  const file =
+    read.get(name) ??
+    staticFile(
+      'image/svg+xml; charset=utf-8',
+      readFileSync(join(packageRoot(), 'machines', 'diagrams', `${name}.svg`)),
+    );
+  read.set(name, file);
+  return file;
+}

@@ -1,0 +1,60 @@
+import type { Log } from '../../kernel/port.ts';
+
+/**
+ * What the listener refuses, counted for the log. It owns the counts of the present period.
+ *
+ * 1. The first refusal after a quiet period is logged at once; those that follow are one line each period.
+ * 2. A line holds counts by kind and nothing that a client sent.
+ */
+export interface Refusals {
+  count(kind: string): void;
+  /** Logs what is counted, and ends. */
+  close(): void;
+}
+
+/** Why the listener refused a request or closed a connection: codes of errors, and what has no answer. */
+const KINDS = [
+  'unauthorised',
+  'forbidden_origin',
+  'headers_too_large',
+  'request_timed_out',
+  'body_too_large',
+  'too_many_connections',
+  'malformed_request',
+  'open_requests',
+  'closed_for_room',
+  'address_share',
+] as const;
+
+export type Refusal = (typeof KINDS)[number];
+
+export function createRefusals(log: Log, every_ms: number): Refusals {
+  const counts = new Map<string, number>();
+  let timer: NodeJS.Timeout | undefined;
+  const write = () => {
+    log.warn({ refused: Object.fromEntries(counts) }, 'requests or connections were refused');
+    counts.clear();
+  };
+  const pause = () => {
+    timer = setTimeout(() => {
+      timer = undefined;
+      if (counts.size === 0) return;
+      write();
+      pause();
+    }, every_ms).unref();
+  };
+  return {
+    count(kind) {
+      if (!(KINDS as readonly string[]).includes(kind)) return;
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+      if (timer !== undefined) return;
+      write();
+      pause();
+    },
+    close() {
+      clearTimeout(timer);
+      timer = undefined;
+      if (counts.size > 0) write();
+    },
+  };
+}

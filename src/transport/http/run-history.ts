@@ -1,0 +1,71 @@
+import { asSvcError } from '../../errors.ts';
+import { readQuery, readWord } from '../query.ts';
+import { sendLarge } from './large.ts';
+import type { Context } from './route.ts';
+import { runId } from './runs.ts';
+import { PIECE_BYTES, pieceWriter } from './write-pieces.ts';
+
+export async function whyRun(context: Context): Promise<void> {
+  const { req, runtime } = context;
+  readQuery(req.originalUrl, []);
+  await sendLarge(context, () => runtime.whyRun(runId(req)));
+}
+
+/** Sent as it is read, and what is read is counted: a file that could not be read whole ends without its last bytes, so that nobody takes it for one. */
+export async function exportRun({
+  req,
+  res,
+  runtime,
+  limits,
+  log,
+  closing,
+  unsent,
+}: Context): Promise<void> {
+  unsent.admit();
+  const redact = ['1', 'true'].includes(
+    readWord(readQuery(req.originalUrl, ['redact']), 'redact', ['0', '1', 'false', 'true']) ?? '0',
+  );
+  const id = runId(req);
+  const gone = new AbortController();
+  res.once('close', () => gone.abort());
+  const signal = AbortSignal.any([gone.signal, closing]);
+  const cut = () => res.destroy();
+  const outflow = unsent.enter(cut);
+  closing.addEventListener('abort', cut);
+  const write = pieceWriter(res, outflow);
+  let text = '';
+  const flush = async () => {
+    const bytes = Buffer.from(text);
+    text = '';
+    // While it waits, the page of events that the piece comes from is in memory too.
+    outflow.own(bytes.length + limits.store_page_bytes);
+    await write(bytes);
+  };
+  try {
+    for await (const piece of runtime.exportRun(id, { redact })) {
+      if (signal.aborted) break;
+      if (!res.headersSent) begin(res, id);
+      text += piece;
+      if (text.length >= PIECE_BYTES) await flush();
+    }
+    await flush();
+  } catch (thrown) {
+    if (!res.headersSent) throw thrown;
+    log.error({ err: asSvcError(thrown), run_id: id }, 'a run could not be exported whole');
+    res.destroy();
+  } finally {
+    closing.removeEventListener('abort', cut);
+    outflow.leave();
+  }
+  if (signal.aborted) res.destroy();
+  else res.end();
+}
+
+function begin(res: Context['res'], id: string): void {
+  res.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Content-Disposition': `attachment; filename="${id.replace(/[^\w-]/g, '')}.json"`,
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+  });
+}

@@ -1,0 +1,144 @@
+import { runMachine } from '../../../machines/run.ts';
+import { SvcError } from '../../errors.ts';
+import { wrong } from '../../runtime/fields.ts';
+import { CLIENT_MAX, parseRunInput } from '../../runtime/runs/input.ts';
+import { readQuery, readWhole, readWord } from '../query.ts';
+import { readJson } from './body.ts';
+import { sendLarge } from './large.ts';
+import { sendJson } from './reply.ts';
+import type { Context } from './route.ts';
+import { streamRun } from './sse.ts';
+import { readAt } from './state.ts';
+
+const CLIENT = 'http';
+const RUN_STATES = Object.keys(runMachine.states);
+
+export async function startRun(context: Context): Promise<void> {
+  const { req, res, runtime, limits, ended } = context;
+  const input = parseRunInput(
+    withKey(await readJson(req, res, limits.body_bytes, { ended }), req.headers['idempotency-key']),
+    limits,
+  );
+  const run = await runtime.startRun(input, clientOf(req));
+  if (input.cancel_on_disconnect === true) cancelWhenGone(context, run.id);
+  if (/\btext\/event-stream\b/i.test(req.headers.accept ?? ''))
+    return streamRun(context, run.id, 0);
+  res.setHeader('X-Svc-Run-Id', run.id);
+  res.setHeader('Location', `/v1/runs/${run.id}`);
+  sendJson(res, 202, run);
+}
+
+export async function listRuns(context: Context): Promise<void> {
+  const { req, runtime, limits } = context;
+  const query = readQuery(req.originalUrl, ['limit', 'before', 'state', 'provider', 'texts']);
+  const limit = readWhole(query, 'limit', { min: 1, max: limits.page_runs });
+  const state = readWord(query, 'state', RUN_STATES);
+  const texts = readWord(query, 'texts', ['whole', 'short']);
+  const [before, provider] = [query.get('before'), query.get('provider')];
+  if (before !== undefined) await checkRun(runtime, before);
+  const wanted = {
+    ...(limit === undefined ? {} : { limit }),
+    ...(state === undefined ? {} : { state }),
+    ...(before === undefined ? {} : { before }),
+    ...(provider === undefined ? {} : { provider }),
+    ...(texts === undefined ? {} : { texts }),
+  };
+  await sendLarge(context, () => runtime.listRuns(wanted));
+}
+
+/** A page behind a run that is not there would be empty, and be taken for the end of the history. */
+async function checkRun(runtime: Context['runtime'], before: string): Promise<void> {
+  await runtime.headOfRun(before).catch((error: unknown) => {
+    // The last run of a page may be a damaged one.
+    if (error instanceof SvcError && error.code === 'store_corrupt') return;
+    throw error instanceof SvcError && error.code === 'run_unknown'
+      ? wrong('before', 'before must be the id of a run, such as the `next` of a page.')
+      : error;
+  });
+}
+
+export async function showRun(context: Context): Promise<void> {
+  const { req, runtime } = context;
+  const at = readAt(req.originalUrl);
+  await sendLarge(context, () =>
+    at === undefined ? runtime.showRun(runId(req)) : runtime.runAt(runId(req), at),
+  );
+}
+
+/** A finished run of which the client has everything is answered with 204, which tells an event source to stop asking. */
+export async function followRun(context: Context): Promise<void> {
+  const { req, res, runtime } = context;
+  const from_seq = position(req);
+  const run = await runtime.headOfRun(runId(req));
+  // The status looks at the files of the log, so that not every stream asks for it.
+  if (from_seq > run.seq + 1) checkPosition(req, from_seq, runtime.status().seq);
+  if (run.finished && from_seq > run.seq) {
+    res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
+    return;
+  }
+  await streamRun(context, runId(req), from_seq);
+}
+
+export async function cancelRun({ req, res, runtime }: Context): Promise<void> {
+  sendJson(res, 200, await runtime.cancelRun(runId(req), CLIENT));
+}
+
+/** Whose turn it is in the queue: what the client calls itself. */
+function clientOf(req: Context['req']): string {
+  const named = req.headers['x-svc-client'] ?? req.headers['user-agent'];
+  const name =
+    typeof named === 'string'
+      ? named
+          .replace(/[^\x20-\x7e]/g, '')
+          .slice(0, CLIENT_MAX)
+          .trim()
+      : '';
+  return name === '' ? CLIENT : name;
+}
+
+/** Cancels the run when the connection that started it closes before its end. */
+function cancelWhenGone({ res, runtime, log }: Context, id: string): void {
+  const cancel = () => {
+    if (!res.writableFinished)
+      runtime
+        .cancelRun(id, 'disconnect')
+        .catch((error: unknown) =>
+          log.debug({ err: error, run_id: id }, 'a run could not be cancelled'),
+        );
+  };
+  if (res.destroyed) cancel();
+  else res.once('close', cancel);
+}
+
+export function runId(req: Context['req']): string {
+  return req.params.id ?? '';
+}
+
+/** The first position that the client wants: the one after Last-Event-ID, or `from`. */
+function position(req: Context['req']): number {
+  const query = readQuery(req.originalUrl, ['from']);
+  const last = req.headers['last-event-id'];
+  const from = readWhole(query, 'from', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
+  if (last === undefined || last === '') return from;
+  if (typeof last !== 'string' || !/^\d{1,15}$/.test(last))
+    throw wrong('Last-Event-ID', 'Last-Event-ID must be the id of an event of this stream.');
+  return Number(last) + 1;
+}
+
+/** A position that the log has not come to belongs to another log: to wait for it would pass over what this run still has to say. */
+function checkPosition(req: Context['req'], from_seq: number, last_seq: number): void {
+  if (from_seq <= last_seq + 1) return;
+  throw wrong(
+    req.headers['last-event-id'] ? 'Last-Event-ID' : 'from',
+    `The log has no such position yet: its last event is ${last_seq}.`,
+  );
+}
+
+/** The body, with the key that came as a header. */
+function withKey(body: unknown, key: string | string[] | undefined): unknown {
+  if (key === undefined || typeof body !== 'object' || body === null || Array.isArray(body))
+    return body;
+  if ('idempotency_key' in body && body.idempotency_key !== key)
+    throw wrong('idempotency_key', 'idempotency_key and the header Idempotency-Key differ.');
+  return { ...body, idempotency_key: key };
+}

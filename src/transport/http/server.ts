@@ -1,0 +1,177 @@
+import type { EventEmitter } from 'node:events';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import polka, { type Polka, type Request } from 'polka';
+import { asSvcError, SvcError } from '../../errors.ts';
+import type { Log } from '../../kernel/port.ts';
+import type { Limits } from '../../limits.ts';
+import type { Runtime } from '../../runtime/contract.ts';
+import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
+import { type AccessOptions, createAccess } from '../auth/access.ts';
+import { allowOrigin, keepToOrigin, sendOptions } from '../auth/cross-origin.ts';
+import { createSessions, type Sessions } from '../auth/session.ts';
+import { type Beside, listen, listenBeside } from '../listen.ts';
+import { createConnections } from './connections.ts';
+import { createListener } from './listener.ts';
+import { createRefusals } from './refusals.ts';
+import { sendError } from './reply.ts';
+import type { Route } from './route.ts';
+import { routes as allRoutes } from './routes.ts';
+
+/**
+ * The HTTP listener.
+ *
+ * 1. Every request passes the same door: target, Host and Origin first, then the token where the route asks for it.
+ * 2. Health needs the machine's state only, so it is answered in every state that the process is in.
+ * 3. Nothing waits for ever: connections, headers, bodies, answers, streams and the closing itself have bounds.
+ * 4. What the door refuses is counted in the log.
+ */
+export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
+  runtime: Runtime;
+  limits: Limits;
+  log: Log;
+  /** Shared with those who give tickets out. */
+  sessions?: Sessions;
+  /** Shared with the other transports. */
+  unsent?: UnsentBytes;
+  routes?: readonly Route[];
+}
+
+export interface Http {
+  server: Server;
+  /** The connection is kept for authenticated work until `work` closes. Throws too_many_connections. */
+  hold(socket: Duplex, work: EventEmitter): void;
+  /** Counts a refusal for the log. */
+  refused(code: string): void;
+  /** Resolves with the address as `http://host:port`. Throws port_in_use, address_refused. */
+  listen(host: string, port: number): Promise<string>;
+  /** What is wrong with where it listens; null when nothing is. */
+  warning(): string | null;
+  /** Ends streams with a word, lets answers finish for a moment, cuts off what is left. */
+  close(): Promise<void>;
+}
+
+export function createHttp(options: HttpOptions): Http {
+  const { runtime, limits, log, sessions = createSessions(options), routes = allRoutes } = options;
+  const unsent = options.unsent ?? new UnsentBytes(limits, log);
+  const access = createAccess({ ...options, sessions });
+  const closing = new AbortController();
+  const refusals = createRefusals(log, limits.refusal_log_ms);
+  const connections = createConnections(limits, refusals.count);
+  const server = createListener(limits, connections, refusals.count);
+  server.on('connection', () => unsent.turns.giveWay());
+  const enter = (req: Request, res: ServerResponse) => {
+    if (closing.signal.aborted || isLeaving(runtime)) res.shouldKeepAlive = false;
+    keepToOrigin(res);
+    access.checkSource(req);
+    allowOrigin(res, access.foreignOrigin(req));
+  };
+  const app: Polka = polka({
+    onError: (thrown, req, res) => {
+      const error = asSvcError(thrown);
+      refusals.count(error.code);
+      sendError(req, res, error, { log, limits });
+    },
+    onNoMatch: (req, res) => {
+      enter(req, res);
+      const methods = METHODS.filter((method) => app.find(method, req.path).handlers.length > 0);
+      if (methods.length === 0)
+        throw new SvcError('route_unknown', `There is no route ${req.path.slice(0, 200)}.`);
+      const allow = [...methods, 'OPTIONS'];
+      if (req.method === 'OPTIONS') return sendOptions(req, res, allow);
+      throw new SvcError('method_not_allowed', `${req.path} does not take ${req.method}.`, {
+        details: { allow },
+      });
+    },
+  });
+  for (const route of routes) {
+    app.add(route.method, route.path, async (req, res) => {
+      enter(req, res);
+      const admission = access.admit(req, route.door);
+      if (route.door === 'token') {
+        connections.hold(req.socket, res);
+        await unsent.turns.take(REQUEST_BYTES);
+        if (req.socket.destroyed) return;
+        endWith(admission.ended, res, limits.goodbye_ms);
+      }
+      await route.answer({
+        ...{ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal },
+        ...admission,
+      });
+      countAnswer(res, unsent);
+    });
+  }
+  // Its third parameter is optional, which its type does not say.
+  const answer = app.handler as unknown as RequestListener;
+  // All requests of one read arrive before the first is answered: a connection that had too many is closed by then.
+  server.on('request', (req, res) => setImmediate(() => req.socket.destroyed || answer(req, res)));
+  let beside: Beside | null = null;
+  return {
+    server,
+    hold: connections.hold,
+    refused: refusals.count,
+    listen: async (host, port) => {
+      const address = await listen(
+        server,
+        host,
+        port,
+        limits.connections + limits.spare_connections,
+      );
+      beside = await listenBeside(address, (socket) => server.emit('connection', socket), {
+        connections: limits.connections,
+        again_ms: limits.port_again_ms,
+      });
+      return `http://${address}`;
+    },
+    warning: () =>
+      beside === null || beside.taken === null
+        ? null
+        : `Another program listens on ${beside.taken}, so what is sent to localhost may reach it. Use 127.0.0.1, and never send the token to localhost.`,
+    close: async () => {
+      closing.abort();
+      const cut = setTimeout(connections.destroyAll, limits.goodbye_ms);
+      await Promise.all([
+        new Promise<void>((resolve) => server.close(() => resolve())),
+        beside?.close(),
+      ]);
+      clearTimeout(cut);
+      refusals.close();
+    },
+  };
+}
+
+/** An answer ends with what let its request in: it has a moment for its last word, and a client that reads slowly gets no more than that. */
+function endWith(ended: AbortSignal, res: ServerResponse, goodbye_ms: number): void {
+  ended.throwIfAborted();
+  let cut: NodeJS.Timeout | undefined;
+  const end = () => {
+    cut = setTimeout(() => res.destroy(), goodbye_ms);
+  };
+  ended.addEventListener('abort', end);
+  res.once('close', () => {
+    ended.removeEventListener('abort', end);
+    clearTimeout(cut);
+  });
+}
+
+const METHODS = ['GET', 'HEAD', 'POST', 'DELETE'] as const;
+
+/** A daemon that is on its way out keeps no connection open. One that waits for its disk goes on. */
+function isLeaving(runtime: Runtime): boolean {
+  return !runtime.probe().ready && LEAVING.has(runtime.health().state);
+}
+
+const LEAVING = new Set(['stopping', 'stopped', 'failed']);
+
+/** Counts what the system did not take of an answer at once, until it has or the client is gone. */
+function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {
+  if (res.destroyed || res.writableLength < COUNTED_BYTES) return;
+  const outflow = unsent.enter(() => res.destroy());
+  res.once('close', () => outflow.leave());
+  outflow.own(res.writableLength);
+}
+
+/** What a request costs among the writes that wait for their turn: it reads the run, and opens a stream. */
+const REQUEST_BYTES = 128 * 1024;
+/** Smaller ones are bounded by the number of connections. */
+const COUNTED_BYTES = 16 * 1024;

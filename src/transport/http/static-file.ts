@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** A file that was read whole, as it is answered with. */
+export interface StaticFile {
+  type: string;
+  etag: string;
+  content: Buffer;
+}
+
+export function staticFile(type: string, content: Buffer): StaticFile {
+  return {
+    type,
+    content,
+    etag: `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`,
+  };
+}
+
+/** Answers with the file, or with 304 to who has it already. `policy` says what the content may do in a browser. */
+export function sendFile(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { type, etag, content }: StaticFile,
+  policy: string,
+): void {
+  const headers = {
+    ETag: etag,
+    'Cache-Control': 'no-cache',
+    'Content-Security-Policy': policy,
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+  };
+  const known = (req.headers['if-none-match'] ?? '')
+    .split(',')
+    .map((tag) => tag.trim().replace(/^W\//, ''));
+  if (known.includes(etag)) res.writeHead(304, headers).end();
+  else
+    res
+      .writeHead(200, { ...headers, 'Content-Type': type, 'Content-Length': content.length })
+      .end(content);
+}

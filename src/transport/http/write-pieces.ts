@@ -1,0 +1,27 @@
+import type { ServerResponse } from 'node:http';
+import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
+
+/**
+ * Writes bytes of any length, a piece a turn. Resolves when the system has taken all of it. A connection that closes forgets its writes,
+ * so that ends the wait too.
+ */
+export function pieceWriter(
+  res: ServerResponse,
+  outflow: Outflow,
+): (bytes: Uint8Array) => Promise<void> {
+  let wake = () => {};
+  res.once('close', () => wake());
+  return async (bytes) => {
+    for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
+      const piece = bytes.subarray(start, start + PIECE_BYTES);
+      await outflow.turn(piece.length);
+      if (res.destroyed) return;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        res.write(piece, () => resolve());
+      });
+    }
+  };
+}
+
+export const PIECE_BYTES = 64 * 1024;

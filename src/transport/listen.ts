@@ -1,0 +1,103 @@
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { SvcError } from '../errors.ts';
+
+/**
+ * Binds a listener and resolves with its address as `host:port`. `backlog` is how many connections may wait for the event loop, which
+ * accepts one a turn. The system drops what comes beyond, and a client tries again after 1, 3 and 7 seconds. Throws port_in_use, address_refused.
+ */
+export async function listen(
+  server: Server,
+  host: string,
+  port: number,
+  backlog = BACKLOG,
+): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    const refused = (error: NodeJS.ErrnoException) => reject(bindError(error, host, port));
+    server.once('error', refused);
+    server.once('listening', () => {
+      server.off('error', refused);
+      resolve();
+    });
+    server.listen({ host, port, backlog: Math.max(backlog, BACKLOG) });
+  });
+  const { address, family, port: bound } = server.address() as AddressInfo;
+  return family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}`;
+}
+
+/** What Node.js takes unless it is asked for more. */
+const BACKLOG = 511;
+
+function bindError(error: NodeJS.ErrnoException, host: string, port: number): SvcError {
+  const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  if (error.code === 'EADDRINUSE')
+    return new SvcError('port_in_use', `Another program listens on ${address}.`, { cause: error });
+  return new SvcError(
+    'address_refused',
+    `The address ${address} cannot be bound (${error.code ?? 'unknown'}).`,
+    { cause: error },
+  );
+}
+
+/** The second address of a listener on loopback. */
+export interface Beside {
+  /** The address that another program holds now; null where there is none. */
+  readonly taken: string | null;
+  close(): Promise<void>;
+}
+
+export interface BesideOptions {
+  connections: number;
+  /** From one try to bind an address that another program holds to the next. */
+  again_ms: number;
+}
+
+/**
+ * Binds the other loopback address at the same port, so that no other user can listen there for what is sent to `localhost`. Connections go
+ * to `accept`. One that another program holds is bound as soon as that program leaves it. An address that is not loopback, and a machine
+ * without the other loopback, need nothing.
+ */
+export async function listenBeside(
+  address: string,
+  accept: (socket: Socket) => void,
+  { connections, again_ms }: BesideOptions,
+): Promise<Beside> {
+  const [, host = '', port = ''] = /^(.+):(\d+)$/.exec(address) ?? [];
+  const other = host === '127.0.0.1' ? '::1' : host === '[::1]' ? '127.0.0.1' : null;
+  if (other === null) return NOTHING_BESIDE;
+  let server: Server | null = null;
+  let taken: string | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  const bind = async () => {
+    const fresh = createServer({ allowHalfOpen: true, noDelay: true }, accept);
+    fresh.maxConnections = connections;
+    try {
+      await listen(fresh, other, Number(port), connections);
+      [server, taken] = [fresh, null];
+    } catch (error) {
+      const isTaken = error instanceof SvcError && error.code === 'port_in_use';
+      taken = isTaken ? `${other === '::1' ? '[::1]' : other}:${port}` : null;
+      if (isTaken && !isClosed) timer = setTimeout(bindAgain, again_ms).unref();
+    }
+  };
+  let binding = bind();
+  const bindAgain = () => {
+    binding = bind();
+  };
+  await binding;
+  return {
+    get taken() {
+      return taken;
+    },
+    close: async () => {
+      isClosed = true;
+      clearTimeout(timer);
+      await binding;
+      await new Promise<void>((resolve) =>
+        server === null ? resolve() : server.close(() => resolve()),
+      );
+    },
+  };
+}
+
+const NOTHING_BESIDE: Beside = { taken: null, close: () => Promise.resolve() };

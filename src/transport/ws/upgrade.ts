@@ -1,0 +1,164 @@
+import { type EventEmitter, once } from 'node:events';
+import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { asSvcError, SvcError } from '../../errors.ts';
+import type { Log } from '../../kernel/port.ts';
+import type { Runtime } from '../../runtime/contract.ts';
+import { type Outflow, UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
+import { type AccessOptions, createAccess } from '../auth/access.ts';
+import { rawHttpError } from '../http-error.ts';
+import { parseEventQuery } from './event-query.ts';
+import { sendEvents } from './events.ts';
+import { keepAlive } from './heartbeat.ts';
+import { parseLogQuery } from './log-query.ts';
+import { createLogSender, type LogSourceOptions } from './logs.ts';
+
+/**
+ * The WebSocket side of the HTTP listener: `GET /v1/logs` and `GET /v1/events`.
+ *
+ * 1. An upgrade passes the same door as a request: target, Host, Origin, token. A refusal is an HTTP answer with the error envelope.
+ * 2. The daemon closes with 1000 when everything asked for was sent, with 1001 when it stops.
+ * 3. What clients send is bounded and ignored.
+ * 4. A stream ends with 1008 when the session or the token that let it in is not good any more. Nothing is sent from then on; a client
+ *    that does not take the goodbye in time is cut off.
+ */
+export interface SocketOptions extends AccessOptions, LogSourceOptions {
+  runtime: Pick<Runtime, 'followLog'>;
+  log: Log;
+  /** Shared with the other transports. */
+  unsent?: UnsentBytes;
+}
+
+/** The HTTP listener that the upgrades come in by. */
+export interface Listener {
+  server: Server;
+  /** Keeps a connection for a follower. Throws too_many_connections. */
+  hold(socket: Duplex, work: EventEmitter): void;
+  /** Counts a refusal for the log. */
+  refused(code: string): void;
+}
+
+export interface Sockets {
+  /** Sends what is left, says goodbye with 1001, and cuts off who does not answer in time. */
+  close(): Promise<void>;
+}
+
+/** Sends what was asked for, until it is all sent or the signal aborts. */
+type Sender = (
+  client: WebSocket,
+  outflow: Outflow,
+  heard: () => void,
+  signal: AbortSignal,
+) => Promise<void>;
+
+const DONE = 1000;
+const GOING_AWAY = 1001;
+const NOT_ALLOWED = 1008;
+const FAILED = 1011;
+const TRY_AGAIN_LATER = 1013;
+
+export function attachSockets(
+  { server, hold, refused }: Listener,
+  options: SocketOptions,
+): Sockets {
+  const { limits, log, runtime, unsent = new UnsentBytes(limits, log) } = options;
+  const sendLogs = createLogSender(options);
+  const access = createAccess(options);
+  const closing = new AbortController();
+  const sockets = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: limits.client_frame_bytes,
+  });
+  sockets.on('wsClientError', (_, socket) =>
+    refuse(socket, new SvcError('invalid_request', 'This is not a WebSocket handshake.')),
+  );
+  /** By path: reads what is asked for, and gives the one who sends it. */
+  const paths: Readonly<Record<string, (target: string) => Sender>> = {
+    '/v1/logs': (target) => {
+      const query = parseLogQuery(target, limits, Date.now());
+      return (client, outflow, _, signal) => sendLogs(client, query, outflow, signal);
+    },
+    '/v1/events': (target) => {
+      const query = parseEventQuery(target);
+      return (client, outflow, heard, signal) =>
+        sendEvents(client, runtime.followLog(query, signal), outflow, heard);
+    },
+  };
+  const admit = (request: IncomingMessage): { send: Sender; ended: AbortSignal } => {
+    access.checkSource(request);
+    const target = request.url ?? '';
+    const path = target.split('?')[0] ?? '';
+    const read = Object.hasOwn(paths, path) ? paths[path] : undefined;
+    if (read === undefined)
+      throw new SvcError(
+        'route_unknown',
+        `There is no WebSocket here, but at ${Object.keys(paths).join(' and ')}.`,
+      );
+    const { ended } = access.admit(request, 'token', true);
+    if (closing.signal.aborted) throw new SvcError('daemon_stopping');
+    unsent.admit();
+    return { send: read(target), ended };
+  };
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (socket.destroyed) return;
+    socket.on('error', (error) => log.debug({ err: error }, 'an upgrade broke'));
+    try {
+      const { send, ended } = admit(request);
+      hold(socket, socket);
+      sockets.handleUpgrade(request, socket, head, (client) => void serve(client, send, ended));
+    } catch (thrown) {
+      const error = asSvcError(thrown);
+      refused(error.code);
+      refuse(socket, error);
+    }
+  });
+  const serve = async (client: WebSocket, send: Sender, ended: AbortSignal) => {
+    client.on('error', (error) => {
+      log.debug({ err: error }, 'a follower broke');
+      // The close frame is on its way. To wait for its answer would be to read the rest of the message.
+      client.terminate();
+    });
+    const heard = keepAlive(client, limits.heartbeat_ms);
+    const left = new AbortController();
+    const outflow = unsent.enter(() => client.terminate());
+    let cut: NodeJS.Timeout | undefined;
+    const end = () => {
+      client.close(NOT_ALLOWED, 'unauthorised');
+      cut = setTimeout(() => client.terminate(), limits.goodbye_ms);
+      left.abort();
+    };
+    ended.addEventListener('abort', end);
+    client.once('close', () => {
+      ended.removeEventListener('abort', end);
+      clearTimeout(cut);
+      outflow.leave();
+      left.abort();
+    });
+    try {
+      await send(client, outflow, heard, AbortSignal.any([closing.signal, left.signal]));
+      client.close(closing.signal.aborted ? GOING_AWAY : DONE);
+    } catch (thrown) {
+      const error = asSvcError(thrown);
+      if (error.code === 'daemon_stopping') return client.close(GOING_AWAY);
+      if (error.spec.retryable) return client.close(TRY_AGAIN_LATER, error.code);
+      log.error({ err: error.cause ?? error }, 'what a follower asked for could not be sent');
+      client.close(FAILED, error.code);
+    }
+  };
+  return {
+    close: async () => {
+      closing.abort();
+      const cut = setTimeout(() => {
+        for (const client of sockets.clients) client.terminate();
+      }, limits.goodbye_ms);
+      await Promise.all([...sockets.clients].map((client) => once(client, 'close')));
+      clearTimeout(cut);
+    },
+  };
+}
+
+function refuse(socket: Duplex, error: SvcError): void {
+  socket.end(rawHttpError(error), () => socket.destroy());
+}

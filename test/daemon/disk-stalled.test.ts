@@ -1,0 +1,40 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { isReady, serve } from './process.ts';
+
+const test = suite<{ home: Home }>('a daemon whose disk holds up the thread of the store');
+
+test.before.each((context) => {
+  context.home = makeHome({ SVC_LIMIT_DRAIN_MS: '0', SVC_LIMIT_GOODBYE_MS: '100' });
+});
+test.after.each(({ home }) => home.close());
+
+for (const [fact, close_ms, signals, told] of [
+  [
+    'it leaves when its time is over',
+    '300',
+    ['SIGTERM', 'SIGINT'],
+    /"msg":"stopped".*stop_timed_out/s,
+  ],
+  [
+    'it leaves at the third signal',
+    '240000',
+    ['SIGTERM', 'SIGINT', 'SIGHUP'],
+    /"msg":"left at once/,
+  ],
+] as const) {
+  test(fact, async ({ home }) => {
+    const daemon = serve(home, 'held', { SVC_LIMIT_CLOSE_MS: close_ms });
+    await waitFor('the daemon is ready', isReady(daemon), { within_ms: 50_000 });
+    spawnSync('mkfifo', [join(home.folder, 'held')]);
+    for (const signal of signals) daemon.child.kill(signal);
+    assert.equal(await daemon.ended, { code: null, signal: 'SIGKILL' }, daemon.out());
+    assert.match(daemon.out(), told);
+  });
+}
+
+test.run();

@@ -1,0 +1,101 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { packageRoot } from '../../../src/home/paths.ts';
+import type { PullFailure } from '../../../src/models/failure.ts';
+import { checkGguf } from '../../../src/models/gguf/check.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-gguf-'));
+const HEADER_MAX = 16 * 1024 * 1024;
+
+/** Null: it is a whole model. */
+async function verdict(bytes: Buffer, header_max = HEADER_MAX): Promise<string | null> {
+  const path = join(folder, 'file.gguf');
+  writeFileSync(path, bytes);
+  try {
+    await checkGguf(path, header_max);
+    return null;
+  } catch (error) {
+    assert.is((error as PullFailure).code, 'model_invalid');
+    return (error as PullFailure).message;
+  }
+}
+
+const model = readFileSync(makeGguf(join(folder, 'model.gguf')));
+
+test('whole models are whole: one that was made, and the built-in one', async () => {
+  assert.is(await verdict(model), null);
+  await checkGguf(join(packageRoot(), 'src/providers/mini/svc-mini.gguf'), HEADER_MAX);
+});
+
+test('a model that lost its last byte, or any more of its end, is not whole', async () => {
+  for (const lost of [
+    1,
+    31,
+    4096,
+    model.length >> 1,
+    model.length - 100,
+    model.length - 24,
+    model.length - 5,
+    model.length,
+  ]) {
+    assert.ok(await verdict(model.subarray(0, model.length - lost)), `${lost} bytes lost`);
+  }
+});
+
+test('what is something else is told apart', async () => {
+  for (const bytes of [
+    Buffer.from('<html>'),
+    Buffer.alloc(100),
+    Buffer.from('GGML'),
+    Buffer.from('GGUF'),
+  ])
+    assert.ok(await verdict(bytes));
+  const at = (offset: number, value: bigint, size: 4 | 8) => {
+    const copy = Buffer.from(model);
+    if (size === 4) copy.writeUInt32LE(Number(value), offset);
+    else copy.writeBigUInt64LE(value, offset);
+    return copy;
+  };
+  assert.match((await verdict(at(4, 1n, 4))) ?? '', /version is 1/);
+  assert.match((await verdict(at(4, 0x03000000n, 4))) ?? '', /byte order/);
+  assert.match((await verdict(at(8, 0n, 8))) ?? '', /no weights/);
+  assert.match((await verdict(at(8, 2n ** 63n, 8))) ?? '', /too large/);
+  assert.match((await verdict(at(8, 10n ** 9n, 8))) ?? '', /tensors/);
+  assert.match((await verdict(at(16, 10n ** 9n, 8))) ?? '', /entries/);
+  assert.ok(await verdict(at(24, 2n ** 40n, 8)), 'a key longer than the file');
+});
+
+test('a header without an end is read no further than its bound', async () => {
+  const head = Buffer.alloc(24 + 8 + 1 + 4 + 4 + 8);
+  head.write('GGUF', 0);
+  head.writeUInt32LE(3, 4);
+  head.writeBigUInt64LE(1n, 8);
+  head.writeBigUInt64LE(1n, 16);
+  head.writeBigUInt64LE(1n, 24);
+  head.write('k', 32);
+  head.writeUInt32LE(9, 33);
+  head.writeUInt32LE(8, 37);
+  const bytes = Buffer.concat([head, Buffer.alloc(3_000_000)]);
+  bytes.writeBigUInt64LE(2_000_000n, 41);
+  assert.match((await verdict(bytes, 2_000_000)) ?? '', /longer than/);
+  bytes.writeBigUInt64LE(2_000_001n, 41);
+  assert.match((await verdict(bytes, 2_000_000)) ?? '', /lists more than 2000000 texts/);
+});
+
+test('a file of which any single byte of the header is wrong is refused or taken, and nothing else happens', async () => {
+  for (let offset = 0; offset < 400; offset += 1) {
+    for (const value of [0, 255]) {
+      const copy = Buffer.from(model);
+      copy.writeUInt8(value, offset);
+      await verdict(copy);
+    }
+  }
+});
+
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+test.run();

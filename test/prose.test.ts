@@ -1,0 +1,121 @@
+import { globSync } from 'node:fs';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { hardWords, longSentences, type Prose, proseOfPage, proseOfSource } from './prose.ts';
+
+/** Not yet in plain words. The list only gets shorter: a line that is done fails the test. */
+const TO_DO: readonly string[] = [
+  'machines/',
+  'src/cli/',
+  'src/config/',
+  'src/daemon',
+  'src/errors.ts',
+  'src/limits.ts',
+  'src/descriptors.ts',
+  'src/main.ts',
+  'src/pattern.ts',
+  'src/home/',
+  'src/kernel/',
+  'src/logs/',
+  'src/models/',
+  'src/providers/',
+  'src/runtime/contract.ts',
+  'src/runtime/create.ts',
+  'src/runtime/disk/',
+  'src/runtime/health/',
+  'src/runtime/history/',
+  'src/runtime/providers/',
+  'src/runtime/pulls/',
+  'src/runtime/runs/',
+  'src/runtime/send/',
+  'src/store/',
+  'src/transport/',
+  'test/attack/',
+  'test/bench/',
+  'test/browser/',
+  'test/cli/',
+  'test/config/',
+  'test/daemon/',
+  'test/e2e/',
+  'test/eval/',
+  'test/helpers/',
+  'test/kernel/',
+  'test/logs/',
+  'test/machines/',
+  'test/models/',
+  'test/providers/',
+  'test/runtime/',
+  'test/sim/',
+  'test/store/',
+  'test/torture/',
+  'test/transport/',
+  'test/walk/',
+  'test/install.test.ts',
+  'test/layers',
+  'test/lock.ts',
+  'test/run',
+  'docs/',
+  'README.md',
+  'SECURITY.md',
+];
+
+const sources = list('{src,machines,test,tools}/**/*.{ts,js}').filter(
+  (file) => !/^test\/(prose|fixtures)/.test(file),
+);
+const pages = list('{README,SECURITY,CONTRIBUTING,CHANGELOG}.md').concat(list('docs/**/*.md'));
+const prose = [...sources.flatMap(proseOfSource), ...pages.flatMap(proseOfPage)];
+
+test('the prose is read: comments, texts, names of tests and pages', () => {
+  for (const kind of ['comment', 'text', 'name'] as const) {
+    assert.ok(prose.filter((piece) => piece.kind === kind).length > 100, kind);
+  }
+  assert.equal(hardWords('It is Told anew, `held` by nobody.'), ['told', 'anew', 'nobody']);
+  assert.is(longSentences(`${'word '.repeat(21)}.`).length, 1);
+  assert.is(longSentences(`${'word '.repeat(19)}end. And another one.`).length, 0);
+});
+
+test('no comment, text or page uses a hard word', () => {
+  expectNone((piece) => (isProduct(piece) ? hardWords(piece.text) : []));
+});
+
+test('no sentence of a comment or a page is longer than a reader keeps in mind', () => {
+  expectNone((piece) =>
+    piece.kind === 'comment' || piece.file.endsWith('.md') ? longSentences(piece.text) : [],
+  );
+});
+
+test('every line of the list is still to do', () => {
+  const done = TO_DO.filter((prefix) =>
+    problems(() => true).every(({ file }) => !file.startsWith(prefix)),
+  );
+  assert.equal(done, []);
+});
+
+/** A text in a test may be the input of what it tests. */
+function isProduct({ kind, file }: Prose): boolean {
+  return kind !== 'text' || !file.startsWith('test/');
+}
+
+function problems(applies: (piece: Prose) => boolean): Prose[] {
+  return prose.filter((piece) => {
+    const words = isProduct(piece) ? hardWords(piece.text) : [];
+    const long =
+      piece.kind === 'comment' || piece.file.endsWith('.md') ? longSentences(piece.text) : [];
+    return applies(piece) && words.length + long.length > 0;
+  });
+}
+
+function expectNone(find: (piece: Prose) => string[]): void {
+  const wrong = prose
+    .filter(({ file }) => !TO_DO.some((prefix) => file.startsWith(prefix)))
+    .flatMap((piece) => find(piece).map((what) => `${piece.file}:${piece.line}: ${what}`));
+  assert.equal(wrong, []);
+}
+
+function list(pattern: string): string[] {
+  return globSync(pattern)
+    .map((file) => file.replaceAll('\\', '/'))
+    .sort();
+}
+
+test.run();

@@ -1,0 +1,232 @@
+import { readFileSync } from 'node:fs';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { outcome, remote, runRequest } from '../../helpers/remote.ts';
+import { gate } from '../../helpers/scripted-provider.ts';
+import { type Exchange, Upstream } from '../../helpers/upstream.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+/** An attempt that is given up is over when its iteration has ended: then the server has lost its connection, and stops. */
+
+/** Where the system tells it: client connections to the port that are still open. */
+function connected(port: number): number {
+  if (process.platform !== 'linux') return 0;
+  const remote_address = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const established = '01';
+  return readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .filter(
+      (line) =>
+        line.trim().split(/\s+/)[2] === remote_address &&
+        line.trim().split(/\s+/)[3] === established,
+    ).length;
+}
+
+async function serve(
+  scenario: (exchange: Exchange) => unknown,
+): Promise<{ upstream: Upstream; asked: Promise<Exchange> }> {
+  let take: (exchange: Exchange) => void = () => undefined;
+  const asked = new Promise<Exchange>((resolve) => {
+    take = resolve;
+  });
+  const upstream = await Upstream.start((exchange) => {
+    take(exchange);
+    return scenario(exchange);
+  });
+  return { upstream, asked };
+}
+
+test('aborted before the headers, it ends and the server loses the connection', async () => {
+  const { upstream, asked } = await serve(() => undefined);
+  const provider = remote(upstream.base_url);
+  const abort = new AbortController();
+  const running = outcome(provider, { signal: abort.signal });
+  const exchange = await asked;
+  assert.is(connected(upstream.port), process.platform === 'linux' ? 1 : 0);
+  abort.abort();
+  const seen = await running;
+  assert.is(connected(upstream.port), 0, 'the connection is gone when the iteration has ended');
+  assert.equal(seen, { text: '', finish: null, failure: null });
+  await exchange.closed;
+  await provider.close();
+  await upstream.stop();
+});
+
+test('closed before the headers or within the answer, the failure says that the provider was removed', async () => {
+  for (const delivered of ['', 'Hel']) {
+    const { upstream, asked } = await serve(async (x) => {
+      if (delivered === '') return;
+      x.open();
+      await x.text(delivered);
+    });
+    const provider = remote(upstream.base_url);
+    const { promise: heard, resolve } = Promise.withResolvers<unknown>();
+    const running = outcome(provider, { onText: resolve });
+    await (delivered === '' ? asked : heard);
+    await provider.close();
+    const { text, failure } = await running;
+    assert.is(text, delivered);
+    assert.match(failure?.message ?? '', /^The provider.* was removed /);
+    assert.not.match(failure?.message ?? '', /UND_ERR/);
+    await upstream.stop();
+  }
+});
+
+test('aborted within the answer, it ends with what was delivered and the server loses the connection', async () => {
+  const { upstream, asked } = await serve(async (x) => {
+    x.open();
+    await x.text('Hel');
+  });
+  const provider = remote(upstream.base_url);
+  const abort = new AbortController();
+  const seen = await outcome(provider, {
+    signal: abort.signal,
+    onText: () => abort.abort(new Error('of its own')),
+  });
+  assert.is(connected(upstream.port), 0, 'the connection is gone when the iteration has ended');
+  assert.equal(seen, { text: 'Hel', finish: null, failure: null });
+  await (await asked).closed;
+  await provider.close();
+  await upstream.stop();
+});
+
+test('aborted while a server sends as fast as it can, it ends', async () => {
+  const { upstream, asked } = await serve(async (x) => {
+    x.open();
+    while (!x.socket.destroyed) await x.text('word ').catch(() => undefined);
+  });
+  const provider = remote(upstream.base_url);
+  const abort = new AbortController();
+  const seen = await outcome(provider, { signal: abort.signal, onText: () => abort.abort() });
+  assert.is(connected(upstream.port), 0);
+  assert.equal(
+    seen,
+    { text: 'word ', finish: null, failure: null },
+    'nothing is delivered after it was given up',
+  );
+  await (await asked).closed;
+  await provider.close();
+  await upstream.stop();
+});
+
+test('aborted within the body of an error, it ends', async () => {
+  const begun = gate();
+  const { upstream, asked } = await serve((x) => {
+    x.response.writeHead(500, { 'content-type': 'application/json' });
+    x.response.write('{"error":', () => begun.open());
+  });
+  const provider = remote(upstream.base_url);
+  const abort = new AbortController();
+  const running = outcome(provider, { signal: abort.signal });
+  await begun.opened;
+  abort.abort();
+  assert.equal(await running, { text: '', finish: null, failure: null });
+  assert.is(connected(upstream.port), 0);
+  await (await asked).closed;
+  await provider.close();
+  await upstream.stop();
+});
+
+test('aborted before it began, it asks nobody', async () => {
+  const { upstream } = await serve((x) => x.answer('Hello'));
+  const provider = remote(upstream.base_url);
+  assert.equal(await outcome(provider, { signal: AbortSignal.abort() }), {
+    text: '',
+    finish: null,
+    failure: null,
+  });
+  assert.equal(upstream.received, []);
+  await provider.close();
+  await upstream.stop();
+});
+
+test('an answer that is read no further is given up', async () => {
+  const { upstream, asked } = await serve(async (x) => {
+    x.open();
+    await x.text('Hel');
+  });
+  const provider = remote(upstream.base_url);
+  for await (const _ of provider.stream(
+    { run_id: 'run_1', attempt: 1, request: runRequest(), resume: null },
+    new AbortController().signal,
+  ))
+    break;
+  assert.is(connected(upstream.port), 0, 'the connection is gone when the loop has been left');
+  await (await asked).closed;
+  await provider.close();
+  await upstream.stop();
+});
+
+test('an answer that failed leaves no connection behind', async () => {
+  const { upstream, asked } = await serve(async (x) => {
+    x.open();
+    await x.event('not json');
+  });
+  const provider = remote(upstream.base_url);
+  assert.is((await outcome(provider)).failure?.code, 'stream_truncated');
+  assert.is(connected(upstream.port), 0);
+  await (await asked).closed;
+  await provider.close();
+  await upstream.stop();
+});
+
+test('a server that drips is waited for as long as the run machine lets it', async () => {
+  const { upstream } = await serve(async (x) => {
+    for (const byte of Buffer.from(
+      'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n',
+    ))
+      await new Promise((resolve) => x.socket.write(Buffer.of(byte), resolve));
+    for (const part of [
+      'data: {"choices":[{"index":0,"delta":{"content":"Hel',
+      'lo"}}]}\n',
+      '\n: wait\n\n',
+      'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n',
+    ]) {
+      await new Promise((resolve) => x.socket.write(part, resolve));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    x.socket.end();
+  });
+  const provider = remote(upstream.base_url);
+  const seen = await outcome(provider);
+  assert.is(seen.text, 'Hello');
+  assert.is(seen.finish?.finish_reason, 'stop');
+  await provider.close();
+  await upstream.stop();
+});
+
+test('closing ends what is under way', async () => {
+  const { upstream, asked } = await serve(async (x) => {
+    x.open();
+    await x.text('Hel');
+  });
+  const provider = remote(upstream.base_url);
+  const heard = gate();
+  const running = outcome(provider, { onText: heard.open });
+  await heard.opened;
+  await provider.close();
+  assert.is((await running).failure?.code, 'stream_truncated');
+  await (await asked).closed;
+  await waitFor('the server has no connection', () => upstream.sockets.size === 0);
+  await upstream.stop();
+});
+
+test('a hundred attempts that are given up leave nothing behind', async () => {
+  const { upstream } = await serve(async (x) => {
+    x.open();
+    await x.text('Hel');
+  });
+  const provider = remote(upstream.base_url);
+  const one = () => {
+    const abort = new AbortController();
+    return outcome(provider, { signal: abort.signal, onText: () => abort.abort() });
+  };
+  for (const seen of await Promise.all(Array.from({ length: 100 }, one)))
+    assert.is(seen.failure, null);
+  assert.is(connected(upstream.port), 0);
+  await waitFor('the server has no connection', () => upstream.sockets.size === 0);
+  await provider.close();
+  await upstream.stop();
+});
+
+test.run();

@@ -1,0 +1,149 @@
+import fc from 'fast-check';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { defaultLimits, type Limits } from '../../../src/limits.ts';
+import { EVENTS_A_TURN, guardEvents } from '../../../src/providers/openai/events.ts';
+import { ProviderFailure } from '../../../src/providers/port.ts';
+
+const small: Limits = {
+  ...defaultLimits,
+  provider_event_bytes: 40,
+  provider_stream_bytes: 400,
+  provider_error_bytes: 60,
+};
+
+/** What comes through, or the failure. */
+async function guarded(chunks: Uint8Array[], limits = small): Promise<string> {
+  const refuse = (text: string | undefined) =>
+    new ProviderFailure('provider_rejected', `document: ${text ?? 'too long'}`, {
+      retryable: false,
+    });
+  const source = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const part of chunks) controller.enqueue(part);
+      controller.close();
+    },
+  });
+  try {
+    const parts: Uint8Array[] = [];
+    for await (const part of source.pipeThrough(guardEvents(limits, refuse))) parts.push(part);
+    return Buffer.concat(parts).toString('utf8');
+  } catch (thrown) {
+    assert.instance(thrown, ProviderFailure);
+    return (thrown as ProviderFailure).message;
+  }
+}
+
+/** The text, cut at these places. */
+function cut(text: string, places: number[]): Uint8Array[] {
+  const bytes = Buffer.from(text);
+  const at = [
+    0,
+    ...places.map((place) => place % (bytes.length + 1)).sort((a, b) => a - b),
+    bytes.length,
+  ];
+  return at.slice(1).map((end, index) => bytes.subarray(at[index], end));
+}
+
+const places = fc.array(fc.nat(1000), { maxLength: 12 });
+const eol = fc.constantFrom('\n', '\r\n', '\r');
+
+test('events come through as they are, however they are cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.stringMatching(/^[a-z:äß ]{0,12}$/), { maxLength: 8 }),
+      eol,
+      places,
+      async (lines, end, at) => {
+        const text = lines.map((line) => `data: ${line}${end}${end}`).join('');
+        assert.is(await guarded(cut(text, at)), text);
+      },
+    ),
+  );
+});
+
+test('an event that is too large is found, however it is cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat(3),
+      fc.integer({ min: 1, max: 6 }),
+      eol,
+      places,
+      async (before, count, end, at) => {
+        const large = `data: ${'x'.repeat(Math.ceil(50 / count))}${end}`.repeat(count);
+        const text = `data: ok${end}${end}`.repeat(before) + large;
+        assert.match(
+          await guarded(cut(text, at)),
+          /more for one event than the daemon takes \(40 bytes\)/,
+        );
+      },
+    ),
+  );
+});
+
+test('an event that nests deeper than any answer is refused before it is parsed', async () => {
+  const deep = `data: ${'['.repeat(1000)}\n\n`;
+  for (const text of [deep, `: "\n${deep}`, `: ]]]]\ndata: {"a":"]]\\"]]",\n${deep}`])
+    assert.match(await guarded([Buffer.from(text)], defaultLimits), /more levels or parts/);
+  await fc.assert(
+    fc.asyncProperty(places, async (at) => {
+      const fine =
+        `data: ${JSON.stringify({ text: '[{"\\'.repeat(100) })}\n\n`.repeat(2) +
+        'data: [\n\n'.repeat(100);
+      assert.is(await guarded(cut(fine, at), defaultLimits), fine);
+      assert.match(
+        await guarded(cut(`data: ok\n\n${deep}`, at), defaultLimits),
+        /more levels or parts/,
+      );
+    }),
+  );
+});
+
+test('one turn of the event loop lets few events through, however many come in one read', async () => {
+  const events = 500;
+  const source = new Blob(['data: x\n\n'.repeat(events)]).stream();
+  const refuse = () => new ProviderFailure('provider_rejected', 'document', { retryable: false });
+  let [inTurn, most, all] = [0, 0, 0];
+  const nextTurn = () => {
+    inTurn = 0;
+    if (all < events) setImmediate(nextTurn);
+  };
+  nextTurn();
+  for await (const part of source.pipeThrough(guardEvents(defaultLimits, refuse))) {
+    const ended = Buffer.from(part).toString('utf8').split('\n\n').length - 1;
+    inTurn += ended;
+    all += ended;
+    most = Math.max(most, inTurn);
+  }
+  assert.is(all, events);
+  // A turn of the count and one of the guard may fall between each other.
+  assert.ok(most <= 2 * EVENTS_A_TURN, `${most} events came in one turn`);
+});
+
+test('small events without end are too much too', async () => {
+  assert.match(
+    await guarded(cut('data: x\n\n'.repeat(100), [])),
+    /more for an answer than the daemon takes \(400 bytes\)/,
+  );
+});
+
+test('a document is handed over whole, however it is cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom('{"error":"grün"}', ' \r\n<html>', '\uFEFF[1]'),
+      places,
+      async (text, at) => {
+        assert.is(
+          (await guarded(cut(text, at))).replace(/\s+/g, ''),
+          `document:${text.replace(/\s+/g, '')}`,
+        );
+      },
+    ),
+  );
+});
+
+test('a document that is too long is left', async () => {
+  assert.is(await guarded(cut(`{${' '.repeat(500)}}`, [50, 100])), 'document: too long');
+});
+
+test.run();

@@ -1,0 +1,413 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { ErrorCode } from '../../../src/errors.ts';
+import { outcome, remote } from '../../helpers/remote.ts';
+import { gate } from '../../helpers/scripted-provider.ts';
+import { chunk, type Exchange, Upstream } from '../../helpers/upstream.ts';
+
+/**
+ * Whatever a server does, an answer is complete or it has failed, and which of both is exact. Every row: what the server
+ * does, the text that was delivered, and what came of it.
+ */
+
+type Expected =
+  | `complete ${'stop' | 'length' | 'content_filter' | 'tool_calls'}`
+  | `${ErrorCode}${' lost' | ''} ${'again' | 'final'}`;
+
+/** `heard` resolves when the first text has been delivered: a reset throws away what is still under way. */
+type Row = (exchange: Exchange, heard: Promise<void>) => unknown;
+
+const rows: [fact: string, scenario: Row, text: string, expected: Expected, message?: RegExp][] = [
+  ['a whole answer is complete', (x) => x.answer('Hel', 'lo'), 'Hello', 'complete stop'],
+  [
+    'an answer without [DONE] is complete when it gave its reason',
+    async (x) => {
+      x.open();
+      await x.text('Hi');
+      await x.finish();
+      x.end();
+    },
+    'Hi',
+    'complete stop',
+  ],
+  [
+    'an answer that reached its longest is complete',
+    async (x) => {
+      x.open();
+      await x.text('Hi');
+      await x.finish('length');
+      await x.done();
+    },
+    'Hi',
+    'complete length',
+  ],
+  [
+    'an answer that was filtered is complete, and says so',
+    async (x) => {
+      x.open();
+      await x.text('Hi');
+      await x.finish('content_filter');
+      await x.done();
+    },
+    'Hi',
+    'complete content_filter',
+  ],
+  [
+    'a reason in the words of another API is understood',
+    async (x) => {
+      x.open();
+      await x.text('Hi');
+      await x.finish('eos_token');
+      await x.done();
+    },
+    'Hi',
+    'complete stop',
+  ],
+  [
+    'text and reason may come in one chunk',
+    async (x) => {
+      x.open();
+      await x.event(chunk({ role: 'assistant', content: 'Hi' }, 'stop'));
+      await x.done();
+    },
+    'Hi',
+    'complete stop',
+  ],
+  [
+    'a chunk of usage with no choices is no output',
+    async (x) => {
+      x.open();
+      await x.usage(1, 0);
+      await x.text('Hi');
+      await x.finish();
+      await x.usage(1, 1);
+      await x.done();
+    },
+    'Hi',
+    'complete stop',
+  ],
+  [
+    'reasoning is not part of the text',
+    async (x) => {
+      x.open();
+      await x.event(chunk({ reasoning_content: 'Let me think.' }));
+      await x.event(chunk({ reasoning: 'And think.' }));
+      await x.text('Hi');
+      await x.finish();
+      await x.done();
+    },
+    'Hi',
+    'complete stop',
+  ],
+  [
+    'comments and lines with CR LF are read',
+    async (x) => {
+      x.open();
+      await x.write(': OPENROUTER PROCESSING\r\n\r\n');
+      for (const part of [chunk({ content: 'H' }), chunk({ content: 'i' }), chunk({}, 'stop')])
+        await x.write(`event: message\r\ndata:${JSON.stringify(part)}\r\n\r\n`);
+      await x.write('data: [DONE]\r\n\r\n');
+      x.end();
+    },
+    'Hi',
+    'complete stop',
+  ],
+  [
+    'a character that is split over packets arrives whole',
+    async (x) => {
+      x.open();
+      for (const byte of Buffer.from(`data: ${JSON.stringify(chunk({ content: 'grün 🐦' }))}\n\n`))
+        await x.write(Buffer.of(byte));
+      await x.finish();
+      await x.done();
+    },
+    'grün 🐦',
+    'complete stop',
+  ],
+  [
+    'a character that is split over events arrives whole',
+    async (x) => {
+      x.open();
+      for (const half of ['\\ud83d', '\\udc26'])
+        await x.write(`data: {"choices":[{"index":0,"delta":{"content":"${half}"}}]}\n\n`);
+      await x.finish();
+      await x.done();
+    },
+    '🐦',
+    'complete stop',
+  ],
+  [
+    'a body of no declared form is read as events',
+    (x) => x.open({ 'content-type': 'application/json' }).answer('Hi'),
+    'Hi',
+    'complete stop',
+  ],
+
+  [
+    'a clean end without a reason is a cut answer',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      x.end();
+    },
+    'Hel',
+    'stream_truncated lost again',
+    /without saying that it was complete/,
+  ],
+  [
+    '[DONE] without a reason is a cut answer',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      await x.done();
+    },
+    'Hel',
+    'stream_truncated lost again',
+  ],
+  [
+    'an end within an event is a cut answer',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      await x.write('data: {"choices":[{"index":0,"delta":{"content":"lo');
+      x.end();
+    },
+    'Hel',
+    'stream_truncated lost again',
+  ],
+  [
+    'a connection that is closed within the answer is a cut answer',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      x.socket.end();
+    },
+    'Hel',
+    'stream_truncated lost again',
+    /broke in the middle.*UND_ERR_SOCKET/,
+  ],
+  [
+    'a connection that is reset within the answer is a cut answer',
+    async (x, heard) => {
+      x.open();
+      await x.text('Hel');
+      await heard;
+      x.socket.resetAndDestroy();
+    },
+    'Hel',
+    'stream_truncated lost again',
+    /broke in the middle/,
+  ],
+  [
+    'a connection that dies after the reason and before the end is a cut answer',
+    async (x, heard) => {
+      x.open();
+      await x.write(
+        `data: ${JSON.stringify(chunk({ content: 'Hello' }))}\n\ndata: ${JSON.stringify(chunk({}, 'stop'))}\n\n`,
+      );
+      await heard;
+      x.socket.resetAndDestroy();
+    },
+    'Hello',
+    'stream_truncated lost again',
+  ],
+  [
+    'a body that ends with its connection, without a reason, is a cut answer',
+    async (x) => {
+      x.socket.write(
+        `HTTP/1.0 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ${JSON.stringify(chunk({ content: 'Hel' }))}\n\n`,
+      );
+      x.socket.end();
+    },
+    'Hel',
+    'stream_truncated lost again',
+  ],
+  [
+    'a reason that is not one of a complete answer is none',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      await x.finish('abort');
+      await x.done();
+    },
+    'Hel',
+    'stream_truncated lost again',
+    /the reason "abort"/,
+  ],
+  ['an empty answer is a cut one', (x) => x.open().end(), '', 'stream_truncated lost again'],
+  [
+    'no content is a cut answer',
+    (x) => x.response.writeHead(204).end(),
+    '',
+    'stream_truncated lost again',
+  ],
+
+  [
+    'a malformed event fails the answer, whatever comes after it',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      await x.event('{"choices":[{"index":0,"delta":{"content":"lo"');
+      await x.text(' world');
+      await x.finish();
+      await x.done();
+    },
+    'Hel',
+    'stream_truncated lost again',
+    /cannot be understood/,
+  ],
+  [
+    'an event of another kind fails the answer',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      await x.event({ type: 'response.output_text.delta', delta: 'lo' });
+      await x.finish();
+      await x.done();
+    },
+    'Hel',
+    'stream_truncated lost again',
+  ],
+  [
+    'an error within the answer fails it, in the words of the provider',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      await x.event({ error: { message: 'Out of\nmemory', type: 'server_error', code: null } });
+      x.end();
+    },
+    'Hel',
+    'provider_failed again',
+    /reports an error\. It says: Out of memory$/,
+  ],
+  [
+    'an error with the number of a status means what the status means',
+    async (x) => {
+      x.open();
+      await x.event({ error: { message: 'Rate limit', code: 429 } });
+      x.end();
+    },
+    '',
+    'provider_busy again',
+    /status 429/,
+  ],
+  [
+    'an error that is a plain text is read',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      await x.event({ error: 'model runner has stopped' });
+      x.end();
+    },
+    'Hel',
+    'provider_failed again',
+    /It says: model runner has stopped$/,
+  ],
+  [
+    'a web page is no answer',
+    (x) =>
+      x
+        .open({ 'content-type': 'text/html' })
+        .response.end('<!doctype html><title>Router login</title>'),
+    '',
+    'provider_rejected final',
+    /not with a stream of events/,
+  ],
+  [
+    'a JSON document is no answer',
+    (x) => x.reply(200, { choices: [{ message: { content: 'Hello' } }] }),
+    '',
+    'provider_rejected final',
+  ],
+  [
+    'an error that comes as a success is one',
+    (x) => x.reply(200, { error: { message: 'quota used up' } }),
+    '',
+    'provider_failed again',
+    /It says: quota used up$/,
+  ],
+  [
+    'an endless document is left',
+    async (x) => {
+      x.open();
+      await x.write('<');
+      while (!x.socket.destroyed) await x.write('x'.repeat(65_536)).catch(() => undefined);
+    },
+    '',
+    'provider_rejected final',
+  ],
+  [
+    'an endless event is left',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      await x.write('data: ');
+      while (!x.socket.destroyed) await x.write('x'.repeat(65_536)).catch(() => undefined);
+    },
+    'Hel',
+    'provider_failed final',
+    /more for one event/,
+  ],
+  [
+    'an endless event of short lines is left',
+    async (x) => {
+      x.open();
+      await x.text('Hel');
+      while (!x.socket.destroyed) await x.write('data: x\r\n'.repeat(8192)).catch(() => undefined);
+    },
+    'Hel',
+    'provider_failed final',
+    /more for one event/,
+  ],
+  [
+    'an endless answer is left',
+    async (x) => {
+      x.open();
+      while (!x.socket.destroyed)
+        await x.write(': still here\n\n'.repeat(8192)).catch(() => undefined);
+    },
+    '',
+    'provider_failed final',
+    /more for an answer/,
+  ],
+  [
+    'a text beyond its bound is left, and what came before is kept',
+    async (x) => {
+      x.open();
+      await x.text('x'.repeat(1024 * 1024 - 100));
+      await x.text('y'.repeat(101)).catch(() => undefined);
+    },
+    'x'.repeat(1024 * 1024 - 100),
+    'provider_failed final',
+    /more for an answer than the daemon takes \(1048576 bytes\)/,
+  ],
+];
+
+for (const [fact, scenario, text, expected, message = /./] of rows) {
+  test(fact, async () => {
+    const { opened: heard, open: hear } = gate();
+    const upstream = await Upstream.start((exchange) => scenario(exchange, heard));
+    const provider = remote(upstream.base_url, {
+      limits: {
+        provider_stream_bytes: 4 * 1024 * 1024,
+        provider_answer_bytes: 1024 * 1024,
+        provider_event_bytes: 2 * 1024 * 1024,
+      },
+    });
+    const { failure, finish, ...seen } = await outcome(provider, { onText: hear });
+    const came =
+      failure === null
+        ? `complete ${finish?.finish_reason}`
+        : `${failure.code}${failure.lost ? ' lost' : ''} ${failure.retryable ? 'again' : 'final'}`;
+    if (process.env.SHOW_OUTCOMES)
+      console.log(`${fact} | ${JSON.stringify(seen.text)} | ${came} | ${failure?.message ?? ''}`);
+    assert.is(came, expected, failure?.message);
+    assert.is(seen.text, text);
+    assert.match(failure?.message ?? 'complete', message);
+    assert.is(finish === null, failure !== null, 'a finish and a failure exclude each other');
+    await provider.close();
+    await upstream.stop();
+  });
+}
+
+test.run();

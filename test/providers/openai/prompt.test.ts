@@ -1,0 +1,74 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { RunRequest } from '../../../machines/events.ts';
+import { adaptBody } from '../../../src/providers/openai/prompt.ts';
+import { outcome, type RemoteOptions, remote } from '../../helpers/remote.ts';
+import { Upstream } from '../../helpers/upstream.ts';
+
+/** What the server is sent for a run. */
+async function sent(
+  request: Partial<RunRequest>,
+  options: RemoteOptions = {},
+): Promise<Record<string, unknown>> {
+  const upstream = await Upstream.start();
+  const provider = remote(upstream.base_url, options);
+  await outcome(provider, { request });
+  await provider.close();
+  await upstream.stop();
+  return JSON.parse(upstream.received[0]?.body ?? '{}') as Record<string, unknown>;
+}
+
+test('only what was asked for is sent, and always for a stream with its usage', async () => {
+  assert.equal(await sent({ prompt: 'Hi', seed: 7 }), {
+    model: 'm',
+    seed: 7,
+    messages: [{ role: 'user', content: 'Hi' }],
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+});
+
+test('every setting of a run is sent', async () => {
+  const body = await sent({
+    prompt: 'Hi',
+    system: 'Be brief.',
+    model: 'other/m:2',
+    max_tokens: 5,
+    temperature: 0,
+    seed: 7,
+  });
+  assert.equal(body.messages, [
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: 'Hi' },
+  ]);
+  assert.equal([body.model, body.max_tokens, body.temperature, body.seed], ['other/m:2', 5, 0, 7]);
+});
+
+test('a seed that nobody asked for is not sent', async () => {
+  assert.is((await sent({ seed: 7, seed_asked: false })).seed, undefined);
+});
+
+test('a prompt is sent as it is, whatever is in it', async () => {
+  const prompt = 'a"\\\n\u0000\u2028𝄞 {{x}} </s>';
+  assert.equal((await sent({ prompt })).messages, [{ role: 'user', content: prompt }]);
+});
+
+test('the default model stands in for one that is not named', async () => {
+  assert.is((await sent({ model: '' }, { config: { model: 'default' } })).model, 'default');
+});
+
+test('OpenAI is sent the new name of the longest answer, others the old one', () => {
+  const config = {
+    adapter: 'openai-compatible',
+    kind: 'cloud',
+    model: null,
+    key_env: null,
+    max_runs: null,
+  } as const;
+  const openai = adaptBody({ ...config, base_url: 'https://api.openai.com/v1' });
+  assert.equal(openai?.({ model: 'm', max_tokens: 5 }), { model: 'm', max_completion_tokens: 5 });
+  assert.equal(openai?.({ model: 'm' }), { model: 'm' });
+  assert.is(adaptBody({ ...config, base_url: 'https://api.openai.com.example.org/v1' }), null);
+});
+
+test.run();

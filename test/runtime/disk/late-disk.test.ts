@@ -1,0 +1,218 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import { endBlockedStop } from '../../../src/daemon/blocked-stop.ts';
+import { SvcError } from '../../../src/errors.ts';
+import { Space } from '../../../src/runtime/disk/disk-monitor.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import { gatedStore, silent } from '../../helpers/kernel.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+
+const codeOf = (work: Promise<unknown>) =>
+  work.then(() => null).catch((error: SvcError) => error.code);
+
+const firstOf = async (records: AsyncIterable<unknown>) => {
+  for await (const record of records) return record;
+  return null;
+};
+
+async function boot() {
+  const reads = { hang: false };
+  const gated = gatedStore(createMemoryStore());
+  const store = {
+    ...gated,
+    getRun: (id: string) => (reads.hang ? new Promise<never>(() => {}) : gated.getRun(id)),
+  };
+  const local = new ScriptedProvider('local', [output('hello'), finish()]);
+  const remote = { far: { port: new ScriptedProvider('far', []), kind: 'local' as const } };
+  const life = await bootRuntime({ local, store, remote });
+  const { kernel, clock, tell, config } = life;
+  const space = new Space({ store, clock, log: silent, tell });
+  kernel.stalls.onStall((cause) => space.stalled(cause));
+  kernel.stalls.onResume(() => space.resumed());
+  const ended: (string | null)[] = [];
+  const blocked = endBlockedStop({ ...life, log: silent as never }, (failure) =>
+    ended.push(failure?.code ?? null),
+  );
+  const run = async (prompt: string, key: string | null = null) => {
+    const { id } = await life.runtime.startRun({ prompt, idempotency_key: key }, 'test');
+    for await (const _ of life.runtime.followRun(id, { signal: new AbortController().signal }));
+    return life.runtime.getRun(id);
+  };
+  return {
+    ...life,
+    ...{ store, reads, local, ended, run },
+    hang: async () => {
+      store.hold();
+      const waiting = codeOf(
+        life.runtime.startRun({ prompt: 'finds it', idempotency_key: 'key' }, 'test'),
+      );
+      await turns();
+      clock.advance(config.limits.commit_late_ms);
+      await turns();
+      return waiting;
+    },
+    stop: async (mode: 'drain' | 'force') => {
+      const position = await life.runtime.lifecycle({ type: 'stop_requested', mode }, 'test');
+      blocked.check();
+      return position;
+    },
+    pass: async (ms: number) => {
+      clock.advance(ms);
+      await turns();
+    },
+  };
+}
+
+test('a late commit is a state that is alive and not ready; requests are refused at once, and all goes on when the disk answers', async () => {
+  const { runtime, clock, store, local, hang, run, daemon } = await boot();
+  const before = await run('before');
+  assert.is(await hang(), 'store_stalled');
+  const stalled_at = clock.now();
+  assert.equal(runtime.probe(), { live: true, ready: false });
+  const { state_path, status, reason, ready_when, since } = runtime.report();
+  assert.equal(
+    [state_path, status, ready_when],
+    ['running.disk_stalled', 'fail', 'the disk answers again'],
+  );
+  assert.is(Date.parse(since), stalled_at);
+  assert.match(reason ?? '', /disk does not answer/);
+  const asked = store.appends.length;
+  for (const ask of [
+    () => runtime.startRun({ prompt: 'x' }, 'test'),
+    () => runtime.startRun({ prompt: 'x', idempotency_key: 'other' }, 'test'),
+    () => runtime.getRun(before.id),
+    () => runtime.listRuns({}),
+    () => runtime.cancelRun(before.id, 'test'),
+    () => runtime.whyRun(before.id),
+    () => runtime.addProvider({ id: 'new', base_url: 'http://127.0.0.1:9/v1' }),
+    () => runtime.removeProvider('far'),
+    () => runtime.removeModel('local/x'),
+    () => runtime.cancelPull('pull_x', 'test'),
+    () =>
+      firstOf(
+        runtime.pullModel(
+          { reference: 'http://127.0.0.1:9/x.gguf', name: null, sha256: null },
+          { client: 'test', signal: new AbortController().signal },
+        ),
+      ),
+  ])
+    assert.is(await codeOf(ask()), 'store_stalled');
+  assert.is(store.appends.length, asked);
+
+  clock.advance(60_000);
+  store.release();
+  await turns(30);
+  assert.equal(runtime.probe(), { live: true, ready: true });
+  const facts = (await store.readStream(daemon, 1, 100)).filter(({ type }) =>
+    type.startsWith('daemon.disk_'),
+  );
+  assert.equal(
+    facts.map(({ type, at }) => [type, at - stalled_at]),
+    [
+      ['daemon.disk_stalled', 0],
+      ['daemon.disk_resumed', 60_000],
+    ],
+  );
+  const { runs } = await runtime.listRuns({});
+  assert.is(runs.find(({ prompt }) => prompt === 'finds it')?.state, 'cancelled');
+  assert.is(local.asked.length, 1);
+  assert.is((await run('finds it', 'key')).output, 'hello');
+});
+
+test('a read that waits when the disk stops answering is refused too', async () => {
+  const { runtime, reads, hang, run } = await boot();
+  const { id } = await run('before');
+  reads.hang = true;
+  const reading = codeOf(runtime.getRun(id));
+  await hang();
+  assert.is(await reading, 'store_stalled');
+});
+
+test('a change of the providers, and a pull, that wait when the disk stops answering are refused; the change comes when the disk answers', async () => {
+  const { runtime, store, clock, config } = await boot();
+  store.hold();
+  const pulling = new AbortController();
+  const waiting = [
+    runtime.addProvider({ id: 'new', base_url: 'http://127.0.0.1:9/v1' }),
+    runtime.removeProvider('far'),
+    firstOf(
+      runtime.pullModel(
+        { reference: 'http://127.0.0.1:9/x.gguf', name: null, sha256: null },
+        { client: 'test', signal: pulling.signal },
+      ),
+    ),
+  ].map(codeOf);
+  await turns();
+  clock.advance(config.limits.commit_late_ms);
+  assert.equal(await Promise.all(waiting), ['store_stalled', 'store_stalled', 'store_stalled']);
+  store.release();
+  await turns(30);
+  assert.equal(
+    runtime.listProviders().map(({ id }) => id),
+    ['local', 'new'],
+  );
+});
+
+test('a change of the providers is refused on a disk without any space', async () => {
+  const { runtime, store } = await boot();
+  store.failWith(new SvcError('store_full'));
+  assert.is(
+    await codeOf(runtime.addProvider({ id: 'new', base_url: 'http://127.0.0.1:9/v1' })),
+    'store_full',
+  );
+  assert.is(await codeOf(runtime.removeProvider('far')), 'store_full');
+});
+
+for (const mode of ['drain', 'force'] as const)
+  test(`a stop (${mode}) does not wait for a disk that does not answer, and says so`, async () => {
+    const { hang, stop, pass, ended, config, runtime } = await boot();
+    await hang();
+    assert.match((await stop(mode)).state_path, /^stopping\./);
+    await pass(config.limits.stop_blocked_ms - 1);
+    assert.equal(ended, []);
+    await pass(1);
+    assert.equal(ended, ['store_stalled']);
+    assert.is(runtime.probe().live, true);
+  });
+
+test('a stop that the disk holds up goes on in its own way when the disk answers in time', async () => {
+  const { hang, stop, pass, ended, config, store, closed, kernel, daemon } = await boot();
+  await hang();
+  await stop('force');
+  await pass(config.limits.stop_blocked_ms - 1);
+  store.release();
+  await turns(30);
+  await pass(config.limits.stop_blocked_ms);
+  assert.equal(ended, []);
+  assert.is(closed.length, 1);
+  assert.ok(kernel.snapshot<DaemonSnapshot>(daemon)?.matches({ stopping: 'closing' }));
+});
+
+test('on a disk with no space at all a stop ends soon, and hands over what was accepted', async () => {
+  const { runtime, store, stop, pass, ended, config, run } = await boot();
+  await run('before');
+  store.failWith(new SvcError('store_full'));
+  assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'store_full');
+  await stop('drain');
+  await pass(config.limits.stop_blocked_ms);
+  assert.equal(ended, [null]);
+  assert.equal(await runtime.stopped(), { finished: 0, handed_over: 0, ended: 0 });
+});
+
+test('a run whose commit has an unknown outcome is told so, may be sent again with its key, and the next request is refused as failed', async () => {
+  const { runtime, store } = await boot();
+  store.failWith(new SvcError('store_failed'));
+  const error = await runtime.startRun({ prompt: 'x', idempotency_key: 'k' }, 'test').then(
+    () => null,
+    (thrown: SvcError) => thrown,
+  );
+  assert.is(error?.code, 'run_unconfirmed');
+  assert.is(error?.body().retryable, true);
+  assert.match(error?.body().hint ?? '', /same idempotency key/);
+  assert.is(await codeOf(runtime.startRun({ prompt: 'y' }, 'test')), 'store_failed');
+});
+
+test.run();

@@ -1,0 +1,191 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
+import { manualClock } from '../../../src/kernel/clock.ts';
+import type { Kernel } from '../../../src/kernel/kernel.ts';
+import { defaultLimits } from '../../../src/limits.ts';
+import { Retention, type RetentionOptions } from '../../../src/runtime/disk/retention.ts';
+import type { PruneQuery, PruneReport } from '../../../src/store/port.ts';
+import { turns } from '../../helpers/turns.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+const DAY_MS = 86_400_000;
+const NOW = 100 * DAY_MS;
+
+/** A retention over a store that answers as it is told, and a kernel of which only the clock and the facts are asked. */
+function world(
+  keep: RetentionOptions['keep'],
+  answers: (PruneReport | Error)[],
+  last_at: number | null = null,
+) {
+  const clock = manualClock(NOW);
+  const asked: PruneQuery[] = [];
+  const facts: unknown[] = [];
+  const logged: unknown[] = [];
+  const kernel = {
+    clock,
+    snapshot: () => ({ context: { last_boot: last_at === null ? null : { at: last_at } } }),
+    submit: async (_stream: string, fact: unknown) => {
+      facts.push(fact);
+      return true;
+    },
+  } as unknown as Kernel;
+  const store = {
+    prune: async (query: PruneQuery) => {
+      asked.push(query);
+      const answer = answers.shift() ?? { runs: 0, events: 0, more: false };
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+  };
+  const warned: string[] = [];
+  const log = {
+    info: () => {},
+    warn: (_: unknown, message: string) => warned.push(message),
+    error: (fields: unknown) => logged.push(fields),
+  } as unknown as RetentionOptions['log'];
+  const retention = new Retention({
+    kernel,
+    store,
+    daemon: 'daemon:b',
+    boot_id: 'b',
+    keep,
+    limits: { ...defaultLimits, prune_every_ms: 60_000 },
+    log,
+  });
+  /** Time passes a little at a time, as long as somebody waits. */
+  const until = (what: string, done: () => boolean, step_ms = 10) =>
+    waitFor(what, () => {
+      clock.advance(step_ms);
+      return done() || null;
+    });
+  return { clock, asked, facts, logged, warned, retention, until };
+}
+
+test('a round goes on as long as there is more, and is one fact; the next comes in its time', async () => {
+  const { asked, facts, retention, until } = world({ keep_days: 30, keep_bytes: 5000 }, [
+    { runs: 50, events: 200, more: true },
+    { runs: 3, events: 12, more: false },
+  ]);
+  retention.start();
+  await until('the fact', () => facts.length === 1);
+  assert.equal(facts, [{ type: 'daemon.history_pruned', runs: 53, events: 212 }]);
+  assert.is(asked.length, 2);
+  const [first] = asked;
+  assert.equal([first?.max_bytes, first?.keep_boot], [5000, 'b']);
+  assert.is(first?.before_at, NOW - 30 * DAY_MS);
+  await until('the next round', () => asked.length === 3, 5000);
+  assert.is(facts.length, 1, 'a round that removed nothing is no fact');
+  await retention.close();
+});
+
+test('a clock that is far ahead of the boot before is not believed for an hour: by age nothing goes, by size it does', async () => {
+  const { asked, retention, until } = world(
+    { keep_days: 30, keep_bytes: 5000 },
+    [],
+    NOW - 31 * DAY_MS,
+  );
+  retention.start();
+  await until('the first round', () => asked.length === 1);
+  assert.equal([asked[0]?.before_at, asked[0]?.max_bytes], [null, 5000]);
+  await until('an hour has passed', () => asked.length === 62, 30_000);
+  assert.is(asked[30]?.before_at, null);
+  assert.type(asked.at(-1)?.before_at, 'number');
+  await retention.close();
+});
+
+test('nor is one that leaps while the daemon runs; one that was off for a night is', async () => {
+  const { asked, retention, clock, until } = world(
+    { keep_days: 30, keep_bytes: null },
+    [],
+    NOW - DAY_MS / 2,
+  );
+  retention.start();
+  await until('the first round', () => asked.length === 1);
+  assert.is(asked[0]?.before_at, NOW - 30 * DAY_MS);
+  clock.advance(365 * DAY_MS);
+  await until('the next round', () => asked.length === 2, 30_000);
+  assert.is(asked[1]?.before_at, null);
+  await retention.close();
+});
+
+test('nothing is asked when everything is kept for ever', async () => {
+  const { asked, retention } = world({ keep_days: null, keep_bytes: null }, []);
+  retention.start();
+  await retention.close();
+  assert.is(asked.length, 0);
+});
+
+test('a round that fails is told, what it had removed is a fact, and the next one comes', async () => {
+  const { asked, facts, logged, retention, until } = world({ keep_days: 1, keep_bytes: null }, [
+    { runs: 1, events: 4, more: true },
+    new SvcError('store_failed'),
+    new SvcError('store_full'),
+  ]);
+  retention.start();
+  await until('the second round', () => asked.length >= 3, 5000);
+  await until('the third round', () => asked.length >= 4, 5000);
+  assert.equal(facts, [{ type: 'daemon.history_pruned', runs: 1, events: 4 }]);
+  assert.is(logged.length, 1, 'a full disk is told by others');
+  await retention.close();
+});
+
+test('a close ends a round between two steps', async () => {
+  const { asked, retention, until } = world(
+    { keep_days: 1, keep_bytes: null },
+    Array.from({ length: 100 }, () => ({ runs: 1, events: 4, more: true })),
+  );
+  retention.start();
+  await until('some steps', () => asked.length >= 3);
+  await retention.close();
+  assert.ok(asked.length < 10);
+});
+
+test('the store is given the time since which the clock has run evenly, and what counts as young and large', async () => {
+  const { asked, retention, clock, until } = world({ keep_days: 30, keep_bytes: 5000 }, []);
+  retention.start();
+  await until('the first round', () => asked.length === 1);
+  assert.equal(asked[0]?.clock, { now: NOW, even_since: NOW });
+  assert.equal(
+    [asked[0]?.young_at, asked[0]?.large_bytes],
+    [NOW - defaultLimits.history_young_ms, defaultLimits.history_large_bytes],
+  );
+  await until('the second round', () => asked.length === 2, 5000);
+  assert.is(asked[1]?.clock?.even_since, NOW);
+  clock.advance(400 * DAY_MS);
+  await until('the round after the leap', () => asked.length === 3, 5000);
+  const leapt_at = asked[2]?.clock?.even_since ?? 0;
+  assert.ok(leapt_at >= NOW + 400 * DAY_MS);
+  await until('the next one', () => asked.length === 4, 5000);
+  assert.is(asked[3]?.clock?.even_since, leapt_at);
+  await retention.close();
+});
+
+test('a WAL that cannot be written back, and a log that stays too large, are said once each time they begin', async () => {
+  const fine = { runs: 0, events: 0, more: false };
+  const stuck = { ...fine, trouble: 'disk I/O error' };
+  const { asked, warned, retention, until } = world({ keep_days: 30, keep_bytes: 5000 }, [
+    fine,
+    stuck,
+    stuck,
+    fine,
+    { ...stuck, over: true },
+    fine,
+  ]);
+  const after = async (rounds: number) => {
+    await until(`${rounds} rounds`, () => asked.length === rounds, 5000);
+    await turns();
+    return warned.length;
+  };
+  retention.start();
+  assert.equal(
+    [await after(1), await after(2), await after(3), await after(4), await after(5)],
+    [0, 1, 1, 1, 3],
+  );
+  assert.match(retention.trouble ?? '', 'disk I/O error');
+  assert.match(warned[0] ?? '', 'write-ahead log');
+  assert.match(warned[2] ?? '', 'keep_bytes');
+  await retention.close();
+});
+
+test.run();

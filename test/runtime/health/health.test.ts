@@ -1,0 +1,88 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ProviderFailure } from '../../../src/providers/port.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { gate, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+
+class Absent extends ScriptedProvider {
+  answer: Promise<void> = Promise.resolve();
+
+  override async probe(): Promise<{ models: string[] }> {
+    await this.answer;
+    throw new ProviderFailure('provider_unreachable', 'Nobody answers.', { retryable: true });
+  }
+}
+
+test('with every provider down it is ready and warns, also while one is being probed again', async () => {
+  const local = new Absent('local', []);
+  const { runtime, providers } = await bootRuntime({ local });
+  const { since } = runtime.listProviders()[0] ?? {};
+  assert.equal(
+    [runtime.health().status, runtime.probe().ready, runtime.health().reason],
+    ['warn', true, null],
+  );
+  const asked = gate();
+  local.answer = asked.opened;
+  const probing = providers.probe('local');
+  await turns();
+  assert.is(runtime.listProviders()[0]?.state, 'probing');
+  assert.is(runtime.health().status, 'warn');
+  asked.open();
+  await probing;
+  assert.is(runtime.listProviders()[0]?.since, since, 'it has been failing all the time');
+});
+
+test('a write-ahead log that cannot be written back is a warning, and the daemon stays ready', async () => {
+  let trouble: string | null = null;
+  const { runtime } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    trouble: () => trouble,
+  });
+  assert.is(runtime.health().status, 'pass');
+  trouble = 'It cannot be written back.';
+  const { status, output, checks } = runtime.report();
+  assert.equal([status, output, runtime.probe().ready], ['warn', trouble, true]);
+  assert.equal(
+    checks['log:checkpoint']?.map((check) => [check.status, check.output]),
+    [['warn', trouble]],
+  );
+});
+
+test('the report has what the health draft asks for, and no prompt', async () => {
+  const { runtime } = await bootRuntime({
+    local: new ScriptedProvider('local', [() => new Promise<void>(() => {})]),
+  });
+  await runtime.startRun({ prompt: 'a secret prompt' }, 'test');
+  const report = runtime.report();
+  assert.is(report.status, 'pass');
+  assert.is(report.state, 'running');
+  assert.is(report.ready_when, null);
+  assert.equal(report.transitions.map(({ state_path }) => state_path).slice(-3), [
+    'starting.probing',
+    'ready',
+    'running.accepting',
+  ]);
+  for (const [name, [check]] of Object.entries(report.checks))
+    assert.ok(
+      check !== undefined &&
+        ['pass', 'warn', 'fail'].includes(check.status) &&
+        !Number.isNaN(Date.parse(check.time)),
+      name,
+    );
+  assert.not.match(JSON.stringify(report), /secret/);
+});
+
+test('before it is ready the reason and what it waits for are told', async () => {
+  const { runtime } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    until: 'recovered',
+  });
+  const report = runtime.report();
+  assert.is(report.status, 'fail');
+  assert.match(report.reason ?? '', /starting/);
+  assert.match(report.ready_when ?? '', /probe/);
+  assert.is(runtime.probe().live, true);
+});
+
+test.run();

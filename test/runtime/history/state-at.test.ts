@@ -1,0 +1,245 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { toRecord } from '../../../src/kernel/event-record.ts';
+import { eventsOf } from '../../helpers/events.ts';
+import { makeHistory } from '../../helpers/history.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+const history = await makeHistory();
+const { runtime, store, seen, ids } = history;
+const events = await store.readAll(1, 10_000);
+const last = events.at(-1)?.seq ?? 0;
+
+const refusal = async (work: Promise<unknown>) => {
+  const error = await work.then(
+    () => null,
+    (thrown: SvcError) => thrown,
+  );
+  return { code: error?.code, param: error?.param };
+};
+
+test('the past is what was in memory then, after each single fact of two lives', async () => {
+  assert.ok(seen.size > 30, String(seen.size));
+  for (const [seq, { states, outputs }] of seen) {
+    const picture = await runtime.picture({ at: seq });
+    assert.is(picture.seq, seq);
+    assert.equal(
+      Object.fromEntries(picture.instances.map(({ stream, state_path }) => [stream, state_path])),
+      sorted(states, picture.instances),
+      `after ${seq}`,
+    );
+    for (const [id, text] of Object.entries(outputs))
+      assert.is(picture.runs.find((run) => run.id === id)?.output, text, `${id} after ${seq}`);
+  }
+});
+
+test('the picture of the end is the present, but for what only the present knows', async () => {
+  const [past, now] = [await runtime.picture({ at: last }), await runtime.picture({})];
+  assert.is(now.seq, last);
+  for (const name of ['instances', 'runs', 'queue', 'boot_id', 'first_seq', 'last_seq'] as const)
+    assert.equal(sortedBy(past[name]), sortedBy(now[name]), name);
+  assert.equal(past.engine.state_path, now.engine.state_path);
+  assert.equal(
+    past.providers.map(({ id, state, state_path }) => ({ id, state, state_path })),
+    now.providers.map(({ id, state, state_path }) => ({ id, state, state_path })),
+  );
+  assert.equal({ ...past.status, runs: null }, { ...now.status, runs: null });
+});
+
+test('runs that waited have their places, and runs that had just ended are still shown', async () => {
+  const at = seqOf(ids.queued, 'run.accepted');
+  const picture = await runtime.picture({ at });
+  assert.equal(picture.queue, { length: 1, capacity: 256 });
+  assert.equal(picture.status.runs, { active: 1, queued: 1, finished: null });
+  assert.equal(
+    picture.runs.map(({ id, state, queue_position }) => [id, state, queue_position]),
+    [
+      [ids.cancelled, 'streaming', null],
+      [ids.queued, 'queued', 1],
+      [ids.failed, 'failed', null],
+      [ids.completed, 'completed', null],
+    ],
+  );
+});
+
+test('a boot that died is seen as it was: its own machines, none of the next', async () => {
+  const at = seqOf(ids.cut, 'run.output_appended');
+  const { boot_id, instances, status } = await runtime.picture({ at });
+  assert.is(boot_id, 'boot_1');
+  assert.is(status.state_path, 'running.accepting');
+  assert.ok(instances.every(({ stream }) => !stream.includes('boot_2')));
+  const begin =
+    events.find((event) => event.type === 'daemon.boot_started' && event.boot_id === 'boot_2')
+      ?.seq ?? 0;
+  assert.is((await runtime.picture({ at: begin })).status.state_path, 'starting.binding');
+  assert.ok(
+    (await runtime.picture({ at: begin })).instances.some(({ stream }) => stream === ids.cut),
+    'a run that was left waits for the next boot',
+  );
+});
+
+test('a run is told as it was', async () => {
+  const outputs = events.filter(
+    (event) => event.stream === ids.completed && event.type === 'run.output_appended',
+  );
+  assert.ok(outputs.length > 0);
+  let text = '';
+  for (const { seq, data } of outputs) {
+    text += data.text;
+    const run = await runtime.runAt(ids.completed, seq);
+    assert.equal([run.state, run.output, run.seq], ['streaming', text, seq]);
+  }
+  assert.equal(await runtime.runAt(ids.completed, last), await runtime.getRun(ids.completed));
+  assert.is(
+    (await runtime.runAt(ids.completed, seqOf(ids.completed, 'run.accepted'))).state,
+    'queued',
+  );
+});
+
+test('what was not there yet, and positions that the log does not have, are refused by name', async () => {
+  assert.equal(await refusal(runtime.runAt(ids.last, 5)), { code: 'run_unknown', param: 'id' });
+  assert.equal(await refusal(runtime.runAt('run_nobody', 5)), { code: 'run_unknown', param: 'id' });
+  assert.equal(await refusal(runtime.runAt('daemon:boot_1', 5)), {
+    code: 'run_unknown',
+    param: 'id',
+  });
+  for (const at of [0, -1, last + 1, Number.MAX_SAFE_INTEGER, 0.5]) {
+    assert.equal(
+      await refusal(runtime.picture({ at })),
+      { code: 'invalid_request', param: 'at' },
+      String(at),
+    );
+    assert.equal(
+      await refusal(runtime.runAt(ids.last, at)),
+      { code: 'invalid_request', param: 'at' },
+      String(at),
+    );
+  }
+});
+
+test('before the log is open there is no past, and the present shows that it starts', async () => {
+  const early = await bootRuntime({ local: new ScriptedProvider('local', []), until: 'opened' });
+  assert.is((await early.runtime.picture({})).status.state_path, 'starting.recovering');
+});
+
+test('a picture has a bound: of runs, and of their texts', async () => {
+  const local = new ScriptedProvider('local', [output('a'.repeat(5000)), finish()]);
+  const many = await bootRuntime({
+    local,
+    limits: { picture_runs: 3, picture_text_bytes: 12_000 },
+  });
+  const made: { id: string }[] = [];
+  for (let count = 0; count < 5; count += 1)
+    made.push(await many.runtime.startRun({ prompt: `p${count}` }, 'test'));
+  await waitFor('all are over', () => made.every(({ id }) => many.kernel.cell(id) === undefined));
+  await waitFor('and settled', () => many.runtime.status().state === 'ready');
+  for (const picture of [
+    await many.runtime.picture({}),
+    await many.runtime.picture({ at: many.kernel.durableSeq }),
+  ]) {
+    assert.equal(
+      picture.runs.map(({ output: text, shortened }) => [text.length, shortened ?? false]),
+      [
+        [5000, false],
+        [5000, false],
+        [200, true],
+      ],
+    );
+  }
+});
+
+test('where finished runs were removed, the rest of the past is still told', async () => {
+  const removed = new Set([ids.completed, ids.failed]);
+  const pruned = events.filter(({ stream }) => !removed.has(stream));
+  const gone = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    store: withEvents(pruned),
+    boot_id: 'boot_3',
+  });
+  const at = seqOf(ids.completed, 'run.completed');
+  const picture = await gone.runtime.picture({ at });
+  assert.is(picture.seq, at);
+  assert.ok(picture.runs.every(({ id }) => !removed.has(id)));
+  assert.equal(await refusal(gone.runtime.runAt(ids.completed, at)), {
+    code: 'run_unknown',
+    param: 'id',
+  });
+  const later = withEvents(pruned.filter(({ seq }) => seq > 10));
+  const cut = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    store: later,
+    boot_id: 'boot_3',
+  });
+  assert.equal(await refusal(cut.runtime.picture({ at: 5 })), {
+    code: 'invalid_request',
+    param: 'at',
+  });
+  assert.equal(
+    await refusal(cut.runtime.picture({ at: 12 })),
+    { code: 'invalid_request', param: 'at' },
+    'a boot without its beginning cannot be folded',
+  );
+});
+
+test('the event log is told as it is', async () => {
+  const stop = new AbortController();
+  const told = [];
+  for await (const event of eventsOf(
+    runtime.followLog({ follow: false, from_seq: 1 }, stop.signal),
+  ))
+    told.push(event);
+  assert.equal(told, events.map(toRecord));
+});
+
+/** A store that lost some of its events. */
+function withEvents(kept: typeof events): typeof store {
+  return {
+    ...store,
+    readAll: async (from_seq, limit) => kept.filter(({ seq }) => seq >= from_seq).slice(0, limit),
+    readStream: async (stream, from_version, limit) =>
+      kept
+        .filter((event) => event.stream === stream && event.version >= from_version)
+        .slice(0, limit),
+    append: async () => ({ full: false }),
+    open: async () => ({ ...(await store.open()), last_seq: last }),
+  };
+}
+
+function seqOf(stream: string, type: string): number {
+  return events.find((event) => event.stream === stream && event.type === type)?.seq ?? Number.NaN;
+}
+
+/** In the order of the instances, with the runs that memory does not hold yet at the beginning of a boot. */
+function sorted(
+  states: Record<string, string>,
+  instances: readonly { stream: string; state_path: string }[],
+): Record<string, string> {
+  const early = instances.filter(
+    ({ stream }) =>
+      stream === ids.cut &&
+      states[stream] === undefined &&
+      Object.keys(states).some((name) => name.includes('boot_2')),
+  );
+  const all = {
+    ...states,
+    ...Object.fromEntries(early.map(({ stream, state_path }) => [stream, state_path])),
+  };
+  return Object.fromEntries(
+    instances
+      .map(({ stream }) => [stream, all[stream] ?? 'not in memory'])
+      .concat(
+        Object.entries(all).filter(([stream]) => !instances.some((one) => one.stream === stream)),
+      ),
+  );
+}
+
+function sortedBy(value: unknown): unknown {
+  return Array.isArray(value)
+    ? [...value].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
+    : value;
+}
+
+test.run();

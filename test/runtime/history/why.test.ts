@@ -1,0 +1,95 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { whyRun } from '../../../src/runtime/history/why.ts';
+import { makeHistory } from '../../helpers/history.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+const { runtime, store, ids } = await makeHistory();
+const withoutTime = (line: string) =>
+  line
+    .replace(/^(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} /, '')
+    .replace(/\d\d:\d\d:\d\d\.\d{3}/g, '<time>');
+const told = async (id: string) => (await runtime.whyRun(id)).explanation.map(withoutTime);
+
+test('each state that a run went through is told with the event that led there', async () => {
+  const { events, complete } = await runtime.whyRun(ids.completed);
+  assert.ok(complete);
+  assert.equal(
+    [...new Set(events.map(({ state_path }) => state_path))],
+    ['queued', 'starting', 'streaming', 'completed'],
+  );
+  assert.is(events.at(-1)?.type, 'run.completed');
+});
+
+test('it is told in sentences: an answer', async () => {
+  assert.match(
+    (await told(ids.completed)).join('\n'),
+    /^it was accepted from somebody, for the provider local\nthe provider local was asked \(attempt 1\)\nthe provider local began answering \(attempt 1\): 13 characters in (one piece, at|\d pieces, the last at) <time>\nthe answer was complete \(stop; 1 tokens in, 1 tokens out\)$/,
+  );
+});
+
+test('it is told in sentences: a failure, a cancellation, a crash', async () => {
+  assert.match(
+    (await told(ids.failed)).at(-1) ?? '',
+    /^it failed: It does not like fail secretly \(provider_rejected\)$/,
+  );
+  assert.equal((await told(ids.cancelled)).slice(-2), [
+    'it was asked to be cancelled (by somebody)',
+    'it was cancelled; its work has stopped',
+  ]);
+  const cut = (await told(ids.cut)).join('\n');
+  assert.match(cut, /found it unfinished when it was started again/);
+  assert.match(cut, /\(attempt 2\)/);
+});
+
+test('every sentence begins with its time, the first with its day', async () => {
+  for (const id of Object.values(ids)) {
+    const { explanation } = await runtime.whyRun(id);
+    assert.match(explanation[0] ?? '', /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} /);
+    for (const line of explanation.slice(1)) assert.match(line, /^\d\d:\d\d:\d\d\.\d{3} [a-z]/);
+  }
+});
+
+test('of a long answer the first and the last piece are kept, and the rest is counted', async () => {
+  const moves = Array.from({ length: 40 }, (_, index) => [
+    output(`${index} `, index),
+    () => turns(3),
+  ]).flat();
+  const long = await bootRuntime({ local: new ScriptedProvider('local', [...moves, finish()]) });
+  const { id } = await long.runtime.startRun({ prompt: 'count' }, 'test');
+  await waitFor('it is over', () => long.kernel.cell(id) === undefined);
+  const { events, explanation } = await long.runtime.whyRun(id);
+  const pieces = (await long.store.readStream(id, 1, 1000)).filter(
+    ({ type }) => type === 'run.output_appended',
+  );
+  assert.ok(pieces.length > 10);
+  assert.equal(
+    events.map(({ type, left_out }) => [type, left_out ?? 0]),
+    [
+      ['run.accepted', 0],
+      ['run.started', 0],
+      ['run.output_appended', 0],
+      ['run.output_appended', pieces.length - 2],
+      ['run.completed', 0],
+    ],
+  );
+  assert.match(explanation.join('\n'), new RegExp(`110 characters in ${pieces.length} pieces`));
+});
+
+test('a run that nobody knows is said to be so; one whose beginning was removed is told as far as it is there', async () => {
+  const code = await runtime.whyRun('run_nobody').catch((error: SvcError) => error.code);
+  assert.is(code, 'run_unknown');
+  const cut = {
+    readStream: async (stream: string, from: number, limit: number) =>
+      store.readStream(stream, Math.max(3, from), limit),
+  };
+  const why = await whyRun(cut, ids.completed);
+  assert.is(why?.complete, false);
+  assert.ok(why?.events.every(({ state_path }) => state_path === ''));
+});
+
+test.run();

@@ -1,0 +1,201 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { ProviderFailure } from '../../../src/providers/port.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+const codeOf = (work: Promise<unknown>) =>
+  work.then(() => null).catch((error: SvcError) => error.code);
+const boot = () => bootRuntime({ local: new ScriptedProvider('local', []) });
+
+test('of two that add the same provider at once one is refused, and the file keeps what the daemon has', async () => {
+  const { runtime, saved } = await boot();
+  const codes = await Promise.all(
+    ['http://127.0.0.1:1/v1', 'http://127.0.0.1:2/v1'].map((base_url) =>
+      codeOf(runtime.addProvider({ id: 'twice', base_url, kind: 'cloud' })),
+    ),
+  );
+  assert.equal(codes, [null, 'provider_exists']);
+  assert.is(saved.length, 1);
+  const known = runtime.listProviders().find(({ id }) => id === 'twice');
+  assert.match(JSON.stringify(saved[0]), `"base_url":"${known?.base_url}"`);
+});
+
+test('a provider that is removed while it is added is gone from both, and can be added again', async () => {
+  const { runtime, saved } = await boot();
+  const settings = { id: 'brief', base_url: 'http://127.0.0.1:1/v1' };
+  await Promise.all([runtime.addProvider(settings), runtime.removeProvider('brief')]);
+  assert.is(saved.at(-1)?.[1], null);
+  assert.not.ok(runtime.listProviders().some(({ id }) => id === 'brief'));
+  assert.is((await runtime.addProvider(settings)).state, 'available');
+  assert.is(await codeOf(runtime.removeProvider('nobody')), 'provider_unknown');
+});
+
+test('the outcome of a probe that comes after the removal is left', async () => {
+  const { runtime, providers } = await boot();
+  let answer = (_: { models: string[] }) => {};
+  const port = new ScriptedProvider('late', []);
+  port.probe = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  const adding = providers.add('late', {
+    adapter: 'openai-compatible',
+    kind: 'cloud',
+    base_url: 'http://x',
+    model: null,
+    key_env: null,
+    max_runs: null,
+  });
+  await adding;
+  const entry = providers.portFor({ provider: 'late', cloud: true }) as ScriptedProvider;
+  entry.probe = port.probe;
+  const testing = codeOf(runtime.testProvider('late'));
+  await turns();
+  await runtime.removeProvider('late');
+  answer({ models: ['m'] });
+  assert.is(await testing, 'provider_unknown');
+  await turns();
+  assert.not.ok(runtime.listProviders().some(({ id }) => id === 'late'));
+});
+
+test('a list of models that is the one before is not told again, and another one is', async () => {
+  const port = new ScriptedProvider('local', []);
+  let models = ['a', 'b'];
+  port.probe = async () => ({ models });
+  const { runtime, store } = await bootRuntime({ local: port });
+  for (const next of [['a', 'b'], ['b'], ['b']]) {
+    models = next;
+    await runtime.testProvider('local');
+  }
+  const told = (await store.readAll(1, 1000))
+    .filter(({ type }) => type === 'provider.probe_succeeded')
+    .map(({ data }) => data.models);
+  assert.equal(told, [['a', 'b'], null, ['b'], null]);
+  assert.is(runtime.listProviders().find(({ id }) => id === 'local')?.models, 1);
+});
+
+test('a provider is looked at again and again, and only news is recorded', async () => {
+  const port = new ScriptedProvider('near', []);
+  let looks = 0;
+  let answer: { models: string[] } | ProviderFailure = { models: ['a'] };
+  port.probe = async () => {
+    looks += 1;
+    if (answer instanceof ProviderFailure) throw answer;
+    return answer;
+  };
+  const { runtime, store, clock } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: { near: { port, kind: 'local' } },
+    limits: { probe_every_ms: 1000 },
+  });
+  const recorded = async () =>
+    (await store.readAll(1, 1000)).flatMap(({ stream, type }) =>
+      stream.startsWith('provider:') ? [type] : [],
+    ).length;
+  /** Lets some looks pass; says what the provider is then, and how many facts that took. */
+  const after = async (
+    next: typeof answer,
+  ): Promise<[state: string, facts: number, since: number]> => {
+    answer = next;
+    const [facts, from] = [await recorded(), looks];
+    await waitFor('some looks', async () => {
+      clock.advance(1000);
+      await turns();
+      return looks >= from + 12;
+    });
+    const record = runtime.listProviders().find(({ id }) => id === 'near');
+    return [record?.state ?? '', (await recorded()) - facts, Date.parse(record?.since ?? '')];
+  };
+  const [state, , since] = await after({ models: ['a'] });
+  assert.is(state, 'available');
+  assert.equal(await after({ models: ['a'] }), ['available', 0, since], 'nothing is new');
+  assert.equal(
+    await after({ models: ['a', 'b'] }),
+    ['available', 2, since],
+    'another list is one probe',
+  );
+  const refused = (message: string) =>
+    new ProviderFailure('provider_unreachable', message, { retryable: true });
+  const [down, facts, since_down] = await after(refused('gone'));
+  assert.equal([down, facts], ['unavailable', 6], 'as many probes as it takes');
+  assert.ok(since_down > since);
+  assert.equal(await after(refused('gone')), ['unavailable', 0, since_down]);
+  assert.equal(await after(refused('elsewhere')), ['unavailable', 2, since_down]);
+  const [up, back] = await after({ models: ['a', 'b'] });
+  assert.equal([up, back], ['available', 2]);
+});
+
+test('a cloud provider is not looked at, and a removed one no more', async () => {
+  const port = new ScriptedProvider('other', []);
+  let looks = 0;
+  port.probe = async () => {
+    looks += 1;
+    return { models: [] };
+  };
+  const { runtime, clock } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: { cloud: { port, kind: 'cloud' }, near: { port, kind: 'local' } },
+    limits: { probe_every_ms: 1000 },
+  });
+  const pass = async () => {
+    for (let time = 0; time < 10; time += 1) {
+      clock.advance(1000);
+      await turns();
+    }
+    return looks;
+  };
+  assert.ok((await pass()) > 5);
+  await runtime.removeProvider('near');
+  const before = looks;
+  assert.is(await pass(), before);
+});
+
+test('a run that was to stay on this machine is not sent to a provider that became a cloud one', async () => {
+  const store = createMemoryStore();
+  const before = await bootRuntime({
+    ...{ local: new ScriptedProvider('local', []), store, limits: { provider_runs: 1 } },
+    remote: {
+      other: {
+        port: new ScriptedProvider('other', (_, signal) => [untilAborted(signal)]),
+        kind: 'local',
+      },
+    },
+  });
+  await before.runtime.startRun({ prompt: '1', provider: 'other' }, 'test');
+  const { id } = await before.runtime.startRun({ prompt: 'mine', provider: 'other' }, 'test');
+  before.kernel.close();
+  const cloud = new ScriptedProvider('other', [finish()]);
+  const after = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    store,
+    boot_id: 'boot_2',
+    remote: { other: { port: cloud, kind: 'cloud' } },
+  });
+  await waitFor('it has ended', () => after.kernel.cell(id) === undefined);
+  assert.equal(cloud.asked, []);
+  assert.is((await after.runtime.getRun(id)).error?.code, 'provider_unknown');
+});
+
+test('a provider that is removed while it streams lets its run end', async () => {
+  const { runtime, kernel } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: {
+      other: {
+        port: new ScriptedProvider('other', (_, signal) => [untilAborted(signal)]),
+        kind: 'local',
+      },
+    },
+  });
+  const { id } = await runtime.startRun({ prompt: 'hi', provider: 'other' }, 'test');
+  await turns();
+  await runtime.removeProvider('other');
+  assert.is((await runtime.cancelRun(id, 'test')).state, 'cancelled');
+  assert.is(kernel.cell(id), undefined);
+});
+
+test.run();

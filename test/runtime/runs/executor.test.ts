@@ -1,0 +1,209 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { TERMINAL } from '../../../src/runtime/contract.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import { gatedStore } from '../../helpers/kernel.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import {
+  finish,
+  gate,
+  output,
+  ScriptedProvider,
+  untilAborted,
+} from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+const codeOf = (work: Promise<unknown>) =>
+  work.then(() => null).catch((error: SvcError) => error.code);
+
+test('a part without text loses none of the text after it', async () => {
+  const local = new ScriptedProvider('local', [
+    output(''),
+    output('Hello'),
+    output(''),
+    output(' you'),
+    finish(),
+  ]);
+  const { runtime, kernel } = await bootRuntime({ local });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await waitFor('the run has ended', () => kernel.cell(id) === undefined);
+  const run = await runtime.getRun(id);
+  assert.is(run.state, 'completed');
+  assert.is(run.output, 'Hello you');
+});
+
+test('a cancel that comes while the start is being recorded stops the work, and there is one end', async () => {
+  const store = gatedStore(createMemoryStore());
+  const local = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
+  const { runtime } = await bootRuntime({ local, store });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  store.hold();
+  const cancelling = runtime.cancelRun(id, 'test');
+  await turns();
+  store.release();
+  assert.is((await cancelling).state, 'cancelled');
+  await turns();
+  assert.is(local.open, 0);
+  assert.is(
+    (await store.readStream(id, 1, 100)).filter((event) => TERMINAL.has(event.type as never))
+      .length,
+    1,
+  );
+});
+
+test('what a provider says after its run was given up is heard by nobody', async () => {
+  const late = gate();
+  const store = createMemoryStore();
+  const local = new ScriptedProvider('local', [
+    output('a'),
+    () => late.opened,
+    output('too late'),
+    finish(),
+  ]);
+  local.stream = async function* () {
+    yield output('a');
+    await late.opened;
+    yield output('too late');
+    yield finish();
+  };
+  const { runtime, clock } = await bootRuntime({ local, store });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await turns();
+  const cancelling = runtime.cancelRun(id, 'test');
+  await turns();
+  clock.advance(10_000);
+  const cancelled = await cancelling;
+  late.open();
+  await turns();
+  assert.equal(await runtime.getRun(id), cancelled);
+  const events = await store.readStream(id, 1, 100);
+  assert.is(events.at(-1)?.type, 'run.cancelled');
+});
+
+test('a cancel that waits when the daemon closes is told so, and does not wait for ever', async () => {
+  const local = new ScriptedProvider('local', () => [
+    output('a'),
+    () => new Promise<void>(() => {}),
+  ]);
+  const { runtime, kernel } = await bootRuntime({ local });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await turns();
+  let code: string | null = null;
+  void codeOf(runtime.cancelRun(id, 'test')).then((found) => {
+    code = found;
+  });
+  await turns();
+  kernel.close();
+  await waitFor('the caller is told', () => code !== null);
+  assert.is(code, 'daemon_stopping');
+});
+
+test('an effect that is repeated does nothing more: its attempt is asked once, also when it has ended', async () => {
+  const local = new ScriptedProvider('local', [output('a', 1), output('b', 2), finish()]);
+  const { runtime, kernel, attempts } = await bootRuntime({ local });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const again = () => attempts.start({ run_id: id, attempt: 1 });
+  kernel.onFact(again);
+  again();
+  await waitFor('the run has ended', () => kernel.cell(id) === undefined);
+  again();
+  await turns();
+  assert.is(local.asked.length, 1);
+  assert.is((await runtime.getRun(id)).output, 'ab');
+});
+
+test('a log that fails under an answer is told to the kernel, and no rejection is left to itself', async () => {
+  const store = gatedStore(createMemoryStore());
+  const door = gate();
+  const local = new ScriptedProvider('local', (_, signal) => [
+    () => door.opened,
+    output('a', 1),
+    untilAborted(signal),
+  ]);
+  const { runtime, fatal } = await bootRuntime({ local, store });
+  const unhandled: unknown[] = [];
+  const listener = (error: unknown) => unhandled.push(error);
+  process.on('unhandledRejection', listener);
+  await runtime.startRun({ prompt: 'hi' }, 'test');
+  await waitFor('it is asked', () => local.open === 1);
+  await turns();
+  store.failWith(new Error('the disk is gone'));
+  door.open();
+  await waitFor('it is known', () => fatal.length === 1);
+  await turns();
+  process.off('unhandledRejection', listener);
+  assert.equal(unhandled, []);
+});
+
+test('answers that are too large together lose the largest of the provider that sends most; the others go on', async () => {
+  const go = { greedy: gate(), last: gate(), modest: gate() };
+  const first = [() => go.greedy.opened, output('b'.repeat(400))];
+  const greedy = new ScriptedProvider('greedy', ({ request }, signal) =>
+    request.prompt === 'large'
+      ? [output('a'.repeat(500)), ...first, () => go.last.opened, output('c'), untilAborted(signal)]
+      : [output('small'), finish()],
+  );
+  const modest = new ScriptedProvider('modest', [
+    output('m'.repeat(450)),
+    () => go.modest.opened,
+    finish(),
+  ]);
+  const { runtime, kernel, attempts, dispatch } = await bootRuntime({
+    ...{ local: new ScriptedProvider('local', []), limits: { answers_bytes: 1024 } },
+    remote: { greedy: { port: greedy, kind: 'local' }, modest: { port: modest, kind: 'local' } },
+  });
+  const start = async (provider: string, prompt: string) =>
+    (await runtime.startRun({ prompt, provider }, 'test')).id;
+  const [large, other] = [await start('greedy', 'large'), await start('modest', 'x')];
+  await turns();
+  assert.ok(attempts.hasRoom);
+  go.greedy.open();
+  await waitFor('the large one has ended', () => kernel.cell(large) === undefined);
+  const { state, error, output: kept } = await runtime.getRun(large);
+  assert.equal([state, error?.code], ['failed', 'provider_failed']);
+  assert.match(error?.message ?? '', 'larger together than the daemon holds (1024 bytes)');
+  assert.is(kept, 'a'.repeat(500) + 'b'.repeat(400), 'what came is kept');
+  assert.is(greedy.open, 0, 'its stream has ended');
+  assert.is((await runtime.getRun(other)).state, 'streaming');
+  assert.is(dispatch.queued, 0);
+  const next = await start('greedy', 'small');
+  await waitFor('the next one has ended', () => kernel.cell(next) === undefined);
+  go.modest.open();
+  await waitFor('the other one has ended', () => kernel.cell(other) === undefined);
+  assert.is((await runtime.getRun(other)).state, 'completed');
+});
+
+test('while an answer that was cut still holds its text, a new run waits', async () => {
+  const stopped = gate();
+  const slow = new ScriptedProvider('slow', []);
+  slow.stream = async function* ({ request }) {
+    try {
+      if (request.prompt === 'large') yield output('x'.repeat(2000));
+      yield finish();
+    } finally {
+      if (request.prompt === 'large') await stopped.opened;
+    }
+  };
+  const { runtime, kernel, dispatch } = await bootRuntime({
+    ...{ local: new ScriptedProvider('local', []), limits: { answers_bytes: 1024 } },
+    remote: { slow: { port: slow, kind: 'local' } },
+  });
+  const { id: large } = await runtime.startRun({ prompt: 'large', provider: 'slow' }, 'test');
+  await turns();
+  const { id: next } = await runtime.startRun({ prompt: 'small', provider: 'slow' }, 'test');
+  await turns();
+  assert.is(dispatch.position(next), 1);
+  stopped.open();
+  await waitFor(
+    'both have ended',
+    () => kernel.cell(large) === undefined && kernel.cell(next) === undefined,
+  );
+  assert.equal(
+    [(await runtime.getRun(large)).state, (await runtime.getRun(next)).state],
+    ['failed', 'completed'],
+  );
+});
+
+test.run();

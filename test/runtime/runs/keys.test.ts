@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
+import { type ContentSettings, keepsContent } from '../../../src/kernel/content.ts';
+import type { RunInput } from '../../../src/runtime/contract.ts';
+import { Digests, requestDigest } from '../../../src/runtime/runs/keys.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import type { EventStore } from '../../../src/store/port.ts';
+import { gatedStore } from '../../helpers/kernel.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+const codeOf = (work: Promise<unknown>) =>
+  work.then(() => null).catch((error: SvcError) => error.code);
+const answering = () => new ScriptedProvider('local', [output('yes'), finish()]);
+const keyed = (prompt: string, changes: Partial<RunInput> = {}): RunInput => ({
+  prompt,
+  idempotency_key: 'key-1',
+  ...changes,
+});
+
+async function acceptedIn(store: EventStore): Promise<number> {
+  return (await store.readAll(1, 1000)).filter(({ type }) => type === 'run.accepted').length;
+}
+
+test('the same key and request give the same run: while it runs, when it has ended, and after a restart', async () => {
+  const store = createMemoryStore();
+  const { runtime, kernel } = await bootRuntime({ local: answering(), store });
+  const first = await runtime.startRun(keyed('a'), 'test');
+  assert.is((await runtime.startRun(keyed('a'), 'test')).id, first.id);
+  await waitFor('it has ended', () => kernel.cell(first.id) === undefined);
+  const again = await runtime.startRun(keyed('a'), 'another client');
+  assert.equal([again.id, again.state, again.output], [first.id, 'completed', 'yes']);
+  kernel.close();
+  const after = await bootRuntime({ local: answering(), store, boot_id: 'boot_2' });
+  assert.is((await after.runtime.startRun(keyed('a'), 'test')).id, first.id);
+  assert.is(await acceptedIn(store), 1);
+});
+
+test('a key of a run that a crash cut off is still its key', async () => {
+  const store = createMemoryStore();
+  const stuck = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
+  const before = await bootRuntime({ local: stuck, store });
+  const { id } = await before.runtime.startRun(keyed('a'), 'test');
+  before.kernel.close();
+  const after = await bootRuntime({ local: stuck, store, boot_id: 'boot_2' });
+  assert.is((await after.runtime.startRun(keyed('a'), 'test')).id, id);
+});
+
+test('many requests with one key that come at the same time are one run, asked once', async () => {
+  const store = createMemoryStore();
+  const local = answering();
+  const { runtime } = await bootRuntime({ local, store });
+  const runs = await Promise.all(
+    Array.from({ length: 50 }, () => runtime.startRun(keyed('a'), 'test')),
+  );
+  assert.is(new Set(runs.map(({ id }) => id)).size, 1);
+  await turns();
+  assert.is(local.asked.length, 1);
+  assert.is(await acceptedIn(store), 1);
+});
+
+test('another request with a known key is refused, also at the same time, and the run of the key is not touched', async () => {
+  const store = createMemoryStore();
+  const { runtime } = await bootRuntime({ local: answering(), store });
+  const codes = await Promise.all([
+    codeOf(runtime.startRun(keyed('a'), 'test')),
+    codeOf(runtime.startRun(keyed('b'), 'test')),
+    codeOf(runtime.startRun(keyed('a', { temperature: 1 }), 'test')),
+  ]);
+  assert.equal(codes, [null, 'idempotency_conflict', 'idempotency_conflict']);
+  assert.is(await codeOf(runtime.startRun(keyed('b'), 'test')), 'idempotency_conflict');
+  assert.is(await acceptedIn(store), 1);
+});
+
+test('what was asked is the same in any order of its fields, with a field that is null, and whoever asks', () => {
+  const digest = requestDigest({ prompt: 'a', temperature: 1, seed: 2 });
+  assert.is(requestDigest({ seed: 2, temperature: 1, prompt: 'a', system: null }), digest);
+  assert.is(
+    requestDigest({
+      prompt: 'a',
+      temperature: 1,
+      seed: 2,
+      client: 'x',
+      idempotency_key: 'y',
+      cancel_on_disconnect: true,
+    }),
+    digest,
+  );
+  assert.is.not(requestDigest({ prompt: 'a', temperature: 1 }), digest);
+});
+
+test('without the secret of the home a recorded digest tells nothing of a prompt that the log does not hold', async () => {
+  const asks = keyed('who knew');
+  for (const history of [{ prompts: 'omit' }, { outputs: 'omit' }, { redact: ['x'] }]) {
+    const digests = new Digests(
+      'secret one',
+      keepsContent({ prompts: 'keep', outputs: 'keep', redact: [], ...history } as ContentSettings),
+    );
+    const recorded = digests.of(asks) ?? '';
+    assert.match(recorded, /^hmac-sha256:[0-9a-f]{64}$/);
+    assert.not.ok(recorded.includes(requestDigest(asks)));
+    assert.is.not(new Digests('secret two', false).of(asks), recorded);
+    assert.ok(digests.matches(recorded, asks));
+    assert.not.ok(digests.matches(recorded, keyed('who knew it')));
+  }
+});
+
+test('a digest that was recorded under other settings, or by an earlier version, is still told from others', () => {
+  const [kept, omitting] = [new Digests('secret', true), new Digests('secret', false)];
+  for (const [recorder, reader] of [
+    [kept, omitting],
+    [omitting, kept],
+  ] as const) {
+    assert.ok(reader.matches(recorder.of(keyed('a')) ?? '', keyed('a')));
+    assert.not.ok(reader.matches(recorder.of(keyed('a')) ?? '', keyed('b')));
+  }
+  assert.is(kept.of(keyed('a')), requestDigest(keyed('a')));
+});
+
+test('a key that the command line made for one run has no digest, and still finds its run', async () => {
+  const { runtime, store } = await bootRuntime({ local: answering() });
+  const own = { prompt: 'a', idempotency_key: `svc-run-${randomUUID()}` };
+  const first = await runtime.startRun(own, 'test');
+  assert.is((await runtime.startRun(own, 'test')).id, first.id);
+  const [accepted] = (await store.readAll(1, 100)).filter(({ type }) => type === 'run.accepted');
+  assert.is(accepted?.data.request_digest, null);
+});
+
+test('a key whose request was refused is free: the next request with it is tried anew, whatever it asks', async () => {
+  const store = createMemoryStore();
+  const { runtime } = await bootRuntime({ local: answering(), store });
+  assert.is(
+    await codeOf(runtime.startRun(keyed('a', { provider: 'nobody' }), 'test')),
+    'provider_unknown',
+  );
+  assert.is(await codeOf(runtime.startRun(keyed('b'), 'test')), null);
+});
+
+test('of several with one key that come together, when the first is refused the next is tried', async () => {
+  const store = createMemoryStore();
+  const { runtime } = await bootRuntime({ local: answering(), store });
+  const codes = await Promise.all([
+    codeOf(runtime.startRun(keyed('a', { provider: 'nobody' }), 'test')),
+    codeOf(runtime.startRun(keyed('a'), 'test')),
+    codeOf(runtime.startRun(keyed('a'), 'test')),
+  ]);
+  assert.equal(codes, ['provider_unknown', null, null]);
+  assert.is(await acceptedIn(store), 1);
+});
+
+test('a run that found the disk full is withdrawn and gives its key up, also at the next start', async () => {
+  const store = gatedStore(createMemoryStore());
+  const local = answering();
+  const { runtime, clock, kernel } = await bootRuntime({ local, store });
+  store.failWith(new SvcError('store_full'));
+  assert.is(await codeOf(runtime.startRun(keyed('a'), 'test')), 'store_full');
+  assert.is(await codeOf(runtime.startRun(keyed('a'), 'test')), 'store_full');
+  store.failWith(null);
+  clock.advance(1000);
+  await turns(20);
+  assert.is(await store.getRunByKey('key-1'), null);
+  assert.equal(local.asked, []);
+  const { id } = await runtime.startRun(keyed('b'), 'test');
+  kernel.close();
+  const after = await bootRuntime({ local: answering(), store, boot_id: 'boot_2' });
+  assert.is((await after.runtime.startRun(keyed('b'), 'test')).id, id);
+});
+
+test.run();

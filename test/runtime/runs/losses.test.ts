@@ -1,0 +1,96 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type AttemptRequest, ProviderFailure } from '../../../src/providers/port.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+/** An engine that dies as soon as it has begun with a prompt that kills it, and with it all that it computes. */
+class Mortal extends ScriptedProvider {
+  /** The most runs that were computed beside the killer, for each of its attempts. */
+  readonly beside: number[] = [];
+  deaths = 0;
+  onDeath: (deaths: number) => void = () => {};
+  private readonly computed = new Map<string, (reason: unknown) => void>();
+
+  constructor() {
+    super('local', (request) => [
+      this.compute(request),
+      ...(request.request.prompt === 'long' ? [output('answer', 1)] : []),
+      finish(),
+    ]);
+  }
+
+  private compute({ run_id, request }: AttemptRequest) {
+    return async () => {
+      const death = new Promise<never>((_, reject) => this.computed.set(run_id, reject));
+      death.catch(() => {});
+      try {
+        // All runs that may start have begun when the killer does its work.
+        await turns(30);
+        if (request.prompt === 'killer') this.die();
+        await Promise.race([death, turns(60)]);
+      } finally {
+        this.computed.delete(run_id);
+      }
+    };
+  }
+
+  private die(): void {
+    const computing = this.computed.size;
+    this.beside.push(computing - 1);
+    this.deaths += 1;
+    this.onDeath(this.deaths);
+    const gone = new ProviderFailure('engine_crashed', 'The engine process died.', {
+      retryable: true,
+      lost: true,
+      computing,
+    });
+    for (const reject of [...this.computed.values()]) reject(gone);
+  }
+}
+
+test('a prompt that kills the engine ends after its losses, and each of its neighbours is answered', async () => {
+  const local = new Mortal();
+  const { runtime, kernel } = await bootRuntime({
+    local,
+    limits: { local_runs: 4, run_losses: 3, run_attempts: 2 },
+  });
+  const start = async (prompt: string) => (await runtime.startRun({ prompt }, prompt)).id;
+  const killer = await start('killer');
+  const neighbours = [await start('long'), await start('long'), await start('long')];
+  for (const id of [...neighbours, killer])
+    await waitFor(`${id} has ended`, () => kernel.cell(id) === undefined);
+  for (const id of neighbours) {
+    const { state, output: text, attempts } = await runtime.getRun(id);
+    assert.equal([state, text, attempts], ['completed', 'answer', 2]);
+  }
+  assert.equal(local.beside, [3, 0, 0, 0, 0], 'after the first death it is computed alone');
+  const { state, error } = await runtime.getRun(killer);
+  assert.is(state, 'failed');
+  assert.is(error?.code, 'engine_crashed');
+  assert.match(error?.message ?? '', /4 times in a row.*run_losses/);
+});
+
+test('a run that comes later is answered before the killer has had all its turns', async () => {
+  const local = new Mortal();
+  const { runtime, kernel } = await bootRuntime({
+    local,
+    limits: { local_runs: 4, run_losses: 6 },
+  });
+  let later = '';
+  local.onDeath = async (deaths) => {
+    if (deaths === 2) later = (await runtime.startRun({ prompt: 'long' }, 'b')).id;
+  };
+  const killer = (await runtime.startRun({ prompt: 'killer' }, 'a')).id;
+  await waitFor('the killer has ended', () => kernel.cell(killer) === undefined);
+  await waitFor('the later run has ended', () => later !== '' && kernel.cell(later) === undefined);
+  assert.is((await runtime.getRun(later)).state, 'completed');
+  assert.is(local.deaths, 7);
+  const order = local.asked.map(({ request }) => request.prompt);
+  assert.ok(order.indexOf('long') <= 3, order.join(' '));
+  assert.equal(local.beside, [0, 0, 0, 0, 0, 0, 0]);
+});
+
+test.run();

@@ -1,0 +1,85 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { strippingStore } from '../../../src/kernel/content.ts';
+import { foldStream } from '../../../src/kernel/fold.ts';
+import { type AttemptRequest, ProviderFailure } from '../../../src/providers/port.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+const WORDS = ['Once ', 'upon ', 'a ', 'time ', 'it ', 'ended.'];
+const KEEP = { prompts: 'keep', outputs: 'keep', redact: [] } as const;
+const forever = () => new Promise<void>(() => {});
+
+/** Goes on from the recorded tokens, up to a word. */
+const speaker = (until: number, last: (() => Promise<void>) | Error = forever) =>
+  new ScriptedProvider('local', ({ resume }: AttemptRequest) => [
+    ...WORDS.slice(resume?.token_ids.length ?? 0, until).map((word, index) =>
+      output(word, 100 + index),
+    ),
+    ...(until < WORDS.length ? [last] : [finish()]),
+  ]);
+
+/** A run that a life which keeps outputs began, and one that omits them went on with. */
+async function wentOn(
+  second: ScriptedProvider,
+  settings: { outputs?: 'omit'; redact?: string[] } = { outputs: 'omit' },
+) {
+  const store = createMemoryStore();
+  const first = await bootRuntime({ local: speaker(3), store });
+  const { id } = await first.runtime.startRun({ prompt: 'tell', recovery: 'resume' }, 'test');
+  await waitFor(
+    'three words are said',
+    async () => (await first.runtime.getRun(id)).output === 'Once upon a ',
+  );
+  first.kernel.close();
+  const life = await bootRuntime({
+    local: second,
+    store: strippingStore(store, { ...KEEP, ...settings }),
+    boot_id: 'boot_2',
+  });
+  return { ...life, store, id };
+}
+
+for (const settings of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
+  test(`a run of whose answer a part is not in the log is not taken up again: ${JSON.stringify(settings)}`, async () => {
+    const { runtime, kernel, store, id } = await wentOn(speaker(5), settings);
+    await waitFor(
+      'two more words are said',
+      async () => (await runtime.getRun(id)).output === 'Once upon a time it ',
+    );
+    kernel.close();
+    const local = speaker(6);
+    const third = await bootRuntime({ local, store, boot_id: 'boot_3' });
+    await waitFor('it has ended', () => third.kernel.cell(id) === undefined);
+    const { state, error, output: text } = await third.runtime.getRun(id);
+    assert.equal([state, error?.code, text], ['interrupted', 'content_not_kept', 'Once upon a ']);
+    assert.equal(local.asked, []);
+  });
+}
+
+test('nor is it when only its work is lost, and what the log tells of it is what was in memory', async () => {
+  const lost = new ProviderFailure('engine_failed', 'The engine died.', {
+    retryable: true,
+    lost: true,
+  });
+  const local = speaker(5, lost);
+  const { runtime, kernel, store, id } = await wentOn(local);
+  await waitFor('it has ended', () => kernel.cell(id) === undefined);
+  const { state, error } = await runtime.getRun(id);
+  assert.equal([state, error?.code], ['interrupted', 'engine_failed']);
+  assert.is(local.asked.length, 1);
+  assert.is((await foldStream(store, id))?.path, 'interrupted');
+});
+
+test('a run of which nothing was left out is taken up again, whatever this life keeps', async () => {
+  const { kernel, store, id } = await wentOn(new ScriptedProvider('local', [forever]));
+  kernel.close();
+  const third = await bootRuntime({ local: speaker(6), store, boot_id: 'boot_3' });
+  await waitFor('it has ended', () => third.kernel.cell(id) === undefined);
+  const { state, output: text } = await third.runtime.getRun(id);
+  assert.equal([state, text], ['completed', WORDS.join('')]);
+});
+
+test.run();

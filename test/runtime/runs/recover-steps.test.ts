@@ -1,0 +1,95 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import { recoverRuns } from '../../../src/runtime/runs/recover.ts';
+import { Dispatch } from '../../../src/runtime/runs/scheduler.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import type { EventStore } from '../../../src/store/port.ts';
+import { bootStarted } from '../../helpers/boot-fact.ts';
+import { accepted, bootKernel, silent } from '../../helpers/kernel.ts';
+
+const RUNS = 60;
+const START_MS = 3_000;
+const DAEMON = 'daemon:boot_2';
+
+/** A life that finds many runs, over a disk that takes a while for each: all of them take twice the time of a start. */
+async function boot() {
+  const inner = createMemoryStore();
+  const before = await bootKernel({ store: inner });
+  for (let index = 0; index < RUNS; index += 1)
+    await before.kernel.propose([
+      accepted(`run_${index + 100}`, before.clock.now(), {
+        queue_deadline_at: 1e12,
+        deadline_at: 1e12,
+      }),
+    ]);
+  before.kernel.close();
+  const read_ms = (2 * START_MS) / RUNS;
+  const slow: EventStore = {
+    ...inner,
+    readStream: (stream, ...rest) => {
+      if (stream.startsWith('run_')) clock.advance(read_ms);
+      return inner.readStream(stream, ...rest);
+    },
+  };
+  const { kernel, store, clock } = await bootKernel({ store: slow, boot_id: 'boot_2' });
+  await kernel.propose([
+    { stream: DAEMON, fact: bootStarted('boot_2', 2 * RUNS, clock.now() + START_MS) },
+  ]);
+  await kernel.submit(DAEMON, {
+    type: 'daemon.listening',
+    addresses: { http: null, grpc: null, socket: null },
+  });
+  await kernel.submit(DAEMON, { type: 'daemon.store_opened', last_boot: null });
+  const dispatch = new Dispatch({
+    kernel,
+    daemon: DAEMON,
+    places: { total: 1, perProvider: 1, local: 1, ofProvider: () => undefined },
+    log: silent,
+  });
+  const steps: number[] = [];
+  const recover = (step_runs: number) =>
+    recoverRuns(kernel, store, dispatch, {
+      step_runs,
+      made: async (runs) => {
+        steps.push(runs);
+        if (!(await kernel.submit(DAEMON, { type: 'daemon.recovery_progressed', runs })))
+          throw new Error('the start is over');
+      },
+    });
+  return {
+    kernel,
+    store,
+    dispatch,
+    recover,
+    steps,
+    daemon: () => kernel.snapshot<DaemonSnapshot>(DAEMON) as DaemonSnapshot,
+  };
+}
+
+test('a recovery that gets further in each step outlasts the time of a start, and keeps the order', async () => {
+  const { recover, steps, daemon, dispatch } = await boot();
+  const found = await recover(10);
+  assert.equal(steps, [10, 20, 30, 40, 50]);
+  assert.equal(found, { queued: RUNS, suspended: 0, ended: 0 });
+  assert.ok(daemon().matches({ starting: 'recovering' }));
+  assert.equal(
+    dispatch.waitingRuns(),
+    Array.from({ length: RUNS }, (_, index) => `run_${index + 100}`),
+  );
+});
+
+test('a step that takes longer than that ends the start, and what was done before it is durable', async () => {
+  const { recover, daemon, store } = await boot();
+  const whole = await recover(40).catch(() => null);
+  assert.is(whole, null);
+  assert.ok(daemon().matches('failed'));
+  assert.is(daemon().context.error?.code, 'start_timed_out');
+  assert.equal(
+    (await store.readStream('run_139', 1, 10)).map(({ type }) => type),
+    ['run.accepted', 'run.recovered'],
+  );
+  assert.is((await store.readStream('run_140', 1, 10)).length, 1);
+});
+
+test.run();

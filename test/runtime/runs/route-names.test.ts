@@ -1,0 +1,54 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { ProviderConfig } from '../../../src/config/config.ts';
+import type { RunInput } from '../../../src/runtime/contract.ts';
+import { chooseRoute } from '../../../src/runtime/runs/route.ts';
+
+const studio: ProviderConfig = {
+  adapter: 'openai-compatible',
+  kind: 'local',
+  base_url: 'http://x',
+  model: 'usual',
+  key_env: null,
+  max_runs: null,
+};
+const providers = new Map<string, ProviderConfig | null>([
+  ['local', null],
+  ['studio', studio],
+]);
+const route = (input: Partial<RunInput>) =>
+  chooseRoute(
+    { prompt: 'x', ...input },
+    { default_provider: 'local', default_cloud_provider: null, model: 'svc-mini' },
+    providers,
+  );
+
+test('other servers name their models after files too', () => {
+  assert.equal(route({ provider: 'studio', model: 'phi.gguf' }), {
+    provider: 'studio',
+    model: 'phi.gguf',
+    cloud: false,
+  });
+  assert.equal(route({ provider: 'studio', model: '/models/phi.gguf' }), {
+    provider: 'studio',
+    model: '/models/phi.gguf',
+    cloud: false,
+  });
+  assert.equal(route({ model: 'studio/phi.gguf' }), {
+    provider: 'studio',
+    model: 'phi.gguf',
+    cloud: false,
+  });
+  assert.equal(route({ provider: 'local', model: './phi.gguf' }), {
+    provider: 'local',
+    model: './phi.gguf',
+    cloud: false,
+  });
+  assert.is(route({ model: 'phi.gguf' }).provider, 'local');
+});
+
+test('a provider with a slash and no name after it means its default model', () => {
+  assert.equal(route({ model: 'studio/' }), { provider: 'studio', model: 'usual', cloud: false });
+});
+
+test.run();

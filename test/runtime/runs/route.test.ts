@@ -1,0 +1,95 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { ProviderConfig } from '../../../src/config/config.ts';
+import type { SvcError } from '../../../src/errors.ts';
+import type { RunInput } from '../../../src/runtime/contract.ts';
+import { chooseRoute } from '../../../src/runtime/runs/route.ts';
+
+const provider = (kind: 'local' | 'cloud', model: string | null): ProviderConfig => ({
+  adapter: 'openai-compatible',
+  kind,
+  base_url: 'http://x',
+  model,
+  key_env: null,
+  max_runs: null,
+});
+const providers = new Map<string, ProviderConfig | null>([
+  ['local', null],
+  ['ollama', provider('local', 'llama3')],
+  ['openai', provider('cloud', 'gpt')],
+  ['bare', provider('cloud', null)],
+]);
+const config = {
+  default_provider: 'local',
+  default_cloud_provider: null as string | null,
+  model: 'svc-mini',
+};
+const route = (input: Partial<RunInput>, changes: Partial<typeof config> = {}, known = providers) =>
+  chooseRoute({ prompt: 'x', ...input }, { ...config, ...changes }, known);
+const codeOf = (work: () => unknown) => {
+  try {
+    return work() && null;
+  } catch (error) {
+    return (error as SvcError).code;
+  }
+};
+
+test('nothing said: the default provider and its model, on this machine', () => {
+  assert.equal(route({}), { provider: 'local', model: 'svc-mini', cloud: false });
+  assert.equal(route({}, { default_provider: 'openai' }), {
+    provider: 'openai',
+    model: 'gpt',
+    cloud: true,
+  });
+});
+
+test('a model names its provider, a path or a .gguf file the local engine', () => {
+  assert.equal(route({ model: 'openai/gpt-5' }), {
+    provider: 'openai',
+    model: 'gpt-5',
+    cloud: true,
+  });
+  assert.equal(route({ model: 'qwen/qwen2.5', provider: 'ollama' }), {
+    provider: 'ollama',
+    model: 'qwen/qwen2.5',
+    cloud: false,
+  });
+  assert.equal(route({ model: '/m/x.gguf' }), {
+    provider: 'local',
+    model: '/m/x.gguf',
+    cloud: false,
+  });
+  assert.equal(route({ model: 'other' }), { provider: 'local', model: 'other', cloud: false });
+});
+
+test('--cloud asks the default cloud provider, or the only one', () => {
+  const one = new Map([...providers].filter(([id]) => id !== 'bare'));
+  assert.is(route({ cloud: true }, {}, one).provider, 'openai');
+  assert.is(route({ cloud: true }, { default_cloud_provider: 'openai' }).provider, 'openai');
+  assert.is(route({ cloud: true, provider: 'openai' }).cloud, true);
+  assert.is(
+    codeOf(() => route({ cloud: true })),
+    'cloud_unconfigured',
+  );
+  assert.is(
+    codeOf(() => route({ cloud: true }, {}, new Map([['local', null]]))),
+    'cloud_unconfigured',
+  );
+});
+
+test('contradictions and unknown names are refused with their code', () => {
+  for (const [input, code] of [
+    [{ cloud: true, provider: 'ollama' }, 'usage'],
+    [{ cloud: true, provider: 'local' }, 'usage'],
+    [{ provider: 'ollama', model: 'openai/gpt' }, 'usage'],
+    [{ provider: 'nope' }, 'provider_unknown'],
+    [{ provider: 'bare' }, 'model_unknown'],
+  ] as const) {
+    assert.is(
+      codeOf(() => route(input)),
+      code,
+    );
+  }
+});
+
+test.run();

@@ -1,0 +1,477 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { ProviderFailure } from '../../../src/providers/port.ts';
+import {
+  type EventRecord,
+  type EventSlice,
+  type RunPage,
+  type Runtime,
+  TERMINAL,
+} from '../../../src/runtime/contract.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import { eventsOf } from '../../helpers/events.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import {
+  finish,
+  gate,
+  output,
+  ScriptedProvider,
+  untilAborted,
+} from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+
+const never = new AbortController().signal;
+const codeOf = (work: Promise<unknown>) =>
+  work.then(() => null).catch((error: SvcError) => error.code);
+
+async function follow(slices: AsyncIterable<EventSlice>): Promise<EventRecord[]> {
+  const all: EventRecord[] = [];
+  for await (const event of eventsOf(slices)) all.push(event);
+  return all;
+}
+
+/** The ids of runs with these prompts, answered one after the other. */
+async function answered(runtime: Runtime, prompts: readonly string[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const prompt of prompts) {
+    const run = await runtime.startRun({ prompt }, 'test');
+    await follow(runtime.followRun(run.id, { signal: never }));
+    ids.push(run.id);
+  }
+  return ids;
+}
+
+test('a run is answered: accepted, started, its text appended, completed, and nothing more', async () => {
+  const local = new ScriptedProvider('local', [output('Hello', 1), output(' you', 2), finish()]);
+  const { runtime } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const events = await follow(runtime.followRun(run.id, { signal: never }));
+  assert.is(events[0]?.type, 'run.accepted');
+  assert.is(events[1]?.type, 'run.started');
+  assert.is(events.at(-1)?.type, 'run.completed');
+  const text = events
+    .flatMap((event) => (event.type === 'run.output_appended' ? [event.data.text] : []))
+    .join('');
+  assert.is(text, 'Hello you');
+  const done = await runtime.getRun(run.id);
+  assert.is(done.state, 'completed');
+  assert.is(done.output, 'Hello you');
+  assert.equal(done.usage, { input_tokens: 1, output_tokens: 1 });
+  assert.is(local.open, 0);
+});
+
+test('a run is on disk before its provider hears of it', async () => {
+  const store = createMemoryStore();
+  let known: string[] = [];
+  const local = new ScriptedProvider('local', ({ run_id }) => [
+    async () => {
+      known = (await store.readStream(run_id, 1, 10)).map((event) => event.type);
+    },
+    finish(),
+  ]);
+  const { runtime } = await bootRuntime({ local, store });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await follow(runtime.followRun(run.id, { signal: never }));
+  assert.equal(known, ['run.accepted', 'run.started']);
+});
+
+test('a retryable failure before any output is tried again after a wait, a bounded number of times', async () => {
+  const failure = new ProviderFailure('provider_busy', 'busy', { retryable: true });
+  const local = new ScriptedProvider('local', [failure]);
+  const { runtime, clock } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const following = follow(runtime.followRun(run.id, { signal: never }));
+  for (let round = 0; round < 6; round += 1) {
+    await turns();
+    clock.advance(5_000);
+  }
+  const types = (await following).map((event) => event.type);
+  assert.equal(types, [
+    'run.accepted',
+    'run.started',
+    'run.attempt_failed',
+    'run.started',
+    'run.attempt_failed',
+    'run.started',
+    'run.failed',
+  ]);
+  assert.equal(
+    local.asked.map((asked) => asked.attempt),
+    [1, 2, 3],
+  );
+  assert.is((await runtime.getRun(run.id)).error?.code, 'provider_busy');
+});
+
+test('with the policy end a failure after output is never tried again: lost work is interrupted, an error is failed, the text is kept', async () => {
+  for (const [lost, state] of [
+    [true, 'interrupted'],
+    [false, 'failed'],
+  ] as const) {
+    const local = new ScriptedProvider('local', [
+      output('half'),
+      new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost }),
+    ]);
+    const { runtime } = await bootRuntime({ local });
+    const run = await runtime.startRun({ prompt: 'hi', recovery: 'end' }, 'test');
+    await follow(runtime.followRun(run.id, { signal: never }));
+    const done = await runtime.getRun(run.id);
+    assert.is(done.state, state);
+    assert.is(done.output, 'half');
+    assert.is(local.asked.length, 1);
+  }
+});
+
+test('when the engine dies under an answer the run is taken up again from what is recorded, and the daemon goes on', async () => {
+  const words = ['one ', 'two ', 'three ', 'four'];
+  const died = new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost: true });
+  const local = new ScriptedProvider('local', ({ resume }) => {
+    const from = resume?.token_ids.length ?? 0;
+    const parts = words.slice(from).map((word, index) => output(word, from + index));
+    return from < 2 ? [...parts.slice(0, 1), died] : [...parts, finish()];
+  });
+  const { runtime } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const types = (await follow(runtime.followRun(run.id, { signal: never }))).map(
+    (event) => event.type,
+  );
+  const lost = ['run.started', 'run.output_appended', 'run.suspended'];
+  assert.equal(
+    types.filter((type, index) => type !== types[index - 1]),
+    ['run.accepted', ...lost, ...lost, 'run.started', 'run.output_appended', 'run.completed'],
+  );
+  const done = await runtime.getRun(run.id);
+  assert.equal([done.state, done.output, done.attempts], ['completed', words.join(''), 3]);
+  assert.equal(
+    local.asked.map(({ resume }) => resume),
+    [
+      null,
+      { text: 'one ', token_ids: [0], threads: null },
+      { text: 'one two ', token_ids: [0, 1], threads: null },
+    ],
+  );
+});
+
+test('a run whose engine dies before any text is tried again after a wait, as any failure is', async () => {
+  const died = new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost: true });
+  const local = new ScriptedProvider('local', ({ attempt }) =>
+    attempt === 1 ? [died] : [output('a'), finish()],
+  );
+  const { runtime, clock } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await turns();
+  assert.is((await runtime.getRun(run.id)).state, 'backoff');
+  clock.advance(500);
+  await follow(runtime.followRun(run.id, { signal: never }));
+  assert.is((await runtime.getRun(run.id)).output, 'a');
+});
+
+test('a run that loses its work after every restart of it is given up when its losses are used up, and keeps its text', async () => {
+  const died = new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost: true });
+  const local = new ScriptedProvider('local', [output('half', 1), died]);
+  const { runtime } = await bootRuntime({ local, limits: { run_losses: 3 } });
+  const run = await runtime.startRun({ prompt: 'hi', recovery: 'restart' }, 'test');
+  await follow(runtime.followRun(run.id, { signal: never }));
+  const done = await runtime.getRun(run.id);
+  assert.equal(
+    [done.state, done.output, done.error?.code],
+    ['interrupted', 'half', 'engine_crashed'],
+  );
+  assert.equal(
+    local.asked.map(({ resume }) => resume),
+    [null, null, null, null],
+  );
+});
+
+test('a stream that ends without saying so is a failure, not an answer', async () => {
+  const local = new ScriptedProvider('local', [output('half')]);
+  const { runtime } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi', recovery: 'end' }, 'test');
+  await follow(runtime.followRun(run.id, { signal: never }));
+  assert.is((await runtime.getRun(run.id)).error?.code, 'stream_truncated');
+});
+
+test('what a provider throws that is not ours reaches nobody', async () => {
+  const local = new ScriptedProvider('local', [new TypeError('secret sk-123 at /home/me')]);
+  const { runtime } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const events = await follow(runtime.followRun(run.id, { signal: never }));
+  assert.not.match(JSON.stringify([events, await runtime.getRun(run.id)]), /sk-123/);
+});
+
+test('cancel answers when the work has stopped, and gives the same answer again', async () => {
+  const local = new ScriptedProvider('local', (_, signal) => [output('a'), untilAborted(signal)]);
+  const { runtime } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await turns();
+  assert.is(local.open, 1);
+  const cancelled = await runtime.cancelRun(run.id, 'test');
+  assert.is(local.open, 0);
+  assert.is(cancelled.state, 'cancelled');
+  assert.is(cancelled.output, 'a');
+  assert.equal(await runtime.cancelRun(run.id, 'test'), cancelled);
+});
+
+test('a queued run is cancelled without ever being asked', async () => {
+  const hold = gate();
+  const local = new ScriptedProvider('local', [() => hold.opened, finish()]);
+  const { runtime } = await bootRuntime({ local, limits: { local_runs: 1 } });
+  const first = await runtime.startRun({ prompt: '1' }, 'test');
+  const second = await runtime.startRun({ prompt: '2' }, 'test');
+  assert.is((await runtime.getRun(second.id)).queue_position, 1);
+  assert.is((await runtime.cancelRun(second.id, 'test')).state, 'cancelled');
+  hold.open();
+  await follow(runtime.followRun(first.id, { signal: never }));
+  assert.is(local.asked.length, 1);
+});
+
+test('work that does not stop is given up when its grace is over', async () => {
+  const local = new ScriptedProvider('local', () => [
+    output('a'),
+    () => new Promise<void>(() => {}),
+  ]);
+  const { runtime, clock } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await turns();
+  const cancelling = runtime.cancelRun(run.id, 'test');
+  await turns();
+  assert.is((await runtime.getRun(run.id)).state, 'cancelling');
+  clock.advance(10_000);
+  assert.is((await cancelling).state, 'cancelled');
+});
+
+test('silence, a slow start and a long run each end as timed out, with the work stopped', async () => {
+  for (const script of [
+    (_: unknown, signal: AbortSignal) => [untilAborted(signal)],
+    (_: unknown, signal: AbortSignal) => [output('a'), untilAborted(signal)],
+  ]) {
+    const local = new ScriptedProvider('local', script);
+    const { runtime, clock } = await bootRuntime({ local });
+    const run = await runtime.startRun({ prompt: 'hi', timeout_ms: 5_000 }, 'test');
+    await turns();
+    clock.advance(5_000);
+    await follow(runtime.followRun(run.id, { signal: never }));
+    const done = await runtime.getRun(run.id);
+    assert.is(done.state, 'timed_out');
+    assert.is(done.error?.code, 'run_timed_out');
+    assert.is(local.open, 0);
+  }
+});
+
+test('runs start in the order they came, within the places there are', async () => {
+  const gates = [gate(), gate(), gate()];
+  const local = new ScriptedProvider('local', ({ request }) => [
+    () => (gates[Number(request.prompt)] as ReturnType<typeof gate>).opened,
+    finish(),
+  ]);
+  const { runtime } = await bootRuntime({ local, limits: { local_runs: 1 } });
+  for (const prompt of ['0', '1', '2']) await runtime.startRun({ prompt }, 'test');
+  for (const index of [0, 1, 2]) {
+    await turns();
+    assert.equal(
+      local.asked.map((asked) => asked.request.prompt),
+      ['0', '1', '2'].slice(0, index + 1),
+    );
+    gates[index]?.open();
+  }
+});
+
+test('a full queue refuses, and takes again when a run has ended', async () => {
+  const hold = gate();
+  const local = new ScriptedProvider('local', [() => hold.opened, finish()]);
+  const { runtime } = await bootRuntime({ local, limits: { queue_runs: 2, local_runs: 1 } });
+  const runs = [
+    await runtime.startRun({ prompt: '1' }, 'test'),
+    await runtime.startRun({ prompt: '2' }, 'test'),
+  ];
+  assert.is(runtime.status().state_path, 'running.saturated');
+  assert.is(await codeOf(runtime.startRun({ prompt: '3' }, 'test')), 'busy');
+  hold.open();
+  for (const run of runs) await follow(runtime.followRun(run.id, { signal: never }));
+  await turns();
+  assert.is(runtime.status().state, 'ready');
+  await runtime.startRun({ prompt: '3' }, 'test');
+});
+
+test('a daemon that is starting or stopping takes no runs, and says which', async () => {
+  const local = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
+  const early = await bootRuntime({ local, until: 'recovered' });
+  assert.is(
+    await codeOf(early.runtime.startRun({ prompt: 'x', provider: 'other' }, 'test')),
+    'not_ready',
+    'which providers there are is not known yet',
+  );
+  assert.is(
+    await codeOf(
+      early.providers.open().then(() => early.runtime.startRun({ prompt: 'x' }, 'test')),
+    ),
+    'not_ready',
+  );
+  const { runtime } = await bootRuntime({ local });
+  await runtime.startRun({ prompt: 'x' }, 'test');
+  await runtime.lifecycle({ type: 'stop_requested' }, 'test');
+  assert.is(runtime.status().state_path, 'stopping.draining');
+  assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'daemon_stopping');
+});
+
+test('a run that a start has not recovered yet cannot be followed: a follower would leave without its end', async () => {
+  const store = createMemoryStore();
+  const stuck = new ScriptedProvider('local', (_, signal) => [
+    output('so far', 7),
+    untilAborted(signal),
+  ]);
+  const before = await bootRuntime({ local: stuck, store });
+  const { id } = await before.runtime.startRun({ prompt: 'x' }, 'test');
+  await turns();
+  before.kernel.close();
+  const { runtime } = await bootRuntime({
+    local: stuck,
+    store,
+    boot_id: 'boot_2',
+    until: 'opened',
+  });
+  assert.is(await codeOf(follow(runtime.followRun(id, { signal: never }))), 'not_ready');
+});
+
+test('a start after a crash ends what was cut off where the policy says so, keeps what was queued in its order, and every run has one end', async () => {
+  const store = createMemoryStore();
+  const stuck = new ScriptedProvider('local', (_, signal) => [
+    output('so far', 7),
+    untilAborted(signal),
+  ]);
+  const before = await bootRuntime({ local: stuck, store, limits: { local_runs: 1 } });
+  const ids: string[] = [];
+  for (const prompt of ['1', '2', '3'])
+    ids.push((await before.runtime.startRun({ prompt, recovery: 'end' }, 'test')).id);
+  await turns();
+  before.kernel.close();
+
+  const local = new ScriptedProvider('local', [output('done'), finish()]);
+  const after = await bootRuntime({ local, store, boot_id: 'boot_2', limits: { local_runs: 1 } });
+  for (const id of ids.slice(1)) await follow(after.runtime.followRun(id, { signal: never }));
+  const records = await Promise.all(ids.map((id) => after.runtime.getRun(id)));
+  assert.equal(
+    records.map((run) => [run.state, run.output]),
+    [
+      ['interrupted', 'so far'],
+      ['completed', 'done'],
+      ['completed', 'done'],
+    ],
+  );
+  assert.equal(
+    local.asked.map((asked) => asked.request.prompt),
+    ['2', '3'],
+  );
+  for (const id of ids)
+    assert.is(
+      (await store.readStream(id, 1, 100)).filter((event) => TERMINAL.has(event.type as never))
+        .length,
+      1,
+    );
+  assert.equal(await store.unfinishedRuns(), []);
+});
+
+test('a slow commit makes larger chunks, and no text is lost or doubled', async () => {
+  const words = Array.from({ length: 200 }, (_, index) => `${index} `);
+  const local = new ScriptedProvider('local', [
+    ...words.map((word, index) => output(word, index)),
+    finish(),
+  ]);
+  const { runtime } = await bootRuntime({ local });
+  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const events = await follow(runtime.followRun(run.id, { signal: never }));
+  const chunks = events.filter((event) => event.type === 'run.output_appended');
+  assert.is(chunks.map((event) => event.data.text).join(''), words.join(''));
+  assert.equal(
+    chunks.flatMap((event) => event.data.token_ids as number[]),
+    words.map((_, index) => index),
+  );
+  assert.ok(chunks.length < words.length);
+});
+
+test('a page of history continues where the last one ended', async () => {
+  const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', [finish()]) });
+  const ids = (await answered(runtime, ['0', '1', '2', '3', '4'])).reverse();
+  const first = await runtime.listRuns({ limit: 3 });
+  const second = await runtime.listRuns({
+    limit: 3,
+    ...(first.next === null ? {} : { before: first.next }),
+  });
+  assert.equal(
+    [...first.runs, ...second.runs].map((run) => run.id),
+    ids,
+  );
+  assert.is(second.next, null);
+});
+
+test('small runs come as many as are asked for, and next tells whether there are more', async () => {
+  const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', [finish()]) });
+  const ids = (await answered(runtime, Array<string>(30).fill('p'))).reverse();
+  for (const [query, count, next] of [
+    [{}, 20, ids[19]],
+    [{ limit: 7 }, 7, ids[6]],
+    [{ limit: 8 }, 8, ids[7]],
+    [{ limit: 30 }, 30, null],
+    [{ limit: 5, before: ids[26] as string }, 3, null],
+    [{ limit: 0 }, 0, null],
+  ] as const) {
+    const page = await runtime.listRuns(query);
+    assert.equal([page.runs.length, page.next], [count, next], JSON.stringify(query));
+  }
+});
+
+test('a page of short texts holds the beginning of each, and says of which', async () => {
+  const local = new ScriptedProvider('local', [output('y'.repeat(5000), 1), finish()]);
+  const { runtime } = await bootRuntime({ local, limits: { page_bytes: 1024 } });
+  const long = await answered(runtime, ['x'.repeat(3000), 'x'.repeat(3000)]);
+  const page = await runtime.listRuns({ texts: 'short' });
+  assert.equal(
+    page.runs.map(({ id, prompt, output, shortened }) => [
+      id,
+      prompt.length,
+      output.length,
+      shortened,
+    ]),
+    [...long].reverse().map((id) => [id, 200, 200, true]),
+  );
+  assert.is(page.next, null);
+  assert.is((await runtime.listRuns({ texts: 'whole' })).runs[0]?.output.length, 5000);
+});
+
+test('a page of large runs ends early, holds one at least, and nothing is left out', async () => {
+  for (const [length, most] of [
+    [400, 2],
+    [5000, 1],
+  ] as const) {
+    const { runtime } = await bootRuntime({
+      local: new ScriptedProvider('local', [finish()]),
+      limits: { page_bytes: 1024 },
+    });
+    const ids = await answered(runtime, Array<string>(13).fill('p'.repeat(length)));
+    const seen: string[] = [];
+    for (let next: string | null | undefined; next !== null; ) {
+      const page: RunPage = await runtime.listRuns(next === undefined ? {} : { before: next });
+      assert.ok(page.runs.length >= 1 && page.runs.length <= most);
+      seen.push(...page.runs.map(({ id }) => id));
+      next = page.next;
+    }
+    assert.equal(seen, ids.reverse());
+  }
+});
+
+test('a run that is not known is said to be so', async () => {
+  const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', []) });
+  assert.is(await codeOf(runtime.getRun('run_none')), 'run_unknown');
+  assert.is(await codeOf(runtime.cancelRun('run_none', 'test')), 'run_unknown');
+  assert.is(await codeOf(follow(runtime.followRun('run_none', { signal: never }))), 'run_unknown');
+  const long = 'x'.repeat(1_000_000);
+  const messages = [
+    runtime.getRun(long),
+    runtime.cancelRun(long, 'test'),
+    runtime.runAt(long, 1),
+  ].map((asked) => asked.catch(({ message }) => message));
+  for (const message of await Promise.all(messages))
+    assert.ok(message.length < 200, 'no more of an id is repeated than helps');
+});
+
+test.run();

@@ -1,0 +1,85 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  TURN_BYTES,
+  Turns,
+  WAYS_GIVEN,
+  WRITE_BYTES,
+} from '../../../src/runtime/send/time-slices.ts';
+
+/** Turns of an event loop that the test makes, and who has written, in order. */
+function open() {
+  let next: (() => void) | null = null;
+  const turns = new Turns((serve) => {
+    assert.is(next, null, 'one call a turn is enough');
+    next = serve;
+  });
+  const written: number[] = [];
+  const ask = (name: number, bytes: number) => {
+    const granted = turns.take(bytes);
+    if (granted === undefined) written.push(name);
+    else void granted.then(() => written.push(name));
+  };
+  /** Who wrote in the next turn. */
+  const turn = async (): Promise<number[]> => {
+    const serve = next;
+    next = null;
+    serve?.();
+    await Promise.resolve();
+    return written.splice(0);
+  };
+  return { turns, ask, turn, written, isIdle: () => next === null };
+}
+
+const upTo = (first: number, last: number) =>
+  Array.from({ length: last - first }, (_, index) => first + index);
+const SMALL = TURN_BYTES / WRITE_BYTES;
+
+test('a thousand small writes are let go some a turn, in the order in which they were asked for', async () => {
+  const { ask, turn, written } = open();
+  for (const name of upTo(0, 1000)) ask(name, 1);
+  assert.equal(written.splice(0), upTo(0, SMALL), 'the turn in which they come has its bytes too');
+  const rounds: number[][] = [];
+  for (let first = SMALL; first < 1000; first += SMALL) rounds.push(await turn());
+  assert.ok(rounds.every(({ length }) => length <= SMALL));
+  assert.equal(rounds.flat(), upTo(SMALL, 1000));
+});
+
+test('a write that is larger than a turn goes alone, and those behind it wait', async () => {
+  const { ask, turn } = open();
+  for (const name of [1, 2, 3]) ask(name, 4 * TURN_BYTES);
+  ask(4, 1);
+  assert.equal([await turn(), await turn(), await turn()], [[1, 2], [3], [4]]);
+});
+
+test('one that asks later does not pass those that wait', async () => {
+  const { ask, turn } = open();
+  for (const name of [1, 2, 3]) ask(name, TURN_BYTES);
+  assert.equal(await turn(), [1, 2]);
+  ask(4, 1);
+  assert.equal([await turn(), await turn()], [[3], [4]]);
+});
+
+test('turns that take connections let go nothing, but for one in a row of them', async () => {
+  const { turns, ask, turn } = open();
+  const rounds: number[] = [];
+  turns.giveWay();
+  for (const name of upTo(0, 100)) ask(name, 1);
+  for (let count = 0; count < 2 * (WAYS_GIVEN + 1); count += 1) {
+    rounds.push((await turn()).length);
+    turns.giveWay();
+  }
+  const row = [...upTo(0, WAYS_GIVEN).map(() => 0), SMALL];
+  assert.equal(rounds, [...row, ...row]);
+});
+
+test('nothing is asked of the event loop while nothing is written', async () => {
+  const { ask, turn, turns, isIdle } = open();
+  assert.ok(isIdle());
+  ask(1, 1);
+  turns.giveWay();
+  await turn();
+  assert.ok(isIdle());
+});
+
+test.run();

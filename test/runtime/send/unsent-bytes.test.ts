@@ -1,0 +1,110 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { type Outflow, UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
+import { silent } from '../../helpers/kernel.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+function open(unsent_bytes: number) {
+  const time = { now: 0 };
+  const warned: object[] = [];
+  const log = { ...silent, warn: (fields: object) => void warned.push(fields) };
+  const unsent = new UnsentBytes({ unsent_bytes }, log, () => time.now);
+  const cut: string[] = [];
+  const enter = (name: string): Outflow => unsent.enter(() => void cut.push(name));
+  const admits = () => {
+    try {
+      unsent.admit();
+      return 'yes';
+    } catch (error) {
+      return (error as SvcError).code;
+    }
+  };
+  return { time, warned, unsent, cut, enter, admits };
+}
+
+const bytes = (size: number) => ({ size, holders: 0 });
+
+test('few answers are made whole at one time, and the next one is refused when what they hold is too much', async () => {
+  const { unsent, enter } = open(1000);
+  const { promise: read, resolve: finish } = Promise.withResolvers<void>();
+  let [making, most] = [0, 0];
+  const ask = (name: string) =>
+    unsent.whole(async () => {
+      making += 1;
+      most = Math.max(most, making);
+      await read;
+      enter(name).own(200);
+      making -= 1;
+    });
+  const answers = Promise.allSettled(Array.from({ length: 20 }, (_, index) => ask(String(index))));
+  await waitFor('as many as may are being made', () => making === 4);
+  finish();
+  const refused = (await answers).filter((answer) => answer.status === 'rejected');
+  assert.is(most, 4);
+  assert.ok(refused.length >= 12, String(refused.length));
+  assert.ok(refused.every(({ reason }) => (reason as SvcError).code === 'busy'));
+});
+
+test('bytes that many share count once, until the last one has sent them', () => {
+  const { unsent, enter, cut } = open(1000);
+  const page = bytes(600);
+  const many = Array.from({ length: 50 }, (_, index) => enter(String(index)));
+  for (const outflow of many) outflow.hold(page);
+  assert.equal([unsent.held, page.holders, cut], [600, 50, []]);
+  for (const outflow of many.slice(1)) outflow.release(page);
+  assert.is(unsent.held, 600);
+  many[0]?.leave();
+  assert.equal([unsent.held, page.holders], [0, 0]);
+});
+
+test('above the bound the one that has held most for longest is cut, and one that reads is not', () => {
+  const { time, unsent, enter, cut, warned } = open(1000);
+  const [slow, slower, reader] = [enter('slow'), enter('slower'), enter('reader')];
+  slower.hold(bytes(300));
+  time.now = 5000;
+  slow.hold(bytes(400));
+  time.now = 9000;
+  reader.hold(bytes(700));
+  assert.equal(cut, ['slower', 'slow']);
+  assert.is(unsent.held, 700);
+  assert.equal(warned, [{ connections: 1, unsent_bytes: 1000 }], 'one line for both');
+});
+
+test('one that holds more than there is room for is cut itself', () => {
+  const { unsent, enter, cut } = open(1000);
+  enter('large').own(1001);
+  assert.equal([cut, unsent.held], [['large'], 0]);
+});
+
+test('new answers are refused from three quarters on, with a time to come back', () => {
+  const { unsent, enter, admits } = open(1000);
+  const outflow = enter('a');
+  outflow.own(749);
+  assert.is(admits(), 'yes');
+  outflow.own(750);
+  assert.is(admits(), 'busy');
+  outflow.own(10);
+  assert.equal([admits(), unsent.held], ['yes', 10]);
+});
+
+test('what is released late, twice or after it has left changes nothing', () => {
+  const { unsent, enter } = open(1000);
+  const [a, b] = [enter('a'), enter('b')];
+  const page = bytes(100);
+  a.hold(page);
+  a.hold(page);
+  b.hold(page);
+  a.release(page);
+  assert.is(page.holders, 2, 'it is held once more');
+  a.release(page);
+  a.release(page);
+  b.leave();
+  b.release(page);
+  b.leave();
+  b.hold(page);
+  b.own(5);
+  assert.equal([unsent.held, page.holders], [0, 0]);
+});
+
+test.run();

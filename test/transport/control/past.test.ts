@@ -1,0 +1,78 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { createMethods, type Reply } from '../../../src/transport/control/methods.ts';
+import type { Method } from '../../../src/transport/control/protocol.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
+
+const unused = () => Promise.reject(new Error('not here'));
+/** What the local socket tells of the machines and the past, from the real runtime. */
+const { runtime, store, kernel, config } = await bootRuntime({
+  local: new ScriptedProvider('local', []),
+});
+const handlers = createMethods({
+  runtime,
+  limits: config.limits,
+  token: () => 't',
+  config: () => null,
+  warning: () => null,
+  ticket: () => 'the-ticket',
+  changeToken: unused,
+  signInPage: unused,
+});
+const reply: Reply = {
+  signal: new AbortController().signal,
+  event: async () => {},
+  slice: async () => {},
+};
+// biome-ignore lint/suspicious/noExplicitAny: what a client sees has the type that the test says it has
+const call = async (method: Method, params: Record<string, unknown> = {}): Promise<any> =>
+  handlers[method](params, reply);
+const refused = (method: Method, params: Record<string, unknown>) =>
+  call(method, params).then(
+    () => null,
+    (error: SvcError) => [error.code, error.param],
+  );
+
+test('the log is read page by page, whole or by stream', async () => {
+  const all = await store.readAll(1, 1000);
+  assert.equal((await call('log.read', { from_seq: 1, limit: 1000 })).events, all);
+  assert.equal((await call('log.read', { from_seq: 3, limit: 2 })).events, all.slice(2, 4));
+  assert.equal((await call('log.read', { from_seq: 1e6, limit: 2 })).events, []);
+  assert.equal(
+    (await call('log.stream', { stream: 'daemon:boot_1', from_version: 2, limit: 1 })).events,
+    await store.readStream('daemon:boot_1', 2, 1),
+  );
+});
+
+test('the picture is told, now and then, and the machines', async () => {
+  assert.is((await call('picture')).seq, kernel.durableSeq);
+  assert.is((await call('picture', { at: 2 })).seq, 2);
+  assert.is((await call('machines')).machines.length, 5);
+});
+
+test('the console has an address with a ticket', async () => {
+  assert.equal(await call('console'), { url: 'http://127.0.0.1:1/#ticket=the-ticket', file: null });
+});
+
+test('what is asked wrongly is refused by name', async () => {
+  for (const [method, params, param] of [
+    ['log.read', {}, 'from_seq'],
+    ['log.read', { from_seq: -1, limit: 1 }, 'from_seq'],
+    ['log.read', { from_seq: 1 }, 'limit'],
+    ['log.read', { from_seq: 1, limit: '1' }, 'limit'],
+    ['log.stream', { from_version: 1, limit: 1 }, 'stream'],
+    ['log.stream', { stream: {}, from_version: 1, limit: 1 }, 'stream'],
+    ['picture', { at: 'x' }, 'at'],
+    ['picture', { at: 0 }, 'at'],
+    ['picture', { at: 1e9 }, 'at'],
+  ] as const)
+    assert.equal(
+      await refused(method, params),
+      ['invalid_request', param],
+      `${method} ${JSON.stringify(params)}`,
+    );
+});
+
+test.run();

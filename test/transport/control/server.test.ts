@@ -1,0 +1,178 @@
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { defaultLimits } from '../../../src/limits.ts';
+import type { Handlers } from '../../../src/transport/control/methods.ts';
+import { ControlServer } from '../../../src/transport/control/server.ts';
+import { silent } from '../../helpers/kernel.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+interface Context {
+  folder: string;
+  server: ControlServer | null;
+}
+
+const test = suite<Context>('the local socket, served');
+
+test.before.each((context) => {
+  context.folder = mkdtempSync(join(tmpdir(), 'svc-control-'));
+  context.server = null;
+});
+test.after.each(async ({ folder, server }) => {
+  await server?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function serve(
+  context: Context,
+  handlers: Partial<Handlers>,
+  socket = join(context.folder, 'svc.sock'),
+): Promise<Socket> {
+  const limits = { ...defaultLimits, goodbye_ms: 20 };
+  context.server = new ControlServer({
+    socket,
+    handlers: handlers as Handlers,
+    limits,
+    log: silent,
+    http: (socket) => socket.destroy(),
+  });
+  const client = connect(await context.server.listen());
+  await once(client, 'connect');
+  return client;
+}
+
+const request = (id: number, method = 'status') =>
+  `${JSON.stringify({ id, method, params: {} })}\n`;
+
+test('a client that asks and does not read is read no further, and gets every answer once it reads', async (context) => {
+  let asked = 0;
+  const answer = 'x'.repeat(64 * 1024);
+  const client = await serve(context, {
+    status: () => {
+      asked += 1;
+      return answer;
+    },
+  });
+  client.pause();
+  const all = 4000;
+  let sent = 0;
+  const send = () => {
+    while (sent < all) {
+      sent += 1;
+      if (!client.write(request(sent).padEnd(4096))) return;
+    }
+  };
+  client.on('drain', send);
+  send();
+  let before = -1;
+  await waitFor(
+    'the server reads no further',
+    () => {
+      const still = asked > 0 && asked === before;
+      before = asked;
+      return still;
+    },
+    { every_ms: 100 },
+  );
+  assert.ok(asked < 200, `${asked} answers of 64 KiB wait in memory`);
+  const seen = new Set<number>();
+  let rest = '';
+  client.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) seen.add(JSON.parse(line).id);
+  });
+  client.resume();
+  await waitFor('every request is answered', () => seen.size === all, { within_ms: 60_000 });
+  client.destroy();
+});
+
+test('a client that does not read cannot keep the server from closing', async (context) => {
+  const client = await serve(context, { status: () => 'x'.repeat(8 * 1024 * 1024) });
+  client.on('error', () => {});
+  client.pause();
+  client.write(request(1));
+  await once(client, 'readable');
+  let closed = false;
+  const closing = context.server?.close().then(() => {
+    closed = true;
+  });
+  context.server = null;
+  await waitFor('the server is closed', () => closed);
+  await closing;
+  client.destroy();
+});
+
+test('a connection that closes in the middle of a start gives up its request; what it started goes on', async (context) => {
+  let signal: AbortSignal | undefined;
+  let finish = () => {};
+  let finished = false;
+  const client = await serve(context, {
+    'run.start': async (_, reply) => {
+      signal = reply.signal;
+      await new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      finished = true;
+      return {};
+    },
+  });
+  client.write(request(1, 'run.start'));
+  await waitFor('the request is open', () => signal !== undefined);
+  client.destroy();
+  await waitFor('the request is given up', () => signal?.aborted);
+  assert.not.ok(finished);
+  finish();
+  await waitFor('the work ends', () => finished);
+});
+
+test('a folder that others can change is refused for the socket, with what to do about it', async (context) => {
+  const folder = join(context.folder, 'shared');
+  mkdirSync(folder);
+  chmodSync(folder, 0o777);
+  const error = await serve(context, {}, join(folder, 'svc.sock')).then(
+    () => null,
+    (thrown: SvcError) => thrown,
+  );
+  assert.is(error?.code, 'home_unusable');
+  assert.match(error?.body().hint ?? '', /chmod 700/);
+});
+
+test('a folder in the place of the socket is an error that names it and says what to do', async (context) => {
+  const socket = join(context.folder, 'svc.sock');
+  mkdirSync(socket);
+  const error = await serve(context, {}, socket).then(
+    () => null,
+    (thrown: SvcError) => thrown,
+  );
+  assert.is(error?.code, 'home_unusable');
+  assert.match(error?.message ?? '', /svc\.sock is a folder/);
+  assert.match(error?.hint ?? '', /Move the folder away/);
+});
+
+test('a socket that cannot be made is an error of ours that names it', async (context) => {
+  const socket = join(context.folder, `${'x'.repeat(120)}.sock`);
+  const error = await serve(context, {}, socket).then(
+    () => null,
+    (thrown: SvcError) => thrown,
+  );
+  assert.is(error?.code, 'address_refused');
+  assert.match(error?.message ?? '', /x\.sock cannot be made/);
+});
+
+test('a request that is longer than a line may be is refused with the limit that says so', async (context) => {
+  const client = await serve(context, { status: () => 'ok' });
+  client.on('error', () => {}).write('x'.repeat(defaultLimits.frame_bytes + 1));
+  let text = '';
+  for await (const chunk of client.setEncoding('utf8')) text += chunk;
+  const { id, error } = JSON.parse(text);
+  assert.equal([id, error.code], [0, 'body_too_large']);
+  assert.match(error.hint, 'frame_bytes');
+});
+
+test.run();

@@ -1,0 +1,310 @@
+import { networkInterfaces } from 'node:os';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { described } from '../../../src/transport/http/openapi/routes.ts';
+import { routes } from '../../../src/transport/http/routes.ts';
+import { ask, BEARER, type Booted, boot, TOKEN } from './boot.ts';
+
+const test = suite<{ http: Booted }>('the door of HTTP');
+
+test.before.each(async (context) => {
+  context.http = await boot({
+    settings: { allowed_origins: ['https://app.example', 'http://localhost:5173'] },
+  });
+});
+
+test.after.each(({ http }) => http.close());
+
+function fill(path: string): string {
+  return path.replace(':id', 'run_1');
+}
+
+test('every route that is not public asks for the token, and says how', async ({ http }) => {
+  let asked = 0;
+  for (const route of routes) {
+    if (route.door !== 'token') continue;
+    const { status, headers, json } = await ask(http.url + fill(route.path), {
+      method: route.method,
+      headers: { 'content-type': 'application/json' },
+    });
+    assert.is(status, 401, route.path);
+    assert.is(json.error.code, 'unauthorised');
+    assert.is(headers['www-authenticate'], 'Bearer realm="svc"');
+    asked += 1;
+  }
+  assert.ok(asked >= 8);
+  assert.equal(
+    http.runtime.calls.filter((method) => !['probe', 'health'].includes(method)),
+    [],
+  );
+});
+
+test('only the whole token opens', async ({ http }) => {
+  const wrong = [
+    TOKEN.slice(0, -1),
+    `${TOKEN}x`,
+    TOKEN.toUpperCase(),
+    'x',
+    '',
+    'null',
+    'undefined',
+    `${TOKEN} ${TOKEN}`,
+    'x'.repeat(8000),
+  ];
+  for (const token of wrong)
+    assert.is(
+      (await ask(`${http.url}/v1/runs`, { headers: { authorization: `Bearer ${token}` } })).status,
+      401,
+      token.slice(0, 40),
+    );
+  for (const header of [TOKEN, `Basic ${TOKEN}`, `Bearer${TOKEN}`, `Token ${TOKEN}`])
+    assert.is(
+      (await ask(`${http.url}/v1/runs`, { headers: { authorization: header } })).status,
+      401,
+    );
+  assert.is((await ask(`${http.url}/v1/runs?token=${TOKEN}`)).status, 401);
+  for (const header of [`Bearer ${TOKEN}`, `bearer ${TOKEN}`, `Bearer   ${TOKEN}`])
+    assert.is(
+      (await ask(`${http.url}/v1/runs`, { headers: { authorization: header } })).status,
+      200,
+    );
+});
+
+test('while there is no token nobody has it', async () => {
+  const http = await boot({ token: () => null });
+  for (const authorization of ['Bearer null', 'Bearer ', BEARER.authorization])
+    assert.is((await ask(`${http.url}/v1/runs`, { headers: { authorization } })).status, 401);
+  await http.close();
+});
+
+test('without authentication no token is asked for, but Host and Origin still are', async () => {
+  const http = await boot({ settings: { auth: false } });
+  assert.is((await ask(`${http.url}/v1/runs`)).status, 200);
+  assert.is((await ask(`${http.url}/v1/runs`, { headers: { host: 'evil.example' } })).status, 403);
+  assert.is(
+    (await ask(`${http.url}/v1/runs`, { headers: { origin: 'http://evil.example' } })).status,
+    403,
+  );
+  await http.close();
+});
+
+test('without authentication a page of another origin is refused, also where it sends no Origin; our page and a link to it are not', async () => {
+  const origin = 'https://app.example';
+  const http = await boot({ settings: { auth: false, allowed_origins: [origin] } });
+  const statusOf = async (path: string, headers: Record<string, string>) =>
+    (await ask(http.url + path, { headers })).status;
+  for (const site of ['cross-site', 'same-site']) {
+    assert.is(await statusOf('/v1/runs', { 'sec-fetch-site': site }), 403, site);
+    assert.is(await statusOf('/v1/runs', { 'sec-fetch-site': site, origin }), 200, site);
+    assert.is(
+      await statusOf('/', { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' }),
+      200,
+      site,
+    );
+  }
+  for (const site of ['same-origin', 'none'])
+    assert.is(await statusOf('/v1/runs', { 'sec-fetch-site': site }), 200, site);
+  await http.close();
+});
+
+test('every answer is kept from pages of other origins, and a page of ours from those that opened it', async ({
+  http,
+}) => {
+  await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
+  for (const path of ['/', '/livez', '/openapi.json', '/v1/runs', '/v1/runs/run_1', '/nowhere']) {
+    const { headers } = await ask(http.url + path, { headers: BEARER });
+    assert.is(headers['cross-origin-resource-policy'], 'same-origin', path);
+    assert.is(headers['cross-origin-opener-policy'], 'same-origin', path);
+  }
+});
+
+test('a Host that is not ours is refused on every route, health included', async ({ http }) => {
+  const { port } = http;
+  const wrong = [
+    'evil.example',
+    `evil.example:${port}`,
+    `127.0.0.1:${port + 1}`,
+    '127.0.0.1',
+    'localhost',
+    `localhost.evil.example:${port}`,
+    `127.0.0.1.evil:${port}`,
+    `user@127.0.0.1:${port}`,
+    `127.0.0.1:${port}/x`,
+    `[::2]:${port}`,
+    `0.0.0.0:${port}`,
+    `localhost:${port}, evil`,
+    ' ',
+    `127.0.0.1:0${port}0`,
+  ];
+  for (const host of wrong) {
+    for (const route of ['/livez', '/v1/runtime/health', '/v1/runs', '/nowhere']) {
+      const { status, json } = await ask(http.url + route, { headers: { ...BEARER, host } });
+      assert.is(status, 403, `${host} ${route}`);
+      assert.is(json.error.code, 'forbidden_origin');
+    }
+  }
+  for (const host of [
+    `127.0.0.1:${port}`,
+    `localhost:${port}`,
+    `LocalHost:${port}`,
+    `[::1]:${port}`,
+  ])
+    assert.is((await ask(`${http.url}/livez`, { headers: { host } })).status, 200, host);
+});
+
+test('an Origin that is not allowed is refused on every route, and nothing is said that would let a page read it', async ({
+  http,
+}) => {
+  for (const origin of [
+    'http://evil.example',
+    'null',
+    '',
+    `https://127.0.0.1:${http.port}`,
+    `http://127.0.0.1:${http.port + 1}`,
+    'https://app.example.evil',
+    'http://app.example',
+    'file://',
+  ]) {
+    for (const method of ['GET', 'OPTIONS']) {
+      const { status, headers } = await ask(`${http.url}/livez`, { method, headers: { origin } });
+      assert.is(status, 403, origin);
+      assert.is(headers['access-control-allow-origin'], undefined);
+    }
+  }
+  for (const origin of [`http://127.0.0.1:${http.port}`, `http://localhost:${http.port}`]) {
+    const { status, headers } = await ask(`${http.url}/livez`, { headers: { origin } });
+    assert.is(status, 200);
+    assert.is(headers['access-control-allow-origin'], undefined);
+  }
+});
+
+test('an allowed page may read answers and errors, without credentials, and its preflight is answered', async ({
+  http,
+}) => {
+  for (const origin of ['https://app.example', 'http://localhost:5173']) {
+    const get = await ask(`${http.url}/v1/runs`, { headers: { ...BEARER, origin } });
+    assert.is(get.status, 200);
+    assert.is(get.headers['access-control-allow-origin'], origin);
+    assert.is(get.headers['access-control-allow-credentials'], undefined);
+    assert.is(get.headers.vary, 'Origin');
+    const refused = await ask(`${http.url}/v1/runs`, { headers: { origin } });
+    assert.is(refused.status, 401);
+    assert.is(refused.headers['access-control-allow-origin'], origin);
+    const preflight = await ask(`${http.url}/v1/runs`, {
+      method: 'OPTIONS',
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization',
+      },
+    });
+    assert.is(preflight.status, 204);
+    assert.is(preflight.headers['access-control-allow-methods'], 'GET, HEAD, POST, OPTIONS');
+    const headers = preflight.headers['access-control-allow-headers']?.split(', ') ?? [];
+    const taken = Object.values(described).flatMap((route) => Object.keys(route.headers ?? {}));
+    for (const name of ['Authorization', 'Content-Type', ...taken])
+      assert.ok(headers.includes(name), name);
+  }
+});
+
+test('OPTIONS names the methods of a path, and of an unknown path there are none', async ({
+  http,
+}) => {
+  const { status, headers } = await ask(`${http.url}/v1/runs/run_1/cancel`, { method: 'OPTIONS' });
+  assert.is(status, 204);
+  assert.is(headers.allow, 'POST, OPTIONS');
+  assert.is((await ask(`${http.url}/v1/none`, { method: 'OPTIONS' })).status, 404);
+});
+
+test('an unknown route is 404 in the envelope, a wrong method 405', async ({ http }) => {
+  for (const path of [
+    '/index.html',
+    '/v1',
+    '/v1/run',
+    '/v1/runs/a/b',
+    '//livez',
+    '/livez/x',
+    '/__proto__',
+  ]) {
+    const { status, json } = await ask(http.url + path, { headers: BEARER });
+    assert.is(status, 404, path);
+    assert.is(json.error.code, 'route_unknown');
+    assert.equal(Object.keys(json.error).sort(), [
+      'code',
+      'docs',
+      'hint',
+      'message',
+      'param',
+      'retryable',
+      'type',
+    ]);
+  }
+  assert.is((await ask(`${http.url}/v1/runtime/events`)).headers.allow, 'POST, OPTIONS');
+  assert.is(
+    (await ask(`${http.url}/v1/runs`, { method: 'DELETE' })).headers.allow,
+    'GET, HEAD, POST, OPTIONS',
+  );
+});
+
+test('a plain request to the WebSocket is told so', async ({ http }) => {
+  const { status, headers, json } = await ask(`${http.url}/v1/logs`, { headers: BEARER });
+  assert.is(status, 426);
+  assert.is(headers.upgrade, 'websocket');
+  assert.is(json.error.code, 'upgrade_required');
+});
+
+test('a client that offers another protocol is served over this one', async ({ http }) => {
+  const { status } = await ask(`${http.url}/livez`, {
+    headers: {
+      connection: 'Upgrade, HTTP2-Settings',
+      upgrade: 'h2c',
+      'http2-settings': 'AAMAAABkAAQAAP__',
+    },
+  });
+  assert.is(status, 200);
+});
+
+test('seen from another machine, anybody is told of health, and a wrong token is refused', async () => {
+  const other = Object.values(networkInterfaces())
+    .flat()
+    .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
+  if (other === undefined) return;
+  const http = await boot({ bind: '0.0.0.0', settings: { http: '0.0.0.0:0' } });
+  const url = `http://${other}:${http.port}`;
+  assert.is((await ask(`${url}/livez`)).status, 200);
+  assert.is((await ask(`${url}/readyz`)).status, 200);
+  assert.is((await ask(`${url}/v1/runtime/health`)).status, 200);
+  assert.is(
+    (await ask(`${url}/v1/runtime/health`, { headers: { authorization: 'Bearer wrong' } })).status,
+    401,
+  );
+  assert.is((await ask(`${url}/v1/runtime/health`, { headers: BEARER })).status, 200);
+  assert.is((await ask(`http://127.0.0.1:${http.port}/v1/runtime/health`)).status, 200);
+  assert.is(
+    (await ask(`${url}/livez`, { headers: { host: `evil.example:${http.port}` } })).status,
+    403,
+  );
+  await http.close();
+});
+
+test('a port that is taken and an address that is not ours are told in our words', async ({
+  http,
+}) => {
+  const refusal = (bind: string, port: number) =>
+    boot({ bind, port }).then(
+      (other) => other.close(),
+      (error) => error.code,
+    );
+  assert.is(await refusal('127.0.0.1', http.port), 'port_in_use');
+  assert.is(await refusal('192.0.2.1', 0), 'address_refused');
+  assert.is(await refusal('no such host', 0), 'address_refused');
+});
+
+test('it listens on IPv6 too', async () => {
+  const http = await boot({ bind: '::1', settings: { http: '[::1]:0' } });
+  assert.match(http.url, /^http:\/\/\[::1\]:\d+$/);
+  assert.is((await ask(`${http.url}/livez`)).status, 200);
+  await http.close();
+});
+
+test.run();

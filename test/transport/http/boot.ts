@@ -1,0 +1,122 @@
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { Settings } from '../../../src/config/config.ts';
+import type { Log } from '../../../src/kernel/port.ts';
+import { defaultLimits, type Limits } from '../../../src/limits.ts';
+import { createHttp, type Http } from '../../../src/transport/http/server.ts';
+import { type FakeRuntime, fakeRuntime } from '../../helpers/fake-runtime.ts';
+
+export const TOKEN = 'the-right-token-0123456789';
+export const BEARER = { authorization: `Bearer ${TOKEN}` };
+
+export interface Booted extends Http {
+  runtime: FakeRuntime;
+  url: string;
+  port: number;
+  /** Host header that is right. */
+  host: string;
+  logged: { level: string; fields: Record<string, unknown>; message: string }[];
+  limits: Limits;
+}
+
+export interface BootOptions {
+  limits?: Partial<Limits>;
+  settings?: Partial<Settings>;
+  token?: () => string | null;
+  bind?: string;
+  port?: number;
+}
+
+export async function boot(options: BootOptions = {}): Promise<Booted> {
+  const runtime = fakeRuntime();
+  runtime.bring('ready');
+  const logged: Booted['logged'] = [];
+  const write = (level: string) => (fields: object, message: string) =>
+    void logged.push({ level, fields: { ...fields }, message });
+  const log: Log = {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+  };
+  const limits = { ...defaultLimits, ...options.limits };
+  const settings = { auth: true, allowed_origins: [], http: '127.0.0.1:0', ...options.settings };
+  const http = createHttp({
+    runtime,
+    settings,
+    token: options.token ?? (() => TOKEN),
+    limits,
+    log,
+  });
+  const url = await http.listen(options.bind ?? '127.0.0.1', options.port ?? 0);
+  const port = Number(new URL(url).port);
+  return { ...http, runtime, url, port, host: `127.0.0.1:${port}`, logged, limits };
+}
+
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: what a client sees has the type that the test says it has
+  json: any;
+}
+
+export interface Ask {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string | Buffer | object;
+}
+
+/** One request on a connection of its own. An object as body is sent as JSON. */
+export async function ask(
+  url: string,
+  { method = 'GET', headers = {}, body }: Ask = {},
+): Promise<Answer> {
+  const isJson = body !== undefined && typeof body !== 'string' && !Buffer.isBuffer(body);
+  const sent = isJson ? { 'content-type': 'application/json', ...headers } : headers;
+  const req = request(url, { method, headers: sent, agent: false });
+  const answered = new Promise<IncomingMessage>((resolve, reject) =>
+    req.once('response', resolve).once('error', reject),
+  );
+  req.end(isJson ? JSON.stringify(body) : body);
+  const res = await answered;
+  const text = await new Response(res as never).text();
+  const isText = /json/.test(res.headers['content-type'] ?? '') && text !== '';
+  return {
+    status: res.statusCode ?? 0,
+    headers: res.headers,
+    text,
+    json: isText ? JSON.parse(text) : undefined,
+  };
+}
+
+/** A bare connection: what was received so far, and its end. */
+export interface Wire {
+  socket: Socket;
+  received(): string;
+  ended: Promise<string>;
+}
+
+export function wire(port: number, text = ''): Wire {
+  const socket = connect(port, '127.0.0.1');
+  let received = '';
+  socket.setEncoding('latin1');
+  socket.on('data', (chunk) => {
+    received += chunk;
+  });
+  socket.on('error', () => {});
+  const ended = new Promise<string>((resolve) => socket.once('close', () => resolve(received)));
+  socket.write(text);
+  return { socket, received: () => received, ended };
+}
+
+/** The status of a raw answer, and its body as JSON. */
+// biome-ignore lint/suspicious/noExplicitAny: what a client sees has the type that the test says it has
+export function parseRaw(raw: string): { status: number; json: any; head: string } {
+  const [head = '', body = ''] = raw.split(/\r\n\r\n([\s\S]*)/, 2);
+  return {
+    status: Number(head.split(' ')[1]),
+    json: body === '' ? undefined : JSON.parse(body),
+    head,
+  };
+}

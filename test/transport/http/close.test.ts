@@ -1,0 +1,40 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { waitFor } from '../../helpers/wait.ts';
+import { ask, BEARER, boot, wire } from './boot.ts';
+
+test('closing lets an answer that is being made go out', async () => {
+  const http = await boot();
+  await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
+  const cancel = ask(`${http.url}/v1/runs/run_1/cancel`, { method: 'POST', headers: BEARER });
+  await waitFor('the cancel to arrive', () => http.runtime.calls.includes('cancelRun'));
+  const closed = http.close();
+  http.runtime.release();
+  assert.is((await cancel).status, 200);
+  await closed;
+});
+
+test('closing waits no longer than its bound for those who do not let go', async () => {
+  const http = await boot({ limits: { goodbye_ms: 50 } });
+  const idle = wire(http.port);
+  const kept = wire(http.port, `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\n\r\n`);
+  const half = wire(http.port, 'GET /livez HTTP/1.1\r\nHost: ');
+  await waitFor('an answer', () => kept.received().includes('200 OK'));
+  await http.close();
+  await Promise.all([idle.ended, kept.ended, half.ended]);
+});
+
+test('closing a listener that never listened is done at once, and closing twice is too', async () => {
+  const http = await boot();
+  await http.close();
+  await http.close();
+});
+
+test('nobody is let in once it is closed', async () => {
+  const http = await boot();
+  await http.close();
+  const error = await ask(`${http.url}/livez`).catch((failure) => failure);
+  assert.is(error.code, 'ECONNREFUSED');
+});
+
+test.run();

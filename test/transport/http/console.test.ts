@@ -1,0 +1,78 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { readFiles } from '../../../src/transport/http/console-files.ts';
+import { ask, boot, parseRaw, wire } from './boot.ts';
+
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+test('of a folder only the kinds of file that a page is made of are read', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-console-'));
+  for (const name of [
+    'index.html',
+    'app.js',
+    'app.css',
+    'a.svg',
+    'secret.txt',
+    'app.ts',
+    'noextension',
+  ])
+    writeFileSync(join(folder, name), name);
+  mkdirSync(join(folder, 'inner'));
+  assert.equal([...readFiles(folder).keys()].sort(), ['a.svg', 'app.css', 'app.js', 'index.html']);
+  assert.is(readFiles(folder).get('app.js')?.content.toString(), 'app.js');
+  rmSync(folder, { recursive: true });
+  assert.is(readFiles(folder).size, 0);
+});
+
+test('the page and its files need no token, carry a strict policy, and are kept by browsers only as long as they are the same', async () => {
+  const http = await boot();
+  const names = [...readFiles('src/transport/http/console').keys()];
+  for (const path of names.map((name) => (name === 'index.html' ? '/' : `/console/${name}`))) {
+    const { status, headers } = await ask(`${http.url}${path}`);
+    assert.is(status, 200, path);
+    assert.is(headers['content-security-policy'], POLICY);
+    assert.equal(
+      [headers['x-content-type-options'], headers['referrer-policy'], headers['cache-control']],
+      ['nosniff', 'no-referrer', 'no-cache'],
+    );
+    const again = await ask(`${http.url}${path}`, {
+      headers: { 'if-none-match': headers.etag ?? '' },
+    });
+    assert.equal([again.status, again.text], [304, '']);
+    assert.is(
+      (await ask(`${http.url}${path}`, { headers: { 'if-none-match': '"other"' } })).status,
+      200,
+    );
+  }
+  await http.close();
+});
+
+test('no other file can be asked for', async () => {
+  const http = await boot();
+  for (const name of [
+    'nothing.js',
+    '..%2fserver.ts',
+    '%2e%2e%2fserver.ts',
+    '__proto__',
+    'index.html',
+    '..%5cserver.ts',
+    'a/b',
+  ])
+    assert.is((await ask(`${http.url}/console/${name}`)).status, 404, name);
+  const raw = await wire(
+    http.port,
+    `GET /console/.. HTTP/1.1\r\nHost: ${http.host}\r\nConnection: close\r\n\r\n`,
+  ).ended;
+  assert.is(parseRaw(raw).status, 404, 'not even by a name that no client would send');
+  assert.is(
+    (await ask(`${http.url}/`, { headers: { origin: 'http://evil.example' } })).status,
+    403,
+  );
+  await http.close();
+});
+
+test.run();

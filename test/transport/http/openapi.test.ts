@@ -1,0 +1,166 @@
+import { readFileSync } from 'node:fs';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { RUN_FIELDS } from '../../../src/runtime/runs/input.ts';
+import { described } from '../../../src/transport/http/openapi/routes.ts';
+import { routes } from '../../../src/transport/http/routes.ts';
+import { finish, output } from '../../helpers/scripted-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
+import { ask } from './boot.ts';
+import { bootReal, type Real } from './real.ts';
+
+/** The description of the interface, held to the table of routes and to what is really answered. */
+const test = suite('openapi');
+let real: Real;
+let id: string;
+// biome-ignore lint/suspicious/noExplicitAny: a document is walked as it comes
+let document: any;
+
+test.before(async () => {
+  real = await bootReal({ script: [output('a', 1), output('b', 2), finish()] });
+  id = (await real.runtime.startRun({ prompt: 'hello' }, 'test')).id;
+  await waitFor(
+    'it is settled',
+    () => real.runtime.status().state === 'ready' && real.kernel.cell(id) === undefined,
+  );
+  document = (await ask(`${real.url}/openapi.json`)).json;
+});
+test.after(() => real.close());
+
+type Schema = Record<string, unknown>;
+
+/** What is wrong with a value, by the path to it. */
+function problems(value: unknown, schema: Schema, path = '$'): string[] {
+  if (typeof schema.$ref === 'string')
+    return problems(value, document.components.schemas[schema.$ref.split('/').at(-1) ?? ''], path);
+  if (Array.isArray(schema.anyOf)) {
+    const found = schema.anyOf.map((one: Schema) => problems(value, one, path));
+    return found.some((list) => list.length === 0) ? [] : (found[0] ?? []);
+  }
+  if (Array.isArray(schema.enum) && !schema.enum.includes(value))
+    return [`${path}: ${JSON.stringify(value)} is none of the words`];
+  if (schema.type === 'array')
+    return Array.isArray(value)
+      ? value.flatMap((item, index) => problems(item, schema.items as Schema, `${path}[${index}]`))
+      : [`${path} is no list`];
+  if (schema.type === 'object') return inObject(value, schema, path);
+  const type =
+    value === null
+      ? 'null'
+      : Number.isInteger(value) && schema.type === 'integer'
+        ? 'integer'
+        : typeof value;
+  return type === schema.type ? [] : [`${path} is ${type}, not ${String(schema.type)}`];
+}
+
+function inObject(value: unknown, schema: Schema, path: string): string[] {
+  if (typeof value !== 'object' || value === null) return [`${path} is no object`];
+  if (schema.additionalProperties === true) return [];
+  const known = schema.properties as Record<string, Schema>;
+  const missing = (schema.required as string[])
+    .filter((name) => !(name in value))
+    .map((name) => `${path}.${name} is missing`);
+  const inner = Object.entries(value).flatMap(([name, item]) => {
+    const property = known[name];
+    return property === undefined
+      ? [`${path}.${name} is not described`]
+      : problems(item, property, `${path}.${name}`);
+  });
+  return [...missing, ...inner];
+}
+
+test('every route is described, and nothing that is none', () => {
+  assert.equal(
+    Object.keys(described).sort(),
+    routes.map(({ method, path }) => `${method} ${path}`).sort(),
+  );
+  assert.is(document.openapi, '3.1.0');
+  for (const { method, path, summary, door } of routes) {
+    const operation = document.paths[path.replace(/:(\w+)/g, '{$1}')][method.toLowerCase()];
+    assert.is(operation.summary, summary);
+    assert.is(operation.security.length > 0, door === 'token', path);
+    assert.equal(
+      operation.parameters
+        ?.filter((one: Schema) => one.in === 'path')
+        .map((one: Schema) => one.name) ?? [],
+      [...path.matchAll(/:(\w+)/g)].map(([, name]) => name),
+    );
+  }
+});
+
+test('what the README says is not served yet is not in it', () => {
+  const said = /^Not served yet: .*$/m.exec(readFileSync('README.md', 'utf8'))?.[0] ?? '';
+  const paths = [...said.matchAll(/`[A-Z]+ (\/[^`]+)`/g)].map(([, path = '']) => path);
+  assert.ok(paths.length > 0);
+  for (const path of paths) assert.not.ok(path in document.paths, path);
+});
+
+test('every reference leads somewhere', () => {
+  const names = [...JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g)].map(
+    ([, name = '']) => name,
+  );
+  assert.ok(names.length > 20);
+  for (const name of names) assert.ok(name in document.components.schemas, name);
+});
+
+test('what is answered has the fields that are described, and no others', async () => {
+  const seq = (await real.store.readStream(id, 2, 1))[0]?.seq ?? 0;
+  const asked: [method: string, route: string, path: string, body?: object][] = [
+    ['GET', '/livez', '/livez'],
+    ['GET', '/readyz', '/readyz'],
+    ['GET', '/v1/runtime/health', '/v1/runtime/health'],
+    ['GET', '/v1/runtime/state', '/v1/runtime/state'],
+    ['GET', '/v1/runtime/state', `/v1/runtime/state?at=${seq}`],
+    ['POST', '/v1/runs', '/v1/runs', { prompt: 'more' }],
+    ['GET', '/v1/runs', '/v1/runs?limit=1'],
+    ['GET', '/v1/runs/{id}', `/v1/runs/${id}`],
+    ['GET', '/v1/runs/{id}', `/v1/runs/${id}?at=${seq}`],
+    ['GET', '/v1/runs/{id}/why', `/v1/runs/${id}/why`],
+    ['POST', '/v1/runs/{id}/cancel', `/v1/runs/${id}/cancel`],
+    ['GET', '/v1/providers', '/v1/providers'],
+    ['GET', '/v1/models', '/v1/models'],
+    ['GET', '/v1/machines', '/v1/machines'],
+  ];
+  for (const [method, route, path, body] of asked) {
+    const { status, headers, json } = await real.get(path, {
+      method,
+      ...(body === undefined ? {} : { body }),
+    });
+    const content = document.paths[route][method.toLowerCase()].responses[status]?.content ?? {};
+    const schema = content[headers['content-type'] ?? '']?.schema;
+    assert.ok(schema, `${method} ${path}: ${status} ${headers['content-type']}`);
+    assert.equal(problems(json, schema), [], `${method} ${path}`);
+  }
+});
+
+test('errors have the form that is described', async () => {
+  for (const path of [
+    '/v1/runs/nobody',
+    '/nowhere',
+    '/v1/runs?limit=x',
+    '/v1/runtime/state?at=0',
+  ]) {
+    const { status, json } = await real.get(path);
+    assert.ok(status >= 400);
+    assert.equal(problems(json, document.components.schemas.Error), []);
+  }
+});
+
+test('what a run is asked with is what is read, and parameters are those that are taken', async () => {
+  assert.equal(
+    Object.keys(document.components.schemas.RunInput.properties).sort(),
+    [...RUN_FIELDS].sort(),
+  );
+  for (const [name, { query }] of Object.entries(described)) {
+    const [method, path = ''] = name.split(' ');
+    if (method !== 'GET' || query === undefined || path === '/v1/logs' || path === '/v1/events')
+      continue;
+    const target = path.replace(':id', id);
+    const { json } = await real.get(`${target}?surely_not_there=1`);
+    const message: string = json.error.message;
+    for (const parameter of Object.keys(query))
+      assert.ok(message.includes(parameter), `${target}: ${message}`);
+  }
+});
+
+test.run();
