@@ -47,7 +47,7 @@ export const limitSpecs = {
     'One prompt with its system text; more is almost surely a mistake, and is held in memory.',
   ),
   body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body.'),
-  frame_bytes: limit(16 * MIB, 1024, 512 * MIB, 'One request on the local socket.'),
+  message_bytes: limit(16 * MIB, 1024, 512 * MIB, 'One request on the local socket.'),
   run_ms: limit(600_000, 1000, 86_400_000, 'One run in total, unless --timeout says less or more.'),
   queue_ms: limit(600_000, 1000, 86_400_000, 'Waiting in the queue.'),
   first_output_ms: limit(
@@ -472,7 +472,7 @@ export const limitSpecs = {
     86_400_000,
     'From the first loss of the daemon until a command that follows a run gives up, while it is lost again and again; its --timeout says otherwise.',
   ),
-  goodbye_ms: limit(
+  close_grace_ms: limit(
     1_000,
     10,
     60_000,
@@ -494,12 +494,12 @@ export const limitSpecs = {
   ),
   session_ms: limit(43_200_000, 1000, 2_592_000_000, 'For a browser to stay signed in.'),
   replay_bytes: limit(32 * MIB, 1024, 1024 * MIB, 'Exported run that `svc runs replay` reads.'),
-  picture_runs: limit(200, 1, 10_000, 'Runs in one picture of the daemon, present or past.'),
-  picture_text_bytes: limit(
+  snapshot_runs: limit(200, 1, 10_000, 'Runs in one snapshot of the daemon, present or past.'),
+  snapshot_text_bytes: limit(
     4 * MIB,
     1024,
     256 * MIB,
-    'Prompts and answers in one picture; of further runs only their beginning is shown.',
+    'Prompts and answers in one snapshot; of further runs only their beginning is shown.',
   ),
   page_runs: limit(100, 1, 1000, 'Runs in one page of history.'),
   page_bytes: limit(

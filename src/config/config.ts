@@ -9,6 +9,7 @@ import {
   type Source,
   type Written,
 } from './layers.ts';
+import { type RenamedSetting, renamedSettings } from './renamed.ts';
 import { brief, plainValue, refuse } from './text.ts';
 import {
   nullText,
@@ -58,7 +59,7 @@ export interface Settings {
   /** Threads of the local engine; null: measured when a model is first loaded. */
   engine_threads: number | null;
   /** The local engine computes runs together, not each by itself. */
-  engine_together: boolean;
+  engine_batching: boolean;
 }
 
 export interface Config extends Settings {
@@ -68,6 +69,8 @@ export interface Config extends Settings {
   providers: Record<string, ProviderConfig>;
   /** Where each value came from, by its dotted key. */
   sources: Record<string, Source>;
+  /** Settings that are given by their old name. */
+  renamed: RenamedSetting[];
   file: string;
 }
 
@@ -163,8 +166,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     read: (value) => (value === null ? null : readWhole(value, 1, 512)),
     fromText: (text) => nullText(wholeText(text)),
   },
-  engine_together: {
-    env: 'SVC_ENGINE_TOGETHER',
+  engine_batching: {
+    env: 'SVC_ENGINE_BATCHING',
     default: false,
     meaning:
       'Whether the local engine computes the runs that it answers at one time together: faster with a large model, but then what else is being answered can change an answer, also one with a seed or one that goes on after a crash.',
@@ -191,7 +194,7 @@ export function loadConfig(
     sources[key] = source;
     return value;
   };
-  refuseUnknownVariables(env, LIMIT_PREFIX, new Set(Object.keys(limitSpecs).map(limitVariable)));
+  refuseUnknownVariables(env, LIMIT_PREFIX, LIMIT_VARIABLES);
   const settings = mapValues(settingSpecs, (spec, key) =>
     choose(key, spec, flags[key]),
   ) as unknown as Settings;
@@ -202,7 +205,10 @@ export function loadConfig(
     choose(`history.${key}`, spec),
   ) as unknown as HistorySettings;
   const providers = readProviders(written, sources);
-  return { ...settings, limits, history, providers, sources, file };
+  const renamed = renamedSettings.filter(
+    (setting) => written.renamed.includes(setting) || env[setting.env],
+  );
+  return { ...settings, limits, history, providers, sources, renamed, file };
 }
 
 /**
@@ -281,6 +287,11 @@ function limitSetting(key: keyof Limits): SettingSpec<number> {
 function limitVariable(key: string): string {
   return LIMIT_PREFIX + key.toUpperCase();
 }
+
+const LIMIT_VARIABLES: ReadonlySet<string> = new Set([
+  ...Object.keys(limitSpecs).map(limitVariable),
+  ...renamedSettings.map(({ env }) => env),
+]);
 
 function readProviders(
   written: Written,

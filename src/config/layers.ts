@@ -1,3 +1,4 @@
+import { findRenamed, type RenamedSetting, renamedSettings } from './renamed.ts';
 import {
   brief,
   type ConfigText,
@@ -27,6 +28,8 @@ export interface Written {
   /** By dotted key: the settings, the limits and the history. */
   values: Map<string, Property>;
   providers: Property[];
+  /** Settings that have their old name in the file. */
+  renamed: RenamedSetting[];
   where(offset: number): string;
 }
 
@@ -42,18 +45,18 @@ export function readWritten(
   const written: Written = {
     values: new Map(),
     providers: [],
+    renamed: [],
     where: config?.where ?? (() => file),
   };
   if (config?.root === undefined) return written;
   for (const property of properties(config, config.root, 'the configuration')) {
     if (property.name === 'providers')
       written.providers = properties(config, property.value, 'providers');
-    else if (property.name === 'limits')
-      readGroup(config, property, isLimit, 'a limit', written.values);
+    else if (property.name === 'limits') readGroup(config, property, isLimit, 'a limit', written);
     else if (property.name === 'history')
-      readGroup(config, property, isHistory, 'a setting of history', written.values);
-    else if (isSetting(property.name)) written.values.set(property.name, property);
-    else refuseName(config, property, 'a setting');
+      readGroup(config, property, isHistory, 'a setting of history', written);
+    else
+      put(config, property, { key: property.name, isKnown: isSetting, what: 'a setting' }, written);
   }
   return written;
 }
@@ -82,13 +85,27 @@ export function chooseValue(
     choice = [read, source];
   };
   const inFile = written.values.get(key);
-  const text = env[spec.env];
+  const [variable, text] = readVariable(key, spec, env);
   if (inFile !== undefined)
     take(plainValue(inFile.value), 'file', written.where(inFile.value.offset));
-  if (text !== undefined && text !== '')
-    take(text, 'environment', `environment variable ${spec.env}`);
+  if (text !== undefined) take(text, 'environment', `environment variable ${variable}`);
   if (flag !== undefined) take(flag, 'flag', `--${key.replaceAll('_', '-')}`);
   return choice;
+}
+
+/** The variable of a setting and its text; undefined when it is not set. */
+function readVariable(
+  key: string,
+  spec: SettingSpec,
+  env: NodeJS.ProcessEnv,
+): [variable: string, text: string | undefined] {
+  const old = renamedSettings.find((setting) => setting.key === key)?.env;
+  if (old === undefined || !env[old]) return [spec.env, env[spec.env] || undefined];
+  if (env[spec.env])
+    refuse(`environment variable ${old}`, `${key} is set twice, also by ${spec.env}`, {
+      param: key,
+    });
+  return [old, env[old]];
 }
 
 /** A limit that is set by a misspelt variable would silently not apply. */
@@ -111,12 +128,27 @@ function readGroup(
   group: Property,
   isKnown: Known,
   what: string,
-  values: Written['values'],
+  written: Written,
 ): void {
-  for (const property of properties(config, group.value, group.name)) {
-    if (!isKnown(property.name)) refuseName(config, property, what);
-    values.set(`${group.name}.${property.name}`, property);
-  }
+  for (const property of properties(config, group.value, group.name))
+    put(config, property, { key: `${group.name}.${property.name}`, isKnown, what }, written);
+}
+
+function put(
+  config: ConfigText,
+  property: Property,
+  { key, isKnown, what }: { key: string; isKnown: Known; what: string },
+  { values, renamed }: Written,
+): void {
+  const old = findRenamed(key);
+  if (old === undefined && !isKnown(property.name)) refuseName(config, property, what);
+  const name = old?.key ?? key;
+  if (values.has(name))
+    refuse(config.where(property.node.offset), `${name} is set twice, once by its old name`, {
+      param: name,
+    });
+  values.set(name, property);
+  if (old !== undefined) renamed.push(old);
 }
 
 function refuseName({ where }: ConfigText, { name, node }: Property, what: string): never {

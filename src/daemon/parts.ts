@@ -71,6 +71,8 @@ export function buildParts({
     redact: config.history.redact,
   });
   const { log } = logging;
+  for (const { was, key } of config.renamed)
+    log.warn({ was, key }, 'A setting has a new name. The old name still works.');
   const clock = systemClock(
     () => kernel.snapshot<DaemonSnapshot>(streams.daemon)?.matches('ready') === false,
   );
@@ -136,7 +138,7 @@ export function buildParts({
     limits,
     model: config.model,
     threads: config.engine_threads,
-    together: config.engine_together,
+    together: config.engine_batching,
     log,
   });
   const providers = new Providers({

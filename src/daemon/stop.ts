@@ -71,7 +71,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   parts.space.close();
   const quiet = Promise.all([parts.retention.close(), parts.verification.close()]);
   await within(
-    isLate ? config.limits.goodbye_ms : config.limits.close_ms,
+    isLate ? config.limits.close_grace_ms : config.limits.close_ms,
     Promise.allSettled([puller.close(), providers.close(), quiet, store.close()]),
   );
   // Said before the listeners close, so that those who follow the log see it.
@@ -92,7 +92,7 @@ async function recordFailure({ tell, config }: Parts, { code, message }: SvcErro
     type: 'daemon.failed',
     error: { code, message, retryable: false },
   }).catch(() => false);
-  await within(config.limits.goodbye_ms, recorded);
+  await within(config.limits.close_grace_ms, recorded);
 }
 
 /** Waits for what never fails, but no longer than this: a disk may hold it up. */

@@ -83,7 +83,7 @@ export async function startFakeDaemon(home: Home): Promise<FakeDaemon> {
   const server = createServer((socket) => {
     connections.add(socket);
     socket.on('error', () => {}).on('close', () => connections.delete(socket));
-    const lines = createLineSplitter(defaultLimits.frame_bytes, (line) => {
+    const lines = createLineSplitter(defaultLimits.message_bytes, (line) => {
       const { id, method, params = {}, cancel } = JSON.parse(line);
       if (cancel === true) return;
       asked.push({ method, params });

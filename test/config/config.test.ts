@@ -69,7 +69,7 @@ const values: {
   default_cloud_provider: { file: 'a', env: 'null', flag: 'c', read: ['a', null, 'c'] },
   model: { file: 'a', env: './b.gguf', flag: 'c', read: ['a', './b.gguf', 'c'] },
   recovery: { file: 'restart', env: 'end', flag: 'resume', read: ['restart', 'end', 'resume'] },
-  engine_together: { file: true, env: '0', flag: true, read: [true, false, true] },
+  engine_batching: { file: true, env: '0', flag: true, read: [true, false, true] },
   engine_threads: { file: 2, env: '3', flag: 'null', read: [2, 3, null] },
 };
 

@@ -10,7 +10,7 @@ test.before.each((context) => {
   context.home = makeHome({
     SVC_LIMIT_DRAIN_MS: '0',
     SVC_LIMIT_CLOSE_MS: '500',
-    SVC_LIMIT_GOODBYE_MS: '100',
+    SVC_LIMIT_CLOSE_GRACE_MS: '100',
   });
 });
 test.after.each(async ({ home }) => {

@@ -9,7 +9,7 @@ import { isReady, serve } from './process.ts';
 const test = suite<{ home: Home }>('a daemon whose disk holds up the thread of the store');
 
 test.before.each((context) => {
-  context.home = makeHome({ SVC_LIMIT_DRAIN_MS: '0', SVC_LIMIT_GOODBYE_MS: '100' });
+  context.home = makeHome({ SVC_LIMIT_DRAIN_MS: '0', SVC_LIMIT_CLOSE_GRACE_MS: '100' });
 });
 test.after.each(({ home }) => home.close());
 

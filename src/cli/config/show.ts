@@ -10,7 +10,7 @@ import { table } from '../print/table.ts';
 export async function run({ paths, json }: Context): Promise<number> {
   const { running, why } = await ask(paths);
   const config = running ?? loadConfig(paths.config);
-  const { sources, file, providers, limits, history, ...settings } = config;
+  const { sources, renamed: _, file, providers, limits, history, ...settings } = config;
   const valued = (values: object, prefix = '') =>
     Object.fromEntries(
       Object.entries(values).map(([key, value]) => [

@@ -1,12 +1,12 @@
 import { refuseOpenBind } from '../../config/address.ts';
-import { loadConfig } from '../../config/config.ts';
+import { type Config, loadConfig } from '../../config/config.ts';
 import { asSvcError } from '../../errors.ts';
 import { readRuntimeFile } from '../../home/runtime-file.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { paint, print, printJson } from '../print/output.ts';
-import { type Alive, type Check, fail, ok, type Patient } from './check.ts';
+import { type Alive, type Check, fail, ok, type Patient, warn } from './check.ts';
 import { checkDaemon } from './daemon-check.ts';
 import { checkEngine, checkModel } from './engine-check.ts';
 import { checkDisk, checkFolders, checkToken } from './home-check.ts';
@@ -77,11 +77,20 @@ function readConfig(file: string): { config: Patient['config']; check: Check } {
   try {
     config = loadConfig(file);
     refuseOpenBind(config);
-    return { config, check: ok('configuration', file) };
+    return { config, check: checkNames(config.renamed, file) };
   } catch (thrown) {
     const error = asSvcError(thrown);
     return { config, check: fail('configuration', error.message, error.hint) };
   }
+}
+
+function checkNames(renamed: Config['renamed'], file: string): Check {
+  if (renamed.length === 0) return ok('configuration', file);
+  return warn(
+    'configuration',
+    `${file} or the environment uses old names: ${renamed.map(({ was }) => was).join(', ')}.`,
+    `Use the new names: ${renamed.map(({ key }) => key).join(', ')}.`,
+  );
 }
 
 async function askAlive(paths: Patient['paths']): Promise<Alive | null> {

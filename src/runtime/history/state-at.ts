@@ -24,7 +24,7 @@ export type PastStore = Pick<EventStore, 'readAll' | 'readStream' | 'startedStre
 export interface PastSources {
   store: PastStore;
   checkpoints: Checkpoints;
-  limits: Pick<Limits, 'picture_runs' | 'picture_text_bytes'>;
+  limits: Pick<Limits, 'snapshot_runs' | 'snapshot_text_bytes'>;
   /** The end of the log. */
   last_seq: number;
 }
@@ -52,7 +52,7 @@ export async function pastPicture(
   const others = await foldAll(store, await othersOf(store, daemon, boot_id, at), at);
   const runs = await foldAll(
     store,
-    await runsOf(store, daemon, at, event.at, limits.picture_runs),
+    await runsOf(store, daemon, at, event.at, limits.snapshot_runs),
     at,
   );
   const unfinished = runs.filter((cell) => cell.snapshot.status === 'active');
@@ -62,7 +62,7 @@ export async function pastPicture(
   const active = unfinished.length - waiting.length;
   const queued = Math.max(
     waiting.length,
-    unfinished.length < limits.picture_runs ? 0 : unsettled - active,
+    unfinished.length < limits.snapshot_runs ? 0 : unsettled - active,
   );
   return {
     ...{ seq: at, at: time(event.at), boot_id, last_seq, first_seq },
@@ -82,12 +82,12 @@ export async function pastPicture(
     },
     instances: instancesOf(
       [daemon, ...(engine === undefined ? [] : [engine]), ...others, ...runs],
-      limits.picture_runs,
+      limits.snapshot_runs,
       event.at,
     ),
     runs: withinBytes(
       runs.map((cell) => recordOf(cell, waiting)),
-      limits.picture_text_bytes,
+      limits.snapshot_text_bytes,
     ),
     queue: { length: queued, capacity },
     providers: others

@@ -34,7 +34,7 @@ export async function presentPicture(sources: PresentSources): Promise<PictureRe
     boot_id: daemon.context.boot_id,
     last_seq: kernel.durableSeq,
     status,
-    instances: instancesOf(kernel.cells.values(), limits.picture_runs, now),
+    instances: instancesOf(kernel.cells.values(), limits.snapshot_runs, now),
     queue: { length: dispatch.queued, capacity: daemon.context.capacity },
     providers: providers.list().map((provider) => ({ ...provider, state_path: provider.state })),
     engine: engineState(kernel.snapshot<EngineSnapshot>(streams.engine), now),
@@ -43,7 +43,7 @@ export async function presentPicture(sources: PresentSources): Promise<PictureRe
   return {
     ...shown,
     first_seq: first?.seq ?? 0,
-    runs: withinBytes(await presentRuns(sources, now), limits.picture_text_bytes),
+    runs: withinBytes(await presentRuns(sources, now), limits.snapshot_text_bytes),
   };
 }
 
@@ -58,7 +58,7 @@ async function presentRuns(
     ...settledSince(kernel.cell(streams.daemon)?.recent ?? [], now - SHOWN_AFTER_MS),
   ]);
   const runs = await Promise.all(
-    [...ids].slice(0, limits.picture_runs).map((id) => getRun(id).catch(() => null)),
+    [...ids].slice(0, limits.snapshot_runs).map((id) => getRun(id).catch(() => null)),
   );
   return runs.filter((run) => run !== null);
 }

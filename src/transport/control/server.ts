@@ -98,7 +98,7 @@ export class ControlServer {
     for (const connection of this.connections) connection.destroySoon();
     const cut = setTimeout(() => {
       for (const connection of this.connections) connection.destroy();
-    }, this.options.limits.goodbye_ms);
+    }, this.options.limits.close_grace_ms);
     await closed;
     clearTimeout(cut);
   }
@@ -127,12 +127,12 @@ export class ControlServer {
       unsent: 0,
     };
     const open = new Map<number, AbortController>();
-    const lines = createLineSplitter(limits.frame_bytes, (line) =>
+    const lines = createLineSplitter(limits.message_bytes, (line) =>
       this.receive(connection, open, line),
     );
     socket.on('data', (chunk: Buffer) => {
       if (!lines(chunk))
-        this.send(connection, { id: 0, error: tooLong(limits.frame_bytes).body() }, true);
+        this.send(connection, { id: 0, error: tooLong(limits.message_bytes).body() }, true);
     });
     socket.on('drain', () => socket.resume());
     socket.on('close', () => {
@@ -257,7 +257,7 @@ async function clear(socket: string): Promise<void> {
 
 function tooLong(bytes_max: number): SvcError {
   return new SvcError('body_too_large', `The request is longer than ${bytes_max} bytes.`, {
-    hint: 'Send less, or raise the limit frame_bytes.',
+    hint: 'Send less, or raise the limit message_bytes.',
   });
 }
 

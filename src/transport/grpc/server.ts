@@ -64,7 +64,7 @@ export function createGrpc({ runtime, limits, log }: GrpcOptions): Grpc {
       const service = await loading?.catch(() => undefined);
       const cut = setTimeout(() => {
         for (const socket of sockets) socket.destroy();
-      }, limits.goodbye_ms);
+      }, limits.close_grace_ms);
       service?.drain();
       await closed;
       clearTimeout(cut);

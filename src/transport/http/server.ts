@@ -92,7 +92,7 @@ export function createHttp(options: HttpOptions): Http {
         connections.hold(req.socket, res);
         await unsent.turns.take(REQUEST_BYTES);
         if (req.socket.destroyed) return;
-        endWith(admission.ended, res, limits.goodbye_ms);
+        endWith(admission.ended, res, limits.close_grace_ms);
       }
       await route.answer({
         ...{ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal },
@@ -129,7 +129,7 @@ export function createHttp(options: HttpOptions): Http {
         : `Another program listens on ${beside.taken}, so what is sent to localhost may reach it. Use 127.0.0.1, and never send the token to localhost.`,
     close: async () => {
       closing.abort();
-      const cut = setTimeout(connections.destroyAll, limits.goodbye_ms);
+      const cut = setTimeout(connections.destroyAll, limits.close_grace_ms);
       await Promise.all([
         new Promise<void>((resolve) => server.close(() => resolve())),
         beside?.close(),
@@ -141,11 +141,11 @@ export function createHttp(options: HttpOptions): Http {
 }
 
 /** An answer ends with what let its request in: it has a moment for its last word, and a client that reads slowly gets no more than that. */
-function endWith(ended: AbortSignal, res: ServerResponse, goodbye_ms: number): void {
+function endWith(ended: AbortSignal, res: ServerResponse, close_grace_ms: number): void {
   ended.throwIfAborted();
   let cut: NodeJS.Timeout | undefined;
   const end = () => {
-    cut = setTimeout(() => res.destroy(), goodbye_ms);
+    cut = setTimeout(() => res.destroy(), close_grace_ms);
   };
   ended.addEventListener('abort', end);
   res.once('close', () => {

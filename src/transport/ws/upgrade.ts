@@ -126,7 +126,7 @@ export function attachSockets(
     let cut: NodeJS.Timeout | undefined;
     const end = () => {
       client.close(NOT_ALLOWED, 'unauthorised');
-      cut = setTimeout(() => client.terminate(), limits.goodbye_ms);
+      cut = setTimeout(() => client.terminate(), limits.close_grace_ms);
       left.abort();
     };
     ended.addEventListener('abort', end);
@@ -152,7 +152,7 @@ export function attachSockets(
       closing.abort();
       const cut = setTimeout(() => {
         for (const client of sockets.clients) client.terminate();
-      }, limits.goodbye_ms);
+      }, limits.close_grace_ms);
       await Promise.all([...sockets.clients].map((client) => once(client, 'close')));
       clearTimeout(cut);
     },

@@ -129,7 +129,7 @@ test('a picture has a bound: of runs, and of their texts', async () => {
   const local = new ScriptedProvider('local', [output('a'.repeat(5000)), finish()]);
   const many = await bootRuntime({
     local,
-    limits: { picture_runs: 3, picture_text_bytes: 12_000 },
+    limits: { snapshot_runs: 3, snapshot_text_bytes: 12_000 },
   });
   const made: { id: string }[] = [];
   for (let count = 0; count < 5; count += 1)

@@ -33,7 +33,7 @@ async function serve(
   handlers: Partial<Handlers>,
   socket = join(context.folder, 'svc.sock'),
 ): Promise<Socket> {
-  const limits = { ...defaultLimits, goodbye_ms: 20 };
+  const limits = { ...defaultLimits, close_grace_ms: 20 };
   context.server = new ControlServer({
     socket,
     handlers: handlers as Handlers,
@@ -167,12 +167,12 @@ test('a socket that cannot be made is an error of ours that names it', async (co
 
 test('a request that is longer than a line may be is refused with the limit that says so', async (context) => {
   const client = await serve(context, { status: () => 'ok' });
-  client.on('error', () => {}).write('x'.repeat(defaultLimits.frame_bytes + 1));
+  client.on('error', () => {}).write('x'.repeat(defaultLimits.message_bytes + 1));
   let text = '';
   for await (const chunk of client.setEncoding('utf8')) text += chunk;
   const { id, error } = JSON.parse(text);
   assert.equal([id, error.code], [0, 'body_too_large']);
-  assert.match(error.hint, 'frame_bytes');
+  assert.match(error.hint, 'message_bytes');
 });
 
 test.run();

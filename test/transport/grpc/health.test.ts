@@ -128,7 +128,7 @@ test('the library is not loaded before somebody connects', async () => {
     import { createRequire } from 'node:module';
     import { createGrpc } from ${JSON.stringify(new URL('../../../src/transport/grpc/server.ts', import.meta.url).href)};
     const loaded = () => Object.keys(createRequire(import.meta.url).cache).some((file) => file.includes('grpc-js'));
-    const grpc = createGrpc({ runtime: {}, limits: { connections: 4, goodbye_ms: 50 }, log: {} });
+    const grpc = createGrpc({ runtime: {}, limits: { connections: 4, close_grace_ms: 50 }, log: {} });
     await grpc.listen('127.0.0.1', 0);
     await grpc.close();
     console.log(loaded());`;
@@ -170,7 +170,7 @@ test('a taken port is told in our words', async ({ grpc }) => {
 });
 
 test('closing waits no longer than its bound for a peer that does not let go', async () => {
-  const grpc = await serve({ limits: { goodbye_ms: 50 } });
+  const grpc = await serve({ limits: { close_grace_ms: 50 } });
   const socket = connect(Number(grpc.address.split(':')[1]), '127.0.0.1');
   socket.on('error', () => {});
   socket.resume();
@@ -181,7 +181,7 @@ test('closing waits no longer than its bound for a peer that does not let go', a
 });
 
 test('clients that hold every connection open lock out no probe: the oldest makes room', async () => {
-  const grpc = await serve({ limits: { connections: 4, goodbye_ms: 50 } });
+  const grpc = await serve({ limits: { connections: 4, close_grace_ms: 50 } });
   const watcher = healthClient(grpc.address);
   const watched = watcher.watch('');
   await waitFor('the first word', () => watched.seen.length === 1);

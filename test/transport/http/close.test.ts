@@ -15,7 +15,7 @@ test('closing lets an answer that is being made go out', async () => {
 });
 
 test('closing waits no longer than its bound for those who do not let go', async () => {
-  const http = await boot({ limits: { goodbye_ms: 50 } });
+  const http = await boot({ limits: { close_grace_ms: 50 } });
   const idle = wire(http.port);
   const kept = wire(http.port, `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\n\r\n`);
   const half = wire(http.port, 'GET /livez HTTP/1.1\r\nHost: ');

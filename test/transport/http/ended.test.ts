@@ -16,7 +16,7 @@ const connections = () =>
   new Promise<number>((resolve) => real.server.getConnections((_, count) => resolve(count)));
 
 test.before.each(async () => {
-  real = await bootReal({ limits: { goodbye_ms: 50, heartbeat_ms: 600_000 } });
+  real = await bootReal({ limits: { close_grace_ms: 50, heartbeat_ms: 600_000 } });
   const { headers } = await ask(`${real.url}/v1/session`, {
     method: 'POST',
     body: { token: TOKEN },

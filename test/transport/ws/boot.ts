@@ -16,7 +16,7 @@ export interface Context {
   token: AbortController;
 }
 
-const LIMITS = { log_follow_lines: 16, goodbye_ms: 200 };
+const LIMITS = { log_follow_lines: 16, close_grace_ms: 200 };
 
 /** A listener with its log channel, over a log of its own. */
 export async function open(more: Partial<Limits> = {}): Promise<Context> {

@@ -12,7 +12,7 @@ let real: Real;
 
 test.before.each(async () => {
   real = await bootReal({
-    limits: { heartbeat_ms: 100, feed_events: 16, event_followers: 2, goodbye_ms: 200 },
+    limits: { heartbeat_ms: 100, feed_events: 16, event_followers: 2, close_grace_ms: 200 },
   });
 });
 test.after.each(() => real.close());
