@@ -4,7 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { packageRoot } from '../src/home/paths.ts';
 
-/** What makes an installation work on a machine without a compiler. See docs/decisions/2026-11-21-nothing-is-compiled.md. */
+/** What makes an installation work on a machine without a compiler. See docs/decisions/0013-installing-compiles-nothing.md. */
 const read = (file: string) => readFileSync(join(packageRoot(), file), 'utf8');
 interface Entry {
   gypfile?: boolean;

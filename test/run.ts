@@ -12,13 +12,15 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Outcome, runFile } from './run-file.ts';
+import { filesOf, TIERS, type Tier } from './tiers.ts';
 
 /**
- * Runs the tests: `tsx test/run.ts [filter…] [--coverage] [--jobs 2] [--bound 600] [--leave 20] [--root test]`.
+ * Runs the tests: `tsx test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 2] [--bound 600]
+ * [--leave 20] [--root test]`.
  *
- * Each file runs in a process of its own, since uvu by itself passes when nothing ran: a file without `.run()`, a file whose
- * `before` hook throws, and a pattern that matches nothing all exit 0. Here each of these fails, and so does a file that
- * hangs, that crashes, or that leaves a process behind. The last line is `N passed, N failed`.
+ * Each file runs in its own process. uvu alone exits 0 when nothing ran: a file without `.run()`, a `before`
+ * hook that throws, a pattern without a match. Here each of these fails. So does a file that hangs, crashes or
+ * leaves a process behind. The last line is `N passed, N failed`.
  */
 
 const COVERAGE = 'coverage';
@@ -26,6 +28,7 @@ const COVERAGE = 'coverage';
 const { values, positionals: filters } = parseArgs({
   allowPositionals: true,
   options: {
+    tier: { type: 'string', default: 'all' },
     coverage: { type: 'boolean', default: false },
     jobs: { type: 'string', default: String(Math.min(2, availableParallelism())) },
     /** Longest time of one file, in seconds. */
@@ -44,19 +47,26 @@ const root = resolve(values.root);
 const scratch = mkdtempSync(join(tmpdir(), 'svct-'));
 chmodSync(scratch, 0o711);
 const env = cleanEnvironment();
-const outcomes = await runAll(findFiles());
+const tier = readTier();
+const found = findFiles();
+process.stdout.write(`tier ${tier}: ${found.length} files\n`);
+const outcomes = await runAll(found);
 remove(scratch);
 if (values.coverage) await reportCoverage();
 process.exitCode = conclude(outcomes) ? 0 : 1;
 
+function readTier(): Tier {
+  const known = TIERS.find((name) => name === values.tier);
+  if (known === undefined) throw new Error(`--tier is one of ${TIERS.join(', ')}`);
+  return known;
+}
+
 function findFiles(): string[] {
-  return globSync('**/*.test.ts', { cwd: root })
-    .map((file) => join(root, file))
-    .filter((file) => values.root !== 'test' || !file.startsWith(join(root, 'fixtures') + sep))
-    .filter(
-      (file) => filters.length === 0 || filters.some((filter) => shown(file).includes(filter)),
-    )
-    .sort();
+  const files = globSync('**/*.test.ts', { cwd: root })
+    .map((file) => shown(join(root, file)))
+    .filter((file) => values.root !== 'test' || !file.startsWith('test/fixtures/'))
+    .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
+  return filesOf(tier, files);
 }
 
 /** What the user has set for the real daemon must not reach the one under test, nor a test the user's files. */

@@ -1,0 +1,72 @@
+import { existsSync, globSync } from 'node:fs';
+import { type Import, importsOf, reach } from './layers.ts';
+
+/**
+ * Which files a tier runs, and in which order.
+ *
+ * 1. The tier `all` has every file. The tier `quick` has no file that starts a process or that is slow.
+ * 2. A file starts processes when it, or a test file it imports, imports `node:child_process`.
+ * 3. The slowest files go first, so that no long file runs alone at the end.
+ */
+export const TIERS = ['all', 'quick'] as const;
+
+export type Tier = (typeof TIERS)[number];
+
+/** Paths that begin the names of slow files, slowest first: files with more than about 3 s of CPU. */
+export const SLOWEST: readonly string[] = [
+  'test/providers/mini/export.test.ts',
+  'test/attack/attacks.test.ts',
+  'test/providers/local/resume.test.ts',
+  'test/e2e/walk-daemon.test.ts',
+  'test/e2e/resume.test.ts',
+  'test/providers/local/engine.test.ts',
+  'test/e2e/cancel.test.ts',
+  'test/e2e/streams.test.ts',
+  'test/e2e/walk-',
+  'test/sim/mutants.test.ts',
+  'test/e2e/recovery.test.ts',
+  'test/providers/local/hostile-models.test.ts',
+  'test/machines/cover.test.ts',
+  'test/walk/kernel.test.ts',
+  'test/store/projection.test.ts',
+  'test/machines/daemon-paths.test.ts',
+  'test/e2e/',
+  'test/browser/',
+  'test/providers/local/',
+  'test/providers/mini/',
+  'test/store/',
+  'test/torture/',
+  'test/models/',
+  'test/machines/random.test.ts',
+  'test/machines/hygiene.test.ts',
+  'test/machines/closed-loop.test.ts',
+  'test/walk/',
+  'test/sim/',
+];
+
+const SPAWN = 'node:child_process';
+
+/** The files of a tier, in the order in which they run. */
+export function filesOf(tier: Tier, files: readonly string[]): string[] {
+  const chosen = tier === 'all' ? files : quick(files);
+  return chosen.toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+}
+
+function quick(files: readonly string[]): string[] {
+  const imports = importsOfTests();
+  return files.filter(
+    (file) =>
+      rank(file) === SLOWEST.length && !reach([file], imports, ['value', 'lazy']).has(SPAWN),
+  );
+}
+
+/** The imports of tests and their helpers; what the product itself starts is not followed. */
+function importsOfTests(): Import[] {
+  const files = globSync('test/**/*.ts').map((file) => file.replaceAll('\\', '/'));
+  return files.filter((file) => existsSync(file)).flatMap(importsOf);
+}
+
+function rank(file: string): number {
+  const place = SLOWEST.findIndex((prefix) => file.startsWith(prefix));
+  return place < 0 ? SLOWEST.length : place;
+}
