@@ -8,22 +8,22 @@ import type { Paths } from '../home/paths.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { strippingStore } from '../kernel/content.ts';
 import { Kernel } from '../kernel/kernel.ts';
-import type { Performers } from '../kernel/port.ts';
+import type { EffectHandlers } from '../kernel/port.ts';
 import { streamPort } from '../kernel/stream-port.ts';
 import { createLog } from '../logs/log.ts';
 import { Puller } from '../models/puller.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { createRemoteProvider } from '../providers/openai/provider.ts';
 import { createRuntime } from '../runtime/create.ts';
-import { Space } from '../runtime/disk/disk-monitor.ts';
+import { DiskMonitor } from '../runtime/disk/disk-monitor.ts';
 import { Retention } from '../runtime/disk/retention.ts';
 import { DaemonHistory } from '../runtime/health/daemon-history.ts';
 import { StopReports } from '../runtime/health/stop-report.ts';
 import { Providers } from '../runtime/providers/providers.ts';
 import { Pulls } from '../runtime/pulls/pulls.ts';
-import { Attempts } from '../runtime/runs/executor.ts';
+import { RunExecutor } from '../runtime/runs/executor.ts';
 import { newBootId } from '../runtime/runs/ids.ts';
-import { Dispatch } from '../runtime/runs/scheduler.ts';
+import { Scheduler } from '../runtime/runs/scheduler.ts';
 import { UnsentBytes } from '../runtime/send/unsent-bytes.ts';
 import { buildSignIn } from '../transport/auth/sign-in.ts';
 import { createMethods } from '../transport/control/methods.ts';
@@ -84,12 +84,12 @@ export function buildParts({
     limits,
     boot_id,
     log,
-    perform: (effect) => (performers[effect.type] as (params: unknown) => void)(effect.params),
-    onSpace: (full) => full && space.filled(),
+    perform: (effect) => (handlers[effect.type] as (params: unknown) => void)(effect.params),
+    onSpace: (full) => full && diskMonitor.filled(),
     onFatal,
   });
-  const tell = (told: Undated<DaemonEvent>) => kernel.submit(streams.daemon, told);
-  const space = new Space({ store, clock, log, tell });
+  const tell = (told: Undated<DaemonEvent>) => kernel.tryAppend(streams.daemon, told);
+  const diskMonitor = new DiskMonitor({ store, clock, log, tell });
   const retention = new Retention({
     kernel,
     store,
@@ -99,8 +99,8 @@ export function buildParts({
     limits,
     log,
   });
-  kernel.stalls.onStall((cause) => space.stalled(cause));
-  kernel.stalls.onResume(() => space.resumed());
+  kernel.stalls.onStall((cause) => diskMonitor.stalled(cause));
+  kernel.stalls.onResume(() => diskMonitor.resumed());
   const start = {
     pid: process.pid,
     version,
@@ -114,11 +114,11 @@ export function buildParts({
     ...start,
   } as const;
   kernel
-    .propose([{ stream: streams.daemon, fact }])
+    .append([{ stream: streams.daemon, fact }])
     .catch((error: unknown) => log.debug({ err: error }, 'the start was not recorded'));
   const history = new DaemonHistory(kernel, streams.daemon);
   const stopReports = new StopReports(kernel, streams.daemon);
-  const dispatch = new Dispatch({
+  const scheduler = new Scheduler({
     kernel,
     daemon: streams.daemon,
     places: {
@@ -127,7 +127,7 @@ export function buildParts({
       local: limits.local_runs,
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },
-    hasRoom: () => attempts.hasRoom,
+    hasRoom: () => executor.hasRoom,
     log,
   });
 
@@ -151,14 +151,14 @@ export function buildParts({
     remote: (id, settings) =>
       createRemoteProvider({ id, config: settings, env: process.env, limits }),
   });
-  const attempts = new Attempts({
+  const executor = new RunExecutor({
     kernel,
     store,
     limits,
     log,
     provider: (request) => providers.portFor(request),
     onOutcome: (id, failure) => providers.noteOutcome(id, failure),
-    onRoom: () => dispatch.next(),
+    onRoom: () => scheduler.next(),
   });
   const puller = new Puller({
     folder: paths.models,
@@ -182,13 +182,13 @@ export function buildParts({
     puller,
     modelAt,
   });
-  const performers: Performers = {
-    startAttempt: (params) => attempts.start(params),
-    stopAttempt: (params) => attempts.stop(params),
+  const handlers: EffectHandlers = {
+    startAttempt: (params) => executor.start(params),
+    stopAttempt: (params) => executor.stop(params),
     probeProvider: (params) => providers.perform(params),
     startPull: (params) => puller.start(params),
     stopPull: (params) => puller.stop(params),
-    ...local.performers,
+    ...local.handlers,
     closeDaemon,
   };
 
@@ -211,7 +211,7 @@ export function buildParts({
     store,
     config,
     providers,
-    dispatch,
+    scheduler,
     history,
     pulls,
     stopReports,
@@ -276,11 +276,11 @@ export function buildParts({
       clock,
       store,
       stored,
-      space,
+      diskMonitor,
       retention,
       verification,
       kernel,
-      dispatch,
+      scheduler,
       stopReports,
       providers,
       puller,

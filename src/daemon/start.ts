@@ -17,7 +17,7 @@ export const STOPPED = Symbol('stopped');
  * store is the single-instance lock, so the local socket and the runtime file are touched only once it is ours.
  */
 export async function startDaemon(parts: Parts): Promise<void> {
-  const { kernel, store, stored, dispatch, providers, local, log } = parts;
+  const { kernel, store, stored, scheduler, providers, local, log } = parts;
   const bound = await bind(parts);
   const warning = parts.http.warning();
   if (warning !== null) log.warn({}, warning);
@@ -42,13 +42,13 @@ export async function startDaemon(parts: Parts): Promise<void> {
   };
   await proceed(parts, {
     type: 'daemon.runs_recovered',
-    ...(await recoverRuns(kernel, store, dispatch, progress)),
+    ...(await recoverRuns(kernel, store, scheduler, progress)),
   });
   await createEngine(parts);
   await providers.open();
   await proceed(parts, { type: 'daemon.providers_probed' });
-  dispatch.next();
-  parts.space.started();
+  scheduler.next();
+  parts.diskMonitor.started();
   parts.retention.start();
   await parts.verification.start();
   log.info({ addresses, version: parts.version, pid: process.pid }, 'ready');
@@ -127,7 +127,7 @@ async function createEngine({ kernel, streams, config }: Parts): Promise<void> {
     engine_stop_ms: stop_ms,
     engine_idle_ms: idle_ms,
   } = config.limits;
-  await kernel.propose([
+  await kernel.append([
     {
       stream: streams.engine,
       fact: { type: 'engine.created', start_ms, load_ms, stop_ms, kill_ms: stop_ms, idle_ms },

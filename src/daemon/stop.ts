@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { asSvcError, type SvcError } from '../errors.ts';
 import { removeRuntimeFile } from '../home/runtime-file.ts';
-import type { Cell } from '../kernel/instance.ts';
+import type { Instance } from '../kernel/instance.ts';
 import type { Parts } from './parts.ts';
 
 /**
@@ -11,23 +11,30 @@ import type { Parts } from './parts.ts';
 export async function releaseAll({
   kernel,
   store,
-  dispatch,
+  scheduler,
   stopReports,
   pulls,
   streams,
   tell,
 }: Held): Promise<void> {
-  const runs = dispatch.activeRuns();
+  const runs = scheduler.activeRuns();
   await Promise.all(
     runs.map((run_id) =>
-      kernel.submit(run_id, { type: 'run.interrupt_requested', reason: 'daemon_stopping' }),
+      kernel.tryAppend(run_id, { type: 'run.interrupt_requested', reason: 'daemon_stopping' }),
     ),
   );
-  for (const run_id of runs) while (hasWork(kernel.cell(run_id))) await kernel.cell(run_id)?.next();
+  for (const run_id of runs)
+    while (hasWork(kernel.instance(run_id))) await kernel.instance(run_id)?.next();
   await pulls.close();
-  await kernel.submit(streams.engine, { type: 'engine.stop_requested', reason: 'daemon_stopping' });
-  for (const cell = kernel.cell(streams.engine); cell?.snapshot.matches('stopping' as never); )
-    await cell.next();
+  await kernel.tryAppend(streams.engine, {
+    type: 'engine.stop_requested',
+    reason: 'daemon_stopping',
+  });
+  for (
+    const instance = kernel.instance(streams.engine);
+    instance?.snapshot.matches('stopping' as never);
+  )
+    await instance.next();
   // The log knows them also when the stop came before they were taken up.
   const { unfinished } = await store.countRuns();
   await tell({ type: 'daemon.stopped', ...stopReports.report(unfinished) });
@@ -35,12 +42,12 @@ export async function releaseAll({
 
 type Held = Pick<
   Parts,
-  'kernel' | 'store' | 'dispatch' | 'stopReports' | 'pulls' | 'streams' | 'tell'
+  'kernel' | 'store' | 'scheduler' | 'stopReports' | 'pulls' | 'streams' | 'tell'
 >;
 
 /** A run that is handed over has none: it waits. */
-function hasWork(cell: Cell | undefined): boolean {
-  return cell?.snapshot.status === 'active' && !cell.snapshot.matches('suspended' as never);
+function hasWork(instance: Instance | undefined): boolean {
+  return instance?.snapshot.status === 'active' && !instance.snapshot.matches('suspended' as never);
 }
 
 /**
@@ -68,7 +75,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   const isLate = kernel.stalled?.code === 'store_stalled';
   if (owner && failure !== null && kernel.stalled === null) await recordFailure(parts, failure);
   kernel.close();
-  parts.space.close();
+  parts.diskMonitor.close();
   const quiet = Promise.all([parts.retention.close(), parts.verification.close()]);
   await within(
     isLate ? config.limits.close_grace_ms : config.limits.close_ms,

@@ -3,7 +3,7 @@ import type { Effect } from '../../machines/effects.ts';
 import { asSvcError, SvcError } from '../errors.ts';
 import type { EventStore, RunRow, StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
-import type { Cell } from './instance.ts';
+import type { Instance } from './instance.ts';
 import type { Stalls } from './stalls.ts';
 
 /**
@@ -19,7 +19,7 @@ import type { Stalls } from './stalls.ts';
 /** One fact on its way. The last one of a proposal carries `settle`. */
 export interface Pending {
   event: StoredEvent;
-  cell: Cell;
+  instance: Instance;
   snapshot: AnyMachineSnapshot;
   effects: Effect[];
   row: RunRow | null;

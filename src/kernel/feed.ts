@@ -4,7 +4,7 @@ import { withText } from './content.ts';
 import { EventPage, type EventSlice, type PagedEvent } from './event-page.ts';
 import type { EventPages } from './event-pages.ts';
 import { toRecord } from './event-record.ts';
-import { type Cell, outputOf } from './instance.ts';
+import { type Instance, outputOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 
 /** Events in one page at most; the store bounds their bytes. */
@@ -36,22 +36,22 @@ export async function* followStream(
 ): AsyncIterable<EventSlice> {
   const { kernel, pages } = sources;
   const { from_seq = 0, signal, isLast } = options;
-  const wake = () => kernel.cell(stream)?.wake();
+  const wake = () => kernel.instance(stream)?.wake();
   signal.addEventListener('abort', wake);
   const leave = pages.enter();
-  let held: Cell | undefined;
+  let held: Instance | undefined;
   try {
     for (let version = 0; !signal.aborted; ) {
-      const cell = kernel.cell(stream);
-      if (cell !== undefined && kernel.omitsOutput) held = cell;
-      const caughtUp = cell !== undefined && cell.version <= version;
+      const instance = kernel.instance(stream);
+      if (instance !== undefined && kernel.omitsOutput) held = instance;
+      const caughtUp = instance !== undefined && instance.version <= version;
       if (caughtUp && kernel.closed) return;
       if (caughtUp) {
-        await cell.next();
+        await instance.next();
         continue;
       }
       const page =
-        fromMemory(pages, cell, version + 1) ??
+        fromMemory(pages, instance, version + 1) ??
         (await fromStore(sources, stream, version + 1, { held, from_seq }));
       if (page === null) return;
       const slice = sliceOf(page, from_seq, isLast);
@@ -66,10 +66,16 @@ export async function* followStream(
 }
 
 /** What is in memory is the whole of what was said, also where the disk holds less. */
-function fromMemory(pages: EventPages, cell: Cell | undefined, version: number): EventPage | null {
-  const first = cell?.recent[0]?.version ?? Number.POSITIVE_INFINITY;
-  if (cell === undefined || first > version) return null;
-  return pages.make(`live ${cell.stream} ${version}`, () => cell.recent.slice(version - first));
+function fromMemory(
+  pages: EventPages,
+  instance: Instance | undefined,
+  version: number,
+): EventPage | null {
+  const first = instance?.recent[0]?.version ?? Number.POSITIVE_INFINITY;
+  if (instance === undefined || first > version) return null;
+  return pages.make(`live ${instance.stream} ${version}`, () =>
+    instance.recent.slice(version - first),
+  );
 }
 
 /** Where the disk holds less than was said, the page is made for this follower alone: it holds the run that knows the rest. */
@@ -77,7 +83,7 @@ async function fromStore(
   { kernel, store, pages }: Sources,
   stream: string,
   version: number,
-  { held, from_seq }: { held: Cell | undefined; from_seq: number },
+  { held, from_seq }: { held: Instance | undefined; from_seq: number },
 ): Promise<EventPage | null> {
   if (!kernel.omitsOutput)
     return pages.read(`${stream} ${version}`, () => store.readStream(stream, version, PAGE));

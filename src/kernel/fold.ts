@@ -1,37 +1,37 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import { init, step } from '../../machines/step.ts';
 import { type EventStore, toFact } from '../store/port.ts';
-import { Cell } from './instance.ts';
+import { Instance } from './instance.ts';
 import { pagesOf } from './pages.ts';
-import { kindOf } from './registry.ts';
+import { definitionOf } from './registry.ts';
 
 /**
  * One stream of the store, folded up to a position of the log; undefined when there is none, or its beginning was removed. Its effects are not
- * asked for again. `start` is a cell of this stream to go on from, and `onFact` sees it after each fact.
+ * asked for again. `start` is an instance of this stream to go on from, and `onFact` sees it after each fact.
  */
 export async function foldStream(
   store: Pick<EventStore, 'readStream'>,
   stream: string,
   until_seq = Number.POSITIVE_INFINITY,
-  start?: Cell,
-  onFact: (cell: Cell) => void = () => {},
-): Promise<Cell | undefined> {
-  const { machine } = kindOf(stream);
-  let cell = start;
+  start?: Instance,
+  onFact: (instance: Instance) => void = () => {},
+): Promise<Instance | undefined> {
+  const { machine } = definitionOf(stream);
+  let instance = start;
   for await (const page of pagesOf(store, stream, (start?.version ?? 0) + 1)) {
     for (const event of page) {
-      if (event.seq > until_seq || (cell === undefined && event.version !== 1)) return cell;
+      if (event.seq > until_seq || (instance === undefined && event.version !== 1)) return instance;
       const fact = toFact(event);
       const snapshot: AnyMachineSnapshot =
-        cell === undefined
+        instance === undefined
           ? init(machine, fact).snapshot
-          : step(machine, cell.snapshot, fact).snapshot;
-      cell ??= new Cell(stream, snapshot, 0);
-      cell.commit(event, snapshot);
-      cell.tail = snapshot;
-      cell.tailVersion = event.version;
-      onFact(cell);
+          : step(machine, instance.snapshot, fact).snapshot;
+      instance ??= new Instance(stream, snapshot, 0);
+      instance.commit(event, snapshot);
+      instance.tail = snapshot;
+      instance.tailVersion = event.version;
+      onFact(instance);
     }
   }
-  return cell;
+  return instance;
 }

@@ -4,7 +4,7 @@ import type { Deadline } from '../../machines/events.ts';
 import type { RunContext } from '../../machines/run-context.ts';
 import { statePath } from '../../machines/step.ts';
 import type { StoredEvent } from '../store/port.ts';
-import { type Kind, kindOf } from './registry.ts';
+import { definitionOf, type MachineDefinition } from './registry.ts';
 import { textLength } from './text-length.ts';
 
 /** Facts of one stream that are kept for those who follow it, by their number and by their texts; older ones are read from the store. */
@@ -20,9 +20,9 @@ const ON_TIME = { ms: 0, before: [] };
  * 2. `snapshot` is the fold of durable facts, `version` the number of them.
  * 3. A deadline counts from when the effects of its fact were asked for, however long the fact had waited for its commit.
  */
-export class Cell {
+export class Instance {
   readonly stream: string;
-  readonly kind: Kind;
+  readonly definition: MachineDefinition;
   tail: AnyMachineSnapshot;
   tailVersion: number;
   snapshot: AnyMachineSnapshot;
@@ -44,7 +44,7 @@ export class Cell {
 
   constructor(stream: string, snapshot: AnyMachineSnapshot, version: number) {
     this.stream = stream;
-    this.kind = kindOf(stream);
+    this.definition = definitionOf(stream);
     this.tail = snapshot;
     this.tailVersion = version;
     this.snapshot = snapshot;
@@ -59,7 +59,9 @@ export class Cell {
         : {
             ms: late_ms,
             before:
-              this.version === 0 ? [] : this.kind.deadlines(this.snapshot).map(({ at }) => at),
+              this.version === 0
+                ? []
+                : this.definition.deadlines(this.snapshot).map(({ at }) => at),
           };
     this.snapshot = snapshot;
     this.version = event.version;
@@ -74,11 +76,11 @@ export class Cell {
   /** What comes true by itself: in the durable state, and only where what is on its way to the log leaves it standing. */
   deadlines(): Deadline[] {
     const { ms, before } = this.late;
-    const durable = this.kind
+    const durable = this.definition
       .deadlines(this.snapshot)
       .map(({ at, event }) => ({ at: before.includes(at) ? at : at + ms, event }));
     if (this.tail === this.snapshot) return durable;
-    const proposed = this.kind.deadlines(this.tail);
+    const proposed = this.definition.deadlines(this.tail);
     return durable.flatMap(({ at, event }) =>
       proposed
         .filter((other) => isDeepStrictEqual(other.event, event))
@@ -106,7 +108,7 @@ export class Cell {
     this.since = at;
   }
 
-  /** Resolves at the next durable fact, or when the cell is left. */
+  /** Resolves at the next durable fact, or when the instance is left. */
   next(): Promise<void> {
     return new Promise((resolve) => this.waiting.push(resolve));
   }
@@ -118,7 +120,7 @@ export class Cell {
   }
 }
 
-/** What the run of this cell has said so far; undefined where there is none. */
-export function outputOf(cell: Cell | undefined): string | undefined {
-  return (cell?.snapshot.context as Partial<RunContext> | undefined)?.output;
+/** What the run of this instance has said so far; undefined where there is none. */
+export function outputOf(instance: Instance | undefined): string | undefined {
+  return (instance?.snapshot.context as Partial<RunContext> | undefined)?.output;
 }

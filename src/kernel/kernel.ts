@@ -10,9 +10,9 @@ import type { Clock } from './clock.ts';
 import { Committer, type Pending } from './committer.ts';
 import type { KernelStore } from './content.ts';
 import { foldStream } from './fold.ts';
-import { Cell } from './instance.ts';
+import { Instance } from './instance.ts';
 import type { Log } from './port.ts';
-import { kindOf, RUN_PREFIX } from './registry.ts';
+import { definitionOf, RUN_PREFIX } from './registry.ts';
 import { runRow } from './run-record.ts';
 import { Stalls } from './stalls.ts';
 
@@ -60,7 +60,7 @@ export class Kernel {
   private readonly committer: Committer;
   /** Tells those who would rather not wait when the disk turns out to be full, or late. */
   readonly stalls: Stalls;
-  readonly cells = new Map<string, Cell>();
+  readonly instances = new Map<string, Instance>();
   private readonly listeners = new Set<FactListener>();
 
   constructor(options: KernelOptions) {
@@ -114,26 +114,26 @@ export class Kernel {
    * Records facts together: all or none. Resolves once they are durable.
    * Rejects with event_refused, `details.state` and `details.accepted`, when a machine does not accept its fact; then nothing has changed.
    */
-  async propose(proposals: readonly Proposal[]): Promise<void> {
+  async append(proposals: readonly Proposal[]): Promise<void> {
     if (this.committer.failure !== null) throw this.committer.failure;
     const at = this.clock.now();
     const drafted = this.draft(proposals, at);
-    for (const { cell, snapshot } of drafted) {
-      cell.tail = snapshot;
-      cell.tailVersion += 1;
-      this.cells.set(cell.stream, cell);
+    for (const { instance, snapshot } of drafted) {
+      instance.tail = snapshot;
+      instance.tailVersion += 1;
+      this.instances.set(instance.stream, instance);
       if (!this.isOpen) {
-        cell.snapshot = snapshot;
-        this.arm(cell);
+        instance.snapshot = snapshot;
+        this.arm(instance);
       }
     }
     await this.committer.push(drafted);
   }
 
-  /** Like `propose` for one fact; false when the machine does not accept it. */
-  async submit(stream: string, fact: Undated<AnyFact>): Promise<boolean> {
+  /** Like `append` for one fact; false when the machine does not accept it. */
+  async tryAppend(stream: string, fact: Undated<AnyFact>): Promise<boolean> {
     if (!this.accepts(stream, fact)) return false;
-    await this.propose([{ stream, fact }]);
+    await this.append([{ stream, fact }]);
     return true;
   }
 
@@ -144,16 +144,16 @@ export class Kernel {
 
   /** The state with all proposed facts, for policies that are asked in the same turn as they propose. */
   tail<S extends AnyMachineSnapshot>(stream: string): S | undefined {
-    return this.cells.get(stream)?.tail as S | undefined;
+    return this.instances.get(stream)?.tail as S | undefined;
   }
 
   /** The state of durable facts. */
   snapshot<S extends AnyMachineSnapshot>(stream: string): S | undefined {
-    return this.cells.get(stream)?.snapshot as S | undefined;
+    return this.instances.get(stream)?.snapshot as S | undefined;
   }
 
-  cell(stream: string): Cell | undefined {
-    return this.cells.get(stream);
+  instance(stream: string): Instance | undefined {
+    return this.instances.get(stream);
   }
 
   onFact(listener: FactListener): () => void {
@@ -163,28 +163,28 @@ export class Kernel {
 
   /** Folds a stream from the store into memory. Its effects are not asked for again, and its deadlines wait for its next fact. */
   async load(stream: string): Promise<AnyMachineSnapshot | undefined> {
-    const cell = await foldStream(this.options.store, stream);
-    if (cell === undefined) return undefined;
-    this.cells.set(stream, cell);
-    return cell.snapshot;
+    const instance = await foldStream(this.options.store, stream);
+    if (instance === undefined) return undefined;
+    this.instances.set(stream, instance);
+    return instance.snapshot;
   }
 
   /** Leaves a finished machine to the store. */
   forget(stream: string): void {
-    const cell = this.cells.get(stream);
-    if (cell === undefined) return;
-    cell.disarm?.();
-    this.cells.delete(stream);
-    cell.wake();
+    const instance = this.instances.get(stream);
+    if (instance === undefined) return;
+    instance.disarm?.();
+    this.instances.delete(stream);
+    instance.wake();
   }
 
   /** Timers off; whoever follows a stream is let go. */
   close(): void {
     this.closed = true;
-    for (const cell of this.cells.values()) {
-      cell.disarm?.();
-      cell.disarm = null;
-      cell.wake();
+    for (const instance of this.instances.values()) {
+      instance.disarm?.();
+      instance.disarm = null;
+      instance.wake();
     }
     this.listeners.clear();
   }
@@ -192,21 +192,21 @@ export class Kernel {
   private draft(proposals: readonly Proposal[], at: number): Pending[] {
     const drafts = new Map<
       string,
-      { cell: Cell; tail: AnyMachineSnapshot | null; version: number }
+      { instance: Instance; tail: AnyMachineSnapshot | null; version: number }
     >();
     return proposals.map(({ stream, fact }) => {
       const dated = { ...fact, at } as AnyFact;
-      const known = this.cells.get(stream);
+      const known = this.instances.get(stream);
       const draft =
         drafts.get(stream) ??
-        (known && { cell: known, tail: known.tail, version: known.tailVersion });
+        (known && { instance: known, tail: known.tail, version: known.tailVersion });
       const next =
         draft === undefined || draft.tail === null
-          ? init(kindOf(stream).machine, dated)
+          ? init(definitionOf(stream).machine, dated)
           : this.advance(stream, draft.tail, dated);
-      const cell = draft?.cell ?? new Cell(stream, next.snapshot, 0);
+      const instance = draft?.instance ?? new Instance(stream, next.snapshot, 0);
       const version = (draft?.version ?? 0) + 1;
-      drafts.set(stream, { cell, tail: next.snapshot, version });
+      drafts.set(stream, { instance, tail: next.snapshot, version });
       const { type, at: _, ...data } = dated as AnyFact & Record<string, unknown>;
       const event: StoredEvent = {
         seq: 0,
@@ -222,7 +222,7 @@ export class Kernel {
         stream.startsWith(RUN_PREFIX) && type !== 'run.output_appended'
           ? runRow(next.snapshot as unknown as RunSnapshot, 0)
           : null;
-      return { event, cell, snapshot: next.snapshot, effects: next.effects, row, settle: null };
+      return { event, instance, snapshot: next.snapshot, effects: next.effects, row, settle: null };
     });
   }
 
@@ -233,44 +233,47 @@ export class Kernel {
         details: { state, accepted: accepted(tail) },
       });
     }
-    return step(kindOf(stream).machine, tail, fact);
+    return step(definitionOf(stream).machine, tail, fact);
   }
 
   /** The order is: state, then those who follow, then effects; the proposer is told last. */
   private publish(item: Pending): void {
-    const { cell, event, snapshot, effects } = item;
-    cell.commit(event, snapshot, effects.length === 0 ? 0 : this.clock.now() - event.at);
-    this.arm(cell);
+    const { instance, event, snapshot, effects } = item;
+    instance.commit(event, snapshot, effects.length === 0 ? 0 : this.clock.now() - event.at);
+    this.arm(instance);
     for (const listener of this.listeners) listener(event, snapshot);
     for (const [index, effect] of effects.entries())
       this.options.perform(effect, `${event.stream}:${event.version}:${index}`);
   }
 
-  /** Sets the timer of a cell to its earliest deadline; one that moved later is looked at again when it fires. */
-  private arm(cell: Cell, notBefore = 0): void {
-    const at = Math.max(notBefore, Math.min(...cell.deadlines().map((deadline) => deadline.at)));
-    if (at >= cell.armedFor) return;
-    cell.disarm?.();
-    cell.armedFor = at;
-    cell.disarm =
+  /** Sets the timer of an instance to its earliest deadline; one that moved later is looked at again when it fires. */
+  private arm(instance: Instance, notBefore = 0): void {
+    const at = Math.max(
+      notBefore,
+      Math.min(...instance.deadlines().map((deadline) => deadline.at)),
+    );
+    if (at >= instance.armedFor) return;
+    instance.disarm?.();
+    instance.armedFor = at;
+    instance.disarm =
       at === Number.POSITIVE_INFINITY
         ? null
-        : this.clock.after(at - this.clock.now(), () => this.fire(cell));
+        : this.clock.after(at - this.clock.now(), () => this.fire(instance));
   }
 
-  private fire(cell: Cell): void {
-    cell.armedFor = Number.POSITIVE_INFINITY;
+  private fire(instance: Instance): void {
+    instance.armedFor = Number.POSITIVE_INFINITY;
     const now = this.clock.now();
-    const passed = cell.deadlines().filter((deadline) => deadline.at <= now);
-    const due = passed.find((deadline) => this.accepts(cell.stream, deadline.event));
+    const passed = instance.deadlines().filter((deadline) => deadline.at <= now);
+    const due = passed.find((deadline) => this.accepts(instance.stream, deadline.event));
     if (due !== undefined) {
-      this.propose([{ stream: cell.stream, fact: due.event }]).catch((error: unknown) =>
+      this.append([{ stream: instance.stream, fact: due.event }]).catch((error: unknown) =>
         this.options.log.error(
-          { err: error, stream: cell.stream },
+          { err: error, stream: instance.stream },
           'a deadline could not be recorded',
         ),
       );
     }
-    this.arm(cell, passed.length > 0 && due === undefined ? now + REFUSED_AGAIN_MS : 0);
+    this.arm(instance, passed.length > 0 && due === undefined ? now + REFUSED_AGAIN_MS : 0);
   }
 }

@@ -6,13 +6,13 @@ export interface StreamPort<S, E extends AnyEvent> {
   /** The state after the last durable fact. */
   snapshot(): S;
   /** Proposes a fact. False when the machine does not accept it now; true once it is durable. */
-  submit(event: Undated<E>): Promise<boolean>;
+  tryAppend(event: Undated<E>): Promise<boolean>;
   /** Called after each durable fact of this machine, with the state already folded; returns the way to stop it. */
   onFact(listener: (event: E) => void): () => void;
 }
 
 /** Performs effects, each after its fact is durable. Must not throw: an outcome, good or bad, is another fact. */
-export type Performers = { [N in keyof Effects]: (params: Effects[N]) => void };
+export type EffectHandlers = { [N in keyof Effects]: (params: Effects[N]) => void };
 
 /** What the log lines of a part look like; pino's logger fits. */
 export interface Log {

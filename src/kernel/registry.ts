@@ -8,14 +8,17 @@ import { runMachine } from '../../machines/run.ts';
 import { runDeadlines } from '../../machines/run-next.ts';
 
 /** What the kernel has to know of a machine: how it is stepped, and what comes true by itself. */
-export interface Kind {
+export interface MachineDefinition {
   machine: AnyStateMachine;
   deadlines(snapshot: AnyMachineSnapshot): Deadline[];
 }
 
-const kind = (machine: AnyStateMachine, deadlines: (snapshot: never) => Deadline[]): Kind => ({
+const kind = (
+  machine: AnyStateMachine,
+  deadlines: (snapshot: never) => Deadline[],
+): MachineDefinition => ({
   machine,
-  deadlines: deadlines as Kind['deadlines'],
+  deadlines: deadlines as MachineDefinition['deadlines'],
 });
 
 const kinds = {
@@ -29,7 +32,7 @@ const kinds = {
 export const RUN_PREFIX = 'run_';
 
 /** The machine that folds a stream, by the stream's name: `daemon:<boot>`, `engine:<boot>`, `provider:<id>:<boot>`, `pull:<id>:<boot>`, `run_<id>`. */
-export function kindOf(stream: string): Kind {
+export function definitionOf(stream: string): MachineDefinition {
   if (stream.startsWith(RUN_PREFIX)) return kinds.run;
   const name = stream.slice(0, stream.indexOf(':'));
   if (name === 'daemon' || name === 'engine' || name === 'provider' || name === 'pull')

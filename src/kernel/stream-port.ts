@@ -11,7 +11,7 @@ export function streamPort<S extends AnyMachineSnapshot, E extends AnyEvent>(
 ): StreamPort<S, E> {
   return {
     snapshot: () => kernel.snapshot<S>(stream) as S,
-    submit: (event) => kernel.submit(stream, event),
+    tryAppend: (event) => kernel.tryAppend(stream, event),
     onFact: (listener) =>
       kernel.onFact((event) => {
         if (event.stream === stream) listener(toFact(event) as E);

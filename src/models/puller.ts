@@ -147,7 +147,7 @@ export class Puller implements PullerPort<Task> {
   private report(pull_id: string, attempt: number, abort: AbortController): Report {
     const stream = this.options.stream(pull_id);
     const tell = async (fact: Undated<PullEvent>) => {
-      if (!(await stream.submit(fact))) abort.abort();
+      if (!(await stream.tryAppend(fact))) abort.abort();
       abort.signal.throwIfAborted();
     };
     return {
@@ -177,8 +177,8 @@ export class Puller implements PullerPort<Task> {
       retry_after_ms,
     );
     // Once the bytes are all there nothing is tried again.
-    if (!(await stream.submit(fact)))
-      await stream.submit({ type: 'pull.failed', attempt, error: { code, message, retryable } });
+    if (!(await stream.tryAppend(fact)))
+      await stream.tryAppend({ type: 'pull.failed', attempt, error: { code, message, retryable } });
   }
 
   /** A pull that was being cancelled has stopped. */
@@ -187,6 +187,6 @@ export class Puller implements PullerPort<Task> {
     // It is gone when the pull is over.
     const snapshot: PullSnapshot | undefined = stream.snapshot();
     if (snapshot?.matches('cancelling'))
-      await stream.submit({ type: 'pull.cancelled', forced: false });
+      await stream.tryAppend({ type: 'pull.cancelled', forced: false });
   }
 }

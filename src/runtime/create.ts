@@ -28,14 +28,14 @@ import type { Pulls } from './pulls/pulls.ts';
 import { watchQueue } from './runs/queue-position.ts';
 import { Records } from './runs/record-bytes.ts';
 import { Runs } from './runs/runs.ts';
-import type { Dispatch } from './runs/scheduler.ts';
+import type { Scheduler } from './runs/scheduler.ts';
 
 export interface RuntimeOptions {
   kernel: Kernel;
   store: EventStore;
   config: Config;
   providers: Providers;
-  dispatch: Dispatch;
+  scheduler: Scheduler;
   history: DaemonHistory;
   pulls: Pulls;
   stopReports: StopReports;
@@ -62,7 +62,7 @@ export interface RuntimeOptions {
 
 /** Puts the parts together behind the one interface that transports see. */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { kernel, config, providers, dispatch, history, streams, localModels } = options;
+  const { kernel, config, providers, scheduler, history, streams, localModels } = options;
   const pages = new EventPages(config.limits.feed_bytes);
   const store = answeringStore(options.store, kernel);
   const answered = <T>(ask: () => Promise<T>) => unlessLate(kernel, ask);
@@ -71,7 +71,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     store,
     config,
     providers,
-    dispatch,
+    scheduler,
     pages,
     daemon: streams.daemon,
     secret: options.secret,
@@ -91,8 +91,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   });
   const finished = () => options.stored().finished + ended - daemon().context.pruned_runs;
   const counts = () => ({
-    active: dispatch.running,
-    queued: dispatch.queued,
+    active: scheduler.running,
+    queued: scheduler.queued,
     finished: finished(),
   });
   const sources = (): HealthSources => ({
@@ -129,7 +129,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     report: () => reportRecord(sources()),
     status,
     onState: (listener) => history.onChange(listener),
-    why: () => (kernel.cell(streams.daemon)?.recent ?? []).map(toRecord),
+    why: () => (kernel.instance(streams.daemon)?.recent ?? []).map(toRecord),
 
     startRun: (input, client) => runs.start(input, client),
     getRun: (id) => runs.get(id),
@@ -137,7 +137,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     headOfRun: (id) => runs.head(id),
     listRuns: (query) => runs.list(query),
     followRun: (id, following) => runs.follow(id, following),
-    watchQueue: (id, listener) => watchQueue(dispatch, id, listener),
+    watchQueue: (id, listener) => watchQueue(scheduler, id, listener),
     cancelRun: (id, by) => answered(() => runs.cancel(id, by)),
     stopped: () => options.stopReports.stopped,
 
@@ -146,7 +146,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       if (fact === null || !kernel.accepts(streams.daemon, fact))
         throw refused(event.type, kernel.tail<DaemonSnapshot>(streams.daemon) as DaemonSnapshot);
       if (fact.type === 'daemon.stop_requested') options.onStop?.(fact.close_deadline_at);
-      await recordedOrStalled(kernel, kernel.propose([{ stream: streams.daemon, fact }]));
+      await recordedOrStalled(kernel, kernel.append([{ stream: streams.daemon, fact }]));
       return position(daemon());
     },
 

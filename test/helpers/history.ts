@@ -51,7 +51,7 @@ export async function makeHistory() {
   const cancelled = await ask('wait for secrets');
   const queued = await ask('secret in the queue');
   await first.runtime.cancelRun(cancelled, 'somebody');
-  await waitFor('the queue is empty', () => first.kernel.cell(queued) === undefined);
+  await waitFor('the queue is empty', () => first.kernel.instance(queued) === undefined);
   const cut = await ask('wait for the crash');
   await waitFor(
     'it has begun to answer',
@@ -63,9 +63,12 @@ export async function makeHistory() {
   script.script = () => [output('again', 9), finish()];
   const second = await bootRuntime({ ...options, boot_id: 'boot_2' });
   note(second.kernel, seen);
-  await waitFor('the run that was cut off is over', () => second.kernel.cell(cut) === undefined);
+  await waitFor(
+    'the run that was cut off is over',
+    () => second.kernel.instance(cut) === undefined,
+  );
   const last = await second.runtime.startRun({ prompt: 'the last one' }, 'somebody');
-  await waitFor('the last one is over', () => second.kernel.cell(last.id) === undefined);
+  await waitFor('the last one is over', () => second.kernel.instance(last.id) === undefined);
   await turns(20);
   return {
     seen,
@@ -77,7 +80,7 @@ export async function makeHistory() {
 
 function note(kernel: Kernel, seen: Map<number, Seen>): void {
   kernel.onFact(({ seq }) => {
-    const living = [...kernel.cells.values()].filter(
+    const living = [...kernel.instances.values()].filter(
       ({ version, snapshot }) => version > 0 && snapshot.status === 'active',
     );
     seen.set(seq, {

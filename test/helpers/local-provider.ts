@@ -51,9 +51,9 @@ export function makeLocalProvider(
     },
     deadlines: engineDeadlines,
     perform: ({ type, params }) => {
-      if (type === 'startEngine') local.performers.startEngine(params);
-      if (type === 'stopEngine') local.performers.stopEngine(params);
-      if (type === 'killEngine') local.performers.killEngine(params);
+      if (type === 'startEngine') local.handlers.startEngine(params);
+      if (type === 'stopEngine') local.handlers.stopEngine(params);
+      if (type === 'killEngine') local.handlers.killEngine(params);
     },
   });
   const local = createLocalProvider({

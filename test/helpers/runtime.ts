@@ -1,7 +1,7 @@
 import type { Effect } from '../../machines/effects.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import type { ManualClock } from '../../src/kernel/clock.ts';
-import type { Performers } from '../../src/kernel/port.ts';
+import type { EffectHandlers } from '../../src/kernel/port.ts';
 import { streamPort } from '../../src/kernel/stream-port.ts';
 import type { Limits } from '../../src/limits.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
@@ -11,9 +11,9 @@ import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
 import { StopReports } from '../../src/runtime/health/stop-report.ts';
 import { Providers } from '../../src/runtime/providers/providers.ts';
 import { Pulls } from '../../src/runtime/pulls/pulls.ts';
-import { Attempts } from '../../src/runtime/runs/executor.ts';
+import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { recoverRuns } from '../../src/runtime/runs/recover.ts';
-import { Dispatch } from '../../src/runtime/runs/scheduler.ts';
+import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from './boot-fact.ts';
 import { bootKernel, silent } from './kernel.ts';
@@ -57,22 +57,22 @@ export async function bootRuntime(options: RuntimeOptions) {
     limits: { ...loaded.limits, ...options.limits },
     providers: Object.fromEntries(entries),
   };
-  const performers = {} as Performers;
+  const handlers = {} as EffectHandlers;
   const harness = await bootKernel({
     ...(options.store ? { store: options.store } : {}),
     ...(options.clock ? { clock: options.clock } : {}),
     boot_id,
     limits: config.limits,
     perform: (effect: Effect) =>
-      (performers[effect.type] as (params: unknown) => void)(effect.params),
+      (handlers[effect.type] as (params: unknown) => void)(effect.params),
   });
   const { kernel, store, clock } = harness;
   const daemon = `daemon:${boot_id}`;
   const fact = bootStarted(boot_id, config.limits.queue_runs, clock.now() + 1e6);
-  await kernel.propose([{ stream: daemon, fact }]);
+  await kernel.append([{ stream: daemon, fact }]);
   const history = new DaemonHistory(kernel, daemon);
   const stopReports = new StopReports(kernel, daemon);
-  const dispatch = new Dispatch({
+  const scheduler = new Scheduler({
     kernel,
     daemon,
     places: {
@@ -83,7 +83,7 @@ export async function bootRuntime(options: RuntimeOptions) {
       },
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },
-    hasRoom: () => attempts.hasRoom,
+    hasRoom: () => executor.hasRoom,
     log: silent,
   });
   const port = (id: string) => remote[id]?.port ?? new ScriptedProvider(id, []);
@@ -96,14 +96,14 @@ export async function bootRuntime(options: RuntimeOptions) {
     local: options.local,
     remote: port,
   });
-  const attempts = new Attempts({
+  const executor = new RunExecutor({
     kernel,
     store,
     limits: config.limits,
     log: silent,
     provider: (request) => providers.portFor(request),
     onOutcome: (id, failure) => providers.noteOutcome(id, failure),
-    onRoom: () => dispatch.next(),
+    onRoom: () => scheduler.next(),
   });
   const puller = new Puller({
     ...{
@@ -131,9 +131,9 @@ export async function bootRuntime(options: RuntimeOptions) {
     modelAt,
   });
   const closed: unknown[] = [];
-  Object.assign(performers, {
-    startAttempt: (params) => attempts.start(params),
-    stopAttempt: (params) => attempts.stop(params),
+  Object.assign(handlers, {
+    startAttempt: (params) => executor.start(params),
+    stopAttempt: (params) => executor.stop(params),
     probeProvider: (params) => providers.perform(params),
     startPull: (params) => puller.start(params),
     stopPull: (params) => puller.stop(params),
@@ -141,10 +141,10 @@ export async function bootRuntime(options: RuntimeOptions) {
     startEngine() {},
     stopEngine() {},
     killEngine() {},
-  } satisfies Partial<Performers>);
+  } satisfies Partial<EffectHandlers>);
   const saved: [string, unknown][] = [];
   const runtime = createRuntime({
-    ...{ kernel, store, config, providers, dispatch, history, pulls, stopReports },
+    ...{ kernel, store, config, providers, scheduler, history, pulls, stopReports },
     streams: { daemon, engine: `engine:${boot_id}` },
     home: '/nonexistent',
     secret: 'the secret of this home',
@@ -156,25 +156,25 @@ export async function bootRuntime(options: RuntimeOptions) {
       remove: () => Promise.reject(new Error('not here')),
     },
   });
-  const tell = (told: Parameters<typeof kernel.submit>[1]) => kernel.submit(daemon, told);
+  const tell = (told: Parameters<typeof kernel.tryAppend>[1]) => kernel.tryAppend(daemon, told);
   await tell({
     type: 'daemon.listening',
     addresses: { http: 'http://127.0.0.1:1', grpc: null, socket: null },
   });
   await tell({ type: 'daemon.store_opened', last_boot: null });
   if (until !== 'opened')
-    await tell({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, dispatch)) });
+    await tell({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, scheduler)) });
   if (until === 'ready') {
     await providers.open();
     await tell({ type: 'daemon.providers_probed' });
-    dispatch.next();
+    scheduler.next();
   }
   return {
     ...harness,
     runtime,
     providers,
-    dispatch,
-    attempts,
+    scheduler,
+    executor,
     puller,
     pulls,
     stopReports,

@@ -44,7 +44,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends AnyEvent>({
     for (const listener of [...listeners]) listener(event);
     for (const effect of effects) perform(effect);
   };
-  const submit = async (undated: Undated<E>): Promise<boolean> => {
+  const tryAppend = async (undated: Undated<E>): Promise<boolean> => {
     if (failure !== null) throw failure;
     const event = { ...undated, at: Date.now() } as unknown as E;
     if (!can(tail, event)) return false;
@@ -58,7 +58,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends AnyEvent>({
   };
   return {
     facts,
-    submit,
+    tryAppend,
     snapshot: () => durable,
     onFact: (listener) => {
       listeners.add(listener);
@@ -67,7 +67,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends AnyEvent>({
     fireDeadline: async () => {
       const [soonest] = deadlines(durable).sort((a, b) => a.at - b.at);
       if (soonest === undefined) throw new Error('the state has no deadline');
-      await submit(soonest.event);
+      await tryAppend(soonest.event);
     },
     fail: (error) => {
       failure = error;

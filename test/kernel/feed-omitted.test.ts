@@ -51,7 +51,7 @@ async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
     follow,
     said: () => waitFor('all is said', isSaid),
     end: end.open,
-    ended: () => waitFor('it is over', () => !kernel.cell(id)),
+    ended: () => waitFor('it is over', () => !kernel.instance(id)),
   };
 }
 

@@ -14,12 +14,12 @@ const isLast = (event: { type: string }) => event.type === 'run.completed';
 async function streaming() {
   const harness = await bootKernel();
   const { kernel, store, clock } = harness;
-  await kernel.propose([accepted(RUN, clock.now(), { idle_ms: 1e9, deadline_at: 1e12 })]);
-  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
+  await kernel.append([accepted(RUN, clock.now(), { idle_ms: 1e9, deadline_at: 1e12 })]);
+  await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
   const say = (text: string) =>
-    kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text, token_ids: [] });
+    kernel.tryAppend(RUN, { type: 'run.output_appended', attempt: 1, text, token_ids: [] });
   const complete = () =>
-    kernel.submit(RUN, {
+    kernel.tryAppend(RUN, {
       type: 'run.completed',
       attempt: 1,
       finish_reason: 'stop',
@@ -99,10 +99,10 @@ test('large events leave memory sooner, and those who follow read them from the 
   const { kernel, follow, say, complete } = await streaming();
   const text = 'x'.repeat(RECENT_BYTES_MAX / 4);
   for (let index = 0; index < 20; index += 1) await say(text);
-  const kept = kernel.cell(RUN)?.recent ?? [];
+  const kept = kernel.instance(RUN)?.recent ?? [];
   assert.ok(kept.length > 0 && kept.length <= 4, `${kept.length} of them are in memory`);
   await say('x'.repeat(2 * RECENT_BYTES_MAX));
-  assert.is(kernel.cell(RUN)?.recent.length, 1, 'the last one is always there');
+  assert.is(kernel.instance(RUN)?.recent.length, 1, 'the last one is always there');
   await complete();
   const following = collect(follow(RUN, { signal: new AbortController().signal, isLast }));
   await following.done;

@@ -13,12 +13,12 @@ const RUN = 'run_1';
 test('nobody sees a fact before it is durable: not its state, its event or its effect', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel, clock, effects } = await bootKernel({ store });
-  await kernel.propose([accepted(RUN, clock.now())]);
+  await kernel.append([accepted(RUN, clock.now())]);
   const heard: string[] = [];
   kernel.onFact((event) => heard.push(event.type));
   store.hold();
   let acknowledged = false;
-  const started = kernel.submit(RUN, { type: 'run.started', attempt: 1 }).then(() => {
+  const started = kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 }).then(() => {
     acknowledged = true;
   });
   await turns();
@@ -38,10 +38,10 @@ test('nobody sees a fact before it is durable: not its state, its event or its e
 
 test('a proposal is recorded whole or not at all', async () => {
   const { kernel, clock, store } = await bootKernel();
-  await kernel.propose([accepted(RUN, clock.now())]);
+  await kernel.append([accepted(RUN, clock.now())]);
   const before = kernel.durableSeq;
   const refusal = await kernel
-    .propose([
+    .append([
       { stream: RUN, fact: { type: 'run.started', attempt: 1 } },
       { stream: RUN, fact: { type: 'run.started', attempt: 7 } },
     ])
@@ -62,12 +62,12 @@ test('facts proposed during a commit make the next one, and a proposal is never 
   const store = gatedStore(createMemoryStore());
   const { kernel, clock } = await bootKernel({ store, limits: { commit_events: 3 } });
   store.hold();
-  const first = kernel.propose([accepted('run_a', clock.now())]);
+  const first = kernel.append([accepted('run_a', clock.now())]);
   await turns();
   const later = [
-    kernel.propose([accepted('run_b', clock.now()), accepted('run_c', clock.now())]),
-    kernel.propose([accepted('run_d', clock.now()), accepted('run_e', clock.now())]),
-    kernel.propose([accepted('run_f', clock.now())]),
+    kernel.append([accepted('run_b', clock.now()), accepted('run_c', clock.now())]),
+    kernel.append([accepted('run_d', clock.now()), accepted('run_e', clock.now())]),
+    kernel.append([accepted('run_f', clock.now())]),
   ];
   await turns();
   assert.equal(store.appends, [1]);
@@ -86,8 +86,8 @@ test('after a commit of unknown outcome nothing is acknowledged any more, and it
   const { kernel, clock, fatal } = await bootKernel({ store });
   store.failWith(new Error('disk on fire'));
   const outcomes = await Promise.allSettled([
-    kernel.propose([accepted('run_a', clock.now())]),
-    kernel.propose([accepted('run_b', clock.now())]),
+    kernel.append([accepted('run_a', clock.now())]),
+    kernel.append([accepted('run_b', clock.now())]),
   ]);
   assert.ok(
     outcomes.every(
@@ -98,7 +98,7 @@ test('after a commit of unknown outcome nothing is acknowledged any more, and it
   assert.is(fatal.length, 1);
   store.failWith(null);
   const after = await kernel
-    .propose([accepted('run_c', clock.now())])
+    .append([accepted('run_c', clock.now())])
     .catch((error: SvcError) => error.code);
   assert.is(after, 'store_failed');
   assert.is(kernel.durableSeq, 0);
@@ -108,7 +108,7 @@ test('a full disk keeps the facts waiting and goes on by itself when there is sp
   const store = gatedStore(createMemoryStore());
   const { kernel, clock, fatal } = await bootKernel({ store });
   store.failWith(new SvcError('store_full'));
-  const waiting = kernel.propose([accepted(RUN, clock.now())]);
+  const waiting = kernel.append([accepted(RUN, clock.now())]);
   await turns();
   assert.is(kernel.stalled?.code, 'store_full');
   clock.advance(1000);
@@ -133,7 +133,7 @@ test('that the reserve is used is told once, and once that it is not any more', 
   const { kernel, clock } = await bootKernel({ store, onSpace: (is) => told.push(is) });
   for (const [index, is] of [false, true, true, false, false, true].entries()) {
     full = is;
-    await kernel.propose([accepted(`run_${index}`, clock.now())]);
+    await kernel.append([accepted(`run_${index}`, clock.now())]);
   }
   assert.equal(told, [true, false, true]);
   assert.is(kernel.stalled, null);
@@ -141,10 +141,15 @@ test('that the reserve is used is told once, and once that it is not any more', 
 
 test('a deadline that moved later while its timer ran comes true in its time, to the millisecond', async () => {
   const { kernel, clock } = await bootKernel();
-  await kernel.propose([accepted(RUN, clock.now(), { first_output_ms: 2_000, idle_ms: 1_950 })]);
-  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
+  await kernel.append([accepted(RUN, clock.now(), { first_output_ms: 2_000, idle_ms: 1_950 })]);
+  await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
   clock.advance(100);
-  await kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: 'x', token_ids: [] });
+  await kernel.tryAppend(RUN, {
+    type: 'run.output_appended',
+    attempt: 1,
+    text: 'x',
+    token_ids: [],
+  });
   clock.advance(1_949);
   await turns();
   assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'streaming');
@@ -165,8 +170,8 @@ test('facts before the store is open show at once and become the first commit', 
     capacity: 2,
     start_deadline_at: 2_000_000,
   } as const;
-  const created = kernel.propose([{ stream: 'daemon:boot_1', fact }]);
-  const bound = kernel.submit('daemon:boot_1', {
+  const created = kernel.append([{ stream: 'daemon:boot_1', fact }]);
+  const bound = kernel.tryAppend('daemon:boot_1', {
     type: 'daemon.listening',
     addresses: { http: 'x', grpc: null, socket: null },
   });
@@ -182,7 +187,7 @@ test('a deadline comes true by itself, once, and only if nothing happened before
   const { kernel, clock } = await bootKernel();
   const types: string[] = [];
   kernel.onFact((event) => types.push(event.type));
-  await kernel.propose([accepted(RUN, clock.now())]);
+  await kernel.append([accepted(RUN, clock.now())]);
   clock.advance(9_999);
   await turns();
   assert.equal(types, ['run.accepted']);
@@ -200,10 +205,10 @@ test('a deadline comes true by itself, once, and only if nothing happened before
 
 test('output moves the deadline of silence', async () => {
   const { kernel, clock } = await bootKernel();
-  await kernel.propose([accepted(RUN, clock.now())]);
-  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
+  await kernel.append([accepted(RUN, clock.now())]);
+  await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
   for (let index = 0; index < 10; index += 1) {
-    await kernel.submit(RUN, {
+    await kernel.tryAppend(RUN, {
       type: 'run.output_appended',
       attempt: 1,
       text: 'x',
@@ -221,7 +226,7 @@ test('output moves the deadline of silence', async () => {
 test('a deadline that waits for its commit is not asked for again', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel, clock } = await bootKernel({ store });
-  await kernel.propose([accepted(RUN, clock.now())]);
+  await kernel.append([accepted(RUN, clock.now())]);
   store.hold();
   clock.advance(10_000);
   await turns();
@@ -235,9 +240,9 @@ test('a deadline that waits for its commit is not asked for again', async () => 
 
 test('a loaded stream has the state it had, asks for no effect again, and its deadlines wait for its next fact', async () => {
   const { kernel, clock, store } = await bootKernel();
-  await kernel.propose([accepted(RUN, clock.now())]);
-  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
-  await kernel.submit(RUN, {
+  await kernel.append([accepted(RUN, clock.now())]);
+  await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
+  await kernel.tryAppend(RUN, {
     type: 'run.output_appended',
     attempt: 1,
     text: 'so far',
@@ -252,7 +257,7 @@ test('a loaded stream has the state it had, asks for no effect again, and its de
   clock.advance(1e9);
   await turns();
   assert.is(statePath(second.kernel.snapshot(RUN) as RunSnapshot), 'streaming');
-  await second.kernel.submit(RUN, {
+  await second.kernel.tryAppend(RUN, {
     type: 'run.output_appended',
     attempt: 1,
     text: ' on',
@@ -269,10 +274,15 @@ test('a loaded stream has the state it had, asks for no effect again, and its de
 
 test('the projection of a run agrees with the fold of its stream at every step', async () => {
   const { kernel, clock, store } = await bootKernel();
-  await kernel.propose([accepted(RUN, clock.now())]);
-  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
-  await kernel.submit(RUN, { type: 'run.output_appended', attempt: 1, text: 'a', token_ids: [] });
-  await kernel.submit(RUN, {
+  await kernel.append([accepted(RUN, clock.now())]);
+  await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
+  await kernel.tryAppend(RUN, {
+    type: 'run.output_appended',
+    attempt: 1,
+    text: 'a',
+    token_ids: [],
+  });
+  await kernel.tryAppend(RUN, {
     type: 'run.completed',
     attempt: 1,
     finish_reason: 'stop',

@@ -18,7 +18,7 @@ async function boot() {
     ...harness,
     store,
     told,
-    propose: (id: string) => kernel.propose([accepted(id, clock.now())]),
+    propose: (id: string) => kernel.append([accepted(id, clock.now())]),
   };
 }
 

@@ -30,7 +30,7 @@ async function open(limits: Partial<typeof LIMITS> = {}) {
     for (let index = 0; index < count; index += 1) {
       made += 1;
       const { stream, fact } = accepted(`run_${made}`, harness.clock.now());
-      await harness.kernel.propose([
+      await harness.kernel.append([
         {
           stream,
           fact: {

@@ -27,12 +27,12 @@ async function boot() {
         await turns();
       }
     },
-    say: (fact: Undated<AnyFact>) => void kernel.submit(RUN, fact),
+    say: (fact: Undated<AnyFact>) => void kernel.tryAppend(RUN, fact),
     asked: () => effects.map(({ effect }) => effect.type),
     types: async (stream: string) =>
       (await store.readStream(stream, 1, 1000)).map(({ type }) => type),
     configure: () =>
-      kernel.propose([
+      kernel.append([
         {
           stream: PROVIDER,
           fact: {
@@ -56,7 +56,7 @@ test('while the disk is full a commit is tried once a second, however many facts
   const waiting: Promise<void>[] = [];
   for (let index = 0; index < 80; index += 1) {
     waiting.push(
-      kernel.propose([
+      kernel.append([
         accepted(`run_${index}`, clock.now(), { queue_deadline_at: 1e12, deadline_at: 1e12 }),
       ]),
     );
@@ -90,10 +90,10 @@ test('a probe that waits for its commit does not fail, and has its whole time on
 
 test('the time of a run passes while its facts wait, and its work is given its grace from when it is told to stop', async () => {
   const { kernel, clock, fill, free, pass, say, types, asked } = await boot();
-  await kernel.propose([
+  await kernel.append([
     accepted(RUN, clock.now(), { deadline_at: clock.now() + 4_000, idle_ms: 3_000 }),
   ]);
-  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
+  await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
   fill();
   say({ type: 'run.output_appended', attempt: 1, text: 'x', token_ids: [] });
   await pass(30_000);
@@ -112,7 +112,7 @@ test('the time of a run passes while its facts wait, and its work is given its g
 test('an attempt whose start waits for its commit has its whole time to begin, and the run no more than its own', async () => {
   const { kernel, clock, fill, free, pass, say, types } = await boot();
   const now = clock.now();
-  await kernel.propose([accepted(RUN, now, { deadline_at: now + 36_000, first_output_ms: 5_000 })]);
+  await kernel.append([accepted(RUN, now, { deadline_at: now + 36_000, first_output_ms: 5_000 })]);
   fill();
   say({ type: 'run.started', attempt: 1 });
   await pass(30_000);
@@ -128,8 +128,8 @@ test('an attempt whose start waits for its commit has its whole time to begin, a
 
 test('the time of a run comes true in its time, also when there is always a fact on its way', async () => {
   const { kernel, clock, store, say, types } = await boot();
-  await kernel.propose([accepted(RUN, clock.now(), { deadline_at: clock.now() + 4_000 })]);
-  await kernel.submit(RUN, { type: 'run.started', attempt: 1 });
+  await kernel.append([accepted(RUN, clock.now(), { deadline_at: clock.now() + 4_000 })]);
+  await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
   for (let passed = 0; passed < 4_500; passed += 100) {
     store.hold();
     say({ type: 'run.output_appended', attempt: 1, text: 'x', token_ids: [] });

@@ -54,13 +54,13 @@ test('every effect that a machine asks for has a performer', () => {
   }
   const composed =
     readFileSync('src/daemon/parts.ts', 'utf8').match(
-      /const performers: Performers = \{([\s\S]*?)\n {2}\};/,
+      /const handlers: EffectHandlers = \{([\s\S]*?)\n {2}\};/,
     )?.[1] ?? '';
   const local =
     readFileSync('src/providers/local/local-engine.ts', 'utf8').match(
-      /this\.performers = \{([\s\S]*?)\n {4}\};/,
+      /this\.handlers = \{([\s\S]*?)\n {4}\};/,
     )?.[1] ?? '';
-  assert.match(composed, /\.\.\.local\.performers/);
+  assert.match(composed, /\.\.\.local\.handlers/);
   assert.ok(asked.size >= 8);
   for (const effect of asked)
     assert.match(

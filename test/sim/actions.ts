@@ -136,7 +136,7 @@ function late(world: World): void {
     return;
   stats.count('late and duplicate outcomes');
   world.note(() => `again: ${event.type} of ${run.alias}`);
-  life.kernel.submit(run.id, { ...event.data, type: event.type } as never).catch(() => {});
+  life.kernel.tryAppend(run.id, { ...event.data, type: event.type } as never).catch(() => {});
 }
 
 function isOutcome(type: string): boolean {

@@ -1,7 +1,7 @@
 import { admit } from '../../machines/admit.ts';
 import { readyWhen } from '../../machines/daemon.ts';
 import { statePath } from '../../machines/step.ts';
-import type { Cell } from '../../src/kernel/instance.ts';
+import type { Instance } from '../../src/kernel/instance.ts';
 import type { RunView } from './oracle.ts';
 import { hold } from './violation.ts';
 import type { World } from './world.ts';
@@ -34,7 +34,7 @@ function checkHealth({ life, oracle }: World): void {
   // What was proposed before the store was open shows at once; on a full disk so does what cannot be recorded.
   if (
     life.kernel.stalled !== null ||
-    life.kernel.cell(life.daemon)?.version !== oracle.daemonVersion
+    life.kernel.instance(life.daemon)?.version !== oracle.daemonVersion
   )
     return;
   const { live, ready } = life.runtime.probe();
@@ -57,25 +57,25 @@ function checkHealth({ life, oracle }: World): void {
 
 function checkRun(world: World, run: RunView): void {
   const { life, effects } = world;
-  const cell = life.kernel.cell(run.id);
-  hold('fold', cell !== undefined, () => `${run.alias} is unfinished and not in memory`);
-  if (cell === undefined) return;
+  const instance = life.kernel.instance(run.id);
+  hold('fold', instance !== undefined, () => `${run.alias} is unfinished and not in memory`);
+  if (instance === undefined) return;
   hold(
     'fold',
-    cell.tail === cell.snapshot && cell.version === run.version,
-    () => `${run.alias} has version ${cell.version} in memory, ${run.version} in the log`,
+    instance.tail === instance.snapshot && instance.version === run.version,
+    () => `${run.alias} has version ${instance.version} in memory, ${run.version} in the log`,
   );
   hold(
     'fold',
-    same(cell, run),
+    same(instance, run),
     () =>
-      `${run.alias} is ${JSON.stringify(cell.snapshot.context)} in memory, ${JSON.stringify(run.snapshot.context)} in the log`,
+      `${run.alias} is ${JSON.stringify(instance.snapshot.context)} in memory, ${JSON.stringify(run.snapshot.context)} in the log`,
   );
-  const deadline = Math.min(...cell.deadlines().map(({ at }) => at));
+  const deadline = Math.min(...instance.deadlines().map(({ at }) => at));
   hold(
     'deadline-armed',
-    cell.disarm !== null && cell.armedFor <= deadline,
-    () => `${run.alias} waits in ${cell.path} with no deadline`,
+    instance.disarm !== null && instance.armedFor <= deadline,
+    () => `${run.alias} waits in ${instance.path} with no deadline`,
   );
   if (!run.snapshot.matches('starting')) return;
   const { attempt } = run.snapshot.context;
@@ -86,8 +86,8 @@ function checkRun(world: World, run: RunView): void {
   );
 }
 
-function same(cell: Cell, run: RunView): boolean {
-  const [mine, theirs] = [cell.snapshot, run.snapshot];
+function same(instance: Instance, run: RunView): boolean {
+  const [mine, theirs] = [instance.snapshot, run.snapshot];
   if (mine.value !== theirs.value && JSON.stringify(mine.value) !== JSON.stringify(theirs.value))
     return false;
   const context = mine.context as unknown as Record<string, unknown>;
@@ -99,7 +99,7 @@ function same(cell: Cell, run: RunView): boolean {
 
 /** What is counted is what there is. */
 function checkCounts({ life, oracle, places }: World): void {
-  const { dispatch } = life;
+  const { scheduler } = life;
   const unfinished = [...oracle.unfinished.values()];
   const { unsettled, capacity } = life.snapshot.context;
   hold(
@@ -113,20 +113,20 @@ function checkCounts({ life, oracle, places }: World): void {
   );
   hold(
     'queue',
-    dispatch.queued === waiting.length,
-    () => `${dispatch.queued} are in the queue, ${waiting.length} wait`,
+    scheduler.queued === waiting.length,
+    () => `${scheduler.queued} are in the queue, ${waiting.length} wait`,
   );
   hold(
     'queue',
-    dispatch.running === unfinished.length - waiting.length,
-    () => `${dispatch.running} count as active, ${unfinished.length - waiting.length} are`,
+    scheduler.running === unfinished.length - waiting.length,
+    () => `${scheduler.running} count as active, ${unfinished.length - waiting.length} are`,
   );
   for (const [id, place] of places)
     if (place !== null)
       hold(
         'place',
-        place === dispatch.position(id),
-        () => `${oracle.aliasOf(id)} was told the place ${place} and has ${dispatch.position(id)}`,
+        place === scheduler.position(id),
+        () => `${oracle.aliasOf(id)} was told the place ${place} and has ${scheduler.position(id)}`,
       );
 }
 
@@ -143,8 +143,8 @@ function checkAdmission({ life, oracle, settings }: World): void {
       isolated: run?.snapshot.context.isolated ?? false,
     };
   };
-  const waiting = life.dispatch.waitingRuns().map(asked);
-  const idle = admit(waiting, life.dispatch.activeRuns().map(asked), settings.places);
+  const waiting = life.scheduler.waitingRuns().map(asked);
+  const idle = admit(waiting, life.scheduler.activeRuns().map(asked), settings.places);
   hold(
     'no-idle-place',
     idle.length === 0,

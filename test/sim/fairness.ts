@@ -22,10 +22,10 @@ export class Fairness {
   }
 
   look(aliasOf: (id: string) => string): void {
-    const { dispatch } = this.life;
-    const waiting = dispatch.waitingRuns().flatMap((id) => this.of(id) ?? []);
+    const { scheduler } = this.life;
+    const waiting = scheduler.waitingRuns().flatMap((id) => this.of(id) ?? []);
     const still = new Set(waiting.map(({ id }) => id));
-    const active = new Set(dispatch.activeRuns());
+    const active = new Set(scheduler.activeRuns());
     for (const id of active) {
       if (this.active.has(id)) continue;
       // A run that killed the engine waits again, by turns. Each wait has the bound.

@@ -4,17 +4,17 @@ import type { DaemonEvent, Undated } from '../../machines/events.ts';
 import { endBlockedStop } from '../../src/daemon/blocked-stop.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
-import type { Performers } from '../../src/kernel/port.ts';
+import type { EffectHandlers } from '../../src/kernel/port.ts';
 import type { Runtime } from '../../src/runtime/contract.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
-import { Space } from '../../src/runtime/disk/disk-monitor.ts';
+import { DiskMonitor } from '../../src/runtime/disk/disk-monitor.ts';
 import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
 import { StopReports } from '../../src/runtime/health/stop-report.ts';
 import type { Providers } from '../../src/runtime/providers/providers.ts';
 import type { Pulls } from '../../src/runtime/pulls/pulls.ts';
-import { Attempts } from '../../src/runtime/runs/executor.ts';
+import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
-import { Dispatch, type DispatchOptions } from '../../src/runtime/runs/scheduler.ts';
+import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from '../helpers/boot-fact.ts';
 import { silent } from '../helpers/kernel.ts';
@@ -40,14 +40,14 @@ export interface LifeOptions {
   onEffect(effect: Effect, id: string, perform: () => void): void;
   onOpened(last_seq: number): void;
   createKernel?: ((options: KernelOptions) => Kernel) | undefined;
-  places: DispatchOptions['places'];
+  places: SchedulerOptions['places'];
 }
 
 export class Life {
   readonly daemon: string;
   readonly clock: SimClock;
   readonly kernel: Kernel;
-  readonly dispatch: Dispatch;
+  readonly scheduler: Scheduler;
   readonly runtime: Runtime;
   /** Set once this life is over. */
   ending: Ending | null = null;
@@ -55,7 +55,7 @@ export class Life {
   isFatal = false;
   private readonly options: LifeOptions;
   private readonly store: EventStore;
-  private readonly space: Space;
+  private readonly diskMonitor: DiskMonitor;
   private readonly stopReports: StopReports;
   private starting: Promise<void> = Promise.resolve();
 
@@ -72,35 +72,40 @@ export class Life {
       ...{ store, clock, boot_id, limits: config.limits, log: silent },
       perform: (effect, id) =>
         options.onEffect(effect, id, () =>
-          (performers[effect.type] as (params: unknown) => void)(effect.params),
+          (handlers[effect.type] as (params: unknown) => void)(effect.params),
         ),
-      onSpace: (full) => full && this.space.filled(),
+      onSpace: (full) => full && this.diskMonitor.filled(),
       onFatal: () => {
         this.isFatal = true;
       },
     };
     const kernel = options.createKernel?.(kernelOptions) ?? new Kernel(kernelOptions);
     this.kernel = kernel;
-    this.space = new Space({ store, clock, log: silent, tell: (fact) => this.tell(fact) });
-    kernel.stalls.onStall((cause) => this.space.stalled(cause));
-    kernel.stalls.onResume(() => this.space.resumed());
+    this.diskMonitor = new DiskMonitor({
+      store,
+      clock,
+      log: silent,
+      tell: (fact) => this.tell(fact),
+    });
+    kernel.stalls.onStall((cause) => this.diskMonitor.stalled(cause));
+    kernel.stalls.onResume(() => this.diskMonitor.resumed());
     this.boot(boot_id);
     const history = new DaemonHistory(kernel, this.daemon);
     this.stopReports = new StopReports(kernel, this.daemon);
-    this.dispatch = new Dispatch({
+    this.scheduler = new Scheduler({
       kernel,
       daemon: this.daemon,
       places: options.places,
       log: silent,
     });
-    const attempts = new Attempts({
+    const executor = new RunExecutor({
       ...{ kernel, store, limits: config.limits, log: silent },
       provider: ({ provider }) => upstreams.get(provider),
       onOutcome() {},
     });
-    const performers: Partial<Performers> = {
-      startAttempt: (params) => attempts.start(params),
-      stopAttempt: (params) => attempts.stop(params),
+    const handlers: Partial<EffectHandlers> = {
+      startAttempt: (params) => executor.start(params),
+      stopAttempt: (params) => executor.stop(params),
       closeDaemon: (params) => this.close(params),
     };
     const providers = {
@@ -109,7 +114,14 @@ export class Life {
       list: () => [],
     };
     this.runtime = createRuntime({
-      ...{ kernel, store, config, dispatch: this.dispatch, history, stopReports: this.stopReports },
+      ...{
+        kernel,
+        store,
+        config,
+        scheduler: this.scheduler,
+        history,
+        stopReports: this.stopReports,
+      },
       providers: providers as unknown as Providers,
       pulls: {} as Pulls,
       streams: { daemon: this.daemon, engine: `engine:${boot_id}` },
@@ -155,7 +167,7 @@ export class Life {
   end(ending: Ending): void {
     this.ending ??= ending;
     this.kernel.close();
-    this.space.close();
+    this.diskMonitor.close();
   }
 
   /** The machine as the log tells it. */
@@ -167,12 +179,12 @@ export class Life {
     const { config } = this.options.settings;
     const start_deadline_at = this.clock.now() + config.limits.start_ms;
     const fact = bootStarted(boot_id, config.limits.queue_runs, start_deadline_at);
-    this.kernel.propose([{ stream: this.daemon, fact }]).catch(() => {});
+    this.kernel.append([{ stream: this.daemon, fact }]).catch(() => {});
     this.endBy(start_deadline_at, () => this.snapshot.matches('starting'));
   }
 
   private async startUp(): Promise<void> {
-    const { kernel, store, dispatch, options } = this;
+    const { kernel, store, scheduler, options } = this;
     const addresses = { http: 'http://127.0.0.1:1', grpc: null, socket: null };
     const listening = this.tell({ type: 'daemon.listening', addresses });
     const opened = await store.open();
@@ -190,15 +202,15 @@ export class Life {
     };
     await this.proceed({
       type: 'daemon.runs_recovered',
-      ...(await recoverRuns(kernel, store, dispatch, progress)),
+      ...(await recoverRuns(kernel, store, scheduler, progress)),
     });
     await this.proceed({ type: 'daemon.providers_probed' });
-    dispatch.next();
-    this.space.started();
+    scheduler.next();
+    this.diskMonitor.started();
   }
 
   private tell(fact: Undated<DaemonEvent>): Promise<boolean> {
-    return this.kernel.submit(this.daemon, fact);
+    return this.kernel.tryAppend(this.daemon, fact);
   }
 
   private async proceed(fact: Undated<DaemonEvent>): Promise<void> {
@@ -206,11 +218,11 @@ export class Life {
   }
 
   private close(_params: Effects['closeDaemon']): void {
-    const { kernel, store, dispatch, stopReports, daemon } = this;
+    const { kernel, store, scheduler, stopReports, daemon } = this;
     const held = {
       kernel,
       store,
-      dispatch,
+      scheduler,
       stopReports,
       pulls: { close: () => Promise.resolve() } as Pulls,
       streams: { daemon, engine: 'engine:none' },

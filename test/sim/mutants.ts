@@ -3,13 +3,13 @@ import type { AnyFact } from '../../machines/events.ts';
 import { runMachine } from '../../machines/run.ts';
 import { step } from '../../machines/step.ts';
 import type { Pending } from '../../src/kernel/committer.ts';
-import type { Cell } from '../../src/kernel/instance.ts';
+import type { Instance } from '../../src/kernel/instance.ts';
 import { Kernel, type KernelOptions, type Proposal } from '../../src/kernel/kernel.ts';
-import { kindOf, RUN_PREFIX } from '../../src/kernel/registry.ts';
+import { definitionOf, RUN_PREFIX } from '../../src/kernel/registry.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
-import { Attempts } from '../../src/runtime/runs/executor.ts';
+import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { Keys } from '../../src/runtime/runs/keys.ts';
-import { Dispatch, type DispatchOptions } from '../../src/runtime/runs/scheduler.ts';
+import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import type { LifeOptions } from './life.ts';
 import { hashOf } from './random.ts';
@@ -27,7 +27,7 @@ export interface Mutant {
   store?(store: EventStore): EventStore;
   /** The effect is dropped, and nobody knows. */
   drops?(effect: string, life: number): boolean;
-  places?(places: DispatchOptions['places']): DispatchOptions['places'];
+  places?(places: SchedulerOptions['places']): SchedulerOptions['places'];
   /** Changes the code itself; returns the way back. */
   apply?(): () => void;
 }
@@ -54,18 +54,18 @@ class EagerKernel extends Kernel {
     this.given = options;
   }
 
-  override propose(proposals: readonly Proposal[]): Promise<void> {
-    const before = proposals.map(({ stream }) => this.cell(stream)?.tail);
-    const done = super.propose(proposals);
+  override append(proposals: readonly Proposal[]): Promise<void> {
+    const before = proposals.map(({ stream }) => this.instance(stream)?.tail);
+    const done = super.append(proposals);
     for (const [index, { stream, fact }] of proposals.entries()) {
       const tail = before[index];
       if (tail === undefined) continue;
-      const { effects } = step(kindOf(stream).machine, tail, {
+      const { effects } = step(definitionOf(stream).machine, tail, {
         ...fact,
         at: this.clock.now(),
       } as AnyFact);
       for (const [number, effect] of effects.entries())
-        this.given.perform(effect, `${stream}:${this.cell(stream)?.tailVersion}:${number}`);
+        this.given.perform(effect, `${stream}:${this.instance(stream)?.tailVersion}:${number}`);
     }
     return done;
   }
@@ -73,8 +73,8 @@ class EagerKernel extends Kernel {
 
 /** The proposer is told before the fact is on the disk. */
 class HastyKernel extends Kernel {
-  override propose(proposals: readonly Proposal[]): Promise<void> {
-    super.propose(proposals).catch(() => {});
+  override append(proposals: readonly Proposal[]): Promise<void> {
+    super.append(proposals).catch(() => {});
     return Promise.resolve();
   }
 }
@@ -102,8 +102,8 @@ class PatientKernel extends Kernel {
   constructor(options: KernelOptions) {
     super(options);
     const arm = this['arm'].bind(this);
-    this['arm'] = (cell: Cell, notBefore?: number) =>
-      cell.path === 'streaming' ? cell.disarm?.() : arm(cell, notBefore);
+    this['arm'] = (instance: Instance, notBefore?: number) =>
+      instance.path === 'streaming' ? instance.disarm?.() : arm(instance, notBefore);
   }
 }
 
@@ -144,7 +144,7 @@ export const mutants: readonly Mutant[] = [
     name: 'an outcome of an earlier attempt is accepted',
     breaks: ['stale-attempt'],
     apply: () =>
-      patch(kindOf(RUN_PREFIX), 'machine', () =>
+      patch(definitionOf(RUN_PREFIX), 'machine', () =>
         runMachine.provide({ guards: { isThisAttempt: ({ event }) => 'attempt' in event } }),
       ),
   },
@@ -175,13 +175,13 @@ export const mutants: readonly Mutant[] = [
     apply: () =>
       patch(
         Kernel.prototype,
-        'submit',
-        (submit) =>
+        'tryAppend',
+        (tryAppend) =>
           function (this: Kernel, stream, fact) {
             const leaks =
               fact.type === 'daemon.run_settled' &&
               this.snapshot(stream)?.matches({ running: 'saturated' } as never);
-            return leaks ? Promise.resolve(true) : submit.call(this, stream, fact);
+            return leaks ? Promise.resolve(true) : tryAppend.call(this, stream, fact);
           },
       ),
   },
@@ -191,10 +191,10 @@ export const mutants: readonly Mutant[] = [
     apply: () =>
       patch(
         Kernel.prototype,
-        'submit',
-        (submit) =>
+        'tryAppend',
+        (tryAppend) =>
           function (this: Kernel, stream, fact) {
-            return submit.call(
+            return tryAppend.call(
               this,
               stream,
               fact.type === 'run.recovered' ? { ...fact, downtime_ms: 0 } : fact,
@@ -211,7 +211,7 @@ export const mutants: readonly Mutant[] = [
     name: 'a client stands before the others whatever row it has',
     breaks: ['fair'],
     apply: () => {
-      const turns = Dispatch.prototype as unknown as {
+      const turns = Scheduler.prototype as unknown as {
         arrive(provider: string, client: string): number;
       };
       return patch(turns, 'arrive', () => (_provider, client) => hashOf(client) % 7);
@@ -222,10 +222,10 @@ export const mutants: readonly Mutant[] = [
     breaks: ['no-idle-place'],
     apply: () =>
       patch(
-        Dispatch.prototype,
+        Scheduler.prototype,
         'next',
         (next) =>
-          function (this: Dispatch) {
+          function (this: Scheduler) {
             if (this.running > 0 || this.queued < 2) next.call(this);
           },
       ),
@@ -235,10 +235,10 @@ export const mutants: readonly Mutant[] = [
     breaks: ['cancel'],
     apply: () =>
       patch(
-        Attempts.prototype,
+        RunExecutor.prototype,
         'stop',
         () =>
-          function (this: Attempts, { run_id }) {
+          function (this: RunExecutor, { run_id }) {
             this['recordEnd'](run_id).catch(() => {});
           },
       ),

@@ -2,7 +2,7 @@ import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { LastBoot, RunCreated } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { can, init, step } from '../../machines/step.ts';
-import { kindOf, RUN_PREFIX } from '../../src/kernel/registry.ts';
+import { definitionOf, RUN_PREFIX } from '../../src/kernel/registry.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
 import { type StoredEvent, toFact } from '../../src/store/port.ts';
 import { checkDeadline } from './deadlines.ts';
@@ -100,7 +100,8 @@ export class Oracle {
     const fact = toFact(event);
     if (event.version === 1) {
       this.daemonVersion = 0;
-      this.daemon = init(kindOf(event.stream).machine, fact).snapshot as unknown as DaemonSnapshot;
+      this.daemon = init(definitionOf(event.stream).machine, fact)
+        .snapshot as unknown as DaemonSnapshot;
     } else {
       const before = this.daemon as DaemonSnapshot;
       hold(
@@ -108,7 +109,7 @@ export class Oracle {
         can(before, fact),
         () => `${event.type} is not accepted by the daemon at ${event.seq}`,
       );
-      this.daemon = step(kindOf(event.stream).machine, before, fact)
+      this.daemon = step(definitionOf(event.stream).machine, before, fact)
         .snapshot as unknown as DaemonSnapshot;
     }
     const { unsettled, capacity } = this.daemon.context;
@@ -191,7 +192,8 @@ export class Oracle {
     checkDeadline(this, run, event);
     if (event.type === 'run.started') checkStart(this, run);
     const before = run.snapshot;
-    run.snapshot = step(kindOf(run.id).machine, before, fact).snapshot as unknown as RunSnapshot;
+    run.snapshot = step(definitionOf(run.id).machine, before, fact)
+      .snapshot as unknown as RunSnapshot;
     hold(
       'fold',
       run.snapshot.context !== before.context || run.snapshot.value !== before.value,
@@ -216,7 +218,7 @@ export class Oracle {
       event.version === 1 && event.type === 'run.accepted',
       () => `a run begins with ${event.type}, version ${event.version}`,
     );
-    const snapshot = init(kindOf(run_id).machine, created).snapshot as unknown as RunSnapshot;
+    const snapshot = init(definitionOf(run_id).machine, created).snapshot as unknown as RunSnapshot;
     const alias = `r${this.runs.size + 1}`;
     const run: RunView = {
       ...{

@@ -1,11 +1,11 @@
 import { type Config, loadConfig, type ProviderConfig } from '../../src/config/config.ts';
-import type { DispatchOptions } from '../../src/runtime/runs/scheduler.ts';
+import type { SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
 import type { Random } from './random.ts';
 
 /** What is drawn once for each simulation: the limits of the daemon, and how much goes wrong. */
 export interface Settings {
   config: Config;
-  places: DispatchOptions['places'];
+  places: SchedulerOptions['places'];
   faults: Faults;
   clients: number;
 }

@@ -1,6 +1,6 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import { can, init, statePath, step } from '../../machines/step.ts';
-import { kindOf } from '../../src/kernel/registry.ts';
+import { definitionOf } from '../../src/kernel/registry.ts';
 import { type StoredEvent, toFact } from '../../src/store/port.ts';
 import { coverOf } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';
@@ -38,7 +38,7 @@ export class Walked {
     this.logs.push(events);
     const states = new Map<string, AnyMachineSnapshot>();
     for (const event of events) {
-      const { machine } = kindOf(event.stream);
+      const { machine } = definitionOf(event.stream);
       const fact = toFact(event);
       const before = states.get(event.stream);
       if (before !== undefined && !can(before, fact))

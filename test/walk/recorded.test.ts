@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { kindOf } from '../../src/kernel/registry.ts';
+import { definitionOf } from '../../src/kernel/registry.ts';
 import { readRecorded } from './recorded/logs.ts';
 import { outcomeOf } from './recorded/outcome.ts';
 import { SHOWS } from './recorded/shows.ts';
@@ -23,7 +23,7 @@ const BYTES_MAX = 200_000;
 for (const { version, machine, shows, events, outcome } of recorded) {
   test(`${version} ${machine} ${shows}: users see after each event what they saw then`, () => {
     const now = outcomeOf(events, outcome.by);
-    assert.is(kindOf(events[0]?.stream ?? '').machine.id, machine);
+    assert.is(definitionOf(events[0]?.stream ?? '').machine.id, machine);
     assert.equal(now.states, outcome.states);
     // A later version may show more of a record, and nothing else of what was shown.
     const known = Object.fromEntries(

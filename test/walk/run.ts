@@ -73,6 +73,6 @@ function print(table: readonly string[][]): void {
   const widths = HEAD.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
   for (const row of table)
     process.stdout.write(
-      `${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')}\n`,
+      `${row.map((instance, column) => (column === 0 ? instance.padEnd(widths[0] ?? 0) : instance.padStart(widths[column] ?? 0))).join('  ')}\n`,
     );
 }

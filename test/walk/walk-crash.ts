@@ -9,7 +9,7 @@ import { foldStream } from '../../src/kernel/fold.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
-import { Dispatch } from '../../src/runtime/runs/scheduler.ts';
+import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { type EventStore, toFact } from '../../src/store/port.ts';
 import { silent } from '../helpers/kernel.ts';
@@ -45,7 +45,9 @@ export async function walkCrashes(name: MachineName): Promise<CrashWalk> {
     ];
     for (const [index, path] of paths.entries())
       await follow(kernel, clock, streamOf(name, index), model, path, walk.edges);
-    const before = new Map([...kernel.cells].map(([stream, { snapshot }]) => [stream, snapshot]));
+    const before = new Map(
+      [...kernel.instances].map(([stream, { snapshot }]) => [stream, snapshot]),
+    );
     if (name === 'run') await recoverAll(store, before, model);
     else if (name === 'daemon')
       for (const [stream, snapshot] of before) await isToldOf(store, stream, snapshot);
@@ -171,26 +173,26 @@ async function recoverAll(
 async function nextLife(store: EventStore, boot_id: string) {
   const { kernel, clock } = await openKernel(store, boot_id);
   const daemon = `daemon:${boot_id}`;
-  const dispatch = new Dispatch({
+  const scheduler = new Scheduler({
     kernel,
     daemon,
     places: { total: 0, perProvider: 0, local: 0 },
     log: silent,
   });
   clock.at += DOWNTIME_MS;
-  await kernel.propose([
+  await kernel.append([
     { stream: daemon, fact: { ...undated(daemonModel(1).created), boot_id } as Undated<AnyFact> },
   ]);
-  const recovered = await recoverRuns(kernel, store, dispatch);
+  const recovered = await recoverRuns(kernel, store, scheduler);
   return { kernel, ...recovered };
 }
 
 async function endAll(kernel: Kernel, streams: readonly string[]): Promise<void> {
   for (const stream of streams) {
     if (kernel.snapshot(stream)?.status !== 'active') continue;
-    await kernel.propose([{ stream, fact: { type: 'run.cancel_requested', by: 'test' } }]);
+    await kernel.append([{ stream, fact: { type: 'run.cancel_requested', by: 'test' } }]);
     const end = terminalOf(kernel.snapshot(stream) as RunSnapshot, false);
-    if (end !== null) await kernel.propose([{ stream, fact: end }]);
+    if (end !== null) await kernel.append([{ stream, fact: end }]);
   }
 }
 

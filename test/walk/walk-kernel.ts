@@ -77,13 +77,13 @@ export async function follow(
   const created: Created =
     model.created.type === 'run.accepted' ? { ...model.created, run_id: stream } : model.created;
   clock.at = created.at;
-  await kernel.propose([{ stream, fact: undated(created) }]);
+  await kernel.append([{ stream, fact: undated(created) }]);
   let folded: AnyMachineSnapshot = init(model.machine, created).snapshot;
   clock.at = NOW;
   for (const event of path) {
     const before = folded;
     folded = step(model.machine, folded, event).snapshot;
-    await kernel.propose([{ stream, fact: undated(event) }]);
+    await kernel.append([{ stream, fact: undated(event) }]);
     assert.equal(
       essence(kernel.snapshot(stream)),
       essence(folded),
@@ -124,7 +124,7 @@ function agrees(snapshot: AnyMachineSnapshot): void {
 async function isRefused(kernel: Kernel, stream: string, event: AnyFact): Promise<void> {
   const before = kernel.tail(stream) as AnyMachineSnapshot;
   assert.not.ok(can(before, event));
-  const error = await kernel.propose([{ stream, fact: undated(event) }]).then(
+  const error = await kernel.append([{ stream, fact: undated(event) }]).then(
     () => null,
     (thrown: SvcError) => thrown,
   );

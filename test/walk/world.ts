@@ -7,7 +7,7 @@ import { init, stateName, statePath, step } from '../../machines/step.ts';
 import type { Parts } from '../../src/daemon/parts.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { manualClock } from '../../src/kernel/clock.ts';
-import { kindOf } from '../../src/kernel/registry.ts';
+import { definitionOf } from '../../src/kernel/registry.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { type EventStore, type StoredEvent, toFact } from '../../src/store/port.ts';
@@ -160,7 +160,7 @@ export class World {
       ];
       for (const fact of late) {
         assert.not.ok(
-          await kernel.submit(id, fact),
+          await kernel.tryAppend(id, fact),
           `${fact.type} of attempt ${attempt} in ${before === undefined ? 'the store' : statePath(before)}`,
         );
         this.stale += 1;
@@ -210,10 +210,10 @@ export class World {
   }
 
   private async check(): Promise<void> {
-    const { kernel, runtime, dispatch } = this.life;
+    const { kernel, runtime, scheduler } = this.life;
     for (const event of await this.store.readAll(this.seen + 1, 100_000)) this.fold(event);
-    for (const [stream, cell] of kernel.cells)
-      assert.equal(essence(cell.snapshot), essence(this.folded.get(stream)), stream);
+    for (const [stream, instance] of kernel.instances)
+      assert.equal(essence(instance.snapshot), essence(this.folded.get(stream)), stream);
     const daemon = this.daemon();
     const [live, ready] = [daemon.hasTag('live'), daemon.hasTag('ready')];
     assert.equal(runtime.probe(), { live, ready });
@@ -222,7 +222,7 @@ export class World {
     if (daemon.status === 'active')
       assert.is(
         daemon.context.unsettled,
-        dispatch.queued + dispatch.running,
+        scheduler.queued + scheduler.running,
         'who is unsettled waits or is being answered',
       );
   }
@@ -230,7 +230,7 @@ export class World {
   private seen = 0;
 
   private fold(event: StoredEvent): void {
-    const { machine } = kindOf(event.stream);
+    const { machine } = definitionOf(event.stream);
     const before = this.folded.get(event.stream);
     const fact = toFact(event);
     this.folded.set(

@@ -1,7 +1,7 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { EngineEvent, Undated } from '../../../machines/events.ts';
-import type { Log, Performers } from '../../kernel/port.ts';
+import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { type Answer, asProviderFailure } from './answer.ts';
 import type { LoadOrder, RunOrder } from './engine/messages.ts';
@@ -42,14 +42,14 @@ type Use = (process: EngineProcess) => boolean | Promise<boolean>;
  * 4. The machine is busy from before the first order of a process until after the end of its last.
  */
 export class LocalEngine {
-  readonly performers: Pick<Performers, 'startEngine' | 'stopEngine' | 'killEngine'>;
+  readonly handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
   private readonly options: LocalEngineOptions;
   private readonly turns = new Turns();
   private process: EngineProcess | null = null;
 
   constructor(options: LocalEngineOptions) {
     this.options = options;
-    this.performers = {
+    this.handlers = {
       startEngine: (started) => this.start(started),
       stopEngine: ({ attempt }) => this.find(attempt)?.stop(),
       killEngine: ({ attempt }) => this.find(attempt)?.kill(),
@@ -151,7 +151,7 @@ export class LocalEngine {
       }
       if (snapshot.matches('cold')) {
         await guard.admit(model);
-        const accepted = await engine.submit({
+        const accepted = await engine.tryAppend({
           type: 'engine.load_requested',
           attempt: attempt + 1,
           model: model.id,
@@ -169,14 +169,14 @@ export class LocalEngine {
       ) {
         // A file that is refused does not cost the loaded one its place.
         await guard.admit(model);
-        await engine.submit({ type: 'engine.stop_requested', reason: 'model_changed' });
+        await engine.tryAppend({ type: 'engine.stop_requested', reason: 'model_changed' });
       }
       return null;
     });
   }
 
   private async beginWork(process: EngineProcess): Promise<boolean> {
-    if (!process.enter() || (await this.options.engine.submit({ type: 'engine.work_started' })))
+    if (!process.enter() || (await this.options.engine.tryAppend({ type: 'engine.work_started' })))
       return true;
     process.leave();
     return false;
@@ -210,7 +210,7 @@ export class LocalEngine {
   private report(fact: Undated<EngineEvent>): void {
     const { engine, log } = this.options;
     engine
-      .submit(fact)
+      .tryAppend(fact)
       .catch((error: unknown) =>
         log.debug({ err: error, fact: fact.type }, 'a fact of the engine was not recorded'),
       );

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
-import type { Log, Performers } from '../../kernel/port.ts';
+import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import {
   type AttemptRequest,
@@ -34,7 +34,7 @@ export interface LocalProviderOptions {
 
 export interface LocalProvider {
   provider: ProviderPort;
-  performers: Pick<Performers, 'startEngine' | 'stopEngine' | 'killEngine'>;
+  handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
   /** Loads the default model ahead of the first run. Throws ProviderFailure. */
   warm(): Promise<void>;
   models: Pick<LocalModels, 'show' | 'remove'>;
@@ -114,7 +114,7 @@ export function createLocalProvider({
     },
   };
   const warm = () => local.warm(() => find(model), closing.signal);
-  return { provider, performers: local.performers, warm, models };
+  return { provider, handlers: local.handlers, warm, models };
 }
 
 /** With more threads than the machine has, an answer takes hundreds of times as long; then it goes on with as many as the engine chooses. */

@@ -19,7 +19,7 @@ export async function unloadModel(
     if (state === 'loading' || (state === 'loaded' && snapshot.matches({ warm: 'busy' })))
       throw inUse();
     if (state === 'loaded')
-      await engine.submit({ type: 'engine.stop_requested', reason: 'requested' });
+      await engine.tryAppend({ type: 'engine.stop_requested', reason: 'requested' });
     else if (
       snapshot === undefined ||
       !snapshot.matches('stopping') ||

@@ -4,7 +4,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { EventStore } from '../../store/port.ts';
 
-export interface SpaceOptions {
+export interface DiskMonitorOptions {
   store: Pick<EventStore, 'reserve'>;
   clock: Clock;
   log: Log;
@@ -22,12 +22,12 @@ const LOOK_EVERY_MS = 1_000;
  * 2. At most one look is under way.
  * 3. A late commit is reported to the daemon when it is noticed, and again when it returns. Both facts are recorded then.
  */
-export class Space {
-  private readonly options: SpaceOptions;
+export class DiskMonitor {
+  private readonly options: DiskMonitorOptions;
   private full = false;
   private callOff = () => {};
 
-  constructor(options: SpaceOptions) {
+  constructor(options: DiskMonitorOptions) {
     this.options = options;
   }
 

@@ -94,7 +94,7 @@ export class Retention {
     } finally {
       if (removed.events > 0) {
         log.info(removed, 'history was removed');
-        await kernel.submit(daemon, { type: 'daemon.history_pruned', ...removed });
+        await kernel.tryAppend(daemon, { type: 'daemon.history_pruned', ...removed });
       }
     }
   }

@@ -1,6 +1,6 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import { foldStream } from '../../kernel/fold.ts';
-import { Cell } from '../../kernel/instance.ts';
+import { Instance } from '../../kernel/instance.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { EventStore } from '../../store/port.ts';
 
@@ -20,25 +20,25 @@ export class Checkpoints {
     this.live = daemon;
     this.bounds = bounds;
     kernel.onFact(({ stream }) => {
-      const cell = stream === daemon ? kernel.cell(stream) : undefined;
-      if (cell !== undefined) this.note(this.row(stream), cell);
+      const instance = stream === daemon ? kernel.instance(stream) : undefined;
+      if (instance !== undefined) this.note(this.row(stream), instance);
     });
   }
 
-  /** As `foldStream`, from the last checkpoint before. Facts from before that are not among the recent ones of the cell. */
+  /** As `foldStream`, from the last checkpoint before. Facts from before that are not among the recent ones of the instance. */
   fold(
     store: Pick<EventStore, 'readStream'>,
     stream: string,
     until_seq: number,
-  ): Promise<Cell | undefined> {
+  ): Promise<Instance | undefined> {
     const row = this.row(stream);
     const start = row.points.findLast(({ seq }) => seq <= until_seq);
     return foldStream(
       store,
       stream,
       until_seq,
-      start === undefined ? undefined : toCell(stream, start),
-      (cell) => this.note(row, cell),
+      start === undefined ? undefined : toInstance(stream, start),
+      (instance) => this.note(row, instance),
     );
   }
 
@@ -51,7 +51,7 @@ export class Checkpoints {
     return row;
   }
 
-  private note(row: Row, { version, seq, snapshot, path, since }: Cell): void {
+  private note(row: Row, { version, seq, snapshot, path, since }: Instance): void {
     if (version % row.every !== 0) return;
     const index = row.points.findLastIndex((point) => point.version <= version);
     if (row.points[index]?.version === version) return;
@@ -77,9 +77,9 @@ interface Point {
   since: number;
 }
 
-function toCell(stream: string, { version, seq, snapshot, path, since }: Point): Cell {
-  const cell = new Cell(stream, snapshot, version);
-  return Object.assign(cell, { seq, path, since });
+function toInstance(stream: string, { version, seq, snapshot, path, since }: Point): Instance {
+  const instance = new Instance(stream, snapshot, version);
+  return Object.assign(instance, { seq, path, since });
 }
 
 const EVERY = 1000;

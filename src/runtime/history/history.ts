@@ -28,7 +28,7 @@ export function createTravel(options: TravelOptions): Travel {
   return {
     machines: () =>
       machinesRecord(
-        instancesOf(kernel.cells.values(), limits.snapshot_runs, kernel.clock.now()),
+        instancesOf(kernel.instances.values(), limits.snapshot_runs, kernel.clock.now()),
         kernel.durableSeq,
       ),
     picture: async ({ at }) => {

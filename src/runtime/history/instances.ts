@@ -2,28 +2,33 @@ import { machines } from '../../../machines/all.ts';
 import { describe } from '../../../machines/describe.ts';
 import { mermaid } from '../../../machines/diagrams/mermaid.ts';
 import { statePath } from '../../../machines/step.ts';
-import type { Cell } from '../../kernel/instance.ts';
+import type { Instance as LiveInstance } from '../../kernel/instance.ts';
 import { time } from '../../kernel/run-record.ts';
 import type { Instance, MachinesRecord } from './contract.ts';
 
 /** The machines that live, and where they stand. Of runs at most `runs_max`. */
-export function instancesOf(cells: Iterable<Cell>, runs_max: number, now: number): Instance[] {
+export function instancesOf(
+  instances: Iterable<LiveInstance>,
+  runs_max: number,
+  now: number,
+): Instance[] {
   let runs = 0;
-  const living = [...cells].filter(
-    (cell) =>
-      cell.snapshot.status === 'active' && (cell.kind.machine.id !== 'run' || ++runs <= runs_max),
+  const living = [...instances].filter(
+    (instance) =>
+      instance.snapshot.status === 'active' &&
+      (instance.definition.machine.id !== 'run' || ++runs <= runs_max),
   );
-  return living.map((cell) => instanceOf(cell, now));
+  return living.map((instance) => instanceOf(instance, now));
 }
 
-function instanceOf(cell: Cell, now: number): Instance {
-  const { stream, kind, snapshot, path, since, version, seq } = cell;
+function instanceOf(instance: LiveInstance, now: number): Instance {
+  const { stream, definition, snapshot, path, since, version, seq } = instance;
   // Before the log is open a state shows that is not recorded yet.
   const state_path = version === 0 ? statePath(snapshot) : path;
   const state = state_path.split('.')[0] ?? '';
   return {
     stream,
-    machine: kind.machine.id,
+    machine: definition.machine.id,
     state,
     state_path,
     since: time(version === 0 ? now : since),

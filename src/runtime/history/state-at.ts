@@ -5,7 +5,7 @@ import type { RunSnapshot } from '../../../machines/run.ts';
 import { stateName, statePath } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import { foldStream } from '../../kernel/fold.ts';
-import type { Cell } from '../../kernel/instance.ts';
+import type { Instance } from '../../kernel/instance.ts';
 import { runRecord, time } from '../../kernel/run-record.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, StoredEvent } from '../../store/port.ts';
@@ -55,7 +55,7 @@ export async function pastPicture(
     await runsOf(store, daemon, at, event.at, limits.snapshot_runs),
     at,
   );
-  const unfinished = runs.filter((cell) => cell.snapshot.status === 'active');
+  const unfinished = runs.filter((instance) => instance.snapshot.status === 'active');
   const waiting = unfinished.filter(isWaiting);
   const snapshot = daemon.snapshot as DaemonSnapshot;
   const { pid, version, addresses, capacity, unsettled } = snapshot.context;
@@ -86,13 +86,13 @@ export async function pastPicture(
       event.at,
     ),
     runs: withinBytes(
-      runs.map((cell) => recordOf(cell, waiting)),
+      runs.map((instance) => recordOf(instance, waiting)),
       limits.snapshot_text_bytes,
     ),
     queue: { length: queued, capacity },
     providers: others
       .filter(({ stream }) => stream.startsWith('provider:'))
-      .map((cell) => providerState(cell.snapshot as ProviderSnapshot)),
+      .map((instance) => providerState(instance.snapshot as ProviderSnapshot)),
     engine: engineState(engine?.snapshot as EngineSnapshot | undefined, event.at),
   };
 }
@@ -105,14 +105,14 @@ export async function pastRun(
   last_seq: number,
 ): Promise<RunRecord> {
   await momentAt(store, at, last_seq);
-  const cell = id.startsWith('run_') ? await foldStream(store, id, at) : undefined;
-  if (cell === undefined)
+  const instance = id.startsWith('run_') ? await foldStream(store, id, at) : undefined;
+  if (instance === undefined)
     throw new SvcError(
       'run_unknown',
       `The log tells of no run ${shownId(id)} at the event ${at}.`,
       { param: 'id' },
     );
-  return recordOf(cell, []);
+  return recordOf(instance, []);
 }
 
 /** The event at a position. Where finished runs were removed the next one tells of which boot it was. */
@@ -142,7 +142,7 @@ function gone(at: number, first_seq: number, last_seq: number): SvcError {
 /** Providers and pulls that began in this boot. */
 async function othersOf(
   store: PastStore,
-  daemon: Cell,
+  daemon: Instance,
   boot_id: string,
   at: number,
 ): Promise<string[]> {
@@ -156,7 +156,7 @@ async function othersOf(
 /** Runs that were unfinished then, and those that had just ended, the latest first. */
 async function runsOf(
   store: PastStore,
-  daemon: Cell,
+  daemon: Instance,
   at: number,
   now: number,
   runs_max: number,
@@ -175,22 +175,26 @@ async function runsOf(
 }
 
 /** Some at a time; a stream whose beginning was removed is left out. */
-async function foldAll(store: PastStore, streams: readonly string[], at: number): Promise<Cell[]> {
-  const cells: Cell[] = [];
+async function foldAll(
+  store: PastStore,
+  streams: readonly string[],
+  at: number,
+): Promise<Instance[]> {
+  const instances: Instance[] = [];
   for (let index = 0; index < streams.length; index += GROUP) {
     const group = await Promise.all(
       streams.slice(index, index + GROUP).map((stream) => foldStream(store, stream, at)),
     );
-    cells.push(...group.filter((cell) => cell !== undefined));
+    instances.push(...group.filter((instance) => instance !== undefined));
   }
-  return cells;
+  return instances;
 }
 
-function isWaiting({ path }: Cell): boolean {
+function isWaiting({ path }: Instance): boolean {
   return path === 'queued' || path === 'suspended';
 }
 
-function recordOf(cell: Cell, waiting: readonly Cell[]): RunRecord {
-  const index = waiting.indexOf(cell);
-  return runRecord(cell.snapshot as RunSnapshot, cell.seq, index < 0 ? null : index + 1);
+function recordOf(instance: Instance, waiting: readonly Instance[]): RunRecord {
+  const index = waiting.indexOf(instance);
+  return runRecord(instance.snapshot as RunSnapshot, instance.seq, index < 0 ? null : index + 1);
 }

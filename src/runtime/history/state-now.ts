@@ -6,7 +6,7 @@ import type { Limits } from '../../limits.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { RunRecord, StatusRecord } from '../contract.ts';
 import type { Providers } from '../providers/providers.ts';
-import type { Dispatch } from '../runs/scheduler.ts';
+import type { Scheduler } from '../runs/scheduler.ts';
 import type { PictureRecord } from './contract.ts';
 import { instancesOf } from './instances.ts';
 import { engineState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
@@ -14,7 +14,7 @@ import { engineState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
 export interface PresentSources {
   kernel: Kernel;
   store: Pick<EventStore, 'readAll'>;
-  dispatch: Dispatch;
+  scheduler: Scheduler;
   providers: Providers;
   limits: Limits;
   streams: { daemon: string; engine: string };
@@ -24,7 +24,7 @@ export interface PresentSources {
 
 /** The picture of this moment, from memory; only runs that have just ended are read from the store. */
 export async function presentPicture(sources: PresentSources): Promise<PictureRecord> {
-  const { kernel, dispatch, providers, limits, streams } = sources;
+  const { kernel, scheduler, providers, limits, streams } = sources;
   const now = kernel.clock.now();
   const daemon = kernel.snapshot<DaemonSnapshot>(streams.daemon) as DaemonSnapshot;
   const { home: _, ...status } = sources.status();
@@ -34,8 +34,8 @@ export async function presentPicture(sources: PresentSources): Promise<PictureRe
     boot_id: daemon.context.boot_id,
     last_seq: kernel.durableSeq,
     status,
-    instances: instancesOf(kernel.cells.values(), limits.snapshot_runs, now),
-    queue: { length: dispatch.queued, capacity: daemon.context.capacity },
+    instances: instancesOf(kernel.instances.values(), limits.snapshot_runs, now),
+    queue: { length: scheduler.queued, capacity: daemon.context.capacity },
     providers: providers.list().map((provider) => ({ ...provider, state_path: provider.state })),
     engine: engineState(kernel.snapshot<EngineSnapshot>(streams.engine), now),
   };
@@ -49,13 +49,13 @@ export async function presentPicture(sources: PresentSources): Promise<PictureRe
 
 /** Unfinished runs, and those that have just ended, the latest first. One that is gone by the time it is read is left out. */
 async function presentRuns(
-  { kernel, dispatch, limits, streams, getRun }: PresentSources,
+  { kernel, scheduler, limits, streams, getRun }: PresentSources,
   now: number,
 ): Promise<RunRecord[]> {
-  const unfinished = [...dispatch.activeRuns(), ...dispatch.waitingRuns()];
+  const unfinished = [...scheduler.activeRuns(), ...scheduler.waitingRuns()];
   const ids = new Set([
     ...unfinished,
-    ...settledSince(kernel.cell(streams.daemon)?.recent ?? [], now - SHOWN_AFTER_MS),
+    ...settledSince(kernel.instance(streams.daemon)?.recent ?? [], now - SHOWN_AFTER_MS),
   ]);
   const runs = await Promise.all(
     [...ids].slice(0, limits.snapshot_runs).map((id) => getRun(id).catch(() => null)),

@@ -90,7 +90,10 @@ export class ProviderWatch {
       !isNews(found, now)
     )
       return;
-    await kernel.submit(stream, { type: 'provider.probe_started', probe: now.context.probe + 1 });
+    await kernel.tryAppend(stream, {
+      type: 'provider.probe_started',
+      probe: now.context.probe + 1,
+    });
   }
 
   private snapshot(stream: string): ProviderSnapshot | undefined {

@@ -100,7 +100,7 @@ export class Providers {
     const record = this.record(id);
     this.entries.delete(id);
     this.watch.remove(entry.stream);
-    await this.options.kernel.submit(entry.stream, { type: 'provider.removed' });
+    await this.options.kernel.tryAppend(entry.stream, { type: 'provider.removed' });
     this.options.kernel.forget(entry.stream);
     await entry.port.close();
     return { ...record, state: 'removed' };
@@ -111,20 +111,23 @@ export class Providers {
     const { stream } = this.need(id);
     const { kernel } = this.options;
     const { probe } = this.snapshot(id).context;
-    const asked = await kernel.submit(stream, { type: 'provider.probe_started', probe: probe + 1 });
+    const asked = await kernel.tryAppend(stream, {
+      type: 'provider.probe_started',
+      probe: probe + 1,
+    });
     const mine = asked ? probe + 1 : probe;
     for (;;) {
-      const cell = kernel.cell(stream);
-      const now = cell?.snapshot as ProviderSnapshot | undefined;
+      const instance = kernel.instance(stream);
+      const now = instance?.snapshot as ProviderSnapshot | undefined;
       if (
-        cell === undefined ||
+        instance === undefined ||
         now === undefined ||
         !now.matches('probing') ||
         now.context.probe !== mine
       )
         break;
       if (kernel.closed) throw new SvcError('daemon_stopping');
-      await cell.next();
+      await instance.next();
     }
     return this.record(id);
   }
@@ -243,14 +246,14 @@ export class Providers {
       probe_timeout_ms: limits.probe_ms + PROBE_SLACK_MS,
     };
     this.entries.set(id, { stream, port, config });
-    await kernel.propose([{ stream, fact }]);
+    await kernel.append([{ stream, fact }]);
     if (config?.key_env && !this.options.env[config.key_env]) {
       const error = {
         code: 'provider_unauthorised',
         message: `The variable ${config.key_env} is not set where the daemon runs.`,
         retryable: false,
       };
-      await kernel.submit(stream, { type: 'provider.faulted', error, unauthorised: true });
+      await kernel.tryAppend(stream, { type: 'provider.faulted', error, unauthorised: true });
     }
     this.watch.add(stream, port);
   }
@@ -287,7 +290,7 @@ export class Providers {
 
   private note(entry: Entry, fact: Undated<ProviderEvent>): void {
     this.options.kernel
-      .submit(entry.stream, fact)
+      .tryAppend(entry.stream, fact)
       .catch((error: unknown) =>
         this.options.log.error(
           { err: error, stream: entry.stream },

@@ -1,7 +1,7 @@
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import type { PullSnapshot } from '../../../machines/pull.ts';
 import { SvcError } from '../../errors.ts';
-import type { Cell } from '../../kernel/instance.ts';
+import type { Instance } from '../../kernel/instance.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
@@ -36,7 +36,7 @@ interface Entry {
   key: string;
   followers: number;
   /** Resolves with the machine, once its first fact is durable. */
-  cell: Promise<Cell>;
+  instance: Promise<Instance>;
 }
 
 export class Pulls {
@@ -59,7 +59,7 @@ export class Pulls {
   async *pull(input: PullInput, client: string, signal: AbortSignal): AsyncIterable<PullRecord> {
     const entry = await this.enter(input, client);
     try {
-      yield* this.follow(await this.unlessStalled(entry.cell), signal);
+      yield* this.follow(await this.unlessStalled(entry.instance), signal);
     } finally {
       entry.followers -= 1;
       // It is cancelled when the log is written again; nothing waits for that.
@@ -74,7 +74,7 @@ export class Pulls {
     if (entry === undefined) return { cancelled: true };
     if (entry.followers > 1) return { cancelled: false };
     await this.request(entry, by);
-    await ended(await entry.cell);
+    await ended(await entry.instance);
     return { cancelled: true };
   }
 
@@ -83,7 +83,7 @@ export class Pulls {
     await Promise.all(
       [...this.entries.values()].map(async (entry) => {
         await this.request(entry, DAEMON_STOPPING);
-        await ended(await entry.cell);
+        await ended(await entry.instance);
       }),
     );
   }
@@ -96,9 +96,9 @@ export class Pulls {
       known !== undefined;
       known = this.entries.get(task.key)
     ) {
-      const cell = await this.unlessStalled(known.cell);
-      if (cell.tail.matches('cancelling') || cell.tail.status !== 'active')
-        await this.unlessStalled(ended(cell));
+      const instance = await this.unlessStalled(known.instance);
+      if (instance.tail.matches('cancelling') || instance.tail.status !== 'active')
+        await this.unlessStalled(ended(instance));
       else {
         known.followers += 1;
         return known;
@@ -120,18 +120,23 @@ export class Pulls {
       );
     }
     const id = newPullId();
-    const entry: Entry = { id, key: task.key, followers: 1, cell: this.begin(id, task, client) };
+    const entry: Entry = {
+      id,
+      key: task.key,
+      followers: 1,
+      instance: this.begin(id, task, client),
+    };
     this.entries.set(task.key, entry);
-    entry.cell.catch(() => this.leave(entry));
+    entry.instance.catch(() => this.leave(entry));
     return entry;
   }
 
-  private async begin(pull_id: string, task: PullTask, client: string): Promise<Cell> {
+  private async begin(pull_id: string, task: PullTask, client: string): Promise<Instance> {
     const { kernel, puller, limits } = this.options;
     const stream = this.stream(pull_id);
     puller.accept(pull_id, task);
     const { pull_failures: failure_limit, pull_idle_ms: idle_ms, cancel_grace_ms } = limits;
-    const recorded = kernel.propose([
+    const recorded = kernel.append([
       {
         stream,
         fact: {
@@ -145,19 +150,20 @@ export class Pulls {
         },
       },
     ]);
-    const cell = kernel.cell(stream);
+    const instance = kernel.instance(stream);
     await recorded;
-    return cell as Cell;
+    return instance as Instance;
   }
 
-  private async *follow(cell: Cell, signal: AbortSignal): AsyncIterable<PullRecord> {
-    const wake = () => cell.wake();
+  private async *follow(instance: Instance, signal: AbortSignal): AsyncIterable<PullRecord> {
+    const wake = () => instance.wake();
     signal.addEventListener('abort', wake);
     try {
       for (let seen = 0; !signal.aborted; ) {
-        if (cell.version === seen && cell.snapshot.status === 'active') await cell.next();
-        seen = cell.version;
-        const snapshot = cell.snapshot as PullSnapshot;
+        if (instance.version === seen && instance.snapshot.status === 'active')
+          await instance.next();
+        seen = instance.version;
+        const snapshot = instance.snapshot as PullSnapshot;
         if (this.options.kernel.closed && snapshot.status === 'active')
           throw new SvcError('daemon_stopping');
         const error = pullError(snapshot);
@@ -184,9 +190,9 @@ export class Pulls {
   }
 
   private async request(entry: Entry, by: string): Promise<void> {
-    await entry.cell.catch(() => undefined);
+    await entry.instance.catch(() => undefined);
     await this.options.kernel
-      .submit(this.stream(entry.id), { type: 'pull.cancel_requested', by })
+      .tryAppend(this.stream(entry.id), { type: 'pull.cancel_requested', by })
       .catch((error: unknown) => {
         this.options.log.error(
           { err: error, pull_id: entry.id },
@@ -227,6 +233,6 @@ export class Pulls {
   }
 }
 
-async function ended(cell: Cell): Promise<void> {
-  while (cell.snapshot.status === 'active') await cell.next();
+async function ended(instance: Instance): Promise<void> {
+  while (instance.snapshot.status === 'active') await instance.next();
 }

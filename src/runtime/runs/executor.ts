@@ -9,7 +9,7 @@ import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort } from '../../providers/port.ts';
 import { ProviderFailure } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
-import { AnswerBudget } from './output-budget.ts';
+import { OutputBudget } from './output-budget.ts';
 import { recordedTokens } from './recorded-tokens.ts';
 
 /**
@@ -21,7 +21,7 @@ import { recordedTokens } from './recorded-tokens.ts';
  * 4. The texts of all answers in progress have one bound together; see `answer-budget.ts`.
  */
 
-export interface AttemptsOptions {
+export interface RunExecutorOptions {
   kernel: Kernel;
   store: EventStore;
   limits: Limits;
@@ -34,14 +34,14 @@ export interface AttemptsOptions {
   onRoom?(): void;
 }
 
-export class Attempts {
-  private readonly options: AttemptsOptions;
+export class RunExecutor {
+  private readonly options: RunExecutorOptions;
   private readonly live = new Map<string, { attempt: number; abort: AbortController }>();
-  private readonly answers: AnswerBudget;
+  private readonly answers: OutputBudget;
 
-  constructor(options: AttemptsOptions) {
+  constructor(options: RunExecutorOptions) {
     this.options = options;
-    this.answers = new AnswerBudget(options.limits.answers_bytes, () => options.onRoom?.());
+    this.answers = new OutputBudget(options.limits.answers_bytes, () => options.onRoom?.());
   }
 
   /** Whether another answer fits the bound of all together. */
@@ -89,7 +89,7 @@ export class Attempts {
     try {
       const finish = await this.consume(run_id, attempt, abort);
       onOutcome(request.provider, null);
-      await kernel.submit(run_id, {
+      await kernel.tryAppend(run_id, {
         type: 'run.completed',
         attempt,
         finish_reason: finish.finish_reason,
@@ -159,7 +159,7 @@ export class Attempts {
         const fact = { type: 'run.output_appended', attempt, text, token_ids, ...more } as const;
         text = '';
         token_ids = [];
-        if (!(await kernel.submit(run_id, fact))) abort.abort();
+        if (!(await kernel.tryAppend(run_id, fact))) abort.abort();
       }
       recording = null;
     };
@@ -209,7 +209,7 @@ export class Attempts {
     const tail = kernel.tail<RunSnapshot>(run_id);
     if (tail === undefined) return;
     const { code, message, retryable, lost, computing, retry_after_ms } = failure;
-    await kernel.submit(
+    await kernel.tryAppend(
       run_id,
       afterFailure(tail.context, { code, message, retryable }, kernel.clock.now(), {
         lost,
@@ -224,7 +224,7 @@ export class Attempts {
     const { kernel } = this.options;
     const tail = kernel.tail<RunSnapshot>(run_id);
     const end: Undated<RunEvent> | null = tail === undefined ? null : terminalOf(tail, false);
-    if (end !== null) await kernel.submit(run_id, end);
+    if (end !== null) await kernel.tryAppend(run_id, end);
   }
 }
 

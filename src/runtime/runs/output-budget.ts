@@ -13,7 +13,7 @@ interface Answer {
  * 1. When they exceed the bound together, the largest answer of the provider that has most is cut, until the rest fits.
  * 2. An answer counts until its run has recorded its end, cut or not.
  */
-export class AnswerBudget {
+export class OutputBudget {
   private readonly bytes_max: number;
   private readonly onRoom: () => void;
   private readonly answers = new Map<string, Answer>();

@@ -4,7 +4,7 @@ import type { RunSnapshot } from '../../../machines/run.ts';
 import { afterCrash } from '../../../machines/run-next.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { type EventStore, type StoredEvent, toFact } from '../../store/port.ts';
-import type { Dispatch } from './scheduler.ts';
+import type { Scheduler } from './scheduler.ts';
 
 export interface RecoveryProgress {
   /** Runs in one step. */
@@ -49,7 +49,7 @@ export async function readLastBoot(
 export async function recoverRuns(
   kernel: Kernel,
   store: EventStore,
-  dispatch: Dispatch,
+  scheduler: Scheduler,
   progress: RecoveryProgress = IN_ONE_STEP,
 ): Promise<{ queued: number; suspended: number; ended: number }> {
   const lastTime = lastTimes(kernel, store);
@@ -60,19 +60,19 @@ export async function recoverRuns(
     // All are read before the first is recorded: a read would wait for the commit of the one before it.
     for (const run_id of step) await kernel.load(run_id);
     for (const run_id of step) {
-      const last = kernel.cell(run_id)?.recent.at(-1);
+      const last = kernel.instance(run_id)?.recent.at(-1);
       const downtime_ms = last === undefined ? 0 : kernel.clock.now() - (await lastTime(last));
       // Since it is in memory it may have been cancelled.
       const snapshot = kernel.tail<RunSnapshot>(run_id);
       const fact = snapshot === undefined ? null : afterCrash(snapshot, downtime_ms);
       if (snapshot === undefined || fact === null) continue;
-      const done = kernel.submit(run_id, fact);
+      const done = kernel.tryAppend(run_id, fact);
       // It is waited for at the end of the step, and may fail before.
       done.catch(() => {});
       recorded.push(done);
       if (fact.type === 'run.recovered') {
         if (!snapshot.matches('queued')) cut += 1;
-        dispatch.takeUp(run_id, kernel.tail<RunSnapshot>(run_id) ?? snapshot);
+        scheduler.adopt(run_id, kernel.tail<RunSnapshot>(run_id) ?? snapshot);
       } else ended += 1;
     }
     await Promise.all(recorded);
@@ -83,7 +83,7 @@ export async function recoverRuns(
     if (done < unfinished.length) await progress.made(done);
   }
   // Some may have passed their deadline meanwhile and be gone; those that are being ended are settled later.
-  const unsettled = dispatch.queued + dispatch.running;
+  const unsettled = scheduler.queued + scheduler.running;
   const suspended = Math.min(cut, unsettled);
   return { queued: unsettled - suspended, suspended, ended };
 }

@@ -23,7 +23,7 @@ import { LOCAL, type Providers } from '../providers/providers.ts';
 import { newRunId, shownId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { chooseRoute, type Route } from './route.ts';
-import type { Dispatch } from './scheduler.ts';
+import type { Scheduler } from './scheduler.ts';
 
 /** What can be asked about runs. It holds nothing: runs in progress are in the kernel, finished ones in the store. */
 export interface RunsOptions {
@@ -31,7 +31,7 @@ export interface RunsOptions {
   store: EventStore;
   config: Config;
   providers: Providers;
-  dispatch: Dispatch;
+  scheduler: Scheduler;
   pages: EventPages;
   /** Stream of this boot's daemon machine. */
   daemon: string;
@@ -77,7 +77,7 @@ export class Runs {
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
     await this.unlessStalled(
       run_id,
-      kernel.propose([
+      kernel.append([
         { stream: daemon, fact: { type: 'daemon.run_admitted', run_id } },
         { stream: run_id, fact: this.accepted(run_id, input, route, client) },
       ]),
@@ -86,10 +86,10 @@ export class Runs {
   }
 
   async get(run_id: string): Promise<RunRecord> {
-    const { kernel, dispatch, store } = this.options;
-    const cell = kernel.cell(run_id);
-    if (cell !== undefined)
-      return runRecord(cell.snapshot as RunSnapshot, cell.seq, dispatch.position(run_id));
+    const { kernel, scheduler, store } = this.options;
+    const instance = kernel.instance(run_id);
+    if (instance !== undefined)
+      return runRecord(instance.snapshot as RunSnapshot, instance.seq, scheduler.position(run_id));
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const row = await store.getRun(run_id);
     if (row === null) throw unknownRun(run_id);
@@ -99,8 +99,9 @@ export class Runs {
   /** What is known of a run without its texts. Throws run_unknown, not_ready. */
   async head(run_id: string): Promise<RunHead> {
     const { kernel, store } = this.options;
-    const cell = kernel.cell(run_id);
-    if (cell !== undefined) return { finished: cell.snapshot.status === 'done', seq: cell.seq };
+    const instance = kernel.instance(run_id);
+    if (instance !== undefined)
+      return { finished: instance.snapshot.status === 'done', seq: instance.seq };
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const head = await store.runHead(run_id);
     if (head === null) throw unknownRun(run_id);
@@ -167,15 +168,15 @@ export class Runs {
   /** Resolves when the work has stopped; asked again, or of a finished run, it gives the same answer. */
   async cancel(run_id: string, by: string): Promise<RunRecord> {
     const { kernel } = this.options;
-    await kernel.submit(run_id, { type: 'run.cancel_requested', by });
+    await kernel.tryAppend(run_id, { type: 'run.cancel_requested', by });
     for (
-      let cell = kernel.cell(run_id);
-      cell !== undefined && cell.snapshot.status === 'active';
-      cell = kernel.cell(run_id)
+      let instance = kernel.instance(run_id);
+      instance !== undefined && instance.snapshot.status === 'active';
+      instance = kernel.instance(run_id)
     ) {
       if (kernel.closed)
         throw new SvcError('daemon_stopping', 'The daemon stopped before the work of the run had.');
-      await cell.next();
+      await instance.next();
     }
     return this.get(run_id);
   }
@@ -197,7 +198,7 @@ export class Runs {
       if (error instanceof SvcError && error.code === 'store_failed')
         throw new SvcError('run_unconfirmed', undefined, { cause: error });
       if (kernel.stalled !== null)
-        kernel.submit(run_id, { type: 'run.cancel_requested', by: WITHDRAWN }).catch(() => {});
+        kernel.tryAppend(run_id, { type: 'run.cancel_requested', by: WITHDRAWN }).catch(() => {});
       throw error;
     } finally {
       stopListening();

@@ -16,17 +16,17 @@ import { RUN_PREFIX } from '../../kernel/registry.ts';
  * 3. After a restart the order of the queue is the order of acceptance, by the same turns.
  * 4. A settled run is told to the daemon machine, once.
  */
-export class Dispatch {
+export class Scheduler {
   /** In the order in which they are served. */
   private queue: Waiting[] = [];
   private readonly active = new Map<string, Asked>();
   /** By provider: how far one has come says nothing about another. */
   private readonly turns = new Map<string, Turns>();
   private arrivals = 0;
-  private readonly options: DispatchOptions;
+  private readonly options: SchedulerOptions;
   private readonly movers = new Set<() => void>();
 
-  constructor(options: DispatchOptions) {
+  constructor(options: SchedulerOptions) {
     this.options = options;
     options.kernel.onFact((event, snapshot) => {
       if (event.stream.startsWith(RUN_PREFIX) && event.type !== 'run.output_appended')
@@ -66,7 +66,7 @@ export class Dispatch {
   }
 
   /** Takes up a run that an earlier life of the daemon left: in the queue, or being ended. */
-  takeUp(run_id: string, snapshot: RunSnapshot): void {
+  adopt(run_id: string, snapshot: RunSnapshot): void {
     if (snapshot.matches('queued') || snapshot.matches('suspended')) this.enqueue(run_id, snapshot);
     else this.active.set(run_id, asked(snapshot));
   }
@@ -96,7 +96,7 @@ export class Dispatch {
     const tail = kernel.tail<RunSnapshot>(run_id);
     if (tail === undefined || !(tail.matches('queued') || tail.matches('suspended'))) return false;
     this.active.set(run_id, asked(tail));
-    this.report(kernel.submit(run_id, nextAttempt(tail)), run_id);
+    this.report(kernel.tryAppend(run_id, nextAttempt(tail)), run_id);
     return true;
   }
 
@@ -176,7 +176,7 @@ export class Dispatch {
     this.active.delete(run_id);
     this.leaveQueue(run_id);
     kernel.forget(run_id);
-    this.report(kernel.submit(daemon, { type: 'daemon.run_settled', run_id }), run_id);
+    this.report(kernel.tryAppend(daemon, { type: 'daemon.run_settled', run_id }), run_id);
   }
 
   private moved(): void {
@@ -190,7 +190,7 @@ export class Dispatch {
   }
 }
 
-export interface DispatchOptions {
+export interface SchedulerOptions {
   kernel: Kernel;
   /** Stream of this boot's daemon machine. */
   daemon: string;

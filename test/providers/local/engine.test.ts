@@ -154,7 +154,7 @@ test('work of a dead process does not count as work of the next one', async () =
 
 test('an engine that is stopped under its runs tells them that they were interrupted', async () => {
   const { end } = await begin(LONG);
-  await local.engine.submit({ type: 'engine.stop_requested', reason: 'daemon_stopping' });
+  await local.engine.tryAppend({ type: 'engine.stop_requested', reason: 'daemon_stopping' });
   const interrupted = await failure(end);
   assert.is(interrupted.code, 'run_interrupted');
   assert.ok(interrupted.lost);
@@ -207,7 +207,7 @@ test('a process that cannot be made is told as such, and the machine rests', asy
 test('an engine that hangs is killed by its deadlines', async () => {
   const pid = local.pid();
   process.kill(pid, 'SIGSTOP');
-  await local.engine.submit({ type: 'engine.stop_requested', reason: 'requested' });
+  await local.engine.tryAppend({ type: 'engine.stop_requested', reason: 'requested' });
   assert.is(local.state(), 'stopping.asked');
   await local.engine.fireDeadline();
   await waitFor('it is gone', () => local.state() === 'cold');

@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { endBlockedStop } from '../../../src/daemon/blocked-stop.ts';
 import { SvcError } from '../../../src/errors.ts';
-import { Space } from '../../../src/runtime/disk/disk-monitor.ts';
+import { DiskMonitor } from '../../../src/runtime/disk/disk-monitor.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import { gatedStore, silent } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -29,9 +29,9 @@ async function boot() {
   const remote = { far: { port: new ScriptedProvider('far', []), kind: 'local' as const } };
   const life = await bootRuntime({ local, store, remote });
   const { kernel, clock, tell, config } = life;
-  const space = new Space({ store, clock, log: silent, tell });
-  kernel.stalls.onStall((cause) => space.stalled(cause));
-  kernel.stalls.onResume(() => space.resumed());
+  const diskMonitor = new DiskMonitor({ store, clock, log: silent, tell });
+  kernel.stalls.onStall((cause) => diskMonitor.stalled(cause));
+  kernel.stalls.onResume(() => diskMonitor.resumed());
   const ended: (string | null)[] = [];
   const blocked = endBlockedStop({ ...life, log: silent as never }, (failure) =>
     ended.push(failure?.code ?? null),

@@ -25,7 +25,7 @@ function world(
   const kernel = {
     clock,
     snapshot: () => ({ context: { last_boot: last_at === null ? null : { at: last_at } } }),
-    submit: async (_stream: string, fact: unknown) => {
+    tryAppend: async (_stream: string, fact: unknown) => {
       facts.push(fact);
       return true;
     },

@@ -33,9 +33,15 @@ test('from a checkpoint it comes to the same state, at every position', async ()
   const late = new Checkpoints(kernel, daemon, BOUNDS);
   for (let at = 1; at <= last; at += 1) {
     const whole = await foldStream(store, daemon, at);
-    for (const cell of [await live.fold(store, daemon, at), await late.fold(store, daemon, at)])
+    for (const instance of [await live.fold(store, daemon, at), await late.fold(store, daemon, at)])
       assert.equal(
-        [cell?.version, cell?.seq, cell?.path, cell?.since, cell?.snapshot.context],
+        [
+          instance?.version,
+          instance?.seq,
+          instance?.path,
+          instance?.since,
+          instance?.snapshot.context,
+        ],
         [whole?.version, whole?.seq, whole?.path, whole?.since, whole?.snapshot.context],
         String(at),
       );

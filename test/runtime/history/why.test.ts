@@ -61,7 +61,7 @@ test('of a long answer the first and the last piece are kept, and the rest is co
   ]).flat();
   const long = await bootRuntime({ local: new ScriptedProvider('local', [...moves, finish()]) });
   const { id } = await long.runtime.startRun({ prompt: 'count' }, 'test');
-  await waitFor('it is over', () => long.kernel.cell(id) === undefined);
+  await waitFor('it is over', () => long.kernel.instance(id) === undefined);
   const { events, explanation } = await long.runtime.whyRun(id);
   const pieces = (await long.store.readStream(id, 1, 1000)).filter(
     ({ type }) => type === 'run.output_appended',

@@ -176,7 +176,7 @@ test('a run that was to stay on this machine is not sent to a provider that beca
     boot_id: 'boot_2',
     remote: { other: { port: cloud, kind: 'cloud' } },
   });
-  await waitFor('it has ended', () => after.kernel.cell(id) === undefined);
+  await waitFor('it has ended', () => after.kernel.instance(id) === undefined);
   assert.equal(cloud.asked, []);
   assert.is((await after.runtime.getRun(id)).error?.code, 'provider_unknown');
 });
@@ -195,7 +195,7 @@ test('a provider that is removed while it streams lets its run end', async () =>
   await turns();
   await runtime.removeProvider('other');
   assert.is((await runtime.cancelRun(id, 'test')).state, 'cancelled');
-  assert.is(kernel.cell(id), undefined);
+  assert.is(kernel.instance(id), undefined);
 });
 
 test.run();

@@ -28,7 +28,7 @@ test('a part without text loses none of the text after it', async () => {
   ]);
   const { runtime, kernel } = await bootRuntime({ local });
   const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
-  await waitFor('the run has ended', () => kernel.cell(id) === undefined);
+  await waitFor('the run has ended', () => kernel.instance(id) === undefined);
   const run = await runtime.getRun(id);
   assert.is(run.state, 'completed');
   assert.is(run.output, 'Hello you');
@@ -102,12 +102,12 @@ test('a cancel that waits when the daemon closes is told so, and does not wait f
 
 test('an effect that is repeated does nothing more: its attempt is asked once, also when it has ended', async () => {
   const local = new ScriptedProvider('local', [output('a', 1), output('b', 2), finish()]);
-  const { runtime, kernel, attempts } = await bootRuntime({ local });
+  const { runtime, kernel, executor } = await bootRuntime({ local });
   const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
-  const again = () => attempts.start({ run_id: id, attempt: 1 });
+  const again = () => executor.start({ run_id: id, attempt: 1 });
   kernel.onFact(again);
   again();
-  await waitFor('the run has ended', () => kernel.cell(id) === undefined);
+  await waitFor('the run has ended', () => kernel.instance(id) === undefined);
   again();
   await turns();
   assert.is(local.asked.length, 1);
@@ -150,7 +150,7 @@ test('answers that are too large together lose the largest of the provider that 
     () => go.modest.opened,
     finish(),
   ]);
-  const { runtime, kernel, attempts, dispatch } = await bootRuntime({
+  const { runtime, kernel, executor, scheduler } = await bootRuntime({
     ...{ local: new ScriptedProvider('local', []), limits: { answers_bytes: 1024 } },
     remote: { greedy: { port: greedy, kind: 'local' }, modest: { port: modest, kind: 'local' } },
   });
@@ -158,20 +158,20 @@ test('answers that are too large together lose the largest of the provider that 
     (await runtime.startRun({ prompt, provider }, 'test')).id;
   const [large, other] = [await start('greedy', 'large'), await start('modest', 'x')];
   await turns();
-  assert.ok(attempts.hasRoom);
+  assert.ok(executor.hasRoom);
   go.greedy.open();
-  await waitFor('the large one has ended', () => kernel.cell(large) === undefined);
+  await waitFor('the large one has ended', () => kernel.instance(large) === undefined);
   const { state, error, output: kept } = await runtime.getRun(large);
   assert.equal([state, error?.code], ['failed', 'provider_failed']);
   assert.match(error?.message ?? '', 'larger together than the daemon holds (1024 bytes)');
   assert.is(kept, 'a'.repeat(500) + 'b'.repeat(400), 'what came is kept');
   assert.is(greedy.open, 0, 'its stream has ended');
   assert.is((await runtime.getRun(other)).state, 'streaming');
-  assert.is(dispatch.queued, 0);
+  assert.is(scheduler.queued, 0);
   const next = await start('greedy', 'small');
-  await waitFor('the next one has ended', () => kernel.cell(next) === undefined);
+  await waitFor('the next one has ended', () => kernel.instance(next) === undefined);
   go.modest.open();
-  await waitFor('the other one has ended', () => kernel.cell(other) === undefined);
+  await waitFor('the other one has ended', () => kernel.instance(other) === undefined);
   assert.is((await runtime.getRun(other)).state, 'completed');
 });
 
@@ -186,7 +186,7 @@ test('while an answer that was cut still holds its text, a new run waits', async
       if (request.prompt === 'large') await stopped.opened;
     }
   };
-  const { runtime, kernel, dispatch } = await bootRuntime({
+  const { runtime, kernel, scheduler } = await bootRuntime({
     ...{ local: new ScriptedProvider('local', []), limits: { answers_bytes: 1024 } },
     remote: { slow: { port: slow, kind: 'local' } },
   });
@@ -194,11 +194,11 @@ test('while an answer that was cut still holds its text, a new run waits', async
   await turns();
   const { id: next } = await runtime.startRun({ prompt: 'small', provider: 'slow' }, 'test');
   await turns();
-  assert.is(dispatch.position(next), 1);
+  assert.is(scheduler.position(next), 1);
   stopped.open();
   await waitFor(
     'both have ended',
-    () => kernel.cell(large) === undefined && kernel.cell(next) === undefined,
+    () => kernel.instance(large) === undefined && kernel.instance(next) === undefined,
   );
   assert.equal(
     [(await runtime.getRun(large)).state, (await runtime.getRun(next)).state],

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { AnswerBudget } from '../../../src/runtime/runs/output-budget.ts';
+import { OutputBudget } from '../../../src/runtime/runs/output-budget.ts';
 
 test('those that go on fit the bound, and a provider that holds less than another is never cut', () => {
   const part = fc.record({ answer: fc.nat({ max: 11 }), bytes: fc.integer({ min: 1, max: 400 }) });
   fc.assert(
     fc.property(fc.array(part, { maxLength: 60 }), (parts) => {
-      const budget = new AnswerBudget(1000);
+      const budget = new OutputBudget(1000);
       const sizes = new Map<string, number>();
       const cut = new Set<string>();
       const held = (provider: string) =>
@@ -41,7 +41,7 @@ test('those that go on fit the bound, and a provider that holds less than anothe
 
 test('there is room again when an answer has ended, and then that is said', () => {
   let said = 0;
-  const budget = new AnswerBudget(10, () => (said += 1));
+  const budget = new OutputBudget(10, () => (said += 1));
   budget.open('run_1', 'p', () => {});
   budget.open('run_2', 'q', () => {});
   budget.add('run_1', 'é'.repeat(5));

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { recoverRuns } from '../../../src/runtime/runs/recover.ts';
-import { Dispatch } from '../../../src/runtime/runs/scheduler.ts';
+import { Scheduler } from '../../../src/runtime/runs/scheduler.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { bootStarted } from '../../helpers/boot-fact.ts';
@@ -17,7 +17,7 @@ async function boot() {
   const inner = createMemoryStore();
   const before = await bootKernel({ store: inner });
   for (let index = 0; index < RUNS; index += 1)
-    await before.kernel.propose([
+    await before.kernel.append([
       accepted(`run_${index + 100}`, before.clock.now(), {
         queue_deadline_at: 1e12,
         deadline_at: 1e12,
@@ -33,15 +33,15 @@ async function boot() {
     },
   };
   const { kernel, store, clock } = await bootKernel({ store: slow, boot_id: 'boot_2' });
-  await kernel.propose([
+  await kernel.append([
     { stream: DAEMON, fact: bootStarted('boot_2', 2 * RUNS, clock.now() + START_MS) },
   ]);
-  await kernel.submit(DAEMON, {
+  await kernel.tryAppend(DAEMON, {
     type: 'daemon.listening',
     addresses: { http: null, grpc: null, socket: null },
   });
-  await kernel.submit(DAEMON, { type: 'daemon.store_opened', last_boot: null });
-  const dispatch = new Dispatch({
+  await kernel.tryAppend(DAEMON, { type: 'daemon.store_opened', last_boot: null });
+  const scheduler = new Scheduler({
     kernel,
     daemon: DAEMON,
     places: { total: 1, perProvider: 1, local: 1, ofProvider: () => undefined },
@@ -49,18 +49,18 @@ async function boot() {
   });
   const steps: number[] = [];
   const recover = (step_runs: number) =>
-    recoverRuns(kernel, store, dispatch, {
+    recoverRuns(kernel, store, scheduler, {
       step_runs,
       made: async (runs) => {
         steps.push(runs);
-        if (!(await kernel.submit(DAEMON, { type: 'daemon.recovery_progressed', runs })))
+        if (!(await kernel.tryAppend(DAEMON, { type: 'daemon.recovery_progressed', runs })))
           throw new Error('the start is over');
       },
     });
   return {
     kernel,
     store,
-    dispatch,
+    scheduler,
     recover,
     steps,
     daemon: () => kernel.snapshot<DaemonSnapshot>(DAEMON) as DaemonSnapshot,
@@ -68,13 +68,13 @@ async function boot() {
 }
 
 test('a recovery that gets further in each step outlasts the time of a start, and keeps the order', async () => {
-  const { recover, steps, daemon, dispatch } = await boot();
+  const { recover, steps, daemon, scheduler } = await boot();
   const found = await recover(10);
   assert.equal(steps, [10, 20, 30, 40, 50]);
   assert.equal(found, { queued: RUNS, suspended: 0, ended: 0 });
   assert.ok(daemon().matches({ starting: 'recovering' }));
   assert.equal(
-    dispatch.waitingRuns(),
+    scheduler.waitingRuns(),
     Array.from({ length: RUNS }, (_, index) => `run_${index + 100}`),
   );
 });

@@ -112,7 +112,7 @@ test('a resumed run goes on from its recorded tokens: its provider is given them
   const { store, id } = await diedInAnswer('resume');
   const local = resuming();
   const { kernel, runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
-  await waitFor('it has ended', () => kernel.cell(id) === undefined);
+  await waitFor('it has ended', () => kernel.instance(id) === undefined);
   const run = await runtime.getRun(id);
   assert.is(run.state, 'completed');
   assert.is(run.output, words.join(''));
@@ -141,7 +141,7 @@ test('a resumed run tells its provider by how many threads it was computed; that
   before.kernel.close();
   const local = new ScriptedProvider('local', () => by(3, words.length, 1));
   const { kernel } = await bootRuntime({ local, store, boot_id: 'boot_2' });
-  await waitFor('it has ended', () => kernel.cell(id) === undefined);
+  await waitFor('it has ended', () => kernel.instance(id) === undefined);
   assert.is(local.asked[0]?.resume?.threads, 2);
   const outputs = (await store.readStream(id, 1, 100)).filter(
     ({ type }) => type === 'run.output_appended',
@@ -169,7 +169,7 @@ test('a restarted run discards what was recorded and is asked from the beginning
   const { store, id } = await diedInAnswer('restart');
   const local = resuming();
   const { kernel, runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
-  await waitFor('it has ended', () => kernel.cell(id) === undefined);
+  await waitFor('it has ended', () => kernel.instance(id) === undefined);
   assert.is((await runtime.getRun(id)).output, words.join(''));
   assert.equal(
     local.asked.map(({ resume }) => resume),
@@ -213,7 +213,7 @@ test('a run at a provider that cannot go on is asked again if nothing was delive
     before.kernel.close();
     const again = new ScriptedProvider('other', () => answer(0));
     const after = await bootRuntime({ local, store, boot_id: 'boot_2', remote: remote(again) });
-    await waitFor('it has ended', () => after.kernel.cell(id) === undefined);
+    await waitFor('it has ended', () => after.kernel.instance(id) === undefined);
     const run = await after.runtime.getRun(id);
     assert.is(run.state, state);
     assert.is(run.output, words.slice(0, said === 0 ? words.length : said).join(''));
@@ -236,7 +236,7 @@ test('the time in which no daemon ran counts for no deadline, whichever way the 
       ids.push((await before.runtime.startRun({ prompt }, 'test')).id);
     await turns(20);
     before.clock.advance(20_000);
-    await before.kernel.submit(before.daemon, {
+    await before.kernel.tryAppend(before.daemon, {
       type: 'daemon.history_pruned',
       runs: 0,
       events: 0,
@@ -252,7 +252,7 @@ test('the time in which no daemon ran counts for no deadline, whichever way the 
       ['starting', 'queued', 'queued'],
       `a jump of ${jump} ms fires nothing`,
     );
-    assert.equal(after.dispatch.waitingRuns(), ids.slice(1), 'the order is the same');
+    assert.equal(after.scheduler.waitingRuns(), ids.slice(1), 'the order is the same');
     clock.advance(39_999);
     await turns(20);
     assert.equal(
@@ -277,7 +277,11 @@ test('a life that died before it took a run up gives that run no time either, wh
   const ids: string[] = [];
   for (const prompt of ['0', '1']) ids.push((await before.runtime.startRun({ prompt }, 'test')).id);
   before.clock.advance(20_000);
-  await before.kernel.submit(before.daemon, { type: 'daemon.history_pruned', runs: 0, events: 0 });
+  await before.kernel.tryAppend(before.daemon, {
+    type: 'daemon.history_pruned',
+    runs: 0,
+    events: 0,
+  });
   before.kernel.close();
   for (const [index, start] of [3 * YEAR, YEAR].entries()) {
     const between = await bootRuntime({
@@ -305,7 +309,7 @@ test('a life that died before it took a run up gives that run no time either, wh
 test('a log that stops taking facts while runs are recovered is an error of the start, and of nothing else', async () => {
   const { store: inner } = await leftQueued(3);
   const store = gatedStore(inner);
-  const { kernel, dispatch } = await bootRuntime({
+  const { kernel, scheduler } = await bootRuntime({
     local: stuck(),
     store,
     boot_id: 'boot_2',
@@ -320,7 +324,7 @@ test('a log that stops taking facts while runs are recovered is an error of the 
     await turns();
     return load(stream);
   };
-  assert.is(await codeOf(recoverRuns(kernel, store, dispatch)), 'store_failed');
+  assert.is(await codeOf(recoverRuns(kernel, store, scheduler)), 'store_failed');
   await turns();
   process.off('unhandledRejection', listener);
   assert.equal(unhandled, []);
@@ -340,7 +344,7 @@ test('however often the daemon dies, what was being answered and what waited are
   }
   const { kernel, runtime } = await bootRuntime({ local: resuming(), store, boot_id: 'boot_last' });
   for (const id of ids) {
-    await waitFor('it has ended', () => kernel.cell(id) === undefined);
+    await waitFor('it has ended', () => kernel.instance(id) === undefined);
     assert.is((await runtime.getRun(id)).output, words.join(''));
     assert.equal(await ends(store, id), ['run.completed']);
   }
@@ -372,7 +376,7 @@ test('what was cut off is served before what was queued, and what was queued in 
     boot_id: 'boot_2',
     limits: { local_runs: 1 },
   });
-  for (const id of ids) await waitFor('it has ended', () => kernel.cell(id) === undefined);
+  for (const id of ids) await waitFor('it has ended', () => kernel.instance(id) === undefined);
   assert.equal(
     local.asked.map(({ request }) => request.prompt),
     ['0', '1', '2', '3'],
@@ -381,13 +385,13 @@ test('what was cut off is served before what was queued, and what was queued in 
 
 test('what is recovered is counted, and the daemon is ready when all of it has ended', async () => {
   const { store, ids } = await leftQueued(3);
-  const { kernel, dispatch, runtime, tell, providers, daemon } = await bootRuntime({
+  const { kernel, scheduler, runtime, tell, providers, daemon } = await bootRuntime({
     local: stuck(),
     store,
     boot_id: 'boot_2',
     until: 'opened',
   });
-  const counted = await recoverRuns(kernel, store, dispatch);
+  const counted = await recoverRuns(kernel, store, scheduler);
   assert.equal(counted, { queued: 3, suspended: 1, ended: 0 });
   await tell({ type: 'daemon.runs_recovered', ...counted });
   await providers.open();
@@ -402,7 +406,7 @@ test('what is recovered is counted, and the daemon is ready when all of it has e
 
 test('runs that are cancelled while they are recovered are not counted', async () => {
   const { store, ids } = await leftQueued(3);
-  const { kernel, dispatch, tell, providers, runtime } = await bootRuntime({
+  const { kernel, scheduler, tell, providers, runtime } = await bootRuntime({
     local: stuck(),
     store,
     boot_id: 'boot_2',
@@ -413,7 +417,7 @@ test('runs that are cancelled while they are recovered are not counted', async (
     if (stream === ids.at(-1)) await runtime.cancelRun(ids[1] as string, 'test');
     return load(stream);
   };
-  const counted = await recoverRuns(kernel, store, dispatch);
+  const counted = await recoverRuns(kernel, store, scheduler);
   assert.equal(counted, { queued: 2, suspended: 1, ended: 0 });
   await tell({ type: 'daemon.runs_recovered', ...counted });
   await providers.open();
@@ -454,7 +458,7 @@ test('a queued run whose provider is gone after a restart fails and says so', as
   const { id } = await before.runtime.startRun({ prompt: '2', provider: 'other' }, 'test');
   before.kernel.close();
   const after = await bootRuntime({ local, store, boot_id: 'boot_2' });
-  await waitFor('it has ended', () => after.kernel.cell(id) === undefined);
+  await waitFor('it has ended', () => after.kernel.instance(id) === undefined);
   const run = await after.runtime.getRun(id);
   assert.is(run.state, 'failed');
   assert.is(run.error?.code, 'provider_unknown');
@@ -471,9 +475,9 @@ test('no run is left without a deadline by a start', async () => {
   });
   await turns();
   for (const id of ids) {
-    const cell = kernel.cell(id);
-    assert.ok((cell?.snapshot as RunSnapshot | undefined)?.status === 'active', id);
-    assert.ok(cell?.disarm !== null && cell?.disarm !== undefined, id);
+    const instance = kernel.instance(id);
+    assert.ok((instance?.snapshot as RunSnapshot | undefined)?.status === 'active', id);
+    assert.ok(instance?.disarm !== null && instance?.disarm !== undefined, id);
   }
 });
 

@@ -18,7 +18,7 @@ test.before(async () => {
   id = (await real.runtime.startRun({ prompt: 'secret prompt' }, 'test')).id;
   await waitFor(
     'it is settled',
-    () => real.kernel.cell(id) === undefined && real.runtime.status().state === 'ready',
+    () => real.kernel.instance(id) === undefined && real.runtime.status().state === 'ready',
   );
 });
 test.after(() => real.close());
@@ -133,11 +133,11 @@ test('what is told of a machine agrees with the kernel', () => {
   for (const { machine, state_path, stream } of real.runtime
     .machines()
     .machines.flatMap(({ instances }) => instances)) {
-    const cell = real.kernel.cell(stream);
+    const instance = real.kernel.instance(stream);
     assert.ok(
-      cell !== undefined &&
-        cell.kind.machine.id === machine &&
-        statePath(cell.snapshot) === state_path,
+      instance !== undefined &&
+        instance.definition.machine.id === machine &&
+        statePath(instance.snapshot) === state_path,
       stream,
     );
   }

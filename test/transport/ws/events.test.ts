@@ -50,7 +50,7 @@ async function write(count: number, prompt = 'hello'): Promise<void> {
     const { stream, fact } = accepted(`run_x${made}`, real.clock.now(), {
       request: { provider: 'nobody', model: 'm', cloud: false, prompt, system: null },
     });
-    await real.kernel.propose([{ stream, fact }]);
+    await real.kernel.append([{ stream, fact }]);
   }
 }
 

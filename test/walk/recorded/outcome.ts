@@ -5,7 +5,7 @@ import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import type { PullSnapshot } from '../../../machines/pull.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { can, init, stateName, statePath, step } from '../../../machines/step.ts';
-import { kindOf } from '../../../src/kernel/registry.ts';
+import { definitionOf } from '../../../src/kernel/registry.ts';
 import { runRecord } from '../../../src/kernel/run-record.ts';
 import { engineState, providerState } from '../../../src/runtime/history/records.ts';
 import { pullRecord } from '../../../src/runtime/pulls/record.ts';
@@ -27,7 +27,7 @@ export interface Outcome {
 export function outcomeOf(events: readonly StoredEvent[], by: Outcome['by'] = 'daemon'): Outcome {
   const [first] = events;
   if (first === undefined) throw new Error('no events');
-  const { machine } = kindOf(first.stream);
+  const { machine } = definitionOf(first.stream);
   let snapshot: AnyMachineSnapshot | null = null;
   const outcome: Outcome = { by, states: [], state_paths: [], record: {} };
   for (const event of events) {

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { programVersion } from '../../../src/home/version.ts';
-import { kindOf } from '../../../src/kernel/registry.ts';
+import { definitionOf } from '../../../src/kernel/registry.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { StoredEvent } from '../../../src/store/port.ts';
 import { coverOf } from '../../machines/cover.ts';
@@ -35,7 +35,8 @@ async function record(logs: readonly string[]): Promise<void> {
   mkdirSync(folder, { recursive: true });
   for (const [machine, shows] of Object.entries(SHOWS)) {
     const own = stories.filter(
-      ({ events: [first] }) => first !== undefined && kindOf(first.stream).machine.id === machine,
+      ({ events: [first] }) =>
+        first !== undefined && definitionOf(first.stream).machine.id === machine,
     );
     for (const [name, isShown] of Object.entries(shows)) {
       const [shortest] = own
