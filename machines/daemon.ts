@@ -15,8 +15,8 @@ import type {
  *
  * 1. `live` and `ready` are tags of states: health is read from them and from nothing else.
  * 2. A run is admitted only while this machine accepts `daemon.run_admitted`: the queue has no other door.
- * 3. `unsettled` is the number of runs admitted and not settled; it is zero in `ready`, above zero in `running` but for `held` and `disk_stalled`.
- * 4. `held`: the disk is full. What was accepted goes on; nothing new is admitted until there is space.
+ * 3. `unsettled` is the number of runs admitted and not settled; it is zero in `ready`, above zero in `running` but for `disk_full` and `disk_stalled`.
+ * 4. `disk_full`: the disk is full. What was accepted goes on; nothing new is admitted until there is space.
  * 5. `disk_stalled`: a commit is late. Nothing new is admitted until the disk answers. The fact is recorded afterwards, with the time of the stall.
  * 6. `starting` and `stopping` end by a deadline if nothing else ends them; the rest end by a stop. That of `starting` moves with each step of the recovery.
  */
@@ -175,20 +175,20 @@ export const daemonMachine = machine.createMachine({
       },
     },
     ready: {
-      tags: ['live', 'ready', 'resting'],
+      tags: ['live', 'ready', 'stable'],
       on: {
         'daemon.run_admitted': [
           { guard: 'takesLastPlace', target: 'running.saturated', actions: 'countAdmitted' },
           { target: 'running.accepting', actions: 'countAdmitted' },
         ],
-        'daemon.store_filled': { target: 'running.held' },
+        'daemon.store_filled': { target: 'running.disk_full' },
         'daemon.disk_stalled': { target: 'running.disk_stalled' },
         'daemon.history_pruned': { actions: 'notePruning' },
         'daemon.stop_requested': { target: 'stopping.closing', actions: 'noteStop' },
       },
     },
     running: {
-      tags: ['live', 'resting'],
+      tags: ['live', 'stable'],
       initial: 'accepting',
       on: {
         'daemon.history_pruned': { actions: 'notePruning' },
@@ -202,7 +202,7 @@ export const daemonMachine = machine.createMachine({
         accepting: {
           tags: ['ready'],
           on: {
-            'daemon.store_filled': { target: 'held' },
+            'daemon.store_filled': { target: 'disk_full' },
             'daemon.disk_stalled': { target: 'disk_stalled' },
             'daemon.run_admitted': [
               { guard: 'takesLastPlace', target: 'saturated', actions: 'countAdmitted' },
@@ -217,7 +217,7 @@ export const daemonMachine = machine.createMachine({
         saturated: {
           tags: ['ready'],
           on: {
-            'daemon.store_filled': { target: 'held' },
+            'daemon.store_filled': { target: 'disk_full' },
             'daemon.disk_stalled': { target: 'disk_stalled' },
             'daemon.run_settled': [
               { guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' },
@@ -226,7 +226,7 @@ export const daemonMachine = machine.createMachine({
             ],
           },
         },
-        held: {
+        disk_full: {
           on: {
             'daemon.run_settled': { actions: 'countSettled' },
             'daemon.store_freed': [
@@ -239,7 +239,7 @@ export const daemonMachine = machine.createMachine({
         disk_stalled: {
           on: {
             'daemon.run_settled': { actions: 'countSettled' },
-            'daemon.store_filled': { target: 'held' },
+            'daemon.store_filled': { target: 'disk_full' },
             'daemon.disk_resumed': [
               { guard: 'isFull', target: 'saturated' },
               { guard: 'hasRuns', target: 'accepting' },
@@ -307,7 +307,7 @@ export function readyWhen(snapshot: DaemonSnapshot): string | null {
     return 'unfinished runs of the last boot are settled';
   if (snapshot.matches({ starting: 'probing' }))
     return 'the local providers have answered their first probe';
-  if (snapshot.matches({ running: 'held' })) return 'there is space on the disk again';
+  if (snapshot.matches({ running: 'disk_full' })) return 'there is space on the disk again';
   if (snapshot.matches({ running: 'disk_stalled' })) return 'the disk answers again';
   return 'the daemon is started again';
 }

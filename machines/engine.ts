@@ -160,7 +160,7 @@ export const engineMachine = machine.createMachine({
   initial: 'cold',
   states: {
     cold: {
-      tags: ['resting'],
+      tags: ['stable'],
       on: {
         'engine.load_requested': {
           guard: 'isNextAttempt',
@@ -206,7 +206,7 @@ export const engineMachine = machine.createMachine({
       states: {
         idle: { on: { 'engine.work_started': { target: 'busy', actions: 'noteBusy' } } },
         busy: {
-          tags: ['resting'],
+          tags: ['stable'],
           on: { 'engine.work_finished': { target: 'idle', actions: 'noteIdle' } },
         },
       },

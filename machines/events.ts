@@ -6,7 +6,7 @@
  * stream creates its machine, each later one is a transition of it.
  */
 
-export type Fact<T extends string, D = unknown> = {
+export type EventOf<T extends string, D = unknown> = {
   readonly type: T;
   readonly at: number;
 } & Readonly<D>;
@@ -50,7 +50,7 @@ export interface Failure {
 
 // ---------------------------------------------------------------- daemon
 
-export type DaemonCreated = Fact<
+export type DaemonCreated = EventOf<
   'daemon.boot_started',
   {
     boot_id: string;
@@ -65,32 +65,32 @@ export type DaemonCreated = Fact<
 >;
 
 export type DaemonEvent =
-  | Fact<'daemon.listening', { addresses: Addresses }>
-  | Fact<'daemon.store_opened', { last_boot: LastBoot | null }>
+  | EventOf<'daemon.listening', { addresses: Addresses }>
+  | EventOf<'daemon.store_opened', { last_boot: LastBoot | null }>
   /** `suspended`: runs that are taken up again. */
-  | Fact<'daemon.runs_recovered', { queued: number; suspended?: number; ended: number }>
+  | EventOf<'daemon.runs_recovered', { queued: number; suspended?: number; ended: number }>
   /** So many unfinished runs are read and recovered so far; there are more. */
-  | Fact<'daemon.recovery_progressed', { runs: number }>
-  | Fact<'daemon.providers_probed'>
-  | Fact<'daemon.run_admitted', { run_id: string }>
-  | Fact<'daemon.run_settled', { run_id: string }>
+  | EventOf<'daemon.recovery_progressed', { runs: number }>
+  | EventOf<'daemon.providers_probed'>
+  | EventOf<'daemon.run_admitted', { run_id: string }>
+  | EventOf<'daemon.run_settled', { run_id: string }>
   /** The disk is full: what was accepted is recorded from the reserve, nothing new is taken. */
-  | Fact<'daemon.store_filled'>
-  | Fact<'daemon.store_freed'>
+  | EventOf<'daemon.store_filled'>
+  | EventOf<'daemon.store_freed'>
   /** A commit is late: the disk does not answer, and nothing new is taken. */
-  | Fact<'daemon.disk_stalled'>
-  | Fact<'daemon.disk_resumed'>
+  | EventOf<'daemon.disk_stalled'>
+  | EventOf<'daemon.disk_resumed'>
   /** Finished runs were removed, as the retention says. */
-  | Fact<'daemon.history_pruned', { runs: number; events: number }>
-  | Fact<
+  | EventOf<'daemon.history_pruned', { runs: number; events: number }>
+  | EventOf<
       'daemon.stop_requested',
       { by: string; mode: 'drain' | 'force'; drain_deadline_at: number; close_deadline_at: number }
     >
-  | Fact<'daemon.start_deadline_passed'>
-  | Fact<'daemon.drain_deadline_passed'>
-  | Fact<'daemon.close_deadline_passed'>
-  | Fact<'daemon.stopped', Partial<StopReport>>
-  | Fact<'daemon.failed', { error: Failure }>;
+  | EventOf<'daemon.start_deadline_passed'>
+  | EventOf<'daemon.drain_deadline_passed'>
+  | EventOf<'daemon.close_deadline_passed'>
+  | EventOf<'daemon.stopped', Partial<StopReport>>
+  | EventOf<'daemon.failed', { error: Failure }>;
 
 // ---------------------------------------------------------------- run
 
@@ -123,7 +123,7 @@ export interface RunRequest {
  */
 export type Recovery = 'resume' | 'restart' | 'end';
 
-export type RunCreated = Fact<
+export type RunCreated = EventOf<
   'run.accepted',
   {
     run_id: string;
@@ -156,35 +156,35 @@ export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
 
 export type RunEvent =
   /** `resumes`: it goes on after the recorded output; otherwise what was recorded is discarded. */
-  | Fact<'run.started', { attempt: number; resumes?: boolean }>
+  | EventOf<'run.started', { attempt: number; resumes?: boolean }>
   /**
    * `offset`: where it begins in the answer; only there when the log does not hold the text, so that only the present process knows it.
    * `threads`: how many threads compute the answer from here on; only there when that is known and changed.
    */
-  | Fact<
+  | EventOf<
       'run.output_appended',
       { attempt: number; text: string; token_ids: number[]; offset?: number; threads?: number }
     >
-  | Fact<'run.completed', { attempt: number; finish_reason: FinishReason; usage: Usage }>
-  | Fact<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
-  | Fact<'run.failed', { attempt: number; error: Failure }>
+  | EventOf<'run.completed', { attempt: number; finish_reason: FinishReason; usage: Usage }>
+  | EventOf<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
+  | EventOf<'run.failed', { attempt: number; error: Failure }>
   /**
    * The work is gone, or was stopped, before the answer was complete; the run waits to be resumed. `computing`: how many runs the
    * engine computed when it died, this one included; 0: it was stopped for a reason that is not this run. Logs without it do not say.
    */
-  | Fact<'run.suspended', { attempt: number; error: Failure; computing?: number }>
+  | EventOf<'run.suspended', { attempt: number; error: Failure; computing?: number }>
   /** Found unfinished by another life of the daemon. The time in which none ran counts for no deadline. */
-  | Fact<'run.recovered', { downtime_ms: number }>
-  | Fact<'run.cancel_requested', { by: string }>
-  | Fact<'run.deadline_passed', { deadline: DeadlineName }>
-  | Fact<'run.interrupt_requested', { reason: string }>
-  | Fact<'run.cancelled', { forced: boolean }>
-  | Fact<'run.timed_out', { forced: boolean }>
-  | Fact<'run.interrupted', { error: Failure }>;
+  | EventOf<'run.recovered', { downtime_ms: number }>
+  | EventOf<'run.cancel_requested', { by: string }>
+  | EventOf<'run.deadline_passed', { deadline: DeadlineName }>
+  | EventOf<'run.interrupt_requested', { reason: string }>
+  | EventOf<'run.cancelled', { forced: boolean }>
+  | EventOf<'run.timed_out', { forced: boolean }>
+  | EventOf<'run.interrupted', { error: Failure }>;
 
 // ---------------------------------------------------------------- provider
 
-export type ProviderCreated = Fact<
+export type ProviderCreated = EventOf<
   'provider.configured',
   {
     provider_id: string;
@@ -200,12 +200,12 @@ export type ProviderCreated = Fact<
 >;
 
 export type ProviderEvent =
-  | Fact<'provider.probe_started', { probe: number }>
-  | Fact<'provider.probe_succeeded', { probe: number; models: string[] | null }>
-  | Fact<'provider.probe_failed', { probe: number; error: Failure; unauthorised: boolean }>
-  | Fact<'provider.answered'>
-  | Fact<'provider.faulted', { error: Failure; unauthorised: boolean }>
-  | Fact<'provider.removed'>;
+  | EventOf<'provider.probe_started', { probe: number }>
+  | EventOf<'provider.probe_succeeded', { probe: number; models: string[] | null }>
+  | EventOf<'provider.probe_failed', { probe: number; error: Failure; unauthorised: boolean }>
+  | EventOf<'provider.answered'>
+  | EventOf<'provider.faulted', { error: Failure; unauthorised: boolean }>
+  | EventOf<'provider.removed'>;
 
 // ---------------------------------------------------------------- engine
 
@@ -220,37 +220,37 @@ export interface EngineInfo {
   chat_template: string;
 }
 
-export type EngineCreated = Fact<
+export type EngineCreated = EventOf<
   'engine.created',
   { start_ms: number; load_ms: number; stop_ms: number; kill_ms: number; idle_ms: number }
 >;
 
 export type EngineEvent =
   /** `threads`: how many shall compute, where an answer that is gone on with was computed by as many. */
-  | Fact<
+  | EventOf<
       'engine.load_requested',
       { attempt: number; model: string; path: string; threads?: number }
     >
-  | Fact<'engine.process_started', { attempt: number; pid: number }>
-  | Fact<'engine.model_loaded', { attempt: number; info: EngineInfo }>
-  | Fact<'engine.load_failed', { attempt: number; error: Failure }>
-  | Fact<'engine.work_started'>
-  | Fact<'engine.work_finished'>
-  | Fact<
+  | EventOf<'engine.process_started', { attempt: number; pid: number }>
+  | EventOf<'engine.model_loaded', { attempt: number; info: EngineInfo }>
+  | EventOf<'engine.load_failed', { attempt: number; error: Failure }>
+  | EventOf<'engine.work_started'>
+  | EventOf<'engine.work_finished'>
+  | EventOf<
       'engine.stop_requested',
       { reason: 'idle' | 'model_changed' | 'daemon_stopping' | 'requested' }
     >
-  | Fact<'engine.deadline_passed', { attempt: number }>
+  | EventOf<'engine.deadline_passed', { attempt: number }>
   /** `reason`: why the daemon ended it, where that was its own decision. */
-  | Fact<
+  | EventOf<
       'engine.exited',
       { attempt: number; exit_code: number | null; signal: string | null; reason?: 'memory' }
     >
-  | Fact<'engine.backoff_elapsed'>;
+  | EventOf<'engine.backoff_elapsed'>;
 
 // ---------------------------------------------------------------- pull
 
-export type PullCreated = Fact<
+export type PullCreated = EventOf<
   'pull.requested',
   {
     pull_id: string;
@@ -281,30 +281,35 @@ export interface PullSource {
 }
 
 export type PullEvent =
-  | Fact<'pull.started', { attempt: number }>
+  | EventOf<'pull.started', { attempt: number }>
   /** `offset_bytes` are there already, from before. */
-  | Fact<'pull.resolved', { attempt: number; offset_bytes: number } & PullSource>
-  | Fact<'pull.progressed', { attempt: number; bytes: number }>
+  | EventOf<'pull.resolved', { attempt: number; offset_bytes: number } & PullSource>
+  | EventOf<'pull.progressed', { attempt: number; bytes: number }>
   /** All bytes are on disk. `existing`: a model of this name was there before. */
-  | Fact<'pull.downloaded', { attempt: number; bytes: number; existing: boolean }>
-  | Fact<'pull.hashed', { attempt: number; bytes: number }>
+  | EventOf<'pull.downloaded', { attempt: number; bytes: number; existing: boolean }>
+  | EventOf<'pull.hashed', { attempt: number; bytes: number }>
   /** `compared`: there was a hash to compare with, and it is the same. */
-  | Fact<'pull.verified', { attempt: number; sha256: string; compared: boolean }>
-  | Fact<'pull.completed', { attempt: number; path: string }>
-  | Fact<'pull.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
-  | Fact<'pull.failed', { attempt: number; error: Failure }>
-  | Fact<'pull.cancel_requested', { by: string }>
-  | Fact<'pull.cancelled', { forced: boolean }>;
+  | EventOf<'pull.verified', { attempt: number; sha256: string; compared: boolean }>
+  | EventOf<'pull.completed', { attempt: number; path: string }>
+  | EventOf<'pull.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
+  | EventOf<'pull.failed', { attempt: number; error: Failure }>
+  | EventOf<'pull.cancel_requested', { by: string }>
+  | EventOf<'pull.cancelled', { forced: boolean }>;
 
-export type Created = DaemonCreated | RunCreated | ProviderCreated | EngineCreated | PullCreated;
-export type AnyEvent = DaemonEvent | RunEvent | ProviderEvent | EngineEvent | PullEvent;
-export type AnyFact = Created | AnyEvent;
+export type CreationEvent =
+  | DaemonCreated
+  | RunCreated
+  | ProviderCreated
+  | EngineCreated
+  | PullCreated;
+export type MachineEvent = DaemonEvent | RunEvent | ProviderEvent | EngineEvent | PullEvent;
+export type AnyEvent = CreationEvent | MachineEvent;
 
 /** A fact that has not happened yet: the kernel gives it its time. */
-export type Undated<F> = F extends { at: number } ? Omit<F, 'at'> : never;
+export type NewEvent<F> = F extends { at: number } ? Omit<F, 'at'> : never;
 
 /** A fact that comes true at a time unless something happens before. Derived from state, never stored. */
-export interface Deadline<E extends AnyEvent = AnyEvent> {
+export interface Deadline<E extends MachineEvent = MachineEvent> {
   at: number;
-  event: Undated<E>;
+  event: NewEvent<E>;
 }

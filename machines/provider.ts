@@ -109,7 +109,7 @@ export const providerMachine = machine.createMachine({
   }),
   initial: 'unknown',
   states: {
-    unknown: { tags: ['resting'], on: { ...probes, ...recovers, ...faults, ...removes } },
+    unknown: { tags: ['stable'], on: { ...probes, ...recovers, ...faults, ...removes } },
     probing: {
       entry: {
         type: 'probeProvider',
@@ -130,10 +130,10 @@ export const providerMachine = machine.createMachine({
         ...removes,
       },
     },
-    available: { tags: ['resting', 'settled'], on: { ...probes, ...faults, ...removes } },
-    degraded: { tags: ['resting'], on: { ...probes, ...recovers, ...faults, ...removes } },
-    unavailable: { tags: ['resting', 'settled'], on: { ...probes, ...recovers, ...removes } },
-    unauthorised: { tags: ['resting', 'settled'], on: { ...probes, ...recovers, ...removes } },
+    available: { tags: ['stable', 'settled'], on: { ...probes, ...faults, ...removes } },
+    degraded: { tags: ['stable'], on: { ...probes, ...recovers, ...faults, ...removes } },
+    unavailable: { tags: ['stable', 'settled'], on: { ...probes, ...recovers, ...removes } },
+    unauthorised: { tags: ['stable', 'settled'], on: { ...probes, ...recovers, ...removes } },
     removed: { type: 'final' },
   },
 });

@@ -1,6 +1,6 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
-import type { Deadline, Failure, PullCreated, PullEvent, PullSource, Undated } from './events.ts';
+import type { Deadline, Failure, NewEvent, PullCreated, PullEvent, PullSource } from './events.ts';
 import { retryDelay } from './retry.ts';
 
 /**
@@ -40,7 +40,7 @@ export interface PullContext {
   requested_at: number;
   ended_at: number | null;
   /** When the present silence (or grace, or backoff) is over. */
-  quiet_until: number;
+  timeout_at: number;
 }
 
 const machine = setup({
@@ -87,7 +87,7 @@ const machine = setup({
         ? {
             failures: Math.min(context.failure_limit, context.failures + 1),
             error: event.error,
-            quiet_until: event.retry_at,
+            timeout_at: event.retry_at,
           }
         : {},
     ),
@@ -96,9 +96,9 @@ const machine = setup({
       event.type === 'pull.cancel_requested' ? { cancelled_by: event.by } : {},
     ),
     noteGrace: assign(({ context, event }) => ({
-      quiet_until: event.at + context.cancel_grace_ms,
+      timeout_at: event.at + context.cancel_grace_ms,
     })),
-    noteLife: assign(({ context, event }) => ({ quiet_until: event.at + context.idle_ms })),
+    noteLife: assign(({ context, event }) => ({ timeout_at: event.at + context.idle_ms })),
     noteEnd: assign(({ event }) => ({ ended_at: event.at })),
   },
   guards: {
@@ -109,10 +109,10 @@ const machine = setup({
       event.attempt === context.attempt &&
       context.sha256 !== null,
     isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
-    mayTryAgain: ({ context, event }) =>
+    canRetry: ({ context, event }) =>
       event.type === 'pull.attempt_failed' &&
       event.attempt === context.attempt &&
-      mayPullAgain(context, event.error),
+      canRetryPull(context, event.error),
   },
 });
 
@@ -127,7 +127,7 @@ const fails = {
   },
 } as const;
 const triesAgain = {
-  'pull.attempt_failed': { guard: 'mayTryAgain', target: '#pull.backoff', actions: 'noteBackoff' },
+  'pull.attempt_failed': { guard: 'canRetry', target: '#pull.backoff', actions: 'noteBackoff' },
 } as const;
 const completes = {
   'pull.completed': { guard: 'isVerified', target: '#pull.completed', actions: 'noteCompletion' },
@@ -157,7 +157,7 @@ export const pullMachine = machine.createMachine({
     cancelled_by: null,
     requested_at: input.at,
     ended_at: null,
-    quiet_until: input.at + input.idle_ms,
+    timeout_at: input.at + input.idle_ms,
   }),
   initial: 'resolving',
   states: {
@@ -260,7 +260,7 @@ const STUCK: Failure = {
 /** What happens by itself if nothing else does. */
 export function pullDeadlines(snapshot: PullSnapshot): Deadline<PullEvent>[] {
   const { context } = snapshot;
-  const { quiet_until: at, attempt } = context;
+  const { timeout_at: at, attempt } = context;
   if (snapshot.matches('resolving') || snapshot.matches('downloading'))
     return [{ at, event: afterPullFailure(context, SILENT, at) }];
   if (snapshot.matches('verifying'))
@@ -278,9 +278,9 @@ export function afterPullFailure(
   error: Failure,
   now: number,
   asked_ms: number | null = null,
-): Undated<PullEvent> {
+): NewEvent<PullEvent> {
   const { attempt } = context;
-  if (!mayPullAgain(context, error)) return { type: 'pull.failed', attempt, error };
+  if (!canRetryPull(context, error)) return { type: 'pull.failed', attempt, error };
   return {
     type: 'pull.attempt_failed',
     attempt,
@@ -289,6 +289,6 @@ export function afterPullFailure(
   };
 }
 
-export function mayPullAgain(context: PullContext, error: Failure): boolean {
+export function canRetryPull(context: PullContext, error: Failure): boolean {
   return error.retryable && context.failures + 1 < context.failure_limit;
 }

@@ -1,4 +1,4 @@
-import type { Failure, RunEvent, Undated } from './events.ts';
+import type { Failure, NewEvent, RunEvent } from './events.ts';
 import type { RunContext } from './run-context.ts';
 
 /** First wait before another attempt, doubled for each further one up to the longest. */
@@ -26,13 +26,13 @@ export function afterFailure(
   error: Failure,
   now: number,
   options: { lost?: boolean; computing?: number | null; retry_after_ms?: number | null } = {},
-): Undated<RunEvent> {
+): NewEvent<RunEvent> {
   const { attempt } = context;
   const computing = options.computing ?? null;
-  if (computing !== null && mayGoOn(context))
+  if (computing !== null && canResume(context))
     return { type: 'run.suspended', attempt, error, computing };
   if (computing !== null && isGivenUp(context)) return givenUp(context, error);
-  if (mayRetry(context, error)) {
+  if (canRetry(context, error)) {
     return {
       type: 'run.attempt_failed',
       attempt,
@@ -44,7 +44,7 @@ export function afterFailure(
     (options.lost === true || error.retryable) &&
     context.outputs > 0 &&
     context.resumable &&
-    mayGoOn(context)
+    canResume(context)
   )
     return { type: 'run.suspended', attempt, error };
   if (options.lost === true && context.outputs > 0) return { type: 'run.interrupted', error };
@@ -56,7 +56,7 @@ function isGivenUp({ recovery, deaths, max_losses }: RunContext): boolean {
   return recovery !== 'end' && deaths > 0 && deaths >= max_losses;
 }
 
-function givenUp({ attempt, deaths, outputs }: RunContext, { code }: Failure): Undated<RunEvent> {
+function givenUp({ attempt, deaths, outputs }: RunContext, { code }: Failure): NewEvent<RunEvent> {
   const message = `The engine died ${deaths + 1} times in a row while it computed this run alone (limit run_losses), so the run is given up.`;
   const error: Failure = { code, message, retryable: false };
   return outputs > 0 ? { type: 'run.interrupted', error } : { type: 'run.failed', attempt, error };
@@ -68,7 +68,7 @@ export function isToBlame(computing: number | undefined): boolean {
 }
 
 /** Another attempt never repeats text that somebody may have read. */
-export function mayRetry(context: RunContext, error: Failure): boolean {
+export function canRetry(context: RunContext, error: Failure): boolean {
   return error.retryable && context.outputs === 0 && context.failures + 1 < context.max_attempts;
 }
 
@@ -76,7 +76,7 @@ export function mayRetry(context: RunContext, error: Failure): boolean {
  * Whether a run that was cut off resumes, as its policy says. One that kills the engine again and again is given up, and so is one
  * of which the log does not hold what was asked or answered.
  */
-export function mayGoOn({
+export function canResume({
   recovery,
   resumable,
   content_kept,

@@ -43,7 +43,7 @@ export interface RunContext {
   idle_ms: number;
   cancel_grace_ms: number;
   /** When the present silence (or grace, or backoff) is over. */
-  quiet_until: number;
+  timeout_at: number;
 }
 
 /** Before anything happened. */
@@ -82,6 +82,6 @@ export function newContext(input: RunCreated): RunContext {
     first_output_ms: input.first_output_ms,
     idle_ms: input.idle_ms,
     cancel_grace_ms: input.cancel_grace_ms,
-    quiet_until: 0,
+    timeout_at: 0,
   };
 }

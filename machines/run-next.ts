@@ -1,5 +1,5 @@
-import type { Deadline, DeadlineName, Failure, RunEvent, Undated } from './events.ts';
-import { mayGoOn } from './retry.ts';
+import type { Deadline, DeadlineName, Failure, NewEvent, RunEvent } from './events.ts';
+import { canResume } from './retry.ts';
 import type { RunSnapshot } from './run.ts';
 
 /** What comes next for a run: by itself in its time, when its work has stopped, and after a crash. */
@@ -24,7 +24,7 @@ const CONTENT_NOT_KEPT: Failure = {
 };
 
 /** The fact that begins the next attempt. */
-export function nextAttempt({ context }: RunSnapshot): Undated<RunEvent> {
+export function nextAttempt({ context }: RunSnapshot): NewEvent<RunEvent> {
   return {
     type: 'run.started',
     attempt: context.attempt + 1,
@@ -41,22 +41,22 @@ export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
   });
   const total = passed(context.deadline_at, 'total');
   if (snapshot.matches('queued')) return [passed(context.queue_deadline_at, 'queue'), total];
-  if (snapshot.matches('starting')) return [passed(context.quiet_until, 'first_output'), total];
-  if (snapshot.matches('streaming')) return [passed(context.quiet_until, 'idle'), total];
+  if (snapshot.matches('starting')) return [passed(context.timeout_at, 'first_output'), total];
+  if (snapshot.matches('streaming')) return [passed(context.timeout_at, 'idle'), total];
   if (snapshot.matches('backoff'))
-    return [{ at: context.quiet_until, event: nextAttempt(snapshot) }, total];
+    return [{ at: context.timeout_at, event: nextAttempt(snapshot) }, total];
   if (snapshot.matches('suspended')) return [total];
   const end = terminalOf(snapshot, true);
-  return end === null ? [] : [{ at: context.quiet_until, event: end }];
+  return end === null ? [] : [{ at: context.timeout_at, event: end }];
 }
 
 /** The fact that ends the stopping of a run's work; null in any other state. A run that is handed over lives on. */
-export function terminalOf(snapshot: RunSnapshot, forced: boolean): Undated<RunEvent> | null {
+export function terminalOf(snapshot: RunSnapshot, forced: boolean): NewEvent<RunEvent> | null {
   if (snapshot.matches({ cancelling: 'by_request' })) return { type: 'run.cancelled', forced };
   if (snapshot.matches({ cancelling: 'by_deadline' })) return { type: 'run.timed_out', forced };
   if (!snapshot.matches({ cancelling: 'by_stop' })) return null;
   const { context } = snapshot;
-  return context.content_kept && mayGoOn(context)
+  return context.content_kept && canResume(context)
     ? { type: 'run.suspended', attempt: context.attempt, error: DAEMON_STOPPING }
     : { type: 'run.interrupted', error: DAEMON_STOPPING };
 }
@@ -69,12 +69,12 @@ export function terminalOf(snapshot: RunSnapshot, forced: boolean): Undated<RunE
  * 3. It waited, or may go on as its policy says: it is recovered.
  * 4. Anything else was cut off: interrupted, with the text that is on disk.
  */
-export function afterCrash(snapshot: RunSnapshot, downtime_ms: number): Undated<RunEvent> | null {
+export function afterCrash(snapshot: RunSnapshot, downtime_ms: number): NewEvent<RunEvent> | null {
   if (snapshot.status !== 'active') return null;
   const end = snapshot.matches({ cancelling: 'by_stop' }) ? null : terminalOf(snapshot, false);
   if (end !== null) return end;
   if (!snapshot.context.content_kept) return { type: 'run.interrupted', error: CONTENT_NOT_KEPT };
-  if (snapshot.matches('queued') || snapshot.matches('suspended') || mayGoOn(snapshot.context))
+  if (snapshot.matches('queued') || snapshot.matches('suspended') || canResume(snapshot.context))
     return { type: 'run.recovered', downtime_ms };
   return { type: 'run.interrupted', error: DAEMON_DIED };
 }

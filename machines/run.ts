@@ -1,7 +1,7 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
 import type { DeadlineName, RunCreated, RunEvent } from './events.ts';
-import { isToBlame, mayGoOn, mayRetry } from './retry.ts';
+import { canResume, canRetry, isToBlame } from './retry.ts';
 import { newContext, type RunContext } from './run-context.ts';
 
 /**
@@ -35,7 +35,7 @@ const machine = setup({
             attempt: event.attempt,
             started_at: context.started_at ?? event.at,
             error: null,
-            quiet_until: event.at + context.first_output_ms,
+            timeout_at: event.at + context.first_output_ms,
             ...(event.resumes ? {} : { outputs: 0, output: '', output_tokens: 0, threads: null }),
           }
         : {},
@@ -50,7 +50,7 @@ const machine = setup({
             threads: event.threads ?? context.threads,
             first_output_at: context.first_output_at ?? event.at,
             ...(context.recovery === 'resume' ? { losses: 0, deaths: 0 } : {}),
-            quiet_until: event.at + context.idle_ms,
+            timeout_at: event.at + context.idle_ms,
           }
         : {},
     ),
@@ -61,7 +61,7 @@ const machine = setup({
     ),
     noteBackoff: assign(({ context, event }) =>
       event.type === 'run.attempt_failed'
-        ? { failures: context.failures + 1, error: event.error, quiet_until: event.retry_at }
+        ? { failures: context.failures + 1, error: event.error, timeout_at: event.retry_at }
         : {},
     ),
     noteLoss: assign(({ context }) => ({ losses: context.losses + 1 })),
@@ -81,15 +81,17 @@ const machine = setup({
         ? {
             queue_deadline_at: context.queue_deadline_at + event.downtime_ms,
             deadline_at: context.deadline_at + event.downtime_ms,
-            quiet_until: context.quiet_until + event.downtime_ms,
+            timeout_at: context.timeout_at + event.downtime_ms,
           }
         : {},
     ),
     noteWithdrawal: assign(({ event }) =>
-      event.type === 'run.cancel_requested' && event.by === WITHDRAWN ? { withdrawn: true } : {},
+      event.type === 'run.cancel_requested' && event.by === CANCELLED_BY_DISK_FULL
+        ? { withdrawn: true }
+        : {},
     ),
     noteGrace: assign(({ context, event }) => ({
-      quiet_until: event.at + context.cancel_grace_ms,
+      timeout_at: event.at + context.cancel_grace_ms,
     })),
     noteTimeout: assign(({ event }) =>
       event.type === 'run.deadline_passed'
@@ -112,18 +114,18 @@ const machine = setup({
     isDeadlineHere: ({ event }, params: { silence: DeadlineName }) =>
       event.type === 'run.deadline_passed' &&
       (event.deadline === 'total' || event.deadline === params.silence),
-    mayGoOn: ({ context }) => mayGoOn(context),
-    mayGoOnFromHere: ({ context, event }) =>
-      'attempt' in event && event.attempt === context.attempt && mayGoOn(context),
-    mayTryAgain: ({ context, event }) =>
+    canResume: ({ context }) => canResume(context),
+    canResumeAttempt: ({ context, event }) =>
+      'attempt' in event && event.attempt === context.attempt && canResume(context),
+    canRetry: ({ context, event }) =>
       event.type === 'run.attempt_failed' &&
       event.attempt === context.attempt &&
-      mayRetry(context, event.error),
+      canRetry(context, event.error),
   },
 });
 
 /** Who cancels a run that the daemon takes back: it was refused after all. */
-export const WITHDRAWN = 'store_full';
+export const CANCELLED_BY_DISK_FULL = 'store_full';
 
 /** Every wait of a run has its own name; the deadline of a wait that is over is not accepted. */
 const timesOut = (silence: DeadlineName) =>
@@ -138,13 +140,17 @@ const cancels = {
 } as const;
 const isLost = {
   'run.suspended': {
-    guard: 'mayGoOnFromHere',
+    guard: 'canResumeAttempt',
     target: 'suspended',
     actions: ['noteLoss', 'noteDeath', 'noteSuspension'],
   },
 } as const;
 const isCutOff = {
-  'run.recovered': { guard: 'mayGoOn', target: 'suspended', actions: ['noteLoss', 'noteDowntime'] },
+  'run.recovered': {
+    guard: 'canResume',
+    target: 'suspended',
+    actions: ['noteLoss', 'noteDowntime'],
+  },
   'run.interrupted': { target: 'interrupted', actions: ['noteFailure', 'noteEnd'] },
   'run.interrupt_requested': { target: 'cancelling.by_stop' },
 } as const;
@@ -176,7 +182,7 @@ export const runMachine = machine.createMachine({
           actions: 'appendOutput',
         },
         'run.completed': { guard: 'isThisAttempt', target: 'completed', actions: 'noteCompletion' },
-        'run.attempt_failed': { guard: 'mayTryAgain', target: 'backoff', actions: 'noteBackoff' },
+        'run.attempt_failed': { guard: 'canRetry', target: 'backoff', actions: 'noteBackoff' },
         'run.failed': {
           guard: 'isThisAttempt',
           target: 'failed',
@@ -258,12 +264,12 @@ export const runMachine = machine.createMachine({
             // A run that would be handed over can still be cancelled.
             'run.cancel_requested': { target: 'by_request', actions: 'noteWithdrawal' },
             'run.suspended': {
-              guard: 'mayGoOnFromHere',
+              guard: 'canResumeAttempt',
               target: '#run.suspended',
               actions: 'noteSuspension',
             },
             'run.recovered': {
-              guard: 'mayGoOn',
+              guard: 'canResume',
               target: '#run.suspended',
               actions: 'noteDowntime',
             },

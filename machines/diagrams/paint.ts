@@ -5,7 +5,7 @@ export const paints = {
   ready: { fill: '#d8f0dc', line: '#2f7d3f', meaning: 'live and ready' },
   live: { fill: '#fdeecb', line: '#a87410', meaning: 'live, not ready' },
   active: { fill: '#d9e8fb', line: '#2b62a8', meaning: 'active' },
-  resting: { fill: '#d8f0dc', line: '#2f7d3f', meaning: 'may stay as long as it likes' },
+  stable: { fill: '#d8f0dc', line: '#2f7d3f', meaning: 'may stay as long as it likes' },
   final: { fill: '#e4e4e4', line: '#555555', meaning: 'final' },
   plain: { fill: '#ffffff', line: '#777777', meaning: 'leaves by a deadline of its own' },
 } as const;

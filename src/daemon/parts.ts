@@ -1,6 +1,6 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { Effects } from '../../machines/effects.ts';
-import type { DaemonEvent, Undated } from '../../machines/events.ts';
+import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import type { Config } from '../config/config.ts';
 import { setProvider, unsetProvider } from '../config/file.ts';
 import type { SvcError } from '../errors.ts';
@@ -88,7 +88,7 @@ export function buildParts({
     onSpace: (full) => full && diskMonitor.filled(),
     onFatal,
   });
-  const tell = (told: Undated<DaemonEvent>) => kernel.tryAppend(streams.daemon, told);
+  const tell = (told: NewEvent<DaemonEvent>) => kernel.tryAppend(streams.daemon, told);
   const diskMonitor = new DiskMonitor({ store, clock, log, tell });
   const retention = new Retention({
     kernel,

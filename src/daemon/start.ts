@@ -1,4 +1,4 @@
-import type { DaemonEvent, Undated } from '../../machines/events.ts';
+import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { parseAddress } from '../config/address.ts';
 import { SvcError } from '../errors.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../home/runtime-file.ts';
@@ -136,7 +136,7 @@ async function createEngine({ kernel, streams, config }: Parts): Promise<void> {
 }
 
 /** A step of the start; a daemon that was told to stop meanwhile goes no further. */
-async function proceed(parts: Parts, fact: Undated<DaemonEvent>): Promise<void> {
+async function proceed(parts: Parts, fact: NewEvent<DaemonEvent>): Promise<void> {
   if (!(await parts.tell(fact))) throw STOPPED;
 }
 

@@ -1,6 +1,6 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
-import { type AnyFact, SCHEMA_VERSION, type Undated } from '../../machines/events.ts';
+import { type AnyEvent, type NewEvent, SCHEMA_VERSION } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../errors.ts';
@@ -27,7 +27,7 @@ import { Stalls } from './stalls.ts';
 
 export interface Proposal {
   stream: string;
-  fact: Undated<AnyFact>;
+  fact: NewEvent<AnyEvent>;
 }
 
 export interface KernelOptions {
@@ -131,15 +131,15 @@ export class Kernel {
   }
 
   /** Like `append` for one fact; false when the machine does not accept it. */
-  async tryAppend(stream: string, fact: Undated<AnyFact>): Promise<boolean> {
+  async tryAppend(stream: string, fact: NewEvent<AnyEvent>): Promise<boolean> {
     if (!this.accepts(stream, fact)) return false;
     await this.append([{ stream, fact }]);
     return true;
   }
 
-  accepts(stream: string, fact: Undated<AnyFact>): boolean {
+  accepts(stream: string, fact: NewEvent<AnyEvent>): boolean {
     const tail = this.tail(stream);
-    return tail !== undefined && can(tail, { ...fact, at: this.clock.now() } as AnyFact);
+    return tail !== undefined && can(tail, { ...fact, at: this.clock.now() } as AnyEvent);
   }
 
   /** The state with all proposed facts, for policies that are asked in the same turn as they propose. */
@@ -195,7 +195,7 @@ export class Kernel {
       { instance: Instance; tail: AnyMachineSnapshot | null; version: number }
     >();
     return proposals.map(({ stream, fact }) => {
-      const dated = { ...fact, at } as AnyFact;
+      const dated = { ...fact, at } as AnyEvent;
       const known = this.instances.get(stream);
       const draft =
         drafts.get(stream) ??
@@ -207,7 +207,7 @@ export class Kernel {
       const instance = draft?.instance ?? new Instance(stream, next.snapshot, 0);
       const version = (draft?.version ?? 0) + 1;
       drafts.set(stream, { instance, tail: next.snapshot, version });
-      const { type, at: _, ...data } = dated as AnyFact & Record<string, unknown>;
+      const { type, at: _, ...data } = dated as AnyEvent & Record<string, unknown>;
       const event: StoredEvent = {
         seq: 0,
         stream,
@@ -226,7 +226,7 @@ export class Kernel {
     });
   }
 
-  private advance(stream: string, tail: AnyMachineSnapshot, fact: AnyFact) {
+  private advance(stream: string, tail: AnyMachineSnapshot, fact: AnyEvent) {
     if (!can(tail, fact)) {
       const state = statePath(tail);
       throw new SvcError('event_refused', `${fact.type} is not accepted in the state ${state}.`, {

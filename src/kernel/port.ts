@@ -1,12 +1,12 @@
 import type { Effects } from '../../machines/effects.ts';
-import type { AnyEvent, Undated } from '../../machines/events.ts';
+import type { MachineEvent, NewEvent } from '../../machines/events.ts';
 
 /** One machine of the kernel, as the part that lives with it sees it. */
-export interface StreamPort<S, E extends AnyEvent> {
+export interface StreamPort<S, E extends MachineEvent> {
   /** The state after the last durable fact. */
   snapshot(): S;
   /** Proposes a fact. False when the machine does not accept it now; true once it is durable. */
-  tryAppend(event: Undated<E>): Promise<boolean>;
+  tryAppend(event: NewEvent<E>): Promise<boolean>;
   /** Called after each durable fact of this machine, with the state already folded; returns the way to stop it. */
   onFact(listener: (event: E) => void): () => void;
 }

@@ -1,5 +1,5 @@
 import type { Effects } from '../../machines/effects.ts';
-import type { PullEvent, Undated } from '../../machines/events.ts';
+import type { NewEvent, PullEvent } from '../../machines/events.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
 import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
@@ -146,7 +146,7 @@ export class Puller implements PullerPort<Task> {
 
   private report(pull_id: string, attempt: number, abort: AbortController): Report {
     const stream = this.options.stream(pull_id);
-    const tell = async (fact: Undated<PullEvent>) => {
+    const tell = async (fact: NewEvent<PullEvent>) => {
       if (!(await stream.tryAppend(fact))) abort.abort();
       abort.signal.throwIfAborted();
     };

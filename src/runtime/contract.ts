@@ -1,4 +1,4 @@
-import type { AnyFact, Recovery, StopReport } from '../../machines/events.ts';
+import type { AnyEvent, Recovery, StopReport } from '../../machines/events.ts';
 import type { EventSlice } from '../kernel/event-page.ts';
 import type { EventRecord } from '../kernel/event-record.ts';
 import type { RunRecord } from '../kernel/run-record.ts';
@@ -238,7 +238,7 @@ export interface Runtime extends Travel {
 }
 
 /** The terminal facts of a run. */
-export const TERMINAL: ReadonlySet<AnyFact['type']> = new Set<AnyFact['type']>([
+export const TERMINAL: ReadonlySet<AnyEvent['type']> = new Set<AnyEvent['type']>([
   'run.completed',
   'run.failed',
   'run.cancelled',

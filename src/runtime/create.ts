@@ -1,6 +1,6 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { EngineSnapshot } from '../../machines/engine.ts';
-import type { DaemonEvent, Undated } from '../../machines/events.ts';
+import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { accepted, stateName, statePath } from '../../machines/step.ts';
 import { type Config, type ProviderConfig, readProvider } from '../config/config.ts';
 import { descriptorTrouble } from '../descriptors.ts';
@@ -217,7 +217,7 @@ function lifecycleFact(
   by: string,
   config: Config,
   now: number,
-): Undated<DaemonEvent> | null {
+): NewEvent<DaemonEvent> | null {
   if (event.type !== 'stop_requested') return null;
   const mode = event.mode === 'force' ? 'force' : 'drain';
   const drain_deadline_at =

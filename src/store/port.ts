@@ -1,4 +1,4 @@
-import type { AnyFact } from '../../machines/events.ts';
+import type { AnyEvent } from '../../machines/events.ts';
 
 /**
  * The port to the event log. One writer; every method may be asked at any time after `open`.
@@ -186,6 +186,6 @@ export type Project = (
 export const CONFLICT = 'store_conflict';
 
 /** The fact back from its stored form. */
-export function toFact(event: StoredEvent): AnyFact {
-  return { ...event.data, type: event.type, at: event.at } as AnyFact;
+export function toFact(event: StoredEvent): AnyEvent {
+  return { ...event.data, type: event.type, at: event.at } as AnyEvent;
 }

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { AnyFact, RunCreated, RunEvent } from '../../machines/events.ts';
+import type { AnyEvent, RunCreated, RunEvent } from '../../machines/events.ts';
 import { type RunSnapshot, runMachine } from '../../machines/run.ts';
 import { init, step } from '../../machines/step.ts';
 import { runRow } from '../../src/kernel/run-record.ts';
@@ -28,8 +28,8 @@ class Writer {
     return this.commitNow.events.length;
   }
 
-  add(stream: string, fact: AnyFact): void {
-    const { type, at, ...data } = fact as AnyFact & Record<string, unknown>;
+  add(stream: string, fact: AnyEvent): void {
+    const { type, at, ...data } = fact as AnyEvent & Record<string, unknown>;
     const version = (this.versions.get(stream) ?? 0) + 1;
     this.versions.set(stream, version);
     this.seq += 1;
@@ -195,8 +195,8 @@ function factsOf(
   ];
 }
 
-function boot(type: string, data: object): AnyFact {
-  return { type, at: Date.now(), ...data } as unknown as AnyFact;
+function boot(type: string, data: object): AnyEvent {
+  return { type, at: Date.now(), ...data } as unknown as AnyEvent;
 }
 
 function bootStarted(): object {

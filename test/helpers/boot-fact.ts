@@ -1,11 +1,11 @@
-import type { DaemonCreated, Undated } from '../../machines/events.ts';
+import type { DaemonCreated, NewEvent } from '../../machines/events.ts';
 
 /** The first fact of a daemon, as of one process on one host. */
 export function bootStarted(
   boot_id: string,
   capacity: number,
   start_deadline_at: number,
-): Undated<DaemonCreated> {
+): NewEvent<DaemonCreated> {
   return {
     type: 'daemon.boot_started',
     boot_id,

@@ -1,6 +1,6 @@
-import type { DaemonCreated, DaemonEvent, Undated } from '../../machines/events.ts';
+import type { DaemonCreated, DaemonEvent, NewEvent } from '../../machines/events.ts';
 
-type Step = Undated<DaemonEvent>;
+type Step = NewEvent<DaemonEvent>;
 
 const listening: Step = {
   type: 'daemon.listening',
@@ -28,7 +28,7 @@ export const WAYS: Record<string, Step[]> = {
   ready,
   'running.accepting': [...ready, admitted],
   'running.saturated': [...ready, admitted, admitted],
-  'running.held': [...ready, admitted, { type: 'daemon.store_filled' }],
+  'running.disk_full': [...ready, admitted, { type: 'daemon.store_filled' }],
   'running.disk_stalled': [...ready, admitted, { type: 'daemon.disk_stalled' }],
   'stopping.draining': [...ready, admitted, stop],
   'stopping.closing': [...ready, stop],

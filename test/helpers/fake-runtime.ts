@@ -1,5 +1,5 @@
 import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon.ts';
-import type { DaemonEvent, Undated } from '../../machines/events.ts';
+import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { EventPage } from '../../src/kernel/event-page.ts';
@@ -23,7 +23,7 @@ import { CREATED, NOW, stop, WAYS } from './daemon-ways.ts';
  */
 export interface FakeRuntime extends Runtime {
   /** Folds a fact into the daemon's machine; throws when the machine does not accept it. */
-  tell(fact: Undated<DaemonEvent>): void;
+  tell(fact: NewEvent<DaemonEvent>): void;
   /** Folds facts until the daemon is in the state. */
   bring(path: string): void;
   readonly path: string;

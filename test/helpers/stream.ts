@@ -1,10 +1,10 @@
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
-import type { AnyEvent, Created, Deadline, Undated } from '../../machines/events.ts';
+import type { CreationEvent, Deadline, MachineEvent, NewEvent } from '../../machines/events.ts';
 import { can, init, step } from '../../machines/step.ts';
 import type { StreamPort } from '../../src/kernel/port.ts';
 
-export interface StreamDriver<S, E extends AnyEvent> extends StreamPort<S, E> {
+export interface StreamDriver<S, E extends MachineEvent> extends StreamPort<S, E> {
   /** Every fact so far, the refused ones left out. */
   readonly facts: E[];
   /** Makes the next deadline of the present state come true; throws when there is none. */
@@ -13,9 +13,9 @@ export interface StreamDriver<S, E extends AnyEvent> extends StreamPort<S, E> {
   fail(error: Error): void;
 }
 
-export interface StreamDriverOptions<S, E extends AnyEvent> {
+export interface StreamDriverOptions<S, E extends MachineEvent> {
   machine: AnyStateMachine;
-  created: Undated<Created>;
+  created: NewEvent<CreationEvent>;
   deadlines(snapshot: S): Deadline<E>[];
   perform(effect: Effect): void;
 }
@@ -24,7 +24,7 @@ export interface StreamDriverOptions<S, E extends AnyEvent> {
  * One machine, driven as the kernel drives it, without a store: a fact is accepted at once or not at all, shows in the state a
  * turn later, is told to listeners then, and its effects come last. Deadlines come true only when the test says so.
  */
-export function driveStream<S extends AnyMachineSnapshot, E extends AnyEvent>({
+export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent>({
   machine,
   created,
   deadlines,
@@ -44,7 +44,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends AnyEvent>({
     for (const listener of [...listeners]) listener(event);
     for (const effect of effects) perform(effect);
   };
-  const tryAppend = async (undated: Undated<E>): Promise<boolean> => {
+  const tryAppend = async (undated: NewEvent<E>): Promise<boolean> => {
     if (failure !== null) throw failure;
     const event = { ...undated, at: Date.now() } as unknown as E;
     if (!can(tail, event)) return false;

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { AnyFact, Undated } from '../../machines/events.ts';
+import type { AnyEvent, NewEvent } from '../../machines/events.ts';
 import type { ProviderSnapshot } from '../../machines/provider.ts';
 import { SvcError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
@@ -27,7 +27,7 @@ async function boot() {
         await turns();
       }
     },
-    say: (fact: Undated<AnyFact>) => void kernel.tryAppend(RUN, fact),
+    say: (fact: NewEvent<AnyEvent>) => void kernel.tryAppend(RUN, fact),
     asked: () => effects.map(({ effect }) => effect.type),
     types: async (stream: string) =>
       (await store.readStream(stream, 1, 1000)).map(({ type }) => type),

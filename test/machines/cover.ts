@@ -1,19 +1,19 @@
 import { getAdjacencyMap } from '@xstate/graph';
 import type { AnyMachineSnapshot, EventObject } from 'xstate';
-import type { AnyEvent } from '../../machines/events.ts';
+import type { MachineEvent } from '../../machines/events.ts';
 import type { Model } from './models/model.ts';
 
 /** A reachable state and a shortest way to it. */
 export interface Reached {
   key: string;
   snapshot: AnyMachineSnapshot;
-  path: readonly AnyEvent[];
+  path: readonly MachineEvent[];
 }
 
 /** One event in one state: accepted, it is an edge of the graph; refused, it must change nothing. */
 export interface Attempt {
   from: Reached;
-  event: AnyEvent;
+  event: MachineEvent;
   to: string;
 }
 
@@ -41,7 +41,7 @@ export function coverOf(model: Model): Cover {
   const states = new Map<string, Reached>();
   const accepted: Attempt[] = [];
   const refused: Attempt[] = [];
-  const waiting: { key: string; path: readonly AnyEvent[] }[] =
+  const waiting: { key: string; path: readonly MachineEvent[] }[] =
     first === undefined ? [] : [{ key: first, path: [] }];
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     const node = adjacency[next.key as keyof typeof adjacency];
@@ -53,7 +53,7 @@ export function coverOf(model: Model): Cover {
     for (const { event, state } of Object.values(node.transitions)) {
       const attempt: Attempt = {
         from,
-        event: event as AnyEvent,
+        event: event as MachineEvent,
         to: model.key(state as AnyMachineSnapshot),
       };
       const takes = from.snapshot.status === 'active' && from.snapshot.can(event);

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
 import { type DaemonSnapshot, readyWhen } from '../../machines/daemon.ts';
-import type { AnyEvent } from '../../machines/events.ts';
+import type { MachineEvent } from '../../machines/events.ts';
 import { init, stateName, statePath, step } from '../../machines/step.ts';
 import { coverOf, openEvents } from './cover.ts';
 import { daemonModel } from './models/daemon.ts';
@@ -29,7 +29,7 @@ test('all simple paths are walked, and each keeps what the daemon promises at ev
     keepsPromises(snapshot);
     for (const { event } of path.steps) {
       if (event.type === 'xstate.init') continue;
-      snapshot = step(model.machine, snapshot, event as AnyEvent).snapshot;
+      snapshot = step(model.machine, snapshot, event as MachineEvent).snapshot;
       keepsPromises(snapshot);
     }
     assert.is(model.key(snapshot), model.key(path.state as AnyMachineSnapshot));

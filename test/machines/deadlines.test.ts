@@ -18,7 +18,7 @@ const expected: Record<string, Record<string, string[]>> = {
     ready: ['none'],
     'running.accepting': ['none'],
     'running.saturated': ['none'],
-    'running.held': ['none'],
+    'running.disk_full': ['none'],
     'running.disk_stalled': ['none'],
     'stopping.draining': ['daemon.drain_deadline_passed +10000'],
     'stopping.closing': ['daemon.close_deadline_passed +20000'],

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import { endingOf } from '../../machines/ending.ts';
-import type { AnyEvent, DaemonCreated, DaemonEvent } from '../../machines/events.ts';
+import type { DaemonCreated, DaemonEvent, MachineEvent } from '../../machines/events.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
 import { afterFailure } from '../../machines/retry.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
@@ -71,7 +71,7 @@ test('a run found unfinished waits again, or takes an end that it accepts', () =
     const fact = afterCrash(snapshot, 5000);
     assert.is(fact === null, snapshot.status === 'done', where);
     if (fact === null) continue;
-    const dated = { ...fact, at: NOW } as AnyEvent;
+    const dated = { ...fact, at: NOW } as MachineEvent;
     assert.ok(can(snapshot, dated), where);
     const after = step(model.machine, snapshot, dated);
     assert.is(
@@ -90,7 +90,7 @@ test('what becomes of a run that was cut off is told by where it was, its policy
   for (const { model, snapshot, where } of runs) {
     const fact = afterCrash(snapshot, 0);
     if (fact === null) continue;
-    const end = step(model.machine, snapshot, { ...fact, at: NOW } as AnyEvent)
+    const end = step(model.machine, snapshot, { ...fact, at: NOW } as MachineEvent)
       .snapshot as RunSnapshot;
     assert.is(statePath(end), expectedEnd(snapshot), where);
     assert.is(end.context.output, snapshot.context.output, where);
@@ -131,7 +131,7 @@ test('the time in which no daemon ran counts for no deadline, also when the cloc
   for (const { model, snapshot, where } of runs) {
     if (afterCrash(snapshot, 0)?.type !== 'run.recovered') continue;
     for (const downtime_ms of DOWNTIMES) {
-      const fact = { ...afterCrash(snapshot, downtime_ms), at: NOW } as AnyEvent;
+      const fact = { ...afterCrash(snapshot, downtime_ms), at: NOW } as MachineEvent;
       const after = step(model.machine, snapshot, fact).snapshot as RunSnapshot;
       for (const name of ['queue_deadline_at', 'deadline_at'] as const)
         assert.is(after.context[name], snapshot.context[name] + downtime_ms, where);
@@ -161,7 +161,7 @@ function outlive(
   for (; snapshot.status === 'active' && deaths < 50; deaths += 1) {
     const { attempt } = snapshot.context;
     const take = (fact: object) => {
-      snapshot = step(model.machine, snapshot, { ...fact, at: NOW } as unknown as AnyEvent)
+      snapshot = step(model.machine, snapshot, { ...fact, at: NOW } as unknown as MachineEvent)
         .snapshot as RunSnapshot;
     };
     take(nextAttempt(snapshot));
@@ -223,7 +223,7 @@ test('a run whose work is being stopped, and no other, has an end of its own, or
       const fact = terminalOf(snapshot, forced);
       assert.is(fact !== null, snapshot.matches('cancelling'), where);
       if (fact === null) continue;
-      const end = step(model.machine, snapshot, { ...fact, at: NOW } as AnyEvent).snapshot;
+      const end = step(model.machine, snapshot, { ...fact, at: NOW } as MachineEvent).snapshot;
       assert.is(end.status === 'done' || end.matches('suspended'), true, where);
       if (end.matches('suspended')) assert.ok(snapshot.matches({ cancelling: 'by_stop' }), where);
     }
@@ -236,7 +236,7 @@ test('a stop hands over what the next start would take up, and nothing else', ()
     const handed = step(model.machine, snapshot, {
       ...terminalOf(snapshot, false),
       at: NOW,
-    } as AnyEvent).snapshot as RunSnapshot;
+    } as MachineEvent).snapshot as RunSnapshot;
     assert.is(
       handed.matches('suspended'),
       afterCrash(snapshot, 0)?.type === 'run.recovered',
@@ -260,7 +260,7 @@ test('what was asked to be cancelled is never taken up again', () => {
     const stopping = step(model.machine, snapshot, asked).snapshot as RunSnapshot;
     for (const fact of [terminalOf(stopping, false), afterCrash(stopping, 1000)]) {
       assert.is(
-        stateName(step(model.machine, stopping, { ...fact, at: NOW } as AnyEvent).snapshot),
+        stateName(step(model.machine, stopping, { ...fact, at: NOW } as MachineEvent).snapshot),
         'cancelled',
         where,
       );
@@ -277,7 +277,7 @@ test('what a failed pull leads to is accepted wherever it can fail', () => {
       const fact = {
         ...afterPullFailure((snapshot as PullSnapshot).context, error, NOW),
         at: NOW,
-      } as AnyEvent;
+      } as MachineEvent;
       assert.ok(can(snapshot, fact), `${model.key(snapshot)} ${fact.type}`);
       checked += 1;
     }

@@ -3,7 +3,7 @@ import { getStateNodes } from '@xstate/graph';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot, AnyStateMachine, AnyStateNode } from 'xstate';
-import type { AnyEvent } from '../../machines/events.ts';
+import type { MachineEvent } from '../../machines/events.ts';
 import { can, init, step } from '../../machines/step.ts';
 import { coverOf, type Reached } from './cover.ts';
 import { models } from './models/all.ts';
@@ -25,13 +25,13 @@ for (const model of models) {
 
   test(`${model.name}: a state that is not at rest leaves by a deadline of its own`, () => {
     for (const from of states.values()) {
-      if (!isStuckWithout(model, from) || from.snapshot.hasTag('resting')) continue;
+      if (!isStuckWithout(model, from) || from.snapshot.hasTag('stable')) continue;
       const deadlines = model.deadlines(from.snapshot);
       assert.ok(deadlines.length > 0, `${from.key} has no deadline`);
       for (const { at } of deadlines)
         assert.ok(Number.isFinite(at) && at >= NOW - 1000, `${from.key} is due at ${at}`);
       const moves = deadlines.filter(({ at, event }) =>
-        can(from.snapshot, { ...event, at } as AnyEvent),
+        can(from.snapshot, { ...event, at } as MachineEvent),
       );
       assert.ok(moves.length > 0, `${from.key} accepts none of its deadlines`);
     }
@@ -42,7 +42,7 @@ for (const model of models) {
       const trail = drift(model, from.snapshot);
       const end = trail.at(-1) ?? from.snapshot;
       assert.ok(
-        model.isOver(end) || end.hasTag('resting'),
+        model.isOver(end) || end.hasTag('stable'),
         `${from.key} → ${trail.map(model.key).join(' → ')}`,
       );
     }
@@ -173,10 +173,10 @@ function drift(model: Model, start: AnyMachineSnapshot): AnyMachineSnapshot[] {
     const due = model
       .deadlines(snapshot)
       .sort((a, b) => a.at - b.at)
-      .find(({ at, event }) => can(snapshot, { ...event, at } as AnyEvent));
-    if (due === undefined || snapshot.hasTag('resting')) break;
+      .find(({ at, event }) => can(snapshot, { ...event, at } as MachineEvent));
+    if (due === undefined || snapshot.hasTag('stable')) break;
     now = Math.max(now, due.at);
-    snapshot = step(model.machine, snapshot, { ...due.event, at: now } as AnyEvent).snapshot;
+    snapshot = step(model.machine, snapshot, { ...due.event, at: now } as MachineEvent).snapshot;
     trail.push(snapshot);
   }
   return trail;

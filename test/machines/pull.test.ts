@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { AnyEvent, Failure, PullEvent, Undated } from '../../machines/events.ts';
+import type { Failure, MachineEvent, NewEvent, PullEvent } from '../../machines/events.ts';
 import {
   afterPullFailure,
   type PullSnapshot,
@@ -28,10 +28,10 @@ const source = {
   choices: [],
 };
 
-function live(...events: Undated<PullEvent>[]): PullSnapshot {
+function live(...events: NewEvent<PullEvent>[]): PullSnapshot {
   let snapshot = init(pullMachine, model.created).snapshot as PullSnapshot;
   for (const event of events) {
-    const dated = { ...event, at: NOW } as AnyEvent;
+    const dated = { ...event, at: NOW } as MachineEvent;
     assert.ok(can(snapshot, dated), `${event.type} in ${stateName(snapshot)}`);
     snapshot = step(pullMachine, snapshot, dated).snapshot;
   }
@@ -88,10 +88,10 @@ test('it can be cancelled in every state that is not on its way out', () => {
 test('attempts that get no further are counted, and the last one is the end', () => {
   let snapshot = live(resolved(1), failed(1), started(2), failed(2), started(3));
   assert.is(snapshot.context.failures, 2);
-  assert.not.ok(can(snapshot, { ...failed(3), at: NOW } as AnyEvent));
+  assert.not.ok(can(snapshot, { ...failed(3), at: NOW } as MachineEvent));
   const end = afterPullFailure(snapshot.context, broken, NOW);
   assert.is(end.type, 'pull.failed');
-  snapshot = step(pullMachine, snapshot, { ...end, at: NOW } as AnyEvent).snapshot;
+  snapshot = step(pullMachine, snapshot, { ...end, at: NOW } as MachineEvent).snapshot;
   assert.is(stateName(snapshot), 'failed');
   assert.equal(snapshot.context.error, broken);
 });
@@ -168,7 +168,7 @@ test('a cancel that comes while the file takes its place does not hide that it i
   );
   assert.is(stateName(placing), 'cancelling');
   const completed = { type: 'pull.completed', attempt: 1, path: '/m.gguf', at: NOW } as const;
-  assert.is(stateName(step(pullMachine, placing, completed as AnyEvent).snapshot), 'completed');
+  assert.is(stateName(step(pullMachine, placing, completed as MachineEvent).snapshot), 'completed');
   const early = live(resolved(1), { type: 'pull.cancel_requested', by: 'test' });
   assert.not.ok(can(early, completed));
 });

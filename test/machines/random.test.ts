@@ -5,10 +5,10 @@ import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { Effect } from '../../machines/effects.ts';
 import { CRASHES_COUNTED, type EngineSnapshot } from '../../machines/engine.ts';
-import type { AnyEvent } from '../../machines/events.ts';
+import type { MachineEvent } from '../../machines/events.ts';
 import type { ProviderSnapshot } from '../../machines/provider.ts';
 import type { PullSnapshot } from '../../machines/pull.ts';
-import { mayGoOn } from '../../machines/retry.ts';
+import { canResume } from '../../machines/retry.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { accepted, can, init, stateName, statePath, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
@@ -27,7 +27,7 @@ const EVENTS_MAX = 200;
 
 interface Moment {
   before: AnyMachineSnapshot;
-  event: AnyEvent;
+  event: MachineEvent;
   taken: boolean;
   after: AnyMachineSnapshot;
   effects: Effect[];
@@ -106,7 +106,7 @@ for (const policy of policies) {
         assert.ok(after.context.failures < after.context.max_attempts);
         assert.ok(after.context.deaths <= after.context.max_losses);
         if (stateName(after) === 'suspended' && stateName(before) !== 'suspended')
-          assert.ok(mayGoOn(before.context), 'suspended although it may not go on');
+          assert.ok(canResume(before.context), 'suspended although it may not go on');
         assert.is(after.context.output, text);
         assert.is(after.context.ended_at !== null, after.status === 'done');
         if (stateName(after) === 'completed') assert.is(after.context.error, null);
@@ -215,7 +215,7 @@ function live(model: Model, check: (moments: Moment[]) => void): void {
         const fitting = chosen.taken ? all.filter((sample) => can(before, sample)) : all;
         const event = (fitting.length > 0 ? fitting : all)[
           chosen.any % (fitting.length || all.length)
-        ] as AnyEvent;
+        ] as MachineEvent;
         const next = step(model.machine, before, event);
         const moment = {
           before,

@@ -4,8 +4,8 @@ import type { AnyMachineSnapshot } from 'xstate';
 import type { Failure } from '../../machines/events.ts';
 import {
   afterFailure,
-  mayGoOn,
-  mayRetry,
+  canResume,
+  canRetry,
   RETRY_FIRST_MS,
   RETRY_LONGEST_MS,
   retryDelay,
@@ -65,7 +65,7 @@ test('a failure that can be retried, with nothing delivered and attempts left, l
 });
 
 test('nothing is asked again once text was delivered', () => {
-  assert.not.ok(mayRetry(context({ outputs: 1 }), retryable));
+  assert.not.ok(canRetry(context({ outputs: 1 }), retryable));
   assert.equal(afterFailure(context({ outputs: 1 }), retryable, NOW), {
     type: 'run.failed',
     attempt: 1,
@@ -105,17 +105,17 @@ test('work that was lost after text is taken up again where its provider can go 
 });
 
 test('whether a run that was cut off goes on is told by its policy, its provider, its text and its deaths', () => {
-  assert.ok(mayGoOn(context({})));
-  assert.not.ok(mayGoOn(context({ outputs: 1 })));
-  assert.ok(mayGoOn(context({ outputs: 1, resumable: true })));
-  assert.ok(mayGoOn(context({ outputs: 1, recovery: 'restart' })));
+  assert.ok(canResume(context({})));
+  assert.not.ok(canResume(context({ outputs: 1 })));
+  assert.ok(canResume(context({ outputs: 1, resumable: true })));
+  assert.ok(canResume(context({ outputs: 1, recovery: 'restart' })));
   for (const change of [
     { recovery: 'end' as const },
     { deaths: 2 },
     { max_losses: 0 },
     { content_kept: false },
   ])
-    assert.not.ok(mayGoOn(context({ resumable: true, ...change })));
+    assert.not.ok(canResume(context({ resumable: true, ...change })));
 });
 
 test('the last attempt and a lasting failure end the run', () => {

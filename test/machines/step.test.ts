@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type AnyMachineSnapshot, initialTransition, transition } from 'xstate';
-import type { AnyEvent } from '../../machines/events.ts';
+import type { MachineEvent } from '../../machines/events.ts';
 import { can, init, stateName, statePath, step } from '../../machines/step.ts';
 import { models } from './models/all.ts';
 
@@ -14,7 +14,7 @@ test('the fast step and the library agree on whole random lives, effects include
       let theirs = ours;
       for (const choice of choices) {
         const samples = model.samples(ours);
-        const event = samples[choice % samples.length] as AnyEvent;
+        const event = samples[choice % samples.length] as MachineEvent;
         const next = step(model.machine, ours, event);
         if (ours.status === 'active') {
           const [snapshot, actions] = transition(model.machine, theirs as never, event as never);
@@ -93,7 +93,7 @@ function coverEnd(model: (typeof models)[number]): AnyMachineSnapshot | null {
   for (let turn = 0; turn < 10 && snapshot.status === 'active'; turn += 1) {
     const due = model.deadlines(snapshot)[0];
     if (due === undefined) return null;
-    snapshot = step(model.machine, snapshot, { ...due.event, at: due.at } as AnyEvent).snapshot;
+    snapshot = step(model.machine, snapshot, { ...due.event, at: due.at } as MachineEvent).snapshot;
   }
   return snapshot.status === 'done' ? snapshot : null;
 }

@@ -1,5 +1,5 @@
-import { admit } from '../../machines/admit.ts';
 import { readyWhen } from '../../machines/daemon.ts';
+import { runsToStart } from '../../machines/scheduler.ts';
 import { statePath } from '../../machines/step.ts';
 import type { Instance } from '../../src/kernel/instance.ts';
 import type { RunView } from './oracle.ts';
@@ -144,7 +144,7 @@ function checkAdmission({ life, oracle, settings }: World): void {
     };
   };
   const waiting = life.scheduler.waitingRuns().map(asked);
-  const idle = admit(waiting, life.scheduler.activeRuns().map(asked), settings.places);
+  const idle = runsToStart(waiting, life.scheduler.activeRuns().map(asked), settings.places);
   hold(
     'no-idle-place',
     idle.length === 0,

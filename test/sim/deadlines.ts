@@ -17,7 +17,7 @@ export function checkDeadline(oracle: Oracle, run: RunView, { type, at, data }: 
     );
   if (type === 'run.started' || type === 'run.output_appended') run.active_at = at;
   if (type === 'run.started' && run.snapshot.matches('backoff'))
-    early(at, context.quiet_until, 'the next attempt');
+    early(at, context.timeout_at, 'the next attempt');
   if (type !== 'run.deadline_passed') return;
   const lived = oracle.awake(at) - run.awake_at;
   if (data.deadline === 'total')

@@ -1,6 +1,6 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { Effect, Effects } from '../../machines/effects.ts';
-import type { DaemonEvent, Undated } from '../../machines/events.ts';
+import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { endBlockedStop } from '../../src/daemon/blocked-stop.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
@@ -209,11 +209,11 @@ export class Life {
     this.diskMonitor.started();
   }
 
-  private tell(fact: Undated<DaemonEvent>): Promise<boolean> {
+  private tell(fact: NewEvent<DaemonEvent>): Promise<boolean> {
     return this.kernel.tryAppend(this.daemon, fact);
   }
 
-  private async proceed(fact: Undated<DaemonEvent>): Promise<void> {
+  private async proceed(fact: NewEvent<DaemonEvent>): Promise<void> {
     if (!(await this.tell(fact))) throw STOPPED;
   }
 

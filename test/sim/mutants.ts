@@ -1,5 +1,5 @@
 // biome-ignore-all lint/complexity/useLiteralKeys: a planted bug reaches into what is private
-import type { AnyFact } from '../../machines/events.ts';
+import type { AnyEvent } from '../../machines/events.ts';
 import { runMachine } from '../../machines/run.ts';
 import { step } from '../../machines/step.ts';
 import type { Pending } from '../../src/kernel/committer.ts';
@@ -63,7 +63,7 @@ class EagerKernel extends Kernel {
       const { effects } = step(definitionOf(stream).machine, tail, {
         ...fact,
         at: this.clock.now(),
-      } as AnyFact);
+      } as AnyEvent);
       for (const [number, effect] of effects.entries())
         this.given.perform(effect, `${stream}:${this.instance(stream)?.tailVersion}:${number}`);
     }

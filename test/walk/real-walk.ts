@@ -22,5 +22,5 @@ export async function walkForReal(name: MachineName): Promise<void> {
   assert.equal(left, [], `not walked: ${left.join('; ')}`);
 }
 
-const NEEDS_DISK = /running\.held|history_pruned/;
+const NEEDS_DISK = /running\.disk_full|history_pruned/;
 const NEEDS_TRACE = /disk_stalled/;

@@ -10,7 +10,7 @@ import { SHOWS } from './recorded/shows.ts';
 
 const recorded = readRecorded();
 const TYPES = new Set(
-  [...readFileSync('machines/events.ts', 'utf8').matchAll(/Fact<\s*'([a-z]+\.[a-z_]+)'/g)].map(
+  [...readFileSync('machines/events.ts', 'utf8').matchAll(/EventOf<\s*'([a-z]+\.[a-z_]+)'/g)].map(
     ([, type]) => type ?? '',
   ),
 );

@@ -1,7 +1,7 @@
 import { getSimplePaths } from '@xstate/graph';
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
-import type { AnyEvent, AnyFact, Undated } from '../../machines/events.ts';
+import type { AnyEvent, MachineEvent, NewEvent } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { afterCrash, terminalOf } from '../../machines/run-next.ts';
 import { init, statePath, step } from '../../machines/step.ts';
@@ -66,7 +66,9 @@ export async function walkSimplePaths(): Promise<{ paths: number; cuts: number }
     serializeState: (snapshot: AnyMachineSnapshot) => model.key(snapshot),
     limit: 2000,
   }).map(({ steps }) =>
-    steps.map(({ event }) => event as AnyEvent).filter(({ type }) => !type.startsWith('xstate.')),
+    steps
+      .map(({ event }) => event as MachineEvent)
+      .filter(({ type }) => !type.startsWith('xstate.')),
   );
   const store = createMemoryStore();
   const { kernel, clock } = await openKernel(store);
@@ -77,7 +79,7 @@ export async function walkSimplePaths(): Promise<{ paths: number; cuts: number }
     let snapshot: AnyMachineSnapshot = init(model.machine, model.created).snapshot;
     for (let length = 0; length <= path.length; length += 1) {
       if (length > 0)
-        snapshot = step(model.machine, snapshot, path[length - 1] as AnyEvent).snapshot;
+        snapshot = step(model.machine, snapshot, path[length - 1] as MachineEvent).snapshot;
       await isToldOf(cutAfter(store, length + 1), stream, snapshot);
       cuts += 1;
     }
@@ -87,7 +89,7 @@ export async function walkSimplePaths(): Promise<{ paths: number; cuts: number }
 }
 
 /** The paths that are not the beginning of another. */
-function outermost(paths: readonly AnyEvent[][]): AnyEvent[][] {
+function outermost(paths: readonly MachineEvent[][]): MachineEvent[][] {
   const keys = paths.map((path) => path.map((event) => JSON.stringify(event)));
   const inner = new Set(keys.map((key) => key.slice(0, -1).join('\n')));
   return paths.filter((_, index) => !inner.has((keys[index] ?? []).join('\n')));
@@ -149,7 +151,8 @@ async function recoverAll(
     const expected =
       fact === null
         ? snapshot
-        : step(model.machine, snapshot, { ...fact, at: NOW + DOWNTIME_MS } as AnyEvent).snapshot;
+        : step(model.machine, snapshot, { ...fact, at: NOW + DOWNTIME_MS } as MachineEvent)
+            .snapshot;
     assert.equal(
       essence((await foldStream(store, stream))?.snapshot),
       essence(expected),
@@ -181,7 +184,7 @@ async function nextLife(store: EventStore, boot_id: string) {
   });
   clock.at += DOWNTIME_MS;
   await kernel.append([
-    { stream: daemon, fact: { ...undated(daemonModel(1).created), boot_id } as Undated<AnyFact> },
+    { stream: daemon, fact: { ...undated(daemonModel(1).created), boot_id } as NewEvent<AnyEvent> },
   ]);
   const recovered = await recoverRuns(kernel, store, scheduler);
   return { kernel, ...recovered };

@@ -298,8 +298,8 @@ async function fullDisk(): Promise<Walked> {
     while (ids.length < runs) ids.push(await house.run('say hold'));
     await house.until(state);
     await held(house, disk);
-    await house.lookClosely('running.held');
-    await house.refuses('store_freed', 'running.held', STOP);
+    await house.lookClosely('running.disk_full');
+    await house.refuses('store_freed', 'running.disk_full', STOP);
     assert.is((await house.post('/v1/runs', { prompt: 'finish' })).status, 507);
     disk.free();
     await house.until(after);
@@ -311,7 +311,7 @@ async function fullDisk(): Promise<Walked> {
   const run = await house.run('say hold');
   await held(house, disk);
   await house.cancel(run);
-  await house.look('running.held');
+  await house.look('running.disk_full');
   house.signal('SIGTERM');
   await house.gone(0);
   disk.free();
@@ -355,10 +355,10 @@ async function pruned(): Promise<Walked> {
   // A disk that is full takes no start, but a later round, if the disk fills before it.
   for (
     let every_ms = 3000;
-    !walked.of('daemon').has('running.held | daemon.history_pruned | running.held');
+    !walked.of('daemon').has('running.disk_full | daemon.history_pruned | running.disk_full');
     every_ms *= 2
   ) {
-    assert.ok(every_ms < 50_000, 'history was not removed in running.held');
+    assert.ok(every_ms < 50_000, 'history was not removed in running.disk_full');
     await house.start('ready', { LIMIT_PRUNE_EVERY_MS: every_ms });
     await large(house);
     await held(house, disk);
@@ -394,9 +394,9 @@ function removals(house: House): number {
 /** Fills the disk, and makes the daemon write until it has noticed: the log may have space of its own for some commits. */
 async function held(house: House, disk: Disk): Promise<void> {
   disk.fill();
-  await waitLong('the daemon is running.held', async () => {
+  await waitLong('the daemon is running.disk_full', async () => {
     await house.home.svc(['provider', 'test', 'up']);
-    return (await house.report()).state_path === 'running.held';
+    return (await house.report()).state_path === 'running.disk_full';
   });
 }
 

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import type { AnyFact, Created, Undated } from '../../machines/events.ts';
+import type { AnyEvent, CreationEvent, NewEvent } from '../../machines/events.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import type { SvcError } from '../../src/errors.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
@@ -71,10 +71,10 @@ export async function follow(
   clock: FrozenClock,
   stream: string,
   model: Model,
-  path: readonly AnyFact[],
+  path: readonly AnyEvent[],
   edges: Set<Edge> = new Set(),
 ): Promise<void> {
-  const created: Created =
+  const created: CreationEvent =
     model.created.type === 'run.accepted' ? { ...model.created, run_id: stream } : model.created;
   clock.at = created.at;
   await kernel.append([{ stream, fact: undated(created) }]);
@@ -121,7 +121,7 @@ function agrees(snapshot: AnyMachineSnapshot): void {
 }
 
 /** Refused with the state and what it accepts, and nothing has changed. */
-async function isRefused(kernel: Kernel, stream: string, event: AnyFact): Promise<void> {
+async function isRefused(kernel: Kernel, stream: string, event: AnyEvent): Promise<void> {
   const before = kernel.tail(stream) as AnyMachineSnapshot;
   assert.not.ok(can(before, event));
   const error = await kernel.append([{ stream, fact: undated(event) }]).then(
@@ -164,8 +164,8 @@ export function streamOf(name: MachineName, index: number): string {
   return name === 'provider' || name === 'pull' ? `${name}:x:${index}` : `${name}:${index}`;
 }
 
-export function undated<F extends AnyFact>({ at: _, ...fact }: F): Undated<AnyFact> {
-  return fact as unknown as Undated<AnyFact>;
+export function undated<F extends AnyEvent>({ at: _, ...fact }: F): NewEvent<AnyEvent> {
+  return fact as unknown as NewEvent<AnyEvent>;
 }
 
 /** All of a state that is data. */

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import type { Recovery, RunEvent, Undated } from '../../machines/events.ts';
+import type { NewEvent, Recovery, RunEvent } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { init, stateName, statePath, step } from '../../machines/step.ts';
 import type { Parts } from '../../src/daemon/parts.ts';
@@ -148,7 +148,7 @@ export class World {
     await this.pick(at, async (id) => {
       const before = kernel.tail<RunSnapshot>(id);
       const attempt = (before?.context.attempt ?? 0) - 1;
-      const late: Undated<RunEvent>[] = [
+      const late: NewEvent<RunEvent>[] = [
         { type: 'run.output_appended', attempt, text: 'late', token_ids: [] },
         {
           type: 'run.completed',

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Effects } from '../../../machines/effects.ts';
-import type { EngineEvent, Failure, Undated } from '../../../machines/events.ts';
+import type { EngineEvent, Failure, NewEvent } from '../../../machines/events.ts';
 import { asExhausted } from '../../descriptors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
@@ -27,7 +27,7 @@ export interface EngineProcessOptions {
   limits: Limits;
   log: Log;
   /** Proposes a fact of the engine machine. */
-  report(fact: Undated<EngineEvent>): void;
+  report(fact: NewEvent<EngineEvent>): void;
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
-import type { EngineEvent, Undated } from '../../../machines/events.ts';
+import type { EngineEvent, NewEvent } from '../../../machines/events.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { type Answer, asProviderFailure } from './answer.ts';
@@ -207,7 +207,7 @@ export class LocalEngine {
     return null;
   }
 
-  private report(fact: Undated<EngineEvent>): void {
+  private report(fact: NewEvent<EngineEvent>): void {
     const { engine, log } = this.options;
     engine
       .tryAppend(fact)

@@ -1,4 +1,4 @@
-import type { DaemonEvent, Undated } from '../../../machines/events.ts';
+import type { DaemonEvent, NewEvent } from '../../../machines/events.ts';
 import type { SvcError } from '../../errors.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/port.ts';
@@ -9,7 +9,7 @@ export interface DiskMonitorOptions {
   clock: Clock;
   log: Log;
   /** Records a fact of the daemon; false when its machine does not accept it. */
-  tell(fact: Undated<DaemonEvent>): Promise<boolean>;
+  tell(fact: NewEvent<DaemonEvent>): Promise<boolean>;
 }
 
 /** How often a full disk is looked at. */

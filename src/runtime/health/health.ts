@@ -1,6 +1,6 @@
 import { type DaemonSnapshot, readyWhen } from '../../../machines/daemon.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
-import type { AnyFact } from '../../../machines/events.ts';
+import type { AnyEvent } from '../../../machines/events.ts';
 import { stateName, statePath } from '../../../machines/step.ts';
 import { time } from '../../kernel/run-record.ts';
 import type { VerifiedReport } from '../../store/port.ts';
@@ -145,7 +145,7 @@ export function publicReport(report: ReportRecord): PublicReport {
   };
 }
 
-const RUN_EVENTS: ReadonlySet<string> = new Set<AnyFact['type']>([
+const RUN_EVENTS: ReadonlySet<string> = new Set<AnyEvent['type']>([
   'daemon.run_admitted',
   'daemon.run_settled',
 ]);
@@ -182,7 +182,7 @@ export function engineRecord(engine: EngineSnapshot | undefined, now: number): E
 }
 
 function notReady(daemon: DaemonSnapshot): string {
-  if (daemon.matches({ running: 'held' }))
+  if (daemon.matches({ running: 'disk_full' }))
     return 'The disk is full: no new run is taken until there is space.';
   if (daemon.matches({ running: 'disk_stalled' }))
     return 'The disk does not answer: no new run is taken until it does.';

@@ -1,9 +1,9 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type {
+  NewEvent,
   ProviderCreated,
   ProviderEvent,
   RunRequest,
-  Undated,
 } from '../../../machines/events.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { stateName } from '../../../machines/step.ts';
@@ -235,7 +235,7 @@ export class Providers {
     const { limits } = this.options.config;
     this.lives += 1;
     const stream = `provider:${id}:${boot_id}:${this.lives}`;
-    const fact: Undated<ProviderCreated> = {
+    const fact: NewEvent<ProviderCreated> = {
       type: 'provider.configured',
       provider_id: id,
       kind: config?.kind ?? 'local',
@@ -288,7 +288,7 @@ export class Providers {
       : `env:${config.key_env} (not set)`;
   }
 
-  private note(entry: Entry, fact: Undated<ProviderEvent>): void {
+  private note(entry: Entry, fact: NewEvent<ProviderEvent>): void {
     this.options.kernel
       .tryAppend(entry.stream, fact)
       .catch((error: unknown) =>

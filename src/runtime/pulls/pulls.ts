@@ -205,7 +205,7 @@ export class Pulls {
     const { kernel } = this.options;
     if (kernel.stalled !== null) throw kernel.stalled;
     const daemon = kernel.tail<DaemonSnapshot>(this.options.daemon);
-    if (daemon?.matches({ running: 'held' })) throw new SvcError('store_full');
+    if (daemon?.matches({ running: 'disk_full' })) throw new SvcError('store_full');
     if (daemon?.matches({ running: 'disk_stalled' })) throw new SvcError('store_stalled');
     if (!daemon?.hasTag('ready'))
       throw new SvcError(daemon?.matches('starting') ? 'not_ready' : 'daemon_stopping');

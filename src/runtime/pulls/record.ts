@@ -59,7 +59,7 @@ export function pullRecord(snapshot: PullSnapshot, model: ModelRecord | null): P
     verified: context.sha256 === null ? null : context.compared,
     attempt: context.attempt,
     error: error === null ? null : new SvcError(asKnownCode(error.code), error.message).body(),
-    retry_at: snapshot.matches('backoff') ? time(context.quiet_until) : null,
+    retry_at: snapshot.matches('backoff') ? time(context.timeout_at) : null,
     model,
   };
 }

@@ -1,5 +1,5 @@
 import type { Effects } from '../../../machines/effects.ts';
-import type { RunEvent, RunRequest, Undated } from '../../../machines/events.ts';
+import type { NewEvent, RunEvent, RunRequest } from '../../../machines/events.ts';
 import { afterFailure } from '../../../machines/retry.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { terminalOf } from '../../../machines/run-next.ts';
@@ -223,7 +223,7 @@ export class RunExecutor {
   private async recordEnd(run_id: string): Promise<void> {
     const { kernel } = this.options;
     const tail = kernel.tail<RunSnapshot>(run_id);
-    const end: Undated<RunEvent> | null = tail === undefined ? null : terminalOf(tail, false);
+    const end: NewEvent<RunEvent> | null = tail === undefined ? null : terminalOf(tail, false);
     if (end !== null) await kernel.tryAppend(run_id, end);
   }
 }

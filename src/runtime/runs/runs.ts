@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
-import type { RunCreated, Undated } from '../../../machines/events.ts';
-import { type RunSnapshot, WITHDRAWN } from '../../../machines/run.ts';
+import type { NewEvent, RunCreated } from '../../../machines/events.ts';
+import { CANCELLED_BY_DISK_FULL, type RunSnapshot } from '../../../machines/run.ts';
 import type { Config } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
@@ -198,7 +198,9 @@ export class Runs {
       if (error instanceof SvcError && error.code === 'store_failed')
         throw new SvcError('run_unconfirmed', undefined, { cause: error });
       if (kernel.stalled !== null)
-        kernel.tryAppend(run_id, { type: 'run.cancel_requested', by: WITHDRAWN }).catch(() => {});
+        kernel
+          .tryAppend(run_id, { type: 'run.cancel_requested', by: CANCELLED_BY_DISK_FULL })
+          .catch(() => {});
       throw error;
     } finally {
       stopListening();
@@ -229,7 +231,7 @@ export class Runs {
     input: RunInput,
     route: Route,
     client: string,
-  ): Undated<RunCreated> {
+  ): NewEvent<RunCreated> {
     const { limits } = this.options.config;
     const now = this.options.kernel.clock.now();
     const total = input.timeout_ms ?? limits.run_ms;
@@ -268,7 +270,7 @@ export class Runs {
   /** Why no run is admitted now. */
   private refusal(): SvcError {
     const daemon = this.options.kernel.tail<DaemonSnapshot>(this.options.daemon);
-    if (daemon?.matches({ running: 'held' })) return new SvcError('store_full');
+    if (daemon?.matches({ running: 'disk_full' })) return new SvcError('store_full');
     if (daemon?.matches({ running: 'disk_stalled' }))
       return new SvcError('store_stalled', undefined, {
         details: { retry_after_ms: RETRY_AFTER_MS },

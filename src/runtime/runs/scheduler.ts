@@ -1,8 +1,8 @@
-import { admit, type Places } from '../../../machines/admit.ts';
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import { arrive, emptyQueue, type FairQueue, leave, serve } from '../../../machines/fair-queue.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { nextAttempt } from '../../../machines/run-next.ts';
-import { arrive, leave, noTurns, serve, type Turns } from '../../../machines/turns.ts';
+import { type Concurrency, runsToStart } from '../../../machines/scheduler.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { RUN_PREFIX } from '../../kernel/registry.ts';
@@ -21,7 +21,7 @@ export class Scheduler {
   private queue: Waiting[] = [];
   private readonly active = new Map<string, Asked>();
   /** By provider: how far one has come says nothing about another. */
-  private readonly turns = new Map<string, Turns>();
+  private readonly turns = new Map<string, FairQueue>();
   private arrivals = 0;
   private readonly options: SchedulerOptions;
   private readonly movers = new Set<() => void>();
@@ -82,7 +82,9 @@ export class Scheduler {
     )
       return;
     const started = new Set(
-      admit(this.queue, [...this.active.values()], places).filter((run_id) => this.start(run_id)),
+      runsToStart(this.queue, [...this.active.values()], places).filter((run_id) =>
+        this.start(run_id),
+      ),
     );
     if (started.size === 0) return;
     for (const { run_id, provider, at } of this.queue)
@@ -147,13 +149,13 @@ export class Scheduler {
     const furthest = isIdle
       ? Math.max(round, ...[...this.turns.values()].map((turns) => turns.round))
       : round;
-    const { turns, at } = arrive({ round: furthest, next }, client);
-    this.turns.set(provider, turns);
+    const { queue, at } = arrive({ round: furthest, next }, client);
+    this.turns.set(provider, queue);
     return at;
   }
 
-  private turnsOf(provider: string): Turns {
-    return this.turns.get(provider) ?? noTurns;
+  private turnsOf(provider: string): FairQueue {
+    return this.turns.get(provider) ?? emptyQueue;
   }
 
   private leaveQueue(run_id: string): void {
@@ -194,7 +196,7 @@ export interface SchedulerOptions {
   kernel: Kernel;
   /** Stream of this boot's daemon machine. */
   daemon: string;
-  places: Places;
+  places: Concurrency;
   /** Whether another answer fits in memory. Who says no calls `next` when there is room again. */
   hasRoom?(): boolean;
   log: Log;

@@ -1,19 +1,19 @@
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
-import type { AnyEvent, Created, Deadline } from '../../../machines/events.ts';
+import type { CreationEvent, Deadline, MachineEvent } from '../../../machines/events.ts';
 
 /** What the walk over a machine has to know of it: the bounds within which "every path" is meant. */
 export interface Model<S = AnyMachineSnapshot> {
   name: string;
   machine: AnyStateMachine;
   /** The fact that creates the machine; its numbers are the bounds. */
-  created: Created;
+  created: CreationEvent;
   /** Every event in each of its payload classes, seen from a state: matching and stale, forced or not, retryable or not. */
-  samples(snapshot: S): AnyEvent[];
+  samples(snapshot: S): MachineEvent[];
   /** States with the same key take the same events to the same keys. Counters saturate here, so that the graph is finite. */
   key(snapshot: S): string;
   deadlines(snapshot: S): Deadline[];
   /** What somebody asks for who wants it to end. */
-  stop: AnyEvent;
+  stop: MachineEvent;
   /** Nothing is held any more: a final state, or one that is the machine's rest. */
   isOver(snapshot: S): boolean;
   /** A walk that finds fewer has lost its way. */

@@ -1,5 +1,5 @@
 import type { Failure, Recovery, RunCreated, RunEvent } from '../../../machines/events.ts';
-import { type RunSnapshot, runMachine, WITHDRAWN } from '../../../machines/run.ts';
+import { CANCELLED_BY_DISK_FULL, type RunSnapshot, runMachine } from '../../../machines/run.ts';
 import { runDeadlines } from '../../../machines/run-next.ts';
 import { type Model, model, NOW } from './model.ts';
 
@@ -93,7 +93,7 @@ export function runModel({
       // What a downtime does to the deadlines is told elsewhere; here every event leaves them comparable.
       { type: 'run.recovered', at: NOW, downtime_ms: 0 },
       { type: 'run.cancel_requested', at: NOW, by: 'test' },
-      { type: 'run.cancel_requested', at: NOW, by: WITHDRAWN },
+      { type: 'run.cancel_requested', at: NOW, by: CANCELLED_BY_DISK_FULL },
       ...(['queue', 'total', 'first_output', 'idle'] as const).map(
         (deadline): RunEvent => ({ type: 'run.deadline_passed', at: NOW, deadline }),
       ),

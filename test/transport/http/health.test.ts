@@ -161,7 +161,7 @@ test('a daemon on its way out keeps no connection open, and one that waits for i
     http.runtime.bring(path);
     assert.is((await ask(`${http.url}/livez`, { headers: keep })).headers.connection, 'close');
   }
-  for (const path of ['starting.probing', 'running.held', 'running.disk_stalled']) {
+  for (const path of ['starting.probing', 'running.disk_full', 'running.disk_stalled']) {
     http.runtime.bring(path);
     assert.is(
       (await ask(`${http.url}/livez`, { headers: keep })).headers.connection,

@@ -110,8 +110,8 @@ export const SHOWS: Readonly<Record<string, Readonly<Record<string, Shows>>>> = 
     'recovered-in-steps': (daemon) =>
       daemon.has('daemon.recovery_progressed') && daemon.has('daemon.runs_recovered'),
     'disk-full': (daemon) =>
-      daemon.left('running.held', 'daemon.store_freed') &&
-      daemon.left('running.held', 'daemon.run_settled'),
+      daemon.left('running.disk_full', 'daemon.store_freed') &&
+      daemon.left('running.disk_full', 'daemon.run_settled'),
     'disk-stalled': (daemon) => daemon.left('running.disk_stalled', 'daemon.disk_resumed'),
     'history-pruned': (daemon) => daemon.has('daemon.history_pruned'),
     'start-deadline': (daemon) =>

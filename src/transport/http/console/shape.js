@@ -7,7 +7,7 @@ import { model } from './model.js';
  */
 
 /** The same as in the diagrams: the first of these tags that a state carries decides. */
-const PAINTS = ['ready', 'live', 'active', 'resting'];
+const PAINTS = ['ready', 'live', 'active', 'stable'];
 
 /** @param {string} name */
 export function machineOf(name) {

@@ -1,18 +1,18 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Active, admit, type Waiting } from '../../machines/admit.ts';
+import { type ActiveRun, type QueuedRun, runsToStart } from '../../machines/scheduler.ts';
 
 const places = { total: 10, perProvider: 2, local: 2 };
-const waiting = (run_id: string, provider: string, model = 'm'): Waiting => ({
+const waiting = (run_id: string, provider: string, model = 'm'): QueuedRun => ({
   run_id,
   provider,
   model,
 });
-const active = (provider: string, model = 'm'): Active => ({ provider, model });
+const active = (provider: string, model = 'm'): ActiveRun => ({ provider, model });
 
 test('runs start in the order in which they came', () => {
-  assert.equal(admit([waiting('a', 'x'), waiting('b', 'y'), waiting('c', 'x')], [], places), [
+  assert.equal(runsToStart([waiting('a', 'x'), waiting('b', 'y'), waiting('c', 'x')], [], places), [
     'a',
     'b',
     'c',
@@ -20,38 +20,42 @@ test('runs start in the order in which they came', () => {
 });
 
 test('nothing waits: nothing starts', () => {
-  assert.equal(admit([], [active('x')], places), []);
+  assert.equal(runsToStart([], [active('x')], places), []);
 });
 
 test('a provider with all its places taken holds back its own runs and no others', () => {
-  assert.equal(admit([waiting('a', 'x'), waiting('b', 'y')], [active('x'), active('x')], places), [
-    'b',
-  ]);
+  assert.equal(
+    runsToStart([waiting('a', 'x'), waiting('b', 'y')], [active('x'), active('x')], places),
+    ['b'],
+  );
 });
 
 test('the places of all providers together are a bound', () => {
   const queue = ['a', 'b', 'c', 'd'].map((id) => waiting(id, id));
-  assert.equal(admit(queue, [active('x')], { ...places, total: 3 }), ['a', 'b']);
+  assert.equal(runsToStart(queue, [active('x')], { ...places, total: 3 }), ['a', 'b']);
   assert.equal(
-    admit(queue, [active('x'), active('y'), active('z'), active('w')], { ...places, total: 3 }),
+    runsToStart(queue, [active('x'), active('y'), active('z'), active('w')], {
+      ...places,
+      total: 3,
+    }),
     [],
   );
 });
 
 test('local runs of the loaded model share the engine up to its places', () => {
   const queue = ['a', 'b', 'c'].map((id) => waiting(id, 'local'));
-  assert.equal(admit(queue, [], places), ['a', 'b']);
-  assert.equal(admit(queue, [active('local')], places), ['a']);
+  assert.equal(runsToStart(queue, [], places), ['a', 'b']);
+  assert.equal(runsToStart(queue, [active('local')], places), ['a']);
 });
 
 test('a local run of another model waits until the engine is free', () => {
-  assert.equal(admit([waiting('a', 'local', 'other')], [active('local', 'm')], places), []);
-  assert.equal(admit([waiting('a', 'local', 'other')], [], places), ['a']);
+  assert.equal(runsToStart([waiting('a', 'local', 'other')], [active('local', 'm')], places), []);
+  assert.equal(runsToStart([waiting('a', 'local', 'other')], [], places), ['a']);
 });
 
 test('a local run of another model is not overtaken by later runs of the loaded one', () => {
   assert.equal(
-    admit(
+    runsToStart(
       [waiting('a', 'local', 'other'), waiting('b', 'local', 'm')],
       [active('local', 'm')],
       places,
@@ -62,14 +66,18 @@ test('a local run of another model is not overtaken by later runs of the loaded 
 
 test('a held local run holds back no run of another provider', () => {
   assert.equal(
-    admit([waiting('a', 'local', 'other'), waiting('b', 'x')], [active('local', 'm')], places),
+    runsToStart(
+      [waiting('a', 'local', 'other'), waiting('b', 'x')],
+      [active('local', 'm')],
+      places,
+    ),
     ['b'],
   );
 });
 
 test('two models in one queue start one after the other', () => {
   assert.equal(
-    admit(
+    runsToStart(
       [waiting('a', 'local', 'm'), waiting('b', 'local', 'n'), waiting('c', 'local', 'm')],
       [],
       places,
@@ -91,8 +99,8 @@ test('whatever waits and runs, no bound is passed, no model is mixed, and the fi
   fc.assert(
     fc.property(fc.array(one, { maxLength: 12 }), bounds, (runs, limits) => {
       const queue = runs.map((run, index) => ({ ...run, run_id: `run_${index}` }));
-      const started = admit(queue, [], limits).map(
-        (id) => queue.find((run) => run.run_id === id) as Waiting,
+      const started = runsToStart(queue, [], limits).map(
+        (id) => queue.find((run) => run.run_id === id) as QueuedRun,
       );
       const local = started.filter(({ provider }) => provider === 'local');
       assert.ok(started.length <= limits.total);
