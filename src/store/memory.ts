@@ -1,95 +1,71 @@
 import { SvcError } from '../errors.ts';
+import type { Calls, Opened } from './calls.ts';
 import { checkContinuity } from './continuity.ts';
 import type {
   EventStore,
-  OpenReport,
   PruneQuery,
   PruneReport,
   RunHead,
   RunQuery,
-  RunRow,
   VerifiedReport,
+  VerifyReport,
 } from './port.ts';
 import { pruneOrder, type SizedRun } from './prune/order.ts';
 import { oldAt } from './prune/run-age.ts';
-import {
-  type CommitRows,
-  conflict,
-  type EventRow,
-  fromEventRow,
-  fromRunData,
-  type RunLine,
-  toRows,
-} from './row.ts';
+import { type CommitRows, conflict, type EventRow, fromRunData, type RunLine } from './row.ts';
 import { shortData } from './short-run.ts';
+import { createStore } from './store.ts';
+
+/** The event log in memory: the promises of the one on disk, except durability. Its content outlives `close`. */
+export function createMemoryStore(): EventStore {
+  const log = new MemoryLog();
+  let isOpen = false;
+  return createStore({
+    open: async () => {
+      isOpen = true;
+      return log.open();
+    },
+    // A turn passes before anything happens, as with a thread.
+    ask: async (method, ...args) => {
+      if (!isOpen) throw new SvcError('store_failed', 'The event log is not open.');
+      const call = log[method] as (...args: unknown[]) => unknown;
+      return call.apply(log, args) as never;
+    },
+    close: async () => {
+      isOpen = false;
+    },
+  });
+}
 
 type Line = RunLine & { accepted_seq: number };
 
-/** The event log in memory: the same promises as the one on disk, but for the disk. What it holds outlives `close`, for the next `open`. */
-export function createMemoryStore(): EventStore {
-  const log = new MemoryLog();
-  let open = false;
-  /** A turn passes before anything happens, as with a real one. */
-  const ask = async <T>(answer: () => T): Promise<T> => {
-    if (!open) throw new SvcError('store_failed', 'The event log is not open.');
-    return answer();
-  };
-  return {
-    open: async () => {
-      open = true;
-      return log.report();
-    },
-    append: (commit) => ask(() => log.append(toRows(commit))),
-    reserve: () => ask(() => true),
-    spendReserve: () => ask(() => false),
-    readStream: (stream, fromVersion, limit) =>
-      ask(() => page(log.streamOf(stream), 'version', fromVersion, limit)),
-    lastEvent: (stream) => ask(() => log.streamOf(stream).slice(-1).map(fromEventRow)[0] ?? null),
-    readAll: (fromSeq, limit) => ask(() => page(log.events, 'seq', fromSeq, limit)),
-    listRuns: (query) => ask(() => log.listRuns(query)),
-    getRun: (run_id) => ask(() => orNull(log.runs.get(run_id))),
-    readRecord: (run_id) => ask(() => recordOf(log.runs.get(run_id))),
-    runHead: (run_id) => ask(() => headOf(log.runs.get(run_id))),
-    getRunByKey: (key) => ask(() => orNull(log.runs.get(log.owners.get(key) ?? ''))),
-    unfinishedRuns: () => ask(() => idsOf(log.oldestFirst().filter((line) => line.finished === 0))),
-    runsAt: (seq, limit) => ask(() => idsOf(log.runsAt(seq)).slice(0, limit)),
-    startedStreams: (from_seq, to_seq, limit) =>
-      ask(() => log.startedStreams(from_seq, to_seq).slice(0, limit)),
-    countRuns: () => ask(() => log.countRuns()),
-    prune: (query) => ask(() => log.prune(query)),
-    verify: () => ask(() => ({ ok: true, events: log.events.length, problems: [] })),
-    verifyPart: () => ask(() => ({ done: true, report: log.verified() })),
-    verified: () => ask(() => log.verified()),
-    close: async () => {
-      open = false;
-    },
-  };
-}
-
-class MemoryLog {
-  readonly runs = new Map<string, Line>();
-  events: EventRow[] = [];
+class MemoryLog implements Calls {
+  private readonly runs = new Map<string, Line>();
+  private events: EventRow[] = [];
   /** The run of each idempotency key. */
-  readonly owners = new Map<string, string | null>();
-  private last_seq = 0;
+  private readonly owners = new Map<string, string | null>();
+  private lastSeq = 0;
   private readonly streams = new Map<string, EventRow[]>();
 
-  report(): OpenReport {
+  open(): Opened {
     const boot = this.events.findLast((event) => event.type === 'daemon.boot_started');
-    return {
-      first_seq: this.events[0]?.seq ?? this.last_seq + 1,
-      last_seq: this.last_seq,
+    const report = {
+      first_seq: this.events[0]?.seq ?? this.lastSeq + 1,
+      last_seq: this.lastSeq,
       last_boot_id: boot?.boot_id ?? null,
       durability: { journal_mode: 'memory', synchronous: 'off' },
       full: false,
     };
+    return { report, damaged: [] };
   }
 
+  close(): void {}
+
   append(rows: CommitRows): { full: boolean } {
-    checkContinuity(rows, this.last_seq, (stream) => this.streamOf(stream).at(-1)?.version ?? 0);
+    checkContinuity(rows, this.lastSeq, (stream) => this.streamOf(stream).at(-1)?.version ?? 0);
     for (const [key, run_id] of this.ownersAfter(rows.runs)) this.owners.set(key, run_id);
     for (const event of rows.events) {
-      this.last_seq = event.seq;
+      this.lastSeq = event.seq;
       this.events.push(event);
       this.streams.set(event.stream, this.streamOf(event.stream));
       this.streamOf(event.stream).push(event);
@@ -102,15 +78,75 @@ class MemoryLog {
     return { full: false };
   }
 
-  streamOf(stream: string): EventRow[] {
+  reserve(): boolean {
+    return true;
+  }
+
+  spendReserve(): boolean {
+    return false;
+  }
+
+  readStream(stream: string, fromVersion: number, limit: number): EventRow[] {
+    return page(this.streamOf(stream), 'version', fromVersion, limit);
+  }
+
+  readAll(fromSeq: number, limit: number): EventRow[] {
+    return page(this.events, 'seq', fromSeq, limit);
+  }
+
+  lastEvent(stream: string): EventRow | null {
+    return this.streamOf(stream).at(-1) ?? null;
+  }
+
+  getRun(run_id: string): string | null {
+    return this.runs.get(run_id)?.data ?? null;
+  }
+
+  getRunByKey(idempotency_key: string): string | null {
+    return this.getRun(this.owners.get(idempotency_key) ?? '');
+  }
+
+  readRecord(run_id: string): Uint8Array | null {
+    const line = this.runs.get(run_id);
+    return line === undefined || line.finished === 0
+      ? null
+      : Buffer.from(JSON.stringify(fromRunData(line.data).record));
+  }
+
+  runHead(run_id: string): RunHead | null {
+    const line = this.runs.get(run_id);
+    return line === undefined ? null : { finished: line.finished === 1, seq: line.seq };
+  }
+
+  unfinishedRuns(): string[] {
+    return idsOf(this.oldestFirst().filter((line) => line.finished === 0));
+  }
+
+  verify(): VerifyReport {
+    return { ok: true, events: this.events.length, problems: [] };
+  }
+
+  verifyPart(): { done: boolean; damaged: string[] } {
+    return { done: true, damaged: [] };
+  }
+
+  verified(): VerifiedReport {
+    return { seq: this.lastSeq, at: null, complete: true, problems: [], damaged: 0 };
+  }
+
+  mendRun(): boolean {
+    return false;
+  }
+
+  private streamOf(stream: string): EventRow[] {
     return this.streams.get(stream) ?? [];
   }
 
-  oldestFirst(): Line[] {
+  private oldestFirst(): Line[] {
     return [...this.runs.values()].sort((a, b) => a.accepted_seq - b.accepted_seq);
   }
 
-  listRuns({ limit, before, state, provider, short = false }: RunQuery): RunRow[] {
+  listRuns({ limit, before, state, provider, short = false }: RunQuery): string[] {
     const last =
       before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
     const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
@@ -122,21 +158,22 @@ class MemoryLog {
     return wanted
       .reverse()
       .slice(0, limit)
-      .map((line) => fromRunData(short ? shortData(line.data) : line.data));
+      .map((line) => (short ? shortData(line.data) : line.data));
   }
 
-  runsAt(seq: number): Line[] {
-    return this.oldestFirst().filter(
+  runsAt(seq: number, limit: number): string[] {
+    const runs = this.oldestFirst().filter(
       (line) => line.accepted_seq <= seq && (line.finished === 0 || line.seq >= seq),
     );
+    return idsOf(runs).slice(0, limit);
   }
 
-  startedStreams(from_seq: number, to_seq: number): string[] {
+  startedStreams(fromSeq: number, toSeq: number, limit: number): string[] {
     const first = this.events.filter(
       ({ seq, version, type }) =>
-        version === 1 && type !== 'run.accepted' && seq >= from_seq && seq <= to_seq,
+        version === 1 && type !== 'run.accepted' && seq >= fromSeq && seq <= toSeq,
     );
-    return first.map(({ stream }) => stream);
+    return first.map(({ stream }) => stream).slice(0, limit);
   }
 
   prune(query: PruneQuery): PruneReport {
@@ -153,15 +190,15 @@ class MemoryLog {
     const isOver = (factor = 1) =>
       max_bytes !== null && this.removableBytes(keep_boot) > factor * max_bytes;
     const removeBoots = () => {
-      const kept = this.oldestFirst()[0]?.accepted_seq ?? this.last_seq;
-      for (const stream of this.startedStreams(0, kept)) {
+      const kept = this.oldestFirst()[0]?.accepted_seq ?? this.lastSeq;
+      for (const stream of this.startedStreams(0, kept, Number.POSITIVE_INFINITY)) {
         const last = this.streamOf(stream).at(-1);
         if (last === undefined || last.boot_id === keep_boot || last.seq >= kept) continue;
         if ((before_at !== null && last.at < before_at) || isOver()) this.removeStream(stream);
       }
     };
     const finished = this.oldestFirst().filter(
-      (line) => line.finished === 1 && line.seq < this.last_seq,
+      (line) => line.finished === 1 && line.seq < this.lastSeq,
     );
     const remove = (run_id: string) => {
       const key = this.runs.get(run_id)?.idempotency_key ?? null;
@@ -210,10 +247,6 @@ class MemoryLog {
     return { run_id, provider, accepted_seq, bytes, ended_at: events.at(-1)?.at ?? 0 };
   }
 
-  verified(): VerifiedReport {
-    return { seq: this.last_seq, at: null, complete: true, problems: [], damaged: 0 };
-  }
-
   countRuns(): { finished: number; unfinished: number } {
     const finished = [...this.runs.values()].filter((line) => line.finished === 1).length;
     return { finished, unfinished: this.runs.size - finished };
@@ -255,7 +288,7 @@ class MemoryLog {
 /** Rows are in the order of `by`, with gaps where some were removed. */
 function page(rows: readonly EventRow[], by: 'seq' | 'version', from: number, limit: number) {
   const start = rows.length === 0 ? 0 : firstFrom(rows, by, from);
-  return rows.slice(start, start + Math.max(0, limit)).map(fromEventRow);
+  return rows.slice(start, start + Math.max(0, limit));
 }
 
 function firstFrom(rows: readonly EventRow[], by: 'seq' | 'version', from: number): number {
@@ -270,18 +303,4 @@ function firstFrom(rows: readonly EventRow[], by: 'seq' | 'version', from: numbe
 
 function idsOf(lines: readonly Line[]): string[] {
   return lines.map((line) => line.run_id);
-}
-
-function headOf(line: Line | undefined): RunHead | null {
-  return line === undefined ? null : { finished: line.finished === 1, seq: line.seq };
-}
-
-function recordOf(line: Line | undefined): Uint8Array | null {
-  return line === undefined || line.finished === 0
-    ? null
-    : Buffer.from(JSON.stringify(fromRunData(line.data).record));
-}
-
-function orNull(line: Line | undefined): RunRow | null {
-  return line === undefined ? null : fromRunData(line.data);
 }

@@ -1,5 +1,6 @@
-import type Database from 'better-sqlite3';
+import { setImmediate as turn } from 'node:timers/promises';
 import { SvcError } from '../../errors.ts';
+import type { Calls, Opened } from '../calls.ts';
 import { chain } from '../chain.ts';
 import { checkContinuity } from '../continuity.ts';
 import { codeOf, isFull } from '../failure.ts';
@@ -14,6 +15,7 @@ import {
   type OpenReport,
   type PruneQuery,
   type PruneReport,
+  type VerifiedReport,
   type VerifyReport,
 } from '../port.ts';
 import { Pruner } from '../prune/pruner.ts';
@@ -31,11 +33,9 @@ import { prepareWrites, RunWrites } from './writes.ts';
  * 4. Nothing is acknowledged once a file of the log was removed, nor `store_look_ms` after the files were moved away.
  * 5. A full disk is known to have changed nothing, and may be tried again: once with the space of the reserve, then by the caller.
  */
-export class EventLog {
-  readonly reads: Reads;
-  readonly audit: Audit;
+export class EventLog extends Reads implements Calls {
+  private readonly audit: Audit;
   private readonly options: OpenOptions;
-  private readonly db: Database.Database;
   private readonly durability: OpenReport['durability'];
   private readonly highWater: HighWater;
   private readonly space: Reserve;
@@ -46,18 +46,17 @@ export class EventLog {
   private readonly presence: Presence;
   private last: Mark;
   /** What this boot has told of itself, roughly: all that is no run's. */
-  private present_bytes = 0;
+  private bootBytes = 0;
   private failure: SvcError | null = null;
 
   constructor(options: OpenOptions) {
-    this.options = options;
     const { db, last, highWater, durability, reserve } = openLog(options);
-    this.db = db;
+    super(db, options.limits.store_page_bytes);
+    this.options = options;
     this.last = last;
     this.highWater = highWater;
     this.durability = durability;
     this.space = reserve;
-    this.reads = new Reads(db, options.limits.store_page_bytes);
     this.audit = new Audit(db);
     this.pruner = new Pruner(db);
     this.statements = prepareWrites(db);
@@ -71,22 +70,23 @@ export class EventLog {
     });
   }
 
-  report(): OpenReport {
-    const first_seq = this.reads.firstSeq() ?? this.last.seq + 1;
-    return {
-      first_seq,
+  /** The constructor has opened the log. */
+  open(): Opened {
+    const report = {
+      first_seq: this.firstSeq() ?? this.last.seq + 1,
       last_seq: this.last.seq,
-      last_boot_id: this.reads.lastBootId(),
+      last_boot_id: this.lastBootId(),
       durability: this.durability,
       full: !this.space.held,
     };
+    return { report, damaged: this.audit.checkNewest(START_RUNS) };
   }
 
   append(rows: CommitRows): { full: boolean } {
     if (this.failure !== null) throw this.failure;
     if (rows.events.length > 0 || rows.runs.length > 0) {
       this.last = this.writeWithReserve(rows);
-      const lost = this.lost(this.presence.problemOfCommit());
+      const lost = this.failIfLost(this.presence.problemOfCommit());
       if (lost !== null) throw lost;
       this.highWater.write(this.last);
     }
@@ -94,11 +94,11 @@ export class EventLog {
   }
 
   /** The failure that ends all writing, when the files of the log are not where they were. */
-  lookForFiles(): SvcError | null {
-    return this.failure ?? this.lost(this.presence.problem());
+  findLostFiles(): SvcError | null {
+    return this.failure ?? this.failIfLost(this.presence.problem());
   }
 
-  private lost(problem: string | null): SvcError | null {
+  private failIfLost(problem: string | null): SvcError | null {
     if (problem !== null)
       this.failure = new SvcError('store_failed', problem, {
         hint: 'Put the folder back, or look who removed it; then run: svc start',
@@ -131,20 +131,29 @@ export class EventLog {
   prune(query: PruneQuery): PruneReport {
     if (this.failure !== null) throw this.failure;
     try {
-      return this.pruner.prune(query, this.last.seq, this.present_bytes);
+      return this.pruner.prune(query, this.last.seq, this.bootBytes);
     } catch (error) {
       throw this.refuse(error);
     }
   }
 
-  /** `pause` is awaited between parts, so that others are served meanwhile. */
-  async verify(pause: () => Promise<unknown>): Promise<VerifyReport> {
+  /** Pauses between parts, so that the thread answers other calls meanwhile. */
+  async verify(): Promise<VerifyReport> {
     const mark = readMark(this.options.highWater);
-    const report = await verifyLog(this.db, mark, pause);
+    const report = await verifyLog(this.db, mark, turn);
     const { trouble } = this.highWater;
     return trouble === null
       ? report
       : { ...report, ok: false, problems: [...report.problems, trouble] };
+  }
+
+  verifyPart(now: number, restart: boolean): { done: boolean; damaged: string[] } {
+    if (restart) this.audit.restart();
+    return this.audit.part(now);
+  }
+
+  verified(): VerifiedReport {
+    return this.audit.report();
   }
 
   close(): void {
@@ -184,7 +193,7 @@ export class EventLog {
     const raised = this.generation.raise();
     commit.run();
     this.generation.committed(raised);
-    this.present_bytes += told;
+    this.bootBytes += told;
     return last;
   }
 
@@ -208,6 +217,8 @@ export class EventLog {
   }
 }
 
+/** Runs checked when the log is opened, without their texts: some hundred milliseconds. */
+const START_RUNS = 5000;
 /** What an event takes beside its data, with its place in the indexes. */
 const ROW_BYTES = 200;
 

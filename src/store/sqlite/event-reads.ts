@@ -23,25 +23,27 @@ const LINKED = `select ${EVENT_COLUMNS.split(', ')
  * 3. Of a log that lost its end only a finished run is whole: any other stream may have gone on. The end of that one is refused with what was lost.
  */
 export class EventReads {
-  private readonly page_bytes: number;
-  private readonly lost: SvcError | null;
+  protected readonly pageBytes: number;
+  protected readonly db: Database.Database;
+  private readonly tailLost: SvcError | null;
   private readonly gaps: Gaps;
   private readonly ends: RunEnds;
   private readonly stream: Database.Statement<[string, number, number], LinkedRow>;
   private readonly all: Database.Statement<[number, number], LinkedRow>;
-  private readonly last: Database.Statement<[string], LinkedRow>;
+  private readonly lastOfStream: Database.Statement<[string], LinkedRow>;
 
-  /** `lost`: that the log lost its end; null where it did not. */
-  constructor(db: Database.Database, page_bytes: number, lost: SvcError | null = null) {
-    this.page_bytes = page_bytes;
-    this.lost = lost;
+  /** `tailLost`: that the log lost its end; null where it did not. */
+  constructor(db: Database.Database, pageBytes: number, tailLost: SvcError | null = null) {
+    this.db = db;
+    this.pageBytes = pageBytes;
+    this.tailLost = tailLost;
     this.gaps = new Gaps(db);
     this.ends = new RunEnds(db);
     this.stream = db.prepare(
       `${LINKED} where e.stream = ? and e.version >= ? order by e.version limit ?`,
     );
     this.all = db.prepare(`${LINKED} where e.seq >= ? order by e.seq limit ?`);
-    this.last = db.prepare(`${LINKED} where e.stream = ? order by e.version desc limit 1`);
+    this.lastOfStream = db.prepare(`${LINKED} where e.stream = ? order by e.version desc limit 1`);
   }
 
   readStream(stream: string, fromVersion: number, limit: number): EventRow[] {
@@ -57,7 +59,7 @@ export class EventReads {
   }
 
   lastEvent(stream: string): EventRow | null {
-    const row = this.last.get(stream);
+    const row = this.lastOfStream.get(stream);
     return row === undefined ? null : this.checked(row);
   }
 
@@ -79,8 +81,8 @@ export class EventReads {
   /** None of the stream is left to read. */
   private checkEnd(stream: string): void {
     const end = this.ends.of(stream);
-    if (end === null && this.lost !== null) throw this.lost;
-    if (end === null || (this.last.get(stream)?.seq ?? 0) >= end) return;
+    if (end === null && this.tailLost !== null) throw this.tailLost;
+    if (end === null || (this.lastOfStream.get(stream)?.seq ?? 0) >= end) return;
     throw new SvcError(
       'store_corrupt',
       `The end of ${stream} is missing in the log: it had come to the event ${end}.`,
@@ -94,7 +96,7 @@ export class EventReads {
     let size = 0;
     for (const row of rows) {
       size += row.data.length;
-      if (page.length > 0 && size > this.page_bytes) break;
+      if (page.length > 0 && size > this.pageBytes) break;
       page.push(this.checked(row));
     }
     return page;
@@ -118,9 +120,9 @@ export class EventReads {
 function* inOrder(
   rows: Iterable<LinkedRow>,
   stream: string,
-  from_version: number,
+  fromVersion: number,
 ): Iterable<LinkedRow> {
-  let version = Math.max(1, from_version);
+  let version = Math.max(1, fromVersion);
   for (const row of rows) {
     if (row.version !== version) {
       const problem = `Events of ${stream} are missing in the log: version ${row.version} comes where version ${version} belongs.`;

@@ -10,7 +10,6 @@ import {
   type StoredRun,
   storedProblem,
 } from '../projection.ts';
-import type { EventRow } from '../row.ts';
 import { shortData } from '../short-run.ts';
 import { atMost, EventReads } from './event-reads.ts';
 
@@ -22,10 +21,7 @@ type ListParams = {
 };
 
 /** The questions that can be asked of the database, prepared once. They change nothing. A damaged row is never given: store_corrupt, with the `run_id`. */
-export class Reads {
-  private readonly db: Database.Database;
-  private readonly page_bytes: number;
-  private readonly events: EventReads;
+export class Reads extends EventReads {
   private readonly newest: Database.Statement<[ListParams], StoredRun>;
   private readonly older: Database.Statement<[ListParams], StoredRun>;
   private readonly run: Database.Statement<[string], StoredRun>;
@@ -35,10 +31,8 @@ export class Reads {
   private readonly runByKey: Database.Statement<[string], StoredRun>;
   private readonly accepted: Database.Statement<[string], number>;
 
-  constructor(db: Database.Database, page_bytes: number) {
-    this.db = db;
-    this.page_bytes = page_bytes;
-    this.events = new EventReads(db, page_bytes);
+  constructor(db: Database.Database, pageBytes: number) {
+    super(db, pageBytes);
     this.newest = prepareList(db, '@before is null');
     this.older = prepareList(
       db,
@@ -60,18 +54,6 @@ export class Reads {
       .pluck();
   }
 
-  readStream(stream: string, fromVersion: number, limit: number): EventRow[] {
-    return this.events.readStream(stream, fromVersion, limit);
-  }
-
-  lastEvent(stream: string): EventRow | null {
-    return this.events.lastEvent(stream);
-  }
-
-  readAll(fromSeq: number, limit: number): EventRow[] {
-    return this.events.readAll(fromSeq, limit);
-  }
-
   /** The stored data of each; a damaged row does not hide the others. */
   listRuns({ limit, before, state, provider, short = false }: RunQuery): (string | DamagedRun)[] {
     const statement = before === undefined ? this.newest : this.older;
@@ -84,7 +66,7 @@ export class Reads {
       limit: atMost(limit),
     })) {
       size += row.data.length;
-      if (page.length > 0 && size > this.page_bytes) break;
+      if (page.length > 0 && size > this.pageBytes) break;
       const problem = storedProblem(row);
       if (problem !== null)
         page.push({ run_id: row.run_id, damage: damagedRun(row.run_id, problem).message });
@@ -138,12 +120,12 @@ export class Reads {
       .all({ seq, limit: atMost(limit) });
   }
 
-  startedStreams(from_seq: number, to_seq: number, limit: number): string[] {
+  startedStreams(fromSeq: number, toSeq: number, limit: number): string[] {
     const query = `select stream from events where version = 1 and type <> 'run.accepted' and seq between ? and ? order by seq limit ?`;
     return this.db
       .prepare<[number, number, number], string>(query)
       .pluck()
-      .all(from_seq, to_seq, atMost(limit));
+      .all(fromSeq, toSeq, atMost(limit));
   }
 
   countRuns(): { finished: number; unfinished: number } {

@@ -1,157 +1,91 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SvcError } from '../../errors.ts';
 import { defaultLimits, type Limits } from '../../limits.ts';
+import type { Ask, Opened } from '../calls.ts';
 import { own } from '../files/ownership.ts';
-import type { EventStore, OpenReport, Project, RunRow, StoredEvent } from '../port.ts';
-import { type EventRow, fromEventRow, fromRunData, toRows } from '../row.ts';
-import type { Calls } from './calls.ts';
+import type { EventStore } from '../port.ts';
+import { createStore, type StoredLog, type StoreOptions } from '../store.ts';
 import type { OpenOptions } from './open.ts';
-import { RowMender } from './repair.ts';
 import { StoreThread } from './thread.ts';
 
-export interface SqliteOptions {
+export interface SqliteOptions extends StoreOptions {
   database: string;
   /** File of the high-water mark. */
   highWater: string;
-  /** The row of a run, folded again from its events; null where they do not tell it any more. Without it no damaged row is made again. */
-  project?: Project;
-  /** A damaged row was made again. */
-  onMended?(run_id: string): void;
-  /** The log cannot be written any more. No call reported it. */
+  /** The log can no longer be written, and no call has reported it. */
   onAlarm?(error: Error): void;
   limits?: OpenOptions['limits'] & Pick<Limits, 'close_ms'>;
 }
 
-/** The event log in an SQLite database, which a thread of its own owns, so that a slow disk does not hold up the event loop. */
-export function createSqliteStore({
-  database,
-  highWater,
-  limits = defaultLimits,
-  project,
-  onMended,
-  onAlarm = () => {},
-}: SqliteOptions): EventStore {
-  const {
-    store_lock_ms,
-    store_page_bytes,
-    store_look_ms,
-    store_look_idle_ms,
-    reserve_bytes,
-    close_ms,
-  } = limits;
-  const threadLimits = {
-    store_lock_ms,
-    store_page_bytes,
-    store_look_ms,
-    store_look_idle_ms,
-    reserve_bytes,
-  };
-  let thread: StoreThread | null = null;
-  /** Not open yet. */
-  let opening: StoreThread | null = null;
+/** The event log in an SQLite database. A thread owns it, so a slow disk never blocks the event loop. */
+export function createSqliteStore(options: SqliteOptions): EventStore {
+  return createStore(new ThreadedLog(options), options);
+}
 
-  const open = async (): Promise<OpenReport> => {
+/** Starts the thread of a log, and ends it. */
+class ThreadedLog implements StoredLog {
+  private readonly options: SqliteOptions;
+  private readonly limits: NonNullable<SqliteOptions['limits']>;
+  private thread: StoreThread | null = null;
+  /** Its log is not open yet. */
+  private opening: StoreThread | null = null;
+
+  constructor(options: SqliteOptions) {
+    this.options = options;
+    this.limits = options.limits ?? defaultLimits;
+  }
+
+  ask: Ask = (method, ...args) =>
+    this.thread === null
+      ? Promise.reject(new SvcError('store_failed', 'The event log is not open.'))
+      : this.thread.call(method, ...args);
+
+  async open(): Promise<Opened> {
+    const { database, highWater, onAlarm = () => {} } = this.options;
     const release = own(database);
     if (release === null)
       throw new SvcError(
         'daemon_already_running',
-        `This process holds the event log ${database} already.`,
+        `This process has the event log ${database} open already.`,
       );
-    const started = new StoreThread({ database, highWater, limits: threadLimits }, onAlarm);
-    started.gone.then(release, release);
-    opening = started;
+    const limits = threadLimits(this.limits);
+    const thread = new StoreThread({ database, highWater, limits }, onAlarm);
+    thread.gone.then(release, release);
+    this.opening = thread;
     try {
-      const { report, damaged } = await started.call('open');
-      thread = started;
-      await mender.mendAll(damaged);
-      return report;
+      const opened = await thread.call('open');
+      this.thread = thread;
+      return opened;
     } catch (error) {
-      await started.end();
+      await thread.end();
       throw error;
     } finally {
-      opening = null;
+      this.opening = null;
     }
-  };
-
-  const close = async (): Promise<void> => {
-    const isOpen = thread !== null && !thread.failed;
-    const closing = thread ?? opening;
-    thread = null;
-    if (closing !== null) await closeThread(closing, isOpen, close_ms);
-  };
-
-  const ask = async <M extends keyof Calls>(
-    method: M,
-    ...args: Parameters<Calls[M]>
-  ): Promise<Awaited<ReturnType<Calls[M]>>> => {
-    if (thread === null) throw new SvcError('store_failed', 'The event log is not open.');
-    return thread.call(method, ...args);
-  };
-
-  const readStream: EventStore['readStream'] = async (stream, fromVersion, limit) =>
-    (await ask('readStream', stream, fromVersion, limit)).map(fromEventRow);
-  const mender = new RowMender({
-    project: project === undefined ? null : (run_id) => project({ readStream }, run_id),
-    put: (line) => ask('mendRun', line),
-    onMended,
-  });
-  const read = <T>(attempt: () => Promise<T>) => mender.read(attempt);
-
-  const listRuns: EventStore['listRuns'] = async (query) => {
-    const page = await ask('listRuns', query);
-    const damaged = page.flatMap((line) => (typeof line === 'string' ? [] : [line.run_id]));
-    const lines = (await mender.mendAll(damaged)) ? await ask('listRuns', query) : page;
-    return lines.map((line) => (typeof line === 'string' ? fromRunData(line) : line));
-  };
-
-  return {
-    open,
-    close,
-    append: async (commit) => ask('append', toRows(commit)),
-    reserve: () => ask('reserve'),
-    spendReserve: () => ask('spendReserve'),
-    readStream,
-    lastEvent: async (stream) => eventOrNull(await ask('lastEvent', stream)),
-    readAll: async (fromSeq, limit) => (await ask('readAll', fromSeq, limit)).map(fromEventRow),
-    listRuns,
-    getRun: async (run_id) => orNull(await read(() => ask('getRun', run_id))),
-    readRecord: (run_id) => read(() => ask('readRecord', run_id)),
-    runHead: (run_id) => read(() => ask('runHead', run_id)),
-    getRunByKey: async (key) => orNull(await read(() => ask('getRunByKey', key))),
-    unfinishedRuns: () => ask('unfinishedRuns'),
-    runsAt: (...args) => ask('runsAt', ...args),
-    startedStreams: (...args) => ask('startedStreams', ...args),
-    countRuns: () => ask('countRuns'),
-    prune: (query) => ask('prune', query),
-    verify: () => ask('verify'),
-    verifyPart: async (now, restart) => {
-      const { done, damaged } = await ask('verifyPart', now, restart);
-      await mender.mendAll(damaged);
-      return { done, report: await ask('verified') };
-    },
-    verified: () => ask('verified'),
-  };
-}
-
-function eventOrNull(row: EventRow | null): StoredEvent | null {
-  return row === null ? null : fromEventRow(row);
-}
-
-function orNull(data: string | null): RunRow | null {
-  return data === null ? null : fromRunData(data);
-}
-
-/** A thread that the disk holds up is left to itself after a while. */
-async function closeThread(thread: StoreThread, isOpen: boolean, close_ms: number): Promise<void> {
-  const over = new AbortController();
-  const late = delay(close_ms, 'late', { signal: over.signal }).catch(() => 'closed');
-  try {
-    const closed = isOpen ? thread.call('close').then(() => thread.end()) : thread.end();
-    const first = await Promise.race([closed, late]);
-    if (first === 'late')
-      throw new SvcError('store_failed', 'The event log did not close in time.');
-  } finally {
-    over.abort();
-    thread.end().catch(() => {});
   }
+
+  /** Leaves a thread that the disk blocks to itself after `close_ms`. */
+  async close(): Promise<void> {
+    const isOpen = this.thread !== null && !this.thread.failed;
+    const thread = this.thread ?? this.opening;
+    this.thread = null;
+    if (thread === null) return;
+    const done = new AbortController();
+    const late = delay(this.limits.close_ms, 'late', { signal: done.signal }).catch(() => 'closed');
+    try {
+      const closed = isOpen ? thread.call('close').then(() => thread.end()) : thread.end();
+      if ((await Promise.race([closed, late])) === 'late')
+        throw new SvcError('store_failed', 'The event log did not close in time.');
+    } finally {
+      done.abort();
+      thread.end().catch(() => {});
+    }
+  }
+}
+
+/** Only these cross into the thread. */
+function threadLimits(limits: OpenOptions['limits']): OpenOptions['limits'] {
+  const { store_lock_ms, store_page_bytes, store_look_ms, store_look_idle_ms, reserve_bytes } =
+    limits;
+  return { store_lock_ms, store_page_bytes, store_look_ms, store_look_idle_ms, reserve_bytes };
 }

@@ -1,29 +1,31 @@
 import { Worker } from 'node:worker_threads';
 import { SvcError } from '../../errors.ts';
-import { type Alarm, type Call, type Calls, type Reply, unpackError } from './calls.ts';
+import type { Ask } from '../calls.ts';
+import type { Alarm, Call, Reply } from './messages.ts';
 import type { OpenOptions } from './open.ts';
+import { unpackError } from './thrown-error.ts';
 
-interface Waiting {
+interface PendingCall {
   resolve(result: unknown): void;
   reject(error: Error): void;
 }
 
 /**
- * The store's thread, as the daemon's sees it.
+ * The main thread's side of the store's thread. It owns the calls that have no reply yet.
  *
- * 1. Each call gets one answer: the thread's own, or store_failed when the thread is gone. None waits for ever on a dead one.
- * 2. `gone` resolves when the thread has ended and so has let go of the file.
+ * 1. Each call gets one answer: that of the thread, or store_failed if the thread is dead.
+ * 2. `gone` resolves when the thread has ended, and so has released the file.
  */
 export class StoreThread {
   readonly gone: Promise<void>;
   private readonly worker: Worker;
-  private readonly waiting = new Map<number, Waiting>();
+  private readonly pending = new Map<number, PendingCall>();
   private failure: SvcError | null = null;
-  private calls = 0;
+  private lastId = 0;
 
-  /** `onAlarm`: the log cannot be written any more, and no call reported it. */
+  /** `onAlarm`: the log can no longer be written, and no call has reported it. */
   constructor(options: OpenOptions, onAlarm: (error: Error) => void) {
-    // The sources and the build have the same file beside this one, under their own extension; a loader given to this process works in the thread too.
+    // The worker is beside this file, in the sources and in the build. Threads inherit the loader.
     this.worker = new Worker(
       new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url),
       {
@@ -44,24 +46,20 @@ export class StoreThread {
     });
   }
 
-  /** Whether the thread is dead or dying: no call will be answered. */
+  /** The thread is dead or dying, and answers no more calls. */
   get failed(): boolean {
     return this.failure !== null;
   }
 
-  call<M extends keyof Calls>(
-    method: M,
-    ...args: Parameters<Calls[M]>
-  ): Promise<Awaited<ReturnType<Calls[M]>>> {
-    return new Promise((resolve, reject) => {
+  call: Ask = (method, ...args) =>
+    new Promise((resolve, reject) => {
       if (this.failure !== null) throw this.failure;
-      this.calls += 1;
-      this.waiting.set(this.calls, { resolve: resolve as Waiting['resolve'], reject });
-      this.worker.postMessage({ id: this.calls, method, args } satisfies Call);
+      this.lastId += 1;
+      this.pending.set(this.lastId, { resolve: resolve as PendingCall['resolve'], reject });
+      this.worker.postMessage({ id: this.lastId, method, args } satisfies Call);
     });
-  }
 
-  /** Ends the thread, whatever it does. One that is held up in the disk ends when that lets it go, and so does an exit of the process. */
+  /** Ends the thread. A blocked disk call delays that, but not the exit of the process. */
   async end(): Promise<void> {
     this.worker.unref();
     this.abandon(new Error('the thread of the store was ended'));
@@ -69,15 +67,15 @@ export class StoreThread {
   }
 
   private settle(reply: Reply): void {
-    const waiting = this.waiting.get(reply.id);
-    this.waiting.delete(reply.id);
-    if ('error' in reply) waiting?.reject(unpackError(reply.error));
-    else waiting?.resolve(reply.result);
+    const call = this.pending.get(reply.id);
+    this.pending.delete(reply.id);
+    if ('error' in reply) call?.reject(unpackError(reply.error));
+    else call?.resolve(reply.result);
   }
 
   private abandon(cause: unknown): void {
     this.failure ??= new SvcError('store_failed', undefined, { cause });
-    for (const { reject } of this.waiting.values()) reject(this.failure);
-    this.waiting.clear();
+    for (const { reject } of this.pending.values()) reject(this.failure);
+    this.pending.clear();
   }
 }

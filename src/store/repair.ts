@@ -1,20 +1,20 @@
-import { SvcError } from '../../errors.ts';
-import { CONFLICT, type RunRow } from '../port.ts';
-import { type RunLine, toRunLine } from '../row.ts';
+import { SvcError } from '../errors.ts';
+import { CONFLICT, type RunRow } from './port.ts';
+import { type RunLine, toRunLine } from './row.ts';
 
 export interface MenderOptions {
-  /** Folds a run from its events; null where they do not tell the row any more. */
+  /** Folds a run from its events. Null if they are damaged or removed. */
   project: ((run_id: string) => Promise<RunRow | null>) | null;
-  /** Puts a row in the place of the damaged one; false when the run has gone on meanwhile. */
+  /** Replaces a damaged row. False if the run has newer events. */
   put(line: RunLine): Promise<boolean>;
   onMended: ((run_id: string) => void) | undefined;
 }
 
 /**
- * Makes damaged rows of runs again, from their events. The rows are a projection: the events are what was recorded.
+ * Rebuilds damaged rows of runs from their events. The rows are a projection; the events are the record.
  *
- * 1. A row is made only from events that agree with their hashes. Where they do not, the row stays as it is, and is refused.
- * 2. A read is tried again after each row that was made again, and at most READ_TRIES times.
+ * 1. A row is rebuilt only from events that match their hashes. Otherwise it stays, and reads refuse it.
+ * 2. A read is repeated after each rebuilt row, at most READ_TRIES times.
  */
 export class RowMender {
   private readonly options: MenderOptions;
@@ -34,7 +34,7 @@ export class RowMender {
     }
   }
 
-  /** Those that cannot be made again stay known as damaged. True when one was made again. */
+  /** True if it rebuilt a row. Rows that it cannot rebuild stay marked as damaged. */
   async mendAll(run_ids: readonly string[]): Promise<boolean> {
     let mended = false;
     for (const run_id of run_ids) mended = (await this.mend(run_id)) || mended;
@@ -47,7 +47,7 @@ export class RowMender {
       const row = project === null ? null : await project(run_id);
       if (row === null || !(await put(toRunLine(row)))) return false;
     } catch (error) {
-      // The events are damaged too, or the row cannot be put back: the caller says that the record is damaged.
+      // The events are damaged too, or the write failed: the caller reports a damaged record.
       const { code } = error as { code?: string };
       if (code === 'store_corrupt' || code === 'store_full' || code === CONFLICT) return false;
       throw error;
@@ -57,7 +57,7 @@ export class RowMender {
   }
 }
 
-/** Rows of one read: more than a page of runs. */
+/** More than the runs of one page. */
 const READ_TRIES = 100;
 
 function damagedRunOf(error: unknown): string | null {

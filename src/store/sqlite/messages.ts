@@ -1,0 +1,14 @@
+import type { Calls } from '../calls.ts';
+import type { ThrownError } from './thrown-error.ts';
+
+/** What the threads send each other. */
+export interface Call {
+  id: number;
+  method: keyof Calls;
+  args: unknown[];
+}
+
+export type Reply = { id: number; result: unknown } | { id: number; error: ThrownError };
+
+/** Sent without a call: the log can no longer be written. */
+export type Alarm = { alarm: ThrownError };

@@ -1,0 +1,86 @@
+import type { Ask, Calls, Opened } from './calls.ts';
+import type { EventStore, Project, RunRow } from './port.ts';
+import { RowMender } from './repair.ts';
+import { fromEventRow, fromRunData, toRows } from './row.ts';
+
+/** A log in a thread or in memory. After `close` it can be opened again. */
+export interface StoredLog {
+  open(): Promise<Opened>;
+  ask: Ask;
+  close(): Promise<void>;
+}
+
+export interface StoreOptions {
+  /** Folds a run from its events. Without it, damaged rows are not rebuilt. */
+  project?: Project | undefined;
+  /** A damaged row was rebuilt. */
+  onMended?: ((run_id: string) => void) | undefined;
+}
+
+/** The port over a log that answers in stored rows. Converts rows, and rebuilds damaged ones. */
+export function createStore(log: StoredLog, { project, onMended }: StoreOptions = {}): EventStore {
+  const ask: Ask = (method, ...args) => log.ask(method, ...args);
+  const readStream: EventStore['readStream'] = async (...args) =>
+    (await ask('readStream', ...args)).map(fromEventRow);
+  const mender = new RowMender({
+    project: project === undefined ? null : (run_id) => project({ readStream }, run_id),
+    put: (line) => ask('mendRun', line),
+    onMended,
+  });
+  /** A method whose arguments and result are the same in the log and in the port. */
+  const forward =
+    <M extends keyof Calls>(method: M) =>
+    (...args: Parameters<Calls[M]>) =>
+      ask(method, ...args);
+
+  return {
+    open: async () => {
+      const { report, damaged } = await log.open();
+      try {
+        await mender.mendAll(damaged);
+        return report;
+      } catch (error) {
+        // The first failure is the one to report.
+        await log.close().catch(() => {});
+        throw error;
+      }
+    },
+    append: async (commit) => ask('append', toRows(commit)),
+    readStream,
+    readAll: async (...args) => (await ask('readAll', ...args)).map(fromEventRow),
+    lastEvent: async (stream) => orNull(await ask('lastEvent', stream), fromEventRow),
+    listRuns: async (query) => {
+      const page = await ask('listRuns', query);
+      const damaged = page.flatMap((line) => (typeof line === 'string' ? [] : [line.run_id]));
+      const lines = (await mender.mendAll(damaged)) ? await ask('listRuns', query) : page;
+      return lines.map((line) => (typeof line === 'string' ? fromRunData(line) : line));
+    },
+    getRun: async (run_id) => toRun(await mender.read(() => ask('getRun', run_id))),
+    getRunByKey: async (key) => toRun(await mender.read(() => ask('getRunByKey', key))),
+    readRecord: (run_id) => mender.read(() => ask('readRecord', run_id)),
+    runHead: (run_id) => mender.read(() => ask('runHead', run_id)),
+    verifyPart: async (now, restart) => {
+      const { done, damaged } = await ask('verifyPart', now, restart);
+      await mender.mendAll(damaged);
+      return { done, report: await ask('verified') };
+    },
+    reserve: forward('reserve'),
+    spendReserve: forward('spendReserve'),
+    unfinishedRuns: forward('unfinishedRuns'),
+    runsAt: forward('runsAt'),
+    startedStreams: forward('startedStreams'),
+    countRuns: forward('countRuns'),
+    prune: forward('prune'),
+    verify: forward('verify'),
+    verified: forward('verified'),
+    close: () => log.close(),
+  };
+}
+
+function toRun(data: string | null): RunRow | null {
+  return orNull(data, fromRunData);
+}
+
+function orNull<A, B>(value: A | null, convert: (value: A) => B): B | null {
+  return value === null ? null : convert(value);
+}
