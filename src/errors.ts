@@ -127,7 +127,7 @@ export const errors = {
     ...unknown,
     exit: 2,
     meaning: 'There is no such route.',
-    hint: 'GET /openapi.json lists the routes; so does the README.',
+    hint: 'GET /openapi.json lists the routes; so does docs/http.md.',
   },
   method_not_allowed: {
     ...invalid,

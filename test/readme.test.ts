@@ -1,22 +1,32 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { commands } from '../src/cli/commands.ts';
+import { renamedSettings } from '../src/config/renamed.ts';
 import { errors } from '../src/errors.ts';
+import { createMethods, type MethodOptions } from '../src/transport/control/methods.ts';
 import { documents, filled } from './tables.ts';
 
 const read = (file: string) => readFileSync(file, 'utf8');
-const pages = ['README.md', ...globSync('docs/**/*.md').map((file) => file.replaceAll('\\', '/'))];
+const decisions = globSync('docs/decisions/[0-9]*.md').map((file) => file.replaceAll('\\', '/'));
+const pages = [
+  'README.md',
+  'SECURITY.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  ...globSync('docs/**/*.md').map((file) => file.replaceAll('\\', '/')),
+];
+const PATH_ROOTS = /^(src|machines|test|docs|tools|\.ci|\.github)\//;
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
 
 for (const file of Object.keys(documents)) {
-  test(`the tables of ${file} are those of the code: else run npm run docs`, () => {
+  test(`the tables of ${file} are fresh: npm run docs makes them`, () => {
     assert.ok(filled(file, read(file)) === read(file), `${file} is stale`);
   });
 }
 
-test('a table that is stale, missing or unknown is noticed', () => {
+test('a stale, missing or unknown table fails', () => {
   const operations = read('docs/operations.md');
   assert.is.not(
     filled('docs/operations.md', operations.replace('| `queue_runs` |', '| `queue_walks` |')),
@@ -32,20 +42,66 @@ test('a table that is stale, missing or unknown is noticed', () => {
   );
 });
 
-test('the page that an error points to has a place for it', () => {
+test('the page of errors has an anchor for each code', () => {
   const page = read('docs/errors.md');
   const places = [...page.matchAll(/<a id="(\w+)"><\/a>/g)].map(([, code]) => code);
   assert.equal(places, Object.keys(errors));
 });
 
 test('the README begins with one sentence and two commands: one installs and answers, one runs the tests', () => {
-  assert.match(
-    read('README.md'),
-    /^# svc\n\n(?:[^\n`#].*\n|`svc` .*\n)+\n```sh\nnpm install && npx svc run ".*\nnpm install && npm test\b.*\n```\n/,
+  const readme = read('README.md');
+  const [, sentence = ''] =
+    /^# svc\n\n([^.]+\.)\n\n```sh\nnpm install && npx svc run ".*\nnpm install && npm test\b.*\n```\n/.exec(
+      readme,
+    ) ?? [];
+  assert.ok(sentence !== '' && sentence.split(/\s+/).length <= 25, sentence);
+});
+
+test('the README fits on a screen or two', () => {
+  const lines = read('README.md').trimEnd().split('\n');
+  assert.ok(lines.length <= 100, `${lines.length} lines`);
+  for (const line of lines) assert.ok(line.length <= 100, line);
+});
+
+test('every page of the documentation can be reached from the README', () => {
+  const found = new Set(['README.md']);
+  for (const page of found)
+    for (const [, target = ''] of read(page).matchAll(/\]\(([^)\s#]+\.md)[^)]*\)/g))
+      if (!/^https?:/.test(target)) found.add(join(dirname(page), target).replaceAll('\\', '/'));
+  assert.equal(
+    pages.filter((page) => !found.has(page)),
+    [],
   );
 });
 
-test('every script, command and flag that a page shows is there', () => {
+test('decisions are numbered in a row, and the index has the title of each', () => {
+  const index = read('docs/decisions/README.md');
+  for (const [place, page] of decisions.sort().entries()) {
+    const [, number, title] = /^# (\d+)\. (.+)\n/.exec(read(page)) ?? [];
+    assert.is(Number(number), place + 1, page);
+    assert.ok(basename(page).startsWith(`${String(number).padStart(4, '0')}-`), page);
+    assert.ok(index.includes(`| ${number} | [${title}](${basename(page)}) |`), page);
+  }
+});
+
+test('the changelog has every setting that was renamed', () => {
+  const changelog = read('CHANGELOG.md');
+  for (const { was, key } of renamedSettings)
+    assert.ok(changelog.includes(`| \`${was}\` | \`${key}\` |`), was);
+});
+
+test('the architecture names paths in full', () => {
+  for (const [, path = ''] of read('docs/architecture.md').matchAll(/`([\w.-]+\/[\w./-]*)`/g))
+    assert.match(path, PATH_ROOTS);
+});
+
+test('the page of protocols has every method of the local socket, and no other', () => {
+  const [, table = ''] = /^\| Method .*\n((?:\|.*\n)+)/m.exec(read('docs/protocol.md')) ?? [];
+  const named = [...table.matchAll(/^\| `([\w.]+)`/gm)].map(([, method]) => method);
+  assert.equal(named.sort(), Object.keys(createMethods({} as MethodOptions)).sort());
+});
+
+test('every script, command and flag on a page exists', () => {
   let seen = 0;
   for (const page of pages) {
     for (const [, script = ''] of read(page).matchAll(/\bnpm run ([a-z:]+)/g))
@@ -70,7 +126,7 @@ test('every script, command and flag that a page shows is there', () => {
   assert.ok(seen > 20);
 });
 
-test('every link of a page leads to a file that is there, and every file that it names is', () => {
+test('every link and every path on a page leads to a file', () => {
   let seen = 0;
   for (const page of pages) {
     for (const [, target = ''] of read(page).matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -79,7 +135,9 @@ test('every link of a page leads to a file that is there, and every file that it
       assert.ok(file === '' || existsSync(join(dirname(page), file)), `${page}: ${target}`);
       seen += 1;
     }
-    for (const [, file = ''] of read(page).matchAll(/`((?:src|machines|test|docs)\/[\w./-]*)`/g))
+    for (const [, file = ''] of read(page).matchAll(
+      /`((?:src|machines|test|docs|tools|\.ci|\.github)\/[\w./-]*)`/g,
+    ))
       assert.ok(existsSync(file), `${page}: ${file}`);
   }
   assert.ok(seen > 5);

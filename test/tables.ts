@@ -8,13 +8,14 @@ import { limitSpecs } from '../src/limits.ts';
 import { routes } from '../src/transport/http/routes.ts';
 
 /**
- * The tables of the README and the documentation, made from the tables of the code: `npm run docs` writes each between its
- * marks, `<!-- name:begin -->` and `<!-- name:end -->`. A test holds them to what would be written.
+ * The tables of the documentation, made from the tables of the code. `npm run docs` writes each between its
+ * marks, `<!-- name:begin -->` and `<!-- name:end -->`. A test compares them.
  */
 
 /** Which tables each file has. */
 export const documents: Record<string, readonly TableName[]> = {
-  'README.md': ['commands', 'exit-codes', 'routes'],
+  'docs/cli.md': ['commands', 'exit-codes'],
+  'docs/http.md': ['routes'],
   'docs/errors.md': ['errors'],
   'docs/operations.md': ['settings', 'limits'],
 };
@@ -87,17 +88,17 @@ function prefixed(prefix: string, specs: object): Record<string, SettingSpec> {
 
 export type TableName = keyof typeof tables;
 
-/** What the exit codes have in common; each error names its own. */
+/** What the errors of one exit code have in common. */
 const CAUSES: Record<number, string> = {
   0: 'Done.',
-  1: 'Unexpected failure; `svc status`: the daemon died without a clean stop.',
-  2: 'Usage: the command line or the request was not understood.',
+  1: 'Unexpected failure. For `svc status`: the daemon died without a clean stop.',
+  2: 'Usage: the command line or the request is not valid.',
   3: 'The daemon is not running.',
   4: 'Not ready, or not serving.',
   5: 'Not authorised.',
   6: 'Bad configuration.',
   7: 'Unknown or unconfigured provider or model.',
-  8: 'Busy: as many runs are queued as the daemon holds.',
+  8: 'Busy: the queue is full.',
   9: 'The provider failed.',
   10: 'The answer is incomplete.',
   124: 'Timed out.',
@@ -105,12 +106,12 @@ const CAUSES: Record<number, string> = {
 };
 
 const DOORS: Record<(typeof routes)[number]['door'], string> = {
-  public: 'anybody',
-  summary: 'anybody; the whole with the token',
+  public: 'any client',
+  summary: 'any client; the whole with the token',
   token: 'with the token',
 };
 
-/** The file as it should be. Throws if a mark is missing, or one of them is unknown. */
+/** The file with fresh tables. Throws if a mark is missing or unknown. */
 export function filled(file: string, text: string): string {
   const names = documents[file] ?? [];
   const marks = [...text.matchAll(/<!-- ([\w-]+):begin -->/g)].map(([, name]) => name);
@@ -132,7 +133,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
-/** The flags of a command, those of every command apart. */
+/** The flags of a command, without those that every command has. */
 function flagsOf(name: string): string {
   const own =
     commands
@@ -159,7 +160,7 @@ function exitCodes(): string[][] {
     });
 }
 
-/** A number as it is written in the configuration, and as it is said. */
+/** A number as the configuration has it, and with its unit. */
 function inWords(name: string, value: number): string {
   const units: [number, string][] = name.endsWith('_bytes')
     ? [

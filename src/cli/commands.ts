@@ -1,5 +1,5 @@
 /**
- * Every command of `svc`, as data: the program, --help, the completion scripts, the README's table and its test, and the
+ * Every command of `svc`, as data: the program, --help, the completion scripts, docs/cli.md and its test, and the
  * text the embedded model is trained on are all made from it.
  */
 

@@ -106,7 +106,7 @@ onLinux(
 );
 
 onLinux('no documented way to use the interface shows the token', async ({ home, token, url }) => {
-  const [line = ''] = readFileSync('README.md', 'utf8')
+  const [line = ''] = readFileSync('docs/http.md', 'utf8')
     .split('\n')
     .filter((text) => text.startsWith('curl '));
   assert.match(line, 'svc token');

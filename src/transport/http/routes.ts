@@ -11,7 +11,7 @@ import { cancelRun, followRun, listRuns, showRun, startRun } from './runs.ts';
 import { closeSession, openSession, proveSession, showSession } from './session.ts';
 import { showState } from './state.ts';
 
-/** Everything that is served over HTTP. The README's table is held to this one. */
+/** Everything that is served over HTTP. docs/http.md has this table. */
 export const routes: readonly Route[] = [
   {
     method: 'GET',
