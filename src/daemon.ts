@@ -7,7 +7,7 @@ import { buildParts, type Parts } from './daemon/parts.ts';
 import { listenToSignals } from './daemon/signals.ts';
 import { STOPPED, startDaemon } from './daemon/start.ts';
 import { closeAll, releaseAll } from './daemon/stop.ts';
-import { asKnownCode, asSvcError, SvcError } from './errors.ts';
+import { asSvcError, fromBody, SvcError } from './errors.ts';
 import { prepareHome, readSecret } from './home/home.ts';
 import type { Paths } from './home/paths.ts';
 import { programVersion } from './home/version.ts';
@@ -166,7 +166,7 @@ function kill(): void {
 
 function failureOf(final: DaemonSnapshot): SvcError | null {
   const { error } = final.context;
-  return final.matches('failed') ? new SvcError(asKnownCode(error?.code), error?.message) : null;
+  return final.matches('failed') ? fromBody(error ?? {}) : null;
 }
 
 /** A start that finds another daemon is no fault of this one: where it was found out is of no use to anybody. */

@@ -524,68 +524,127 @@ export interface ErrorBody {
   details?: Record<string, unknown>;
 }
 
-/** An operating error with a code of the table. `message` is for the user; the cause goes to the log only. */
-export class SvcError extends Error {
+/** The serialised form of an error in events and in messages of the engine process. */
+export interface ErrorSummary {
+  code: ErrorCode;
+  message: string;
+  retryable: boolean;
+}
+
+/** What an error means for the next attempt. The daemon uses it; clients see only `retryable`. */
+export interface AttemptDetails {
+  /** The same attempt may succeed later. Default: as the table says. */
+  retryable: boolean;
+  /** The wait that the other side asks for before the next attempt. */
+  retryAfterMs: number | null;
+  /** The work was cut off: a process died, or a stream broke. */
+  lost: boolean;
+  /** Runs in the engine when it died, this one included. 0: it was stopped on purpose. Null: unknown. */
+  computing: number | null;
+  /** The downloaded bytes are not the wanted file: delete them. */
+  discard: boolean;
+  /** HTTP status of the upstream's response. */
+  status: number | null;
+}
+
+export interface SvcErrorOptions extends Partial<AttemptDetails> {
+  cause?: unknown;
+  param?: string | undefined;
+  hint?: string | undefined;
+  details?: Record<string, unknown> | undefined;
+}
+
+/** An error with a code of the table. `message` is for the user; the cause goes to the log only. */
+export class SvcError extends Error implements AttemptDetails {
   readonly code: ErrorCode;
   readonly param: string | null;
   readonly hint: string;
   readonly details: Record<string, unknown> | undefined;
+  readonly retryable: boolean;
+  readonly retryAfterMs: number | null;
+  readonly lost: boolean;
+  readonly computing: number | null;
+  readonly discard: boolean;
+  readonly status: number | null;
 
-  constructor(
-    code: ErrorCode,
-    message?: string,
-    options: {
-      cause?: unknown;
-      param?: string;
-      hint?: string;
-      details?: Record<string, unknown>;
-    } = {},
-  ) {
+  constructor(code: ErrorCode, message?: string, options: SvcErrorOptions = {}) {
+    const spec = errors[code];
     super(
-      message ?? errors[code].meaning,
+      message ?? spec.meaning,
       options.cause === undefined ? undefined : { cause: options.cause },
     );
     this.name = 'SvcError';
     this.code = code;
     this.param = options.param ?? null;
-    this.hint = options.hint ?? errors[code].hint;
+    this.hint = options.hint ?? spec.hint;
     this.details = options.details;
+    this.retryable = options.retryable ?? spec.retryable;
+    this.retryAfterMs = options.retryAfterMs ?? null;
+    this.lost = options.lost ?? false;
+    this.computing = options.computing ?? null;
+    this.discard = options.discard ?? false;
+    this.status = options.status ?? null;
   }
 
   get spec(): ErrorSpec {
     return errors[this.code];
   }
 
+  /** The form for clients. */
   body(): ErrorBody {
-    const { type, retryable } = this.spec;
     const body: ErrorBody = {
       code: this.code,
       message: this.message,
-      type,
+      type: this.spec.type,
       param: this.param,
-      retryable,
+      retryable: this.retryable,
       hint: this.hint,
       docs: `docs/errors.md#${this.code}`,
     };
     return this.details === undefined ? body : { ...body, details: this.details };
   }
+
+  /** The form for events and for messages of the engine process. */
+  summary(): ErrorSummary {
+    return { code: this.code, message: this.message, retryable: this.retryable };
+  }
 }
 
-/** Whatever was thrown, as one of ours; a foreign error's text stays out of the message and in the cause. */
-export function asSvcError(thrown: unknown, fallback: ErrorCode = 'internal'): SvcError {
-  return thrown instanceof SvcError ? thrown : new SvcError(fallback, undefined, { cause: thrown });
+/** Whether something thrown is an SvcError with one of the codes. */
+export function hasCode<C extends ErrorCode>(
+  thrown: unknown,
+  ...codes: C[]
+): thrown is SvcError & { readonly code: C } {
+  return thrown instanceof SvcError && (codes as ErrorCode[]).includes(thrown.code);
 }
 
-/** A code that was read from somewhere; one that this version does not know counts as internal. */
-export function asKnownCode(code: string | undefined): ErrorCode {
-  return code !== undefined && Object.hasOwn(errors, code) ? (code as ErrorCode) : 'internal';
+/** Whether the event log failed. Such an error says nothing about the work that was being recorded. */
+export function isStoreError(thrown: unknown): boolean {
+  return thrown instanceof SvcError && thrown.code.startsWith('store_');
 }
 
-/** An error that came over a transport, as one of ours. */
-export function fromBody(body: Partial<ErrorBody>): SvcError {
-  return new SvcError(asKnownCode(body.code), body.message, {
-    ...(body.param ? { param: body.param } : {}),
-    ...(body.hint ? { hint: body.hint } : {}),
-    ...(body.details ? { details: body.details } : {}),
+/** Anything thrown as an SvcError. The text of a foreign error stays in the cause. */
+export function asSvcError(
+  thrown: unknown,
+  fallback: ErrorCode = 'internal',
+  message?: string,
+): SvcError {
+  return thrown instanceof SvcError ? thrown : new SvcError(fallback, message, { cause: thrown });
+}
+
+/** An error that was read from an event or came over a transport. An unknown code becomes `internal`. */
+export function fromBody(
+  body: { [K in 'code' | 'message' | 'param' | 'hint']?: string | null | undefined } & {
+    details?: Record<string, unknown>;
+  },
+  attempt: Partial<AttemptDetails> = {},
+): SvcError {
+  const { code, message, param, hint, details } = body;
+  const isKnown = code != null && Object.hasOwn(errors, code);
+  return new SvcError(isKnown ? (code as ErrorCode) : 'internal', message ?? undefined, {
+    param: param || undefined,
+    hint: hint || undefined,
+    details,
+    ...attempt,
   });
 }

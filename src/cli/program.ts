@@ -1,5 +1,5 @@
 import sade from 'sade';
-import { asSvcError, SvcError } from '../errors.ts';
+import { asSvcError, hasCode, SvcError } from '../errors.ts';
 import { findPaths, type Paths } from '../home/paths.ts';
 import type { CommandSpec } from './commands.ts';
 import type { CommandModule } from './context.ts';
@@ -42,8 +42,7 @@ async function answer(argv: readonly string[], loaders: Loaders): Promise<number
 
 /** A value that is wrong is told with where the right ones are listed, as a flag that is wrong is. */
 function withHelp(thrown: unknown, name: string): unknown {
-  if (!(thrown instanceof SvcError) || thrown.code !== 'usage' || thrown.hint !== thrown.spec.hint)
-    return thrown;
+  if (!hasCode(thrown, 'usage') || thrown.hint !== thrown.spec.hint) return thrown;
   const { message, param, cause } = thrown;
   return new SvcError('usage', message, {
     cause,

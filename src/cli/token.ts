@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { SvcError } from '../errors.ts';
+import { hasCode, SvcError } from '../errors.ts';
 import { replaceSecret } from '../home/home.ts';
 import type { Paths } from '../home/paths.ts';
 import { askDaemon } from './connect/ask-daemon.ts';
@@ -32,7 +32,7 @@ async function rotate(paths: Paths): Promise<string> {
 }
 
 function isNotRunning(error: unknown): boolean {
-  return error instanceof SvcError && error.code === 'daemon_not_running';
+  return hasCode(error, 'daemon_not_running');
 }
 
 export function readToken(file: string): string {

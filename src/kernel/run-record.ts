@@ -1,7 +1,7 @@
 import type { Failure, FinishReason, Recovery, Usage } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { stateName } from '../../machines/step.ts';
-import { asKnownCode, type ErrorBody, SvcError } from '../errors.ts';
+import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import type { RunRow } from '../store/port.ts';
 
 /** A run as users see it. */
@@ -94,5 +94,5 @@ function timeOrNull(at: number | null): string | null {
 function errorBody(snapshot: RunSnapshot, failure: Failure | null): ErrorBody | null {
   if (snapshot.matches('cancelled')) return new SvcError('run_cancelled').body();
   if (failure === null || snapshot.matches('completed')) return null;
-  return new SvcError(asKnownCode(failure.code), failure.message).body();
+  return fromBody(failure).body();
 }

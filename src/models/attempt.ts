@@ -1,4 +1,5 @@
-import { PullFailure } from './failure.ts';
+import { SvcError } from '../errors.ts';
+import { pullError } from './failure.ts';
 import { checkGguf } from './gguf/check.ts';
 import { shownAddress } from './hub/reference.ts';
 import { findSource, type Source } from './hub/source.ts';
@@ -22,7 +23,7 @@ export interface AttemptOptions {
 }
 
 /**
- * One attempt to fetch a model, from where the last one stopped. Resolves when the model is in its place; throws PullFailure. What was
+ * One attempt to fetch a model, from where the last one stopped. Resolves when the model is in its place; throws SvcError. What was
  * fetched stays, unless it turned out to be wrong.
  *
  * 1. A model of that name is there: it is the same, or the attempt fails.
@@ -38,7 +39,7 @@ export async function attemptPull(options: AttemptOptions): Promise<void> {
     await checkExisting(place, source, existing, options);
   } else {
     await fetchNew(place, source, options).catch(async (thrown: unknown) => {
-      if (thrown instanceof PullFailure && thrown.spoilt) await discard(place);
+      if (thrown instanceof SvcError && thrown.discard) await discard(place);
       throw thrown;
     });
     signal.throwIfAborted();
@@ -72,10 +73,10 @@ async function fetchNew(place: Place, source: Source, options: AttemptOptions): 
   const sha256 = await download(place, source, options);
   const found = await hash(place.partial, options);
   if (sha256 !== null && found !== sha256) {
-    throw new PullFailure(
+    throw pullError(
       'pull_failed',
       `What was fetched is not the file: its sha256 is ${found}, not ${sha256}. It was deleted.`,
-      { spoilt: true },
+      { discard: true },
     );
   }
   await checkGguf(place.partial, options.tools.limits.model_header_bytes);
@@ -127,12 +128,12 @@ function hash(path: string, { tools, report, signal }: AttemptOptions): Promise<
   );
 }
 
-function taken({ file, sha256 }: Source): PullFailure {
+function taken({ file, sha256 }: Source): SvcError {
   const why =
     sha256 === null
       ? 'whether it is the same cannot be told without --sha256, since nobody says what the new one hashes to'
       : 'it is another one';
-  return new PullFailure(
+  return pullError(
     'model_exists',
     `There is a model ${file.replace(/\.gguf$/, '')} already, and ${why}.`,
   );

@@ -1,46 +1,27 @@
-import type { ErrorCode } from '../errors.ts';
+import { type ErrorCode, isStoreError, SvcError, type SvcErrorOptions } from '../errors.ts';
 
-/** Why an attempt to fetch a model failed, in our words. */
-export class PullFailure extends Error {
-  readonly code: ErrorCode;
-  readonly retryable: boolean;
-  /** The other side asked for this wait before another attempt. */
-  readonly retry_after_ms: number | null;
-  /** What was fetched is of no use. */
-  readonly spoilt: boolean;
-
-  constructor(
-    code: ErrorCode,
-    message: string,
-    options: {
-      retryable?: boolean;
-      retry_after_ms?: number | null;
-      spoilt?: boolean;
-      cause?: unknown;
-    } = {},
-  ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.name = 'PullFailure';
-    this.code = code;
-    this.retryable = options.retryable ?? false;
-    this.retry_after_ms = options.retry_after_ms ?? null;
-    this.spoilt = options.spoilt ?? false;
-  }
+/** Why an attempt to fetch a model failed. Unless the options say so, another attempt is of no use. */
+export function pullError(
+  code: ErrorCode,
+  message: string,
+  options: SvcErrorOptions = {},
+): SvcError {
+  return new SvcError(code, message, { retryable: false, ...options });
 }
 
 /** Whatever was thrown, as one of ours; of a foreign error only a constant of the system is told. */
-export function asPullFailure(thrown: unknown): PullFailure {
-  if (thrown instanceof PullFailure) return thrown;
+export function asPullFailure(thrown: unknown): SvcError {
+  if (thrown instanceof SvcError && !isStoreError(thrown)) return thrown;
   const code = systemCode(thrown);
   if (code === 'ENOSPC' || code === 'EDQUOT')
-    return new PullFailure('pull_failed', 'The disk of the models folder is full.', {
+    return pullError('pull_failed', 'The disk of the models folder is full.', {
       cause: thrown,
     });
   if (code !== null && FILE_CODES.has(code))
-    return new PullFailure('pull_failed', `The models folder cannot be used (${code}).`, {
+    return pullError('pull_failed', `The models folder cannot be used (${code}).`, {
       cause: thrown,
     });
-  return new PullFailure(
+  return pullError(
     'pull_failed',
     'The model could not be fetched, for a reason that is in the log.',
     { cause: thrown },
@@ -48,15 +29,15 @@ export function asPullFailure(thrown: unknown): PullFailure {
 }
 
 /** A request that got no answer, or one that broke off. */
-export function brokenOff(thrown: unknown, host: string): PullFailure {
-  if (thrown instanceof PullFailure) return thrown;
+export function brokenOff(thrown: unknown, host: string): SvcError {
+  if (thrown instanceof SvcError) return thrown;
   const code = systemCode(thrown);
   const told = code === null ? '' : ` (${code})`;
   if (code !== null && /CERT|_SIGNED|^ERR_TLS|VERIFY/.test(code))
-    return new PullFailure('pull_failed', `${host} has a certificate that is not trusted${told}.`, {
+    return pullError('pull_failed', `${host} has a certificate that is not trusted${told}.`, {
       cause: thrown,
     });
-  return new PullFailure('pull_failed', `The connection to ${host} failed${told}.`, {
+  return pullError('pull_failed', `The connection to ${host} failed${told}.`, {
     retryable: true,
     cause: thrown,
   });

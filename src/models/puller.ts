@@ -1,10 +1,11 @@
 import type { Effects } from '../../machines/effects.ts';
 import type { NewEvent, PullEvent } from '../../machines/events.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
+import type { SvcError } from '../errors.ts';
 import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { attemptPull } from './attempt.ts';
-import { asPullFailure, PullFailure } from './failure.ts';
+import { asPullFailure, pullError } from './failure.ts';
 import { Web } from './hub/client.ts';
 import type { PullerPort, PullInput } from './port.ts';
 import type { Report } from './report.ts';
@@ -105,8 +106,7 @@ export class Puller implements PullerPort<Task> {
     const { log } = this.options;
     const task = this.tasks.get(pull_id);
     try {
-      if (task === undefined)
-        throw new PullFailure('pull_failed', 'The pull is not known any more.');
+      if (task === undefined) throw pullError('pull_failed', 'The pull is not known any more.');
       if (!signal.aborted)
         await attemptPull({
           task,
@@ -140,7 +140,7 @@ export class Puller implements PullerPort<Task> {
     const name = file.toLowerCase();
     const owner = this.claims.get(name);
     if (owner !== undefined && owner !== pull_id)
-      throw new PullFailure('busy', `Another pull is fetching ${file} now.`);
+      throw pullError('busy', `Another pull is fetching ${file} now.`);
     this.claims.set(name, pull_id);
   }
 
@@ -161,24 +161,20 @@ export class Puller implements PullerPort<Task> {
     };
   }
 
-  private async recordFailure(
-    pull_id: string,
-    attempt: number,
-    failure: PullFailure,
-  ): Promise<void> {
+  private async recordFailure(pull_id: string, attempt: number, failure: SvcError): Promise<void> {
     const stream = this.options.stream(pull_id);
     const snapshot: PullSnapshot | undefined = stream.snapshot();
-    const { code, message, retryable, retry_after_ms } = failure;
+    const error = failure.summary();
     if (snapshot?.context.attempt !== attempt) return;
     const fact = afterPullFailure(
       snapshot.context,
-      { code, message, retryable },
+      error,
       this.options.now(),
-      retry_after_ms,
+      failure.retryAfterMs,
     );
     // Once the bytes are all there nothing is tried again.
     if (!(await stream.tryAppend(fact)))
-      await stream.tryAppend({ type: 'pull.failed', attempt, error: { code, message, retryable } });
+      await stream.tryAppend({ type: 'pull.failed', attempt, error });
   }
 
   /** A pull that was being cancelled has stopped. */

@@ -1,4 +1,5 @@
-import { brokenOff, PullFailure } from './failure.ts';
+import type { SvcError } from '../errors.ts';
+import { brokenOff, pullError } from './failure.ts';
 import { isGguf } from './gguf/check.ts';
 import type { Answer } from './hub/client.ts';
 import { Pace } from './pace.ts';
@@ -14,7 +15,7 @@ export interface ReceiveOptions {
   signal: AbortSignal;
 }
 
-/** Writes what comes, no faster than the disk takes it. Throws PullFailure when that was not the file, or not all of it. */
+/** Writes what comes, no faster than the disk takes it. Throws SvcError when that was not the file, or not all of it. */
 export async function receive(
   { answer, identity }: Transfer,
   partial: PartialFile,
@@ -40,7 +41,7 @@ export async function receive(
     }
     const missing = (identity.size_bytes ?? 0) - partial.bytes;
     if (missing > 0)
-      throw new PullFailure(
+      throw pullError(
         'pull_failed',
         `${answer.host} stopped ${missing} bytes before the end of the file.`,
         { retryable: true },
@@ -74,6 +75,6 @@ async function* chunks({ body, host }: Answer, signal: AbortSignal): AsyncIterab
   }
 }
 
-function spoilt(code: 'pull_failed' | 'model_invalid', message: string): PullFailure {
-  return new PullFailure(code, message, { spoilt: true });
+function spoilt(code: 'pull_failed' | 'model_invalid', message: string): SvcError {
+  return pullError(code, message, { discard: true });
 }

@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises';
-import { PullFailure } from './failure.ts';
+import { pullError } from './failure.ts';
 import type { Tools } from './tools.ts';
 
 export async function freeBytes(folder: string): Promise<number> {
@@ -15,7 +15,7 @@ export async function checkSpace(
   const free = await ask(folder);
   if (free >= bytes + limits.pull_spare_bytes) return;
   const rest = bytes > 0 ? `${mebibytes(bytes)} are still to come` : 'The disk is nearly full';
-  throw new PullFailure(
+  throw pullError(
     'pull_failed',
     `${rest}, and of the ${mebibytes(free)} that are free ${mebibytes(limits.pull_spare_bytes)} are left for the daemon.`,
   );

@@ -1,4 +1,4 @@
-import { PullFailure } from './failure.ts';
+import { pullError } from './failure.ts';
 import { type Answer, type Web, wholeNumber } from './hub/client.ts';
 import { shownAddress } from './hub/reference.ts';
 import { refusal } from './hub/refusal.ts';
@@ -77,16 +77,16 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
     throw refusal(answer, what, source.hub?.host ?? null);
   if (status === 200) partial.startOver();
   if (/^text\/html/i.test(headers.get('content-type') ?? ''))
-    throw new PullFailure('pull_failed', `${host} sends a web page, not a model.`, {
+    throw pullError('pull_failed', `${host} sends a web page, not a model.`, {
       retryable: false,
     });
   if (!/^(identity)?$/i.test(headers.get('content-encoding') ?? ''))
-    throw new PullFailure(
+    throw pullError(
       'pull_failed',
       `${host} sends the file compressed, so that it can be neither resumed nor checked.`,
     );
   if (source.sha256 !== null && told.sha256 !== null && told.sha256 !== source.sha256) {
-    throw new PullFailure(
+    throw pullError(
       'pull_failed',
       `${what} changed on ${source.hub?.host ?? host} while it was asked for.`,
       { retryable: true },
@@ -95,7 +95,7 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
   const size = sizeOfAnswer(answer, partial.bytes);
   const wanted = source.size_bytes ?? told.size_bytes;
   if (size !== null && wanted !== null && size !== wanted) {
-    throw new PullFailure('pull_failed', `${host} sends ${size} bytes where ${wanted} were said.`, {
+    throw pullError('pull_failed', `${host} sends ${size} bytes where ${wanted} were said.`, {
       retryable: true,
     });
   }

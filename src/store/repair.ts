@@ -1,4 +1,4 @@
-import { SvcError } from '../errors.ts';
+import { hasCode } from '../errors.ts';
 import { CONFLICT, type RunRow } from './port.ts';
 import { type RunLine, toRunLine } from './row.ts';
 
@@ -61,7 +61,7 @@ export class RowMender {
 const READ_TRIES = 100;
 
 function damagedRunOf(error: unknown): string | null {
-  if (!(error instanceof SvcError) || error.code !== 'store_corrupt') return null;
+  if (!hasCode(error, 'store_corrupt')) return null;
   const { run_id } = error.details ?? {};
   return typeof run_id === 'string' ? run_id : null;
 }

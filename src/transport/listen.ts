@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { SvcError } from '../errors.ts';
+import { hasCode, SvcError } from '../errors.ts';
 
 /**
  * Binds a listener and resolves with its address as `host:port`. `backlog` is how many connections may wait for the event loop, which
@@ -75,7 +75,7 @@ export async function listenBeside(
       await listen(fresh, other, Number(port), connections);
       [server, taken] = [fresh, null];
     } catch (error) {
-      const isTaken = error instanceof SvcError && error.code === 'port_in_use';
+      const isTaken = hasCode(error, 'port_in_use');
       taken = isTaken ? `${other === '::1' ? '[::1]' : other}:${port}` : null;
       if (isTaken && !isClosed) timer = setTimeout(bindAgain, again_ms).unref();
     }

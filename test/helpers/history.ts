@@ -1,8 +1,8 @@
 import type { RunSnapshot } from '../../machines/run.ts';
 import { statePath } from '../../machines/step.ts';
+import { SvcError } from '../../src/errors.ts';
 import { manualClock } from '../../src/kernel/clock.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';
-import { ProviderFailure } from '../../src/providers/port.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { bootRuntime } from './runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from './scripted-provider.ts';
@@ -27,7 +27,7 @@ export async function makeHistory() {
   const script = new ScriptedProvider('local', ({ request }, signal) => {
     if (request.prompt.startsWith('fail'))
       return [
-        new ProviderFailure('provider_rejected', `It does not like ${request.prompt}.`, {
+        new SvcError('provider_rejected', `It does not like ${request.prompt}.`, {
           retryable: false,
         }),
       ];

@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { type EngineSnapshot, engineDeadlines, engineMachine } from '../../machines/engine.ts';
 import type { EngineEvent, RunRequest } from '../../machines/events.ts';
 import { statePath } from '../../machines/step.ts';
+import { SvcError } from '../../src/errors.ts';
 import type { Log } from '../../src/kernel/port.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import {
@@ -12,7 +13,7 @@ import {
   type LocalProvider,
   type LocalProviderOptions,
 } from '../../src/providers/local/provider.ts';
-import { type OutputPart, ProviderFailure } from '../../src/providers/port.ts';
+import type { OutputPart } from '../../src/providers/port.ts';
 import { driveStream, type StreamDriver } from './stream.ts';
 
 export interface LocalHarness extends LocalProvider {
@@ -132,11 +133,11 @@ export async function hear(
 }
 
 /** The failure that the work ends with. */
-export async function failure(work: Promise<unknown>): Promise<ProviderFailure> {
+export async function failure(work: Promise<unknown>): Promise<SvcError> {
   const thrown = await work.then(
     () => null,
     (error: unknown) => error,
   );
-  assert.instance(thrown, ProviderFailure, String(thrown));
-  return thrown as ProviderFailure;
+  assert.instance(thrown, SvcError, String(thrown));
+  return thrown as SvcError;
 }

@@ -1,8 +1,9 @@
 import type { RunRequest } from '../../machines/events.ts';
 import type { ProviderConfig } from '../../src/config/config.ts';
+import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { createRemoteProvider } from '../../src/providers/openai/provider.ts';
-import { type OutputPart, ProviderFailure, type ProviderPort } from '../../src/providers/port.ts';
+import type { OutputPart, ProviderPort } from '../../src/providers/port.ts';
 
 /** Words that no message may repeat. */
 export const SECRET_PROMPT =
@@ -54,10 +55,10 @@ export function runRequest(changes: Partial<RunRequest> = {}): RunRequest {
 export interface Outcome {
   text: string;
   finish: Extract<OutputPart, { type: 'finish' }> | null;
-  failure: ProviderFailure | null;
+  failure: SvcError | null;
 }
 
-/** What came of one attempt. Throws whatever is thrown and is not a ProviderFailure. */
+/** What came of one attempt. Throws whatever is thrown and is not a SvcError. */
 export async function outcome(
   provider: ProviderPort,
   options: {
@@ -78,7 +79,7 @@ export async function outcome(
       if (part.type === 'output') onText(part.text);
     }
   } catch (thrown) {
-    if (!(thrown instanceof ProviderFailure)) throw thrown;
+    if (!(thrown instanceof SvcError)) throw thrown;
     seen.failure = thrown;
   }
   return seen;

@@ -1,5 +1,6 @@
 import type { RunRequest } from '../../machines/events.ts';
-import { type AttemptRequest, type OutputPart, ProviderFailure } from '../../src/providers/port.ts';
+import { SvcError } from '../../src/errors.ts';
+import type { AttemptRequest, OutputPart } from '../../src/providers/port.ts';
 import { type Answer, answerTo, astray } from './answers.ts';
 import { hashOf, mix, type Random } from './random.ts';
 
@@ -161,12 +162,12 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
       code: 'provider_unreachable' | 'provider_rejected' | 'provider_failed' | 'engine_crashed',
       retryable: boolean,
       lost = false,
-    ) => new ProviderFailure(code, 'An injected failure.', { retryable, lost });
+    ) => new SvcError(code, 'An injected failure.', { retryable, lost });
     if (this.trouble === 'early') return failure('provider_unreachable', true);
     if (this.trouble === 'busy')
-      return new ProviderFailure('provider_busy', 'Too much to do.', {
+      return new SvcError('provider_busy', 'Too much to do.', {
         retryable: true,
-        retry_after_ms: this.options.random.below(4000),
+        retryAfterMs: this.options.random.below(4000),
       });
     if (this.trouble === 'refused') return failure('provider_rejected', false);
     if (this.trouble === 'lost') return failure('engine_crashed', true, true);

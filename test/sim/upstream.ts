@@ -1,9 +1,9 @@
-import {
-  type AttemptRequest,
-  type ModelRecord,
-  type OutputPart,
-  ProviderFailure,
-  type ProviderPort,
+import { SvcError } from '../../src/errors.ts';
+import type {
+  AttemptRequest,
+  ModelRecord,
+  OutputPart,
+  ProviderPort,
 } from '../../src/providers/port.ts';
 import type { Random } from './random.ts';
 import { Stream, type Trouble, troubles } from './stream.ts';
@@ -53,7 +53,7 @@ export class Upstream implements ProviderPort {
 
   /** All work is gone at once, as when the process behind it dies. */
   die(): void {
-    const gone = new ProviderFailure('engine_crashed', 'The engine process died.', {
+    const gone = new SvcError('engine_crashed', 'The engine process died.', {
       retryable: true,
       lost: true,
       computing: this.open.size,

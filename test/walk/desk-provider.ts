@@ -1,10 +1,10 @@
+import { SvcError } from '../../src/errors.ts';
 import type {
   AttemptRequest,
   ModelRecord,
   OutputPart,
   ProviderPort,
 } from '../../src/providers/port.ts';
-import { ProviderFailure } from '../../src/providers/port.ts';
 
 export type Move = 'say' | 'finish' | 'fail' | 'refuse' | 'lose' | 'cut';
 
@@ -87,10 +87,8 @@ export class DeskProvider implements ProviderPort {
   }
 }
 
-function failure(move: 'fail' | 'refuse' | 'lose'): ProviderFailure {
-  if (move === 'fail')
-    return new ProviderFailure('provider_failed', 'As told.', { retryable: true });
-  if (move === 'refuse')
-    return new ProviderFailure('provider_rejected', 'As told.', { retryable: false });
-  return new ProviderFailure('engine_crashed', 'As told.', { retryable: true, lost: true });
+function failure(move: 'fail' | 'refuse' | 'lose'): SvcError {
+  if (move === 'fail') return new SvcError('provider_failed', 'As told.', { retryable: true });
+  if (move === 'refuse') return new SvcError('provider_rejected', 'As told.', { retryable: false });
+  return new SvcError('engine_crashed', 'As told.', { retryable: true, lost: true });
 }

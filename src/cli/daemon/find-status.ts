@@ -1,4 +1,4 @@
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { limitSpecs } from '../../limits.ts';
@@ -39,8 +39,7 @@ export async function findStatus(
   try {
     return await ask(paths, why);
   } catch (error) {
-    if (error instanceof SvcError && error.code === 'descriptors_exhausted')
-      return withoutDescriptors(paths, error);
+    if (hasCode(error, 'descriptors_exhausted')) return withoutDescriptors(paths, error);
     if (
       !(error instanceof SvcError) ||
       !(['daemon_not_running', 'timed_out'].includes(error.code) || diedMeanwhile(paths, error))

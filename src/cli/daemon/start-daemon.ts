@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Settings } from '../../config/config.ts';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
@@ -48,7 +48,7 @@ export async function startDaemon(options: StartOptions): Promise<Started> {
       started: true,
     };
   } catch (error) {
-    if (!(error instanceof SvcError) || error.code !== 'daemon_already_running') throw error;
+    if (!hasCode(error, 'daemon_already_running')) throw error;
     return { status: await answerOfWinner(paths, deadline), started: false };
   }
 }
@@ -59,7 +59,7 @@ async function whenAnswering(paths: Paths, deadline: number): Promise<Status | n
   try {
     client = await connectDaemon(paths, { timeout_ms: ANSWER_MS });
   } catch (error) {
-    if (error instanceof SvcError && error.code === 'daemon_not_running') return null;
+    if (hasCode(error, 'daemon_not_running')) return null;
     throw hung(paths, error);
   }
   try {
@@ -67,7 +67,7 @@ async function whenAnswering(paths: Paths, deadline: number): Promise<Status | n
     if (status.state === 'ready' || status.state === 'running') return status;
     return await nextStatus(client, deadline);
   } catch (error) {
-    if (error instanceof SvcError && error.code === 'connection_lost') return null;
+    if (hasCode(error, 'connection_lost')) return null;
     throw hung(paths, error);
   } finally {
     client.close();
@@ -113,9 +113,7 @@ async function nextStatus(client: ControlClient, deadline: number): Promise<Stat
   );
   for await (const health of watch) if (health.ready) return client.call('status');
   await watch.result.catch((error: unknown) => {
-    throw error instanceof SvcError && error.code === 'timed_out'
-      ? new SvcError('start_timed_out')
-      : error;
+    throw hasCode(error, 'timed_out') ? new SvcError('start_timed_out') : error;
   });
   return client.call('status');
 }
@@ -137,7 +135,7 @@ async function answerOfWinner(paths: Paths, deadline: number): Promise<Status> {
 }
 
 function hung(paths: Paths, error: unknown): unknown {
-  if (!(error instanceof SvcError) || error.code !== 'timed_out') return error;
+  if (!hasCode(error, 'timed_out')) return error;
   const found = readRuntimeFile(paths.runtime);
   const pid =
     found.kind === 'present' && ownerOf(found.file) === 'ours' ? ` (pid ${found.file.pid})` : '';

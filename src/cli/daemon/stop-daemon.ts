@@ -1,4 +1,4 @@
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { defaultLimits } from '../../limits.ts';
@@ -54,11 +54,7 @@ export async function stopDaemon(options: StopOptions): Promise<Stopped> {
 }
 
 function noAnswer(error: unknown): null {
-  if (
-    error instanceof SvcError &&
-    ['daemon_not_running', 'timed_out', 'descriptors_exhausted'].includes(error.code)
-  )
-    return null;
+  if (hasCode(error, 'daemon_not_running', 'timed_out', 'descriptors_exhausted')) return null;
   throw error;
 }
 
@@ -85,8 +81,7 @@ async function stopAnswering(
   };
   await client.call('lifecycle', event).catch((error: unknown) => {
     // Refused: it is stopping already. Lost: it was so quick.
-    if (!(error instanceof SvcError) || !['event_refused', 'connection_lost'].includes(error.code))
-      throw error;
+    if (!hasCode(error, 'event_refused', 'connection_lost')) throw error;
   });
   if (!force && runs.active + runs.queued > 0) onDrain?.(runs);
   const gone =
@@ -99,7 +94,7 @@ async function stopAnswering(
 
 /** A daemon that ended since its disk gave no answer says so; any other that ended without a report is gone, which is what was asked for. */
 function unanswered(error: unknown): SvcError | null {
-  return error instanceof SvcError && error.code === 'store_stalled' ? error : null;
+  return hasCode(error, 'store_stalled') ? error : null;
 }
 
 /** How long it may take until it has to be gone: its own deadlines, and some. */

@@ -1,4 +1,4 @@
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { escapeJson, oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag } from '../parse/flag-values.ts';
@@ -37,7 +37,7 @@ function load(name: (typeof SOURCES)[number]): Promise<Source> {
 /** Whatever keeps the answer from coming, the daemon cannot be reached there. */
 function unreachable(name: string): (error: unknown) => never {
   return (error) => {
-    if (error instanceof SvcError && error.code === 'daemon_not_running') throw error;
+    if (hasCode(error, 'daemon_not_running')) throw error;
     const why =
       error instanceof SvcError
         ? `: ${error.message.charAt(0).toLowerCase()}${error.message.slice(1)}`

@@ -1,4 +1,4 @@
-import { SvcError } from '../../errors.ts';
+import { hasCode } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
@@ -21,12 +21,7 @@ async function takesRuns(paths: Paths, forbidden: boolean): Promise<boolean> {
     return ready || forbidden;
   } catch (error) {
     // One that is dying takes connections to the very end; whether there is one after it, the start finds out.
-    if (
-      !forbidden &&
-      error instanceof SvcError &&
-      ['daemon_not_running', 'connection_lost'].includes(error.code)
-    )
-      return false;
+    if (!forbidden && hasCode(error, 'daemon_not_running', 'connection_lost')) return false;
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
@@ -46,7 +46,7 @@ async function detach(context: Context, input: Input, json: boolean): Promise<nu
     return client.call('run.start', input).finally(() => client.close());
   };
   const record = await start().catch(async (error: unknown) => {
-    if (!(error instanceof SvcError) || error.code !== 'connection_lost') throw error;
+    if (!hasCode(error, 'connection_lost')) throw error;
     await ready(context);
     return start();
   });

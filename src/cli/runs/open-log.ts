@@ -1,4 +1,4 @@
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
@@ -29,7 +29,7 @@ export async function withLog<T>(paths: Paths, use: (log: OpenLog) => Promise<T>
 
 async function openLog(paths: Paths): Promise<OpenLog> {
   const client = await connectDaemon(paths).catch((thrown: unknown) => {
-    if (thrown instanceof SvcError && thrown.code === 'daemon_not_running') return null;
+    if (hasCode(thrown, 'daemon_not_running')) return null;
     throw thrown;
   });
   return client === null ? fromFile(paths) : fromDaemon(client);

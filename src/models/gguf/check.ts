@@ -3,7 +3,7 @@ import { type GgufHeader, invalid, MORE, readGgufHeader } from './header.ts';
 
 const FIRST_BYTES = 1024 * 1024;
 
-/** Throws PullFailure unless the file is a GGUF file whose weights are all there. */
+/** Throws SvcError unless the file is a GGUF file whose weights are all there. */
 export async function checkGguf(path: string, header_bytes_max: number): Promise<void> {
   const handle = await open(path, 'r');
   try {

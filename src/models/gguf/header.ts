@@ -1,4 +1,5 @@
-import { PullFailure } from '../failure.ts';
+import type { SvcError } from '../../errors.ts';
+import { pullError } from '../failure.ts';
 
 /** What stands before the weights, as far as it tells whether the file is whole. */
 export interface GgufHeader {
@@ -11,7 +12,7 @@ export interface GgufHeader {
 /** Thrown when the bytes end before the header does. */
 export const MORE = Symbol('more bytes');
 
-/** Reads the beginning of a GGUF file. Throws MORE, or PullFailure when it is not one that llama.cpp reads. */
+/** Reads the beginning of a GGUF file. Throws MORE, or SvcError when it is not one that llama.cpp reads. */
 export function readGgufHeader(bytes: Buffer): GgufHeader {
   const cursor = new Cursor(bytes);
   if (cursor.take(4).toString('latin1') !== 'GGUF') throw invalid('it is not a GGUF file');
@@ -133,8 +134,8 @@ function width(type: number): number {
   return bytes;
 }
 
-export function invalid(why: string): PullFailure {
-  return new PullFailure('model_invalid', `The file is no model that can be loaded: ${why}.`, {
-    spoilt: true,
+export function invalid(why: string): SvcError {
+  return pullError('model_invalid', `The file is no model that can be loaded: ${why}.`, {
+    discard: true,
   });
 }

@@ -1,4 +1,4 @@
-import { PullFailure } from '../failure.ts';
+import { pullError } from '../failure.ts';
 import { isAllowed } from './reference.ts';
 
 const DEFAULT_HUB = 'https://huggingface.co';
@@ -8,10 +8,7 @@ export function hubAddress(env: NodeJS.ProcessEnv): URL {
   const text = env.HF_ENDPOINT?.trim() || DEFAULT_HUB;
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !isAllowed(url) || url.username !== '' || url.search !== '') {
-    throw new PullFailure(
-      'pull_failed',
-      'HF_ENDPOINT, where the daemon runs, is not an https address.',
-    );
+    throw pullError('pull_failed', 'HF_ENDPOINT, where the daemon runs, is not an https address.');
   }
   return url;
 }
@@ -21,7 +18,7 @@ export function hubToken(env: NodeJS.ProcessEnv): string | null {
   const token = env.HF_TOKEN?.trim() ?? '';
   if (token === '') return null;
   if (/^[\x21-\x7e]{1,4096}$/.test(token)) return token;
-  throw new PullFailure(
+  throw pullError(
     'pull_refused',
     'HF_TOKEN, where the daemon runs, holds something that is not a token.',
   );

@@ -1,4 +1,5 @@
-import { PullFailure } from '../failure.ts';
+import type { SvcError } from '../../errors.ts';
+import { pullError } from '../failure.ts';
 import type { HubReference } from './reference.ts';
 
 /** A file of a repository, as the hub lists it. */
@@ -85,24 +86,24 @@ function isCompanion(path: string): boolean {
   return /(^|[-._/])(mmproj|imatrix|lora|adapter)([-._/]|$)/i.test(path);
 }
 
-export function split(path: string): PullFailure {
-  return new PullFailure(
+export function split(path: string): SvcError {
+  return pullError(
     'model_invalid',
     `${path} is one part of a model that comes in several files, which svc cannot put together. Take a quantization that is one file.`,
   );
 }
 
-function nothing(all: readonly HubFile[], repo: string): PullFailure {
+function nothing(all: readonly HubFile[], repo: string): SvcError {
   const part = all.find((file) => isPart(file.path));
   return part === undefined
-    ? new PullFailure('model_unknown', `${repo} has no GGUF file of a model.`)
+    ? pullError('model_unknown', `${repo} has no GGUF file of a model.`)
     : split(part.path);
 }
 
-function unsure(files: readonly HubFile[], what: string): PullFailure {
+function unsure(files: readonly HubFile[], what: string): SvcError {
   if (files.length === 0)
-    return new PullFailure('model_unknown', `${what}, and no GGUF file of a model.`);
+    return pullError('model_unknown', `${what}, and no GGUF file of a model.`);
   const told = files.slice(0, TOLD_MAX).map((file) => file.path);
   const rest = files.length > told.length ? `, and ${files.length - told.length} more` : '';
-  return new PullFailure('model_unknown', `${what}. Name the file: ${told.join(', ')}${rest}.`);
+  return pullError('model_unknown', `${what}. Name the file: ${told.join(', ')}${rest}.`);
 }

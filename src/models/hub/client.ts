@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { isLoopback } from '../../config/address.ts';
 import type { Limits } from '../../limits.ts';
-import { brokenOff, PullFailure } from '../failure.ts';
+import { brokenOff, pullError } from '../failure.ts';
 import { hubToken } from './address.ts';
 import { openConnections } from './connections.ts';
 import { isAllowed } from './reference.ts';
@@ -47,7 +47,7 @@ export class Web {
     this.limits = limits;
   }
 
-  /** Throws PullFailure; once the signal has aborted it may throw anything. The body must be read or cancelled. */
+  /** Throws SvcError; once the signal has aborted it may throw anything. The body must be read or cancelled. */
   async get(asked: Asked): Promise<Answer> {
     const told: Told = { commit: null, sha256: null, size_bytes: null };
     for (let url = asked.url, hops = 0; ; hops += 1) {
@@ -57,7 +57,7 @@ export class Web {
       if (!REDIRECTS.has(answer.status) || location === null) return answer;
       await answer.body?.cancel();
       if (hops === this.limits.pull_redirects)
-        throw new PullFailure(
+        throw pullError(
           'pull_failed',
           `${asked.url.host} redirects more than ${this.limits.pull_redirects} times.`,
         );
@@ -105,7 +105,7 @@ function redirected(from: URL, location: string): URL {
   const url = URL.canParse(location, from.href) ? new URL(location, from) : null;
   const inward = url !== null && isLoopback(url.hostname) && !isLoopback(from.hostname);
   if (url !== null && isAllowed(url) && !inward && url.username === '') return url;
-  throw new PullFailure(
+  throw pullError(
     'pull_failed',
     `${from.host} redirects to an address that models are not fetched from.`,
   );

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { Limits } from '../../limits.ts';
-import { PullFailure } from '../failure.ts';
+import { pullError } from '../failure.ts';
 
 /**
  * The connections models come over. Silence is the pull machine's to judge, so undici waits as long as it takes. A proxy of the
@@ -32,10 +32,8 @@ export async function openConnections(env: NodeJS.ProcessEnv, limits: Limits): P
       requestTls: connect,
     });
   } catch (cause) {
-    throw new PullFailure(
-      'pull_failed',
-      'The proxy that the environment names is not an address.',
-      { cause },
-    );
+    throw pullError('pull_failed', 'The proxy that the environment names is not an address.', {
+      cause,
+    });
   }
 }

@@ -1,13 +1,13 @@
 import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
-import { brokenOff, PullFailure } from '../failure.ts';
+import { brokenOff, pullError } from '../failure.ts';
 import { onHub } from './address.ts';
 import type { HubFile } from './choose.ts';
 import type { Answer, Web } from './client.ts';
 import type { HubReference } from './reference.ts';
 import { refusal } from './refusal.ts';
 
-/** The files of a repository, page by page. Throws PullFailure. */
+/** The files of a repository, page by page. Throws SvcError. */
 export async function listFiles(
   web: Web,
   hub: URL,
@@ -50,7 +50,7 @@ async function readText(
     for await (const chunk of body ?? []) {
       bytes += chunk.length;
       if (bytes > bytes_max)
-        throw new PullFailure(
+        throw pullError(
           'pull_failed',
           `The list of files that ${host} sends is longer than the daemon reads.`,
         );
@@ -65,7 +65,7 @@ async function readText(
 function readEntries(text: string, host: string): HubFile[] {
   const entries = parseForeignJson(text);
   if (!Array.isArray(entries))
-    throw new PullFailure('pull_failed', `${host} does not answer as a model hub does.`);
+    throw pullError('pull_failed', `${host} does not answer as a model hub does.`);
   return entries.flatMap((entry: unknown) => readEntry(entry) ?? []);
 }
 

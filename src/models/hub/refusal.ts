@@ -1,4 +1,5 @@
-import { PullFailure } from '../failure.ts';
+import type { SvcError } from '../../errors.ts';
+import { pullError } from '../failure.ts';
 import type { Answer } from './client.ts';
 
 /** What an answer means that is not the file. `what` is what was asked for; `hub` is the host that names and guards it, if one does. */
@@ -6,30 +7,30 @@ export function refusal(
   { status, headers, host }: Pick<Answer, 'status' | 'headers' | 'host'>,
   what: string,
   hub: string | null,
-): PullFailure {
+): SvcError {
   const says = headers.get('x-error-code') ?? '';
   if (says === 'GatedRepo')
-    return new PullFailure(
+    return pullError(
       'pull_refused',
       `${what} is given only to those who accepted its terms on ${host}, and to their token (${status}).`,
     );
   if (says === 'RepoNotFound')
-    return new PullFailure(
+    return pullError(
       'model_unknown',
       `${host} has no ${what}, or shows it only to some (${status}).`,
     );
   if (status === 404 || status === 410)
-    return new PullFailure('model_unknown', `${host} has no ${what} (${status}).`);
+    return pullError('model_unknown', `${host} has no ${what} (${status}).`);
   const expired = (status === 401 || status === 403) && hub !== null && hub !== host;
   if (expired || status === 408 || status === 425 || status === 429 || status >= 500) {
-    return new PullFailure('pull_failed', `${host} does not give ${what} now (${status}).`, {
+    return pullError('pull_failed', `${host} does not give ${what} now (${status}).`, {
       retryable: true,
-      retry_after_ms: askedWait(headers),
+      retryAfterMs: askedWait(headers),
     });
   }
   if (status === 401 || status === 403)
-    return new PullFailure('pull_refused', `${host} does not give us ${what} (${status}).`);
-  return new PullFailure('pull_failed', `${host} does not give ${what} (${status}).`);
+    return pullError('pull_refused', `${host} does not give us ${what} (${status}).`);
+  return pullError('pull_failed', `${host} does not give ${what} (${status}).`);
 }
 
 function askedWait(headers: Headers): number | null {

@@ -1,5 +1,5 @@
 import type { Limits } from '../../limits.ts';
-import { PullFailure } from '../failure.ts';
+import { pullError } from '../failure.ts';
 import { modelNameOf } from '../file-name.ts';
 import type { Task } from '../task.ts';
 import { onHub } from './address.ts';
@@ -21,7 +21,7 @@ export interface Source {
   choices: string[];
 }
 
-/** Finds the one file that a task means. Throws PullFailure. */
+/** Finds the one file that a task means. Throws SvcError. */
 export async function findSource(
   task: Task,
   web: Web,
@@ -57,7 +57,7 @@ async function onTheHub(
     reference,
   );
   if (task.sha256 !== null && file.sha256 !== null && task.sha256 !== file.sha256) {
-    throw new PullFailure(
+    throw pullError(
       'pull_failed',
       `${hub.host} has another file than the one asked for: its sha256 is ${file.sha256}.`,
     );
@@ -82,7 +82,7 @@ async function onTheHub(
 function fileName({ name }: Task, path: string): string {
   const found = name ?? modelNameOf(path);
   if (found === null)
-    throw new PullFailure(
+    throw pullError(
       'invalid_request',
       'The file has no name that a model can have. Give one with --name.',
     );

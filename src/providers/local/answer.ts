@@ -1,6 +1,6 @@
 import type { Failure } from '../../../machines/events.ts';
-import { asKnownCode } from '../../errors.ts';
-import { type OutputPart, ProviderFailure } from '../port.ts';
+import { fromBody, SvcError } from '../../errors.ts';
+import type { OutputPart } from '../port.ts';
 import type { FromEngine } from './engine/messages.ts';
 
 export type AnswerMessage = Extract<FromEngine, { id: number }>;
@@ -15,7 +15,7 @@ export class Answer {
   private text = '';
   private token_ids: number[] = [];
   private readonly threads: number | null;
-  private end: Exclude<AnswerMessage, { type: 'output' }> | ProviderFailure | null = null;
+  private end: Exclude<AnswerMessage, { type: 'output' }> | SvcError | null = null;
   private wake: (() => void) | null = null;
   private readonly settled = Promise.withResolvers<void>();
 
@@ -38,19 +38,19 @@ export class Answer {
   }
 
   /** The work is gone although the engine did not say how it ended. */
-  lose(failure: ProviderFailure): void {
+  lose(failure: SvcError): void {
     this.finish(failure);
   }
 
-  /** The parts as they come. Ends without a finish when the work was stopped. Throws ProviderFailure. */
+  /** The parts as they come. Ends without a finish when the work was stopped. Throws SvcError. */
   async *parts(): AsyncGenerator<OutputPart> {
     for (;;) {
       if (this.text !== '' || this.token_ids.length > 0) yield this.drain();
       else if (this.end !== null) break;
       else await new Promise<void>((resolve) => (this.wake = resolve));
     }
-    if (this.end instanceof ProviderFailure) throw this.end;
-    if (this.end.type === 'failed') throw asProviderFailure(this.end.error);
+    if (this.end instanceof SvcError) throw this.end;
+    if (this.end.type === 'failed') throw engineError(this.end.error);
     if (this.end.type === 'finished')
       yield { type: 'finish', finish_reason: this.end.finish_reason, usage: this.end.usage };
   }
@@ -74,8 +74,7 @@ export class Answer {
   }
 }
 
-/** A failure that the engine told, as a failure of its provider. Work that died with the process is lost. */
-export function asProviderFailure({ code, message, retryable }: Failure): ProviderFailure {
-  const known = asKnownCode(code);
-  return new ProviderFailure(known, message, { retryable, lost: known === 'engine_crashed' });
+/** An error that the engine process reported. Work that died with the process is lost. */
+export function engineError({ code, message, retryable }: Failure): SvcError {
+  return fromBody({ code, message }, { retryable, lost: code === 'engine_crashed' });
 }

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import type { Effects } from '../../../machines/effects.ts';
 import type { EngineEvent, Failure, NewEvent } from '../../../machines/events.ts';
 import { asExhausted } from '../../descriptors.ts';
+import { SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import { ProviderFailure } from '../port.ts';
 import { Answer } from './answer.ts';
 import {
   type FromEngine,
@@ -192,14 +192,14 @@ export class EngineProcess {
   }
 
   /** A process that is stopped on purpose, or that was gone before it was asked, says nothing about the runs it computed. */
-  private loss(computing: number): ProviderFailure {
+  private loss(computing: number): SvcError {
     if (this.stopping)
-      return new ProviderFailure('run_interrupted', STOPPED, {
+      return new SvcError('run_interrupted', STOPPED, {
         retryable: true,
         lost: true,
         computing: 0,
       });
-    return new ProviderFailure(
+    return new SvcError(
       'engine_crashed',
       'The engine process died before the answer was complete.',
       { retryable: true, lost: true, computing },

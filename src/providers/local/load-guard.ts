@@ -1,8 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { Failure } from '../../../machines/events.ts';
-import { asSvcError, errors } from '../../errors.ts';
+import { errors, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import { ProviderFailure } from '../port.ts';
 import { checkHeader } from './gguf-checker.ts';
 import type { ModelFile } from './local-engine.ts';
 import { Quarantine } from './quarantine.ts';
@@ -38,7 +37,7 @@ export class LoadGuard {
     this.quarantine = new Quarantine(options.file, this.now);
   }
 
-  /** To be called before each load. Throws ProviderFailure: model_invalid, model_quarantined, descriptors_exhausted. */
+  /** To be called before each load. Throws SvcError: model_invalid, model_quarantined, descriptors_exhausted. */
   async admit({ path, name }: ModelFile): Promise<void> {
     if (path === this.options.built_in) return;
     const version = await versionOf(path);
@@ -48,13 +47,13 @@ export class LoadGuard {
     if (known?.version !== version) {
       known = {
         version,
-        problem: (await checkHeader(path, this.options.limits).catch(throwAsFailure)).problem,
+        problem: (await checkHeader(path, this.options.limits)).problem,
         deaths: 0,
       };
       this.remember(path, known);
     }
     if (known.problem !== null)
-      throw new ProviderFailure('model_invalid', known.problem, { retryable: false });
+      throw new SvcError('model_invalid', known.problem, { retryable: false });
   }
 
   /** The load of an admitted file failed. */
@@ -98,7 +97,7 @@ const DEATHS_MAX = 2;
 
 async function versionOf(path: string): Promise<string> {
   const { size, mtimeMs, ino } = await stat(path).catch((cause: unknown) => {
-    throw new ProviderFailure('model_unknown', errors.model_unknown.meaning, {
+    throw new SvcError('model_unknown', errors.model_unknown.meaning, {
       retryable: false,
       cause,
     });
@@ -106,12 +105,7 @@ async function versionOf(path: string): Promise<string> {
   return `${size} ${mtimeMs} ${ino}`;
 }
 
-function throwAsFailure(thrown: unknown): never {
-  const { code, message, spec, cause } = asSvcError(thrown);
-  throw new ProviderFailure(code, message, { retryable: spec.retryable, cause });
-}
-
-function refused(name: string, reason: string, until: number): ProviderFailure {
+function refused(name: string, reason: string, until: number): SvcError {
   const message = `The model ${name} ${reason}, so this version of its file is refused until ${new Date(until).toISOString()}.`;
-  return new ProviderFailure('model_quarantined', message, { retryable: false });
+  return new SvcError('model_quarantined', message, { retryable: false });
 }

@@ -3,7 +3,7 @@ import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { EngineEvent, NewEvent } from '../../../machines/events.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import { type Answer, asProviderFailure } from './answer.ts';
+import { type Answer, engineError } from './answer.ts';
 import type { LoadOrder, RunOrder } from './engine/messages.ts';
 import { EngineProcess, notStarted } from './engine-process.ts';
 import type { LoadGuard } from './load-guard.ts';
@@ -56,7 +56,7 @@ export class LocalEngine {
     };
   }
 
-  /** Loads the model, unless it is there. Throws what `find` throws, ProviderFailure, or the signal's reason. */
+  /** Loads the model, unless it is there. Throws what `find` throws, SvcError, or the signal's reason. */
   async warm(find: FindModel, signal: AbortSignal): Promise<void> {
     await this.take(find, null, signal, () => true);
   }
@@ -147,7 +147,7 @@ export class LocalEngine {
         (threads === null || info === null || threads === info.threads || asked === attempt);
       if (asked === attempt && error !== null) {
         await guard.noteFailure(model, error);
-        throw asProviderFailure(error);
+        throw engineError(error);
       }
       if (snapshot.matches('cold')) {
         await guard.admit(model);

@@ -4,12 +4,7 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import {
-  type AttemptRequest,
-  type OutputPart,
-  ProviderFailure,
-  type ProviderPort,
-} from '../port.ts';
+import type { AttemptRequest, OutputPart, ProviderPort } from '../port.ts';
 import { LoadGuard } from './load-guard.ts';
 import { LocalEngine } from './local-engine.ts';
 import { LocalModels } from './models.ts';
@@ -35,7 +30,7 @@ export interface LocalProviderOptions {
 export interface LocalProvider {
   provider: ProviderPort;
   handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
-  /** Loads the default model ahead of the first run. Throws ProviderFailure. */
+  /** Loads the default model ahead of the first run. Throws SvcError. */
   warm(): Promise<void>;
   models: Pick<LocalModels, 'show' | 'remove'>;
 }
@@ -65,7 +60,7 @@ export function createLocalProvider({
   const local = new LocalEngine({ engine, load, env, limits, log, built_in, guard });
   const models = new LocalModels({ folder, built_in, default: model, limits, engine });
   const closing = new AbortController();
-  const find = (name: string) => models.find(name).catch(throwAsFailure);
+  const find = (name: string) => models.find(name).catch(throwEngineError);
   let streams = 0;
 
   async function* stream(
@@ -73,7 +68,7 @@ export function createLocalProvider({
     signal: AbortSignal,
   ): AsyncGenerator<OutputPart> {
     if (streams >= Math.max(limits.local_runs, limits.provider_runs))
-      throw new ProviderFailure('provider_busy', 'The engine has as many runs as it takes.', {
+      throw new SvcError('provider_busy', 'The engine has as many runs as it takes.', {
         retryable: true,
       });
     streams += 1;
@@ -106,7 +101,7 @@ export function createLocalProvider({
     models: (signal) => models.list(signal),
     probe: async () => {
       await find(model);
-      return { models: await models.names().catch(throwAsFailure) };
+      return { models: await models.names().catch(throwEngineError) };
     },
     close: async () => {
       closing.abort(new SvcError('daemon_stopping'));
@@ -122,7 +117,6 @@ function threadsFor(recorded: number | null): number | null {
   return recorded !== null && recorded <= availableParallelism() ? recorded : null;
 }
 
-function throwAsFailure(thrown: unknown): never {
-  const { code, message, spec, cause } = asSvcError(thrown, 'engine_failed');
-  throw new ProviderFailure(code, message, { retryable: spec.retryable, cause });
+function throwEngineError(thrown: unknown): never {
+  throw asSvcError(thrown, 'engine_failed');
 }

@@ -1,5 +1,6 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import type { OutputPart, ProviderFailure } from '../port.ts';
+import type { SvcError } from '../../errors.ts';
+import type { OutputPart } from '../port.ts';
 import { type Asked, saidFailure, tooLarge, truncated } from './failure.ts';
 import { type Finish, finishPart } from './finish.ts';
 import { type Hidden, readSaid } from './upstream-error.ts';
@@ -7,7 +8,7 @@ import { type Hidden, readSaid } from './upstream-error.ts';
 /**
  * The stream of the AI SDK as ours. An answer is complete in one case only: exactly one finish, of a known reason, no error
  * before it, and the stream closed without throwing. After an error nothing more is delivered: text behind a hole is not an
- * answer. Reasoning is not part of the text. Throws ProviderFailure, also for a text of more than `bytes_max`, and what the stream throws.
+ * answer. Reasoning is not part of the text. Throws SvcError, also for a text of more than `bytes_max`, and what the stream throws.
  */
 export async function* readAnswer(
   stream: ReadableStream<LanguageModelV4StreamPart>,
@@ -58,7 +59,7 @@ function wholeCharacters(): { push(text: string): string; end(): string } {
 }
 
 /** 1. The end came too early. 2. An event that is not one of an answer: it may still say what is wrong. 3. The provider's own error. */
-function errorPart(error: unknown, asked: Asked, hidden: Hidden): ProviderFailure {
+function errorPart(error: unknown, asked: Asked, hidden: Hidden): SvcError {
   if (error instanceof Error && error.name === 'AI_InvalidResponseDataError') return truncated();
   if (!(error instanceof Error)) return saidFailure(readSaid({ error }, hidden), asked);
   const said = readSaid('value' in error ? error.value : null, hidden);

@@ -1,8 +1,8 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/events.ts';
 import type { ProviderConfig } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import { ProviderFailure } from '../port.ts';
 import { parseJson } from './body.ts';
 import { guardEvents } from './events.ts';
 import { saidFailure } from './failure.ts';
@@ -67,10 +67,10 @@ function notEvents(
   text: string,
   asked: { key_env: string | null; model: string },
   hidden: Hidden,
-): ProviderFailure {
+): SvcError {
   const said = readSaid(parseJson(text), hidden);
   if (said.message !== null) return saidFailure(said, asked);
-  return new ProviderFailure(
+  return new SvcError(
     'provider_rejected',
     'The provider answers, but not with a stream of events; a base_url mostly ends in /v1.',
     {

@@ -1,15 +1,14 @@
 import { asExhausted } from '../../descriptors.ts';
-import type { ErrorCode } from '../../errors.ts';
-import { ProviderFailure } from '../port.ts';
+import { type ErrorCode, SvcError } from '../../errors.ts';
 import { truncated } from './failure.ts';
 
 /** A request that got no response. */
-export function connectionFailure(thrown: unknown, base_url: string): ProviderFailure {
+export function connectionFailure(thrown: unknown, base_url: string): SvcError {
   const own = ownFailure(thrown);
   if (own !== null) return own;
   const code = networkCode(thrown);
   if (code === REMOVED)
-    return new ProviderFailure(
+    return new SvcError(
       'provider_unreachable',
       `The provider at ${base_url} was removed before it answered.`,
       { retryable: false },
@@ -19,7 +18,7 @@ export function connectionFailure(thrown: unknown, base_url: string): ProviderFa
     retryable,
     code: ours = 'provider_unreachable',
   } = CONNECTION[code ?? ''] ?? other(code, thrown);
-  return new ProviderFailure(
+  return new SvcError(
     ours,
     `The provider at ${base_url} ${what}${code === null ? '' : ` (${code})`}.`,
     { retryable },
@@ -27,7 +26,7 @@ export function connectionFailure(thrown: unknown, base_url: string): ProviderFa
 }
 
 /** A stream that broke off, or could not be read on. */
-export function streamFailure(thrown: unknown): ProviderFailure {
+export function streamFailure(thrown: unknown): SvcError {
   const own = ownFailure(thrown);
   if (own !== null) return own;
   const code = networkCode(thrown);
@@ -40,13 +39,10 @@ export function streamFailure(thrown: unknown): ProviderFailure {
 }
 
 /** What is known by name already, and what never came to the provider, since no descriptor was free. */
-function ownFailure(thrown: unknown): ProviderFailure | null {
-  const own = findInCauses(thrown, (error) => error instanceof ProviderFailure);
-  if (own instanceof ProviderFailure) return own;
-  const exhausted = asExhausted(thrown);
-  return exhausted === null
-    ? null
-    : new ProviderFailure(exhausted.code, exhausted.message, { retryable: true, cause: thrown });
+function ownFailure(thrown: unknown): SvcError | null {
+  const own = findInCauses(thrown, (error) => error instanceof SvcError);
+  if (own instanceof SvcError) return own;
+  return asExhausted(thrown);
 }
 
 /** Connections are closed under what they carry in one case only: their provider is no longer wanted. */

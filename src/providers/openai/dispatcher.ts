@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { isLoopback } from '../../config/address.ts';
+import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import { ProviderFailure } from '../port.ts';
 
 /**
  * The connections to one provider. Its silences are the run machine's to judge, so undici waits for headers and body as long
@@ -40,7 +40,7 @@ export async function createDispatcher(
       requestTls: connect,
     });
   } catch {
-    throw new ProviderFailure(
+    throw new SvcError(
       'provider_unreachable',
       'The proxy that the environment names is not an address.',
       { retryable: false },

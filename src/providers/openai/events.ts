@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import type { SvcError } from '../../errors.ts';
 import { measureJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
-import type { ProviderFailure } from '../port.ts';
 import { tooDeep, tooLarge } from './failure.ts';
 
 /**
@@ -17,7 +17,7 @@ import { tooDeep, tooLarge } from './failure.ts';
  */
 export function guardEvents(
   limits: Limits,
-  refuse: (text: string | undefined) => ProviderFailure,
+  refuse: (text: string | undefined) => SvcError,
 ): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   let form: 'unknown' | 'events' | 'document' = 'unknown';

@@ -1,25 +1,10 @@
-import type { ErrorCode } from '../../errors.ts';
-import { ProviderFailure } from '../port.ts';
+import { type ErrorCode, SvcError } from '../../errors.ts';
 import { quote, type Said } from './upstream-error.ts';
 
 /** What the request was about. */
 export interface Asked {
   key_env: string | null;
   model: string | null;
-}
-
-export class StatusFailure extends ProviderFailure {
-  readonly status: number;
-
-  constructor(
-    status: number,
-    code: ErrorCode,
-    message: string,
-    options: { retryable: boolean; retry_after_ms: number | null },
-  ) {
-    super(code, message, options);
-    this.status = status;
-  }
 }
 
 /**
@@ -36,12 +21,13 @@ export function statusFailure(
   status: number,
   said: Said,
   { key_env, model }: Asked,
-  retry_after_ms: number | null = null,
-): StatusFailure {
+  retryAfterMs: number | null = null,
+): SvcError {
   const failure = (code: ErrorCode, what: string, retryable: boolean) =>
-    new StatusFailure(status, code, `${what} (status ${status}).${quote(said)}`, {
+    new SvcError(code, `${what} (status ${status}).${quote(said)}`, {
       retryable,
-      retry_after_ms,
+      retryAfterMs,
+      status,
     });
   const named =
     model === null ? 'this model' : `the model ${JSON.stringify(model.slice(0, MODEL_MAX))}`;
@@ -89,11 +75,11 @@ export function statusFailure(
 }
 
 /** An error inside a response that had begun well. Some providers give it the number of a status. */
-export function saidFailure(said: Said, asked: Asked): ProviderFailure {
+export function saidFailure(said: Said, asked: Asked): SvcError {
   const status = Number(said.code);
   if (Number.isInteger(status) && status >= 400 && status < 600)
     return statusFailure(status, said, asked);
-  return new ProviderFailure('provider_failed', `The provider reports an error.${quote(said)}`, {
+  return new SvcError('provider_failed', `The provider reports an error.${quote(said)}`, {
     retryable: true,
   });
 }
@@ -101,21 +87,21 @@ export function saidFailure(said: Said, asked: Asked): ProviderFailure {
 /** The one failure of an answer that is not complete: the text so far is kept. */
 export function truncated(
   message = 'The provider ended its answer without saying that it was complete.',
-): ProviderFailure {
-  return new ProviderFailure('stream_truncated', message, { retryable: true, lost: true });
+): SvcError {
+  return new SvcError('stream_truncated', message, { retryable: true, lost: true });
 }
 
 /** An answer, or an event of it, beyond its bound. */
-export function tooLarge(what: string, bytes_max: number): ProviderFailure {
-  return new ProviderFailure(
+export function tooLarge(what: string, bytes_max: number): SvcError {
+  return new SvcError(
     'provider_failed',
     `The provider sends more for ${what} than the daemon takes (${bytes_max} bytes).`,
     { retryable: false },
   );
 }
 
-export function tooDeep(): ProviderFailure {
-  return new ProviderFailure(
+export function tooDeep(): SvcError {
+  return new SvcError(
     'provider_failed',
     'The provider sends an event with more levels or parts than any answer has.',
     { retryable: false },

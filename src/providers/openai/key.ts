@@ -1,5 +1,5 @@
 import type { ProviderConfig } from '../../config/config.ts';
-import { ProviderFailure } from '../port.ts';
+import { SvcError } from '../../errors.ts';
 
 /** The key of a request, read anew for each; null where none is configured. Throws provider_unauthorised, which never shows it. */
 export function readKey({ key_env }: ProviderConfig, env: NodeJS.ProcessEnv): string | null {
@@ -16,6 +16,6 @@ export function readKey({ key_env }: ProviderConfig, env: NodeJS.ProcessEnv): st
   return key;
 }
 
-function unauthorised(message: string): ProviderFailure {
-  return new ProviderFailure('provider_unauthorised', message, { retryable: false });
+function unauthorised(message: string): SvcError {
+  return new SvcError('provider_unauthorised', message, { retryable: false });
 }

@@ -1,4 +1,5 @@
-import { type ModelRecord, ProviderFailure } from '../port.ts';
+import { SvcError } from '../../errors.ts';
+import type { ModelRecord } from '../port.ts';
 
 /** Where the list comes from. */
 export interface Listed {
@@ -13,7 +14,7 @@ export function readModels(value: unknown, { provider, model, models_max }: List
   const body = asRecord(value);
   const list = [value, body.data, body.models].find(Array.isArray);
   if (list === undefined)
-    throw new ProviderFailure(
+    throw new SvcError(
       'provider_rejected',
       'The provider answers, but not with a list of models; a base_url mostly ends in /v1.',
       { retryable: false },

@@ -1,17 +1,11 @@
 import type { ProviderConfig } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import {
-  type AttemptRequest,
-  type ModelRecord,
-  type OutputPart,
-  ProviderFailure,
-  type ProviderPort,
-} from '../port.ts';
+import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from './answer.ts';
 import { parseJson, readBounded } from './body.ts';
 import { openChat } from './chat.ts';
 import { streamFailure } from './connection.ts';
-import { StatusFailure } from './failure.ts';
 import { readKey } from './key.ts';
 import { readModels } from './models.ts';
 import { Exchange, Upstream } from './upstream.ts';
@@ -45,11 +39,9 @@ async function* streamAnswer(
 ): AsyncGenerator<OutputPart> {
   const model = request.model || config.model;
   if (model === null)
-    throw new ProviderFailure(
-      'model_unknown',
-      'No model is named, and the provider has no default one.',
-      { retryable: false },
-    );
+    throw new SvcError('model_unknown', 'No model is named, and the provider has no default one.', {
+      retryable: false,
+    });
   const hidden = { key: readKey(config, env), texts: [request.prompt, request.system] };
   let ended: 'well' | 'badly' = 'badly';
   try {
@@ -88,7 +80,7 @@ async function listModels(
     });
     const text = await readBounded(body, limits.provider_list_bytes);
     if (text === null)
-      throw new ProviderFailure(
+      throw new SvcError(
         'provider_failed',
         `The provider lists more than the daemon takes (${limits.provider_list_bytes} bytes).`,
         {
@@ -103,12 +95,13 @@ async function listModels(
     });
   } catch (thrown) {
     if (signal.aborted)
-      throw new ProviderFailure(
+      throw new SvcError(
         'provider_unreachable',
         `The provider at ${config.base_url} does not answer in time.`,
         { retryable: true },
       );
-    if (thrown instanceof StatusFailure && NO_LIST.has(thrown.status)) return [];
+    if (thrown instanceof SvcError && thrown.status !== null && NO_LIST.has(thrown.status))
+      return [];
     throw streamFailure(thrown);
   } finally {
     await exchange.end(ended);

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import type { ProviderConfig } from '../../config/config.ts';
+import type { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import type { ProviderFailure } from '../port.ts';
 import { parseJson, readBounded } from './body.ts';
 import { connectionFailure } from './connection.ts';
 import { Connections } from './connections.ts';
@@ -52,7 +52,7 @@ export class Exchange {
     this.upstream = upstream;
   }
 
-  /** Throws ProviderFailure. Once the signal has aborted it may throw anything. */
+  /** Throws SvcError. Once the signal has aborted it may throw anything. */
   async send(request: Request): Promise<Body> {
     const response = await this.fetch(request).catch((thrown: unknown) => {
       throw request.signal.aborted
@@ -90,7 +90,7 @@ export class Exchange {
     });
   }
 
-  private async refusal(response: Fetched, { model, hidden }: Request): Promise<ProviderFailure> {
+  private async refusal(response: Fetched, { model, hidden }: Request): Promise<SvcError> {
     const { config, limits } = this.upstream;
     const text = await readBounded(response.body, limits.provider_error_bytes).catch(() => null);
     const said = readSaid(parseJson(text), hidden);

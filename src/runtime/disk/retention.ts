@@ -1,5 +1,5 @@
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
-import { SvcError } from '../../errors.ts';
+import { hasCode } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
@@ -142,7 +142,7 @@ export class Retention {
 
   /** A full disk is told by others. */
   private report(error: unknown): void {
-    if (error instanceof SvcError && error.code === 'store_full') return;
+    if (hasCode(error, 'store_full')) return;
     this.options.log.error({ err: error }, 'history could not be removed');
   }
 }

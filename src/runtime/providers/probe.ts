@@ -1,18 +1,19 @@
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
-import { ProviderFailure, type ProviderPort } from '../../providers/port.ts';
+import type { ProviderPort } from '../../providers/port.ts';
 
 /** What asking a provider found. */
-export type Found = { models: string[] } | ProviderFailure;
+export type Found = { models: string[] } | SvcError;
 
 /** Asks a provider whether it is there. Never rejects. */
 export async function askProvider(port: ProviderPort, timeout_ms: number): Promise<Found> {
   try {
     return await port.probe(AbortSignal.timeout(timeout_ms));
   } catch (thrown) {
-    if (thrown instanceof ProviderFailure) return thrown;
-    return new ProviderFailure('provider_unreachable', 'The provider could not be asked.', {
+    if (thrown instanceof SvcError) return thrown;
+    return new SvcError('provider_unreachable', 'The provider could not be asked.', {
       retryable: true,
       cause: thrown,
     });
@@ -103,8 +104,7 @@ export class ProviderWatch {
 
 function isNews(found: Found, { context: { error, models } }: ProviderSnapshot): boolean {
   // That says something of the daemon, and nothing of the provider.
-  if (found instanceof ProviderFailure && found.code === 'descriptors_exhausted') return false;
-  if (!(found instanceof ProviderFailure))
-    return error !== null || !isSameList(found.models, models);
+  if (hasCode(found, 'descriptors_exhausted')) return false;
+  if (!(found instanceof SvcError)) return error !== null || !isSameList(found.models, models);
   return error === null || error.code !== found.code || error.message !== found.message;
 }

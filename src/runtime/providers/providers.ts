@@ -8,11 +8,11 @@ import type {
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { stateName } from '../../../machines/step.ts';
 import type { Config, ProviderConfig } from '../../config/config.ts';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { time } from '../../kernel/run-record.ts';
-import { type ModelRecord, ProviderFailure, type ProviderPort } from '../../providers/port.ts';
+import type { ModelRecord, ProviderPort } from '../../providers/port.ts';
 import type { ProviderRecord } from '../contract.ts';
 import { askProvider, isSameList, ProviderWatch } from './probe.ts';
 
@@ -137,7 +137,7 @@ export class Providers {
     const entry = this.entries.get(provider_id);
     if (entry === undefined) return;
     void askProvider(entry.port, this.options.config.limits.probe_ms).then((found) => {
-      if (!(found instanceof ProviderFailure)) {
+      if (!(found instanceof SvcError)) {
         this.note(entry, {
           type: 'provider.probe_succeeded',
           probe,
@@ -145,12 +145,11 @@ export class Providers {
         });
         return;
       }
-      const { code, message, retryable, unauthorised } = found;
       this.note(entry, {
         type: 'provider.probe_failed',
         probe,
-        error: { code, message, retryable },
-        unauthorised,
+        error: found.summary(),
+        unauthorised: hasCode(found, 'provider_unauthorised'),
       });
     });
   }
@@ -162,7 +161,7 @@ export class Providers {
   }
 
   /** An attempt of a run tells how its provider fares. */
-  noteOutcome(id: string, failure: ProviderFailure | null): void {
+  noteOutcome(id: string, failure: SvcError | null): void {
     const entry = this.entries.get(id);
     if (entry === undefined) return;
     if (failure === null) {
@@ -170,11 +169,10 @@ export class Providers {
       return;
     }
     if (!failure.code.startsWith('provider_') || failure.code === 'provider_rejected') return;
-    const { code, message, retryable, unauthorised } = failure;
     this.note(entry, {
       type: 'provider.faulted',
-      error: { code, message, retryable },
-      unauthorised,
+      error: failure.summary(),
+      unauthorised: hasCode(failure, 'provider_unauthorised'),
     });
   }
 

@@ -1,6 +1,6 @@
 import type { PullSnapshot } from '../../../machines/pull.ts';
 import { stateName } from '../../../machines/step.ts';
-import { asKnownCode, type ErrorBody, SvcError } from '../../errors.ts';
+import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { time } from '../../kernel/run-record.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 
@@ -58,7 +58,7 @@ export function pullRecord(snapshot: PullSnapshot, model: ModelRecord | null): P
     sha256: context.sha256,
     verified: context.sha256 === null ? null : context.compared,
     attempt: context.attempt,
-    error: error === null ? null : new SvcError(asKnownCode(error.code), error.message).body(),
+    error: error === null ? null : fromBody(error).body(),
     retry_at: snapshot.matches('backoff') ? time(context.timeout_at) : null,
     model,
   };
@@ -78,7 +78,7 @@ export function pullError(snapshot: PullSnapshot): SvcError | null {
     );
   if (snapshot.matches('cancelled'))
     return new SvcError('pull_cancelled', `Fetching the model was cancelled.${kept}`);
-  if (snapshot.matches('failed')) return new SvcError(asKnownCode(error?.code), error?.message);
+  if (snapshot.matches('failed')) return fromBody(error ?? {});
   return null;
 }
 

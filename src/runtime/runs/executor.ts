@@ -3,11 +3,11 @@ import type { NewEvent, RunEvent, RunRequest } from '../../../machines/events.ts
 import { afterFailure } from '../../../machines/retry.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { terminalOf } from '../../../machines/run-next.ts';
+import { isStoreError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort } from '../../providers/port.ts';
-import { ProviderFailure } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
 import { OutputBudget } from './output-budget.ts';
 import { recordedTokens } from './recorded-tokens.ts';
@@ -29,7 +29,7 @@ export interface RunExecutorOptions {
   /** Undefined where there is none any more, or none that the run may be sent to. */
   provider(request: RunRequest): ProviderPort | undefined;
   /** How an attempt went, for the state of its provider. */
-  onOutcome(provider: string, failure: ProviderFailure | null): void;
+  onOutcome(provider: string, failure: SvcError | null): void;
   /** An answer has ended, and others may begin. */
   onRoom?(): void;
 }
@@ -130,13 +130,13 @@ export class RunExecutor {
         : null;
     const port = provider(request);
     if (port === undefined)
-      throw new ProviderFailure(
+      throw new SvcError(
         'provider_unknown',
         `There is no provider ${request.provider} any more that this run may be sent to.`,
         { retryable: false },
       );
 
-    let cut: ProviderFailure | null = null;
+    let cut: SvcError | null = null;
     const reading = new AbortController();
     this.answers.open(run_id, request.provider, (failure) => {
       cut = failure;
@@ -196,7 +196,7 @@ export class RunExecutor {
     }
     if (cut !== null) throw cut;
     if (finish === null)
-      throw new ProviderFailure(
+      throw new SvcError(
         'stream_truncated',
         'The provider ended its answer without saying that it was complete.',
         { retryable: true, lost: true },
@@ -204,14 +204,14 @@ export class RunExecutor {
     return finish;
   }
 
-  private async recordFailure(run_id: string, failure: ProviderFailure): Promise<void> {
+  private async recordFailure(run_id: string, failure: SvcError): Promise<void> {
     const { kernel } = this.options;
     const tail = kernel.tail<RunSnapshot>(run_id);
     if (tail === undefined) return;
-    const { code, message, retryable, lost, computing, retry_after_ms } = failure;
+    const { lost, computing, retryAfterMs: retry_after_ms } = failure;
     await kernel.tryAppend(
       run_id,
-      afterFailure(tail.context, { code, message, retryable }, kernel.clock.now(), {
+      afterFailure(tail.context, failure.summary(), kernel.clock.now(), {
         lost,
         computing,
         retry_after_ms,
@@ -228,9 +228,10 @@ export class RunExecutor {
   }
 }
 
-function asFailure(thrown: unknown): ProviderFailure {
-  if (thrown instanceof ProviderFailure) return thrown;
-  return new ProviderFailure('provider_failed', 'The provider failed in an unexpected way.', {
+/** A provider throws errors of the table. An error of the event log says nothing about a provider. */
+function asFailure(thrown: unknown): SvcError {
+  if (thrown instanceof SvcError && !isStoreError(thrown)) return thrown;
+  return new SvcError('provider_failed', 'The provider failed in an unexpected way.', {
     retryable: false,
     cause: thrown,
   });

@@ -1,10 +1,10 @@
-import { ProviderFailure } from '../../providers/port.ts';
+import { SvcError } from '../../errors.ts';
 
 interface Answer {
   provider: string;
   bytes: number;
   /** Ends the reading of the answer; null once that was asked. */
-  cut: ((failure: ProviderFailure) => void) | null;
+  cut: ((failure: SvcError) => void) | null;
 }
 
 /**
@@ -29,7 +29,7 @@ export class OutputBudget {
     return sum(this.answers.values()) < this.bytes_max;
   }
 
-  open(run_id: string, provider: string, cut: (failure: ProviderFailure) => void): void {
+  open(run_id: string, provider: string, cut: (failure: SvcError) => void): void {
     this.answers.set(run_id, { provider, bytes: 0, cut });
   }
 
@@ -68,8 +68,8 @@ function sum(answers: Iterable<Answer>): number {
   return bytes;
 }
 
-function cutOff(bytes_max: number): ProviderFailure {
-  return new ProviderFailure(
+function cutOff(bytes_max: number): SvcError {
+  return new SvcError(
     'provider_failed',
     `All answers in progress are larger together than the daemon holds (${bytes_max} bytes), and this one is the largest of the provider that sends most. It is cut here.`,
     { retryable: false },

@@ -3,7 +3,7 @@ import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import type { NewEvent, RunCreated } from '../../../machines/events.ts';
 import { CANCELLED_BY_DISK_FULL, type RunSnapshot } from '../../../machines/run.ts';
 import type { Config } from '../../config/config.ts';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
 import { followStream } from '../../kernel/feed.ts';
@@ -195,7 +195,7 @@ export class Runs {
     try {
       await Promise.race([recorded, stalled]);
     } catch (error) {
-      if (error instanceof SvcError && error.code === 'store_failed')
+      if (hasCode(error, 'store_failed'))
         throw new SvcError('run_unconfirmed', undefined, { cause: error });
       if (kernel.stalled !== null)
         kernel

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { asStoreError } from '../failure.ts';
 import { readHeader, refuseForeign, sizeOf } from '../files/database-file.ts';
@@ -117,7 +117,7 @@ function lostEnd(
     );
     return null;
   } catch (error) {
-    return error instanceof SvcError && error.code === 'store_tail_lost' ? error : null;
+    return hasCode(error, 'store_tail_lost') ? error : null;
   }
 }
 

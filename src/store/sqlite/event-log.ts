@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import type { Calls, Opened } from '../calls.ts';
 import { chain } from '../chain.ts';
 import { checkContinuity } from '../continuity.ts';
@@ -223,5 +223,5 @@ const START_RUNS = 5000;
 const ROW_BYTES = 200;
 
 function isStoreFull(error: unknown): boolean {
-  return error instanceof SvcError && error.code === 'store_full';
+  return hasCode(error, 'store_full');
 }

@@ -1,5 +1,5 @@
 import { runMachine } from '../../../machines/run.ts';
-import { SvcError } from '../../errors.ts';
+import { hasCode } from '../../errors.ts';
 import { wrong } from '../../runtime/fields.ts';
 import { CLIENT_MAX, parseRunInput } from '../../runtime/runs/input.ts';
 import { readQuery, readWhole, readWord } from '../query.ts';
@@ -50,8 +50,8 @@ export async function listRuns(context: Context): Promise<void> {
 async function checkRun(runtime: Context['runtime'], before: string): Promise<void> {
   await runtime.headOfRun(before).catch((error: unknown) => {
     // The last run of a page may be a damaged one.
-    if (error instanceof SvcError && error.code === 'store_corrupt') return;
-    throw error instanceof SvcError && error.code === 'run_unknown'
+    if (hasCode(error, 'store_corrupt')) return;
+    throw hasCode(error, 'run_unknown')
       ? wrong('before', 'before must be the id of a run, such as the `next` of a page.')
       : error;
   });

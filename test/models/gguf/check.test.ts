@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
 import { packageRoot } from '../../../src/home/paths.ts';
-import type { PullFailure } from '../../../src/models/failure.ts';
 import { checkGguf } from '../../../src/models/gguf/check.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
@@ -19,8 +19,8 @@ async function verdict(bytes: Buffer, header_max = HEADER_MAX): Promise<string |
     await checkGguf(path, header_max);
     return null;
   } catch (error) {
-    assert.is((error as PullFailure).code, 'model_invalid');
-    return (error as PullFailure).message;
+    assert.is((error as SvcError).code, 'model_invalid');
+    return (error as SvcError).message;
   }
 }
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { PullFailure } from '../../../src/models/failure.ts';
+import type { SvcError } from '../../../src/errors.ts';
 import { chooseFile, type HubFile } from '../../../src/models/hub/choose.ts';
 
 const repo = 'user/repo';
@@ -13,11 +13,11 @@ function files(...entries: [path: string, size: number][]): HubFile[] {
 const choose = (all: HubFile[], want: { path?: string; quant?: string } = {}) =>
   chooseFile(all, { repo, path: want.path ?? null, quant: want.quant ?? null });
 
-function refused(all: HubFile[], want: { path?: string; quant?: string } = {}): PullFailure {
+function refused(all: HubFile[], want: { path?: string; quant?: string } = {}): SvcError {
   try {
     choose(all, want);
   } catch (error) {
-    return error as PullFailure;
+    return error as SvcError;
   }
   throw new Error('it was chosen');
 }

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
-import { ProviderFailure } from '../../../src/providers/port.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { hear, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
 
@@ -137,12 +137,12 @@ test('recorded tokens that do not spell the recorded text are not gone on from',
       text: 'Something else.',
       token_ids: [300, 301],
     }).catch((error: unknown) => error);
-    assert.instance(failure, ProviderFailure);
-    assert.is((failure as ProviderFailure).code, 'resume_failed');
+    assert.instance(failure, SvcError);
+    assert.is((failure as SvcError).code, 'resume_failed');
     const beyond = await goOn(engine, LONG, { text: '', token_ids: [1_000_000] }).catch(
       (error: unknown) => error,
     );
-    assert.is((beyond as ProviderFailure).code, 'resume_failed');
+    assert.is((beyond as SvcError).code, 'resume_failed');
     assert.match(engine.state(), /^warm/, 'the engine lives');
   } finally {
     await engine.close();

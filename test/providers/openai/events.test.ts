@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
 import { EVENTS_A_TURN, guardEvents } from '../../../src/providers/openai/events.ts';
-import { ProviderFailure } from '../../../src/providers/port.ts';
 
 const small: Limits = {
   ...defaultLimits,
@@ -15,7 +15,7 @@ const small: Limits = {
 /** What comes through, or the failure. */
 async function guarded(chunks: Uint8Array[], limits = small): Promise<string> {
   const refuse = (text: string | undefined) =>
-    new ProviderFailure('provider_rejected', `document: ${text ?? 'too long'}`, {
+    new SvcError('provider_rejected', `document: ${text ?? 'too long'}`, {
       retryable: false,
     });
   const source = new ReadableStream<Uint8Array>({
@@ -29,8 +29,8 @@ async function guarded(chunks: Uint8Array[], limits = small): Promise<string> {
     for await (const part of source.pipeThrough(guardEvents(limits, refuse))) parts.push(part);
     return Buffer.concat(parts).toString('utf8');
   } catch (thrown) {
-    assert.instance(thrown, ProviderFailure);
-    return (thrown as ProviderFailure).message;
+    assert.instance(thrown, SvcError);
+    return (thrown as SvcError).message;
   }
 }
 
@@ -102,7 +102,7 @@ test('an event that nests deeper than any answer is refused before it is parsed'
 test('one turn of the event loop lets few events through, however many come in one read', async () => {
   const events = 500;
   const source = new Blob(['data: x\n\n'.repeat(events)]).stream();
-  const refuse = () => new ProviderFailure('provider_rejected', 'document', { retryable: false });
+  const refuse = () => new SvcError('provider_rejected', 'document', { retryable: false });
   let [inTurn, most, all] = [0, 0, 0];
   const nextTurn = () => {
     inTurn = 0;

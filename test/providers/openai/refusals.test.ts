@@ -216,7 +216,7 @@ test('429 brings the wait that it asks for', async () => {
   ] as Record<string, string>[]) {
     const upstream = await Upstream.start((x) => x.reply(429, error('Slow down'), headers));
     const provider = remote(upstream.base_url);
-    waits.push((await outcome(provider)).failure?.retry_after_ms);
+    waits.push((await outcome(provider)).failure?.retryAfterMs);
     await provider.close();
     await upstream.stop();
   }

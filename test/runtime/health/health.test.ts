@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ProviderFailure } from '../../../src/providers/port.ts';
+import { SvcError } from '../../../src/errors.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { gate, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { turns } from '../../helpers/turns.ts';
@@ -10,7 +10,7 @@ class Absent extends ScriptedProvider {
 
   override async probe(): Promise<{ models: string[] }> {
     await this.answer;
-    throw new ProviderFailure('provider_unreachable', 'Nobody answers.', { retryable: true });
+    throw new SvcError('provider_unreachable', 'Nobody answers.', { retryable: true });
   }
 }
 

@@ -1,7 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { SvcError } from '../../../src/errors.ts';
-import { ProviderFailure } from '../../../src/providers/port.ts';
+import { SvcError } from '../../../src/errors.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
@@ -82,10 +81,10 @@ test('a list of models that is the one before is not told again, and another one
 test('a provider is looked at again and again, and only news is recorded', async () => {
   const port = new ScriptedProvider('near', []);
   let looks = 0;
-  let answer: { models: string[] } | ProviderFailure = { models: ['a'] };
+  let answer: { models: string[] } | SvcError = { models: ['a'] };
   port.probe = async () => {
     looks += 1;
-    if (answer instanceof ProviderFailure) throw answer;
+    if (answer instanceof SvcError) throw answer;
     return answer;
   };
   const { runtime, store, clock } = await bootRuntime({
@@ -120,7 +119,7 @@ test('a provider is looked at again and again, and only news is recorded', async
     'another list is one probe',
   );
   const refused = (message: string) =>
-    new ProviderFailure('provider_unreachable', message, { retryable: true });
+    new SvcError('provider_unreachable', message, { retryable: true });
   const [down, facts, since_down] = await after(refused('gone'));
   assert.equal([down, facts], ['unavailable', 6], 'as many probes as it takes');
   assert.ok(since_down > since);

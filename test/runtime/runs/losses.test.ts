@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type AttemptRequest, ProviderFailure } from '../../../src/providers/port.ts';
+import { SvcError } from '../../../src/errors.ts';
+import type { AttemptRequest } from '../../../src/providers/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { turns } from '../../helpers/turns.ts';
@@ -42,7 +43,7 @@ class Mortal extends ScriptedProvider {
     this.beside.push(computing - 1);
     this.deaths += 1;
     this.onDeath(this.deaths);
-    const gone = new ProviderFailure('engine_crashed', 'The engine process died.', {
+    const gone = new SvcError('engine_crashed', 'The engine process died.', {
       retryable: true,
       lost: true,
       computing,

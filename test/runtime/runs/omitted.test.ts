@@ -1,8 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
 import { strippingStore } from '../../../src/kernel/content.ts';
 import { foldStream } from '../../../src/kernel/fold.ts';
-import { type AttemptRequest, ProviderFailure } from '../../../src/providers/port.ts';
+import type { AttemptRequest } from '../../../src/providers/port.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
@@ -60,7 +61,7 @@ for (const settings of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
 }
 
 test('nor is it when only its work is lost, and what the log tells of it is what was in memory', async () => {
-  const lost = new ProviderFailure('engine_failed', 'The engine died.', {
+  const lost = new SvcError('engine_failed', 'The engine died.', {
     retryable: true,
     lost: true,
   });

@@ -1,7 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { SvcError } from '../../../src/errors.ts';
-import { ProviderFailure } from '../../../src/providers/port.ts';
+import { SvcError } from '../../../src/errors.ts';
 import {
   type EventRecord,
   type EventSlice,
@@ -77,7 +76,7 @@ test('a run is on disk before its provider hears of it', async () => {
 });
 
 test('a retryable failure before any output is tried again after a wait, a bounded number of times', async () => {
-  const failure = new ProviderFailure('provider_busy', 'busy', { retryable: true });
+  const failure = new SvcError('provider_busy', 'busy', { retryable: true });
   const local = new ScriptedProvider('local', [failure]);
   const { runtime, clock } = await bootRuntime({ local });
   const run = await runtime.startRun({ prompt: 'hi' }, 'test');
@@ -110,7 +109,7 @@ test('with the policy end a failure after output is never tried again: lost work
   ] as const) {
     const local = new ScriptedProvider('local', [
       output('half'),
-      new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost }),
+      new SvcError('engine_crashed', 'gone', { retryable: true, lost }),
     ]);
     const { runtime } = await bootRuntime({ local });
     const run = await runtime.startRun({ prompt: 'hi', recovery: 'end' }, 'test');
@@ -124,7 +123,7 @@ test('with the policy end a failure after output is never tried again: lost work
 
 test('when the engine dies under an answer the run is taken up again from what is recorded, and the daemon goes on', async () => {
   const words = ['one ', 'two ', 'three ', 'four'];
-  const died = new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost: true });
+  const died = new SvcError('engine_crashed', 'gone', { retryable: true, lost: true });
   const local = new ScriptedProvider('local', ({ resume }) => {
     const from = resume?.token_ids.length ?? 0;
     const parts = words.slice(from).map((word, index) => output(word, from + index));
@@ -153,7 +152,7 @@ test('when the engine dies under an answer the run is taken up again from what i
 });
 
 test('a run whose engine dies before any text is tried again after a wait, as any failure is', async () => {
-  const died = new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost: true });
+  const died = new SvcError('engine_crashed', 'gone', { retryable: true, lost: true });
   const local = new ScriptedProvider('local', ({ attempt }) =>
     attempt === 1 ? [died] : [output('a'), finish()],
   );
@@ -167,7 +166,7 @@ test('a run whose engine dies before any text is tried again after a wait, as an
 });
 
 test('a run that loses its work after every restart of it is given up when its losses are used up, and keeps its text', async () => {
-  const died = new ProviderFailure('engine_crashed', 'gone', { retryable: true, lost: true });
+  const died = new SvcError('engine_crashed', 'gone', { retryable: true, lost: true });
   const local = new ScriptedProvider('local', [output('half', 1), died]);
   const { runtime } = await bootRuntime({ local, limits: { run_losses: 3 } });
   const run = await runtime.startRun({ prompt: 'hi', recovery: 'restart' }, 'test');

@@ -1,4 +1,4 @@
-import { EngineFault } from './fault.ts';
+import { SvcError } from '../../../errors.ts';
 import { TokenText } from './token-text.ts';
 
 /**
@@ -19,10 +19,10 @@ export class AnswerText extends TokenText<number> {
     vocabulary: number,
   ): string {
     if (vocabulary > 0 && token_ids.some((id) => id >= vocabulary))
-      throw new EngineFault('resume_failed');
+      throw new SvcError('resume_failed');
     const whole = token_ids.map((id) => this.push([id])).join('');
     if (!whole.startsWith(delivered) && !delivered.startsWith(whole))
-      throw new EngineFault('resume_failed');
+      throw new SvcError('resume_failed');
     this.ahead = Math.max(0, delivered.length - whole.length);
     return whole.slice(delivered.length);
   }

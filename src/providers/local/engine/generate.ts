@@ -24,7 +24,7 @@ const TEMPERATURE = 0.7;
 /**
  * Answers one run, token by token. Null when the signal ended it, which is looked at between two tokens and between two
  * batches of the prompt. When the request gives no temperature, the built-in model answers greedily (0), any other at 0.7.
- * Throws EngineFault: context_length_exceeded.
+ * Throws SvcError: context_length_exceeded.
  */
 export async function generate({
   loaded,

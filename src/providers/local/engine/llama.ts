@@ -1,5 +1,5 @@
 import type { Llama } from 'node-llama-cpp';
-import { EngineFault } from './fault.ts';
+import { SvcError } from '../../../errors.ts';
 
 /**
  * Loads llama.cpp, with a graphics processor where one can be used. Its library is imported here, when the process has told
@@ -18,6 +18,6 @@ export async function startLlama(threads_max: number): Promise<Llama> {
       logger,
     });
   } catch (error) {
-    throw new EngineFault('engine_missing', undefined, error);
+    throw new SvcError('engine_missing', undefined, { cause: error });
   }
 }

@@ -10,8 +10,8 @@ import type {
   LlamaModel,
   Token,
 } from 'node-llama-cpp';
+import { SvcError } from '../../../errors.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
-import { EngineFault } from './fault.ts';
 import { startLlama } from './llama.ts';
 import { measureSpeed } from './measure.ts';
 import type { Loaded, LoadOrder } from './messages.ts';
@@ -25,7 +25,7 @@ export interface LoadedModel {
   model: LlamaModel;
   wrapper: ChatWrapper;
   sequences: LlamaContextSequence[];
-  /** Renders the chat template within its time. Throws EngineFault: engine_timed_out. */
+  /** Renders the chat template within its time. Throws SvcError: engine_timed_out. */
   rendered: <T>(work: () => T) => T;
   /** Tokens that end an answer, besides those that the model file names. */
   stops: ReadonlySet<Token>;
@@ -54,7 +54,7 @@ const EACH_BY_ITSELF: BatchingOptions = {
     items.slice(0, 1).map((item) => ({ item, processAmount: Math.min(item.tokens.length, size) })),
 };
 
-/** Loads a model file. Throws EngineFault: engine_missing, model_invalid, engine_failed (too little memory). */
+/** Loads a model file. Throws SvcError: engine_missing, model_invalid, engine_failed (too little memory). */
 export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   const started_at = performance.now();
   const available = Math.max(1, availableParallelism());
@@ -107,7 +107,7 @@ async function openModel(llama: Llama, path: string): Promise<LlamaModel> {
     const { InsufficientMemoryError } = await import('node-llama-cpp');
     throw error instanceof InsufficientMemoryError
       ? tooLarge(error)
-      : new EngineFault('model_invalid', undefined, error);
+      : new SvcError('model_invalid', undefined, { cause: error });
   }
 }
 
@@ -141,10 +141,10 @@ async function chooseThreads(
   });
 }
 
-function tooLarge(cause: unknown): EngineFault {
-  return new EngineFault(
+function tooLarge(cause: unknown): SvcError {
+  return new SvcError(
     'engine_failed',
     'There is too little memory for the model and its context.',
-    cause,
+    { cause },
   );
 }

@@ -1,4 +1,4 @@
-import { asFault } from './fault.ts';
+import { asSvcError } from '../../../errors.ts';
 import { loadModel } from './load.ts';
 import { type FromEngine, type LoadOrder, parseToEngine } from './messages.ts';
 import { Runs } from './runs.ts';
@@ -30,9 +30,9 @@ async function load(order: LoadOrder): Promise<void> {
     runs = new Runs(loaded, send);
     send({ type: 'loaded', ...loaded.info });
   } catch (thrown) {
-    const fault = asFault(thrown);
-    console.error('the model was not loaded:', fault.cause ?? fault);
-    send({ type: 'load_failed', error: fault.failure });
+    const error = asSvcError(thrown, 'engine_failed');
+    console.error('the model was not loaded:', error.cause ?? error);
+    send({ type: 'load_failed', error: error.summary() });
   }
 }
 

@@ -1,5 +1,5 @@
 import type { ChatHistoryItem, ChatWrapper, LlamaModel, LlamaText, Token } from 'node-llama-cpp';
-import { EngineFault } from './fault.ts';
+import { SvcError } from '../../../errors.ts';
 import type { LoadedModel } from './load.ts';
 
 export interface Asked {
@@ -19,8 +19,8 @@ export function fittingPrompt(
   return tokens;
 }
 
-function tooLong(tokens: string, context_length: number): EngineFault {
-  return new EngineFault(
+function tooLong(tokens: string, context_length: number): SvcError {
+  return new SvcError(
     'context_length_exceeded',
     `The prompt has ${tokens} tokens; the context holds ${context_length}, the answer included.`,
   );

@@ -1,7 +1,7 @@
 import type { LlamaContextSequence } from 'node-llama-cpp';
+import { asSvcError } from '../../../errors.ts';
 import { AnswerText } from './answer-text.ts';
 import { Interlude } from './context-pause.ts';
-import { asFault } from './fault.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
@@ -79,9 +79,9 @@ export class Runs {
       outbox.push(text.end(), []);
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {
-      const fault = asFault(thrown);
-      if (fault.failure.code === 'engine_failed') console.error(`run ${id}:`, fault.cause ?? fault);
-      return { type: 'failed', id, error: fault.failure };
+      const error = asSvcError(thrown, 'engine_failed');
+      if (error.code === 'engine_failed') console.error(`run ${id}:`, error.cause ?? error);
+      return { type: 'failed', id, error: error.summary() };
     } finally {
       outbox.flush();
     }

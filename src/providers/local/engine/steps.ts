@@ -1,6 +1,6 @@
 import type { LlamaContextSequence, Token } from 'node-llama-cpp';
+import { SvcError } from '../../../errors.ts';
 import type { Interlude } from './context-pause.ts';
-import { EngineFault } from './fault.ts';
 import { seedAt } from './seed.ts';
 
 export interface Step {
@@ -56,7 +56,7 @@ export async function* steps(
       if (sampling.interlude.wait !== null) await sampling.interlude.wait;
       if (signal.aborted || sampling.temperature > 0 || position === sampling.judged) break;
     }
-    if (position === first) throw new EngineFault('engine_failed');
+    if (position === first) throw new SvcError('engine_failed');
   }
 }
 
