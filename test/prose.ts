@@ -63,6 +63,7 @@ function wordsOf(sentence: string): number {
 /** Code and addresses are no prose: a piece of code counts as one word. */
 function withoutCode(text: string): string {
   return text
+    .replace(/\*\*/g, '')
     .replace(/```[\s\S]*?```/g, '')
     .replace(/`[^`]*`/g, '`')
     .replace(/\]\([^)]*\)/g, ']')
@@ -75,7 +76,7 @@ export function proseOfSource(file: string): Prose[] {
   const lineOf = (index: number) => code.slice(0, index).split('\n').length;
   const found: Prose[] = [];
   for (const { index, 0: all } of code.matchAll(
-    /\/\*\*?[\s\S]*?\*\/|(?<=^|\s)\/\/ .*(?:\n\s*\/\/ .*)*/g,
+    /(?<=^|[\s(,;=])\/\*\*?[\s\S]*?\*\/|(?<=^|\s)\/\/ .*(?:\n\s*\/\/ .*)*/g,
   )) {
     const text = all
       .replace(/^\/\*\*?|\*\/$/g, '')
@@ -84,7 +85,7 @@ export function proseOfSource(file: string): Prose[] {
     if (!/biome-ignore|@type|@param|@returns/.test(text))
       found.push({ file, line: lineOf(index), kind: 'comment', text });
   }
-  const bare = code.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/ .*/g, (all) =>
+  const bare = code.replace(/(?<=^|[\s(,;=])\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/ .*/g, (all) =>
     all.replace(/[^\n]/g, ' '),
   );
   for (const { index, 1: test, 3: text = '' } of bare.matchAll(
