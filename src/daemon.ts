@@ -133,7 +133,7 @@ function listen(parts: Parts, fail: (error: unknown) => void): () => void {
   const unlisten = listenToSignals((mode) => {
     if (mode === 'exit') {
       parts.log.warn({}, 'left at once, at the third signal');
-      kill();
+      return kill();
     }
     parts.runtime
       .lifecycle({ type: 'stop_requested', mode }, 'signal')

@@ -32,7 +32,7 @@ const CLIENT = ['src/transport/control/client.ts', 'src/transport/control/is-ser
 
 /** The parts that all listeners share, in files directly in the folder. */
 function TRANSPORT_PARTS(): string[] {
-  return ['src/transport/http-error.ts', 'src/transport/listen.ts', 'src/transport/query.ts'];
+  return ['cancel-when-gone', 'http-error', 'listen', 'query'].map((n) => `src/transport/${n}.ts`);
 }
 
 /** The longest name that a path begins with is its layer. */
@@ -58,7 +58,10 @@ const layers: Record<string, Layer> = {
   },
   'src/models': { may: [...PORTS, 'machines', ...TABLES] },
 
-  'src/transport': { may: [...TABLES, 'src/runtime/fields.ts'] },
+  'src/transport': {
+    may: [...TABLES, 'src/runtime/contract', 'machines/run.ts'],
+    types: ['src/runtime', ...PORTS],
+  },
   'src/transport/auth': { may: ['src/home', ...TABLES] },
   // The diagrams are files beside the program.
   'src/transport/http': { may: [...SERVES, 'src/home/paths.ts'], types: PORTS },
@@ -131,6 +134,8 @@ const HEAVY = [
   'undici',
   '@ai-sdk/openai-compatible',
   'node-llama-cpp',
+  'valibot',
+  '@valibot/to-json-schema',
   'node:http',
   'node:https',
   'node:http2',

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { commands } from '../src/cli/commands.ts';
 import { renamedSettings } from '../src/config/renamed.ts';
 import { errors } from '../src/errors.ts';
-import { createMethods, type MethodOptions } from '../src/transport/control/methods.ts';
+import { methods } from '../src/transport/control/protocol.ts';
 import { documents, filled } from './tables.ts';
 
 const read = (file: string) => readFileSync(file, 'utf8');
@@ -98,7 +98,7 @@ test('the architecture names paths in full', () => {
 test('the page of protocols has every method of the local socket, and no other', () => {
   const [, table = ''] = /^\| Method .*\n((?:\|.*\n)+)/m.exec(read('docs/protocol.md')) ?? [];
   const named = [...table.matchAll(/^\| `([\w.]+)`/gm)].map(([, method]) => method);
-  assert.equal(named.sort(), Object.keys(createMethods({} as MethodOptions)).sort());
+  assert.equal(named.sort(), Object.keys(methods).sort());
 });
 
 test('every script, command and flag on a page exists', () => {

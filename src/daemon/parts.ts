@@ -26,7 +26,7 @@ import { newBootId } from '../runtime/runs/ids.ts';
 import { Scheduler } from '../runtime/runs/scheduler.ts';
 import { UnsentBytes } from '../runtime/send/unsent-bytes.ts';
 import { buildSignIn } from '../transport/auth/sign-in.ts';
-import { createMethods } from '../transport/control/methods.ts';
+import { createHandlers } from '../transport/control/handlers.ts';
 import { ControlServer } from '../transport/control/server.ts';
 import { createGrpc } from '../transport/grpc/server.ts';
 import { createHttp } from '../transport/http/server.ts';
@@ -248,7 +248,7 @@ export function buildParts({
   const grpc = createGrpc({ runtime, limits, log });
   const control = new ControlServer({
     socket: paths.socket,
-    handlers: createMethods({
+    handlers: createHandlers({
       ...signIn.methods,
       runtime,
       limits,

@@ -12,6 +12,7 @@ import { time } from '../kernel/run-record.ts';
 import type { ModelRecord } from '../providers/port.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
 import {
+  type LifecycleInput,
   type LifecycleResult,
   type ProviderInput,
   type Runtime,
@@ -22,7 +23,7 @@ import { answeringStore, unlessLate, unlessStalled } from './disk/refuse-when-st
 import type { DaemonHistory } from './health/daemon-history.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health/health.ts';
 import type { StopReports } from './health/stop-report.ts';
-import { createTravel } from './history/history.ts';
+import { createHistory } from './history/history.ts';
 import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
 import { watchQueue } from './runs/queue-position.ts';
@@ -115,7 +116,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   });
   const status = () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home);
   return {
-    ...createTravel({
+    ...createHistory({
       ...options,
       store,
       pages,
@@ -213,7 +214,7 @@ function position(daemon: DaemonSnapshot): LifecycleResult {
 
 /** The fact that a lifecycle event from outside becomes; null for an event that only the daemon itself can bring about. */
 function lifecycleFact(
-  event: { type: string; mode?: string; timeout_ms?: number },
+  event: LifecycleInput,
   by: string,
   config: Config,
   now: number,

@@ -1,43 +1,76 @@
-import { wrong } from '../runtime/fields.ts';
+import * as v from 'valibot';
+import { runMachine } from '../../machines/run.ts';
+import { LOG_LEVELS } from '../config/config.ts';
+import { check, wrong } from '../runtime/contract/check.ts';
+import {
+  digits,
+  oneOf,
+  position,
+  positionOrZero,
+  query,
+  truth,
+} from '../runtime/contract/vocabulary.ts';
 
-/** The parameters after the `?` of a request target. One that is repeated or not known is refused by its name. */
-export type Query = ReadonlyMap<string, string>;
+/** The parameters of each request target, as HTTP and WebSocket requests and the OpenAPI document have them. */
 
-export function readQuery(target: string, known: readonly string[]): Query {
-  const query = new Map<string, string>();
+export const noQuery = query({});
+export const atQuery = query({ at: v.exactOptional(position) });
+export const fromQuery = query({ from: v.exactOptional(positionOrZero) });
+export const exportQuery = query({ redact: v.exactOptional(truth) });
+
+export const runListQuery = (limitMax: number) =>
+  query({
+    limit: v.exactOptional(digits(1, limitMax)),
+    /** The page starts with the run before this one. */
+    before: v.exactOptional(v.string()),
+    state: v.exactOptional(oneOf(Object.keys(runMachine.states))),
+    provider: v.exactOptional(v.string()),
+    /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
+    texts: v.exactOptional(oneOf(['whole', 'short'])),
+  });
+
+const PREFIX = v.pipe(
+  v.string(),
+  v.regex(/^[\w:.@/-]{0,200}\*?$/, 'must be a name, or the beginning of one with * after it.'),
+);
+export const eventQuery = query({
+  from: v.exactOptional(positionOrZero),
+  follow: v.exactOptional(truth),
+  stream: v.exactOptional(PREFIX),
+  type: v.exactOptional(PREFIX),
+});
+
+export const logQuery = (linesMax: number) =>
+  query({
+    tail: v.exactOptional(digits(0, linesMax)),
+    follow: v.exactOptional(truth),
+    level: v.exactOptional(oneOf(LOG_LEVELS)),
+    run: v.exactOptional(v.pipe(v.string(), v.regex(/^[\w-]{1,80}$/, 'must be the id of a run.'))),
+    /** An RFC 3339 time, or an age such as 10m. */
+    since: v.exactOptional(v.string()),
+  });
+
+/** A page names the secret that it knows, and sends a random value. */
+export const proofQuery = query({
+  by: v.pipe(
+    v.string(),
+    v.regex(
+      /^(token|session\.[\w-]{22}|ticket\.[\w-]{43})$/,
+      'must be token, session.<id> or ticket.<digest>.',
+    ),
+  ),
+  nonce: v.pipe(v.string(), v.regex(/^[\w-]{22,86}$/, 'must be 22 to 86 characters of base64url.')),
+});
+
+/** Reads the parameters after the `?`. Throws invalid_request for one that is unknown, repeated or wrong. */
+export function readQuery<S extends v.GenericSchema<unknown, object>>(
+  target: string,
+  schema: S,
+): v.InferOutput<S> {
+  const given: Record<string, string> = Object.create(null);
   for (const [name, value] of new URLSearchParams(target.split('?').slice(1).join('?'))) {
-    if (!known.includes(name))
-      throw wrong(
-        name,
-        `${JSON.stringify(name.slice(0, 80))} is not a parameter here; there ${known.length === 0 ? 'are none' : `are ${known.join(', ')}`}.`,
-      );
-    if (query.has(name)) throw wrong(name, `${name} is given more than once.`);
-    query.set(name, value);
+    if (name in given) throw wrong(name, `${name} is given more than once.`);
+    given[name] = value;
   }
-  return query;
-}
-
-/** A whole number in decimal digits; undefined where it is not given. */
-export function readWhole(
-  query: Query,
-  name: string,
-  range: { min: number; max: number },
-): number | undefined {
-  const text = query.get(name);
-  if (text === undefined) return undefined;
-  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= range.min && value <= range.max) return value;
-  throw wrong(name, `${name} must be a whole number from ${range.min} to ${range.max}.`);
-}
-
-export function readWord<T extends string>(
-  query: Query,
-  name: string,
-  words: readonly T[],
-): T | undefined {
-  const text = query.get(name);
-  if (text === undefined) return undefined;
-  const word = words.find((candidate) => candidate === text);
-  if (word !== undefined) return word;
-  throw wrong(name, `${name} must be one of ${words.join(', ')}.`);
+  return check(schema, given);
 }

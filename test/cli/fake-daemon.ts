@@ -6,7 +6,7 @@ import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { createLineSplitter } from '../../src/transport/control/lines.ts';
 import type { RuntimeFile } from '../../src/transport/control/protocol.ts';
-import type { Results } from '../../src/transport/control/results.ts';
+import type { Results } from '../../src/transport/control/protocol.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
 /** What a method of the fake does with one request. */

@@ -265,7 +265,7 @@ export function fakeRuntime(): FakeRuntime {
       ];
     },
     machines: () => ({ machines: [], seq }),
-    picture: () => Promise.reject(new Error('not here')),
+    snapshot: () => Promise.reject(new Error('not here')),
     runAt: () => Promise.reject(new Error('not here')),
     whyRun: () => Promise.reject(new Error('not here')),
     async *exportRun() {

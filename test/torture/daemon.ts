@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type ControlClient, connect } from '../../src/transport/control/client.ts';
-import type { Results } from '../../src/transport/control/results.ts';
+import type { Results } from '../../src/transport/control/protocol.ts';
 import { type Home, PROGRAM } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 

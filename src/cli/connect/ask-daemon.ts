@@ -1,7 +1,6 @@
 import type { Paths } from '../../home/paths.ts';
 import type { CallOptions, ControlClient } from '../../transport/control/client.ts';
-import type { Method } from '../../transport/control/protocol.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Method, Results } from '../../transport/control/protocol.ts';
 import { connectDaemon } from './connect-daemon.ts';
 
 /** Asks one thing of the daemon over a connection of its own. Throws daemon_not_running. */

@@ -2,8 +2,7 @@ import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { limitSpecs } from '../../limits.ts';
-import type { RuntimeFile } from '../../transport/control/protocol.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results, RuntimeFile } from '../../transport/control/protocol.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 
 type Status = Results['status'];

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import type { Settings } from '../../config/config.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 
 /**
  * Starts the daemon in the background and waits for what it says of its start.

@@ -4,7 +4,7 @@ import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { connectDaemon, findSocket } from '../connect/connect-daemon.ts';
 import { spawnDaemon } from './spawn-daemon.ts';
 

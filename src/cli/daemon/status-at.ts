@@ -7,7 +7,7 @@ import { fields, table } from '../print/table.ts';
 
 /** The whole picture as it was after an event. */
 export async function printStatusAt({ paths, json }: Context, at: number): Promise<void> {
-  const picture = await askDaemon(paths, 'picture', { at });
+  const picture = await askDaemon(paths, 'state', { at });
   if (json) return printJson(picture);
   const { status, runs, queue, providers, engine } = picture;
   const head = fields([

@@ -1,6 +1,6 @@
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { note, paint, print, printJson } from '../print/output.ts';
 import { type Found, findStatus, type StatusShown } from './find-status.ts';

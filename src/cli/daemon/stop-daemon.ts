@@ -3,8 +3,7 @@ import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { defaultLimits } from '../../limits.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
-import type { RuntimeFile } from '../../transport/control/protocol.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results, RuntimeFile } from '../../transport/control/protocol.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 
 export interface StopOptions {

@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { RuntimeFound } from '../../home/runtime-file.ts';
 import type { ProviderRecord, ReportRecord } from '../../runtime/contract.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 
 /** One thing that was looked at. */
 export interface Check {

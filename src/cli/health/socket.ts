@@ -1,5 +1,5 @@
 import { connect } from '../../transport/control/client.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { ANSWER_MS, type Answer, type Source } from './source.ts';
 
 export const socket: Source = {

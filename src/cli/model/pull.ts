@@ -1,6 +1,6 @@
 import { oneLine } from '../../logs/plain.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';

@@ -1,6 +1,6 @@
 import { loadConfig, type ProviderConfig } from '../../config/config.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 
 /** As the daemon tells it; where no daemon was asked, nothing is known since any time. */
 export type ProviderShown = Omit<Results['provider.test'], 'since'> & { since: string | null };

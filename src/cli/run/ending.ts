@@ -1,5 +1,5 @@
 import { errors, fromBody, SvcError } from '../../errors.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 
 export interface Ending {
   exit: number;

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Paths } from '../../home/paths.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { note } from '../print/output.ts';
 
 const BUILT_IN = /^(local\/)?svc-mini$/;

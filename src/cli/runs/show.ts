@@ -1,5 +1,5 @@
 import { oneLine, plain } from '../../logs/plain.ts';
-import type { Results } from '../../transport/control/results.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { ago, duration, localTime } from '../print/format.ts';

@@ -3,22 +3,22 @@ import type { EventPages } from '../../kernel/event-pages.ts';
 import { followLog } from '../../kernel/log-feed.ts';
 import { LogTail } from '../../kernel/log-tail.ts';
 import type { EventStore } from '../../store/port.ts';
+import type { History, LogQuery } from '../contract.ts';
 import { Checkpoints } from './checkpoints.ts';
-import type { LogQuery, Travel } from './contract.ts';
 import { exportRun } from './export.ts';
 import { instancesOf, machinesRecord } from './instances.ts';
-import { pastPicture, pastRun } from './state-at.ts';
-import { type PresentSources, presentPicture } from './state-now.ts';
+import { runAt, snapshotAt } from './state-at.ts';
+import { type CurrentSources, currentSnapshot } from './state-now.ts';
 import { whyRun } from './why.ts';
 
-export interface TravelOptions extends PresentSources {
+export interface HistoryOptions extends CurrentSources {
   store: EventStore;
   pages: EventPages;
   version(): string;
 }
 
 /** What can be asked about the machines and the past. It holds nothing but the end of the log, for those who follow it. */
-export function createTravel(options: TravelOptions): Travel {
+export function createHistory(options: HistoryOptions): History {
   const { kernel, store, limits } = options;
   const tail = new LogTail(kernel, limits);
   const checkpoints = new Checkpoints(kernel, options.streams.daemon);
@@ -31,14 +31,14 @@ export function createTravel(options: TravelOptions): Travel {
         instancesOf(kernel.instances.values(), limits.snapshot_runs, kernel.clock.now()),
         kernel.durableSeq,
       ),
-    picture: async ({ at }) => {
-      if (at === undefined) return presentPicture(options);
+    snapshot: async ({ at }) => {
+      if (at === undefined) return currentSnapshot(options);
       opened();
-      return pastPicture({ store, checkpoints, limits, last_seq: kernel.durableSeq }, at);
+      return snapshotAt({ store, checkpoints, limits, last_seq: kernel.durableSeq }, at);
     },
     runAt: async (id, at) => {
       opened();
-      return pastRun(store, id, at, kernel.durableSeq);
+      return runAt(store, id, at, kernel.durableSeq);
     },
     whyRun: async (id) => {
       opened();
@@ -78,7 +78,7 @@ export function createTravel(options: TravelOptions): Travel {
 }
 
 /** Throws run_unknown, in the words of a run that is not known or of one whose events were removed. */
-async function removed({ getRun }: PresentSources, id: string): Promise<never> {
+async function removed({ getRun }: CurrentSources, id: string): Promise<never> {
   const { state } = await getRun(id);
   throw new SvcError(
     'run_unknown',

@@ -2,16 +2,16 @@ import { machines } from '../../../machines/all.ts';
 import { describe } from '../../../machines/describe.ts';
 import { mermaid } from '../../../machines/diagrams/mermaid.ts';
 import { statePath } from '../../../machines/step.ts';
-import type { Instance as LiveInstance } from '../../kernel/instance.ts';
+import type { Instance } from '../../kernel/instance.ts';
 import { time } from '../../kernel/run-record.ts';
-import type { Instance, MachinesRecord } from './contract.ts';
+import type { InstanceRecord, MachinesRecord } from '../contract.ts';
 
 /** The machines that live, and where they stand. Of runs at most `runs_max`. */
 export function instancesOf(
-  instances: Iterable<LiveInstance>,
+  instances: Iterable<Instance>,
   runs_max: number,
   now: number,
-): Instance[] {
+): InstanceRecord[] {
   let runs = 0;
   const living = [...instances].filter(
     (instance) =>
@@ -21,7 +21,7 @@ export function instancesOf(
   return living.map((instance) => instanceOf(instance, now));
 }
 
-function instanceOf(instance: LiveInstance, now: number): Instance {
+function instanceOf(instance: Instance, now: number): InstanceRecord {
   const { stream, definition, snapshot, path, since, version, seq } = instance;
   // Before the log is open a state shows that is not recorded yet.
   const state_path = version === 0 ? statePath(snapshot) : path;
@@ -38,7 +38,7 @@ function instanceOf(instance: LiveInstance, now: number): Instance {
 }
 
 /** Every machine, with those of the instances that are of its kind. */
-export function machinesRecord(instances: readonly Instance[], seq: number): MachinesRecord {
+export function machinesRecord(instances: readonly InstanceRecord[], seq: number): MachinesRecord {
   return {
     machines: shapes().map((shape) => ({
       ...shape,

@@ -3,9 +3,8 @@ import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { stateName, statePath } from '../../../machines/step.ts';
 import { time } from '../../kernel/run-record.ts';
 import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
-import type { RunRecord } from '../contract.ts';
+import type { EngineState, ProviderState, RunRecord, ShortenedRun } from '../contract.ts';
 import { engineRecord } from '../health/health.ts';
-import type { EngineState, ProviderState, RunShown } from './contract.ts';
 
 /** How long a run is shown after its end. */
 export const SHOWN_AFTER_MS = 60_000;
@@ -28,7 +27,7 @@ export function providerState(snapshot: ProviderSnapshot): ProviderState {
 }
 
 /** Whole records while their texts fit together; of the rest the beginning. */
-export function withinBytes(runs: readonly RunRecord[], bytes_max: number): RunShown[] {
+export function withinBytes(runs: readonly RunRecord[], bytes_max: number): ShortenedRun[] {
   let room = bytes_max;
   return runs.map((run) => {
     const length = run.prompt.length + run.output.length + (run.system?.length ?? 0);

@@ -9,20 +9,19 @@ import type { Instance } from '../../kernel/instance.ts';
 import { runRecord, time } from '../../kernel/run-record.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, StoredEvent } from '../../store/port.ts';
-import type { RunRecord } from '../contract.ts';
+import type { RunRecord, StateSnapshot } from '../contract.ts';
 import { lastBoot } from '../health/health.ts';
 import { shownId } from '../runs/ids.ts';
 import type { Checkpoints } from './checkpoints.ts';
-import type { PictureRecord } from './contract.ts';
 import { instancesOf } from './instances.ts';
 import { engineState, providerState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
 import { settledSince } from './state-now.ts';
 
 /** What has to be asked of a log to go back in it. */
-export type PastStore = Pick<EventStore, 'readAll' | 'readStream' | 'startedStreams' | 'runsAt'>;
+export type HistoryStore = Pick<EventStore, 'readAll' | 'readStream' | 'startedStreams' | 'runsAt'>;
 
-export interface PastSources {
-  store: PastStore;
+export interface HistorySources {
+  store: HistoryStore;
   checkpoints: Checkpoints;
   limits: Pick<Limits, 'snapshot_runs' | 'snapshot_text_bytes'>;
   /** The end of the log. */
@@ -40,10 +39,10 @@ const LATEST = 512;
  * The picture as it was right after an event, folded from the log: the boot of that event, what had begun in it, and the runs that were
  * unfinished. It costs those, not the whole log. Throws invalid_request for a position that the log does not have.
  */
-export async function pastPicture(
-  { store, checkpoints, limits, last_seq }: PastSources,
+export async function snapshotAt(
+  { store, checkpoints, limits, last_seq }: HistorySources,
   at: number,
-): Promise<PictureRecord> {
+): Promise<StateSnapshot> {
   const { event, first_seq } = await momentAt(store, at, last_seq);
   const { boot_id } = event;
   const daemon = await checkpoints.fold(store, `daemon:${boot_id}`, at);
@@ -98,8 +97,8 @@ export async function pastPicture(
 }
 
 /** The record of a run as it was then. Throws run_unknown for one that was not there yet, or is there no more. */
-export async function pastRun(
-  store: PastStore,
+export async function runAt(
+  store: HistoryStore,
   id: string,
   at: number,
   last_seq: number,
@@ -117,7 +116,7 @@ export async function pastRun(
 
 /** The event at a position. Where finished runs were removed the next one tells of which boot it was. */
 async function momentAt(
-  store: PastStore,
+  store: HistoryStore,
   at: number,
   last_seq: number,
 ): Promise<{ event: StoredEvent; first_seq: number }> {
@@ -141,7 +140,7 @@ function gone(at: number, first_seq: number, last_seq: number): SvcError {
 
 /** Providers and pulls that began in this boot. */
 async function othersOf(
-  store: PastStore,
+  store: HistoryStore,
   daemon: Instance,
   boot_id: string,
   at: number,
@@ -155,7 +154,7 @@ async function othersOf(
 
 /** Runs that were unfinished then, and those that had just ended, the latest first. */
 async function runsOf(
-  store: PastStore,
+  store: HistoryStore,
   daemon: Instance,
   at: number,
   now: number,
@@ -176,7 +175,7 @@ async function runsOf(
 
 /** Some at a time; a stream whose beginning was removed is left out. */
 async function foldAll(
-  store: PastStore,
+  store: HistoryStore,
   streams: readonly string[],
   at: number,
 ): Promise<Instance[]> {

@@ -4,14 +4,13 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import { time } from '../../kernel/run-record.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore } from '../../store/port.ts';
-import type { RunRecord, StatusRecord } from '../contract.ts';
+import type { RunRecord, StateSnapshot, StatusRecord } from '../contract.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Scheduler } from '../runs/scheduler.ts';
-import type { PictureRecord } from './contract.ts';
 import { instancesOf } from './instances.ts';
 import { engineState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
 
-export interface PresentSources {
+export interface CurrentSources {
   kernel: Kernel;
   store: Pick<EventStore, 'readAll'>;
   scheduler: Scheduler;
@@ -23,7 +22,7 @@ export interface PresentSources {
 }
 
 /** The picture of this moment, from memory; only runs that have just ended are read from the store. */
-export async function presentPicture(sources: PresentSources): Promise<PictureRecord> {
+export async function currentSnapshot(sources: CurrentSources): Promise<StateSnapshot> {
   const { kernel, scheduler, providers, limits, streams } = sources;
   const now = kernel.clock.now();
   const daemon = kernel.snapshot<DaemonSnapshot>(streams.daemon) as DaemonSnapshot;
@@ -43,13 +42,13 @@ export async function presentPicture(sources: PresentSources): Promise<PictureRe
   return {
     ...shown,
     first_seq: first?.seq ?? 0,
-    runs: withinBytes(await presentRuns(sources, now), limits.snapshot_text_bytes),
+    runs: withinBytes(await currentRuns(sources, now), limits.snapshot_text_bytes),
   };
 }
 
 /** Unfinished runs, and those that have just ended, the latest first. One that is gone by the time it is read is left out. */
-async function presentRuns(
-  { kernel, scheduler, limits, streams, getRun }: PresentSources,
+async function currentRuns(
+  { kernel, scheduler, limits, streams, getRun }: CurrentSources,
   now: number,
 ): Promise<RunRecord[]> {
   const unfinished = [...scheduler.activeRuns(), ...scheduler.waitingRuns()];

@@ -4,7 +4,7 @@ import { init, statePath, step } from '../../../machines/step.ts';
 import { toRecord } from '../../kernel/event-record.ts';
 import { streamOf } from '../../kernel/pages.ts';
 import { type EventStore, type StoredEvent, toFact } from '../../store/port.ts';
-import type { RunWhyRecord } from './contract.ts';
+import type { RunWhyRecord } from '../contract.ts';
 import { clock, day, sentence } from './sentences.ts';
 
 const OUTPUT = 'run.output_appended';

@@ -3,8 +3,7 @@ import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { EventQueue } from './event-queue.ts';
 import { isServed } from './is-served.ts';
 import { createLineSplitter } from './lines.ts';
-import type { Method } from './protocol.ts';
-import type { Events, Results } from './results.ts';
+import type { Events, Method, Results } from './protocol.ts';
 
 /**
  * The local socket, asked.

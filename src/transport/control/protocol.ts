@@ -1,13 +1,41 @@
+import * as v from 'valibot';
+import type { StopReport } from '../../../machines/events.ts';
 import type { ErrorBody } from '../../errors.ts';
+import type { ModelRecord } from '../../providers/port.ts';
+import type { Given } from '../../runtime/contract/check.ts';
+import {
+  lifecycleInput,
+  providerInput,
+  pullInput,
+  runListInput,
+} from '../../runtime/contract/inputs.ts';
+import { count, flag, name } from '../../runtime/contract/vocabulary.ts';
+import type {
+  EventRecord,
+  HealthRecord,
+  LifecycleResult,
+  MachinesRecord,
+  ModelDetails,
+  Probe,
+  ProviderRecord,
+  ReportRecord,
+  RunPage,
+  RunRecord,
+  StateSnapshot,
+  StatusRecord,
+  StoredEvent,
+} from '../../runtime/contract.ts';
+import type { PullRecord } from '../../runtime/pulls/record.ts';
+import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 
 /**
- * The local socket: one JSON object a line, each way. The file mode of the socket is the authentication.
+ * The protocol of the local socket: one JSON object a line, each way. The file mode of the socket is the authentication.
  *
- * A request is `{id, method, params}`. Its answer is any number of `{id, event}` lines and then one of `{id, result}` or
- * `{id, error}`. Several requests may be open on one connection; `{id, cancel: true}` gives one up. A connection that
- * closes gives up all of its own requests (a run goes on; it can be attached again).
+ * A request is `{id, method, params}`. Its answer is any number of `{id, event}` lines, then one of `{id, result}` or
+ * `{id, error}`. Several requests may be open on one connection; `{id, cancel: true}` cancels one. A connection that
+ * closes cancels all of its requests. Runs continue, and can be attached again.
  *
- * A connection that begins with a capital letter speaks HTTP: every route of the HTTP listener answers there, with no token.
+ * A connection that begins with a capital letter speaks HTTP. It has every route of the HTTP listener, without a token.
  */
 
 export interface Request {
@@ -21,42 +49,103 @@ export type Response =
   | { id: number; result: unknown }
   | { id: number; error: ErrorBody };
 
-/** Methods, their parameters and results; those marked stream send events first. */
-export type Method =
-  | 'health' // {} -> HealthRecord with {live, ready}
-  | 'health.watch' // {} stream of HealthRecord, one now and one at each change
-  | 'report' // {} -> ReportRecord
-  | 'status' // {} -> StatusRecord
-  | 'why' // {} -> {events: EventRecord[]}
-  | 'lifecycle' // {type, mode?, timeout_ms?} -> LifecycleResult
-  | 'stopped' // {} -> StopReport once the daemon has stopped, null when it failed
-  | 'run.start' // RunInput & {stream?: boolean} -> RunRecord; stream: first {run: RunRecord}, then EventRecords and, while it waits, {queue_position}; result is the final RunRecord
-  | 'run.follow' // {id, from_seq?} stream of EventRecords and {queue_position}, result is the RunRecord
-  | 'run.cancel' // {id} -> RunRecord
-  | 'run.get' // {id} -> RunRecord
-  | 'run.list' // {limit?, before?, state?, provider?, texts?: 'short'} -> RunPage
-  | 'model.list' // {} -> {models: ModelRecord[]}
-  | 'model.show' // {id} -> ModelRecord & {metadata, metadata_left_out}
-  | 'model.remove' // {id} -> ModelRecord
-  | 'model.pull' // {reference, name?, sha256?} stream of PullRecord, one now and one at each change, result is the ModelRecord
-  | 'model.pull_cancel' // {id} -> {cancelled}: false when others wait for the same pull
-  | 'provider.list' // {} -> {providers: ProviderRecord[]}
-  | 'provider.add' // ProviderInput -> ProviderRecord
-  | 'provider.remove' // {id} -> ProviderRecord
-  | 'provider.test' // {id} -> ProviderRecord
-  | 'machines' // {} -> MachinesRecord
-  | 'picture' // {at?} -> PictureRecord, now or after the event at that position
-  | 'log.read' // {from_seq, limit} -> {events: StoredEvent[]}: fewer than `limit` when they are large, none after the end
-  | 'log.stream' // {stream, from_version, limit} -> {events: StoredEvent[]}, of one stream
-  | 'console' // {file?} -> {url, file} of the console, good for one sign-in; file: a page on disk that leads there, where it was asked for
-  | 'config' // {} -> what the daemon runs with, values and sources
-  | 'token' // {} -> {token}: the way for the command line to the TCP listeners
-  | 'token.rotate'; // {} -> {token}: a new one; what the old one let in ends
+/** A method: its parameters, the type of its result, and of the events that come before the result. */
+interface Declared<P extends v.GenericSchema, R, E> {
+  params: P;
+  /** How its texts of runs are counted: as a stream of pages, or as one answer in memory. */
+  counted?: 'stream' | 'whole';
+  readonly types?: { result: R; event: E };
+}
 
-/** What the runtime file holds: who runs and where it listens. It is there while a daemon lives and after one that died. */
+/** The type arguments say what the method answers. */
+function answers<R, E = never>() {
+  return <P extends v.GenericSchema>(
+    params: P,
+    counted?: 'stream' | 'whole',
+  ): Declared<P, R, E> => ({ params, ...(counted === undefined ? {} : { counted }) });
+}
+
+type Queued = { queue_position: number };
+
+const none = v.object({});
+const one = v.object({ id: name() });
+const page = { from_seq: count, limit: count };
+
+export const methods = {
+  health: answers<HealthRecord & Probe>()(none),
+  /** One record now and one at each change. */
+  'health.watch': answers<HealthRecord & Probe, HealthRecord & Probe>()(none),
+  report: answers<ReportRecord>()(none),
+  status: answers<StatusRecord & { warning: string | null }>()(none),
+  why: answers<{ events: EventRecord[] }>()(none),
+  lifecycle: answers<LifecycleResult>()(lifecycleInput),
+  /** Answers when the daemon has stopped; null when it failed. */
+  stopped: answers<StopReport | null>()(none),
+  /** A RunInput. With `stream`: the record, then events and positions in the queue. The result is the final record. */
+  'run.start': answers<RunRecord, { run: RunRecord } | Queued | EventRecord>()(
+    v.looseObject({ stream: v.nullish(flag) }),
+  ),
+  'run.follow': answers<RunRecord, Queued | EventRecord>()(
+    v.object({ id: name(), from_seq: v.nullish(count, 0) }),
+    'stream',
+  ),
+  'run.cancel': answers<RunRecord>()(one),
+  'run.get': answers<RunRecord>()(one, 'whole'),
+  'run.list': answers<RunPage>()(v.object(runListInput), 'whole'),
+  'model.list': answers<{ models: ModelRecord[] }>()(none),
+  'model.show': answers<ModelDetails>()(one),
+  'model.remove': answers<ModelRecord>()(one),
+  /** The record now and at each change. The result is the model. */
+  'model.pull': answers<ModelRecord | null, PullRecord>()(pullInput),
+  /** `cancelled` is false when the pull continues for other clients. */
+  'model.pull_cancel': answers<{ cancelled: boolean }>()(one),
+  'provider.list': answers<{ providers: ProviderRecord[] }>()(none),
+  'provider.add': answers<ProviderRecord>()(providerInput),
+  'provider.remove': answers<ProviderRecord>()(one),
+  'provider.test': answers<ProviderRecord>()(one),
+  machines: answers<MachinesRecord>()(none),
+  /** The state of the whole daemon, now or after the event at that position. */
+  state: answers<StateSnapshot>()(v.object({ at: v.nullish(count) }), 'whole'),
+  /** A page is shorter than `limit` when its events are large, and empty after the end. */
+  'log.read': answers<{ events: StoredEvent[] }>()(v.object(page), 'whole'),
+  'log.stream': answers<{ events: StoredEvent[] }>()(
+    v.object({ stream: name(), from_version: count, limit: count }),
+    'whole',
+  ),
+  /** The address of the console, good for one sign-in. With `file`: a page on disk that leads there. */
+  console: answers<{ url: string; file: string | null }>()(v.object({ file: v.nullish(flag) })),
+  /** What the daemon runs with: values and sources. */
+  config: answers<unknown>()(none),
+  /** The token for the TCP listeners. */
+  token: answers<{ token: string }>()(none),
+  /** A new token. Connections of the old one end. */
+  'token.rotate': answers<{ token: string }>()(none),
+};
+
+/** Earlier names of methods, which still answer. */
+export const renamed: Readonly<Record<string, Method>> = { picture: 'state' };
+
+export type Methods = typeof methods;
+export type Method = keyof Methods;
+export type Params<M extends Method> = Given<v.InferOutput<Methods[M]['params']>>;
+type TypesOf<D> =
+  D extends Declared<v.GenericSchema, infer R, infer E> ? { result: R; event: E } : never;
+/** What each method answers. */
+export type Results = { [M in Method]: TypesOf<Methods[M]>['result'] };
+/** What each streaming method sends before its result. */
+export type Events = {
+  [M in Method as TypesOf<Methods[M]>['event'] extends never ? never : M]: TypesOf<
+    Methods[M]
+  >['event'];
+};
+/** A record of a run may come as bytes that clients share. */
+export type Answered<M extends Method> =
+  | Results[M]
+  | (RunRecord extends Results[M] ? RecordBytes : never);
+/** The runtime file: which daemon runs and where it listens. It stays after a crash. */
 export interface RuntimeFile {
   pid: number;
-  /** Start time of the process as the system tells it, so that a pid used again is not taken for the daemon; null where it cannot be told. */
+  /** The process start time that the system reports, so that a reused pid is not taken for the daemon. Null if unknown. */
   process_start: string | null;
   boot_id: string;
   version: string;

@@ -7,9 +7,9 @@ import type { Limits } from '../../limits.ts';
 import { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { jsonPieces, PIECE_LENGTH, textLength } from '../../runtime/send/json-pieces.ts';
 import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
+import { callMethod, findMethod, type Handlers, type Reply } from './handlers.ts';
 import { createLineSplitter } from './lines.ts';
-import type { Handlers, Reply } from './methods.ts';
-import type { Method, Response } from './protocol.ts';
+import { methods, type Response } from './protocol.ts';
 import { type Connection, writable, writeLines } from './write-lines.ts';
 
 /**
@@ -39,15 +39,6 @@ const OPEN_REQUESTS_MAX = 32;
 const METHOD = /^[A-Z]$/;
 /** Shorter answers are bounded by the number of connections and of their requests. */
 const COUNTED_LENGTH = 16 * 1024;
-/** Their answers hold texts of runs, and come as they are made or whole. */
-const STREAMS: ReadonlySet<string> = new Set<Method>(['run.follow']);
-const WHOLE: ReadonlySet<string> = new Set<Method>([
-  'run.get',
-  'run.list',
-  'picture',
-  'log.read',
-  'log.stream',
-]);
 
 export class ControlServer {
   private readonly options: ControlOptions;
@@ -182,22 +173,13 @@ export class ControlServer {
         ),
     };
     try {
-      const handler = Object.hasOwn(this.options.handlers, method)
-        ? this.options.handlers[method as keyof Handlers]
-        : undefined;
-      if (handler === undefined)
-        throw new SvcError(
-          'invalid_request',
-          `There is no method ${JSON.stringify(method.slice(0, 80))}.`,
-          { param: 'method' },
-        );
-      if (STREAMS.has(method)) this.unsent.admit();
-      const make = async () => (await handler(params, reply)) ?? null;
-      await this.sendResult(
-        connection,
-        id,
-        WHOLE.has(method) ? await this.unsent.whole(make) : await make(),
-      );
+      const name = findMethod(method);
+      const { counted } = name === null ? {} : methods[name];
+      if (counted === 'stream') this.unsent.admit();
+      const make = async () =>
+        (await callMethod(this.options.handlers, method, params, reply)) ?? null;
+      const result = counted === 'whole' ? this.unsent.whole(make) : make();
+      await this.sendResult(connection, id, await result);
     } catch (thrown) {
       const error = asSvcError(thrown);
       if (error.code === 'internal')

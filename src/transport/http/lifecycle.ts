@@ -1,4 +1,4 @@
-import { parseLifecycleInput } from '../../runtime/health/lifecycle-input.ts';
+import { parseLifecycleInput } from '../../runtime/contract/inputs.ts';
 import { readJson } from './body.ts';
 import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';

@@ -1,5 +1,5 @@
 import { asSvcError } from '../../errors.ts';
-import { readQuery, readWord } from '../query.ts';
+import { exportQuery, noQuery, readQuery } from '../query.ts';
 import { sendLarge } from './large.ts';
 import type { Context } from './route.ts';
 import { runId } from './runs.ts';
@@ -7,7 +7,7 @@ import { PIECE_BYTES, pieceWriter } from './write-pieces.ts';
 
 export async function whyRun(context: Context): Promise<void> {
   const { req, runtime } = context;
-  readQuery(req.originalUrl, []);
+  readQuery(req.originalUrl, noQuery);
   await sendLarge(context, () => runtime.whyRun(runId(req)));
 }
 
@@ -22,9 +22,7 @@ export async function exportRun({
   unsent,
 }: Context): Promise<void> {
   unsent.admit();
-  const redact = ['1', 'true'].includes(
-    readWord(readQuery(req.originalUrl, ['redact']), 'redact', ['0', '1', 'false', 'true']) ?? '0',
-  );
+  const { redact = false } = readQuery(req.originalUrl, exportQuery);
   const id = runId(req);
   const gone = new AbortController();
   res.once('close', () => gone.abort());

@@ -1,26 +1,24 @@
-import { runMachine } from '../../../machines/run.ts';
 import { hasCode } from '../../errors.ts';
-import { wrong } from '../../runtime/fields.ts';
-import { CLIENT_MAX, parseRunInput } from '../../runtime/runs/input.ts';
-import { readQuery, readWhole, readWord } from '../query.ts';
+import { wrong } from '../../runtime/contract/check.ts';
+import { CLIENT_MAX, parseRunInput } from '../../runtime/contract/inputs.ts';
+import { cancelWhenGone } from '../cancel-when-gone.ts';
+import { atQuery, fromQuery, readQuery, runListQuery } from '../query.ts';
 import { readJson } from './body.ts';
 import { sendLarge } from './large.ts';
 import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';
 import { streamRun } from './sse.ts';
-import { readAt } from './state.ts';
 
 const CLIENT = 'http';
-const RUN_STATES = Object.keys(runMachine.states);
 
 export async function startRun(context: Context): Promise<void> {
-  const { req, res, runtime, limits, ended } = context;
+  const { req, res, runtime, limits, ended, log } = context;
   const input = parseRunInput(
     withKey(await readJson(req, res, limits.body_bytes, { ended }), req.headers['idempotency-key']),
     limits,
   );
   const run = await runtime.startRun(input, clientOf(req));
-  if (input.cancel_on_disconnect === true) cancelWhenGone(context, run.id);
+  if (input.cancel_on_disconnect === true) cancelWhenGone(runtime, run.id, unfinished(res), log);
   if (/\btext\/event-stream\b/i.test(req.headers.accept ?? ''))
     return streamRun(context, run.id, 0);
   res.setHeader('X-Svc-Run-Id', run.id);
@@ -30,20 +28,9 @@ export async function startRun(context: Context): Promise<void> {
 
 export async function listRuns(context: Context): Promise<void> {
   const { req, runtime, limits } = context;
-  const query = readQuery(req.originalUrl, ['limit', 'before', 'state', 'provider', 'texts']);
-  const limit = readWhole(query, 'limit', { min: 1, max: limits.page_runs });
-  const state = readWord(query, 'state', RUN_STATES);
-  const texts = readWord(query, 'texts', ['whole', 'short']);
-  const [before, provider] = [query.get('before'), query.get('provider')];
-  if (before !== undefined) await checkRun(runtime, before);
-  const wanted = {
-    ...(limit === undefined ? {} : { limit }),
-    ...(state === undefined ? {} : { state }),
-    ...(before === undefined ? {} : { before }),
-    ...(provider === undefined ? {} : { provider }),
-    ...(texts === undefined ? {} : { texts }),
-  };
-  await sendLarge(context, () => runtime.listRuns(wanted));
+  const query = readQuery(req.originalUrl, runListQuery(limits.page_runs));
+  if (query.before !== undefined) await checkRun(runtime, query.before);
+  await sendLarge(context, () => runtime.listRuns(query));
 }
 
 /** A page behind a run that is not there would be empty, and be taken for the end of the history. */
@@ -59,7 +46,7 @@ async function checkRun(runtime: Context['runtime'], before: string): Promise<vo
 
 export async function showRun(context: Context): Promise<void> {
   const { req, runtime } = context;
-  const at = readAt(req.originalUrl);
+  const { at } = readQuery(req.originalUrl, atQuery);
   await sendLarge(context, () =>
     at === undefined ? runtime.showRun(runId(req)) : runtime.runAt(runId(req), at),
   );
@@ -96,18 +83,13 @@ function clientOf(req: Context['req']): string {
   return name === '' ? CLIENT : name;
 }
 
-/** Cancels the run when the connection that started it closes before its end. */
-function cancelWhenGone({ res, runtime, log }: Context, id: string): void {
-  const cancel = () => {
-    if (!res.writableFinished)
-      runtime
-        .cancelRun(id, 'disconnect')
-        .catch((error: unknown) =>
-          log.debug({ err: error, run_id: id }, 'a run could not be cancelled'),
-        );
-  };
-  if (res.destroyed) cancel();
-  else res.once('close', cancel);
+/** Aborted when the connection closes before the answer is complete. */
+function unfinished(res: Context['res']): AbortSignal {
+  const gone = new AbortController();
+  const look = () => res.writableFinished || gone.abort();
+  if (res.destroyed) look();
+  else res.once('close', look);
+  return gone.signal;
 }
 
 export function runId(req: Context['req']): string {
@@ -116,9 +98,8 @@ export function runId(req: Context['req']): string {
 
 /** The first position that the client wants: the one after Last-Event-ID, or `from`. */
 function position(req: Context['req']): number {
-  const query = readQuery(req.originalUrl, ['from']);
+  const { from = 0 } = readQuery(req.originalUrl, fromQuery);
   const last = req.headers['last-event-id'];
-  const from = readWhole(query, 'from', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
   if (last === undefined || last === '') return from;
   if (typeof last !== 'string' || !/^\d{1,15}$/.test(last))
     throw wrong('Last-Event-ID', 'Last-Event-ID must be the id of an event of this stream.');

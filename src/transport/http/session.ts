@@ -1,22 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SvcError } from '../../errors.ts';
-import { readFields, readName, wrong } from '../../runtime/fields.ts';
+import { check } from '../../runtime/contract/check.ts';
+import { sessionInput } from '../../runtime/contract/inputs.ts';
 import { cookieName } from '../auth/session.ts';
-import { readQuery } from '../query.ts';
+import { proofQuery, readQuery } from '../query.ts';
 import { readJson } from './body.ts';
 import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';
 
 /** Signs a browser in, for a ticket or for the token. The answer holds the key by which the page can have the daemon prove itself. */
 export async function openSession({ req, res, sessions, limits }: Context): Promise<void> {
-  const fields = readFields(
-    await readJson(req, res, BODY_BYTES, { within_ms: limits.sign_in_ms }),
-    ['ticket', 'token'],
-  );
-  const [ticket, token] = [
-    readName(fields, 'ticket', SECRET_LENGTH),
-    readName(fields, 'token', SECRET_LENGTH),
-  ];
+  const body = await readJson(req, res, BODY_BYTES, { within_ms: limits.sign_in_ms });
+  const { ticket, token } = check(sessionInput, body);
   if ((ticket === null) === (token === null))
     throw new SvcError('invalid_request', 'Send either a ticket or the token.', {
       param: 'ticket',
@@ -47,10 +42,7 @@ export function showSession({ res }: Context): void {
 
 /** Proves that this is the daemon that holds a secret, before a page sends that secret. */
 export function proveSession({ req, res, sessions, runtime, closing }: Context): void {
-  const query = readQuery(req.url ?? '', ['by', 'nonce']);
-  const [by = '', nonce = ''] = [query.get('by'), query.get('nonce')];
-  if (!BY.test(by)) throw wrong('by', 'by must be token, session.<id> or ticket.<digest>.');
-  if (!NONCE.test(nonce)) throw wrong('nonce', 'nonce must be 22 to 86 characters of base64url.');
+  const { by, nonce } = readQuery(req.url ?? '', proofQuery);
   // The port is about to be free for others: nothing must be sent there on our word.
   if (closing.aborted || LEAVING.has(runtime.health().state_path))
     throw new SvcError('daemon_stopping');
@@ -75,7 +67,4 @@ function setCookie(
 
 const LEAVING: ReadonlySet<string> = new Set(['stopping.closing', 'stopped', 'failed']);
 const BODY_BYTES = 4096;
-const SECRET_LENGTH = 512;
-const BY = /^(token|session\.[\w-]{22}|ticket\.[\w-]{43})$/;
-const NONCE = /^[\w-]{22,86}$/;
 const HINT = 'Open the console with: svc console';

@@ -24,7 +24,7 @@ const refusal = async (work: Promise<unknown>) => {
 test('the past is what was in memory then, after each single fact of two lives', async () => {
   assert.ok(seen.size > 30, String(seen.size));
   for (const [seq, { states, outputs }] of seen) {
-    const picture = await runtime.picture({ at: seq });
+    const picture = await runtime.snapshot({ at: seq });
     assert.is(picture.seq, seq);
     assert.equal(
       Object.fromEntries(picture.instances.map(({ stream, state_path }) => [stream, state_path])),
@@ -37,7 +37,7 @@ test('the past is what was in memory then, after each single fact of two lives',
 });
 
 test('the picture of the end is the present, but for what only the present knows', async () => {
-  const [past, now] = [await runtime.picture({ at: last }), await runtime.picture({})];
+  const [past, now] = [await runtime.snapshot({ at: last }), await runtime.snapshot({})];
   assert.is(now.seq, last);
   for (const name of ['instances', 'runs', 'queue', 'boot_id', 'first_seq', 'last_seq'] as const)
     assert.equal(sortedBy(past[name]), sortedBy(now[name]), name);
@@ -51,7 +51,7 @@ test('the picture of the end is the present, but for what only the present knows
 
 test('runs that waited have their places, and runs that had just ended are still shown', async () => {
   const at = seqOf(ids.queued, 'run.accepted');
-  const picture = await runtime.picture({ at });
+  const picture = await runtime.snapshot({ at });
   assert.equal(picture.queue, { length: 1, capacity: 256 });
   assert.equal(picture.status.runs, { active: 1, queued: 1, finished: null });
   assert.equal(
@@ -67,16 +67,16 @@ test('runs that waited have their places, and runs that had just ended are still
 
 test('a boot that died is seen as it was: its own machines, none of the next', async () => {
   const at = seqOf(ids.cut, 'run.output_appended');
-  const { boot_id, instances, status } = await runtime.picture({ at });
+  const { boot_id, instances, status } = await runtime.snapshot({ at });
   assert.is(boot_id, 'boot_1');
   assert.is(status.state_path, 'running.accepting');
   assert.ok(instances.every(({ stream }) => !stream.includes('boot_2')));
   const begin =
     events.find((event) => event.type === 'daemon.boot_started' && event.boot_id === 'boot_2')
       ?.seq ?? 0;
-  assert.is((await runtime.picture({ at: begin })).status.state_path, 'starting.binding');
+  assert.is((await runtime.snapshot({ at: begin })).status.state_path, 'starting.binding');
   assert.ok(
-    (await runtime.picture({ at: begin })).instances.some(({ stream }) => stream === ids.cut),
+    (await runtime.snapshot({ at: begin })).instances.some(({ stream }) => stream === ids.cut),
     'a run that was left waits for the next boot',
   );
 });
@@ -108,7 +108,7 @@ test('what was not there yet, and positions that the log does not have, are refu
   });
   for (const at of [0, -1, last + 1, Number.MAX_SAFE_INTEGER, 0.5]) {
     assert.equal(
-      await refusal(runtime.picture({ at })),
+      await refusal(runtime.snapshot({ at })),
       { code: 'invalid_request', param: 'at' },
       String(at),
     );
@@ -122,7 +122,7 @@ test('what was not there yet, and positions that the log does not have, are refu
 
 test('before the log is open there is no past, and the present shows that it starts', async () => {
   const early = await bootRuntime({ local: new ScriptedProvider('local', []), until: 'opened' });
-  assert.is((await early.runtime.picture({})).status.state_path, 'starting.recovering');
+  assert.is((await early.runtime.snapshot({})).status.state_path, 'starting.recovering');
 });
 
 test('a picture has a bound: of runs, and of their texts', async () => {
@@ -139,8 +139,8 @@ test('a picture has a bound: of runs, and of their texts', async () => {
   );
   await waitFor('and settled', () => many.runtime.status().state === 'ready');
   for (const picture of [
-    await many.runtime.picture({}),
-    await many.runtime.picture({ at: many.kernel.durableSeq }),
+    await many.runtime.snapshot({}),
+    await many.runtime.snapshot({ at: many.kernel.durableSeq }),
   ]) {
     assert.equal(
       picture.runs.map(({ output: text, shortened }) => [text.length, shortened ?? false]),
@@ -162,7 +162,7 @@ test('where finished runs were removed, the rest of the past is still told', asy
     boot_id: 'boot_3',
   });
   const at = seqOf(ids.completed, 'run.completed');
-  const picture = await gone.runtime.picture({ at });
+  const picture = await gone.runtime.snapshot({ at });
   assert.is(picture.seq, at);
   assert.ok(picture.runs.every(({ id }) => !removed.has(id)));
   assert.equal(await refusal(gone.runtime.runAt(ids.completed, at)), {
@@ -175,12 +175,12 @@ test('where finished runs were removed, the rest of the past is still told', asy
     store: later,
     boot_id: 'boot_3',
   });
-  assert.equal(await refusal(cut.runtime.picture({ at: 5 })), {
+  assert.equal(await refusal(cut.runtime.snapshot({ at: 5 })), {
     code: 'invalid_request',
     param: 'at',
   });
   assert.equal(
-    await refusal(cut.runtime.picture({ at: 12 })),
+    await refusal(cut.runtime.snapshot({ at: 12 })),
     { code: 'invalid_request', param: 'at' },
     'a boot without its beginning cannot be folded',
   );

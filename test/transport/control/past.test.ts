@@ -1,8 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import { createMethods, type Reply } from '../../../src/transport/control/methods.ts';
-import type { Method } from '../../../src/transport/control/protocol.ts';
+import { callMethod, createHandlers, type Reply } from '../../../src/transport/control/handlers.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
 
@@ -11,7 +10,7 @@ const unused = () => Promise.reject(new Error('not here'));
 const { runtime, store, kernel, config } = await bootRuntime({
   local: new ScriptedProvider('local', []),
 });
-const handlers = createMethods({
+const handlers = createHandlers({
   runtime,
   limits: config.limits,
   token: () => 't',
@@ -27,9 +26,9 @@ const reply: Reply = {
   slice: async () => {},
 };
 // biome-ignore lint/suspicious/noExplicitAny: what a client sees has the type that the test says it has
-const call = async (method: Method, params: Record<string, unknown> = {}): Promise<any> =>
-  handlers[method](params, reply);
-const refused = (method: Method, params: Record<string, unknown>) =>
+const call = async (method: string, params: Record<string, unknown> = {}): Promise<any> =>
+  callMethod(handlers, method, params, reply);
+const refused = (method: string, params: Record<string, unknown>) =>
   call(method, params).then(
     () => null,
     (error: SvcError) => [error.code, error.param],
@@ -46,8 +45,9 @@ test('the log is read page by page, whole or by stream', async () => {
   );
 });
 
-test('the picture is told, now and then, and the machines', async () => {
-  assert.is((await call('picture')).seq, kernel.durableSeq);
+test('the state is read, now and at an earlier position, also by the old name of the method', async () => {
+  assert.is((await call('state')).seq, kernel.durableSeq);
+  assert.is((await call('state', { at: 2 })).seq, 2);
   assert.is((await call('picture', { at: 2 })).seq, 2);
   assert.is((await call('machines')).machines.length, 5);
 });
@@ -64,9 +64,9 @@ test('what is asked wrongly is refused by name', async () => {
     ['log.read', { from_seq: 1, limit: '1' }, 'limit'],
     ['log.stream', { from_version: 1, limit: 1 }, 'stream'],
     ['log.stream', { stream: {}, from_version: 1, limit: 1 }, 'stream'],
-    ['picture', { at: 'x' }, 'at'],
-    ['picture', { at: 0 }, 'at'],
-    ['picture', { at: 1e9 }, 'at'],
+    ['state', { at: 'x' }, 'at'],
+    ['state', { at: 0 }, 'at'],
+    ['state', { at: 1e9 }, 'at'],
   ] as const)
     assert.equal(
       await refused(method, params),

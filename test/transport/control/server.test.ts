@@ -7,7 +7,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
-import type { Handlers } from '../../../src/transport/control/methods.ts';
+import type { Handlers, Reply } from '../../../src/transport/control/handlers.ts';
+import type { Method } from '../../../src/transport/control/protocol.ts';
 import { ControlServer } from '../../../src/transport/control/server.ts';
 import { silent } from '../../helpers/kernel.ts';
 import { waitFor } from '../../helpers/wait.ts';
@@ -30,13 +31,13 @@ test.after.each(async ({ folder, server }) => {
 
 async function serve(
   context: Context,
-  handlers: Partial<Handlers>,
+  handlers: Partial<Record<Method, (params: unknown, reply: Reply) => unknown>>,
   socket = join(context.folder, 'svc.sock'),
 ): Promise<Socket> {
   const limits = { ...defaultLimits, close_grace_ms: 20 };
   context.server = new ControlServer({
     socket,
-    handlers: handlers as Handlers,
+    handlers: handlers as unknown as Handlers,
     limits,
     log: silent,
     http: (socket) => socket.destroy(),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { RUN_FIELDS } from '../../../src/runtime/runs/input.ts';
+import { runInput } from '../../../src/runtime/contract/inputs.ts';
 import { described } from '../../../src/transport/http/openapi/routes.ts';
 import { routes } from '../../../src/transport/http/routes.ts';
 import { finish, output } from '../../helpers/scripted-provider.ts';
@@ -44,6 +44,8 @@ function problems(value: unknown, schema: Schema, path = '$'): string[] {
       ? value.flatMap((item, index) => problems(item, schema.items as Schema, `${path}[${index}]`))
       : [`${path} is no list`];
   if (schema.type === 'object') return inObject(value, schema, path);
+  if ('const' in schema) return value === schema.const ? [] : [`${path} is not the constant`];
+  if (schema.type === undefined) return [];
   const type =
     value === null
       ? 'null'
@@ -55,7 +57,11 @@ function problems(value: unknown, schema: Schema, path = '$'): string[] {
 
 function inObject(value: unknown, schema: Schema, path: string): string[] {
   if (typeof value !== 'object' || value === null) return [`${path} is no object`];
-  if (schema.additionalProperties === true) return [];
+  const others = schema.additionalProperties;
+  if (typeof others === 'object' && others !== null)
+    return Object.entries(value).flatMap(([name, item]) =>
+      problems(item, others as Schema, `${path}.${name}`),
+    );
   const known = schema.properties as Record<string, Schema>;
   const missing = (schema.required as string[])
     .filter((name) => !(name in value))
@@ -149,7 +155,7 @@ test('errors have the form that is described', async () => {
 test('what a run is asked with is what is read, and parameters are those that are taken', async () => {
   assert.equal(
     Object.keys(document.components.schemas.RunInput.properties).sort(),
-    [...RUN_FIELDS].sort(),
+    Object.keys(runInput.entries).sort(),
   );
   for (const [name, { query }] of Object.entries(described)) {
     const [method, path = ''] = name.split(' ');
@@ -158,7 +164,7 @@ test('what a run is asked with is what is read, and parameters are those that ar
     const target = path.replace(':id', id);
     const { json } = await real.get(`${target}?surely_not_there=1`);
     const message: string = json.error.message;
-    for (const parameter of Object.keys(query))
+    for (const parameter of Object.keys(query.entries))
       assert.ok(message.includes(parameter), `${target}: ${message}`);
   }
 });

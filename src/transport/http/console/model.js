@@ -5,10 +5,10 @@
  * 1. `now` is the present picture. `past` is the one of the moment that is looked at; null while that is the present.
  * 2. `run` is the chosen run as it was at that moment; its output grows with the events, not by asking again.
  *
- * @typedef {import('../../../runtime/history/contract.ts').PictureRecord} Picture
- * @typedef {import('../../../runtime/history/contract.ts').MachinesRecord['machines'][number]} Machine
- * @typedef {import('../../../runtime/history/contract.ts').Instance} Instance
- * @typedef {import('../../../runtime/history/contract.ts').RunWhyRecord} Why
+ * @typedef {import('../../../runtime/contract.ts').StateSnapshot} Picture
+ * @typedef {import('../../../runtime/contract.ts').MachinesRecord['machines'][number]} Machine
+ * @typedef {import('../../../runtime/contract.ts').InstanceRecord} Instance
+ * @typedef {import('../../../runtime/contract.ts').RunWhyRecord} Why
  * @typedef {import('../../../runtime/contract.ts').EventRecord} LogEvent
  * @typedef {import('../../../runtime/contract.ts').RunRecord} Run
  * @typedef {'machines' | 'picture' | 'runs' | 'run' | 'output' | 'events' | 'connection' | 'walk'} Part

@@ -2,8 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
-import { parseLifecycleInput } from '../../../src/runtime/health/lifecycle-input.ts';
-import { parseRunInput } from '../../../src/runtime/runs/input.ts';
+import { parseLifecycleInput, parseRunInput } from '../../../src/runtime/contract/inputs.ts';
 
 function refusal(value: unknown, limits = defaultLimits): SvcError {
   try {

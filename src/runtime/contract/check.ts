@@ -1,0 +1,40 @@
+import * as v from 'valibot';
+import { SvcError } from '../../errors.ts';
+
+/** The fields that have a value: one that is null counts as not given. */
+export type Given<T> = { [K in keyof T]: Exclude<T[K], null | undefined> };
+
+/** Checks a value from outside. Throws invalid_request with the name of the field as `param`. */
+export function check<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> {
+  if (Array.isArray(value)) throw new SvcError('invalid_request', 'A JSON object is expected.');
+  const result = v.safeParse(schema, value);
+  if (result.success) return result.output;
+  const { issues } = result;
+  throw refusal(issues.find(isUnknownField) ?? issues[0]);
+}
+
+/** The same, without the fields that are null. */
+export function checkGiven<S extends v.GenericSchema<unknown, object>>(
+  schema: S,
+  value: unknown,
+): Given<v.InferOutput<S>> {
+  const fields = Object.entries(check(schema, value));
+  return Object.fromEntries(fields.filter(([, field]) => (field ?? null) !== null)) as Given<
+    v.InferOutput<S>
+  >;
+}
+
+export function wrong(param: string, message: string): SvcError {
+  return new SvcError('invalid_request', message, { param: param.slice(0, 80) });
+}
+
+function refusal(issue: v.BaseIssue<unknown>): SvcError {
+  const param = issue.path?.map(({ key }) => String(key)).join('.');
+  if (param === undefined) return new SvcError('invalid_request', issue.message);
+  const subject = isUnknownField(issue) ? JSON.stringify(param.slice(0, 80)) : param;
+  return wrong(param, `${subject} ${issue.message}`);
+}
+
+function isUnknownField({ type, expected }: v.BaseIssue<unknown>): boolean {
+  return type === 'strict_object' && expected === 'never';
+}

@@ -1,0 +1,194 @@
+import * as v from 'valibot';
+import { RECOVERIES } from '../../config/config.ts';
+import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
+import type { EventRecord } from '../../kernel/event-record.ts';
+import type { RunRecord } from '../../kernel/run-record.ts';
+import { anything, flag, object, oneOf, text, time, whole } from './vocabulary.ts';
+
+/** What answers hold, in the form that users see: snake_case, RFC 3339 times. A test checks real answers against it. */
+
+export const orNull = <S extends v.GenericSchema>(schema: S) => v.nullable(schema);
+
+export const errorBody = object({
+  code: v.picklist(Object.keys(errors) as ErrorCode[]),
+  message: text,
+  type: text,
+  param: orNull(text),
+  retryable: flag,
+  hint: text,
+  docs: text,
+  details: v.exactOptional(anything),
+}) satisfies v.GenericSchema<unknown, ErrorBody>;
+export const errorAnswer = object({ error: errorBody });
+
+/** The state of a machine: its outermost name, and the path to its leaf. */
+export const stateFields = { state: text, state_path: text };
+export const lifecycleResult = object(stateFields);
+export type LifecycleResult = v.InferOutput<typeof lifecycleResult>;
+
+const counts = { active: whole, queued: whole, finished: whole };
+export const queue = object({ length: whole, capacity: whole });
+const verdict = oneOf(['pass', 'warn', 'fail']);
+const lastBoot = orNull(
+  object({ boot_id: text, ending: oneOf(['clean', 'failed', 'killed', 'power_lost']), at: time }),
+);
+
+export const status = object({
+  ...stateFields,
+  since: time,
+  pid: whole,
+  version: text,
+  boot_id: text,
+  home: text,
+  addresses: object({ http: orNull(text), grpc: orNull(text), socket: orNull(text) }),
+  runs: object(counts),
+  seq: whole,
+  last_boot: lastBoot,
+});
+export type StatusRecord = v.InferOutput<typeof status>;
+
+export const health = object({
+  status: verdict,
+  version: text,
+  service_id: text,
+  ...stateFields,
+  since: time,
+  reason: orNull(text),
+  output: v.exactOptional(text),
+});
+export type HealthRecord = v.InferOutput<typeof health>;
+
+/** The slow check of the whole log. */
+const verified = object({
+  /** How far its present round has come. */
+  seq: whole,
+  /** When its last complete round ended. */
+  at: orNull(time),
+  /** How many damaged places it knows. */
+  damaged: whole,
+  /** The first of them, in sentences. The public report has none. */
+  problems: v.array(text),
+});
+export type VerifiedRecord = v.InferOutput<typeof verified>;
+
+const checkResult = object({
+  status: verdict,
+  componentType: v.exactOptional(text),
+  observedValue: v.exactOptional(v.unknown()),
+  observedUnit: v.exactOptional(text),
+  time,
+  output: v.exactOptional(text),
+});
+
+/** What a log knows of a provider. */
+export const providerFields = {
+  id: text,
+  kind: oneOf(['local', 'cloud']),
+  adapter: text,
+  state: text,
+  reason: orNull(text),
+  since: time,
+  base_url: orNull(text),
+  models: orNull(whole),
+};
+export const provider = object({
+  ...providerFields,
+  /** Where the key comes from, never the key: `none`, `env:NAME`, `env:NAME (not set)`. */
+  credential: text,
+  default: flag,
+});
+export type ProviderRecord = v.InferOutput<typeof provider>;
+
+export const engine = object({
+  state: text,
+  since: time,
+  model: orNull(text),
+  pid: orNull(whole),
+  threads: orNull(whole),
+  context_length: orNull(whole),
+  parallel: orNull(whole),
+  error: orNull(text),
+});
+export type EngineRecord = v.InferOutput<typeof engine>;
+
+const reportFields = {
+  ...health.entries,
+  ready_when: orNull(text),
+  /** The last state changes of the daemon, oldest first. */
+  transitions: v.array(object({ at: time, event: text, state_path: text })),
+  runs: object(counts),
+  queue,
+  log: object({
+    seq: whole,
+    durable_seq: whole,
+    lag: whole,
+    last_commit_ms: orNull(v.number()),
+    size_bytes: orNull(whole),
+    verified,
+  }),
+  memory: object({ rss_bytes: whole, heap_used_bytes: whole }),
+  last_boot: lastBoot,
+  checks: v.record(v.string(), v.array(checkResult)),
+};
+export const report = object({ ...reportFields, providers: v.array(provider), engine });
+export type ReportRecord = v.InferOutput<typeof report>;
+
+/** The report without the details that need the token. */
+export const publicReport = object({
+  ...reportFields,
+  providers: v.array(v.strictObject(pick(provider.entries, ['id', 'kind', 'state']))),
+  engine: v.strictObject(pick(engine.entries, ['state'])),
+});
+export type PublicReport = v.InferOutput<typeof publicReport>;
+
+export const run = object({
+  id: text,
+  state: text,
+  provider: text,
+  model: text,
+  cloud: flag,
+  prompt: text,
+  system: orNull(text),
+  output: text,
+  finish_reason: orNull(oneOf(['stop', 'length', 'content_filter', 'tool_calls', 'other'])),
+  usage: object({ input_tokens: orNull(whole), output_tokens: orNull(whole) }),
+  queue_position: orNull(whole),
+  attempts: whole,
+  created_at: time,
+  started_at: orNull(time),
+  first_output_at: orNull(time),
+  ended_at: orNull(time),
+  error: orNull(errorBody),
+  idempotency_key: orNull(text),
+  client: text,
+  recovery: oneOf(RECOVERIES),
+  seq: whole,
+}) satisfies v.GenericSchema<unknown, RunRecord>;
+
+export const shortenedRun = object({
+  ...run.entries,
+  shortened: v.exactOptional(v.literal(true)),
+});
+
+export const runPage = object({
+  runs: v.array(shortenedRun),
+  /** Pass as `before` for the next page. It is null on the last page. */
+  next: orNull(text),
+  /** Runs of this page that cannot be read. */
+  damaged: v.exactOptional(v.array(object({ id: text, message: text }))),
+});
+export type RunPage = v.InferOutput<typeof runPage>;
+
+export const event = object({
+  seq: whole,
+  stream: text,
+  version: whole,
+  type: text,
+  at: time,
+  boot_id: text,
+  data: anything,
+}) satisfies v.GenericSchema<unknown, EventRecord>;
+
+function pick<E extends v.ObjectEntries, const K extends keyof E>(entries: E, names: readonly K[]) {
+  return Object.fromEntries(names.map((name) => [name, entries[name]])) as Pick<E, K>;
+}

@@ -1,0 +1,89 @@
+import * as v from 'valibot';
+
+/** What the schemas of the contract are made of. A message continues a sentence that begins with the name of the field. */
+
+export const text = v.string('must be a text.');
+export const flag = v.boolean('must be true or false.');
+export const whole = v.pipe(v.number(), v.integer());
+export const time = v.pipe(v.string(), v.isoTimestamp());
+/** An object whose fields depend on its context. */
+export const anything = v.record(v.string(), v.unknown());
+
+export function oneOf<const T extends readonly string[]>(words: T) {
+  return v.picklist(words, `must be one of ${words.join(', ')}.`);
+}
+
+/** An integer of the range. */
+export function wholeFrom(min: number, max: number) {
+  const message = `must be a whole number from ${min} to ${max}.`;
+  return v.pipe(
+    v.number(message),
+    v.integer(message),
+    v.minValue(min, message),
+    v.maxValue(max, message),
+  );
+}
+
+export const count = wholeFrom(0, Number.MAX_SAFE_INTEGER);
+
+export function numberFrom(min: number, max: number) {
+  const message = `must be a number from ${min} to ${max}.`;
+  return v.pipe(v.number(message), v.minValue(min, message), v.maxValue(max, message));
+}
+
+/** A text of 1 to `max` characters without control characters. */
+export function name(max = 1024) {
+  const message = `must be a text of 1 to ${max} characters.`;
+  return v.pipe(
+    v.string(message),
+    v.minLength(1, message),
+    v.maxLength(max, message),
+    v.check((value) => !CONTROL.test(value) && value.isWellFormed(), message),
+  );
+}
+
+/** An object with these fields and no others: an unknown field is most often a typing mistake. */
+export function object<const E extends v.ObjectEntries>(entries: E) {
+  return exactly(entries, 'field');
+}
+
+/** The parameters of a query. */
+export function query<const E extends v.ObjectEntries>(entries: E) {
+  return exactly(entries, 'parameter');
+}
+
+function exactly<const E extends v.ObjectEntries>(entries: E, noun: string) {
+  return v.strictObject(entries, (issue) => {
+    const names = Object.keys(entries).join(', ');
+    if (issue.expected === 'never')
+      return `is not a ${noun} here; there are ${names === '' ? 'none' : names}.`;
+    return issue.path === undefined ? 'A JSON object is expected.' : 'is missing.';
+  });
+}
+
+/** An integer in decimal digits, as queries carry it. */
+export function digits(min: number, max: number) {
+  const message = `must be a whole number from ${min} to ${max}.`;
+  return v.pipe(
+    v.string(),
+    v.regex(/^\d{1,16}$/, message),
+    v.transform(Number),
+    v.number(message),
+    v.integer(message),
+    v.minValue(min, message),
+    v.maxValue(max, message),
+  );
+}
+
+/** A position of the log. The log says whether it exists. */
+export const position = digits(1, Number.MAX_SAFE_INTEGER);
+export const positionOrZero = digits(0, Number.MAX_SAFE_INTEGER);
+
+/** A switch of a query. */
+export const truth = v.pipe(
+  oneOf(['0', '1', 'false', 'true']),
+  v.transform((word) => word === '1' || word === 'true'),
+  v.boolean(),
+);
+
+const CONTROL = /\p{Cc}/u;

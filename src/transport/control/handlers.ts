@@ -1,0 +1,189 @@
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
+import type { PullInput } from '../../models/port.ts';
+import type { ModelRecord } from '../../providers/port.ts';
+import { checkGiven } from '../../runtime/contract/check.ts';
+import { parseRunInput } from '../../runtime/contract/inputs.ts';
+import type { EventSlice, RunRecord, Runtime } from '../../runtime/contract.ts';
+import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
+import { cancelWhenGone } from '../cancel-when-gone.ts';
+import { type Answered, type Method, methods, type Params, renamed } from './protocol.ts';
+
+/** How a handler sends events before its result. */
+export interface Reply {
+  /** Aborted when the client cancels the request or disconnects. */
+  signal: AbortSignal;
+  /** Resolves when the client has read enough to get more. */
+  event(event: unknown): Promise<void>;
+  /** The same for events of a log, which are JSON already. */
+  slice(slice: EventSlice): Promise<void>;
+}
+
+export type Handlers = {
+  [M in Method]: (params: Params<M>, reply: Reply) => Answered<M> | Promise<Answered<M>>;
+};
+
+export interface HandlerOptions {
+  runtime: Runtime;
+  limits: Limits;
+  token(): string;
+  /** What is wrong with the addresses of the daemon; null when nothing is. */
+  warning(): string | null;
+  /** Replaces the token and ends the connections of the old one. */
+  changeToken(): Promise<string>;
+  /** A ticket for one sign-in at the console. `over` is called when it expires. */
+  ticket(over: () => void): string;
+  /** A page on disk that takes a browser to the address. */
+  signInPage(url: string): Promise<{ path: string; remove(): void }>;
+  /** What the daemon runs with, and where each value comes from. */
+  config(): unknown;
+}
+
+/** Finds the method, checks its parameters and calls its handler. Throws invalid_request. */
+export function callMethod(
+  handlers: Handlers,
+  name: string,
+  params: unknown,
+  reply: Reply,
+): unknown {
+  const method = findMethod(name);
+  if (method === null)
+    throw new SvcError(
+      'invalid_request',
+      `There is no method ${JSON.stringify(name.slice(0, 80))}.`,
+      { param: 'method' },
+    );
+  const handler = handlers[method] as (params: unknown, reply: Reply) => unknown;
+  return handler(checkGiven(methods[method].params, params), reply);
+}
+
+export function findMethod(name: string): Method | null {
+  const method = Object.hasOwn(renamed, name) ? renamed[name] : name;
+  return method !== undefined && Object.hasOwn(methods, method) ? (method as Method) : null;
+}
+
+const BY = 'command line';
+
+/** One handler for each method of the local socket. */
+export function createHandlers({
+  runtime,
+  limits,
+  warning,
+  token,
+  changeToken,
+  config,
+  ticket,
+  signInPage,
+}: HandlerOptions): Handlers {
+  const health = () => ({ ...runtime.health(), ...runtime.probe() });
+  const follow = async (
+    id: string,
+    from_seq: number,
+    reply: Reply,
+  ): Promise<RunRecord | RecordBytes> => {
+    const unwatch = runtime.watchQueue(
+      id,
+      (queue_position) => queue_position === null || void reply.event({ queue_position }),
+    );
+    try {
+      for await (const slice of runtime.followRun(id, { from_seq, signal: reply.signal }))
+        await reply.slice(slice);
+      return await runtime.showRun(id);
+    } finally {
+      unwatch();
+    }
+  };
+  return {
+    health,
+    'health.watch': (_, reply) => watch(runtime, health, reply),
+    report: () => runtime.report(),
+    status: () => ({ ...runtime.status(), warning: warning() }),
+    why: () => ({ events: runtime.why() }),
+    lifecycle: (event) => runtime.lifecycle(event, BY),
+    stopped: () => runtime.stopped(),
+    'run.start': async ({ stream = false, ...params }, reply) => {
+      const input = parseRunInput(params, limits);
+      const run = await runtime.startRun(input, BY);
+      if (stream !== true) return run;
+      if (input.cancel_on_disconnect === true) cancelWhenGone(runtime, run.id, reply.signal);
+      await reply.event({ run });
+      return follow(run.id, 0, reply);
+    },
+    'run.follow': ({ id, from_seq }, reply) => follow(id, from_seq ?? 0, reply),
+    'run.cancel': ({ id }) => runtime.cancelRun(id, BY),
+    'run.get': ({ id }) => runtime.showRun(id),
+    'run.list': (query) => runtime.listRuns(query),
+    'model.list': async () => ({ models: await runtime.listModels() }),
+    'model.show': ({ id }) => runtime.showModel(id),
+    'model.remove': ({ id }) => runtime.removeModel(id),
+    'model.pull': (input, reply) => pull(runtime, { name: null, sha256: null, ...input }, reply),
+    'model.pull_cancel': ({ id }) => runtime.cancelPull(id, BY),
+    'provider.list': () => ({ providers: runtime.listProviders() }),
+    'provider.add': (input) => runtime.addProvider(input),
+    'provider.remove': ({ id }) => runtime.removeProvider(id),
+    'provider.test': ({ id }) => runtime.testProvider(id),
+    machines: () => runtime.machines(),
+    state: (query) => runtime.snapshot(query),
+    'log.read': async ({ from_seq, limit }) => ({
+      events: await runtime.readLog(from_seq, Math.min(limit, PAGE_EVENTS)),
+    }),
+    'log.stream': async ({ stream, from_version, limit }) => ({
+      events: await runtime.readStream(stream, from_version, Math.min(limit, PAGE_EVENTS)),
+    }),
+    console: async ({ file = false }) => {
+      const http = runtime.status().addresses.http;
+      if (http === null) throw new SvcError('not_ready', 'The daemon does not listen on HTTP yet.');
+      let page: Awaited<ReturnType<typeof signInPage>> | null = null;
+      const url = consoleUrl(
+        http,
+        ticket(() => page?.remove()),
+      );
+      if (file !== true) return { url, file: null };
+      page = await signInPage(url);
+      return { url, file: page.path };
+    },
+    config,
+    token: () => ({ token: token() }),
+    'token.rotate': async () => ({ token: await changeToken() }),
+  };
+}
+
+/** One record now and one at each change, until the caller gives up. Changes during a read count as one. */
+async function watch<T>(runtime: Runtime, read: () => T, reply: Reply): Promise<T> {
+  let wake = () => {};
+  const stop = runtime.onState(() => wake());
+  const stopWaiting = () => wake();
+  reply.signal.addEventListener('abort', stopWaiting);
+  try {
+    while (!reply.signal.aborted) {
+      const changed = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      await reply.event(read());
+      await changed;
+    }
+    return read();
+  } finally {
+    stop();
+    reply.signal.removeEventListener('abort', stopWaiting);
+  }
+}
+
+/** The record of the pull at each change; its model at the end. */
+async function pull(runtime: Runtime, input: PullInput, reply: Reply): Promise<ModelRecord | null> {
+  let model: ModelRecord | null = null;
+  const options = { client: BY, signal: reply.signal };
+  for await (const record of runtime.pullModel(input, options)) {
+    await reply.event(record);
+    model = record.model;
+  }
+  return model;
+}
+
+/** The page's address, with a ticket where no server sees it and no history keeps it for long. */
+function consoleUrl(http: string, ticket: string): string {
+  return `${http.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:)/, 'http://127.0.0.1')}/#ticket=${ticket}`;
+}
+
+/** Events in one answer. The store bounds their bytes. */
+const PAGE_EVENTS = 1000;
