@@ -5,8 +5,7 @@ import { suite, type Test } from 'uvu';
 import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { createLineSplitter } from '../../src/transport/control/lines.ts';
-import type { RuntimeFile } from '../../src/transport/control/protocol.ts';
-import type { Results } from '../../src/transport/control/protocol.ts';
+import type { Results, RuntimeFile } from '../../src/transport/control/protocol.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
 /** What a method of the fake does with one request. */
