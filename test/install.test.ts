@@ -4,7 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { packageRoot } from '../src/home/paths.ts';
 
-/** What makes an installation work on a machine without a compiler. See docs/decisions/0013-installing-compiles-nothing.md. */
+/** Installation works on a machine without a compiler. See docs/decisions/0013-installing-compiles-nothing.md. */
 const read = (file: string) => readFileSync(join(packageRoot(), file), 'utf8');
 interface Entry {
   gypfile?: boolean;
@@ -25,12 +25,12 @@ const manifest = JSON.parse(read('package.json')) as {
   devDependencies: Record<string, string>;
 };
 
-test('nothing is compiled when the database driver is installed', () => {
+test('installing the database driver compiles nothing', () => {
   assert.is(lock.packages['node_modules/better-sqlite3']?.gypfile, false);
   assert.is(manifest.allowScripts['better-sqlite3'], false);
 });
 
-test('the lock file knows the builds of every platform, not only of the one it was made on', () => {
+test('the lock file has the builds of every platform', () => {
   for (const entry of Object.values(lock.packages)) {
     for (const name of Object.keys(entry.optionalDependencies ?? {}))
       assert.ok(
@@ -48,8 +48,8 @@ test('the lock file holds no download addresses', () => {
 });
 
 /**
- * Builds for other platforms of which the registry that the lock file was made with has no digest. `npm run lock` writes them where there
- * is one that does; a line then goes from here.
+ * Builds for other platforms without a digest in the registry that made the lock file. `npm run lock`
+ * adds them where the registry has them; remove the line here then.
  */
 const WITHOUT_DIGEST = [
   ...[
@@ -74,7 +74,7 @@ const WITHOUT_DIGEST = [
   ].map((build) => `@node-llama-cpp/${build}`),
 ];
 
-test('the lock file says what each package must hash to, but for the builds that are named here', () => {
+test('the lock file has a digest of each package except the named builds', () => {
   const packages = Object.entries(lock.packages).filter(
     ([path, { link }]) => path !== '' && link !== true,
   );
@@ -86,7 +86,7 @@ test('the lock file says what each package must hash to, but for the builds that
   for (const [path, { optional }] of without) assert.is(optional, true, path);
 });
 
-test('each package that runs a script when it is installed is named, and no other is', () => {
+test('allowScripts names exactly the packages with an install script', () => {
   const scripted = Object.entries(lock.packages).filter(
     ([, { hasInstallScript }]) => hasInstallScript === true,
   );
@@ -97,7 +97,7 @@ test('each package that runs a script when it is installed is named, and no othe
   );
 });
 
-test('every dependency is pinned to one version, the one that is locked', () => {
+test('every dependency is pinned to its locked version', () => {
   for (const [name, version] of Object.entries({
     ...manifest.dependencies,
     ...manifest.devDependencies,

@@ -5,8 +5,8 @@ import * as assert from 'uvu/assert';
 import { findCycle, type Import, importsOf, packageOf, reach } from './layers.ts';
 
 /**
- * Who may import whom. A request flows transport → runtime → kernel → effects → provider, and facts flow back through the log:
- * nothing calls upwards. `may` is what a layer imports; `types` is what it may know the shape of.
+ * Which layer may import which. A request goes from transport to runtime to kernel to provider. Events
+ * come back through the log. Nothing calls upwards. `may` allows any import, `types` only types.
  */
 interface Layer {
   may: readonly string[];
@@ -23,19 +23,19 @@ const TABLES = [
   'src/config/config.ts',
   'src/config/address.ts',
 ];
-/** What the daemon asks of those who answer prompts, fetch models and drive a machine. */
+/** Interfaces between the kernel, the providers and the model downloads. */
 const PORTS = ['src/kernel/port.ts', 'src/providers/port.ts', 'src/models/port.ts'];
 const SERVES = ['src/runtime', 'src/transport/auth', ...TRANSPORT_PARTS(), 'machines', ...TABLES];
 /** What a command needs to find the daemon and the files of its home. */
 const PLACE = ['src/config', 'src/home', ...TABLES];
 const CLIENT = ['src/transport/control/client.ts', 'src/transport/control/is-served.ts'];
 
-/** The parts that all listeners share, in files directly in the folder. */
+/** Files directly in `src/transport/`, which all listeners share. */
 function TRANSPORT_PARTS(): string[] {
   return ['cancel-when-gone', 'http-error', 'listen', 'query'].map((n) => `src/transport/${n}.ts`);
 }
 
-/** The longest name that a path begins with is its layer. */
+/** The longest matching prefix of a path is its layer. */
 const layers: Record<string, Layer> = {
   machines: { may: [] },
 
@@ -52,7 +52,7 @@ const layers: Record<string, Layer> = {
   'src/kernel': { may: ['src/store', 'machines', ...TABLES], types: PORTS },
   'src/runtime': { may: ['src/kernel', 'src/store', ...PORTS, 'machines', ...TABLES] },
 
-  // A provider checks a model file before it loads it, as a pull does before it keeps it.
+  // Providers and pulls check model files with the same reader.
   'src/providers': {
     may: [...PORTS, 'machines', 'src/home/paths.ts', 'src/models/gguf', ...TABLES],
   },
@@ -75,12 +75,12 @@ const layers: Record<string, Layer> = {
     types: ['src/transport/control', 'src/runtime'],
   },
   'src/cli/daemon/serve.ts': { may: ['src/cli', 'src/daemon.ts', ...PLACE] },
-  // The status of a dead daemon comes from its log, through the machine that folds it.
+  // The status of a dead daemon is folded from its log.
   'src/cli/daemon/find-status.ts': {
     may: ['src/cli', 'src/store/inspect/inspect.ts', 'machines', 'src/transport/control', ...PLACE],
     types: ['src/runtime'],
   },
-  // The history is read from the log, also when no daemon runs. It is folded as the daemon folds it.
+  // These commands fold the log themselves, also without a daemon.
   'src/cli/runs': {
     may: [
       ...['src/cli', 'src/store', 'src/kernel', 'src/runtime', 'machines', 'src/logs'],
@@ -99,20 +99,19 @@ const layers: Record<string, Layer> = {
   'src/main.ts': { may: ['src/cli'] },
 };
 
-/** Where a process or a thread begins; anything else that nothing imports is dead. */
+/** Entries of processes and threads. Any other file that nothing imports is dead. */
 const entries: Record<string, string> = {
   'src/main.ts': 'the program',
-  'src/store/memory.ts':
-    'the store that tests of what stands above it use; it passes the same suite',
+  'src/store/memory.ts': 'the store of tests; it passes the same suite',
   'machines/diagrams/dot.ts': 'drawn by npm run diagrams',
 };
 
 const LINES_MAX = 320;
-/** A reader sees the whole folder at once. */
+/** A listing of the folder fits on a screen. */
 const FOLDER_FILES_MAX = 24;
-/** The tables, and the entry points. */
+/** Tables and entry points. */
 const LOOSE_FILES_MAX = 8;
-/** A list of cases reads differently from a program. */
+/** A list of cases may be longer than a program. */
 const TEST_LINES_MAX = 500;
 const longer: Record<string, string> = {
   'src/errors.ts': 'one table',
@@ -122,7 +121,7 @@ const longer: Record<string, string> = {
 };
 
 const DRAWERS = /^(utils?|helpers?|common|misc|types|manager|index)$|(utils?|helpers?|manager)$/;
-/** What a command line that only asks the daemon must not pay for. */
+/** Imports that a command must not load just to ask the daemon. */
 const HEAVY = [
   'xstate',
   'better-sqlite3',
@@ -141,7 +140,7 @@ const HEAVY = [
   'node:http2',
 ];
 
-/** Commands that cannot do their work without it. */
+/** Exceptions: what a command needs for its work. */
 const NEEDED: Record<string, readonly string[]> = {
   // The lines come over a WebSocket.
   'src/cli/logs/logs.ts': ['ws'],
@@ -151,7 +150,7 @@ const NEEDED: Record<string, readonly string[]> = {
   'src/cli/runs/export.ts': ['xstate'],
   // It shows the machines themselves.
   'src/cli/machines/machines.ts': ['xstate'],
-  // It reads the log and folds it, whether a daemon runs or not.
+  // It reads and folds the log, with or without a daemon.
   'src/cli/doctor/doctor.ts': ['xstate', 'better-sqlite3'],
 };
 
@@ -161,21 +160,21 @@ const files = globSync('{src,machines}/**/*.ts')
 const imports = files.flatMap(importsOf);
 const inside = imports.filter(({ to }) => to.endsWith('.ts'));
 
-test('the sources are read: files, imports of each kind, and every import of ours leads to a file', () => {
+test('the sources are read, and every import leads to a file', () => {
   assert.ok(files.length > 100);
   for (const kind of ['value', 'lazy', 'type'] as const)
     assert.ok(imports.filter((item) => item.kind === kind).length > 10, kind);
   for (const { from, to } of inside) assert.ok(files.includes(to), `${from} imports ${to}`);
 });
 
-test('every layer imports only what its line of the table allows', () => {
+test('each layer imports only what the table allows', () => {
   const wrong = inside
     .filter((item) => item.kind !== 'entry' && !allowed(item))
     .map(({ from, to, kind }) => `${from} → ${to} (${kind})`);
   assert.equal(wrong, []);
 });
 
-test('every line of the table is about something, and allows nothing that is not there', () => {
+test('each line of the table matches files, and so does each path it allows', () => {
   const layersThere = new Set(files.map(layerOf));
   for (const [name, { may, types = [] }] of Object.entries(layers)) {
     assert.ok(layersThere.has(name), name);
@@ -187,7 +186,7 @@ test('every line of the table is about something, and allows nothing that is not
   }
 });
 
-test('no file imports itself by way of others, and no layer does', () => {
+test('no import cycle exists between files or layers', () => {
   const values = inside.filter(({ kind }) => kind === 'value' || kind === 'lazy');
   assert.is(findCycle(graph(values, (file) => file)), null);
   const folders = values
@@ -196,7 +195,7 @@ test('no file imports itself by way of others, and no layer does', () => {
   assert.is(findCycle(graph(folders, (folder) => folder)), null);
 });
 
-test('no file is dead, and every entry that is named is one', () => {
+test('no file is dead, and each named entry is an entry', () => {
   const alive = reach(Object.keys(entries), inside, ['value', 'lazy', 'type', 'entry']);
   assert.equal(
     files.filter((file) => !alive.has(file)),
@@ -207,7 +206,7 @@ test('no file is dead, and every entry that is named is one', () => {
     assert.ok(files.includes(entry) && !(imported.has(entry) && entry !== 'src/main.ts'), entry);
 });
 
-test('no file is a drawer', () => {
+test('no file is called utils, helpers or the like', () => {
   const drawers = files.filter(
     (file) =>
       DRAWERS.test(file.split('/').at(-1)?.replace('.ts', '') ?? '') && file !== 'src/errors.ts',
@@ -215,7 +214,7 @@ test('no file is a drawer', () => {
   assert.equal(drawers, []);
 });
 
-test('a file fits the eye, or says why it does not', () => {
+test('a long file has a reason', () => {
   const length = (file: string) => readFileSync(file, 'utf8').trimEnd().split('\n').length;
   const tests = globSync('test/**/*.ts').map((file) => file.replaceAll('\\', '/'));
   const long = [
@@ -225,14 +224,14 @@ test('a file fits the eye, or says why it does not', () => {
   assert.equal(long.sort(), Object.keys(longer).sort());
 });
 
-test('a folder names one subsystem: few files stand loose, and no folder is a heap', () => {
+test('no folder has too many files, and few files are directly in src', () => {
   const count = new Map<string, number>();
   for (const file of files) count.set(dirname(file), (count.get(dirname(file)) ?? 0) + 1);
   assert.ok((count.get('src') ?? 0) <= LOOSE_FILES_MAX, 'src');
   for (const [folder, n] of count) assert.ok(n <= FOLDER_FILES_MAX, `${folder}: ${n} files`);
 });
 
-test('what the program imports is a dependency, and every dependency is imported', () => {
+test('imported packages are dependencies, and dependencies are imported', () => {
   const { dependencies, devDependencies } = JSON.parse(
     readFileSync('package.json', 'utf8'),
   ) as Record<'dependencies' | 'devDependencies', Record<string, string>>;
@@ -251,7 +250,7 @@ test('what the program imports is a dependency, and every dependency is imported
   assert.equal(unused, []);
 });
 
-test('no command but serve loads anything heavy before it needs it', () => {
+test('only serve loads a heavy import at its start', () => {
   const commands = imports
     .filter(({ from, kind }) => from === 'src/cli/loaders.ts' && kind === 'lazy')
     .map(({ to }) => to);
@@ -266,12 +265,12 @@ test('no command but serve loads anything heavy before it needs it', () => {
   }
 });
 
-test('the daemon process never loads the engine: only the process that the engine runs in does', () => {
+test('only the engine process loads the engine', () => {
   const loaders = imports
     .filter(({ to, kind }) => to === 'node-llama-cpp' && kind !== 'type')
     .map(({ from }) => from);
   assert.ok(loaders.length > 0);
-  // The doctor loads it in a process of its own, to see whether that can be done.
+  // The doctor loads it in a separate process, to see whether it works.
   for (const file of loaders)
     assert.ok(
       file.startsWith('src/providers/local/engine/') || file === 'src/cli/doctor/engine-probe.ts',
@@ -297,7 +296,7 @@ function within(file: string, name: string): boolean {
   return file === name || file.startsWith(`${name}/`);
 }
 
-/** `src/transport/http` of `src/transport/http/server.ts`; a file directly in `src` stands for itself. */
+/** `src/transport` for `src/transport/http/server.ts`. A file directly in `src` is its own folder. */
 function folderOf(file: string): string {
   const parts = file.split('/');
   return parts[0] === 'machines'

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What the sources import, read from their text. */
+/** One import, as read from the source text. */
 export interface Import {
   from: string;
-  /** A path from the root of the project, or the name of a package. */
+  /** A path from the project root, or the name of a package. */
   to: string;
-  /** A type is gone at run time; a lazy import is paid for by who needs it; an entry is where a process or a thread begins. */
+  /** `type`: erased at run time. `lazy`: loaded on demand. `entry`: the first file of a process or thread. */
   kind: 'value' | 'lazy' | 'type' | 'entry';
 }
 
@@ -14,7 +14,7 @@ const STATIC =
   /^(?:import|export)\s+(type\s+)?(?:[\w*$]+(?:\s+as\s+\w+)?,?\s*)?(?:\{[^}]*\}\s*)?(?:from\s+)?'([^']+)'/gm;
 const OF_TYPE = /\btypeof import\('([^']+)'\)|\bimport\('([^']+)'\)\.[A-Z]/g;
 const LAZY = /(?<!typeof )\bimport\('([^']+)'\)(?!\.[A-Z])/g;
-/** Entries of processes and threads are named by their address: `new URL('./worker.ts', import.meta.url)`. */
+/** Entries are named by their address: `new URL('./worker.ts', import.meta.url)`. */
 const ADDRESS = /new URL\((?:[^?\n]*\?\s*)?['`](\.{1,2}\/[^'`]+?)(?:\.ts|\$\{[^}]*\})['`]/g;
 
 export function importsOf(file: string): Import[] {
@@ -36,7 +36,7 @@ export function importsOf(file: string): Import[] {
   return [...fixed, ...found(OF_TYPE, 'type'), ...found(LAZY, 'lazy'), ...entries];
 }
 
-/** The name under which a package is installed: `@ai-sdk/provider` of `@ai-sdk/provider/x`. */
+/** The installed package: `@ai-sdk/provider` for `@ai-sdk/provider/x`. */
 export function packageOf(name: string): string {
   return name
     .split('/')
@@ -44,7 +44,7 @@ export function packageOf(name: string): string {
     .join('/');
 }
 
-/** Everything that is reached from `start` by the given kinds of import, packages included. */
+/** Files and packages reachable from `start` through the given kinds of import. */
 export function reach(
   start: readonly string[],
   imports: readonly Import[],
@@ -57,7 +57,7 @@ export function reach(
   return reached;
 }
 
-/** One round trip among `edges`, as a list of names; null when there is none. */
+/** One cycle of `edges`, as a list of names; null if there is none. */
 export function findCycle(edges: ReadonlyMap<string, ReadonlySet<string>>): string[] | null {
   const done = new Set<string>();
   const walk = (name: string, trail: readonly string[]): string[] | null => {

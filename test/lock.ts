@@ -3,8 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 /**
- * Writes the digests that are missing in the lock file, as the registry tells them: `npm run lock`. npm leaves them out for the builds of
- * other platforms that it did not find when it resolved. Prints what the registry does not have, and then exits 1.
+ * Writes the digests that the lock file lacks, from the registry: `npm run lock`.
+ *
+ * npm omits the digests of builds for other platforms that it did not find when it resolved. Prints
+ * what the registry does not have, and then exits 1.
  */
 const FILE = 'package-lock.json';
 
@@ -31,7 +33,7 @@ for (const [path, { version = '', ...rest }] of Object.entries(lock.packages)) {
   const integrity = await digestOf(name, version);
   if (integrity !== null) lock.packages[path] = { version, integrity, ...rest };
   else {
-    console.log(`${name}@${version}: the registry has no digest of it`);
+    console.log(`${name}@${version}: the registry has no digest for it`);
     process.exitCode = 1;
   }
 }

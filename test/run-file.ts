@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What became of one test file. */
+/** The result of one test file. */
 export interface Outcome {
   file: string;
   passed: number;
@@ -11,24 +11,24 @@ export interface Outcome {
   skipped: number;
   ms: number;
   output: string;
-  /** What was wrong besides failed tests, as sentences. */
+  /** Problems besides failed tests, as sentences. */
   problems: string[];
 }
 
 export interface RunOptions {
   env: NodeJS.ProcessEnv;
-  /** Empty and its own: the file's temporary folder. Its name also tells what the file has started. */
+  /** The file's own temporary folder, empty. Its name also identifies what the file has started. */
   folder: string;
   bound_ms: number;
-  /** For what it has started to be gone after its end: children that were told to end and are about to. */
+  /** Grace period after the end of the file for children that are about to exit. */
   leave_ms: number;
   signal: AbortSignal;
 }
 
-/** For the system to take away what was killed. */
+/** Bound of the wait until the system has removed killed processes. */
 const GONE_MS = 20_000;
 
-/** Runs one test file in its own process and process group, and ends whatever it leaves. */
+/** Runs one test file in its own process group, then kills what it leaves behind. */
 export async function runFile(
   file: string,
   { env, folder, bound_ms, leave_ms, signal }: RunOptions,
@@ -64,7 +64,7 @@ export async function runFile(
   };
 }
 
-/** uvu's own sums; a file that says less than all is well has failed. */
+/** Reads the totals of uvu. A file whose totals are incomplete has failed. */
 function count(
   output: string,
   end: string | number | null,
@@ -75,13 +75,13 @@ function count(
   const [total, passed, skipped] = [last('Total'), last('Passed'), last('Skipped')];
   if (total === 0 && problems.length === 0) problems.push('no test ran');
   if (end !== 0 && total === passed && problems.length === 0)
-    problems.push('it ended badly after its tests had passed');
+    problems.push('its process failed after its tests had passed');
   if (total > passed && !output.includes(' FAIL '))
     problems.push(`${total - passed} did not run: a hook failed`);
   return { passed, failed: Math.max(total - passed, problems.length), skipped };
 }
 
-/** Gathers what a child prints. The way out does not wait for a stream that a process left behind still holds. */
+/** Collects the output of a child. A leaked process may keep the stream open, so the wait is bounded. */
 function collect(child: ChildProcess): () => Promise<string> {
   const parts: Buffer[] = [];
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
@@ -93,7 +93,7 @@ function collect(child: ChildProcess): () => Promise<string> {
   };
 }
 
-/** Gives what a file started `grace_ms` to leave, or until `signal`, then kills it; returns what had to be killed. */
+/** Waits up to `grace_ms` for leftover processes, then kills them. Returns the killed ones. */
 async function endLeft(
   child: ChildProcess,
   folder: string,
@@ -113,7 +113,7 @@ async function endLeft(
   return [...left.values()];
 }
 
-/** By process id: where the system tells, those that know the folder, in whatever session they are; else the process group as a whole. */
+/** Leftover processes by pid. On Linux: all that mention the folder, in any session. Elsewhere: the process group. */
 function findLeft(child: ChildProcess, folder: string): Map<number, string> {
   const found = new Map<number, string>();
   if (process.platform === 'linux') {
@@ -152,6 +152,6 @@ function tryKill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended by itself.
+    // It has exited.
   }
 }

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 
-/** The runner on planted files, as a process. */
+/** Runs the runner on planted files, in a process. */
 function run(
   fixture: string,
   ...args: string[]
@@ -24,7 +24,7 @@ function run(
   return { lines: stdout.trimEnd().split('\n'), code: status, text: stdout };
 }
 
-/** A process that has died may stay as a zombie where nothing collects it. */
+/** False for a zombie: a dead process stays in the table until its parent collects it. */
 function isAlive(pid: number): boolean {
   try {
     return (
@@ -36,14 +36,14 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('tests that pass end in exit 0, with those left out counted apart', () => {
+test('tests that pass end in exit 0, and skipped ones are counted', () => {
   const { lines, code } = run('passes');
   assert.is(lines.at(-1), '2 passed, 0 failed');
   assert.is(lines.at(-2), '1 skipped');
   assert.is(code, 0);
 });
 
-test('a test that fails is printed whole and ends in exit 1', () => {
+test('a failing test is printed in full and ends in exit 1', () => {
   const { lines, code, text } = run('fails');
   assert.is(lines.at(-1), '1 passed, 1 failed');
   assert.match(text, 'planted failure');
@@ -56,11 +56,11 @@ const refused: Record<string, { says: RegExp; sum: string }> = {
   only: { says: /marked \.only/, sum: '0 passed, 1 failed' },
   hooked: { says: /1 did not run: a hook failed/, sum: '0 passed, 1 failed' },
   crashes: { says: /it crashed: SIGKILL/, sum: '0 passed, 1 failed' },
-  silent: { says: /ended badly after its tests had passed/, sum: '1 passed, 1 failed' },
+  silent: { says: /failed after its tests had passed/, sum: '1 passed, 1 failed' },
 };
 
 for (const [fixture, { says, sum }] of Object.entries(refused)) {
-  test(`the planted file "${fixture}" fails and is told why`, () => {
+  test(`the planted file "${fixture}" fails with the reason`, () => {
     const { lines, code, text } = run(fixture);
     assert.match(text, says);
     assert.is(lines.at(-1), sum);
@@ -75,7 +75,7 @@ test('a file that hangs is killed at its bound', () => {
   assert.is(code, 1);
 });
 
-test('a process that a file leaves behind in a session of its own is named and killed', () => {
+test('a leaked process in another session is named and killed', () => {
   const { lines, code, text } = run('leaks', '--leave', '3');
   assert.match(text, /it left 1 running: .*setInterval/);
   assert.is(lines.at(-1), '1 passed, 1 failed');
@@ -91,7 +91,7 @@ test('a filter that matches nothing ends in exit 1', () => {
   assert.is(code, 1);
 });
 
-test('the planted files are not taken for tests of the project', () => {
+test('planted files are not run as tests of the project', () => {
   const { lines, code } = run('../..', 'test/fixtures/runner/none-of-this-name');
   assert.is(lines.at(-1), '0 passed, 0 failed');
   assert.is(code, 1);

@@ -31,9 +31,9 @@ const { values, positionals: filters } = parseArgs({
     tier: { type: 'string', default: 'all' },
     coverage: { type: 'boolean', default: false },
     jobs: { type: 'string', default: String(Math.min(2, availableParallelism())) },
-    /** Longest time of one file, in seconds. */
+    /** Time limit of one file, in seconds. */
     bound: { type: 'string', default: '600' },
-    /** For processes that a file has started to be gone after its end, in seconds. */
+    /** Seconds that leftover processes of a file have to exit. */
     leave: { type: 'string', default: '20' },
     root: { type: 'string', default: 'test' },
   },
@@ -69,7 +69,7 @@ function findFiles(): string[] {
   return filesOf(tier, files);
 }
 
-/** What the user has set for the real daemon must not reach the one under test, nor a test the user's files. */
+/** Settings of the user's own daemon must not reach the daemons under test. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(SVC_|FORCE_COLOR$|NODE_TEST|NODE_OPTIONS$|NODE_V8_COVERAGE$)/.test(name),
@@ -101,7 +101,7 @@ async function runOne(file: string): Promise<Outcome> {
   const problem = refuse(readFileSync(file, 'utf8'));
   if (problem !== null)
     return { file, passed: 0, failed: 1, skipped: 0, ms: 0, output: '', problems: [problem] };
-  // It stands for /tmp, also for a test's process that has given up its rights.
+  // Tests use it as /tmp, also processes that have dropped their privileges.
   const folder = mkdtempSync(join(scratch, 't-'));
   chmodSync(folder, 0o1777);
   shareCompiled(folder);
@@ -119,7 +119,7 @@ async function runOne(file: string): Promise<Outcome> {
     : { ...outcome, failed: Math.max(1, outcome.failed), problems: [...outcome.problems, ...left] };
 }
 
-/** A file that was killed could not unmount its disks. Returns what was mounted, as sentences. */
+/** Unmounts the disks of a killed file. Returns them as sentences. */
 function unmountBelow(folder: string): string[] {
   if (process.platform !== 'linux') return [];
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
@@ -130,7 +130,7 @@ function unmountBelow(folder: string): string[] {
   return points.map((point) => `it left ${point} mounted`);
 }
 
-/** Returns what stands in the way, as a sentence. */
+/** Returns what prevents the removal, as a sentence. */
 function remove(folder: string): string[] {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
@@ -140,7 +140,7 @@ function remove(folder: string): string[] {
   }
 }
 
-/** tsx keeps what it compiled in the temporary folder: every file would compile everything anew. */
+/** tsx caches compiled code in the temporary folder. Without a shared folder every file compiles everything. */
 function shareCompiled(folder: string): void {
   const user = process.geteuid?.();
   if (user === undefined) return;
@@ -149,7 +149,7 @@ function shareCompiled(folder: string): void {
   symlinkSync(shared, join(folder, `tsx-${user}`));
 }
 
-/** Why a file's source cannot be trusted to run its tests; null if it can. */
+/** Why a file would not run all of its tests; null if it would. */
 function refuse(source: string): string | null {
   const suites = source.match(/=\s*suite(<[^(]*>)?\(/g)?.length ?? 0;
   const runs = source.match(/\.run\(\)/g)?.length ?? 0;
@@ -176,7 +176,7 @@ function print({ file, passed, failed, skipped, ms, output, problems }: Outcome)
   for (const problem of problems) process.stdout.write(`     ${problem}\n`);
 }
 
-/** Prints the sum as the last line; true when all is well and something ran. */
+/** Prints the sum as the last line. Returns true when tests ran and all passed. */
 function conclude(all: readonly Outcome[]): boolean {
   const sum = (key: 'passed' | 'failed' | 'skipped') =>
     all.reduce((total, outcome) => total + outcome[key], 0);
@@ -195,7 +195,7 @@ function conclude(all: readonly Outcome[]): boolean {
   return passed > 0 && failed === 0;
 }
 
-/** A file says it in a line of its own. */
+/** Reads the reasons from lines such as `skipped: no grpcurl`. */
 function whySkipped(all: readonly Outcome[]): string[] {
   const reasons = all.flatMap(({ output }) =>
     [...output.matchAll(/^skipped: (.+)$/gm)].map(([, reason = '']) => reason),

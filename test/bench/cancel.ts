@@ -8,9 +8,11 @@ import { addModels } from '../torture/answers.ts';
 import { enginePid, serve } from '../torture/daemon.ts';
 
 /**
- * From the request to cancel a run that streams: until the upstream's socket is closed, and until the answer to the request, which says that the work
- * has stopped; for the local engine, until that answer, with a look at whether the engine still computes. Beside them the least
- * that any request over the local socket takes, in the same rounds. `tsx test/bench/cancel.ts [rounds]`.
+ * Time to cancel a streaming run: `tsx test/bench/cancel.ts [rounds]`.
+ *
+ * At a remote provider: until the upstream socket is closed, and until the answer to the request.
+ * At the local engine: until that answer, with a check that the engine no longer computes.
+ * The shortest request over the local socket is measured in the same rounds.
  */
 
 const rounds = Number(process.argv[2] ?? 40);
@@ -93,7 +95,7 @@ function streams(id: string): Promise<unknown> {
   );
 }
 
-/** Time that a process has computed, in hundredths of a second. */
+/** CPU time of a process, in hundredths of a second. */
 function ticks(pid: number): number {
   const [user = 0, system = 0] =
     readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { makeHome, PROGRAM } from '../helpers/svc.ts';
 
 /**
- * Time of short commands, from the start of the process to its end, against `node -e 0`, in turns. A ratio is the median of the
- * ratios within a turn, so that what slows the machine for a while slows both. `tsx test/bench/cli.ts [rounds]`.
+ * Time of short commands against `node -e 0`: `tsx test/bench/cli.ts [rounds]`.
+ *
+ * The commands take turns. A ratio is the median of the ratios within a round, so that a busy
+ * machine slows both sides.
  */
 
 const rounds = Number(process.argv[2] ?? 30);

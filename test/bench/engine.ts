@@ -11,10 +11,12 @@ import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { hear, type LocalHarness, makeLocalProvider } from '../helpers/local-provider.ts';
 
 /**
- * Tokens per second of the local provider, its engine process and its machine included, against node-llama-cpp called directly in this
- * process: the same model file, prompt and number of threads, greedy, text decoded as it comes, in turns. The
- * best round of each counts, since other programs only ever make one slower. An answer of svc-mini is a few tokens, so there the fixed
- * cost of a run shows. `tsx test/bench/engine.ts [rounds]`.
+ * Tokens per second of the local provider against node-llama-cpp: `tsx test/bench/engine.ts [rounds]`.
+ *
+ * The provider includes its engine process and its machine. node-llama-cpp runs in this process. Both
+ * take turns with the same model file, prompt and threads, greedy. The best round of each counts,
+ * because other programs only slow a round down. Answers of svc-mini are short, so they show the fixed
+ * cost of a run.
  */
 
 const rounds = Number(process.argv[2] ?? 15);

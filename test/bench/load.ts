@@ -10,9 +10,11 @@ import { type Life, serve } from '../torture/daemon.ts';
 import { works } from '../torture/disk.ts';
 
 /**
- * Durable events a second, and the delay of the daemon's event loop, with 1, 64 and 512 runs at one time whose provider sends twenty pieces a second each;
- * and the same with 10 ms more for each fsync, where strace is there. Beside them the time that a piece takes from the provider to a client of the daemon, which is after its
- * commit, and to a client of the provider itself in the same moments: what durability adds. `tsx test/bench/load.ts [seconds]`.
+ * Durable events a second, and the delay of the event loop: `tsx test/bench/load.ts [seconds]`.
+ *
+ * 1, 64 and 512 runs stream at one time, twenty pieces a second each. Where strace is installed, a second
+ * part adds 10 ms to each fsync. The cost of durability is the difference of two times: from the
+ * provider to a client of the daemon, and from the provider to its own client.
  */
 
 const seconds = Number(process.argv[2] ?? 8);
@@ -32,7 +34,7 @@ const SLOW = [
   'inject=fsync:delay_exit=10000',
 ];
 
-/** Runs in the daemon: tells the delays of its event loop since the last time that it was asked. */
+/** Runs in the daemon. Reports the delays of its event loop since the last report. */
 const PROBE = `
 import { isMainThread } from 'node:worker_threads';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -145,7 +147,7 @@ async function probe(
   return JSON.parse(readFileSync(file, 'utf8'));
 }
 
-/** Each stream gets a piece in each period, and they are spread over it. Each piece tells when it was sent. */
+/** Sends one piece to each stream in each period, evenly spread. A piece has the time it was sent. */
 function pace(): NodeJS.Timeout {
   let turn = 0;
   let last = performance.now();
@@ -167,7 +169,7 @@ function piece(): string {
   return `data: ${JSON.stringify(chunk({ content: `<${performance.now().toFixed(2)}>` }))}\n\n`;
 }
 
-/** Milliseconds that each piece took, as they come. */
+/** Milliseconds from sending to arrival of each piece. */
 function note(latencies: number[], text: string): void {
   for (const [, at] of text.matchAll(/<(\d+\.\d+)>/g))
     latencies.push(performance.now() - Number(at));

@@ -10,8 +10,11 @@ import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
 import { launch, ready } from '../torture/daemon.ts';
 
 /**
- * Start of the daemon to its first ready answer, with a log of many finished runs and some that a killed daemon left unfinished, half of them queued and
- * half in the middle of an answer, against that in an empty home, in turns. `tsx test/bench/recovery.ts [finished] [unfinished] [rounds]`.
+ * Time from the start of the daemon to its first ready answer, with a log and with an
+ * empty home: `tsx test/bench/recovery.ts [finished] [unfinished] [rounds]`.
+ *
+ * The log has many finished runs, and some that a killed daemon left unfinished. Half of those are
+ * queued, half are in the middle of an answer.
  */
 
 class Writer {

@@ -4,8 +4,7 @@ import { request } from 'node:http';
 import { makeHome, PROGRAM } from '../helpers/svc.ts';
 
 /**
- * Start of the daemon to its first ready answer, against a bare HTTP server of the same Node to its first answer, in turns; and the resident
- * memory of the idle daemon against that of the bare server. `tsx test/bench/start.ts [rounds]`.
+ * Time from start to the first ready answer, of the daemon and of a bare HTTP server, in turns. Then the resident memory of both when idle. `tsx test/bench/start.ts [rounds]`.
  */
 
 const BARE =

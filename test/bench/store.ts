@@ -3,8 +3,10 @@ import type { StoredEvent } from '../../src/store/port.ts';
 import { event, makePlace } from '../store/samples.ts';
 
 /**
- * Durable events a second, of the store and of the least that any durable log can do: a loop of append and fdatasync of the same bytes. They take turns, and
- * the ratio is the median of the ratios within a turn, so that what slows the machine for a while slows both.
+ * Durable events a second, of the store and of a loop of append and fdatasync with the same bytes.
+ *
+ * They take turns. The ratio is the median of the ratios within a round, so that a busy machine slows
+ * both sides.
  */
 
 const BATCHES = [1, 10, 100, 1000];
@@ -12,7 +14,7 @@ const TURNS = 7;
 const TURN_MS = 300;
 const text = 'x'.repeat(800);
 
-/** About one kilobyte an event, of eight streams. */
+/** Events of about one kilobyte, in eight streams. */
 function batch(first: number, count: number): StoredEvent[] {
   return Array.from({ length: count }, (_, index) => {
     const at = first + index - 1;
@@ -29,7 +31,7 @@ interface Turn {
   commits_ms: number[];
 }
 
-/** Commits for a while, one after the other. */
+/** Commits one after the other for a while. */
 async function takeTurn(count: number, commit: () => unknown): Promise<Turn> {
   const commits_ms: number[] = [];
   const started = performance.now();
