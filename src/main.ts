@@ -1,32 +1,38 @@
 #!/usr/bin/env node
-/** The bin. It has no imports, and no syntax that an old Node cannot read: it has to be able to say that it is too old. */
+/**
+ * The bin. It says that Node is too old, so it has no imports and no syntax that an old Node
+ * cannot parse.
+ */
 
-// Without a listener of ours, SIGUSR1 makes Node open a debugger on a port that every user of the machine can reach.
+// Without a listener, SIGUSR1 makes Node open a debugger port to every user of the machine.
 process.on('SIGUSR1', () => {});
+
+const [MAJOR_MIN, MINOR_MIN] = [22, 13];
+const QUICK = ['version', 'status', 'health'];
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
-if (major < 22 || (major === 22 && minor < 13)) {
+if (major < MAJOR_MIN || (major === MAJOR_MIN && minor < MINOR_MIN)) {
   console.error(
-    `error: svc needs Node.js 22.13 or later; this is ${process.versions.node} (node_too_old)`,
+    `error: svc needs Node.js ${MAJOR_MIN}.${MINOR_MIN} or later; this is ${process.versions.node} (node_too_old)`,
   );
   process.exitCode = 1;
 } else {
   const folder = cacheFolder();
   if (folder !== null) process.getBuiltinModule('node:module').enableCompileCache(folder);
-  const quick = ['version', 'status', 'health'].includes(String(process.argv[2]));
+  const quick = QUICK.includes(String(process.argv[2]));
   (quick ? import('./cli/quick.ts') : import('./cli/loaders.ts')).then(
     ({ main }) => main(process.argv.slice(2)),
     (error) => {
-      console.error(`error: svc is not installed whole, so it cannot start (${error.code})`);
+      console.error(`error: the svc installation is incomplete (${error.code})`);
       process.exitCode = 1;
     },
   );
 }
 
 /**
- * Where compiled code is kept from one command to the next. Whoever can write there can have their code run by us, so it is a
- * folder of the user alone; null where there is none. On Windows the folder that Node chooses is one.
+ * The folder of the compile cache, null for no cache. A user who can write there can have code run
+ * by us, so only the user has access to it. On Windows, Node's default folder is private already.
  */
 function cacheFolder(): string | undefined | null {
   if (process.getuid === undefined) return undefined;

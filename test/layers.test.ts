@@ -252,7 +252,7 @@ test('imported packages are dependencies, and dependencies are imported', () => 
 
 test('only serve loads a heavy import at its start', () => {
   const commands = imports
-    .filter(({ from, kind }) => from === 'src/cli/loaders.ts' && kind === 'lazy')
+    .filter(({ from, kind }) => /^src\/cli\/(quick-)?loaders\.ts$/.test(from) && kind === 'lazy')
     .map(({ to }) => to);
   assert.ok(commands.length > 15);
   for (const command of commands.filter((file) => file !== 'src/cli/daemon/serve.ts')) {

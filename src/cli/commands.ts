@@ -1,19 +1,19 @@
 /**
- * Every command of `svc`, as data: the program, --help, the completion scripts, docs/cli.md and its test, and the
- * text the embedded model is trained on are all made from it.
+ * Every command of `svc`, as data. The parser, the help, the completion scripts, the docs and the
+ * text that the built-in model is trained on are made from this table.
  */
 
 export interface FlagSpec {
   name: string;
   short?: string;
-  /** How the value is shown, `<s>`; a flag without one is a switch. `[n]` marks a value that may be left out. */
+  /** The value as shown, `<s>`; a flag without one is a switch. `[n]` marks an optional value. */
   value?: string;
   summary: string;
 }
 
 export interface CommandSpec {
   name: string;
-  /** As shown: `<id>` must be given, `[id]` may be. */
+  /** As shown: `<id>` is required, `[id]` is optional. */
   args: string;
   summary: string;
   flags: readonly FlagSpec[];
@@ -22,60 +22,82 @@ export interface CommandSpec {
 
 const json: FlagSpec = {
   name: 'json',
-  summary: 'Print JSON, errors too; the exit code stays the same.',
+  summary: 'Print JSON, errors too. The exit code stays the same.',
 };
+
+const help: FlagSpec = {
+  name: 'help',
+  short: 'h',
+  summary: 'Show what a command does, and its flags.',
+};
+
+export const globalFlags: readonly FlagSpec[] = [json, help];
+
+/** Flags that the program passes to itself; help and completion do not show them. */
+const hiddenFlags: Readonly<Record<string, readonly FlagSpec[]>> = {
+  serve: [{ name: 'background', summary: 'Started by svc start.' }],
+};
+
+/** The flags of a command for help and completion. */
+export function shownFlags({ flags }: CommandSpec): readonly FlagSpec[] {
+  return [...flags, help];
+}
+
+/** Every flag that a command accepts. */
+export function flagsOf(spec: CommandSpec): readonly FlagSpec[] {
+  return [...shownFlags(spec), ...(hiddenFlags[spec.name] ?? [])];
+}
+
 const model: FlagSpec = {
   name: 'model',
   value: '<name>',
-  summary: 'The model: provider/name, a name of the provider, or a path to a GGUF file.',
+  summary: "The model: provider/name, one of the provider's names, or a path to a GGUF file.",
 };
-const serveFlags: FlagSpec[] = [
+const force: FlagSpec = { name: 'force', summary: 'Do not wait for active runs.' };
+const wait: FlagSpec = {
+  name: 'wait',
+  value: '<s>',
+  summary: 'Longest wait until the daemon is ready, in seconds (default 30).',
+};
+const listeners: FlagSpec[] = [
   {
     name: 'http',
     value: '<host:port>',
-    summary: 'Address of the HTTP and WebSocket listener; port 0 is any free one.',
+    summary: 'Address of the HTTP and WebSocket listener. Port 0 chooses a free port.',
   },
   {
     name: 'grpc',
     value: '<host:port>',
-    summary: 'Address of the gRPC listener; port 0 is any free one.',
+    summary: 'Address of the gRPC listener. Port 0 chooses a free port.',
   },
   {
     name: 'log-level',
     value: '<level>',
-    summary: 'Lowest level that is logged: trace, debug, info, warn, error, fatal.',
+    summary: 'Lowest level to log: trace, debug, info, warn, error, fatal.',
   },
 ];
 
-export const globalFlags: readonly FlagSpec[] = [
-  json,
-  { name: 'help', short: 'h', summary: 'Show what a command does and its flags.' },
-];
+function command<const Name extends string>(
+  name: Name,
+  {
+    args = '',
+    flags = [],
+    ...spec
+  }: Partial<CommandSpec> & Pick<CommandSpec, 'summary' | 'examples'>,
+): CommandSpec & { name: Name } {
+  return { ...spec, name, args, flags: [...flags, json] };
+}
 
-const command = (
-  name: string,
-  args: string,
-  summary: string,
-  flags: readonly FlagSpec[] = [],
-  ...examples: string[]
-): CommandSpec => ({
-  name,
-  args,
-  summary,
-  flags: [...flags, json],
-  examples,
-});
-
-export const commands: readonly CommandSpec[] = [
-  command(
-    'run',
-    '[prompt]',
-    'Answer a prompt: the answer goes to stdout as it is made. Starts the daemon if needed. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read. Other users of this machine can see a prompt on the command line, and not one on stdin.',
-    [
+const table = [
+  command('run', {
+    args: '[prompt]',
+    summary:
+      'Answer a prompt. The answer is streamed to stdout. Starts the daemon if needed. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read. Other users of this machine can see a prompt on the command line, but not one on stdin.',
+    flags: [
       { name: 'provider', short: 'p', value: '<id>', summary: 'Ask this provider.' },
       { name: 'cloud', summary: 'Ask the default cloud provider: the prompt leaves this machine.' },
       { ...model, short: 'm' },
-      { name: 'system', value: '<text>', summary: 'System text, put before the prompt.' },
+      { name: 'system', value: '<text>', summary: 'System prompt.' },
       { name: 'max-tokens', value: '<n>', summary: 'Longest answer, in tokens.' },
       {
         name: 'temperature',
@@ -85,205 +107,171 @@ export const commands: readonly CommandSpec[] = [
       {
         name: 'seed',
         value: '<n>',
-        summary: 'Seed of the sampling: the same seed gives the same answer on the same machine.',
+        summary: 'Sampling seed: the same seed gives the same answer on the same machine.',
       },
       { name: 'timeout', value: '<s>', summary: 'Longest time for the whole run, in seconds.' },
       {
         name: 'recovery',
         value: '<policy>',
         summary:
-          'What becomes of the run when it is cut off by a crash or a stop: resume, restart or end (default: resume).',
+          'What happens to the run after a crash or a stop: resume, restart or end (default: resume).',
       },
       {
         name: 'idempotency-key',
         value: '<key>',
-        summary: 'The same key and request give the same run, never a second one.',
+        summary: 'The same key and request always give the same run.',
       },
-      {
-        name: 'client',
-        value: '<name>',
-        summary: 'Whose turn it is in the queue: each client is served in turn.',
-      },
-      { name: 'cancel-on-disconnect', summary: 'Cancel the run also when this command is killed.' },
+      { name: 'client', value: '<name>', summary: 'Client name for fair queueing.' },
+      { name: 'cancel-on-disconnect', summary: 'Cancel the run if this command is killed.' },
       { name: 'no-stream', summary: 'Print the answer when it is complete.' },
-      { name: 'no-start', summary: 'Do not start the daemon; fail when it is not running.' },
+      { name: 'no-start', summary: 'Fail if the daemon is not running.' },
       { name: 'detach', summary: 'Print the id of the run and return at once.' },
     ],
-    'run "What is svc?"',
-    'run "Summarise this" < notes.txt',
-    'run "Hello" --provider ollama --model llama3.2',
-  ),
-  command(
-    'start',
-    '',
-    'Start the daemon in the background; returns when it is ready.',
-    [
-      ...serveFlags,
-      {
-        name: 'wait',
-        value: '<s>',
-        summary: 'Longest wait for it to be ready, in seconds (default 30).',
-      },
+    examples: [
+      'run "What is svc?"',
+      'run "Summarise this" < notes.txt',
+      'run "Hello" --provider ollama --model llama3.2',
     ],
-    'start',
-    'start --http 127.0.0.1:0',
-  ),
-  command(
-    'serve',
-    '',
-    'Run the daemon in the foreground, its log on stdout. Ctrl-C drains and stops it; a second Ctrl-C stops at once.',
-    serveFlags,
-    'serve',
-  ),
-  command(
-    'stop',
-    '',
-    'Let active runs end, then stop the daemon; returns when the process is gone.',
-    [
+  }),
+  command('start', {
+    summary: 'Start the daemon in the background; returns when it is ready.',
+    flags: [...listeners, wait],
+    examples: ['start', 'start --http 127.0.0.1:0'],
+  }),
+  command('serve', {
+    summary:
+      'Run the daemon in the foreground and log to stdout. Ctrl-C drains and stops it; a second Ctrl-C stops it at once.',
+    flags: listeners,
+    examples: ['serve'],
+  }),
+  command('stop', {
+    summary: 'Let active runs end, then stop the daemon; returns when the process is gone.',
+    flags: [
       {
         name: 'timeout',
         value: '<s>',
         summary:
-          'Longest wait for active runs, in seconds (default 30); what is left is handed over to the next start.',
+          'Longest wait for active runs, in seconds (default 30). The next start continues what is left.',
       },
-      { name: 'force', summary: 'Do not wait for active runs.' },
+      force,
     ],
-    'stop',
-    'stop --timeout 5',
-  ),
-  command(
-    'restart',
-    '',
-    'Stop the daemon as `stop` does, then start it.',
-    [
-      ...serveFlags,
+    examples: ['stop', 'stop --timeout 5'],
+  }),
+  command('restart', {
+    summary: 'Stop the daemon as `stop` does, then start it.',
+    flags: [
+      ...listeners,
       {
         name: 'timeout',
         value: '<s>',
         summary: 'Longest wait for active runs, in seconds (default 30).',
       },
-      { name: 'force', summary: 'Do not wait for active runs.' },
-      {
-        name: 'wait',
-        value: '<s>',
-        summary: 'Longest wait for it to be ready, in seconds (default 30).',
-      },
+      force,
+      wait,
     ],
-    'restart',
-  ),
-  command(
-    'status',
-    '',
-    'State of the daemon, since when, where it listens, its runs. Exit 0 running, 1 died without a clean stop, 3 stopped, 4 does not answer.',
-    [
+    examples: ['restart'],
+  }),
+  command('status', {
+    summary:
+      'State of the daemon, its addresses and its runs. Exit 0 running, 1 crashed, 3 stopped, 4 unresponsive.',
+    flags: [
       { name: 'why', summary: 'The events that led here.' },
-      { name: 'at', value: '<seq>', summary: 'As it was after this event of the log.' },
+      { name: 'at', value: '<seq>', summary: 'The state after this event of the log.' },
     ],
-    'status',
-    'status --why',
-  ),
-  command(
-    'health',
-    '',
-    'Ask the daemon whether it is live and ready. Exit 0 serving, 4 not serving, 3 unreachable.',
-    [
-      {
-        name: 'source',
-        value: '<http|grpc|socket>',
-        summary: 'Transport to ask over (default http).',
-      },
+    examples: ['status', 'status --why'],
+  }),
+  command('health', {
+    summary:
+      'Ask the daemon whether it is live and ready. Exit 0 serving, 4 not serving, 3 unreachable.',
+    flags: [
+      { name: 'source', value: '<http|grpc|socket>', summary: 'Transport to use (default http).' },
       { name: 'watch', summary: 'Print each change until interrupted.' },
     ],
-    'health --source grpc',
-  ),
-  command(
-    'logs',
-    '',
-    'The last log lines: from the daemon when it runs, from its files when it does not.',
-    [
+    examples: ['health --source grpc'],
+  }),
+  command('logs', {
+    summary: 'The last log lines, from the daemon if it runs, else from its files.',
+    flags: [
       {
         name: 'tail',
         short: 'n',
         value: '[n]',
-        summary: 'Number of lines (default 100). Without a number it follows too.',
+        summary: 'Number of lines (default 100). Without a number, also follow.',
       },
-      { name: 'follow', short: 'f', summary: 'Go on with new lines as they come.' },
+      { name: 'follow', short: 'f', summary: 'Print new lines as they arrive.' },
       { name: 'level', value: '<level>', summary: 'Lines of this level and above.' },
       { name: 'run', value: '<id>', summary: 'Lines of this run.' },
       {
         name: 'since',
         value: '<time>',
-        summary: 'Lines since then: an RFC 3339 time, or an age such as 10m, 2h, 1d.',
+        summary: 'Lines since an RFC 3339 time, or an age such as 10m, 2h, 1d.',
       },
     ],
-    'logs --tail 100',
-    'logs -f --level warn',
-  ),
-  command(
-    'doctor',
-    '',
-    'Check the installation and the daemon, also a dead one: what is wrong and what to do about it. Not zero if a check fails.',
-    [],
-    'doctor',
-  ),
-  command(
-    'version',
-    '',
-    'Version of the program, and of the running daemon where it differs.',
-    [],
-    'version',
-  ),
-  command('model list', '', 'Models of every reachable provider.', [], 'model list --json'),
-  command(
-    'model show',
-    '<id>',
-    'One model, with what its file says of itself.',
-    [],
-    'model show local/svc-mini',
-  ),
-  command(
-    'model pull',
-    '<ref>',
-    'Fetch a GGUF model into the models folder and verify it; run again after a break it goes on where it stopped. hf:user/repo takes Q4_K_M, else the smallest; hf:user/repo:Q8_0, hf:user/repo/file.gguf or an https address name the file.',
-    [
-      { name: 'name', value: '<name>', summary: 'Name of the model (default: that of the file).' },
+    examples: ['logs --tail 100', 'logs -f --level warn'],
+  }),
+  command('doctor', {
+    summary:
+      'Check the installation and the daemon, running or not: what is wrong and how to fix it. Exit 1 if a check fails.',
+    examples: ['doctor'],
+  }),
+  command('version', {
+    summary: 'Version of the program, and of the running daemon if it differs.',
+    examples: ['version'],
+  }),
+  command('model list', {
+    summary: 'Models of every reachable provider.',
+    examples: ['model list --json'],
+  }),
+  command('model show', {
+    args: '<id>',
+    summary: 'One model, with the metadata of its file.',
+    examples: ['model show local/svc-mini'],
+  }),
+  command('model pull', {
+    args: '<ref>',
+    summary:
+      'Download a GGUF model into the models folder and verify it. An interrupted download resumes when the command is repeated. hf:user/repo takes Q4_K_M, else the smallest; hf:user/repo:Q8_0, hf:user/repo/file.gguf or an https URL name the file.',
+    flags: [
+      { name: 'name', value: '<name>', summary: 'Name of the model (default: the file name).' },
       {
         name: 'sha256',
         value: '<hex>',
-        summary: 'What the file must hash to, where the other side does not say.',
+        summary: 'Expected hash of the file, if the server does not publish one.',
       },
     ],
-    'model pull hf:user/repo:Q4_K_M',
-    'model pull https://example.org/tiny.gguf --name tiny',
-  ),
-  command(
-    'model remove',
-    '<id>',
-    'Delete a model from the models folder.',
-    [],
-    'model remove local/tiny',
-  ),
-  command('provider list', '', 'Providers, their state and why.', [], 'provider list --json'),
-  command(
-    'provider add',
-    '<id>',
-    'Configure a provider; takes effect at once.',
-    [
+    examples: [
+      'model pull hf:user/repo:Q4_K_M',
+      'model pull https://example.org/tiny.gguf --name tiny',
+    ],
+  }),
+  command('model remove', {
+    args: '<id>',
+    summary: 'Delete a model from the models folder.',
+    examples: ['model remove local/tiny'],
+  }),
+  command('provider list', {
+    summary: 'Providers, their state and its reason.',
+    examples: ['provider list --json'],
+  }),
+  command('provider add', {
+    args: '<id>',
+    summary: 'Configure a provider; takes effect at once.',
+    flags: [
       {
         name: 'base-url',
         value: '<url>',
-        summary: 'Where it is, such as http://127.0.0.1:11434/v1.',
+        summary: 'Base URL of the API, such as http://127.0.0.1:11434/v1.',
       },
       {
         name: 'adapter',
         value: '<name>',
-        summary: 'How it is spoken to (default openai-compatible).',
+        summary: 'Protocol of the API (default openai-compatible).',
       },
-      { ...model, value: '<default>', summary: 'Model used when a run names none.' },
+      { ...model, value: '<default>', summary: 'Model for runs that name none.' },
       {
         name: 'key-env',
         value: '<NAME>',
-        summary: 'Environment variable that holds its key; the key is never stored.',
+        summary: 'Environment variable with the API key; the key is never stored.',
       },
       {
         name: 'kind',
@@ -291,153 +279,143 @@ export const commands: readonly CommandSpec[] = [
         summary: 'Whether prompts leave this machine (default: by its address).',
       },
     ],
-    'provider add ollama --base-url http://127.0.0.1:11434/v1 --model llama3.2',
-    'provider add openai --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model gpt-4o-mini',
-  ),
-  command(
-    'provider remove',
-    '<id>',
-    'Remove a provider from the configuration.',
-    [],
-    'provider remove ollama',
-  ),
-  command(
-    'provider test',
-    '<id>',
-    'Ask a provider now whether it is there and accepts us. Spends no token.',
-    [],
-    'provider test ollama',
-  ),
-  command(
-    'runs list',
-    '',
-    'The latest runs, newest first.',
-    [
+    examples: [
+      'provider add ollama --base-url http://127.0.0.1:11434/v1 --model llama3.2',
+      'provider add openai --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model gpt-4o-mini',
+    ],
+  }),
+  command('provider remove', {
+    args: '<id>',
+    summary: 'Remove a provider from the configuration.',
+    examples: ['provider remove ollama'],
+  }),
+  command('provider test', {
+    args: '<id>',
+    summary: 'Check that a provider is reachable and accepts the key. Uses no tokens.',
+    examples: ['provider test ollama'],
+  }),
+  command('runs list', {
+    summary: 'The latest runs, newest first.',
+    flags: [
       { name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' },
       { name: 'state', value: '<state>', summary: 'Runs in this state.' },
       { name: 'provider', value: '<id>', summary: 'Runs of this provider.' },
     ],
-    'runs list --state failed',
-  ),
-  command(
-    'runs show',
-    '<id>',
-    'One run: its prompt, its answer, how it ended.',
-    [],
-    'runs show run_01J…',
-  ),
-  command(
-    'runs attach',
-    '<id>',
-    'Follow the answer of a run from its beginning to its end, also across a restart of the daemon. Ctrl-C leaves the run alone.',
-    [{ name: 'from', value: '<seq>', summary: 'Only from this event of the log on.' }],
-    'runs attach run_01J…',
-  ),
-  command(
-    'runs cancel',
-    '<id>',
-    'Cancel a run; returns when its work has stopped.',
-    [],
-    'runs cancel run_01J…',
-  ),
-  command(
-    'runs why',
-    '<id>',
-    'How a run came to be where it is, event by event; works without a daemon too.',
-    [],
-    'runs why run_01J…',
-  ),
-  command(
-    'runs replay',
-    '<id|file>',
-    'Fold a run again, from the log or from a file that `runs export` wrote, on any machine: the state it had, and how it came there.',
-    [{ name: 'at', value: '<seq>', summary: 'As it was after this event of the log.' }],
-    'runs replay run_01J… --at 120',
-    'runs replay run.json',
-  ),
-  command(
-    'runs export',
-    '[id]',
-    'Write a run as a file that can be replayed, or with --all the whole log as JSON lines, also from a log that is damaged. To stdout unless --output is given.',
-    [
+    examples: ['runs list --state failed'],
+  }),
+  command('runs show', {
+    args: '<id>',
+    summary: 'One run: its prompt, its answer, how it ended.',
+    examples: ['runs show run_01J…'],
+  }),
+  command('runs attach', {
+    args: '<id>',
+    summary:
+      'Follow the answer of a run from start to end, even if the daemon restarts. Ctrl-C does not stop the run.',
+    flags: [{ name: 'from', value: '<seq>', summary: 'Start at this event of the log.' }],
+    examples: ['runs attach run_01J…'],
+  }),
+  command('runs cancel', {
+    args: '<id>',
+    summary: 'Cancel a run; returns when its work has stopped.',
+    examples: ['runs cancel run_01J…'],
+  }),
+  command('runs why', {
+    args: '<id>',
+    summary: "Explain a run's state, event by event. Works without a daemon.",
+    examples: ['runs why run_01J…'],
+  }),
+  command('runs replay', {
+    args: '<id|file>',
+    summary:
+      'Fold the events of a run again, from the log or from a file that `runs export` wrote: its state and how it got there.',
+    flags: [{ name: 'at', value: '<seq>', summary: 'The state after this event of the log.' }],
+    examples: ['runs replay run_01J… --at 120', 'runs replay run.json'],
+  }),
+  command('runs export', {
+    args: '[id]',
+    summary:
+      'Write a run as a file for `runs replay`, or with --all the whole log as JSON lines, even if the log is damaged. Writes to stdout unless --output is given.',
+    flags: [
       {
         name: 'all',
-        summary:
-          'The whole log, one event a line; what cannot be read is told, and the exit code is then 1.',
+        summary: 'The whole log, one event per line. Unreadable events are reported, with exit 1.',
       },
       {
         name: 'output',
         short: 'o',
         value: '<file>',
-        summary: 'The file to write; one that is there is not overwritten.',
+        summary: 'The file to write. An existing file is not overwritten.',
       },
       {
         name: 'redact',
-        summary: 'Without prompts, answers, messages and names: their lengths stand for them.',
+        summary: 'Replace prompts, answers, messages and names by their lengths.',
       },
     ],
-    'runs export run_01J… --output run.json --redact',
-    'runs export --all --output log.jsonl',
-  ),
-  command(
-    'machines',
-    '[name]',
-    'The state machines that the daemon is made of: daemon, run, provider, engine, pull. Needs no daemon but for --live.',
-    [
-      { name: 'format', value: '<format>', summary: 'mermaid (default), svg, json or ascii.' },
-      { name: 'live', summary: 'Mark the present states of the daemon that runs.' },
+    examples: [
+      'runs export run_01J… --output run.json --redact',
+      'runs export --all --output log.jsonl',
     ],
-    'machines run --format ascii',
-    'machines daemon --live',
-  ),
-  command(
-    'console',
-    '',
-    'Open the console in the browser, signed in: the machines at work, runs, logs, and the past.',
-    [
+  }),
+  command('machines', {
+    args: '[name]',
+    summary:
+      'The state machines of the daemon: daemon, run, provider, engine, pull. Only --live needs a running daemon.',
+    flags: [
+      { name: 'format', value: '<format>', summary: 'mermaid (default), svg, json or ascii.' },
+      { name: 'live', summary: 'Mark the current states of the running daemon.' },
+    ],
+    examples: ['machines run --format ascii', 'machines daemon --live'],
+  }),
+  command('console', {
+    summary: 'Open the console in the browser, signed in: live machines, runs, logs and history.',
+    flags: [
       {
         name: 'no-open',
-        summary: 'Print its address; it is good for one sign-in, within a minute.',
+        summary: 'Print the address instead. It is valid for one sign-in, for one minute.',
       },
     ],
-    'console',
-  ),
-  command(
-    'config show',
-    '',
-    'The configuration in force, and where each value comes from.',
-    [],
-    'config show',
-  ),
-  command(
-    'token',
-    '[rotate]',
-    'Print the token for HTTP and WebSocket clients; with rotate make a new one first: what the old one let in ends, and every browser is signed out.',
-    [],
-    'token',
-    'token rotate',
-  ),
-  command(
-    'api',
-    '<method> <path>',
-    'Ask a route of the HTTP interface over the local socket, with no token and no port; the answer goes to stdout as it comes.',
-    [
+    examples: ['console'],
+  }),
+  command('config show', {
+    summary: 'The active configuration, and the source of each value.',
+    examples: ['config show'],
+  }),
+  command('token', {
+    args: '[rotate]',
+    summary:
+      'Print the token for HTTP and WebSocket clients. With rotate, replace it first: clients of the old token are disconnected and every browser is signed out.',
+    examples: ['token', 'token rotate'],
+  }),
+  command('api', {
+    args: '<method> <path>',
+    summary:
+      'Send a request to the HTTP API over the local socket, without a token or a port. The response is streamed to stdout.',
+    flags: [
       {
         name: 'data',
         short: 'd',
         value: '<json|@file|->',
-        summary: 'Body of the request: the JSON itself, a file, or - for stdin.',
+        summary: 'Body of the request: JSON, a file, or - for stdin.',
       },
-      { name: 'stream', summary: 'Ask for events as they come (Accept: text/event-stream).' },
+      { name: 'stream', summary: 'Request an event stream (Accept: text/event-stream).' },
     ],
-    'api GET /v1/runs',
-    `api POST /v1/runs --data '{"prompt":"What is a run?"}' --stream`,
-  ),
-  command(
-    'completion',
-    '<shell>',
-    'Print the completion script for bash, zsh or fish.',
-    [],
-    'completion bash',
-  ),
+    examples: [
+      'api GET /v1/runs',
+      `api POST /v1/runs --data '{"prompt":"What is a run?"}' --stream`,
+    ],
+  }),
+  command('completion', {
+    args: '<shell>',
+    summary: 'Print the completion script for bash, zsh or fish.',
+    examples: ['completion bash'],
+  }),
 ];
+
+export type CommandName = (typeof table)[number]['name'];
+
+export const commands: readonly CommandSpec[] = table;
+
+export function isGroup(name: string): boolean {
+  return commands.some((command) => command.name.startsWith(`${name} `));
+}

@@ -1,17 +1,20 @@
-import { type Loaders, program } from './program.ts';
+import type { CommandName } from './commands.ts';
+import type { CommandModule } from './context.ts';
+import { program } from './program.ts';
+import { quickLoaders } from './quick-loaders.ts';
 
-/** The code of each command of the table. */
+/** The code of each command, imported on use. */
+export type Loaders = Readonly<Record<CommandName, () => Promise<CommandModule>>>;
+
 export const loaders: Loaders = {
+  ...quickLoaders,
   run: () => import('./run/run.ts'),
   start: () => import('./daemon/start.ts'),
   serve: () => import('./daemon/serve.ts'),
   stop: () => import('./daemon/stop.ts'),
   restart: () => import('./daemon/restart.ts'),
-  status: () => import('./daemon/status.ts'),
-  health: () => import('./health/health.ts'),
   logs: () => import('./logs/logs.ts'),
   doctor: () => import('./doctor/doctor.ts'),
-  version: () => import('./version.ts'),
   'model list': () => import('./model/list.ts'),
   'model show': () => import('./model/show.ts'),
   'model pull': () => import('./model/pull.ts'),

@@ -39,6 +39,11 @@ test('an old Node is told in one line, exit 1', () => {
   for (const version of ['22.13.0', '26.0.0']) assert.is(runAs(version).status, 0);
 });
 
+test('the minimum is that of the package', () => {
+  const { engines } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'));
+  assert.match(runAs('12.22.0').stderr, `svc needs Node.js ${engines.node.replace('>=', '')} or`);
+});
+
 test('the bin can be read by an old Node: no import before the check, and no newer syntax', () => {
   const text = readFileSync(PROGRAM, 'utf8');
   assert.match(text, /^#!\/usr\/bin\/env node\n/);

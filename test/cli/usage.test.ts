@@ -1,9 +1,13 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { commands } from '../../src/cli/commands.ts';
 import { loaders } from '../../src/cli/loaders.ts';
-import { readArguments } from '../../src/cli/parse/arguments.ts';
+import { dispatch } from '../../src/cli/parse/command-line.ts';
+import { quickLoaders } from '../../src/cli/quick-loaders.ts';
 import { SvcError } from '../../src/errors.ts';
+import { packageRoot } from '../../src/home/paths.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
 const test = suite<{ home: Home }>('the command line');
@@ -15,11 +19,18 @@ test.after(async ({ home }) => {
   await home.close();
 });
 
-const spec = (name: string) =>
-  commands.find((command) => command.name === name) ?? assert.unreachable(name);
+/** What the parser makes of a command line. */
+const read = (name: string, argv: string[]) =>
+  dispatch([...name.split(' '), ...argv], {
+    run: (spec, args, flags) => {
+      assert.is(spec.name, name);
+      return { args, flags };
+    },
+    help: (shown) => assert.unreachable(`help of ${shown}`) as never,
+  });
 const refused = (name: string, argv: string[]): string => {
   try {
-    readArguments(spec(name) as never, argv);
+    read(name, argv);
   } catch (error) {
     assert.instance(error, SvcError);
     assert.is((error as SvcError).code, 'usage');
@@ -27,10 +38,16 @@ const refused = (name: string, argv: string[]): string => {
   }
   return assert.unreachable(`${name} ${argv.join(' ')} was taken`) as never;
 };
-const read = (name: string, argv: string[]) => readArguments(spec(name) as never, argv);
 
 test('every command of the table has code, and nothing else has', () => {
   assert.equal(Object.keys(loaders).sort(), commands.map(({ name }) => name).sort());
+});
+
+test('the bin names every quick command', () => {
+  const [, names = ''] =
+    /const QUICK = \[(.+)\]/.exec(readFileSync(join(packageRoot(), 'src', 'main.ts'), 'utf8')) ??
+    [];
+  assert.equal(names.match(/[a-z]+/g), Object.keys(quickLoaders));
 });
 
 test('help is on stdout with exit 0, for everything, every group and every command', async ({
@@ -70,6 +87,12 @@ test('what is not known is refused with exit 2 and what was probably meant', asy
     [['--jsn', 'status'], '--json'],
     [['run', '-1 + 2'], '--'],
     [['status', '--no-json'], '--json'],
+    [['run', 'x', '--start'], 'svc run'],
+    [['run', 'x', '-v'], 'run'],
+    [['run', 'x', '--constructor'], '--help'],
+    [['constructor'], 'svc'],
+    [['__all__'], 'svc'],
+    [['runs', '--limit', '3'], 'svc <command>'],
     [[''], 'svc --help'],
   ] as const) {
     const { code, stdout, stderr } = await home.svc(argv);
@@ -120,6 +143,11 @@ test('values stay text, and a dash can be part of one', () => {
     flags: { temperature: '-1' },
   });
   assert.equal(read('run', ['', '-pollama']), { args: [''], flags: { provider: 'ollama' } });
+  assert.equal(read('run', ['--cloud', 'true', '--no-stream']), {
+    args: ['true'],
+    flags: { cloud: true, 'no-stream': true },
+  });
+  assert.equal(read('run', ['run', '--system', '']), { args: ['run'], flags: { system: '' } });
   assert.equal(read('run', ['--', '--json']), { args: ['--json'], flags: {} });
   assert.equal(read('run', ['x', '--no-start']), { args: ['x'], flags: { 'no-start': true } });
 });

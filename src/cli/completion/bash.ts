@@ -1,5 +1,5 @@
-import { commands } from '../commands.ts';
-import { choices, firstWords, flagsOf, groupOf, groups } from './words.ts';
+import { commands, shownFlags } from '../commands.ts';
+import { choices, firstWords, groupOf, groups } from './words.ts';
 
 /** Written for bash 3.2 too, which is what macOS has. */
 export function bashScript(): string {
@@ -26,7 +26,7 @@ ${groups()
         .join(' ')}' ;;`,
   )
   .join('\n')}
-${commands.map((spec) => `      '${spec.name}') words='${[...(choices(spec.args) ?? []), ...flagsOf(spec).map(({ name }) => `--${name}`)].join(' ')}' ;;`).join('\n')}
+${commands.map((spec) => `      '${spec.name}') words='${[...(choices(spec.args) ?? []), ...shownFlags(spec).map(({ name }) => `--${name}`)].join(' ')}' ;;`).join('\n')}
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
@@ -37,7 +37,7 @@ complete -o default -F _svc svc`;
 /** After a flag that takes a value: its choices, or files. */
 function valueCases(): string {
   const lines = commands.flatMap((spec) =>
-    flagsOf(spec)
+    shownFlags(spec)
       .filter(({ value }) => value?.startsWith('<'))
       .map(({ name, short, value }) => {
         const patterns = [

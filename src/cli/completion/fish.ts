@@ -1,5 +1,5 @@
-import { type CommandSpec, commands, type FlagSpec } from '../commands.ts';
-import { choices, firstWords, flagsOf, groupOf, groups } from './words.ts';
+import { type CommandSpec, commands, type FlagSpec, shownFlags } from '../commands.ts';
+import { choices, firstWords, groupOf, groups } from './words.ts';
 
 export function fishScript(): string {
   const first = firstWords().map(
@@ -9,7 +9,7 @@ export function fishScript(): string {
   const second = groups().flatMap((word) => groupOf(word).map((spec) => secondWord(word, spec)));
   const flags = commands.flatMap((spec) => [
     ...argument(spec),
-    ...flagsOf(spec).map((flag) => flagLine(spec, flag)),
+    ...shownFlags(spec).map((flag) => flagLine(spec, flag)),
   ]);
   return ['complete -c svc -e', ...first, ...second, ...flags].join('\n');
 }

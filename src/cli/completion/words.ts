@@ -1,4 +1,4 @@
-import { type CommandSpec, commands, type FlagSpec, globalFlags } from '../commands.ts';
+import { type CommandSpec, commands } from '../commands.ts';
 
 /** What can be completed, in the words of the command line. */
 
@@ -24,13 +24,6 @@ export function groups(): string[] {
   return firstWords()
     .map(({ word }) => word)
     .filter((word) => groupOf(word).length > 0);
-}
-
-export function flagsOf(spec: CommandSpec): FlagSpec[] {
-  return [
-    ...spec.flags,
-    ...globalFlags.filter(({ name }) => !spec.flags.some((flag) => flag.name === name)),
-  ];
 }
 
 /** Values that a flag or an argument is chosen from, such as `<http|grpc|socket>`; null when it is free. */

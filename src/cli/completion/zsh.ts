@@ -1,5 +1,5 @@
-import { type CommandSpec, commands, type FlagSpec } from '../commands.ts';
-import { choices, firstWords, flagsOf, groupOf, groups } from './words.ts';
+import { type CommandSpec, commands, type FlagSpec, shownFlags } from '../commands.ts';
+import { choices, firstWords, groupOf, groups } from './words.ts';
 
 export function zshScript(): string {
   return `#compdef svc
@@ -48,7 +48,7 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _svc "$@"; else compdef _sv
 function specs(spec: CommandSpec): string[] {
   const argument =
     spec.args === '' ? [] : [quoted(`:${spec.args.replace(/[<>[\]]/g, '')}:${action(spec.args)}`)];
-  return [...flagsOf(spec).flatMap(flagSpecs), ...argument];
+  return [...shownFlags(spec).flatMap(flagSpecs), ...argument];
 }
 
 function flagSpecs({ name, short, value, summary }: FlagSpec): string[] {

@@ -1,5 +1,5 @@
 import { programVersion } from '../../home/version.ts';
-import { type CommandSpec, commands, type FlagSpec, globalFlags } from '../commands.ts';
+import { type CommandSpec, commands, type FlagSpec, shownFlags } from '../commands.ts';
 import { paint } from '../print/output.ts';
 
 const WIDTH_MAX = 100;
@@ -26,11 +26,7 @@ function overview(group: string): string {
 
 function details(spec: CommandSpec): string {
   const usage = ['svc', spec.name, spec.args, '[flags]'].filter(Boolean).join(' ');
-  const flags = [
-    ...spec.flags,
-    ...globalFlags.filter(({ name }) => !spec.flags.some((flag) => flag.name === name)),
-  ];
-  const rows = flags.map((flag): [string, string] => [flagForm(flag), flag.summary]);
+  const rows = shownFlags(spec).map((flag): [string, string] => [flagForm(flag), flag.summary]);
   const examples = spec.examples.map((example) => `  svc ${example}`).join('\n');
   return `${wrap(spec.summary, width())}\n\n${title('Usage')}\n  ${usage}\n\n${title('Flags')}\n${columns(rows)}${examples === '' ? '' : `\n\n${title('Examples')}\n${examples}`}`;
 }
