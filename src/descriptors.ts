@@ -1,5 +1,6 @@
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
+import { causesOf } from './causes.ts';
 import { SvcError } from './errors.ts';
 
 /**
@@ -51,7 +52,7 @@ const EXHAUSTED = /\b(EMFILE|ENFILE|ENOSPC)\b/;
 const VAGUE = /^(ERR_|EAI_|ENOTFOUND$|MODULE_NOT_FOUND$)/;
 
 function exhaustedCode(thrown: unknown): string | null {
-  for (const { code, message } of links(thrown)) {
+  for (const { code, message } of causesOf(thrown)) {
     if (code === undefined) continue;
     const found =
       EXHAUSTED.exec(code) ?? (code === 'ERR_WORKER_INIT_FAILED' ? EXHAUSTED.exec(message) : null);
@@ -61,18 +62,8 @@ function exhaustedCode(thrown: unknown): string | null {
 }
 
 function isVague(thrown: unknown): boolean {
-  return links(thrown).some(({ code }) => code !== undefined && VAGUE.test(code));
+  return causesOf(thrown).some(({ code }) => code !== undefined && VAGUE.test(code));
 }
-
-/** An error and its causes. */
-function links(thrown: unknown): NodeJS.ErrnoException[] {
-  const found: NodeJS.ErrnoException[] = [];
-  for (let error = thrown; error instanceof Error && found.length < DEPTH_MAX; error = error.cause)
-    found.push(error);
-  return found;
-}
-
-const DEPTH_MAX = 10;
 
 function sentence(code: string): string {
   return `The daemon can open no more files or connections (${code}).`;

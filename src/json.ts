@@ -8,9 +8,9 @@ const BACKSLASH = 0x5c;
 const OPENING = new Set([0x5b, 0x7b]);
 const CLOSING = new Set([0x5d, 0x7d]);
 
-/** What a text of another side holds; undefined when it is not JSON, or has more levels or parts than any answer does. */
-export function parseForeignJson(text: string): unknown {
-  if (isTooMuch(text)) return undefined;
+/** Parses a text of the other side. Undefined if there is none, it is not JSON, or it is too deep or too large. */
+export function parseForeignJson(text: string | null): unknown {
+  if (text === null || isTooMuch(text)) return undefined;
   try {
     return JSON.parse(text);
   } catch {
@@ -22,6 +22,15 @@ function isTooMuch(text: string): boolean {
   const { take } = measureJson();
   for (let at = 0; at < text.length; at += 1) if (take(text.charCodeAt(at))) return true;
   return false;
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** The value if it is an object, else an empty one. */
+export function asRecord(value: unknown): Record<string, unknown> {
+  return isRecord(value) ? value : {};
 }
 
 export interface JsonMeasure {

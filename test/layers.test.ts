@@ -15,6 +15,7 @@ interface Layer {
 
 /** Tables at the bottom that every layer may use. */
 const TABLES = [
+  'src/causes.ts',
   'src/errors.ts',
   'src/descriptors.ts',
   'src/limits.ts',
@@ -39,8 +40,9 @@ function TRANSPORT_PARTS(): string[] {
 const layers: Record<string, Layer> = {
   machines: { may: [] },
 
+  'src/causes.ts': { may: [] },
   'src/errors.ts': { may: [] },
-  'src/descriptors.ts': { may: ['src/errors.ts'] },
+  'src/descriptors.ts': { may: ['src/causes.ts', 'src/errors.ts'] },
   'src/limits.ts': { may: [] },
   'src/pattern.ts': { may: [] },
   'src/json.ts': { may: [] },
@@ -54,9 +56,18 @@ const layers: Record<string, Layer> = {
 
   // Providers and pulls check model files with the same reader.
   'src/providers': {
-    may: [...PORTS, 'machines', 'src/home/paths.ts', 'src/models/gguf', ...TABLES],
+    may: [
+      ...PORTS,
+      'machines',
+      'src/home/paths.ts',
+      'src/models/gguf',
+      'src/http-client',
+      ...TABLES,
+    ],
   },
-  'src/models': { may: [...PORTS, 'machines', ...TABLES] },
+  'src/models': { may: [...PORTS, 'machines', 'src/http-client', ...TABLES] },
+  // What providers and downloads need of HTTP.
+  'src/http-client': { may: TABLES },
 
   'src/transport': {
     may: [...TABLES, 'src/runtime/contract', 'machines/run.ts'],

@@ -1,21 +1,22 @@
 import { SvcError } from '../errors.ts';
+import type { PullContext } from './context.ts';
 import { pullError } from './failure.ts';
 import { checkGguf } from './gguf/check.ts';
 import { shownAddress } from './hub/reference.ts';
 import { findSource, type Source } from './hub/source.ts';
 import { PartialFile } from './partial-file.ts';
-import { discard, openPlace, type Place, putInPlace, sizeOf } from './place.ts';
+import { discard, type PullPaths, preparePaths, putInPlace, sizeOf } from './paths.ts';
 import { receive } from './receive.ts';
-import { paced, type Report } from './report.ts';
+import type { Report } from './report.ts';
 import { sha256Of } from './sha256.ts';
 import { checkSpace } from './space.ts';
 import type { Task } from './task.ts';
-import type { Tools } from './tools.ts';
+import { Throttle } from './throttle.ts';
 import { openTransfer } from './transfer.ts';
 
 export interface AttemptOptions {
   task: Task;
-  tools: Tools;
+  context: PullContext;
   report: Report;
   /** From now on nobody else writes this file. Throws when somebody does. */
   claim(file: string): void;
@@ -23,35 +24,35 @@ export interface AttemptOptions {
 }
 
 /**
- * One attempt to fetch a model, from where the last one stopped. Resolves when the model is in its place; throws SvcError. What was
+ * One attempt to fetch a model, from where the last one stopped. Resolves when the model is in its paths; throws SvcError. What was
  * fetched stays, unless it turned out to be wrong.
  *
  * 1. A model of that name is there: it is the same, or the attempt fails.
  * 2. Else the missing bytes are fetched, verified, and take their name.
  */
 export async function attemptPull(options: AttemptOptions): Promise<void> {
-  const { task, tools, report, claim, signal } = options;
-  const source = await findSource(task, tools.web, tools.limits, signal);
+  const { task, context, report, claim, signal } = options;
+  const source = await findSource(task, context.hubClient, context.limits, signal);
   claim(source.file);
-  const place = await openPlace(tools.folder, source.file);
-  const existing = await sizeOf(place.target);
+  const paths = await preparePaths(context.folder, source.file);
+  const existing = await sizeOf(paths.target);
   if (existing !== null) {
-    await checkExisting(place, source, existing, options);
+    await checkExisting(paths, source, existing, options);
   } else {
-    await fetchNew(place, source, options).catch(async (thrown: unknown) => {
-      if (thrown instanceof SvcError && thrown.discard) await discard(place);
+    await fetchNew(paths, source, options).catch(async (thrown: unknown) => {
+      if (thrown instanceof SvcError && thrown.discard) await discard(paths);
       throw thrown;
     });
     signal.throwIfAborted();
-    if ((await sizeOf(place.target)) !== null) throw taken(source);
-    await putInPlace(place);
+    if ((await sizeOf(paths.target)) !== null) throw taken(source);
+    await putInPlace(paths);
   }
-  await report.completed(place.target);
+  await report.completed(paths.target);
 }
 
 /** Nothing is fetched: the file either hashes to what is wanted, or it is another. */
 async function checkExisting(
-  place: Place,
+  paths: PullPaths,
   source: Source,
   size: number,
   options: AttemptOptions,
@@ -63,15 +64,15 @@ async function checkExisting(
     size,
   );
   await options.report.downloaded(size, true);
-  const found = await hash(place.target, options);
+  const found = await hash(paths.target, options);
   if (found !== sha256) throw taken(source);
   await options.report.verified(found, true);
-  await discard(place);
+  await discard(paths);
 }
 
-async function fetchNew(place: Place, source: Source, options: AttemptOptions): Promise<void> {
-  const sha256 = await download(place, source, options);
-  const found = await hash(place.partial, options);
+async function fetchNew(paths: PullPaths, source: Source, options: AttemptOptions): Promise<void> {
+  const sha256 = await download(paths, source, options);
+  const found = await hash(paths.partial, options);
   if (sha256 !== null && found !== sha256) {
     throw pullError(
       'pull_failed',
@@ -79,53 +80,56 @@ async function fetchNew(place: Place, source: Source, options: AttemptOptions): 
       { discard: true },
     );
   }
-  await checkGguf(place.partial, options.tools.limits.model_header_bytes);
+  await checkGguf(paths.partial, options.context.limits.model_header_bytes);
   await options.report.verified(found, sha256 !== null);
 }
 
 /** Resolves, once all bytes are on disk, with what the file must hash to, if anybody says. */
 async function download(
-  place: Place,
+  paths: PullPaths,
   source: Source,
-  { tools, report, signal }: AttemptOptions,
+  { context, report, signal }: AttemptOptions,
 ): Promise<string | null> {
-  const { limits, host_boot_id, web } = tools;
+  const { limits, host_boot_id, hubClient } = context;
   const wanted = {
     url: shownAddress(source.url),
     etag: null,
     size_bytes: source.size_bytes,
     sha256: source.sha256,
   };
-  const partial = await PartialFile.find(place, wanted, {
+  const partial = await PartialFile.find(paths, wanted, {
     sync_bytes: limits.pull_sync_bytes,
     host_boot_id,
   });
-  const transfer = await openTransfer(source, partial, web, signal);
+  const transfer = await openTransfer(source, partial, hubClient, signal);
   const { identity, revision } = transfer;
   try {
     await partial.begin(identity);
-    await checkSpace(tools, Math.max(0, (identity.size_bytes ?? 0) - partial.bytes));
+    await checkSpace(context, Math.max(0, (identity.size_bytes ?? 0) - partial.bytes));
     await report.resolved(
       { ...identity, file: source.file, revision, choices: source.choices },
       partial.bytes,
     );
-    await receive(transfer, partial, { tools, report, signal });
+    await receive(transfer, partial, { context, report, signal });
     await partial.sync();
   } finally {
     await transfer.answer.body?.cancel().catch(() => undefined);
     await partial.close();
-    if (partial.bytes === 0) await discard(place);
+    if (partial.bytes === 0) await discard(paths);
   }
   await report.downloaded(partial.bytes, false);
   return identity.sha256;
 }
 
-function hash(path: string, { tools, report, signal }: AttemptOptions): Promise<string> {
-  return sha256Of(
-    path,
-    signal,
-    paced(tools.limits.pull_progress_ms, (bytes) => report.hashed(bytes)),
+async function hash(path: string, { context, report, signal }: AttemptOptions): Promise<string> {
+  const progress = new Throttle(context.limits.pull_progress_ms, 0, (bytes) =>
+    report.hashed(bytes),
   );
+  try {
+    return await sha256Of(path, signal, (bytes) => progress.update(bytes));
+  } finally {
+    progress.stop();
+  }
 }
 
 function taken({ file, sha256 }: Source): SvcError {

@@ -1,3 +1,4 @@
+import { isCertificateCode, systemCode } from '../causes.ts';
 import { type ErrorCode, isStoreError, SvcError, type SvcErrorOptions } from '../errors.ts';
 
 /** Why an attempt to fetch a model failed. Unless the options say so, another attempt is of no use. */
@@ -9,8 +10,8 @@ export function pullError(
   return new SvcError(code, message, { retryable: false, ...options });
 }
 
-/** Whatever was thrown, as one of ours; of a foreign error only a constant of the system is told. */
-export function asPullFailure(thrown: unknown): SvcError {
+/** Whatever was thrown, as one of ours; of a foreign error only a constant of the system is shown. */
+export function asPullError(thrown: unknown): SvcError {
   if (thrown instanceof SvcError && !isStoreError(thrown)) return thrown;
   const code = systemCode(thrown);
   if (code === 'ENOSPC' || code === 'EDQUOT')
@@ -29,15 +30,15 @@ export function asPullFailure(thrown: unknown): SvcError {
 }
 
 /** A request that got no answer, or one that broke off. */
-export function brokenOff(thrown: unknown, host: string): SvcError {
+export function connectionError(thrown: unknown, host: string): SvcError {
   if (thrown instanceof SvcError) return thrown;
   const code = systemCode(thrown);
-  const told = code === null ? '' : ` (${code})`;
-  if (code !== null && /CERT|_SIGNED|^ERR_TLS|VERIFY/.test(code))
-    return pullError('pull_failed', `${host} has a certificate that is not trusted${told}.`, {
+  const suffix = code === null ? '' : ` (${code})`;
+  if (isCertificateCode(code))
+    return pullError('pull_failed', `${host} has a certificate that is not trusted${suffix}.`, {
       cause: thrown,
     });
-  return pullError('pull_failed', `The connection to ${host} failed${told}.`, {
+  return pullError('pull_failed', `The connection to ${host} failed${suffix}.`, {
     retryable: true,
     cause: thrown,
   });
@@ -59,14 +60,3 @@ const FILE_CODES = new Set([
   'EBUSY',
   'ENXIO',
 ]);
-
-/** The code of the system or of undici, wherever in the chain of causes it is. */
-function systemCode(thrown: unknown): string | null {
-  let error = thrown;
-  for (let depth = 0; error instanceof Error && depth < 10; depth += 1) {
-    if ('code' in error && typeof error.code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(error.code))
-      return error.code;
-    error = error.cause;
-  }
-  return null;
-}

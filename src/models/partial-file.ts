@@ -1,5 +1,5 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import { type Place, sizeOf } from './place.ts';
+import { type PullPaths, sizeOf } from './paths.ts';
 import { readSidecar, type Sidecar, writeSidecar } from './sidecar.ts';
 
 /** What identifies the file that is fetched. */
@@ -14,19 +14,19 @@ export type Identity = Pick<Sidecar, 'url' | 'etag' | 'size_bytes' | 'sha256'>;
 export class PartialFile {
   /** Bytes that are there. */
   bytes: number;
-  private readonly place: Place;
+  private readonly paths: PullPaths;
   private readonly sync_bytes: number;
   private readonly host_boot_id: string | null;
   private sidecar: Sidecar | null;
   private handle: FileHandle | null = null;
 
   private constructor(
-    place: Place,
+    paths: PullPaths,
     options: { sync_bytes: number; host_boot_id: string | null },
     sidecar: Sidecar | null,
     bytes: number,
   ) {
-    this.place = place;
+    this.paths = paths;
     this.sync_bytes = options.sync_bytes;
     this.host_boot_id = options.host_boot_id;
     this.sidecar = sidecar;
@@ -35,18 +35,18 @@ export class PartialFile {
 
   /** What is there of the wanted file; of a file that may be another, nothing. */
   static async find(
-    place: Place,
+    paths: PullPaths,
     wanted: Identity,
     options: { sync_bytes: number; host_boot_id: string | null },
   ): Promise<PartialFile> {
-    const sidecar = await readSidecar(place.sidecar);
-    const size = await sizeOf(place.partial);
+    const sidecar = await readSidecar(paths.sidecar);
+    const size = await sizeOf(paths.partial);
     if (sidecar === null || size === null || !isSame(sidecar, wanted))
-      return new PartialFile(place, options, null, 0);
+      return new PartialFile(paths, options, null, 0);
     // Where the system does not tell its lives apart, the power may have been cut in between.
     const sameLife = sidecar.host_boot_id !== null && sidecar.host_boot_id === options.host_boot_id;
     const bytes = sameLife ? size : Math.min(size, sidecar.synced_bytes);
-    return new PartialFile(place, options, sidecar, leaveOne(bytes, sidecar.size_bytes));
+    return new PartialFile(paths, options, sidecar, leaveOne(bytes, sidecar.size_bytes));
   }
 
   /** What the present bytes are part of; null when there are none. */
@@ -63,7 +63,7 @@ export class PartialFile {
   /** Gets ready to append: to what is there, or from nothing. */
   async begin(identity: Identity): Promise<void> {
     if (this.sidecar === null || this.bytes === 0) await this.empty();
-    this.handle ??= await open(this.place.partial, 'r+');
+    this.handle ??= await open(this.paths.partial, 'r+');
     await this.handle.truncate(this.bytes);
     await this.note({
       ...identity,
@@ -108,13 +108,13 @@ export class PartialFile {
 
   private async empty(): Promise<void> {
     this.startOver();
-    await rm(this.place.sidecar, { force: true });
-    this.handle = await open(this.place.partial, 'w+', 0o600);
+    await rm(this.paths.sidecar, { force: true });
+    this.handle = await open(this.paths.partial, 'w+', 0o600);
   }
 
   private async note(sidecar: Sidecar): Promise<void> {
     this.sidecar = sidecar;
-    await writeSidecar(this.place.sidecar, sidecar);
+    await writeSidecar(this.paths.sidecar, sidecar);
   }
 
   private opened(): FileHandle {
@@ -123,7 +123,7 @@ export class PartialFile {
   }
 }
 
-/** The same content for sure: the same hash, or the same place with a validator that the other side will be asked to confirm. */
+/** The same content for sure: the same hash, or the same place with a validator that the other side will be request to confirm. */
 function isSame(sidecar: Sidecar, wanted: Identity): boolean {
   if (
     sidecar.size_bytes !== null &&

@@ -5,13 +5,13 @@ import type { SvcError } from '../errors.ts';
 import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { attemptPull } from './attempt.ts';
-import { asPullFailure, pullError } from './failure.ts';
-import { Web } from './hub/client.ts';
+import type { PullContext } from './context.ts';
+import { asPullError, pullError } from './failure.ts';
+import { HubClient } from './hub/client.ts';
 import type { PullerPort, PullInput } from './port.ts';
 import type { Report } from './report.ts';
 import { freeBytes } from './space.ts';
 import { readTask, type Task } from './task.ts';
-import type { Tools } from './tools.ts';
 
 /**
  * The work behind pulls.
@@ -30,7 +30,7 @@ export interface PullerOptions {
   host_boot_id: string | null;
   stream(pull_id: string): StreamPort<PullSnapshot, PullEvent>;
   now(): number;
-  freeBytes?: Tools['freeBytes'];
+  freeBytes?: PullContext['freeBytes'];
 }
 
 interface Work {
@@ -40,7 +40,7 @@ interface Work {
 
 export class Puller implements PullerPort<Task> {
   private readonly options: PullerOptions;
-  private readonly tools: Tools;
+  private readonly context: PullContext;
   private readonly tasks = new Map<string, Task>();
   private readonly works = new Map<string, Work>();
   /** Who writes a file, by its name. */
@@ -49,8 +49,8 @@ export class Puller implements PullerPort<Task> {
   constructor(options: PullerOptions) {
     const { folder, env, limits, host_boot_id } = options;
     this.options = options;
-    this.tools = {
-      web: new Web(env, limits),
+    this.context = {
+      hubClient: new HubClient(env, limits),
       limits,
       folder,
       host_boot_id,
@@ -98,7 +98,7 @@ export class Puller implements PullerPort<Task> {
     const works = [...this.works.values()];
     for (const { abort } of works) abort.abort();
     await Promise.all(works.map(({ ended }) => ended));
-    await this.tools.web.close();
+    await this.context.hubClient.close();
   }
 
   private async work(pull_id: string, attempt: number, abort: AbortController): Promise<void> {
@@ -110,13 +110,13 @@ export class Puller implements PullerPort<Task> {
       if (!signal.aborted)
         await attemptPull({
           task,
-          tools: this.tools,
+          context: this.context,
           report: this.report(pull_id, attempt, abort),
           claim: (file) => this.claim(file, pull_id),
           signal,
         });
     } catch (thrown) {
-      const failure = asPullFailure(thrown);
+      const failure = asPullError(thrown);
       if (!signal.aborted) {
         log.warn(
           {

@@ -1,16 +1,16 @@
 import type { SvcError } from '../errors.ts';
-import { brokenOff, pullError } from './failure.ts';
-import { isGguf } from './gguf/check.ts';
+import type { PullContext } from './context.ts';
+import { connectionError, pullError } from './failure.ts';
+import { GGUF_MAGIC, isGguf } from './gguf/tensors.ts';
 import type { Answer } from './hub/client.ts';
-import { Pace } from './pace.ts';
 import type { PartialFile } from './partial-file.ts';
 import type { Report } from './report.ts';
 import { checkSpace } from './space.ts';
-import type { Tools } from './tools.ts';
+import { Throttle } from './throttle.ts';
 import type { Transfer } from './transfer.ts';
 
 export interface ReceiveOptions {
-  tools: Tools;
+  context: PullContext;
   report: Report;
   signal: AbortSignal;
 }
@@ -19,25 +19,25 @@ export interface ReceiveOptions {
 export async function receive(
   { answer, identity }: Transfer,
   partial: PartialFile,
-  { tools, report, signal }: ReceiveOptions,
+  { context, report, signal }: ReceiveOptions,
 ): Promise<void> {
-  const { pull_bytes, pull_progress_ms } = tools.limits;
+  const { pull_bytes, pull_progress_ms } = context.limits;
   const most = Math.min(pull_bytes, identity.size_bytes ?? pull_bytes);
-  const pace = new Pace(pull_progress_ms, partial.bytes, async (bytes) => {
+  const progress = new Throttle(pull_progress_ms, partial.bytes, async (bytes) => {
     await report.progressed(bytes);
-    await checkSpace(tools, 0);
+    await checkSpace(context, 0);
   });
-  let known = partial.bytes >= MAGIC_BYTES;
+  let known = partial.bytes >= GGUF_MAGIC.length;
   try {
     for await (const chunk of chunks(answer, signal)) {
       if (partial.bytes + chunk.length > most)
-        throw spoilt(
+        throw wrongFile(
           'pull_failed',
           `${answer.host} sends more than the ${most} bytes that are taken.`,
         );
       await partial.append(chunk);
       if (!known) known = await isModel(partial, answer.host);
-      await pace.at(partial.bytes);
+      await progress.update(partial.bytes);
     }
     const missing = (identity.size_bytes ?? 0) - partial.bytes;
     if (missing > 0)
@@ -50,17 +50,15 @@ export async function receive(
     if (!signal.aborted) await report.progressed(partial.bytes);
     throw thrown;
   } finally {
-    pace.stop();
+    progress.stop();
   }
 }
 
-const MAGIC_BYTES = 4;
-
 /** Once the first bytes are there: a file that is none is not fetched to its end. */
 async function isModel(partial: PartialFile, host: string): Promise<boolean> {
-  if (partial.bytes < MAGIC_BYTES) return false;
-  if (isGguf(await partial.head(MAGIC_BYTES))) return true;
-  throw spoilt('model_invalid', `What ${host} sends is not a GGUF file.`);
+  if (partial.bytes < GGUF_MAGIC.length) return false;
+  if (isGguf(await partial.head(GGUF_MAGIC.length))) return true;
+  throw wrongFile('model_invalid', `What ${host} sends is not a GGUF file.`);
 }
 
 /** What comes, with what can go wrong on the way told apart from what can go wrong on the disk. */
@@ -71,10 +69,10 @@ async function* chunks({ body, host }: Answer, signal: AbortSignal): AsyncIterab
       yield chunk;
     }
   } catch (thrown) {
-    throw signal.aborted ? thrown : brokenOff(thrown, host);
+    throw signal.aborted ? thrown : connectionError(thrown, host);
   }
 }
 
-function spoilt(code: 'pull_failed' | 'model_invalid', message: string): SvcError {
+function wrongFile(code: 'pull_failed' | 'model_invalid', message: string): SvcError {
   return pullError(code, message, { discard: true });
 }

@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
+import type { PullContext } from './context.ts';
 import { pullError } from './failure.ts';
-import type { Tools } from './tools.ts';
 
 export async function freeBytes(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
@@ -9,7 +9,7 @@ export async function freeBytes(folder: string): Promise<number> {
 
 /** Throws unless so many more bytes fit, and what the daemon itself needs of the disk is still there after them. */
 export async function checkSpace(
-  { folder, limits, freeBytes: ask }: Pick<Tools, 'folder' | 'limits' | 'freeBytes'>,
+  { folder, limits, freeBytes: ask }: Pick<PullContext, 'folder' | 'limits' | 'freeBytes'>,
   bytes: number,
 ): Promise<void> {
   const free = await ask(folder);

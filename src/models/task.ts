@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import { asPullFailure } from './failure.ts';
+import { asPullError } from './failure.ts';
 import { modelNameOf, readModelName } from './file-name.ts';
 import { hubAddress } from './hub/address.ts';
 import { parseReference, type Reference, shownReference } from './hub/reference.ts';
@@ -46,7 +46,7 @@ function readHub(env: NodeJS.ProcessEnv): URL {
   try {
     return hubAddress(env);
   } catch (thrown) {
-    const { message } = asPullFailure(thrown);
+    const { message } = asPullError(thrown);
     throw new SvcError('config_invalid', message, {
       param: 'HF_ENDPOINT',
       hint: 'Set HF_ENDPOINT to the address of a hub, or not at all, and start the daemon again.',

@@ -1,5 +1,5 @@
 import { pullError } from './failure.ts';
-import { type Answer, type Web, wholeNumber } from './hub/client.ts';
+import { type Answer, type HubClient, wholeNumber } from './hub/client.ts';
 import { shownAddress } from './hub/reference.ts';
 import { refusal } from './hub/refusal.ts';
 import type { Source } from './hub/source.ts';
@@ -18,15 +18,15 @@ export interface Transfer {
  * 1. Nothing is there: the whole file.
  * 2. Something is there: the rest, on the condition that the file is still the same.
  * 3. The other side sends the whole file instead, because it changed or because it knows no ranges: from the start.
- * 4. It sends a range that does not go on from ours: the whole file is asked for.
+ * 4. It sends a range that does not go on from ours: the whole file is request for.
  */
 export async function openTransfer(
   source: Source,
   partial: PartialFile,
-  web: Web,
+  hubClient: HubClient,
   signal: AbortSignal,
 ): Promise<Transfer> {
-  const answer = await web.get({
+  const answer = await hubClient.get({
     url: source.url,
     hub: source.hub,
     signal,
@@ -35,11 +35,11 @@ export async function openTransfer(
   try {
     if (
       partial.bytes > 0 &&
-      (answer.status === 416 || (answer.status === 206 && !goesOn(answer, source, partial)))
+      (answer.status === 416 || (answer.status === 206 && !isContinuation(answer, source, partial)))
     ) {
       await answer.body?.cancel();
       partial.startOver();
-      return await openTransfer(source, partial, web, signal);
+      return await openTransfer(source, partial, hubClient, signal);
     }
     return accepted(source, partial, answer);
   } catch (thrown) {
@@ -54,13 +54,13 @@ function conditions(source: Source, partial: PartialFile): Record<string, string
   return { range: `bytes=${partial.bytes}-`, ...(etag === null ? {} : { 'if-range': etag }) };
 }
 
-/** What the place that is asked said of our bytes; one that holds the same file elsewhere never said anything. */
+/** What the place that is request said of our bytes; one that holds the same file elsewhere never said anything. */
 function validator(source: Source, { identity }: PartialFile): string | null {
   return identity !== null && identity.url === shownAddress(source.url) ? identity.etag : null;
 }
 
 /** Whether an answer with a part of the file begins where ours ends, and is of the same file. */
-function goesOn({ headers }: Answer, source: Source, partial: PartialFile): boolean {
+function isContinuation({ headers }: Answer, source: Source, partial: PartialFile): boolean {
   const [, from = '', total = ''] =
     /^bytes (\d{1,15})-\d{1,15}\/(\d{1,15}|\*)$/.exec(headers.get('content-range') ?? '') ?? [];
   const size = source.size_bytes ?? partial.identity?.size_bytes ?? null;
@@ -71,7 +71,7 @@ function goesOn({ headers }: Answer, source: Source, partial: PartialFile): bool
 }
 
 function accepted(source: Source, partial: PartialFile, answer: Answer): Transfer {
-  const { status, headers, host, told } = answer;
+  const { status, headers, host, hubMetadata } = answer;
   const what = source.file;
   if (status !== 200 && !(status === 206 && partial.bytes > 0))
     throw refusal(answer, what, source.hub?.host ?? null);
@@ -85,15 +85,19 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
       'pull_failed',
       `${host} sends the file compressed, so that it can be neither resumed nor checked.`,
     );
-  if (source.sha256 !== null && told.sha256 !== null && told.sha256 !== source.sha256) {
+  if (
+    source.sha256 !== null &&
+    hubMetadata.sha256 !== null &&
+    hubMetadata.sha256 !== source.sha256
+  ) {
     throw pullError(
       'pull_failed',
-      `${what} changed on ${source.hub?.host ?? host} while it was asked for.`,
+      `${what} changed on ${source.hub?.host ?? host} while it was request for.`,
       { retryable: true },
     );
   }
   const size = sizeOfAnswer(answer, partial.bytes);
-  const wanted = source.size_bytes ?? told.size_bytes;
+  const wanted = source.size_bytes ?? hubMetadata.size_bytes;
   if (size !== null && wanted !== null && size !== wanted) {
     throw pullError('pull_failed', `${host} sends ${size} bytes where ${wanted} were said.`, {
       retryable: true,
@@ -103,9 +107,9 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
     url: shownAddress(source.url),
     etag: strongEtag(headers) ?? validator(source, partial),
     size_bytes: wanted ?? size,
-    sha256: source.sha256 ?? told.sha256,
+    sha256: source.sha256 ?? hubMetadata.sha256,
   };
-  return { answer, identity, revision: told.commit ?? source.revision };
+  return { answer, identity, revision: hubMetadata.commit ?? source.revision };
 }
 
 /** Size of the whole file; null when the answer does not say. */

@@ -1,5 +1,6 @@
 import type { SvcError } from '../../errors.ts';
 import { pullError } from '../failure.ts';
+import { isGguf } from './tensors.ts';
 
 /** What stands before the weights, as far as it tells whether the file is whole. */
 export interface GgufHeader {
@@ -15,7 +16,7 @@ export const MORE = Symbol('more bytes');
 /** Reads the beginning of a GGUF file. Throws MORE, or SvcError when it is not one that llama.cpp reads. */
 export function readGgufHeader(bytes: Buffer): GgufHeader {
   const cursor = new Cursor(bytes);
-  if (cursor.take(4).toString('latin1') !== 'GGUF') throw invalid('it is not a GGUF file');
+  if (!isGguf(cursor.take(4))) throw invalid('it is not a GGUF file');
   const version = cursor.uint32();
   if (version !== 2 && version !== 3)
     throw invalid(

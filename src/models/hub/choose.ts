@@ -22,7 +22,7 @@ export interface Choice {
  * 1. The path that was named, if it is there and is a whole model.
  * 2. The only file of the quantization that was named.
  * 3. Without either: the only Q4_K_M, else the smallest model.
- * 4. Several that fit equally: none, and the choices are told.
+ * 4. Several that fit equally: none, and the choices are listed.
  */
 export function chooseFile(
   files: readonly HubFile[],
@@ -43,12 +43,12 @@ export function chooseFile(
     others: models
       .filter((other) => other !== file)
       .map((other) => other.path)
-      .slice(0, TOLD_MAX),
+      .slice(0, LISTED_MAX),
   };
 }
 
 const USUAL = 'Q4_K_M';
-const TOLD_MAX = 20;
+const LISTED_MAX = 20;
 
 function named(all: readonly HubFile[], path: string, repo: string): HubFile {
   const file = all.find((other) => other.path === path);
@@ -103,7 +103,7 @@ function nothing(all: readonly HubFile[], repo: string): SvcError {
 function unsure(files: readonly HubFile[], what: string): SvcError {
   if (files.length === 0)
     return pullError('model_unknown', `${what}, and no GGUF file of a model.`);
-  const told = files.slice(0, TOLD_MAX).map((file) => file.path);
-  const rest = files.length > told.length ? `, and ${files.length - told.length} more` : '';
-  return pullError('model_unknown', `${what}. Name the file: ${told.join(', ')}${rest}.`);
+  const listed = files.slice(0, LISTED_MAX).map((file) => file.path);
+  const rest = files.length > listed.length ? `, and ${files.length - listed.length} more` : '';
+  return pullError('model_unknown', `${what}. Name the file: ${listed.join(', ')}${rest}.`);
 }

@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici';
 import { isLoopback } from '../../config/address.ts';
+import { createDispatcher } from '../../http-client/dispatcher.ts';
 import type { Limits } from '../../limits.ts';
-import { brokenOff, pullError } from '../failure.ts';
+import { connectionError, pullError } from '../failure.ts';
 import { hubToken } from './address.ts';
-import { openConnections } from './connections.ts';
 import { isAllowed } from './reference.ts';
 
 /**
@@ -13,7 +13,7 @@ import { isAllowed } from './reference.ts';
  * 2. Redirects are bounded, stay on https, and lead to this machine only from this machine.
  */
 
-export interface Asked {
+export interface HubRequest {
   url: URL;
   headers?: Record<string, string>;
   /** The hub whose token goes with the request, to its origin only; null: no token at all. */
@@ -28,16 +28,16 @@ export interface Answer {
   /** Where the last redirect led. */
   host: string;
   /** What the hub said of the file on the way. */
-  told: Told;
+  hubMetadata: HubMetadata;
 }
 
-export interface Told {
+export interface HubMetadata {
   commit: string | null;
   sha256: string | null;
   size_bytes: number | null;
 }
 
-export class Web {
+export class HubClient {
   private readonly env: NodeJS.ProcessEnv;
   private readonly limits: Limits;
   private connections: Promise<Dispatcher> | null = null;
@@ -48,18 +48,19 @@ export class Web {
   }
 
   /** Throws SvcError; once the signal has aborted it may throw anything. The body must be read or cancelled. */
-  async get(asked: Asked): Promise<Answer> {
-    const told: Told = { commit: null, sha256: null, size_bytes: null };
-    for (let url = asked.url, hops = 0; ; hops += 1) {
-      const answer = { ...(await this.once(url, asked)), host: url.host, told };
-      if (asked.hub !== null && url.origin === asked.hub.origin) note(told, answer.headers);
+  async get(request: HubRequest): Promise<Answer> {
+    const hubMetadata: HubMetadata = { commit: null, sha256: null, size_bytes: null };
+    for (let url = request.url, hops = 0; ; hops += 1) {
+      const answer = { ...(await this.fetchOnce(url, request)), host: url.host, hubMetadata };
+      if (request.hub !== null && url.origin === request.hub.origin)
+        note(hubMetadata, answer.headers);
       const location = answer.headers.get('location');
       if (!REDIRECTS.has(answer.status) || location === null) return answer;
       await answer.body?.cancel();
       if (hops === this.limits.pull_redirects)
         throw pullError(
           'pull_failed',
-          `${asked.url.host} redirects more than ${this.limits.pull_redirects} times.`,
+          `${request.url.host} redirects more than ${this.limits.pull_redirects} times.`,
         );
       url = redirected(url, location);
     }
@@ -70,11 +71,15 @@ export class Web {
     await connections?.destroy();
   }
 
-  private async once(
+  private async fetchOnce(
     url: URL,
-    { headers = {}, hub, signal }: Asked,
+    { headers = {}, hub, signal }: HubRequest,
   ): Promise<Pick<Answer, 'status' | 'headers' | 'body'>> {
-    this.connections ??= openConnections(this.env, this.limits);
+    this.connections ??= createDispatcher({
+      env: this.env,
+      limits: this.limits,
+      proxyError: 'pull_failed',
+    });
     const [{ fetch }, dispatcher] = await Promise.all([import('undici'), this.connections]);
     const token = hub !== null && url.origin === hub.origin ? hubToken(this.env) : null;
     const all = {
@@ -89,7 +94,7 @@ export class Web {
       dispatcher,
       redirect: 'manual',
     }).catch((thrown: unknown) => {
-      throw signal.aborted ? thrown : brokenOff(thrown, url.host);
+      throw signal.aborted ? thrown : connectionError(thrown, url.host);
     });
     return {
       status: response.status,
@@ -111,13 +116,13 @@ function redirected(from: URL, location: string): URL {
   );
 }
 
-function note(told: Told, headers: Headers): void {
-  told.commit ??= matching(headers.get('x-repo-commit'), /^[0-9a-f]{7,64}$/);
-  told.sha256 ??= matching(
+function note(hubMetadata: HubMetadata, headers: Headers): void {
+  hubMetadata.commit ??= matching(headers.get('x-repo-commit'), /^[0-9a-f]{7,64}$/);
+  hubMetadata.sha256 ??= matching(
     headers.get('x-linked-etag')?.replaceAll('"', '') ?? null,
     /^[0-9a-f]{64}$/,
   );
-  told.size_bytes ??= wholeNumber(headers.get('x-linked-size'));
+  hubMetadata.size_bytes ??= wholeNumber(headers.get('x-linked-size'));
 }
 
 function matching(text: string | null, form: RegExp): string | null {

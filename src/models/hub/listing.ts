@@ -1,15 +1,16 @@
-import { parseForeignJson } from '../../json.ts';
+import { readBounded } from '../../http-client/bounded-body.ts';
+import { asRecord, isRecord, parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
-import { brokenOff, pullError } from '../failure.ts';
+import { connectionError, pullError } from '../failure.ts';
 import { onHub } from './address.ts';
 import type { HubFile } from './choose.ts';
-import type { Answer, Web } from './client.ts';
+import type { Answer, HubClient } from './client.ts';
 import type { HubReference } from './reference.ts';
 import { refusal } from './refusal.ts';
 
 /** The files of a repository, page by page. Throws SvcError. */
 export async function listFiles(
-  web: Web,
+  hubClient: HubClient,
   hub: URL,
   { repo, revision }: HubReference,
   limits: Limits,
@@ -20,7 +21,7 @@ export async function listFiles(
   page.search = '?recursive=true';
   const files: HubFile[] = [];
   for (let bytes = 0; page !== null; ) {
-    const answer: Answer = await web.get({
+    const answer: Answer = await hubClient.get({
       url: page,
       hub,
       signal,
@@ -40,26 +41,17 @@ export async function listFiles(
 
 async function readText(
   { body, host }: Answer,
-  bytes_max: number,
+  bytesMax: number,
   signal: AbortSignal,
 ): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  let bytes = 0;
-  try {
-    for await (const chunk of body ?? []) {
-      bytes += chunk.length;
-      if (bytes > bytes_max)
-        throw pullError(
-          'pull_failed',
-          `The list of files that ${host} sends is longer than the daemon reads.`,
-        );
-      text += decoder.decode(chunk, { stream: true });
-    }
-  } catch (thrown) {
-    throw signal.aborted ? thrown : brokenOff(thrown, host);
-  }
-  return text + decoder.decode();
+  const text = await readBounded(body, bytesMax).catch((thrown: unknown) => {
+    throw signal.aborted ? thrown : connectionError(thrown, host);
+  });
+  if (text !== null) return text;
+  throw pullError(
+    'pull_failed',
+    `The list of files that ${host} sends is longer than the daemon reads.`,
+  );
 }
 
 function readEntries(text: string, host: string): HubFile[] {
@@ -75,13 +67,13 @@ const PATH_MAX = 512;
 /** Null for a folder, and for what is not of the form of a file. */
 function readEntry(entry: unknown): HubFile | null {
   if (
-    !isObject(entry) ||
+    !isRecord(entry) ||
     entry.type !== 'file' ||
     typeof entry.path !== 'string' ||
     entry.path.length > PATH_MAX
   )
     return null;
-  const lfs = isObject(entry.lfs) ? entry.lfs : {};
+  const lfs = asRecord(entry.lfs);
   const size = lfs.size ?? entry.size;
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) return null;
   return {
@@ -97,8 +89,4 @@ function nextPage(link: string | null, from: URL, hub: URL): URL | null {
   if (next === undefined || !URL.canParse(next, from.href)) return null;
   const { pathname, search } = new URL(next, from);
   return new URL(pathname + search, hub.origin);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -1,7 +1,7 @@
 import { isLoopback } from '../../config/address.ts';
 import { SvcError } from '../../errors.ts';
 
-/** What a model is asked for by. */
+/** What a model is request for by. */
 export type Reference = HubReference | { kind: 'url'; url: URL };
 
 export interface HubReference {

@@ -1,8 +1,9 @@
 import type { SvcError } from '../../errors.ts';
+import { retryAfter } from '../../http-client/retry-after.ts';
 import { pullError } from '../failure.ts';
 import type { Answer } from './client.ts';
 
-/** What an answer means that is not the file. `what` is what was asked for; `hub` is the host that names and guards it, if one does. */
+/** What an answer means that is not the file. `what` is what was request for; `hub` is the host that names and guards it, if one does. */
 export function refusal(
   { status, headers, host }: Pick<Answer, 'status' | 'headers' | 'host'>,
   what: string,
@@ -25,18 +26,10 @@ export function refusal(
   if (expired || status === 408 || status === 425 || status === 429 || status >= 500) {
     return pullError('pull_failed', `${host} does not give ${what} now (${status}).`, {
       retryable: true,
-      retryAfterMs: askedWait(headers),
+      retryAfterMs: retryAfter(headers),
     });
   }
   if (status === 401 || status === 403)
     return pullError('pull_refused', `${host} does not give us ${what} (${status}).`);
   return pullError('pull_failed', `${host} does not give ${what} (${status}).`);
-}
-
-function askedWait(headers: Headers): number | null {
-  const text = headers.get('retry-after');
-  if (text === null) return null;
-  const seconds = Number(text);
-  const wait = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(text) - Date.now();
-  return Number.isFinite(wait) ? Math.max(0, Math.round(wait)) : null;
 }

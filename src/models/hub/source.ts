@@ -4,7 +4,7 @@ import { modelNameOf } from '../file-name.ts';
 import type { Task } from '../task.ts';
 import { onHub } from './address.ts';
 import { chooseFile, split } from './choose.ts';
-import type { Web } from './client.ts';
+import type { HubClient } from './client.ts';
 import { listFiles } from './listing.ts';
 import type { HubReference } from './reference.ts';
 
@@ -24,12 +24,12 @@ export interface Source {
 /** Finds the one file that a task means. Throws SvcError. */
 export async function findSource(
   task: Task,
-  web: Web,
+  hubClient: HubClient,
   limits: Limits,
   signal: AbortSignal,
 ): Promise<Source> {
   const { reference, sha256 } = task;
-  if (reference.kind === 'hub') return onTheHub(reference, task, web, limits, signal);
+  if (reference.kind === 'hub') return onTheHub(reference, task, hubClient, limits, signal);
   const { url } = reference;
   const path = decoded(url.pathname);
   if (/-\d{5}-of-\d{5}\.gguf$/i.test(path)) throw split(url.pathname.split('/').at(-1) ?? '');
@@ -47,19 +47,19 @@ export async function findSource(
 async function onTheHub(
   reference: HubReference,
   task: Task,
-  web: Web,
+  hubClient: HubClient,
   limits: Limits,
   signal: AbortSignal,
 ): Promise<Source> {
   const { hub } = task;
   const { file, others } = chooseFile(
-    await listFiles(web, hub, reference, limits, signal),
+    await listFiles(hubClient, hub, reference, limits, signal),
     reference,
   );
   if (task.sha256 !== null && file.sha256 !== null && task.sha256 !== file.sha256) {
     throw pullError(
       'pull_failed',
-      `${hub.host} has another file than the one asked for: its sha256 is ${file.sha256}.`,
+      `${hub.host} has another file than the one request for: its sha256 is ${file.sha256}.`,
     );
   }
   return {

@@ -61,7 +61,11 @@ export class EngineProcess {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       serialization: 'json',
     });
-    this.child.on('message', (message) => this.receive(parseFromEngine(message)));
+    this.child.on('message', (value) => {
+      const message = parseFromEngine(value);
+      if (message === null) log.warn({}, 'a message of the engine was not understood');
+      else this.receive(message);
+    });
     this.child.on('error', (error) => this.noteError(error));
     this.child.on('exit', (code, signal) => this.noteExit(code, signal));
     for (const source of [this.child.stdout, this.child.stderr]) {
@@ -116,28 +120,36 @@ export class EngineProcess {
     this.child.kill('SIGKILL');
   }
 
-  private receive(message: FromEngine | null): void {
+  private receive(message: FromEngine): void {
     const { report, started, load } = this.options;
     const { attempt, model, path } = started;
-    if (message === null) {
-      this.options.log.warn({}, 'a message of the engine was not understood');
-    } else if (message.type === 'started') {
-      this.hasStarted = true;
-      report({ type: 'engine.process_started', attempt, pid: this.child.pid ?? 0 });
-      this.send({ type: 'load', path, ...load, threads: started.threads ?? load.threads });
-    } else if (message.type === 'loaded') {
-      const { type: _, ...loaded } = message;
-      this.threads = loaded.threads;
-      report({
-        type: 'engine.model_loaded',
-        attempt,
-        info: { pid: this.child.pid ?? 0, model, path, ...loaded },
-      });
-    } else if (message.type === 'load_failed') {
-      report({ type: 'engine.load_failed', attempt, error: message.error });
-    } else {
-      this.answers.get(message.id)?.take(message);
-      if (message.type !== 'output') this.answers.delete(message.id);
+    const pid = this.child.pid ?? 0;
+    switch (message.type) {
+      case 'started':
+        this.hasStarted = true;
+        report({ type: 'engine.process_started', attempt, pid });
+        this.send({ type: 'load', path, ...load, threads: started.threads ?? load.threads });
+        break;
+      case 'loaded': {
+        const { type: _, ...loaded } = message;
+        this.threads = loaded.threads;
+        report({ type: 'engine.model_loaded', attempt, info: { pid, model, path, ...loaded } });
+        break;
+      }
+      case 'load_failed':
+        report({ type: 'engine.load_failed', attempt, error: message.error });
+        break;
+      case 'output':
+        this.answers.get(message.id)?.take(message);
+        break;
+      case 'finished':
+      case 'failed':
+      case 'stopped':
+        this.answers.get(message.id)?.take(message);
+        this.answers.delete(message.id);
+        break;
+      default:
+        message satisfies never;
     }
   }
 

@@ -1,4 +1,5 @@
 import { GGMLFileQuantizationType, type GGUFParseOutput } from '@huggingface/gguf';
+import { tensorBytes } from '../../models/gguf/tensors.ts';
 
 /** What a list of models says of a file: a few short values, so that many files cost little. */
 export interface ModelInspection {
@@ -37,7 +38,8 @@ export function inspectModel(
   size_bytes: number,
 ): Omit<ModelInspection, 'digest'> {
   for (const { dtype, shape, offset } of tensorInfos) {
-    if (Number(tensorDataOffset + offset) + tensorBytes(dtype, shape) > size_bytes)
+    const elements = shape.reduce((count, dimension) => count * Number(dimension), 1);
+    if (Number(tensorDataOffset + offset) + tensorBytes(dtype, elements) > size_bytes)
       throw new Error('the file is cut off');
   }
   if (tensorInfos.length === 0) throw new Error('the file holds no weights');
@@ -81,30 +83,6 @@ export function invalidModel(problem: string): ModelDescription {
     metadata: null,
   };
   return { problem: problem.slice(0, PROBLEM_MAX), ...unknown };
-}
-
-/** Bytes of one block of weights, by ggml's number of the type: [weights, bytes]. */
-const BLOCKS: Record<number, readonly [number, number]> = {
-  0: [1, 4],
-  1: [1, 2],
-  2: [32, 18],
-  3: [32, 20],
-  6: [32, 22],
-  7: [32, 24],
-  8: [32, 34],
-  10: [256, 84],
-  11: [256, 110],
-  12: [256, 144],
-  13: [256, 176],
-  14: [256, 210],
-  30: [1, 2],
-};
-/** No known type takes less than a bit for a weight. */
-const LEAST: readonly [number, number] = [8, 1];
-
-function tensorBytes(dtype: number, shape: readonly bigint[]): number {
-  const [weights, bytes] = BLOCKS[dtype] ?? LEAST;
-  return (shape.reduce((count, dimension) => count * Number(dimension), 1) / weights) * bytes;
 }
 
 function nameOf(file_type: unknown): string | null {

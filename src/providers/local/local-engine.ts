@@ -8,7 +8,7 @@ import type { LoadOrder, RunOrder } from './engine/messages.ts';
 import { EngineProcess, notStarted } from './engine-process.ts';
 import type { LoadGuard } from './load-guard.ts';
 import { Turns } from './turns.ts';
-import { type EnginePort, untilEngine } from './wait-for-engine.ts';
+import { type EnginePort, waitForEngine } from './wait-for-engine.ts';
 
 export interface LocalEngineOptions {
   engine: EnginePort;
@@ -140,7 +140,7 @@ export class LocalEngine {
   ): Promise<EngineProcess> {
     const { engine, guard } = this.options;
     let asked = 0;
-    return untilEngine(engine, signal, async (snapshot) => {
+    return waitForEngine(engine, signal, async (snapshot) => {
       const { attempt, path, error, info } = snapshot.context;
       const wanted =
         path === model.path &&

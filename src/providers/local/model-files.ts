@@ -3,6 +3,7 @@ import { open, readdir, stat } from 'node:fs/promises';
 import { isAbsolute, join, relative, sep } from 'node:path';
 import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
+import { GGUF_MAGIC, isGguf } from '../../models/gguf/tensors.ts';
 import type { FileVersion } from './inspector.ts';
 
 const DEPTH_MAX = 6;
@@ -75,12 +76,11 @@ export async function refuseForeign(path: string): Promise<void> {
     },
   );
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0);
-    if (bytesRead < MAGIC.length || !buffer.equals(MAGIC))
+    const { length } = GGUF_MAGIC;
+    const { buffer } = await file.read(Buffer.alloc(length), 0, length, 0);
+    if (!isGguf(buffer))
       throw new SvcError('model_invalid', `${path} is not a GGUF file.`, { param: 'model' });
   } finally {
     await file.close();
   }
 }
-
-const MAGIC = Buffer.from('GGUF');

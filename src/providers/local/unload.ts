@@ -1,6 +1,6 @@
 import { SvcError } from '../../errors.ts';
 import { stateOf } from './model-record.ts';
-import { type EnginePort, untilEngine } from './wait-for-engine.ts';
+import { type EnginePort, waitForEngine } from './wait-for-engine.ts';
 
 /** Resolves when the engine does not hold the file; one that it holds without working is unloaded. Throws model_in_use. */
 export async function unloadModel(
@@ -28,7 +28,7 @@ export async function unloadModel(
       return true;
     return null;
   };
-  await untilEngine(engine, signal, look).catch((error: unknown) => {
+  await waitForEngine(engine, signal, look).catch((error: unknown) => {
     throw error instanceof SvcError ? error : inUse(error);
   });
 }

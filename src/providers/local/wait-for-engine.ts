@@ -8,7 +8,7 @@ export type EnginePort = StreamPort<EngineSnapshot, EngineEvent>;
  * Looks at the engine's machine after each of its facts, until `look` returns something. No fact is missed between a look and the
  * wait that follows it. `look` may propose facts. Throws the signal's reason.
  */
-export async function untilEngine<T>(
+export async function waitForEngine<T>(
   engine: EnginePort,
   signal: AbortSignal,
   look: (snapshot: EngineSnapshot) => T | null | Promise<T | null>,

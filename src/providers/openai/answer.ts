@@ -1,20 +1,20 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { SvcError } from '../../errors.ts';
 import type { OutputPart } from '../port.ts';
-import { type Asked, saidFailure, tooLarge, truncated } from './failure.ts';
+import { type RequestContext, toFailure, tooLarge, truncated } from './failure.ts';
 import { type Finish, finishPart } from './finish.ts';
-import { type Hidden, readSaid } from './upstream-error.ts';
+import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 
 /**
  * The stream of the AI SDK as ours. An answer is complete in one case only: exactly one finish, of a known reason, no error
  * before it, and the stream closed without throwing. After an error nothing more is delivered: text behind a hole is not an
- * answer. Reasoning is not part of the text. Throws SvcError, also for a text of more than `bytes_max`, and what the stream throws.
+ * answer. Reasoning is not part of the text. Throws SvcError, also for a text of more than `bytesMax`, and what the stream throws.
  */
 export async function* readAnswer(
   stream: ReadableStream<LanguageModelV4StreamPart>,
-  asked: Asked,
-  hidden: Hidden,
-  bytes_max: number,
+  asked: RequestContext,
+  secrets: Secrets,
+  bytesMax: number,
 ): AsyncGenerator<OutputPart> {
   const reader = stream.getReader();
   const text = wholeCharacters();
@@ -24,18 +24,18 @@ export async function* readAnswer(
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      if (value.type === 'error') throw errorPart(value.error, asked, hidden);
+      if (value.type === 'error') throw errorPart(value.error, asked, secrets);
       if (value.type === 'finish' && finish !== null)
         throw truncated('The provider ended its answer more than once.');
       if (value.type === 'finish') finish = value;
       if (value.type !== 'text-delta') continue;
       bytes += Buffer.byteLength(value.delta);
-      if (bytes > bytes_max) throw tooLarge('an answer', bytes_max);
+      if (bytes > bytesMax) throw tooLarge('an answer', bytesMax);
       yield* output(text.push(value.delta));
     }
     yield* output(text.end());
     if (finish === null) throw truncated();
-    yield finishPart(finish, hidden);
+    yield finishPart(finish, secrets);
   } finally {
     await reader.cancel().catch(() => undefined);
   }
@@ -59,13 +59,13 @@ function wholeCharacters(): { push(text: string): string; end(): string } {
 }
 
 /** 1. The end came too early. 2. An event that is not one of an answer: it may still say what is wrong. 3. The provider's own error. */
-function errorPart(error: unknown, asked: Asked, hidden: Hidden): SvcError {
+function errorPart(error: unknown, asked: RequestContext, secrets: Secrets): SvcError {
   if (error instanceof Error && error.name === 'AI_InvalidResponseDataError') return truncated();
-  if (!(error instanceof Error)) return saidFailure(readSaid({ error }, hidden), asked);
-  const said = readSaid('value' in error ? error.value : null, hidden);
-  return said.message === null
+  if (!(error instanceof Error)) return toFailure(parseUpstreamError({ error }, secrets), asked);
+  const reported = parseUpstreamError('value' in error ? error.value : null, secrets);
+  return reported.message === null
     ? truncated(
         'The provider sent an event that cannot be understood, so its answer is not complete.',
       )
-    : saidFailure(said, asked);
+    : toFailure(reported, asked);
 }

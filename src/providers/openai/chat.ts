@@ -2,13 +2,13 @@ import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/events.ts';
 import type { ProviderConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
+import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
-import { parseJson } from './body.ts';
 import { guardEvents } from './events.ts';
-import { saidFailure } from './failure.ts';
+import { toFailure } from './failure.ts';
 import { adaptBody, callOptions } from './prompt.ts';
 import type { Exchange } from './upstream.ts';
-import { type Hidden, readSaid } from './upstream-error.ts';
+import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 
 export interface Chat {
   id: string;
@@ -17,7 +17,7 @@ export interface Chat {
   exchange: Exchange;
   request: RunRequest;
   model: string;
-  hidden: Hidden;
+  secrets: Secrets;
 }
 
 /** Asks, and gives the AI SDK's stream of the answer. The SDK makes the request and reads the events; the way there is ours. */
@@ -42,7 +42,7 @@ export async function openChat(
 }
 
 async function fetchEvents(
-  { config, limits, exchange, model, hidden }: Chat,
+  { config, limits, exchange, model, secrets }: Chat,
   signal: AbortSignal,
   url: string,
   init: RequestInit = {},
@@ -54,11 +54,11 @@ async function fetchEvents(
     headers,
     body: String(init.body),
     model,
-    hidden,
+    secrets,
     signal,
   });
   const refuse = (text: string | undefined) =>
-    notEvents(text ?? '', { key_env: config.key_env, model }, hidden);
+    notEvents(text ?? '', { key_env: config.key_env, model }, secrets);
   return new Response(body?.pipeThrough(guardEvents(limits, refuse)) ?? '');
 }
 
@@ -66,13 +66,13 @@ async function fetchEvents(
 function notEvents(
   text: string,
   asked: { key_env: string | null; model: string },
-  hidden: Hidden,
+  secrets: Secrets,
 ): SvcError {
-  const said = readSaid(parseJson(text), hidden);
-  if (said.message !== null) return saidFailure(said, asked);
+  const reported = parseUpstreamError(parseForeignJson(text), secrets);
+  if (reported.message !== null) return toFailure(reported, asked);
   return new SvcError(
     'provider_rejected',
-    'The provider answers, but not with a stream of events; a base_url mostly ends in /v1.',
+    'The provider answers, but not with a stream of events; a base_url usually ends in /v1.',
     {
       retryable: false,
     },

@@ -1,3 +1,4 @@
+import { causesOf, isCertificateCode, systemCode } from '../../causes.ts';
 import { asExhausted } from '../../descriptors.ts';
 import { type ErrorCode, SvcError } from '../../errors.ts';
 import { truncated } from './failure.ts';
@@ -6,7 +7,7 @@ import { truncated } from './failure.ts';
 export function connectionFailure(thrown: unknown, base_url: string): SvcError {
   const own = ownFailure(thrown);
   if (own !== null) return own;
-  const code = networkCode(thrown);
+  const code = systemCode(thrown);
   if (code === REMOVED)
     return new SvcError(
       'provider_unreachable',
@@ -29,7 +30,7 @@ export function connectionFailure(thrown: unknown, base_url: string): SvcError {
 export function streamFailure(thrown: unknown): SvcError {
   const own = ownFailure(thrown);
   if (own !== null) return own;
-  const code = networkCode(thrown);
+  const code = systemCode(thrown);
   if (code === REMOVED) return truncated('The provider was removed in the middle of its answer.');
   return truncated(
     code === null
@@ -40,9 +41,7 @@ export function streamFailure(thrown: unknown): SvcError {
 
 /** What is known by name already, and what never came to the provider, since no descriptor was free. */
 function ownFailure(thrown: unknown): SvcError | null {
-  const own = findInCauses(thrown, (error) => error instanceof SvcError);
-  if (own instanceof SvcError) return own;
-  return asExhausted(thrown);
+  return causesOf(thrown).find((error) => error instanceof SvcError) ?? asExhausted(thrown);
 }
 
 /** Connections are closed under what they carry in one case only: their provider is no longer wanted. */
@@ -87,34 +86,15 @@ const CONNECTION: Record<string, Connection> = {
 };
 
 function other(code: string | null, thrown: unknown): Connection {
-  if (code !== null && /CERT|_SIGNED|^ERR_TLS|VERIFY/.test(code))
+  if (isCertificateCode(code))
     return { what: 'has a certificate that is not trusted', retryable: false };
   if (code !== null && /SSL|EPROTO/.test(code))
     return {
       what: 'does not speak TLS as it should; http and https may be confused',
       retryable: false,
     };
-  if (findInCauses(thrown, (error) => error.name === 'HTTPParserError') !== null) return noHttp;
-  if (findInCauses(thrown, (error) => error.message === 'bad port') !== null)
+  if (causesOf(thrown).some(({ name }) => name === 'HTTPParserError')) return noHttp;
+  if (causesOf(thrown).some(({ message }) => message === 'bad port'))
     return { what: 'has a port that HTTP clients do not use', retryable: false };
   return { what: 'could not be asked', retryable: false };
-}
-
-/** The system's or undici's code, wherever in the chain it is; it is a constant, never text of the other side. */
-function networkCode(thrown: unknown): string | null {
-  const error = findInCauses(
-    thrown,
-    (link) =>
-      'code' in link && typeof link.code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(link.code),
-  );
-  return error !== null && 'code' in error ? String(error.code) : null;
-}
-
-function findInCauses(thrown: unknown, isIt: (error: Error) => boolean): Error | null {
-  let error = thrown;
-  for (let depth = 0; error instanceof Error && depth < 10; depth += 1) {
-    if (isIt(error)) return error;
-    error = error.cause;
-  }
-  return null;
 }

@@ -9,14 +9,14 @@ import type { Dispatcher } from 'undici';
  */
 export class Connections {
   private readonly make: () => Promise<Dispatcher>;
-  private readonly idle_max: number;
+  private readonly idleMax: number;
   private readonly idle: Dispatcher[] = [];
   private readonly busy = new Set<Dispatcher>();
   private closed = false;
 
-  constructor(make: () => Promise<Dispatcher>, idle_max: number) {
+  constructor(make: () => Promise<Dispatcher>, idleMax: number) {
     this.make = make;
-    this.idle_max = idle_max;
+    this.idleMax = idleMax;
   }
 
   async take(): Promise<Dispatcher> {
@@ -25,9 +25,9 @@ export class Connections {
     return dispatcher;
   }
 
-  async give(dispatcher: Dispatcher, ended: 'well' | 'badly'): Promise<void> {
+  async give(dispatcher: Dispatcher, ended: 'complete' | 'broken'): Promise<void> {
     this.busy.delete(dispatcher);
-    if (ended === 'well' && !this.closed && this.idle.length < this.idle_max)
+    if (ended === 'complete' && !this.closed && this.idle.length < this.idleMax)
       this.idle.push(dispatcher);
     else await dispatcher.destroy();
   }

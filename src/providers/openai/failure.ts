@@ -1,39 +1,39 @@
 import { type ErrorCode, SvcError } from '../../errors.ts';
-import { quote, type Said } from './upstream-error.ts';
+import { quote, type UpstreamError } from './upstream-error.ts';
 
-/** What the request was about. */
-export interface Asked {
+/** What a request was about. */
+export interface RequestContext {
   key_env: string | null;
   model: string | null;
 }
 
 /**
- * What a status other than success means.
+ * The meaning of a status other than success.
  *
- * 1. The provider's code says what it is: no such model, or a prompt that is too long.
- * 2. 401, 403: the credentials are refused. 407: that was the proxy on the way.
- * 3. 404 with a word about a model: there is no such model.
- * 4. 429: too much to do; with the wait that it asks for.
- * 5. 408, 409, 5xx: it failed, and may not the next time.
- * 6. 3xx: it is elsewhere; credentials do not follow. Any other: it did not accept the request.
+ * 1. The provider's own code comes first: an unknown model, or a prompt that is too long.
+ * 2. 401, 403: the provider refuses the credentials. 407: a proxy asks for some.
+ * 3. 404 with a word about a model: the model is unknown.
+ * 4. 429: the provider is busy. Its Retry-After header says how long to wait.
+ * 5. 408, 409, 5xx: the provider failed. A retry may succeed.
+ * 6. 3xx: another address. Credentials do not follow redirects. Any other: the request is rejected.
  */
 export function statusFailure(
   status: number,
-  said: Said,
-  { key_env, model }: Asked,
+  error: UpstreamError,
+  { key_env, model }: RequestContext,
   retryAfterMs: number | null = null,
 ): SvcError {
   const failure = (code: ErrorCode, what: string, retryable: boolean) =>
-    new SvcError(code, `${what} (status ${status}).${quote(said)}`, {
+    new SvcError(code, `${what} (status ${status}).${quote(error)}`, {
       retryable,
       retryAfterMs,
       status,
     });
   const named =
     model === null ? 'this model' : `the model ${JSON.stringify(model.slice(0, MODEL_MAX))}`;
-  if (said.code === 'model_not_found')
+  if (error.code === 'model_not_found')
     return failure('model_unknown', `The provider does not have ${named}`, false);
-  if (said.code !== null && TOO_LONG.has(said.code))
+  if (error.code !== null && TOO_LONG.has(error.code))
     return failure(
       'context_length_exceeded',
       'Prompt and answer do not fit the context of the model',
@@ -54,48 +54,48 @@ export function statusFailure(
       false,
     );
   }
-  if (status === 404 && model !== null && said.isAboutModel)
+  if (status === 404 && model !== null && error.isAboutModel)
     return failure('model_unknown', `The provider does not have ${named}`, false);
-  if (status === 429) return failure('provider_busy', 'The provider has too much to do', true);
+  if (status === 429) return failure('provider_busy', 'The provider is busy', true);
   if (status === 408 || status === 409 || status >= 500)
     return failure('provider_failed', 'The provider failed', true);
   if (status === 404)
     return failure(
       'provider_rejected',
-      'The provider has nothing at this address; a base_url mostly ends in /v1',
+      'The provider has nothing at this address; a base_url usually ends in /v1',
       false,
     );
   if (status < 400)
     return failure(
       'provider_rejected',
-      'The provider sends us to another address; set its base_url to that',
+      'The provider redirects to another address; set its base_url to that',
       false,
     );
   return failure('provider_rejected', 'The provider did not accept the request', false);
 }
 
-/** An error inside a response that had begun well. Some providers give it the number of a status. */
-export function saidFailure(said: Said, asked: Asked): SvcError {
-  const status = Number(said.code);
+/** An error inside a response that began with success. Some providers put a status number in it. */
+export function toFailure(error: UpstreamError, context: RequestContext): SvcError {
+  const status = Number(error.code);
   if (Number.isInteger(status) && status >= 400 && status < 600)
-    return statusFailure(status, said, asked);
-  return new SvcError('provider_failed', `The provider reports an error.${quote(said)}`, {
+    return statusFailure(status, error, context);
+  return new SvcError('provider_failed', `The provider reports an error.${quote(error)}`, {
     retryable: true,
   });
 }
 
-/** The one failure of an answer that is not complete: the text so far is kept. */
+/** The one failure of an incomplete answer. The text so far is kept. */
 export function truncated(
-  message = 'The provider ended its answer without saying that it was complete.',
+  message = 'The provider ended its answer without a finish reason.',
 ): SvcError {
   return new SvcError('stream_truncated', message, { retryable: true, lost: true });
 }
 
-/** An answer, or an event of it, beyond its bound. */
-export function tooLarge(what: string, bytes_max: number): SvcError {
+/** An answer, or one event of it, is larger than its bound. */
+export function tooLarge(what: string, bytesMax: number): SvcError {
   return new SvcError(
     'provider_failed',
-    `The provider sends more for ${what} than the daemon takes (${bytes_max} bytes).`,
+    `The provider sends more for ${what} than the daemon accepts (${bytesMax} bytes).`,
     { retryable: false },
   );
 }
@@ -103,7 +103,7 @@ export function tooLarge(what: string, bytes_max: number): SvcError {
 export function tooDeep(): SvcError {
   return new SvcError(
     'provider_failed',
-    'The provider sends an event with more levels or parts than any answer has.',
+    'The provider sends an event with too many levels or parts.',
     { retryable: false },
   );
 }

@@ -2,17 +2,17 @@ import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { FinishReason } from '../../../machines/events.ts';
 import type { OutputPart } from '../port.ts';
 import { truncated } from './failure.ts';
-import { type Hidden, showable } from './upstream-error.ts';
+import { type Secrets, sanitize } from './upstream-error.ts';
 
 export type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
 
 /** The end of a complete answer as ours. Throws stream_truncated for any other: a reason that is not known may be a failure. */
-export function finishPart({ finishReason, usage }: Finish, hidden: Hidden): OutputPart {
+export function finishPart({ finishReason, usage }: Finish, secrets: Secrets): OutputPart {
   const { unified, raw } = finishReason;
   const reason =
     UNIFIED[unified] ?? (unified === 'other' ? OTHER[raw?.toLowerCase() ?? ''] : undefined);
   if (reason === undefined) {
-    const named = raw === undefined ? null : showable(raw, hidden);
+    const named = raw === undefined ? null : sanitize(raw, secrets);
     throw truncated(
       named === null
         ? undefined

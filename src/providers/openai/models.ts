@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import { asRecord } from '../../json.ts';
 import type { ModelRecord } from '../port.ts';
 
 /** Where the list comes from. */
@@ -6,24 +7,24 @@ export interface Listed {
   provider: string;
   /** The configured default. */
   model: string | null;
-  models_max: number;
+  modelsMax: number;
 }
 
 /** `{data: […]}` as OpenAI has it, `{models: […]}`, or the bare list. What nobody tells is null. Throws provider_rejected. */
-export function readModels(value: unknown, { provider, model, models_max }: Listed): ModelRecord[] {
+export function readModels(value: unknown, { provider, model, modelsMax }: Listed): ModelRecord[] {
   const body = asRecord(value);
   const list = [value, body.data, body.models].find(Array.isArray);
   if (list === undefined)
     throw new SvcError(
       'provider_rejected',
-      'The provider answers, but not with a list of models; a base_url mostly ends in /v1.',
+      'The provider answers, but not with a list of models; a base_url usually ends in /v1.',
       { retryable: false },
     );
   const records = new Map<string, ModelRecord>();
   for (const item of list) {
     const entry = asRecord(item);
     const name = entry.id ?? entry.name;
-    if (typeof name === 'string' && NAME.test(name) && records.size < models_max)
+    if (typeof name === 'string' && NAME.test(name) && records.size < modelsMax)
       records.set(name, toRecord(name, entry, provider, name === model));
   }
   return [...records.values()];
@@ -67,8 +68,4 @@ function positive(...values: unknown[]): number | null {
     values.find((value): value is number => Number.isSafeInteger(value) && Number(value) > 0) ??
     null
   );
-}
-
-function asRecord(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

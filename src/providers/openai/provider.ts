@@ -1,9 +1,10 @@
 import type { ProviderConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
+import { readBounded } from '../../http-client/bounded-body.ts';
+import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from './answer.ts';
-import { parseJson, readBounded } from './body.ts';
 import { openChat } from './chat.ts';
 import { streamFailure } from './connection.ts';
 import { readKey } from './key.ts';
@@ -42,20 +43,23 @@ async function* streamAnswer(
     throw new SvcError('model_unknown', 'No model is named, and the provider has no default one.', {
       retryable: false,
     });
-  const hidden = { key: readKey(config, env), texts: [request.prompt, request.system] };
-  let ended: 'well' | 'badly' = 'badly';
+  const secrets = { key: readKey(config, env), texts: [request.prompt, request.system] };
+  let ended: 'complete' | 'broken' = 'broken';
   try {
-    const stream = await openChat({ id, config, limits, exchange, request, model, hidden }, signal);
+    const stream = await openChat(
+      { id, config, limits, exchange, request, model, secrets },
+      signal,
+    );
     for await (const part of readAnswer(
       stream,
       { key_env: config.key_env, model },
-      hidden,
+      secrets,
       limits.provider_answer_bytes,
     )) {
       if (signal.aborted) return;
       yield part;
     }
-    ended = 'well';
+    ended = 'complete';
   } catch (thrown) {
     if (!signal.aborted) throw streamFailure(thrown);
   } finally {
@@ -68,14 +72,14 @@ async function listModels(
   exchange: Exchange,
   signal: AbortSignal,
 ): Promise<ModelRecord[]> {
-  const hidden = { key: readKey(config, env), texts: [] };
-  let ended: 'well' | 'badly' = 'badly';
+  const secrets = { key: readKey(config, env), texts: [] };
+  let ended: 'complete' | 'broken' = 'broken';
   try {
     const body = await exchange.send({
       method: 'GET',
       url: `${config.base_url}/models`,
       model: null,
-      hidden,
+      secrets,
       signal,
     });
     const text = await readBounded(body, limits.provider_list_bytes);
@@ -87,11 +91,11 @@ async function listModels(
           retryable: false,
         },
       );
-    ended = 'well';
-    return readModels(parseJson(text), {
+    ended = 'complete';
+    return readModels(parseForeignJson(text), {
       provider: id,
       model: config.model,
-      models_max: limits.provider_models,
+      modelsMax: limits.provider_models,
     });
   } catch (thrown) {
     if (signal.aborted)

@@ -1,11 +1,12 @@
+import { asRecord } from '../../json.ts';
 /** What must not come back out of a provider's own words. */
-export interface Hidden {
+export interface Secrets {
   key: string | null;
   texts: readonly (string | null)[];
 }
 
 /** What a provider says went wrong, as far as it may be shown. */
-export interface Said {
+export interface UpstreamError {
   message: string | null;
   /** Its own code or type for it. */
   code: string | null;
@@ -14,7 +15,7 @@ export interface Said {
 }
 
 /** Reads the error forms in use: `{error: {message, code, type}}`, `{error: "…"}`, `{message}`, `{detail}`. */
-export function readSaid(value: unknown, hidden: Hidden): Said {
+export function parseUpstreamError(value: unknown, secrets: Secrets): UpstreamError {
   const outer = asRecord(value);
   const inner = asRecord(outer.error);
   const message = [inner.message, outer.error, outer.message, outer.detail].find(
@@ -24,19 +25,19 @@ export function readSaid(value: unknown, hidden: Hidden): Said {
     (name) => (typeof name === 'string' && name !== '') || typeof name === 'number',
   );
   return {
-    message: typeof message === 'string' ? showable(message, hidden) : null,
+    message: typeof message === 'string' ? sanitize(message, secrets) : null,
     code: code === undefined ? null : String(code).slice(0, CODE_MAX),
     isAboutModel: typeof message === 'string' && /model/i.test(message),
   };
 }
 
 /** The provider's words as the end of one of our sentences. */
-export function quote({ message }: Said): string {
+export function quote({ message }: UpstreamError): string {
   return message === null ? '' : ` It says: ${message}`;
 }
 
 /** One bounded line; null when it repeats the key, or a piece of what was asked. */
-export function showable(message: string, { key, texts }: Hidden): string | null {
+export function sanitize(message: string, { key, texts }: Secrets): string | null {
   const line = oneLine(message.slice(0, 4 * MESSAGE_MAX));
   if (
     line === '' ||
@@ -69,8 +70,4 @@ function oneLine(text: string): string {
     .toWellFormed()
     .replace(/[\p{Cc}\p{Cf}\p{Z}]+/gu, ' ')
     .trim();
-}
-
-function asRecord(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

@@ -1,14 +1,16 @@
 import type { Dispatcher } from 'undici';
+import { isLoopback } from '../../config/address.ts';
 import type { ProviderConfig } from '../../config/config.ts';
 import type { SvcError } from '../../errors.ts';
+import { readBounded } from '../../http-client/bounded-body.ts';
+import { createDispatcher } from '../../http-client/dispatcher.ts';
+import { retryAfter } from '../../http-client/retry-after.ts';
+import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
-import { parseJson, readBounded } from './body.ts';
 import { connectionFailure } from './connection.ts';
 import { Connections } from './connections.ts';
-import { createDispatcher } from './dispatcher.ts';
 import { statusFailure } from './failure.ts';
-import { retryAfter } from './retry-after.ts';
-import { type Hidden, readSaid } from './upstream-error.ts';
+import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 
 export interface Request {
   method: 'GET' | 'POST';
@@ -18,7 +20,7 @@ export interface Request {
   /** The model that is asked for; null when it is about none. */
   model: string | null;
   /** The key is sent with the request; nothing of it all comes back in a message. */
-  hidden: Hidden;
+  secrets: Secrets;
   signal: AbortSignal;
 }
 
@@ -37,7 +39,14 @@ export class Upstream {
     this.config = config;
     this.limits = limits;
     this.connections = new Connections(
-      () => createDispatcher(config.base_url, env, limits),
+      () =>
+        createDispatcher({
+          env,
+          limits,
+          direct: isLoopback(new URL(config.base_url).hostname),
+          connections: 1,
+          proxyError: 'provider_unreachable',
+        }),
       limits.provider_runs,
     );
   }
@@ -63,8 +72,8 @@ export class Exchange {
     return response.body;
   }
 
-  /** `well`: the answer was read to its end. Otherwise resolves when the connection is closed. */
-  async end(ended: 'well' | 'badly'): Promise<void> {
+  /** `complete`: the answer was read to its end. Otherwise resolves when the connection is closed. */
+  async end(ended: 'complete' | 'broken'): Promise<void> {
     if (this.dispatcher !== null) await this.upstream.connections.give(this.dispatcher, ended);
     this.dispatcher = null;
   }
@@ -74,12 +83,12 @@ export class Exchange {
     url,
     headers = new Headers(),
     body,
-    hidden,
+    secrets,
     signal,
   }: Request): Promise<Fetched> {
     const { fetch } = await import('undici');
     this.dispatcher ??= await this.upstream.connections.take();
-    if (hidden.key !== null) headers.set('authorization', `Bearer ${hidden.key}`);
+    if (secrets.key !== null) headers.set('authorization', `Bearer ${secrets.key}`);
     return fetch(url, {
       method,
       headers: [...headers],
@@ -90,13 +99,13 @@ export class Exchange {
     });
   }
 
-  private async refusal(response: Fetched, { model, hidden }: Request): Promise<SvcError> {
+  private async refusal(response: Fetched, { model, secrets }: Request): Promise<SvcError> {
     const { config, limits } = this.upstream;
     const text = await readBounded(response.body, limits.provider_error_bytes).catch(() => null);
-    const said = readSaid(parseJson(text), hidden);
+    const reported = parseUpstreamError(parseForeignJson(text), secrets);
     return statusFailure(
       response.status,
-      said,
+      reported,
       { key_env: config.key_env, model },
       retryAfter(new Headers([...response.headers])),
     );

@@ -74,7 +74,7 @@ test('an event that is too large is found, however it is cut', async () => {
         const text = `data: ok${end}${end}`.repeat(before) + large;
         assert.match(
           await guarded(cut(text, at)),
-          /more for one event than the daemon takes \(40 bytes\)/,
+          /more for one event than the daemon accepts \(40 bytes\)/,
         );
       },
     ),
@@ -84,7 +84,7 @@ test('an event that is too large is found, however it is cut', async () => {
 test('an event that nests deeper than any answer is refused before it is parsed', async () => {
   const deep = `data: ${'['.repeat(1000)}\n\n`;
   for (const text of [deep, `: "\n${deep}`, `: ]]]]\ndata: {"a":"]]\\"]]",\n${deep}`])
-    assert.match(await guarded([Buffer.from(text)], defaultLimits), /more levels or parts/);
+    assert.match(await guarded([Buffer.from(text)], defaultLimits), /too many levels or parts/);
   await fc.assert(
     fc.asyncProperty(places, async (at) => {
       const fine =
@@ -93,7 +93,7 @@ test('an event that nests deeper than any answer is refused before it is parsed'
       assert.is(await guarded(cut(fine, at), defaultLimits), fine);
       assert.match(
         await guarded(cut(`data: ok\n\n${deep}`, at), defaultLimits),
-        /more levels or parts/,
+        /too many levels or parts/,
       );
     }),
   );
@@ -123,7 +123,7 @@ test('one turn of the event loop lets few events through, however many come in o
 test('small events without end are too much too', async () => {
   assert.match(
     await guarded(cut('data: x\n\n'.repeat(100), [])),
-    /more for an answer than the daemon takes \(400 bytes\)/,
+    /more for an answer than the daemon accepts \(400 bytes\)/,
   );
 });
 

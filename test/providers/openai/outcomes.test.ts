@@ -152,7 +152,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     },
     'Hel',
     'stream_truncated lost again',
-    /without saying that it was complete/,
+    /without a finish reason/,
   ],
   [
     '[DONE] without a reason is a cut answer',
@@ -379,7 +379,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     },
     'x'.repeat(1024 * 1024 - 100),
     'provider_failed final',
-    /more for an answer than the daemon takes \(1048576 bytes\)/,
+    /more for an answer than the daemon accepts \(1048576 bytes\)/,
   ],
 ];
 

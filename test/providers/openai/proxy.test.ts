@@ -131,7 +131,7 @@ test('a proxy that is no address is told', async () => {
   const provider = remote(elsewhere, { env: { HTTPS_PROXY: 'proxy-password@:::' } });
   const { failure } = await outcome(provider);
   assert.is(failure?.code, 'provider_unreachable');
-  assert.is(failure?.message, 'The proxy that the environment names is not an address.');
+  assert.is(failure?.message, 'The proxy variable of the environment is not an address.');
   await provider.close();
 });
 

@@ -49,7 +49,7 @@ const rows: [fact: string, scenario: Scenario, expected: string, message: RegExp
     '404 about nothing is a wrong address',
     (x) => x.response.writeHead(404).end('404 page not found'),
     'provider_rejected final',
-    /a base_url mostly ends in \/v1 \(status 404\)\.$/,
+    /a base_url usually ends in \/v1 \(status 404\)\.$/,
   ],
   [
     '408 may be asked again',
@@ -67,7 +67,7 @@ const rows: [fact: string, scenario: Scenario, expected: string, message: RegExp
     '429 is busy',
     (x) => x.reply(429, error('Slow down')),
     'provider_busy again',
-    /too much to do \(status 429\)\. It says: Slow down$/,
+    /is busy \(status 429\)\. It says: Slow down$/,
   ],
   [
     '500 may be asked again',

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { readSaid, showable } from '../../../src/providers/openai/upstream-error.ts';
+import { parseUpstreamError, sanitize } from '../../../src/providers/openai/upstream-error.ts';
 
 const open = { key: null, texts: [] };
 
 test('every form of an error is read', () => {
-  const read = (value: unknown) => readSaid(value, open);
+  const read = (value: unknown) => parseUpstreamError(value, open);
   assert.equal(read({ error: { message: 'a', code: 'x', type: 't' } }), {
     message: 'a',
     code: 'x',
@@ -43,13 +43,13 @@ test('every form of an error is read', () => {
 });
 
 test('a code is bounded too', () => {
-  assert.is(readSaid({ error: { code: 'x'.repeat(1000) } }, open).code?.length, 80);
+  assert.is(parseUpstreamError({ error: { code: 'x'.repeat(1000) } }, open).code?.length, 80);
 });
 
 test('a message is one bounded line without control or formatting characters', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 2000 }), (text) => {
-      const shown = showable(text, open) ?? 'x';
+      const shown = sanitize(text, open) ?? 'x';
       assert.ok(shown.length <= 240);
       assert.ok(shown.isWellFormed());
       assert.not.match(shown, /[\p{Cc}\p{Cf}]/u);
@@ -64,8 +64,8 @@ test('a message with the key, or most of it, is not shown', () => {
     `Incorrect API key: ${key.slice(4, 18)}`,
     `Key ${key.slice(0, 14)}… is wrong`,
   ])
-    assert.is(showable(text, { key, texts: [] }), null, text);
-  assert.is(showable('Incorrect API key', { key, texts: [] }), 'Incorrect API key');
+    assert.is(sanitize(text, { key, texts: [] }), null, text);
+  assert.is(sanitize('Incorrect API key', { key, texts: [] }), 'Incorrect API key');
 });
 
 test('a piece of a prompt never gets through, wherever it stands', () => {
@@ -83,21 +83,21 @@ test('a piece of a prompt never gets through, wherever it stands', () => {
           .replace(/\s+/g, ' ')
           .slice(from, from + 31);
         if (piece.trim().length < 31) return;
-        assert.is(showable(`${before}${piece}`, { key: null, texts: [prompt] }), null);
+        assert.is(sanitize(`${before}${piece}`, { key: null, texts: [prompt] }), null);
       },
     ),
   );
 });
 
 test('a short prompt is not shown either, and does not hide what only looks like it', () => {
-  assert.is(showable('cannot answer: bomb', { key: null, texts: ['bomb'] }), null);
-  assert.is(showable('this is something', { key: null, texts: ['hi', null] }), 'this is something');
+  assert.is(sanitize('cannot answer: bomb', { key: null, texts: ['bomb'] }), null);
+  assert.is(sanitize('this is something', { key: null, texts: ['hi', null] }), 'this is something');
 });
 
 test('a prompt that is laid out otherwise is recognised', () => {
   const prompt = 'first line of the secret\n\n\tsecond line of the secret';
   assert.is(
-    showable('input: first line of the secret second line of the secret', {
+    sanitize('input: first line of the secret second line of the secret', {
       key: null,
       texts: [prompt],
     }),

@@ -14,7 +14,7 @@ export class AnswerText extends TokenText<number> {
    * Brings the text up to where the answer was cut off; returns what of it was not delivered. Throws resume_failed when the
    * recorded tokens are not this model's.
    */
-  takeUp(
+  resume(
     { token_ids, text: delivered }: { token_ids: readonly number[]; text: string },
     vocabulary: number,
   ): string {

@@ -1,32 +1,32 @@
 import type { Token } from 'node-llama-cpp';
 import { type ConfidenceRule, judge } from '../../mini/confidence.ts';
 
-export interface Gate {
-  /** The tokens that may go out now, or that the answer is declined. `over`: no more come. */
-  pass(
+export interface ConfidenceFilter {
+  /** Returns the tokens to send now, or that the answer is declined. `ended`: no more tokens come. */
+  accept(
     tokens: readonly Token[],
     probability: number | null,
-    over: boolean,
+    ended: boolean,
   ): readonly Token[] | 'declined';
 }
 
-/** Holds the first tokens of an answer until they are judged; without a rule everything passes. */
-export function openGate(rule: ConfidenceRule | null): Gate {
-  if (rule === null) return { pass: (tokens) => tokens };
+/** Buffers the first tokens of an answer until the rule judges them. Without a rule, sends all tokens. */
+export function createConfidenceFilter(rule: ConfidenceRule | null): ConfidenceFilter {
+  if (rule === null) return { accept: (tokens) => tokens };
   const probabilities: number[] = [];
-  let held: Token[] = [];
-  let open = false;
+  let buffered: Token[] = [];
+  let isOpen = false;
   return {
-    pass(tokens, probability, over) {
-      if (open) return tokens;
-      held.push(...tokens);
+    accept(tokens, probability, ended) {
+      if (isOpen) return tokens;
+      buffered.push(...tokens);
       probabilities.push(probability ?? 0);
-      const verdict = judge(rule, probabilities, over);
+      const verdict = judge(rule, probabilities, ended);
       if (verdict === 'declined') return 'declined';
       if (verdict === 'undecided') return [];
-      open = true;
-      const released = held;
-      held = [];
+      isOpen = true;
+      const released = buffered;
+      buffered = [];
       return released;
     },
   };

@@ -1,27 +1,27 @@
 /**
- * Moments in which nothing is computed. The binding keeps its context locked for as long as any run has a token to compute, and two busy
- * runs always have one: whoever must change the context would wait until they end. So runs stop for a moment when somebody asks.
+ * Pauses generation so that one caller can change the shared context. node-llama-cpp locks the context while any run has a
+ * token to compute, and two busy runs always have one.
  */
-export class Interlude {
-  private asking = 0;
-  private over = Promise.withResolvers<void>();
+export class ContextPause {
+  private callers = 0;
+  private ended = Promise.withResolvers<void>();
 
-  /** Does something that needs the context to itself. */
-  async during(work: () => Promise<void>): Promise<void> {
-    this.asking += 1;
+  /** Does work that needs the context to itself. */
+  async run(work: () => Promise<void>): Promise<void> {
+    this.callers += 1;
     try {
       await work();
     } finally {
-      this.asking -= 1;
-      if (this.asking === 0) {
-        this.over.resolve();
-        this.over = Promise.withResolvers<void>();
+      this.callers -= 1;
+      if (this.callers === 0) {
+        this.ended.resolve();
+        this.ended = Promise.withResolvers<void>();
       }
     }
   }
 
-  /** For runs, between two tokens: what to wait for, null when nobody asks. */
+  /** The promise that a run awaits between two tokens. Null: there is no pause. */
   get wait(): Promise<void> | null {
-    return this.asking > 0 ? this.over.promise : null;
+    return this.callers > 0 ? this.ended.promise : null;
   }
 }

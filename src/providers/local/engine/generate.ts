@@ -1,6 +1,6 @@
 import type { LlamaContextSequence, Token } from 'node-llama-cpp';
-import { type Gate, openGate } from './confidence-filter.ts';
-import type { Interlude } from './context-pause.ts';
+import { type ConfidenceFilter, createConfidenceFilter } from './confidence-filter.ts';
+import type { ContextPause } from './context-pause.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
 import { fittingPrompt } from './prompt.ts';
@@ -12,7 +12,7 @@ export interface Generation {
   loaded: LoadedModel;
   sequence: LlamaContextSequence;
   order: RunOrder;
-  interlude: Interlude;
+  pause: ContextPause;
   signal: AbortSignal;
   /** Takes tokens of the answer, in order. */
   emit(tokens: readonly Token[]): void;
@@ -30,7 +30,7 @@ export async function generate({
   loaded,
   sequence,
   order,
-  interlude,
+  pause,
   signal,
   emit,
 }: Generation): Promise<Finish | null> {
@@ -39,13 +39,13 @@ export async function generate({
   const answered = (order.resume?.token_ids ?? []) as Token[];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   // An answer that has begun to be delivered was judged before.
-  const gate: Gate = openGate(answered.length > 0 ? null : rule);
+  const filter: ConfidenceFilter = createConfidenceFilter(answered.length > 0 ? null : rule);
   const sampling = {
     temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE),
     seed: order.seed,
     judged: rule?.tokens ?? 0,
     batch,
-    interlude,
+    pause,
   };
   const finish = (finish_reason: Finish['finish_reason'], output_tokens: number): Finish => ({
     finish_reason,
@@ -65,7 +65,7 @@ export async function generate({
     const ended = loaded.stops.has(token) || model.isEogToken(token);
     if (!ended) made += 1;
     const over = ended || made >= most;
-    const released = gate.pass(ended ? [] : [token], probability, over);
+    const released = filter.accept(ended ? [] : [token], probability, over);
     if (released === 'declined') {
       emit(declined);
       return finish(declined.length < loaded.fallback.length ? 'length' : 'stop', declined.length);

@@ -56,7 +56,7 @@ const EACH_BY_ITSELF: BatchingOptions = {
 
 /** Loads a model file. Throws SvcError: engine_missing, model_invalid, engine_failed (too little memory). */
 export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
-  const started_at = performance.now();
+  const startedAt = performance.now();
   const available = Math.max(1, availableParallelism());
   const llama = await startLlama(Math.max(available, order.threads ?? 0));
   const model = await openModel(llama, order.path);
@@ -94,7 +94,7 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
       threads,
       context_length,
       parallel: sequences.length,
-      load_ms: Math.round(performance.now() - started_at),
+      load_ms: Math.round(performance.now() - startedAt),
       chat_template: wrapper.wrapperName,
     },
   };

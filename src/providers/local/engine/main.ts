@@ -1,6 +1,6 @@
 import { asSvcError } from '../../../errors.ts';
 import { loadModel } from './load.ts';
-import { type FromEngine, type LoadOrder, parseToEngine } from './messages.ts';
+import { type FromEngine, type LoadOrder, parseToEngine, type ToEngine } from './messages.ts';
 import { Runs } from './runs.ts';
 
 /**
@@ -12,10 +12,7 @@ let runs: Runs | null = null;
 process.on('message', (value) => {
   const order = parseToEngine(value);
   if (order === null) console.error('an order was not understood');
-  else if (order.type === 'load') void load(order);
-  else if (order.type === 'run') runs?.start(order);
-  else if (order.type === 'stop_run') runs?.stop(order.id);
-  else process.exit(0);
+  else receive(order);
 });
 process.on('disconnect', () => process.exit(0));
 // Node opens a debugger at SIGUSR1 where nothing listens to it.
@@ -23,6 +20,25 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1'] as const)
   process.on(signal, () => {});
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 send({ type: 'started' });
+
+function receive(order: ToEngine): void {
+  switch (order.type) {
+    case 'load':
+      void load(order);
+      break;
+    case 'run':
+      runs?.start(order);
+      break;
+    case 'stop_run':
+      runs?.stop(order.id);
+      break;
+    case 'stop':
+      process.exit(0);
+      break;
+    default:
+      order satisfies never;
+  }
+}
 
 async function load(order: LoadOrder): Promise<void> {
   try {

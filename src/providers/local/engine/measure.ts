@@ -28,17 +28,17 @@ async function speedOf(
   limit_ms: number,
 ): Promise<number> {
   let counted = -1;
-  let begun_at = performance.now();
+  let startedAt = performance.now();
   for await (const _ of sequence.evaluate([start], { temperature: 0, yieldEogToken: true })) {
     counted += 1;
-    if (counted === 0) begun_at = performance.now();
+    if (counted === 0) startedAt = performance.now();
     else if (
       counted >= TOKENS_MOST ||
-      (counted >= TOKENS_LEAST && performance.now() - begun_at > limit_ms)
+      (counted >= TOKENS_LEAST && performance.now() - startedAt > limit_ms)
     )
       break;
   }
-  return (counted * 1000) / Math.max(0.001, performance.now() - begun_at);
+  return (counted * 1000) / Math.max(0.001, performance.now() - startedAt);
 }
 
 function startToken(model: LlamaModel): Token {

@@ -1,4 +1,5 @@
 import type { Failure, FinishReason, Usage } from '../../../../machines/events.ts';
+import { isRecord } from '../../../json.ts';
 
 /** What the daemon asks of its engine process. */
 export type ToEngine = LoadOrder | RunOrder | { type: 'stop_run'; id: number } | { type: 'stop' };
@@ -125,8 +126,4 @@ function hasShape(value: unknown, shapes: Record<string, Record<string, Check>>)
   if (!isRecord(value) || typeof value.type !== 'string' || !Object.hasOwn(shapes, value.type))
     return false;
   return Object.entries(shapes[value.type] ?? {}).every(([key, check]) => check(value[key]));
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

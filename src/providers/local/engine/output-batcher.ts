@@ -3,11 +3,11 @@ const GATHER_MS = 12;
 const GATHER_TOKENS = 16;
 
 /** Gathers the output of one run, so that a fast model does not cost one message for each token. */
-export class Outbox {
+export class OutputBatcher {
   private readonly send: (text: string, token_ids: number[]) => void;
   private text = '';
   private token_ids: number[] = [];
-  private sent_at = Number.NEGATIVE_INFINITY;
+  private sentAt = Number.NEGATIVE_INFINITY;
   private timer: NodeJS.Timeout | null = null;
 
   constructor(send: (text: string, token_ids: number[]) => void) {
@@ -17,10 +17,10 @@ export class Outbox {
   push(text: string, token_ids: readonly number[]): void {
     this.text += text;
     this.token_ids.push(...token_ids);
-    const quiet_ms = performance.now() - this.sent_at;
-    if (this.token_ids.length >= GATHER_TOKENS || (this.text !== '' && quiet_ms >= GATHER_MS))
+    const quietMs = performance.now() - this.sentAt;
+    if (this.token_ids.length >= GATHER_TOKENS || (this.text !== '' && quietMs >= GATHER_MS))
       this.flush();
-    else if (this.text !== '') this.timer ??= setTimeout(() => this.flush(), GATHER_MS - quiet_ms);
+    else if (this.text !== '') this.timer ??= setTimeout(() => this.flush(), GATHER_MS - quietMs);
   }
 
   flush(): void {
@@ -30,6 +30,6 @@ export class Outbox {
     this.send(this.text, this.token_ids);
     this.text = '';
     this.token_ids = [];
-    this.sent_at = performance.now();
+    this.sentAt = performance.now();
   }
 }

@@ -1,3 +1,4 @@
+import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 
 export interface OwnMetadata {
@@ -10,8 +11,8 @@ export interface OwnMetadata {
 
 /** The metadata under `svc` that the built-in model carries; a file that has it in part or in another form is treated as without. */
 export function readOwnMetadata(metadata: object): OwnMetadata {
-  const own = recordAt(metadata, 'svc');
-  const { tokens, minimum, fallback } = recordAt(own, 'confidence');
+  const own = asRecord(asRecord(metadata).svc);
+  const { tokens, minimum, fallback } = asRecord(own.confidence);
   const gated =
     typeof tokens === 'number' && typeof minimum === 'number' && typeof fallback === 'string';
   return {
@@ -19,9 +20,4 @@ export function readOwnMetadata(metadata: object): OwnMetadata {
     gate: gated ? { tokens, minimum } : null,
     fallback: gated ? fallback : '',
   };
-}
-
-function recordAt(record: object, key: string): Record<string, unknown> {
-  const value = (record as Record<string, unknown>)[key];
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

@@ -1,11 +1,11 @@
 import type { LlamaContextSequence } from 'node-llama-cpp';
 import { asSvcError } from '../../../errors.ts';
 import { AnswerText } from './answer-text.ts';
-import { Interlude } from './context-pause.ts';
+import { ContextPause } from './context-pause.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
-import { Outbox } from './output-batcher.ts';
+import { OutputBatcher } from './output-batcher.ts';
 
 /**
  * The runs being answered in the one context, and those that wait for a place in it.
@@ -19,7 +19,7 @@ export class Runs {
   private readonly send: (message: FromEngine) => void;
   private readonly free: LlamaContextSequence[];
   private readonly active = new Map<number, AbortController>();
-  private readonly interlude = new Interlude();
+  private readonly pause = new ContextPause();
   private waiting: RunOrder[] = [];
 
   constructor(loaded: LoadedModel, send: (message: FromEngine) => void) {
@@ -57,33 +57,33 @@ export class Runs {
     signal: AbortSignal,
   ): Promise<FromEngine> {
     const { id } = order;
-    const { loaded, interlude } = this;
+    const { loaded, pause } = this;
     const { model } = loaded;
     const text = new AnswerText((tokens, before) =>
       model.detokenize(tokens as never, false, before as never),
     );
-    const outbox = new Outbox((fresh, token_ids) =>
+    const batcher = new OutputBatcher((fresh, token_ids) =>
       this.send({ type: 'output', id, text: fresh, token_ids }),
     );
     try {
-      if (order.resume !== null) outbox.push(text.takeUp(order.resume, vocabularyOf(loaded)), []);
-      if (sequence.nextTokenIndex > 0) await interlude.during(() => sequence.clearHistory());
+      if (order.resume !== null) batcher.push(text.resume(order.resume, vocabularyOf(loaded)), []);
+      if (sequence.nextTokenIndex > 0) await pause.run(() => sequence.clearHistory());
       const finish = await generate({
         loaded,
         sequence,
         order,
-        interlude,
+        pause,
         signal,
-        emit: (tokens) => outbox.push(text.push(tokens), tokens),
+        emit: (tokens) => batcher.push(text.push(tokens), tokens),
       });
-      outbox.push(text.end(), []);
+      batcher.push(text.end(), []);
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {
       const error = asSvcError(thrown, 'engine_failed');
       if (error.code === 'engine_failed') console.error(`run ${id}:`, error.cause ?? error);
       return { type: 'failed', id, error: error.summary() };
     } finally {
-      outbox.flush();
+      batcher.flush();
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { LlamaContextSequence, Token } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
-import type { Interlude } from './context-pause.ts';
+import type { ContextPause } from './context-pause.ts';
 import { seedAt } from './seed.ts';
 
 export interface Step {
@@ -9,7 +9,7 @@ export interface Step {
   probability: number | null;
 }
 
-export interface Begun {
+export interface Continuation {
   prompt: readonly Token[];
   /** Tokens of the answer that are there already. */
   answered: readonly Token[];
@@ -22,7 +22,7 @@ export interface Sampling {
   judged: number;
   /** Tokens of the prompt that are computed in one go. */
   batch: number;
-  interlude: Interlude;
+  pause: ContextPause;
 }
 
 /**
@@ -31,14 +31,14 @@ export interface Sampling {
  */
 export async function* steps(
   sequence: LlamaContextSequence,
-  { prompt, answered }: Begun,
+  { prompt, answered }: Continuation,
   sampling: Sampling,
   signal: AbortSignal,
 ): AsyncGenerator<Step> {
   let next = await prefill(sequence, prompt, sampling, signal);
   if (answered.length > 0) next = await replay(sequence, [...next], answered, sampling, signal);
   for (let position = answered.length; !signal.aborted; ) {
-    await sampling.interlude.wait;
+    await sampling.pause.wait;
     const [judging, first] = [position < sampling.judged, position];
     const options = {
       temperature: sampling.temperature,
@@ -53,7 +53,7 @@ export async function* steps(
       next = [token];
       position += 1;
       yield { token, probability: probabilityIn(rest) };
-      if (sampling.interlude.wait !== null) await sampling.interlude.wait;
+      if (sampling.pause.wait !== null) await sampling.pause.wait;
       if (signal.aborted || sampling.temperature > 0 || position === sampling.judged) break;
     }
     if (position === first) throw new SvcError('engine_failed');
@@ -68,13 +68,13 @@ async function replay(
   sequence: LlamaContextSequence,
   rest: Token[],
   answered: readonly Token[],
-  { interlude }: Sampling,
+  { pause }: Sampling,
   signal: AbortSignal,
 ): Promise<Token[]> {
   let next = rest;
   for (const token of answered) {
     if (signal.aborted) break;
-    await interlude.wait;
+    await pause.wait;
     await sequence.evaluateWithoutGeneratingNewTokens(next);
     next = [token];
   }
@@ -85,12 +85,12 @@ async function replay(
 async function prefill(
   sequence: LlamaContextSequence,
   prompt: readonly Token[],
-  { batch, interlude }: Sampling,
+  { batch, pause }: Sampling,
   signal: AbortSignal,
 ): Promise<Token[]> {
   let at = 0;
   for (; prompt.length - at > batch && !signal.aborted; at += batch) {
-    await interlude.wait;
+    await pause.wait;
     await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, at + batch));
   }
   return prompt.slice(at);

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { retryAfter } from '../../../src/providers/openai/retry-after.ts';
+import { retryAfter } from '../../src/http-client/retry-after.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 const wait = (headers: Record<string, string>) => retryAfter(new Headers(headers), now);

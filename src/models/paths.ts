@@ -2,7 +2,7 @@ import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** Where the files of one pull are, in the models folder. */
-export interface Place {
+export interface PullPaths {
   folder: string;
   /** The model, once it is verified. */
   target: string;
@@ -11,7 +11,7 @@ export interface Place {
   sidecar: string;
 }
 
-export async function openPlace(folder: string, file: string): Promise<Place> {
+export async function preparePaths(folder: string, file: string): Promise<PullPaths> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const target = join(folder, file);
   return { folder, target, partial: `${target}.partial`, sidecar: `${target}.partial.json` };
@@ -28,15 +28,15 @@ export async function sizeOf(path: string): Promise<number | null> {
 }
 
 /** The whole file takes its name, durably. */
-export async function putInPlace(place: Place): Promise<void> {
-  await rename(place.partial, place.target);
-  await syncFolder(place.folder);
-  await rm(place.sidecar, { force: true });
+export async function putInPlace(paths: PullPaths): Promise<void> {
+  await rename(paths.partial, paths.target);
+  await syncFolder(paths.folder);
+  await rm(paths.sidecar, { force: true });
 }
 
-export async function discard(place: Place): Promise<void> {
-  await rm(place.sidecar, { force: true });
-  await rm(place.partial, { force: true });
+export async function discard(paths: PullPaths): Promise<void> {
+  await rm(paths.sidecar, { force: true });
+  await rm(paths.partial, { force: true });
 }
 
 /** A rename is durable once its folder is. Windows has no such call. */

@@ -1,9 +1,9 @@
 import type { Limits } from '../limits.ts';
-import type { Web } from './hub/client.ts';
+import type { HubClient } from './hub/client.ts';
 
 /** What every attempt works with. */
-export interface Tools {
-  web: Web;
+export interface PullContext {
+  hubClient: HubClient;
   limits: Limits;
   /** The models folder. */
   folder: string;

@@ -1,0 +1,51 @@
+/**
+ * Reports progress at most once in `everyMs`, also while no bytes arrive.
+ *
+ * 1. The last report is never older than `everyMs`, as long as there is progress.
+ * 2. One report runs at a time. If it fails, the next call of `update` throws its error.
+ */
+export class Throttle {
+  private readonly everyMs: number;
+  private readonly report: (bytes: number) => Promise<void>;
+  private readonly timer: NodeJS.Timeout;
+  private bytes: number;
+  private reported: number;
+  private last = performance.now();
+  private busy = false;
+  private failure: { thrown: unknown } | null = null;
+
+  constructor(everyMs: number, bytes: number, report: (bytes: number) => Promise<void>) {
+    this.everyMs = everyMs;
+    this.report = report;
+    this.bytes = bytes;
+    this.reported = bytes;
+    this.timer = setInterval(() => {
+      this.flush().catch((thrown: unknown) => {
+        this.failure = { thrown };
+      });
+    }, everyMs);
+  }
+
+  /** Sets the progress. Waits for the report if one is due. */
+  async update(bytes: number): Promise<void> {
+    this.bytes = bytes;
+    if (this.failure !== null) throw this.failure.thrown;
+    if (performance.now() - this.last >= this.everyMs) await this.flush();
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+
+  private async flush(): Promise<void> {
+    if (this.busy || this.reported === this.bytes) return;
+    this.busy = true;
+    this.reported = this.bytes;
+    try {
+      await this.report(this.reported);
+    } finally {
+      this.busy = false;
+      this.last = performance.now();
+    }
+  }
+}
