@@ -1,6 +1,7 @@
 import type { DaemonSnapshot } from '../machines/daemon.ts';
 import { refuseOpenBind } from './config/address.ts';
-import { loadConfig, type Settings } from './config/config.ts';
+import { loadConfig } from './config/config.ts';
+import type { Settings } from './config/settings.ts';
 import { endBlockedStop, endUnrecorded } from './daemon/blocked-stop.ts';
 import { giveMemoryBack } from './daemon/idle-memory.ts';
 import { buildParts, type Parts } from './daemon/parts.ts';

@@ -23,6 +23,9 @@ const TABLES = [
   'src/json.ts',
   'src/config/config.ts',
   'src/config/address.ts',
+  'src/config/provider.ts',
+  'src/config/settings.ts',
+  'src/home/atomic-write.ts',
 ];
 /** Interfaces between the kernel, the providers and the model downloads. */
 const PORTS = ['src/kernel/port.ts', 'src/providers/port.ts', 'src/models/port.ts'];

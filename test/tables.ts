@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { commands, globalFlags } from '../src/cli/commands.ts';
-import { type SettingSpec, settingSpecs } from '../src/config/config.ts';
 import { historySpecs } from '../src/config/history.ts';
+import type { SettingSpec } from '../src/config/layers.ts';
+import { settingSpecs } from '../src/config/settings.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
 import { limitSpecs } from '../src/limits.ts';
 import { routes } from '../src/transport/http/routes.ts';

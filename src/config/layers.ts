@@ -9,8 +9,8 @@ import {
   refuse,
 } from './text.ts';
 
-/** Where a value came from, the lowest rank last. */
-export type Source = 'flag' | 'environment' | 'file' | 'default';
+/** Where a value came from, the lowest rank last. `providers.json` holds only providers. */
+export type Source = 'flag' | 'environment' | 'file' | 'providers.json' | 'default';
 
 export interface SettingSpec<T = unknown> {
   env: string;

@@ -3,23 +3,23 @@ import { SvcError } from '../errors.ts';
 import { CONFIG_LOCK_MS } from '../limits.ts';
 
 /**
- * Runs the work while no other process, and nobody else in this one, holds the lock `file`.
+ * Runs `work` while it holds the lock `file`, alone among all processes.
  *
- * The lock is SQLite's on an empty database, so it is one of the operating system: it is gone with the process that held it,
- * however that died. A file with a pid in it would have to be taken over from a dead holder, which is a race of its own, and
- * a pid that is in use again looks alive for ever. The file stays; removing it would let two hold it. Throws busy after `wait_ms`.
+ * The lock is SQLite's, on an empty database. The operating system releases it when its process dies.
+ * A pid file would need a takeover, which is a race. The file stays: removing it would let two in.
+ * Throws busy after `waitMs`.
  */
 export async function withLock<T>(
   file: string,
   work: () => Promise<T>,
-  wait_ms = CONFIG_LOCK_MS,
+  waitMs = CONFIG_LOCK_MS,
 ): Promise<T> {
   const { default: Database } = await import('better-sqlite3');
   const database = new Database(file, { timeout: 0 });
   try {
-    const give_up = Date.now() + wait_ms;
-    while (!hold(database)) {
-      if (Date.now() >= give_up)
+    const deadline = Date.now() + waitMs;
+    while (!tryLock(database)) {
+      if (Date.now() >= deadline)
         throw new SvcError(
           'busy',
           `Another process holds ${file}; the configuration was not changed.`,
@@ -32,10 +32,9 @@ export async function withLock<T>(
   }
 }
 
-/** From one look at the lock to the next. */
 const RETRY_MS = 10;
 
-function hold(database: { exec(sql: string): unknown }): boolean {
+function tryLock(database: { exec(sql: string): unknown }): boolean {
   try {
     database.exec('BEGIN EXCLUSIVE');
     return true;

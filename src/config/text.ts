@@ -7,9 +7,6 @@ import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from '../limits.ts';
 
 /** The configuration file as it is written: JSON with comments, and where in it anything is. */
 export interface ConfigText {
-  /** Without the byte order mark. */
-  text: string;
-  bom: boolean;
   /** An object; undefined when the file holds nothing but space and comments. */
   root: Node | undefined;
   /** `file:line:column` of an offset in the text. */
@@ -28,11 +25,10 @@ export function readConfigText(file: string): ConfigText | null {
   const bytes = readBytes(file);
   if (bytes === null) return null;
   const decoded = bytes.toString('utf8');
-  const bom = decoded.startsWith('\uFEFF');
-  const text = bom ? decoded.slice(1) : decoded;
+  const text = decoded.startsWith('\uFEFF') ? decoded.slice(1) : decoded;
   const where = (offset: number) => `${file}:${position(text, offset)}`;
   if (!isUtf8(bytes)) refuse(where(text.indexOf('\uFFFD')), 'this is not UTF-8 text');
-  return { text, bom, root: parse(text, where), where };
+  return { root: parse(text, where), where };
 }
 
 /** The properties of an object, in their order; `what` names it when it is not one. */

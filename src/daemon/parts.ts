@@ -2,7 +2,7 @@ import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { Effects } from '../../machines/effects.ts';
 import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import type { Config } from '../config/config.ts';
-import { setProvider, unsetProvider } from '../config/file.ts';
+import { removeProvider, saveProvider } from '../config/providers-file.ts';
 import type { SvcError } from '../errors.ts';
 import type { Paths } from '../home/paths.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -222,7 +222,9 @@ export function buildParts({
     secret: secrets.digest,
     onStop,
     saveProvider: (id, settings) =>
-      settings === null ? unsetProvider(paths.config, id) : setProvider(paths.config, id, settings),
+      settings === null
+        ? removeProvider(paths.config, id)
+        : saveProvider(paths.config, id, settings),
     localModels: local.models,
   });
 

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, link, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SvcError } from '../errors.ts';
+import { writeAtomic } from './atomic-write.ts';
 import type { Paths } from './paths.ts';
 
 /**
@@ -49,33 +50,30 @@ async function refuseShared(folder: string): Promise<void> {
   }
 }
 
-/** A secret of this home, such as the token; made on the first start, mode 0600. Of two first starts at one time both get the same. */
+/** A secret of this home, such as the token. The first start makes it, mode 0600. Two first starts get the same one. */
 export async function readSecret(file: string): Promise<string> {
   const found = await readFile(file, 'utf8').catch(() => null);
   if (isSecret(found)) {
     await tighten(file);
     return found.trim();
   }
-  await put(file, (fresh) => (found === null ? place(fresh, file) : rename(fresh, file)));
+  await writeSecret(file, found === null);
   const secret = await readFile(file, 'utf8').catch(() => null);
   if (isSecret(secret)) return secret.trim();
   throw new SvcError('home_unusable', `The file ${file} holds no secret.`, {
-    hint: `Delete it; a new one is made at the next start.`,
+    hint: `Delete it; the next start makes a new one.`,
   });
 }
 
-/** Replaces a secret with a new one, whole, and returns it. */
+/** Replaces a secret with a new one, and returns it. */
 export async function replaceSecret(file: string): Promise<string> {
-  return put(file, (fresh) => rename(fresh, file));
+  return writeSecret(file, false);
 }
 
-/** Writes a new secret beside its place, and has it put there. */
-async function put(file: string, move: (fresh: string) => Promise<void>): Promise<string> {
-  const fresh = `${file}.${process.pid}.${randomBytes(4).toString('hex')}.tmp`;
+async function writeSecret(file: string, keep: boolean): Promise<string> {
   const secret = randomBytes(32).toString('base64url');
   try {
-    await writeFile(fresh, `${secret}\n`, { mode: 0o600 });
-    await move(fresh);
+    await writeAtomic(file, `${secret}\n`, { sync: true, keep });
     return secret;
   } catch (cause) {
     throw new SvcError(
@@ -83,9 +81,6 @@ async function put(file: string, move: (fresh: string) => Promise<void>): Promis
       `The file ${file} cannot be written (${(cause as NodeJS.ErrnoException).code}).`,
       { cause },
     );
-  } finally {
-    // What went wrong before is what the caller needs to know.
-    await rm(fresh, { force: true }).catch(() => {});
   }
 }
 
@@ -97,13 +92,6 @@ export async function tighten(file: string): Promise<void> {
     () => 0,
   );
   if ((mode & 0o077) !== 0) await chmod(file, 0o600).catch(() => {});
-}
-
-/** Gives the file its name unless another has it by now. A file system without links has the last one win. */
-async function place(fresh: string, file: string): Promise<void> {
-  await link(fresh, file).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') await rename(fresh, file);
-  });
 }
 
 function isSecret(text: string | null): text is string {

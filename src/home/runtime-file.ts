@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { SvcError } from '../errors.ts';
 import type { RuntimeFile } from '../transport/control/protocol.ts';
+import { writeAtomic } from './atomic-write.ts';
 
 // Not imported: see paths.ts.
 const { readFileSync } = process.getBuiltinModule('node:fs');
@@ -38,17 +39,13 @@ export function readRuntimeFile(path: string): RuntimeFound {
   }
 }
 
-/** Mode 0600, through a temporary file beside it, which goes when it cannot be written. Throws home_unusable. */
+/** Mode 0600, replaced at once. Throws home_unusable. */
 export async function writeRuntimeFile(path: string, file: RuntimeFile): Promise<void> {
   const { promises } = process.getBuiltinModule('node:fs');
-  const draft = `${path}.${process.pid}.tmp`;
   try {
     await promises.mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await promises.writeFile(draft, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
-    await promises.chmod(draft, 0o600);
-    await promises.rename(draft, path);
+    await writeAtomic(path, `${JSON.stringify(file, null, 2)}\n`);
   } catch (cause) {
-    await promises.rm(draft, { force: true }).catch(() => {});
     throw new SvcError(
       'home_unusable',
       `The runtime file ${path} cannot be written (${(cause as NodeJS.ErrnoException).code}).`,

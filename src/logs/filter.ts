@@ -1,4 +1,4 @@
-import { LOG_LEVELS, type LogLevel } from '../config/config.ts';
+import { LOG_LEVELS, type LogLevel } from '../config/settings.ts';
 
 /** Which lines are wanted. */
 export interface LogFilter {

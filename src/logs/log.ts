@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { type Logger, pino } from 'pino';
-import type { LogLevel } from '../config/config.ts';
+import type { LogLevel } from '../config/settings.ts';
 import type { Limits } from '../limits.ts';
 import { redactor } from '../pattern.ts';
 import { cutLine } from './cut.ts';

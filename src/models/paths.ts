@@ -1,5 +1,6 @@
-import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { syncFolder } from '../home/atomic-write.ts';
 
 /** Where the files of one pull are, in the models folder. */
 export interface PullPaths {
@@ -37,15 +38,4 @@ export async function putInPlace(paths: PullPaths): Promise<void> {
 export async function discard(paths: PullPaths): Promise<void> {
   await rm(paths.sidecar, { force: true });
   await rm(paths.partial, { force: true });
-}
-
-/** A rename is durable once its folder is. Windows has no such call. */
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

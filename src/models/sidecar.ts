@@ -1,4 +1,5 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
+import { writeAtomic } from '../home/atomic-write.ts';
 
 /** What is known of a partial file: enough to go on with it, or to see that it is part of something else. */
 export interface Sidecar {
@@ -25,9 +26,7 @@ export async function readSidecar(path: string): Promise<Sidecar | null> {
 }
 
 export async function writeSidecar(path: string, sidecar: Sidecar): Promise<void> {
-  const fresh = `${path}.new`;
-  await writeFile(fresh, `${JSON.stringify(sidecar)}\n`, { mode: 0o600 });
-  await rename(fresh, path);
+  await writeAtomic(path, `${JSON.stringify(sidecar)}\n`, { draft: `${path}.new` });
 }
 
 function isSidecar(value: unknown): value is Sidecar {

@@ -2,7 +2,8 @@ import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { EngineSnapshot } from '../../machines/engine.ts';
 import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { accepted, stateName, statePath } from '../../machines/step.ts';
-import { type Config, type ProviderConfig, readProvider } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import { type ProviderConfig, readProvider } from '../config/provider.ts';
 import { descriptorTrouble } from '../descriptors.ts';
 import { SvcError } from '../errors.ts';
 import { EventPages } from '../kernel/event-pages.ts';
@@ -49,7 +50,7 @@ export interface RuntimeOptions {
   verified(): VerifiedReport | null;
   /** Of this home, for digests. */
   secret: string;
-  /** Writes the provider to the configuration file, or takes it out (null). */
+  /** Writes the provider to providers.json, or removes it (null). */
   saveProvider(id: string, config: ProviderConfig | null): Promise<void>;
   /** A stop was asked for: it is over at this time, one way or another. */
   onStop?(close_deadline_at: number): void;
@@ -232,7 +233,7 @@ function lifecycleFact(
   };
 }
 
-/** Changes that come together are made one after the other, so that the configuration file and the providers tell the same. */
+/** Runs changes one after the other, so that providers.json and the providers agree. */
 function oneAtATime(): <T>(change: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (change) => {

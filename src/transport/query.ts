@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { runMachine } from '../../machines/run.ts';
-import { LOG_LEVELS } from '../config/config.ts';
+import { LOG_LEVELS } from '../config/settings.ts';
 import { check, wrong } from '../runtime/contract/check.ts';
 import {
   digits,

@@ -4,14 +4,9 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isLoopback, parseAddress } from '../../src/config/address.ts';
-import {
-  type Config,
-  type ConfigOptions,
-  loadConfig,
-  readProvider,
-  type Settings,
-  settingSpecs,
-} from '../../src/config/config.ts';
+import { type Config, type ConfigOptions, loadConfig } from '../../src/config/config.ts';
+import { readProvider } from '../../src/config/provider.ts';
+import { type Settings, settingSpecs } from '../../src/config/settings.ts';
 import { SvcError } from '../../src/errors.ts';
 import { CONFIG_BYTES_MAX, defaultLimits, limitSpecs } from '../../src/limits.ts';
 

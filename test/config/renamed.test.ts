@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Config, loadConfig, settingSpecs } from '../../src/config/config.ts';
+import { type Config, loadConfig } from '../../src/config/config.ts';
 import { renamedSettings } from '../../src/config/renamed.ts';
+import { settingSpecs } from '../../src/config/settings.ts';
 import { limitSpecs } from '../../src/limits.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'svc-renamed-'));

@@ -1,5 +1,5 @@
 import type { RunRequest } from '../../machines/events.ts';
-import type { ProviderConfig } from '../../src/config/config.ts';
+import type { ProviderConfig } from '../../src/config/provider.ts';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { createRemoteProvider } from '../../src/providers/openai/provider.ts';

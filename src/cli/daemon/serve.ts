@@ -1,5 +1,5 @@
 import { parseAddress } from '../../config/address.ts';
-import { LOG_LEVELS, type Settings } from '../../config/config.ts';
+import { LOG_LEVELS, type Settings } from '../../config/settings.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Context, Flags } from '../context.ts';
 import { choiceFlag, textFlag } from '../parse/flag-values.ts';

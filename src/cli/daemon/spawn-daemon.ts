@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { dirname, extname, parse, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Settings } from '../../config/config.ts';
+import type { Settings } from '../../config/settings.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { Results } from '../../transport/control/protocol.ts';

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { Settings } from '../../config/config.ts';
+import type { Settings } from '../../config/settings.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';

@@ -1,4 +1,4 @@
-import { LOG_LEVELS } from '../../config/config.ts';
+import { LOG_LEVELS } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { limitSpecs } from '../../limits.ts';
 import { parseSince } from '../../logs/filter.ts';

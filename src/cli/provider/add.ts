@@ -1,4 +1,5 @@
-import { loadConfig, type ProviderConfig, readProvider } from '../../config/config.ts';
+import { loadConfig } from '../../config/config.ts';
+import { type ProviderConfig, readProvider } from '../../config/provider.ts';
 import { brief } from '../../config/text.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
@@ -10,7 +11,7 @@ import { textFlag } from '../parse/flag-values.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { type ProviderShown, shown } from './configured.ts';
 
-/** Without a daemon the configuration file is edited, and the next start uses it. */
+/** Without a daemon, writes providers.json for the next start. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const id = args[0] ?? '';
   const settings = readSettings(id, flags);
@@ -87,7 +88,7 @@ async function addToFile(
     throw new SvcError('provider_exists', `A provider ${id} is configured already.`, {
       param: 'id',
     });
-  const { setProvider } = await import('../../config/file.ts');
-  await setProvider(paths.config, id, settings);
+  const { saveProvider } = await import('../../config/providers-file.ts');
+  await saveProvider(paths.config, id, settings);
   return shown(id, settings);
 }

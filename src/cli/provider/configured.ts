@@ -1,4 +1,5 @@
-import { loadConfig, type ProviderConfig } from '../../config/config.ts';
+import { loadConfig } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 

@@ -37,7 +37,7 @@ async function removeFromFile(paths: Paths, id: string): Promise<ProviderShown> 
       },
     );
   }
-  const { unsetProvider } = await import('../../config/file.ts');
-  await unsetProvider(paths.config, id);
+  const { removeProvider } = await import('../../config/providers-file.ts');
+  await removeProvider(paths.config, id);
   return { ...shown(id, settings), state: 'removed' };
 }

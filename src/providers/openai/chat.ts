@@ -1,6 +1,6 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/events.ts';
-import type { ProviderConfig } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';

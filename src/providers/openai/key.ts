@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 
 /** The key of a request, read anew for each; null where none is configured. Throws provider_unauthorised, which never shows it. */

@@ -1,6 +1,6 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/events.ts';
-import type { ProviderConfig } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
 
 /**
  * A run as the AI SDK takes it. A seed that nobody asked for is not sent: some servers refuse a request with a parameter that they

@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
 import { parseForeignJson } from '../../json.ts';

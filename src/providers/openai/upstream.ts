@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { isLoopback } from '../../config/address.ts';
-import type { ProviderConfig } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
 import type { SvcError } from '../../errors.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
 import { createDispatcher } from '../../http-client/dispatcher.ts';

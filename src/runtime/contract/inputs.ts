@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { RECOVERIES } from '../../config/config.ts';
+import { RECOVERIES } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { type Limits, limitSpecs } from '../../limits.ts';
 import { checkGiven, type Given } from './check.ts';

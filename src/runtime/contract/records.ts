@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { RECOVERIES } from '../../config/config.ts';
+import { RECOVERIES } from '../../config/settings.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
 import type { EventRecord } from '../../kernel/event-record.ts';
 import type { RunRecord } from '../../kernel/run-record.ts';

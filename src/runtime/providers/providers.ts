@@ -7,7 +7,8 @@ import type {
 } from '../../../machines/events.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { stateName } from '../../../machines/step.ts';
-import type { Config, ProviderConfig } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';

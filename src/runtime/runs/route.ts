@@ -1,4 +1,5 @@
-import type { Config, ProviderConfig } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import type { RunInput } from '../contract.ts';
 import { LOCAL } from '../providers/providers.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { parseAddress } from '../../config/address.ts';
-import type { Settings } from '../../config/config.ts';
+import type { Settings } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { isSame, type Sessions } from './session.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { rename, rm, writeFile } from 'node:fs/promises';
 import { SvcError } from '../../errors.ts';
+import { writeAtomic } from '../../home/atomic-write.ts';
 
 /**
  * The list of live sessions on disk, so that sessions and sign-outs survive a restart.
@@ -22,12 +22,9 @@ export interface SessionEntry {
 export function sessionFile(path: string): SessionFile {
   let last: Promise<unknown> = Promise.resolve();
   const replace = async (text: string) => {
-    const fresh = `${path}.tmp`;
     try {
-      await writeFile(fresh, text, { mode: 0o600 });
-      await rename(fresh, path);
+      await writeAtomic(path, text, { draft: `${path}.tmp` });
     } catch (cause) {
-      await rm(fresh, { force: true }).catch(() => {});
       const { code } = cause as NodeJS.ErrnoException;
       throw new SvcError(
         'home_unusable',

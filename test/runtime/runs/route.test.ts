@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ProviderConfig } from '../../../src/config/config.ts';
+import type { ProviderConfig } from '../../../src/config/provider.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import type { RunInput } from '../../../src/runtime/contract.ts';
 import { chooseRoute } from '../../../src/runtime/runs/route.ts';

@@ -1,6 +1,6 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import type { Settings } from '../../../src/config/config.ts';
+import type { Settings } from '../../../src/config/settings.ts';
 import type { Log } from '../../../src/kernel/port.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
 import { createHttp, type Http } from '../../../src/transport/http/server.ts';

@@ -1,0 +1,112 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { SvcError } from '../errors.ts';
+import { writeAtomic } from '../home/atomic-write.ts';
+import { withLock } from './lock.ts';
+import type { ProviderConfig } from './provider.ts';
+import { type ConfigText, type Property, plainValue, properties, readConfigText } from './text.ts';
+
+/**
+ * The providers that `svc provider add` adds: `providers.json`, beside the configuration file.
+ *
+ * 1. Only svc writes this file. svc never writes the configuration file, which is the user's.
+ * 2. A name is in one of the two files. If a user writes it into both, the configuration file wins.
+ * 3. The file is replaced at once, and two changes at the same time are both kept.
+ */
+
+export function providersFile(configFile: string): string {
+  return join(dirname(configFile), 'providers.json');
+}
+
+/** The providers in the file, not checked yet; none without a file. Throws config_invalid. */
+export function readAddedProviders(configFile: string): {
+  providers: Property[];
+  where: ConfigText['where'];
+} {
+  const file = providersFile(configFile);
+  const text = readConfigText(file);
+  return text?.root === undefined
+    ? { providers: [], where: () => file }
+    : { providers: properties(text, text.root, 'providers.json'), where: text.where };
+}
+
+/** Adds a provider, or replaces it. Throws provider_exists, config_invalid, home_unusable, busy. */
+export function saveProvider(
+  configFile: string,
+  id: string,
+  config: ProviderConfig,
+): Promise<void> {
+  return change(configFile, (providers) => {
+    const place = placeInConfig(configFile, id);
+    if (place !== null)
+      throw new SvcError(
+        'provider_exists',
+        `A provider ${id} is configured already, at ${place}.`,
+        {
+          param: 'id',
+          hint: 'Restart svc to use it, or choose another name.',
+        },
+      );
+    return { ...providers, [id]: withoutNulls(config) };
+  });
+}
+
+/** Removes a provider; an unknown one is no error. Throws invalid_request for one of the user's file. */
+export function removeProvider(configFile: string, id: string): Promise<void> {
+  return change(configFile, (providers) => {
+    const place = placeInConfig(configFile, id);
+    if (place !== null)
+      throw new SvcError(
+        'invalid_request',
+        `The provider ${id} is set in your configuration, at ${place}. svc does not edit that file.`,
+        { param: 'id', hint: 'Remove it there, then run: svc restart' },
+      );
+    const { [id]: _, ...rest } = providers;
+    return rest;
+  });
+}
+
+type Providers = Record<string, unknown>;
+
+async function change(
+  configFile: string,
+  edit: (providers: Providers) => Providers,
+): Promise<void> {
+  const file = providersFile(configFile);
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await withLock(`${file}.lock`, async () => {
+      const { providers } = readAddedProviders(configFile);
+      const before = Object.fromEntries(
+        providers.map(({ name, value }) => [name, plainValue(value)]),
+      );
+      const text = JSON.stringify(edit(before), null, 2);
+      if (text === JSON.stringify(before, null, 2)) return;
+      // Under the lock one draft at a time is written; that of a dead process is overwritten.
+      await writeAtomic(file, `${text}\n`, { sync: true, draft: `${file}.new` });
+    });
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    throw new SvcError(
+      'home_unusable',
+      `${file} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'unknown reason'}).`,
+      { cause: error },
+    );
+  }
+}
+
+/** Where the user's file sets the provider; null if it does not. */
+function placeInConfig(configFile: string, id: string): string | null {
+  const config = readConfigText(configFile);
+  if (config?.root === undefined) return null;
+  const group = properties(config, config.root, 'the configuration').find(
+    ({ name }) => name === 'providers',
+  );
+  const found =
+    group && properties(config, group.value, 'providers').find(({ name }) => name === id);
+  return found === undefined ? null : config.where(found.node.offset);
+}
+
+function withoutNulls(config: ProviderConfig): Providers {
+  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null));
+}

@@ -1,0 +1,128 @@
+import { parseAddress } from './address.ts';
+import type { SettingSpec } from './layers.ts';
+import {
+  nullText,
+  readName,
+  readOrigin,
+  readSwitch,
+  readWhole,
+  switchText,
+  wholeText,
+} from './value.ts';
+
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
+
+export interface Settings {
+  http: string;
+  grpc: string;
+  auth: boolean;
+  allowed_origins: string[];
+  log_level: LogLevel;
+  default_provider: string;
+  default_cloud_provider: string | null;
+  /** The model of the local engine: `svc-mini`, a name in the models folder, or a path to a GGUF file. */
+  model: string;
+  /** What becomes of a run that is cut off, unless it says so itself. */
+  recovery: (typeof RECOVERIES)[number];
+  /** Threads of the local engine; null: measured when a model is first loaded. */
+  engine_threads: number | null;
+  /** The local engine computes runs together, not each by itself. */
+  engine_batching: boolean;
+}
+
+export const RECOVERIES = ['resume', 'restart', 'end'] as const;
+export const LOG_LEVELS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
+
+const address = {
+  expects: 'an address such as "127.0.0.1:4780"',
+  read: (value: unknown) =>
+    typeof value === 'string' && parseAddress(value) !== null ? value : undefined,
+};
+const name = { expects: 'a name', read: readName };
+
+export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Settings[K]> } = {
+  http: {
+    env: 'SVC_HTTP',
+    default: '127.0.0.1:4780',
+    meaning: 'Address of the HTTP and WebSocket listener; port 0 is any free one.',
+    ...address,
+  },
+  grpc: {
+    env: 'SVC_GRPC',
+    default: '127.0.0.1:4781',
+    meaning: 'Address of the gRPC listener; port 0 is any free one.',
+    ...address,
+  },
+  auth: {
+    env: 'SVC_AUTH',
+    default: true,
+    meaning: 'Whether HTTP asks for the token. Off is possible on loopback only.',
+    expects: 'true or false',
+    read: readSwitch,
+    fromText: switchText,
+  },
+  allowed_origins: {
+    env: 'SVC_ALLOWED_ORIGINS',
+    default: [],
+    meaning: 'Web origins that may call the HTTP interface, besides its own.',
+    expects: 'a list of origins such as "https://example.org"',
+    read: (value) => {
+      const origins = Array.isArray(value) ? value.map(readOrigin) : [undefined];
+      return origins.every((origin) => origin !== undefined) ? origins : undefined;
+    },
+    fromText: (text) => text.split(',').flatMap((part) => part.trim() || []),
+  },
+  log_level: {
+    env: 'SVC_LOG_LEVEL',
+    default: 'info',
+    meaning: 'Lowest level that is logged.',
+    expects: `one of ${LOG_LEVELS.join(', ')}`,
+    read: (value) => LOG_LEVELS.find((level) => level === value),
+  },
+  default_provider: {
+    env: 'SVC_PROVIDER',
+    default: 'local',
+    meaning: 'Provider of a run that names none.',
+    ...name,
+  },
+  default_cloud_provider: {
+    env: 'SVC_CLOUD_PROVIDER',
+    default: null,
+    meaning: 'Provider of `svc run --cloud`; without it, the only cloud provider there is.',
+    expects: 'a name or null',
+    read: (value) => (value === null ? null : readName(value)),
+    fromText: nullText,
+  },
+  model: {
+    env: 'SVC_MODEL',
+    default: 'svc-mini',
+    meaning:
+      'Model of the local engine: svc-mini, a name in the models folder, or a path to a GGUF file.',
+    ...name,
+  },
+  recovery: {
+    env: 'SVC_RECOVERY',
+    default: 'resume',
+    meaning:
+      'What becomes of a run that was cut off by a crash or a stop: resume (it goes on where it stopped, or is asked again if nothing was delivered, or ends), restart (it is asked again), end.',
+    expects: 'one of resume, restart, end',
+    read: (value) => RECOVERIES.find((recovery) => recovery === value),
+  },
+  engine_threads: {
+    env: 'SVC_ENGINE_THREADS',
+    default: null,
+    meaning: 'Threads of the local engine; null: measured when a model is first loaded.',
+    expects: 'a whole number from 1 to 512, or null',
+    read: (value) => (value === null ? null : readWhole(value, 1, 512)),
+    fromText: (text) => nullText(wholeText(text)),
+  },
+  engine_batching: {
+    env: 'SVC_ENGINE_BATCHING',
+    default: false,
+    meaning:
+      'Whether the local engine computes the runs that it answers at one time together: faster with a large model, but then what else is being answered can change an answer, also one with a seed or one that goes on after a crash.',
+    expects: 'true or false',
+    read: readSwitch,
+    fromText: switchText,
+  },
+};

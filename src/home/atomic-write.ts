@@ -1,0 +1,73 @@
+import { dirname } from 'node:path';
+
+// Not imported: see paths.ts.
+const { promises } = process.getBuiltinModule('node:fs');
+
+export interface AtomicWriteOptions {
+  mode?: number;
+  /** Waits until the content and the name are on disk. */
+  sync?: boolean;
+  /** Keeps the file if it exists. Default: replaces it. */
+  keep?: boolean;
+  /** Where the content is written first. Default: a name of this process. */
+  draft?: string;
+}
+
+/**
+ * Writes a file at once.
+ *
+ * 1. A reader sees the old content or the new one, whole.
+ * 2. The file has its mode before it has its name.
+ * 3. A write that fails leaves no draft. A process that dies may leave one.
+ */
+export async function writeAtomic(
+  file: string,
+  text: string,
+  { mode = 0o600, sync = false, keep = false, draft = draftOf(file) }: AtomicWriteOptions = {},
+): Promise<void> {
+  try {
+    await writeDraft(draft, text, mode, sync);
+    if (!keep) await promises.rename(draft, file);
+    else await linkOrRename(draft, file);
+    if (sync) await syncFolder(dirname(file));
+  } finally {
+    // The first failure is the one to report.
+    await promises.rm(draft, { force: true }).catch(() => {});
+  }
+}
+
+/** Makes new names in a folder durable. Windows has no such call. */
+export async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const handle = await promises.open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeDraft(draft: string, text: string, mode: number, sync: boolean): Promise<void> {
+  const handle = await promises.open(draft, 'w', mode);
+  try {
+    await handle.chmod(mode);
+    await handle.writeFile(text);
+    if (sync) await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A file system without links lets the last writer win. */
+async function linkOrRename(draft: string, file: string): Promise<void> {
+  await promises.link(draft, file).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') await promises.rename(draft, file);
+  });
+}
+
+let drafts = 0;
+
+function draftOf(file: string): string {
+  drafts += 1;
+  return `${file}.${process.pid}.${drafts}.tmp`;
+}
