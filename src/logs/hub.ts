@@ -1,4 +1,5 @@
 import type { Limits } from '../limits.ts';
+import type { LogStream } from './stream.ts';
 
 /**
  * Gives each new log line to those who follow.
@@ -7,7 +8,7 @@ import type { Limits } from '../limits.ts';
  * 2. A follower's buffer is bounded by its lines and by their length; when it is full the oldest line goes, and the follower is told how
  *    many it missed.
  */
-export class LogHub {
+export class LogHub implements LogStream {
   private readonly capacity: Capacity;
   private readonly followers = new Set<Buffered>();
   private closed = false;
@@ -16,7 +17,7 @@ export class LogHub {
     this.capacity = capacity;
   }
 
-  publish(line: string): void {
+  write(line: string): void {
     for (const follower of this.followers) follower.add(line);
   }
 

@@ -10,6 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { logFile, logIndexes } from './files.ts';
+import type { LogStream } from './stream.ts';
 
 /**
  * The log on disk: appends lines to `svc.log` and begins a new file before it grows over its size.
@@ -23,13 +24,13 @@ export interface RotatingFileOptions {
   folder: string;
   file_bytes: number;
   files: number;
-  /** The line that tells of lost ones, with its newline. */
+  /** The line that counts lost lines. */
   lostLine(lost: number, reason: string): string;
   /** Stands in for the disk in tests; like the platform's own, it returns the bytes it took. */
   write?: (fd: number, data: Buffer, offset: number) => number;
 }
 
-export class RotatingFile {
+export class RotatingFile implements LogStream {
   private readonly options: RotatingFileOptions;
   private readonly put: (fd: number, data: Buffer, offset: number) => number;
   private fd: number | null = null;
@@ -51,7 +52,6 @@ export class RotatingFile {
     return this.missed;
   }
 
-  /** Appends a line, given with its newline. */
   write(line: string): void {
     if (this.closed) return;
     if (
@@ -68,8 +68,8 @@ export class RotatingFile {
   }
 
   private append(line: string): void {
-    const fd = this.prepare(Buffer.byteLength(line) + 1);
-    const data = Buffer.from(this.torn ? `\n${line}` : line);
+    const fd = this.prepare(Buffer.byteLength(line) + 2);
+    const data = Buffer.from(`${this.torn ? '\n' : ''}${line}\n`);
     const start = this.size;
     try {
       for (let written = 0; written < data.length; ) {

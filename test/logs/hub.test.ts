@@ -6,35 +6,35 @@ const all = () => true;
 
 test('a follower is given what is published after it came, in order', async () => {
   const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
-  hub.publish('before');
+  hub.write('before');
   const follower = hub.follow(all);
-  hub.publish('a');
-  hub.publish('b');
+  hub.write('a');
+  hub.write('b');
   assert.equal(await follower.next(), { missed: 0, lines: ['a', 'b'] });
   const waiting = follower.next();
-  hub.publish('c');
+  hub.write('c');
   assert.equal(await waiting, { missed: 0, lines: ['c'] });
 });
 
 test('a follower that does not read keeps the newest lines and is told how many it missed', async () => {
   const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow(all);
-  for (let index = 0; index < 100; index += 1) hub.publish(String(index));
+  for (let index = 0; index < 100; index += 1) hub.write(String(index));
   const batch = await follower.next();
   assert.is(batch?.missed, 84);
   assert.equal(
     batch?.lines,
     Array.from({ length: 16 }, (_, index) => String(84 + index)),
   );
-  hub.publish('next');
+  hub.write('next');
   assert.equal(await follower.next(), { missed: 0, lines: ['next'] });
 });
 
 test('a line that the filter does not let through is neither given nor counted as missed', async () => {
   const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow((line) => line === 'wanted');
-  for (let index = 0; index < 100; index += 1) hub.publish('other');
-  hub.publish('wanted');
+  for (let index = 0; index < 100; index += 1) hub.write('other');
+  hub.write('wanted');
   assert.equal(await follower.next(), { missed: 0, lines: ['wanted'] });
 });
 
@@ -43,16 +43,16 @@ test('a follower that leaves is forgotten and ends', async () => {
   const follower = hub.follow(all);
   const waiting = follower.next();
   follower.close();
-  hub.publish('a');
+  hub.write('a');
   assert.is(await waiting, null);
 });
 
 test('closing gives out what is buffered, then ends; one that comes later ends at once', async () => {
   const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow(all);
-  hub.publish('last');
+  hub.write('last');
   hub.close();
-  hub.publish('too late');
+  hub.write('too late');
   assert.equal(await follower.next(), { missed: 0, lines: ['last'] });
   assert.is(await follower.next(), null);
   assert.is(await hub.follow(all).next(), null);
@@ -61,9 +61,9 @@ test('closing gives out what is buffered, then ends; one that comes later ends a
 test('a buffer is bounded by the length of its lines too', async () => {
   const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow(() => true);
-  for (let index = 0; index < 5; index += 1) hub.publish('x'.repeat(400));
+  for (let index = 0; index < 5; index += 1) hub.write('x'.repeat(400));
   assert.equal(await follower.next(), { missed: 3, lines: ['x'.repeat(400), 'x'.repeat(400)] });
-  hub.publish('y'.repeat(5000));
+  hub.write('y'.repeat(5000));
   assert.equal(
     await follower.next(),
     { missed: 0, lines: ['y'.repeat(5000)] },

@@ -25,7 +25,7 @@ test.after.each(({ folder }) => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const lostLine = (lost: number, reason: string) => `lost ${lost} ${reason}\n`;
+const lostLine = (lost: number, reason: string) => `lost ${lost} ${reason}`;
 
 function open(folder: string, more: Partial<RotatingFileOptions> = {}): RotatingFile {
   return new RotatingFile({ folder, file_bytes: 100, files: 3, lostLine, ...more });
@@ -56,7 +56,7 @@ test('a new file is begun before the present one grows over its size, and the to
 }) => {
   const file = open(folder);
   for (let index = 0; index < 100; index += 1) {
-    file.write(`${String(index).padStart(29, '.')}\n`);
+    file.write(`${String(index).padStart(29, '.')}`);
     const sizes = readdirSync(folder).map((name) => statSync(join(folder, name)).size);
     assert.ok(Math.max(...sizes) <= 100);
     assert.ok(sizes.length <= 3);
@@ -79,7 +79,7 @@ test('a file that is not full is appended to by the next life, and files beyond 
   writeFileSync(join(folder, 'svc.7.log'), 'old\n');
   writeFileSync(join(folder, 'stderr.txt'), 'not ours to remove');
   const file = open(folder);
-  file.write('after\n');
+  file.write('after');
   file.close();
   assert.equal(contents(folder), {
     'svc.log': 'before\nafter\n',
@@ -89,7 +89,7 @@ test('a file that is not full is appended to by the next life, and files beyond 
 
 test('one file is kept where one is allowed', ({ folder }) => {
   const file = open(folder, { files: 1 });
-  for (let index = 0; index < 20; index += 1) file.write(`${'x'.repeat(39)}\n`);
+  for (let index = 0; index < 20; index += 1) file.write(`${'x'.repeat(39)}`);
   file.close();
   assert.equal(readdirSync(folder), ['svc.log']);
   assert.ok(statSync(join(folder, 'svc.log')).size <= 100);
@@ -101,7 +101,7 @@ test('the files can be read by their owner only, also one that could be read by 
   writeFileSync(join(folder, 'svc.log'), 'a\n');
   chmodSync(join(folder, 'svc.log'), 0o644);
   const file = open(folder);
-  for (let index = 0; index < 10; index += 1) file.write(`${'x'.repeat(59)}\n`);
+  for (let index = 0; index < 10; index += 1) file.write(`${'x'.repeat(59)}`);
   file.close();
   for (const name of readdirSync(folder))
     assert.is(statSync(join(folder, name)).mode & 0o777, 0o600, name);
@@ -110,7 +110,7 @@ test('the files can be read by their owner only, also one that could be read by 
 test('a line that the last life left torn is closed before the next begins', ({ folder }) => {
   writeFileSync(join(folder, 'svc.log'), '{"half":');
   const file = open(folder);
-  file.write('whole\n');
+  file.write('whole');
   file.close();
   assert.is(contents(folder)['svc.log'], '{"half":\nwhole\n');
 });
@@ -120,12 +120,12 @@ test('lines that a full disk did not take are counted, and told of once it takes
 }) => {
   const { left, write } = disk(6);
   const file = open(folder, { write });
-  file.write('first\n');
-  file.write('second\n');
-  file.write('third\n');
+  file.write('first');
+  file.write('second');
+  file.write('third');
   assert.is(file.lost, 2);
   left.room = 1000;
-  file.write('fourth\n');
+  file.write('fourth');
   assert.is(file.lost, 0);
   file.close();
   assert.is(contents(folder)['svc.log'], 'first\nlost 2 ENOSPC\nfourth\n');
@@ -134,12 +134,12 @@ test('lines that a full disk did not take are counted, and told of once it takes
 test('half a line on a full disk never runs into the next one', ({ folder }) => {
   const { left, write } = disk(9);
   const file = open(folder, { write });
-  file.write('first\n');
-  file.write('second\n');
+  file.write('first');
+  file.write('second');
   left.room = 2;
-  file.write('third\n');
+  file.write('third');
   left.room = 1000;
-  file.write('fourth\n');
+  file.write('fourth');
   file.close();
   const lines = contents(folder)['svc.log']?.split('\n') ?? [];
   assert.equal(
@@ -151,9 +151,9 @@ test('half a line on a full disk never runs into the next one', ({ folder }) => 
 
 test('a folder that is removed is made again, and no line is lost', ({ folder }) => {
   const file = open(folder);
-  file.write('first\n');
+  file.write('first');
   rmSync(folder, { recursive: true });
-  file.write('second\n');
+  file.write('second');
   file.close();
   assert.equal(contents(folder), { 'svc.log': 'second\n' });
   assert.is(statSync(folder).mode & 0o777, 0o700);
@@ -163,14 +163,14 @@ test('a folder that cannot be there loses lines and stops nobody, then tells of 
   folder,
 }) => {
   const file = open(folder);
-  file.write('first\n');
+  file.write('first');
   rmSync(folder, { recursive: true });
   writeFileSync(folder, 'a file in its place');
-  file.write('second\n');
-  file.write('third\n');
+  file.write('second');
+  file.write('third');
   assert.is(file.lost, 2);
   rmSync(folder);
-  file.write('fourth\n');
+  file.write('fourth');
   file.close();
   assert.match(contents(folder)['svc.log'] ?? '', /^lost 2 E\w+\nfourth\n$/);
 });
@@ -178,7 +178,7 @@ test('a folder that cannot be there loses lines and stops nobody, then tells of 
 test('nothing is written and nothing thrown once it is closed', ({ folder }) => {
   const file = open(folder);
   file.close();
-  file.write('late\n');
+  file.write('late');
   file.close();
   assert.is(contents(folder)['svc.log'], '');
   assert.ok(existsSync(folder));
