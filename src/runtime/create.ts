@@ -44,15 +44,15 @@ export interface RuntimeOptions {
   /** Streams of this boot's daemon and engine machines. */
   streams: { daemon: string; engine: string };
   home: string;
-  /** Finished runs that were there when the store was opened, and the bytes that its files have now. */
+  /** Finished runs when the store was opened, and the present size of its files. */
   stored(): { finished: number; size_bytes: number | null; trouble?: string | null };
-  /** What the slow check of the log has found; null before it began. */
+  /** The result of the slow check of the log. Null before the check begins. */
   verified(): VerifiedReport | null;
-  /** Of this home, for digests. */
+  /** The key for digests of this home. */
   secret: string;
   /** Writes the provider to providers.json, or removes it (null). */
   saveProvider(id: string, config: ProviderConfig | null): Promise<void>;
-  /** A stop was asked for: it is over at this time, one way or another. */
+  /** A client asked for a stop. The stop ends at this time at the latest. */
   onStop?(close_deadline_at: number): void;
   localModels: {
     show(
@@ -62,7 +62,7 @@ export interface RuntimeOptions {
   };
 }
 
-/** Puts the parts together behind the one interface that transports see. */
+/** Builds the runtime that transports use. */
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { kernel, config, providers, scheduler, history, streams, localModels } = options;
   const pages = new EventPages(config.limits.feed_bytes);
@@ -79,7 +79,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     secret: options.secret,
   });
   const records = new Records(kernel, store);
-  // While the disk is so full, or so late, that not even this can be recorded, health still tells it.
+  // Health reports the proposed state while the disk does not take events.
   const daemon = () =>
     (kernel.stalled === null
       ? kernel.snapshot<DaemonSnapshot>(streams.daemon)
@@ -213,7 +213,9 @@ function position(daemon: DaemonSnapshot): LifecycleResult {
   return { state: stateName(daemon), state_path: statePath(daemon) };
 }
 
-/** The fact that a lifecycle event from outside becomes; null for an event that only the daemon itself can bring about. */
+/**
+ * The event for a lifecycle request. Null for an event that only the daemon itself can propose.
+ */
 function lifecycleFact(
   event: LifecycleInput,
   by: string,
@@ -243,7 +245,7 @@ function oneAtATime(): <T>(change: () => Promise<T>) => Promise<T> {
   };
 }
 
-/** A change that the disk holds up may come into effect later: sent again at once, it would be refused as made. */
+/** A change on a stalled disk may still take effect. A second request would then be refused. */
 function throwWithChange(thrown: unknown): never {
   if (!(thrown instanceof SvcError) || !STALLED.has(thrown.code)) throw thrown;
   const { code, message, details } = thrown;
@@ -258,7 +260,7 @@ function throwWithChange(thrown: unknown): never {
 
 const STALLED: ReadonlySet<string> = new Set(['store_stalled', 'store_full']);
 
-/** A log that cannot be written holds up no stop: what was accepted shows in the state that is proposed. */
+/** A log that cannot be written does not delay a stop. The proposed state already shows it. */
 async function recordedOrStalled(kernel: Kernel, recorded: Promise<void>): Promise<void> {
   if (kernel.stalled !== null) return void recorded.catch(() => {});
   const { promise: stalled, resolve } = Promise.withResolvers<void>();

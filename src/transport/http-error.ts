@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { SvcError } from '../errors.ts';
 
-/** An error as an answer over HTTP, for a response and for a refused upgrade alike. */
+/** An error as an HTTP answer, for a response and for a refused upgrade. */
 export interface HttpError {
   status: number;
   headers: Record<string, string>;
@@ -19,7 +19,7 @@ export function httpError(error: SvcError): HttpError {
   return { status: error.spec.http, headers: { ...headers, ...specific(error) }, body };
 }
 
-/** The whole answer as text, for a socket that no response belongs to; the connection ends with it. */
+/** The whole answer as text, for a socket without a response. It ends the connection. */
 export function rawHttpError(error: SvcError): string {
   const { status, headers, body } = httpError(error);
   const lines = Object.entries({ ...headers, Connection: 'close' }).map(
@@ -28,7 +28,7 @@ export function rawHttpError(error: SvcError): string {
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
 }
 
-/** What single answers have to say besides. */
+/** Extra headers of some errors. */
 function specific(error: SvcError): Record<string, string> {
   const { status, allow, retry_after_ms } = {
     status: error.spec.http,

@@ -92,7 +92,7 @@ export type RunListQuery = Given<v.InferOutput<v.ObjectSchema<typeof runListInpu
 export const providerInput = v.looseObject({ id: name() });
 export type ProviderInput = v.InferOutput<typeof providerInput>;
 
-/** A prompt that is not there gets an error of its own. */
+/** A missing prompt gets a specific error. */
 function withPrompt(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return { ...value, prompt: (value as { prompt?: unknown }).prompt ?? '' };

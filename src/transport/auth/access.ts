@@ -5,46 +5,50 @@ import { SvcError } from '../../errors.ts';
 import { isSame, type Sessions } from './session.ts';
 
 /**
- * Who may ask over TCP: the same for HTTP requests and WebSocket upgrades.
+ * Checks who may send a request over TCP. HTTP requests and WebSocket upgrades have the same rules.
  *
- * 1. Host names this machine and our port, whatever the listener is bound to: a page that has its own name point here is refused.
- * 2. Origin, where a browser sends one, is our own or an allowed one, as the settings give it; `null` is nobody's.
+ * 1. Host names this machine and our port. A page that resolves its own name to us is refused.
+ * 2. Origin, if the browser sends one, is ours or in `allowed_origins`. The origin `null` is
+ *    refused.
  * 3. What is not public needs the token, compared in constant time, or the cookie of a session.
- * 4. A browser sends a cookie for any page that asks: a request with a cookie must come from our own page, and the browser must say so.
- * 5. What was let in by a session or a token ends with it: `admit` returns the signal.
- * 6. A request over the local socket passes: its file mode is the authentication, and no browser can send one.
+ * 4. A browser sends a cookie for any page. So a request with a cookie must come from our own page,
+ *    and the browser must say so.
+ * 5. What a session or a token admitted ends with it: `admit` returns the signal.
+ * 6. A request over the local socket passes. Its file mode is the authentication, and no browser
+ *    can send one.
  */
 
-/** `summary`: anybody is answered in part; the whole needs the token. */
+/** `summary`: without the token, a client gets part of the answer. */
 export type Door = 'public' | 'summary' | 'token';
 
 export interface Admission {
-  /** Whether the request may have what needs the token. */
+  /** True for a client that may see what needs the token. */
   trusted: boolean;
-  /** Aborted, with the reason, when what the request was let in by is not good any more. */
+  /** Aborted, with the reason, when the session or token of the request becomes invalid. */
   ended: AbortSignal;
 }
 
 export interface AccessOptions {
   settings: Pick<Settings, 'auth' | 'allowed_origins' | 'http'>;
-  /** Null while there is none; then nobody has the right one. */
+  /** Null while there is no token. No client is trusted then. */
   token(): string | null;
   sessions: Pick<Sessions, 'find'>;
-  /** Aborted when the present token is not good any more. */
+  /** Aborted when the present token becomes invalid. */
   tokenEnded?(): AbortSignal;
-  /** Whether a connection came by the local socket. */
+  /** True for a connection of the local socket. */
   isLocal?(socket: IncomingMessage['socket']): boolean;
 }
 
 export interface Access {
-  /** Throws invalid_request, forbidden_origin. Asks for no token. */
+  /** Throws invalid_request, forbidden_origin. Needs no token. */
   checkSource(request: IncomingMessage): void;
   /**
-   * Throws unauthorised, and forbidden_origin for a cookie that another page sent. `isUpgrade` says that the request opens a WebSocket;
-   * its headers alone do not, since any request can have an Upgrade header.
+   * Throws unauthorised, and forbidden_origin for a cookie that another page sent. `isUpgrade` says
+   * that the request opens a WebSocket. Its headers do not say so, since any request can have an
+   * Upgrade header.
    */
   admit(request: IncomingMessage, door: Door, isUpgrade?: boolean): Admission;
-  /** The Origin of a request from an allowed page that is not our own; null otherwise. */
+  /** The Origin of a request from an allowed page of another origin. Null otherwise. */
   foreignOrigin(request: IncomingMessage): string | null;
 }
 
@@ -62,7 +66,10 @@ export function createAccess({
     const own = /^http:\/\/(.+)$/i.exec(request.headers.origin ?? '')?.[1];
     return own !== undefined && isOwn(own, request);
   };
-  /** A browser tells who asks: always the origin of what changes something and of an upgrade, and the site of every other request. */
+  /**
+   * A browser sends the origin with each change and each upgrade, and the site with every other
+   * request.
+   */
   const isOwnPage = (request: IncomingMessage, isUpgrade: boolean) => {
     const { origin, 'sec-fetch-site': site } = request.headers;
     if (origin !== undefined && !isOwnOrigin(request)) return false;
@@ -120,7 +127,7 @@ export function createAccess({
   };
 }
 
-/** Without authentication a browser still says when a page that is not ours asks, also where it sends no Origin. */
+/** Without authentication, the browser still says that another site's page sent the request. */
 function checkSite({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site'];
   if (site === undefined || site === 'same-origin' || site === 'none') return;
@@ -129,7 +136,7 @@ function checkSite({ headers }: IncomingMessage): void {
   });
 }
 
-/** A path whose escapes can be read and hide no control character. */
+/** Refuses a path with an invalid escape or a hidden control character. */
 function checkTarget(url: string): void {
   if (!url.startsWith('/'))
     throw new SvcError('invalid_request', 'The request target must be a path.');
@@ -146,7 +153,7 @@ function checkTarget(url: string): void {
     throw new SvcError('invalid_request', 'The request target holds a control character.');
 }
 
-/** Whether `host:port` is the address that the request came in by, under one of its names. */
+/** True if `host:port` is a name of the address that received the request. */
 function names(authority: string, { socket }: IncomingMessage, bound: string | undefined): boolean {
   const match = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(authority);
   const name = (match?.[1] ?? match?.[2])?.toLowerCase();
@@ -169,7 +176,7 @@ function isRead({ method }: IncomingMessage): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-/** An IPv4 address that came in by an IPv6 listener, as IPv4. */
+/** An IPv4-mapped IPv6 address as IPv4. */
 function plainAddress(address = ''): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }

@@ -5,13 +5,17 @@ const REQUEST_HEADERS =
 const RESPONSE_HEADERS = 'Location, Retry-After, X-Svc-Run-Id';
 const PREFLIGHT_SECONDS = 600;
 
-/** Keeps an answer from pages of other origins that embed it, and a page of ours from those that opened it. */
+/**
+ * Keeps pages of other origins from embedding an answer, or from reaching a page that they opened.
+ */
 export function keepToOrigin(res: ServerResponse): void {
   res.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
   res.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
 }
 
-/** Lets an allowed page read the answer. Credentials are never allowed: a page has to have been given the token. */
+/**
+ * Lets an allowed page read the answer. Credentials are never allowed: the page needs the token.
+ */
 export function allowOrigin(res: ServerResponse, origin: string | null): void {
   res.setHeader('Vary', 'Origin');
   if (origin === null) return;
@@ -19,7 +23,7 @@ export function allowOrigin(res: ServerResponse, origin: string | null): void {
   res.setHeader('Access-Control-Expose-Headers', RESPONSE_HEADERS);
 }
 
-/** Answers OPTIONS: which methods a path takes, and for a page's preflight what it may send. */
+/** Answers OPTIONS with the methods of the path, and a preflight with the allowed headers. */
 export function sendOptions(
   req: IncomingMessage,
   res: ServerResponse,

@@ -5,8 +5,9 @@ import { writeAtomic } from '../../home/atomic-write.ts';
 /**
  * The list of live sessions on disk, so that sessions and sign-outs survive a restart.
  *
- * 1. The list holds ids and times, and no secret. A list that cannot be read is empty: everybody signs in again.
- * 2. A write replaces the file whole, one write after the other.
+ * 1. The list has ids and times, and no secret. An unreadable list counts as empty, and all
+ *    browsers sign in again.
+ * 2. A write replaces the whole file. Writes follow each other.
  */
 export interface SessionFile {
   read(): SessionEntry[];

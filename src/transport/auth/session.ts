@@ -5,37 +5,43 @@ import type { Limits } from '../../limits.ts';
 import type { SessionFile } from './session-file.ts';
 
 /**
- * Signing in for browsers, which cannot send the token with a WebSocket. It owns the open tickets and the live sessions.
+ * Signs browsers in, which cannot send the token with a WebSocket. It owns the open tickets and the
+ * live sessions.
  *
- * 1. A ticket is good for one sign-in, for a minute; nothing else that was ever in an address is good for anything.
- * 2. A cookie is good while its session is live: until it signs out, expires, is displaced by newer ones, or the token changes. The list
- *    of live sessions outlives the process; it holds no secret, since a cookie is sealed with the token.
+ * 1. A ticket is valid for one sign-in, for a minute. Nothing else that was in an address is ever
+ *    valid.
+ * 2. A cookie is valid while its session is live. Sign-out, expiry, newer sessions or a new token
+ *    end the session. The list of live sessions outlives the process. It has no secret, since the
+ *    token seals the cookie.
  * 3. What a session opened, such as a stream, ends with it: each session has a signal.
- * 4. A page can have the daemon prove that it holds a secret before the page sends that secret. The proof is bound to the port.
+ * 4. A page can ask the daemon to prove that it has a secret, before the page sends that secret.
+ *    The proof is bound to the port.
  * 5. Secrets are compared in constant time.
  */
 export interface Sessions {
-  /** A new ticket; `over` is called once, when it is used or too old. Throws busy. */
+  /** A new ticket. `over` is called once, when the ticket is used or expires. Throws busy. */
   ticket(over?: () => void): string;
-  /** A new session for a right ticket, which is then used up, or for the token; null for a wrong one. */
+  /**
+   * A new session for a valid ticket, which is used up, or for the token. Null for a wrong one.
+   */
   open(given: { ticket?: string; token?: string }): Promise<Opened | null>;
-  /** The signal that ends with the session of a request's cookie; null where there is no live one. */
+  /** The signal of the session of a request's cookie. Null without a live session. */
   find(request: IncomingMessage): AbortSignal | null;
-  /** Ends the session of a request's cookie. Throws home_unusable when that cannot be recorded. */
+  /** Ends the session of a request's cookie. Throws home_unusable if the end cannot be saved. */
   close(request: IncomingMessage): Promise<void>;
-  /** Ends every session and forgets every ticket. */
+  /** Ends every session and invalidates every ticket. */
   closeAll(): Promise<void>;
-  /** The proof that this process holds the secret; null for a secret that it does not hold. */
+  /** The proof that this process has the secret. Null for an unknown secret. */
   prove(question: Question): string | null;
-  /** How long a session is good. */
+  /** How long a session is valid. */
   readonly max_age_s: number;
 }
 
 export interface Opened {
   cookie: string;
-  /** Names the session in questions for a proof; it is no secret. */
+  /** Names the session in requests for a proof. It is no secret. */
   id: string;
-  /** The secret by which the daemon can prove itself to the page of this session. */
+  /** The secret with which the daemon proves itself to the page of this session. */
   key: string;
   expires_at: number;
 }
@@ -48,10 +54,10 @@ export interface Question {
 }
 
 export interface SessionOptions {
-  /** Null while there is none. */
+  /** Null while there is no token. */
   token(): string | null;
   limits: Pick<Limits, 'console_tickets' | 'ticket_ms' | 'console_sessions' | 'session_ms'>;
-  /** Where the list of live sessions is kept; without it the list ends with the process. */
+  /** The file of the live sessions. Without it, the list ends with the process. */
   file?: SessionFile;
   now?(): number;
 }
@@ -87,7 +93,7 @@ export function createSessions({ token, limits, file, now = Date.now }: SessionO
     for (const [ticket, { until }] of tickets) if (until <= now()) drop(ticket);
     arm();
   };
-  /** One timer serves whatever ends first. */
+  /** One timer serves the next session or ticket that expires. */
   const arm = () => {
     clearTimeout(timer);
     const next = Math.min(
@@ -200,7 +206,7 @@ export function createSessions({ token, limits, file, now = Date.now }: SessionO
   };
 }
 
-/** Cookies are kept by host and not by port, so the port is in the name. */
+/** Browsers keep cookies by host, not by port, so the name has the port. */
 export function cookieName({ socket }: IncomingMessage): string {
   return `svc_session_${socket.localPort}`;
 }
@@ -223,7 +229,7 @@ function hmac(key: string | Buffer, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest();
 }
 
-/** Both sides are hashed, so that neither length nor content shows in the time it takes. */
+/** Both sides are hashed, so that the time shows neither length nor content. */
 export function isSame(one: string, other: string): boolean {
   return timingSafeEqual(hash(one), hash(other));
 }
@@ -233,5 +239,5 @@ function hash(text: string): Buffer {
 }
 
 const COOKIE = /^([\w-]{22})\.(\d{1,12})\.[\w-]{43}$/;
-/** A longer timer fires at once. */
+/** Node.js fires a longer timer at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { SvcError } from '../../errors.ts';
 
 /**
- * The page that takes a browser to the console. The address holds a ticket, and other users can read every command line, so the browser is
- * started with the name of a file that only its owner can read.
+ * The page that takes a browser to the console. Its address has a ticket, and other users can read
+ * every command line. So the browser starts with the name of a file that only its owner can read.
  */
 export interface SignInPage {
   path: string;
@@ -31,13 +31,13 @@ export async function writeSignInPage(folder: string, url: string): Promise<Sign
   return { path, remove: () => void rm(path, { force: true }).catch(() => {}) };
 }
 
-/** Removes what a daemon that died has left; its tickets died with it. */
+/** Removes the pages of a daemon that crashed. Their tickets are invalid. */
 export async function removeSignInPages(folder: string): Promise<void> {
   for (const name of await readdir(folder).catch(() => []))
     await rm(join(folder, name), { force: true }).catch(() => {});
 }
 
-/** No script is needed, and no header tells the console where the browser came from. */
+/** The page needs no script, and sends no header that says where the browser came from. */
 function pageText(url: string): string {
   const target = url.replace(/[&"<>]/g, (char) => `&#${char.charCodeAt(0)};`);
   return `<!doctype html>

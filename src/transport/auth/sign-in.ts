@@ -7,7 +7,10 @@ import { sessionFile } from './session-file.ts';
 import { type SignInPage, writeSignInPage } from './sign-in-page.ts';
 import { Token } from './token.ts';
 
-/** Who is let in: the token, the sessions of browsers, and connections by the local socket, as the listeners and the local socket use them. */
+/**
+ * The parts that admit clients: the token, the sessions of browsers, and connections of the local
+ * socket.
+ */
 export function buildSignIn(paths: Paths, config: Config, initial: string) {
   const token = new Token(paths.token, initial);
   const sessions = createSessions({
@@ -25,7 +28,7 @@ export function buildSignIn(paths: Paths, config: Config, initial: string) {
       tokenEnded: () => token.ended,
       isLocal: (socket) => locals.has(socket),
     } satisfies AccessOptions,
-    /** What the local socket gives out and changes. */
+    /** What the local socket issues and changes. */
     methods: {
       token: () => token.current,
       changeToken: async (): Promise<string> => {
@@ -36,7 +39,7 @@ export function buildSignIn(paths: Paths, config: Config, initial: string) {
       ticket: (over: () => void): string => sessions.ticket(over),
       signInPage: (url: string): Promise<SignInPage> => writeSignInPage(paths.signIn, url),
     },
-    /** Marks a connection as one that came by the local socket. */
+    /** Marks a connection of the local socket. */
     admit: (socket: object): void => void locals.add(socket),
   };
 }

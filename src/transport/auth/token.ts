@@ -1,10 +1,10 @@
 import { replaceSecret } from '../../home/home.ts';
 
 /**
- * The token in force.
+ * The valid token.
  *
- * 1. A new token is on disk before it counts, so that a restart never brings the old one back.
- * 2. What the old token let in ends with it: the signal of the old token is aborted.
+ * 1. A new token is on disk before it is valid, so that a restart never restores the old one.
+ * 2. What the old token admitted ends with it: the signal of the old token is aborted.
  */
 export class Token {
   private readonly file: string;
@@ -25,7 +25,7 @@ export class Token {
     return this.end.signal;
   }
 
-  /** Throws home_unusable; the present token then stays. */
+  /** Throws home_unusable. The present token then stays valid. */
   async rotate(reason: Error): Promise<string> {
     this.value = await replaceSecret(this.file);
     const { end } = this;

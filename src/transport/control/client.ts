@@ -6,23 +6,25 @@ import { createLineSplitter } from './lines.ts';
 import type { Events, Method, Results } from './protocol.ts';
 
 /**
- * The local socket, asked.
+ * The client of the local socket.
  *
- * 1. Every wait has an end: a time, an abort, or the end of the connection, which ends all that is open with connection_lost.
- * 2. Events that nobody has taken yet are bounded: the socket is read no further until they are.
- * 3. What comes over the socket is checked for its frame only; a line that is no answer ends the connection.
- * 4. A connection that is reset before anything came over it was not read: whether there is a daemon at all is looked at again then.
- * 5. A connection that closes before anything came over it is explained by its caller, where the caller knows why.
- * 6. How long a request may be is for the daemon to say; an answer may be as long as a text can be.
+ * 1. Every wait ends: by time, by abort, or with the connection, which ends all open requests with
+ *    connection_lost.
+ * 2. Unread events are bounded: the socket is paused until they are read.
+ * 3. Only the frame of an answer is checked. A line that is no answer ends the connection.
+ * 4. A connection that is reset before any answer was not read. The client then checks that a
+ *    daemon is there at all.
+ * 5. The caller explains a connection that closes before any answer, if it knows why.
+ * 6. The daemon bounds requests. An answer may be as long as a text can be.
  */
 
 export interface CallOptions {
-  /** Longest wait for the answer; none for a stream unless said. */
+  /** Longest wait for the answer. A stream has none by default. */
   timeout_ms?: number;
   signal?: AbortSignal;
 }
 
-/** Events as they come; `result` settles when the stream has ended. */
+/** Events as they arrive. `result` settles when the stream ends. */
 export interface ControlStream<E, R> extends AsyncIterable<E> {
   readonly result: Promise<R>;
 }
@@ -32,17 +34,17 @@ const { connect: connectSocket } = process.getBuiltinModule('node:net');
 
 const CONNECT_MS = 2_000;
 const CALL_MS = 10_000;
-/** A little less than the longest text there can be. */
+/** A little less than the longest possible text. */
 const ANSWER_BYTES_MAX = 500 * 1024 * 1024;
 
 export interface ConnectOptions {
   timeout_ms?: number;
   answer_bytes_max?: number;
-  /** Why a connection closed before anything came over it; null where that is not known. */
+  /** Explains a connection that closed before any answer. Null if the reason is unknown. */
   whyUnread?: () => Promise<SvcError | null>;
 }
 
-/** Throws daemon_not_running when nobody listens, timed_out when nobody accepts. */
+/** Throws daemon_not_running without a listener, and timed_out if no process accepts. */
 export async function connect(path: string, options: ConnectOptions = {}): Promise<ControlClient> {
   const {
     timeout_ms = CONNECT_MS,
@@ -77,7 +79,7 @@ function notThere(cause: NodeJS.ErrnoException): SvcError {
       cause,
       hint: 'Run the command as the user who started the daemon.',
     });
-  // Nobody takes connections off its queue: there is a process, and it hangs.
+  // The queue of the socket is full: the process is there, and hangs.
   if (cause.code === 'EAGAIN')
     return new SvcError(
       'timed_out',
@@ -100,14 +102,14 @@ interface Open {
 }
 
 export class ControlClient {
-  /** Resolves when the connection has ended, from either side. */
+  /** Resolves when either side has ended the connection. */
   readonly closed: Promise<void>;
   private readonly socket: Socket;
   private readonly open = new Map<number, Open>();
   private lastId = 0;
   private ended: SvcError | null = null;
   private readonly options: Opened;
-  /** While it is looked why nothing came. */
+  /** Set while the client looks for the reason. */
   private looking: Promise<void> | null = null;
 
   constructor(socket: Socket, options: Opened) {
@@ -182,7 +184,7 @@ export class ControlClient {
       if (signal?.aborted) abort();
       else this.write(id, { id, method, params });
     });
-    // Whoever iterates and never asks for the result must not make the process fail.
+    // A caller that never awaits the result must not crash the process.
     result.catch(() => {});
     return { result, [Symbol.asyncIterator]: () => queue };
   }
@@ -216,7 +218,7 @@ export class ControlClient {
     else this.looking ??= this.explain(lost, cause).then((error) => this.end(error));
   }
 
-  /** Nothing came over the connection: says why. */
+  /** Explains a connection without any answer. */
   private async explain(lost: SvcError, cause?: NodeJS.ErrnoException): Promise<SvcError> {
     const known = await this.options.whyUnread().catch(() => null);
     const isReset = cause?.code === 'ECONNRESET' || cause?.code === 'EPIPE';
@@ -224,7 +226,7 @@ export class ControlClient {
     return (await isServed(this.options.path)) ? lost : notRunning(cause);
   }
 
-  /** Ends the connection and all that is open on it, once. */
+  /** Ends the connection and all its open requests, once. */
   private end(error: SvcError): void {
     if (this.ended !== null) return;
     this.ended = error;

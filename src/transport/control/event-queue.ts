@@ -2,7 +2,10 @@ import type { Socket } from 'node:net';
 
 const EVENTS_WAITING_MAX = 1024;
 
-/** Events between the socket and the one who takes them. While too many wait the socket is paused, with all that is open on it. */
+/**
+ * Events that the caller has not read yet. Too many of them pause the socket, with all its
+ * requests.
+ */
 export class EventQueue<E> implements AsyncIterator<E, undefined> {
   private readonly socket: Socket;
   private readonly waiting: E[] = [];

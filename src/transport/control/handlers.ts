@@ -33,7 +33,7 @@ export interface HandlerOptions {
   changeToken(): Promise<string>;
   /** A ticket for one sign-in at the console. `over` is called when it expires. */
   ticket(over: () => void): string;
-  /** A page on disk that takes a browser to the address. */
+  /** Writes a page to disk that takes a browser to the address. */
   signInPage(url: string): Promise<{ path: string; remove(): void }>;
   /** What the daemon runs with, and where each value comes from. */
   config(): unknown;
@@ -148,7 +148,10 @@ export function createHandlers({
   };
 }
 
-/** One record now and one at each change, until the caller gives up. Changes during a read count as one. */
+/**
+ * One record now and one at each change, until the client cancels. Changes during a read count as
+ * one.
+ */
 async function watch<T>(runtime: Runtime, read: () => T, reply: Reply): Promise<T> {
   let wake = () => {};
   const stop = runtime.onState(() => wake());
@@ -169,7 +172,7 @@ async function watch<T>(runtime: Runtime, read: () => T, reply: Reply): Promise<
   }
 }
 
-/** The record of the pull at each change; its model at the end. */
+/** The record of the pull at each change, and its model at the end. */
 async function pull(runtime: Runtime, input: PullInput, reply: Reply): Promise<ModelRecord | null> {
   let model: ModelRecord | null = null;
   const options = { client: BY, signal: reply.signal };
@@ -180,7 +183,9 @@ async function pull(runtime: Runtime, input: PullInput, reply: Reply): Promise<M
   return model;
 }
 
-/** The page's address, with a ticket where no server sees it and no history keeps it for long. */
+/**
+ * The page's address. The ticket is in the fragment, which no server sees and the page removes.
+ */
 function consoleUrl(http: string, ticket: string): string {
   return `${http.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:)/, 'http://127.0.0.1')}/#ticket=${ticket}`;
 }

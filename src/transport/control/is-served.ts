@@ -6,8 +6,9 @@ const AGAIN_MS = 20;
 const REQUEST = `${JSON.stringify({ id: 1, method: 'health' })}\n`;
 
 /**
- * Whether a daemon serves the socket, asked after a connection was reset unread. The system takes connections for a process that is being
- * killed, and resets them when it gets to its listener: only a connection that is refused says that the process is gone.
+ * Checks for a daemon after a connection was reset unread. The system still takes connections for a
+ * process that is being killed, and resets them later. Only a refused connection proves that the
+ * process is gone.
  */
 export async function isServed(path: string): Promise<boolean> {
   for (const end = performance.now() + PATIENCE_MS; performance.now() < end; ) {
@@ -18,7 +19,7 @@ export async function isServed(path: string): Promise<boolean> {
   return true;
 }
 
-/** One that takes the connection and says nothing is there, and hangs. */
+/** A process that accepts and does not answer is there, and hangs. */
 function ask(path: string, timeout_ms: number): Promise<'served' | 'refused' | 'reset'> {
   const socket = connect(path);
   return new Promise<'served' | 'refused' | 'reset'>((resolve) => {

@@ -1,8 +1,8 @@
 import { StringDecoder } from 'node:string_decoder';
 
 /**
- * Cuts a stream of bytes into lines of UTF-8. The function it gives takes one chunk and returns false, from then on, when a line
- * is longer than the bound: nothing more is kept after that.
+ * Splits bytes into lines of UTF-8. The function takes a chunk. It returns false for good once a
+ * line exceeds the bound, and keeps nothing more.
  */
 export function createLineSplitter(
   maxBytes: number,

@@ -29,13 +29,16 @@ import type { PullRecord } from '../../runtime/pulls/record.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 
 /**
- * The protocol of the local socket: one JSON object a line, each way. The file mode of the socket is the authentication.
+ * The protocol of the local socket: one JSON object a line, each way. The file mode of the socket
+ * is the authentication.
  *
- * A request is `{id, method, params}`. Its answer is any number of `{id, event}` lines, then one of `{id, result}` or
- * `{id, error}`. Several requests may be open on one connection; `{id, cancel: true}` cancels one. A connection that
- * closes cancels all of its requests. Runs continue, and can be attached again.
+ * A request is `{id, method, params}`. Its answer is any number of `{id, event}` lines, then one of
+ * `{id, result}` or `{id, error}`. Several requests may be open on one connection. `{id, cancel:
+ * true}` cancels one. A connection that closes cancels all of its requests. Runs continue, and can
+ * be attached again.
  *
- * A connection that begins with a capital letter speaks HTTP. It has every route of the HTTP listener, without a token.
+ * A connection that begins with a capital letter speaks HTTP. It has every route of the HTTP
+ * listener, without a token.
  */
 
 export interface Request {
@@ -49,7 +52,7 @@ export type Response =
   | { id: number; result: unknown }
   | { id: number; error: ErrorBody };
 
-/** A method: its parameters, the type of its result, and of the events that come before the result. */
+/** A method: its parameters, and the types of its result and of its events. */
 interface Declared<P extends v.GenericSchema, R, E> {
   params: P;
   /** How its texts of runs are counted: as a stream of pages, or as one answer in memory. */
@@ -145,7 +148,7 @@ export type Answered<M extends Method> =
 /** The runtime file: which daemon runs and where it listens. It stays after a crash. */
 export interface RuntimeFile {
   pid: number;
-  /** The process start time that the system reports, so that a reused pid is not taken for the daemon. Null if unknown. */
+  /** The start time of the process, so that a reused pid is recognised. Null if unknown. */
   process_start: string | null;
   boot_id: string;
   version: string;

@@ -13,14 +13,18 @@ import { methods, type Response } from './protocol.ts';
 import { type Connection, writable, writeLines } from './write-lines.ts';
 
 /**
- * The local socket, served.
+ * The server of the local socket.
  *
- * 1. Whoever can open the socket is the user: it has mode 0600, in a folder that only the user can change.
- * 2. A connection has a bound on its open requests and on the length of a line; while it does not read its answers, no request of it is read.
- * 3. A connection that closes gives up its requests; the runs they started go on.
- * 4. A connection that does not begin as the protocol does is handed to the HTTP server, whose bounds then hold.
- * 5. What has not gone out is counted. A connection that is cut for it loses its answers; what it follows can be followed again.
- * 6. A peer that does not read delays no other: when the server closes, it is cut off after a moment.
+ * 1. Any process that can open the socket is the user's: the socket has mode 0600, in a folder that
+ *    only the user can change.
+ * 2. A connection bounds its open requests and the length of a line. No request is read while the
+ *    client does not read answers.
+ * 3. A connection that closes cancels its requests. The runs that they started continue.
+ * 4. A connection that does not begin with the protocol goes to the HTTP server and its bounds.
+ * 5. Unsent bytes are counted. A connection that is closed for them loses its answers, and can
+ *    follow its runs again.
+ * 6. A client that does not read delays no other. When the server closes, it is disconnected after
+ *    a moment.
  */
 
 export interface ControlOptions {
@@ -35,7 +39,7 @@ export interface ControlOptions {
 }
 
 const OPEN_REQUESTS_MAX = 32;
-/** How an HTTP request begins, and no request of the protocol. */
+/** The first character of an HTTP request. No request of the protocol begins with it. */
 const METHOD = /^[A-Z]$/;
 /** Shorter answers are bounded by the number of connections and of their requests. */
 const COUNTED_LENGTH = 16 * 1024;
@@ -56,7 +60,7 @@ export class ControlServer {
     );
   }
 
-  /** The caller owns the store, so a socket that is there already is left over from a daemon that died. */
+  /** The caller has locked the store, so an existing socket belongs to a daemon that crashed. */
   async listen(): Promise<string> {
     const { socket } = this.options;
     try {
@@ -83,7 +87,7 @@ export class ControlServer {
     return socket;
   }
 
-  /** Stops listening, lets what is being written go out for a moment, and closes what is left. */
+  /** Stops listening, lets writes finish for a moment, and closes the rest. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const connection of this.connections) connection.destroySoon();
@@ -219,7 +223,10 @@ export class ControlServer {
   }
 }
 
-/** Makes the folder and takes away what a daemon that died left there. Throws home_unusable for a folder that others can change. */
+/**
+ * Makes the folder and removes the socket of a daemon that crashed. Throws home_unusable for a
+ * folder that others can change.
+ */
 async function clear(socket: string): Promise<void> {
   const folder = dirname(socket);
   await mkdir(folder, { recursive: true, mode: 0o700 });

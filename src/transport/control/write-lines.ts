@@ -4,11 +4,14 @@ import type { Outflow, SharedBytes } from '../../runtime/send/unsent-bytes.ts';
 export interface Connection {
   socket: Socket;
   outflow: Outflow;
-  /** Length of the answers that have not gone out, but for pages of events. */
+  /** Unsent bytes of answers, without pages of events. */
   unsent: number;
 }
 
-/** Sends whole lines, without a copy of what is shared. Resolves when the system has taken all of it, or the connection is closed. */
+/**
+ * Sends whole lines without a copy of shared bytes. Resolves when the system has taken them, or the
+ * connection closed.
+ */
 export async function writeLines(
   { socket, outflow }: Connection,
   shared: SharedBytes,
@@ -29,7 +32,7 @@ export async function writeLines(
   outflow.release(shared);
 }
 
-/** Waits until the peer has read enough. */
+/** Waits until the client has read enough. */
 export function writable(socket: Socket, signal: AbortSignal): Promise<void> | undefined {
   if (!socket.writableNeedDrain || socket.destroyed || signal.aborted) return undefined;
   return new Promise((resolve) => {

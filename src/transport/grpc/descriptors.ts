@@ -5,8 +5,8 @@ import descriptor, {
 } from 'protobufjs/ext/descriptor/index.js';
 
 /**
- * Descriptors as `protoc` writes them. Those of protobufjs name the entry of a map field after the field alone and carry no JSON names.
- * Strict readers, such as grpcurl, then refuse the whole file, and every service in it.
+ * Descriptors as `protoc` writes them. protobufjs names the entry of a map field after the field
+ * alone, and writes no JSON names. Strict readers, such as grpcurl, then refuse the whole file.
  */
 export function strictDescriptors(definition: PackageDefinition): PackageDefinition {
   const entries = Object.entries(definition).map(([name, part]) => [
@@ -45,7 +45,7 @@ function correct(message: IDescriptorProto): void {
   for (const nested of message.nestedType ?? []) correct(nested);
 }
 
-/** As `protoc` does it: an underscore goes, and the letter behind it is a capital. */
+/** As `protoc` does: an underscore goes, and the next letter becomes a capital. */
 function camelCase(name: string): string {
   return name.replace(/_+(.?)/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -8,12 +8,13 @@ import { status } from '@grpc/grpc-js';
 import type { Probe, Runtime } from '../../runtime/contract.ts';
 
 /**
- * The standard health service (`grpc.health.v1.Health`), answered from the machine's tags at the moment of asking: there is no
- * copy of the state that could lag behind. A watcher is told of each change, and of the end before the connection goes.
+ * The standard health service (`grpc.health.v1.Health`). It reads the machine's tags on each
+ * request, so that no copy of the state can lag. A watcher gets each change, and the end before its
+ * connection closes.
  */
 export interface GrpcHealth {
   service: UntypedServiceImplementation;
-  /** Tells every watcher that nothing is served any more, and ends their streams. */
+  /** Reports to every watcher that nothing is served any more, and ends its stream. */
   close(): void;
 }
 
@@ -21,7 +22,7 @@ type ServingStatus = 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
 type Request = { service: string };
 type Response = { status: ServingStatus };
 
-/** What each service's health rests on. A name that is not served is not among them. */
+/** The tag behind each service's health. Other names are not served. */
 const services: Record<string, keyof Probe> = {
   '': 'ready',
   'svc.livez': 'live',

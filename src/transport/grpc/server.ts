@@ -6,12 +6,14 @@ import { listen } from '../listen.ts';
 import type { GrpcService } from './service.ts';
 
 /**
- * The gRPC listener. It accepts connections itself and hands them to the library.
+ * The gRPC listener. It accepts connections itself and passes them to the library.
  *
- * 1. The library is loaded with the first connection: who does not use gRPC pays neither its time at the start nor its memory.
- * 2. At most `connections` are open. No client has a token, so a newcomer always gets in: the oldest connection makes room. Clients that
- *    hold connections open cannot lock out a probe, and a watcher that was closed connects again.
- * 3. A port that cannot be bound gives an error of ours.
+ * 1. The first connection loads the library. Without gRPC clients, the daemon pays neither its time
+ *    nor its memory.
+ * 2. At most `connections` are open. No client has a token, so a new connection replaces the
+ *    oldest. Clients that keep connections open cannot lock out a probe, and a closed watcher
+ *    connects again.
+ * 3. A port that cannot be bound gives our error.
  */
 export interface GrpcOptions {
   runtime: Runtime;
@@ -22,7 +24,7 @@ export interface GrpcOptions {
 export interface Grpc {
   /** Resolves with the address as `host:port`. Throws port_in_use, address_refused. */
   listen(host: string, port: number): Promise<string>;
-  /** Tells watchers, lets calls finish for a moment, cuts off what is left. */
+  /** Reports the end to watchers, lets calls finish for a moment, and closes the rest. */
   close(): Promise<void>;
 }
 

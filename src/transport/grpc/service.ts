@@ -8,16 +8,19 @@ import type { Runtime } from '../../runtime/contract.ts';
 import { strictDescriptors } from './descriptors.ts';
 import { createHealth } from './health.ts';
 
-/** What is served over gRPC: health, and reflection for tools. Importing this file loads the library. */
+/**
+ * The services over gRPC: health, and reflection for tools. An import of this file loads the
+ * library.
+ */
 export interface GrpcService {
   serve(connection: Socket): void;
-  /** Tells watchers that nothing is served any more, lets calls that were begun finish, and takes no new ones. */
+  /** Reports the end to watchers, lets calls finish, and takes no new ones. */
   drain(): void;
-  /** Gives back what is left. */
+  /** Frees what is left. */
   close(): void;
 }
 
-/** No request of ours is larger: names of services and symbols. */
+/** Names of services and symbols are shorter than this. */
 const REQUEST_BYTES_MAX = 64 * 1024;
 const STREAMS_MAX = 100;
 

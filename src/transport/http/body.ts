@@ -4,14 +4,14 @@ import { SvcError } from '../../errors.ts';
 export interface BodyOptions {
   /** Longest wait for the body. */
   within_ms?: number;
-  /** Aborted, with the reason, when what the request was let in by is not good any more. */
+  /** Aborted, with the reason, when the session or token of the request becomes invalid. */
   ended?: AbortSignal;
 }
 
 /**
- * The body as JSON. Never holds more than `limit` bytes: what comes beyond is thrown away as it comes, so that the client
- * can still read the answer. Throws invalid_request, body_too_large, request_timed_out when it takes longer than `within_ms`, and the
- * reason of `ended`: a client must not keep a request open with its body until after a sign-out.
+ * The body as JSON. It keeps at most `limit` bytes and drops the rest, so that the client can still
+ * read the answer. Throws invalid_request, body_too_large, and request_timed_out after `within_ms`.
+ * Throws the reason of `ended`: a slow body must not outlast a sign-out.
  */
 export async function readJson(
   req: IncomingMessage,
@@ -52,7 +52,8 @@ function readBytes(
         held = NOTHING;
         return reject(tooLarge(limit));
       }
-      // A chunk is copied, since a kept one costs hundreds of bytes, and a client can send chunks of one byte.
+      // A kept chunk costs hundreds of bytes, and a client can send chunks of one byte. So chunks
+      // are copied.
       if (bytes > held.length)
         held = Buffer.concat(
           [held.subarray(0, before)],

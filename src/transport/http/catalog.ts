@@ -2,7 +2,7 @@ import type { ModelRecord } from '../../providers/port.ts';
 import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';
 
-/** What there is to ask: providers and their models. */
+/** Lists providers and their models. */
 export function listProviders({ res, runtime }: Context): void {
   sendJson(res, 200, { providers: runtime.listProviders() });
 }
@@ -11,7 +11,7 @@ export async function listModels({ res, runtime }: Context): Promise<void> {
   sendJson(res, 200, { object: 'list', data: (await runtime.listModels()).map(openaiModel) });
 }
 
-/** A model as clients of the OpenAI interface expect it, with what we know besides. `created` is not known: 0. */
+/** A model in the OpenAI form, with our fields added. `created` is unknown: 0. */
 function openaiModel({ path: _, ...model }: ModelRecord): Record<string, unknown> {
   return { ...model, object: 'model', created: 0, owned_by: model.provider };
 }

@@ -8,23 +8,26 @@ import { rawHttpError } from '../http-error.ts';
 import type { Refusal } from './refusals.ts';
 
 /**
- * The connections of the HTTP listener. It owns who may stay when there are too many.
+ * The connections of the HTTP listener. It owns which connections stay when there are too many.
  *
- * 1. At most `connections` + `spare_connections` are open. A newcomer always gets in: another connection makes room.
- * 2. A connection with an authenticated request under way never makes room. There are at most `connections` of these; a request
- *    beyond is refused. So the spare ones are left for health and for signing in.
- * 3. Room is made by the connection without a token that idles longest, then by the oldest one without a token, then by the one
- *    whose authenticated requests were over first. Clients without a token keep as many as there are spare ones.
- * 4. A remote address has at most `address_connections` without a token; its next one costs it one of its own. Loopback has no
- *    share, since all local clients have the same address.
- * 5. A connection has at most `open_requests` requests that are not answered and sent.
+ * 1. At most `connections` + `spare_connections` are open. A new connection always gets in, and
+ *    another one makes room.
+ * 2. A connection with an authenticated request in progress never makes room. There are at most
+ *    `connections` of these, and one more request is refused. So the spare ones remain for health
+ *    and for signing in.
+ * 3. The connection without a token that idles longest makes room first, then the oldest one
+ *    without a token. The last is the one whose authenticated requests ended first. Clients without
+ *    a token keep as many as there are spare ones.
+ * 4. A remote address has at most `address_connections` without a token. Its next one replaces one
+ *    of its own. Loopback has no share, since all local clients have the same address.
+ * 5. A connection has at most `open_requests` requests without a sent answer.
  */
 export interface Connections {
-  /** Takes a new connection in, and closes another when there are too many. */
+  /** Accepts a new connection, and closes another when there are too many. */
   take(socket: Duplex & { remoteAddress?: string | undefined }): void;
-  /** A request begins; it ends when its response closes. */
+  /** A request begins. It ends when its response closes. */
   begin(socket: Duplex, response: ServerResponse): void;
-  /** Whether one more request on this connection is too many. */
+  /** True if one more request on this connection is too many. */
   isFull(socket: Duplex): boolean;
   /** The connection does authenticated work until `work` closes. Throws too_many_connections. */
   hold(socket: Duplex, work: EventEmitter): void;
@@ -54,7 +57,9 @@ export function createConnections(
   refused: (kind: Refusal) => void,
 ): Connections {
   const places = new Map<Duplex, Place>();
-  /** Those that may make room. A set keeps the order of entering, so that its first is the one that waits longest. */
+  /**
+   * Candidates to make room. A set keeps the order of insertion, so the first one waits longest.
+   */
   const groups = { idle: new Set<Place>(), busy: new Set<Place>(), known: new Set<Place>() };
   let held = 0;
 
@@ -79,7 +84,8 @@ export function createConnections(
   const close = (place: Place, kind: Refusal) => {
     forget(place);
     refused(kind);
-    // The system takes so small an answer at once, unless something is unsent; then the client reads nothing anyway.
+    // The system takes so small an answer at once, unless bytes are unsent. Then the client reads
+    // nothing anyway.
     if (isUnanswered(place) && place.socket.writableLength === 0) place.socket.write(NO_ROOM);
     place.socket.destroy();
   };
@@ -159,7 +165,10 @@ function first(group: Set<Place>): Place | undefined {
   return group.values().next().value;
 }
 
-/** Whether an answer may be written past the responses: to a first request that is not begun to be answered, or to none. */
+/**
+ * True if an answer may bypass the responses: for a first request that has no answer yet, or for
+ * none.
+ */
 function isUnanswered({ open, latest }: Place): boolean {
   return latest === undefined || (open === 1 && !latest.headersSent);
 }
