@@ -34,10 +34,10 @@ const tables = {
   routes: () =>
     table(
       ['Route', 'Answer', 'Who may ask'],
-      routes.map(({ method, path, summary, door }) => [
+      routes.map(({ method, path, summary, access }) => [
         `\`${method} ${path}\``,
         summary,
-        DOORS[door],
+        ACCESS[access],
       ]),
     ),
   errors: () =>
@@ -106,7 +106,7 @@ const CAUSES: Record<number, string> = {
   130: 'Cancelled, and the work has stopped.',
 };
 
-const DOORS: Record<(typeof routes)[number]['door'], string> = {
+const ACCESS: Record<(typeof routes)[number]['access'], string> = {
   public: 'any client',
   summary: 'any client; the whole with the token',
   token: 'with the token',

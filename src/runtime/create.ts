@@ -250,7 +250,7 @@ function throwWithChange(thrown: unknown): never {
   if (!(thrown instanceof SvcError) || !STALLED.has(thrown.code)) throw thrown;
   const { code, message, details } = thrown;
   const hint =
-    'Look at the disk. When it can be written again, see with svc provider list whether the change was made; if not, ask again.';
+    'Check the disk. When it can be written again, check with svc provider list that the change was made. If not, repeat it.';
   throw new SvcError(code, message, {
     cause: thrown,
     hint,

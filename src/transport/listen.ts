@@ -2,8 +2,9 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { hasCode, SvcError } from '../errors.ts';
 
 /**
- * Binds a listener and resolves with its address as `host:port`. `backlog` is how many connections may wait for the event loop, which
- * accepts one a turn. The system drops what comes beyond, and a client tries again after 1, 3 and 7 seconds. Throws port_in_use, address_refused.
+ * Binds a listener and resolves with its address as `host:port`. `backlog` bounds the connections
+ * that wait for the event loop, which accepts one a turn. The system drops more, and clients retry
+ * after 1, 3 and 7 seconds. Throws port_in_use, address_refused.
  */
 export async function listen(
   server: Server,
@@ -24,7 +25,7 @@ export async function listen(
   return family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}`;
 }
 
-/** What Node.js takes unless it is asked for more. */
+/** The default of Node.js. */
 const BACKLOG = 511;
 
 function bindError(error: NodeJS.ErrnoException, host: string, port: number): SvcError {
@@ -40,21 +41,22 @@ function bindError(error: NodeJS.ErrnoException, host: string, port: number): Sv
 
 /** The second address of a listener on loopback. */
 export interface Beside {
-  /** The address that another program holds now; null where there is none. */
+  /** The address that another program has now; null otherwise. */
   readonly taken: string | null;
   close(): Promise<void>;
 }
 
 export interface BesideOptions {
   connections: number;
-  /** From one try to bind an address that another program holds to the next. */
+  /** Between two tries to bind an address that another program has. */
   again_ms: number;
 }
 
 /**
- * Binds the other loopback address at the same port, so that no other user can listen there for what is sent to `localhost`. Connections go
- * to `accept`. One that another program holds is bound as soon as that program leaves it. An address that is not loopback, and a machine
- * without the other loopback, need nothing.
+ * Binds the other loopback address at the same port. Otherwise another user could listen there for
+ * requests to `localhost`. Connections go to `accept`. An address that another program has is bound
+ * when that program leaves. An address that is not loopback needs nothing, nor does a machine
+ * without the other loopback.
  */
 export async function listenBeside(
   address: string,

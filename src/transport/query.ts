@@ -31,7 +31,7 @@ export const runListQuery = (limitMax: number) =>
 
 const PREFIX = v.pipe(
   v.string(),
-  v.regex(/^[\w:.@/-]{0,200}\*?$/, 'must be a name, or the beginning of one with * after it.'),
+  v.regex(/^[\w:.@/-]{0,200}\*?$/, 'must be a name, or the beginning of a name followed by *.'),
 );
 export const eventQuery = query({
   from: v.exactOptional(positionOrZero),

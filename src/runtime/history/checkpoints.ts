@@ -5,11 +5,13 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { EventStore } from '../../store/port.ts';
 
 /**
- * States along the long streams of the daemon, so that going back to one of their facts folds a short way and not the whole.
+ * States along the long streams of the daemon, so that a fold to an old event is short.
  *
- * 1. They are only a shorter way: without them everything is folded from the beginning, to the same state.
- * 2. Of a stream at most `kept_max` are kept, evenly; when there are more, every other one is dropped.
- * 3. Of past boots a few are kept, the last used ones; the present one's are made as its facts come.
+ * 1. They only save time. Without them, a fold from the beginning gives the same state.
+ * 2. A stream keeps at most `kept_max`, spread evenly. When there are more, every other one is
+ *    dropped.
+ * 3. A few past boots keep theirs, the last used ones. The present boot makes them as its events
+ *    arrive.
  */
 export class Checkpoints {
   private readonly rows = new Map<string, Row>();
@@ -25,7 +27,10 @@ export class Checkpoints {
     });
   }
 
-  /** As `foldStream`, from the last checkpoint before. Facts from before that are not among the recent ones of the instance. */
+  /**
+   * Like `foldStream`, from the last checkpoint before. Events before it are not among the recent
+   * ones of the instance.
+   */
   fold(
     store: Pick<EventStore, 'readStream'>,
     stream: string,
@@ -63,7 +68,7 @@ export class Checkpoints {
 }
 
 interface Row {
-  /** Facts from one checkpoint to the next. */
+  /** Events between two checkpoints. */
   every: number;
   /** By version. */
   points: Point[];

@@ -1,4 +1,7 @@
-/** The fields of a run's facts, as far as folding and showing rely on them. A fact of our own log has them; one of a file may not. */
+/**
+ * The fields of a run's events that folds and messages rely on. Events of our log have them. Events
+ * of a file may not.
+ */
 
 type Is = (value: unknown) => boolean;
 type Fields = Record<string, unknown>;
@@ -26,7 +29,7 @@ const request = object({
 const error = object({ code: text, message: text, retryable: flag });
 const usage = object({ input_tokens: orNull(number), output_tokens: orNull(number) });
 
-/** What a field is wherever it stands. */
+/** The type of each field, in all events. */
 const FIELDS: Record<string, Is> = {
   ...{
     run_id: text,
@@ -72,7 +75,7 @@ const BOUNDS = [
   'cancel_grace_ms',
 ];
 
-/** Fields without which a fact means nothing. */
+/** The fields that an event must have. */
 const NEEDED: Record<string, readonly string[]> = {
   'run.accepted': ['run_id', 'request', 'client', 'idempotency_key', ...BOUNDS],
   'run.started': ['attempt'],
@@ -86,7 +89,7 @@ const NEEDED: Record<string, readonly string[]> = {
   'run.deadline_passed': ['deadline'],
 };
 
-/** What is wrong with a fact, as the end of a sentence; null when nothing is. */
+/** What is wrong with an event, as the end of a sentence; null when nothing is. */
 export function checkRunEvent(
   type: string,
   data: Fields,
@@ -106,7 +109,7 @@ export function checkRunEvent(
   return wrong === null ? null : `(${type}) has no right ${wrong}`;
 }
 
-/** The first field that is not as it should be. */
+/** The first wrong field. */
 function missing(fields: Record<string, Is>, value: Fields): string | null {
   return Object.entries(fields).find(([name, is]) => !is(value[name]))?.[0] ?? null;
 }

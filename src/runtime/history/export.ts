@@ -4,8 +4,9 @@ import type { EventStore, StoredEvent } from '../../store/port.ts';
 import { redacted } from './redact.ts';
 
 /**
- * A run as a file: JSON that another machine can fold again. It is made as it is read, so that it takes no memory, and ends with a
- * digest: SHA-256 of the same object without it, as JSON without spaces.
+ * A run as a file: JSON that another machine can fold. It is made while it is read, so that it uses
+ * little memory. It ends with a digest: SHA-256 of the same object without the digest, as JSON
+ * without spaces.
  */
 
 export const FORMAT = 'svc-run-export';
@@ -13,14 +14,14 @@ export const FORMAT_VERSION = 1;
 
 export interface ExportOptions {
   redact: boolean;
-  /** Of the program that writes it. */
+  /** The version of the program that writes it. */
   version: string;
   now: number;
 }
 
 type Reader = Pick<EventStore, 'readStream'>;
 
-/** The pieces of the file, in order; none when the log holds nothing of the run. */
+/** The pieces of the file, in order. None if the log has no event of the run. */
 export async function* exportRun(
   store: Reader,
   run_id: string,
@@ -62,7 +63,7 @@ export async function* exportRun(
   yield `],"digest":"${digest.digest('hex')}"}\n`;
 }
 
-/** The digest that a file should have, from what it holds besides. */
+/** The digest of a file with these contents. */
 export function digestOf(fields: object): string {
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
@@ -79,7 +80,7 @@ async function bootOf(
   };
 }
 
-/** Everything that the daemon itself went through, and of runs only this one. */
+/** The daemon's own events, and of runs only this one. */
 function concerns({ data }: StoredEvent, run_id: string): boolean {
   return data.run_id === undefined || data.run_id === run_id;
 }

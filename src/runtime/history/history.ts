@@ -17,7 +17,10 @@ export interface HistoryOptions extends CurrentSources {
   version(): string;
 }
 
-/** What can be asked about the machines and the past. It holds nothing but the end of the log, for those who follow it. */
+/**
+ * Answers questions about the machines and about earlier positions. It keeps only the end of the
+ * log, for followers.
+ */
 export function createHistory(options: HistoryOptions): History {
   const { kernel, store, limits } = options;
   const tail = new LogTail(kernel, limits);
@@ -77,12 +80,12 @@ export function createHistory(options: HistoryOptions): History {
   };
 }
 
-/** Throws run_unknown, in the words of a run that is not known or of one whose events were removed. */
+/** Throws run_unknown for an unknown run, or for one whose events were removed. */
 async function removed({ getRun }: CurrentSources, id: string): Promise<never> {
   const { state } = await getRun(id);
   throw new SvcError(
     'run_unknown',
-    `The events of the run ${id} are no longer in the log; it had ended as ${state}.`,
+    `The events of the run ${id} are no longer in the log; it ended as ${state}.`,
     { param: 'id' },
   );
 }
@@ -92,7 +95,7 @@ function wants({ stream, type }: LogQuery): (event: { stream: string; type: stri
   return (event) => isStream(event.stream) && isType(event.type);
 }
 
-/** A name matches itself, and with `*` at its end everything that begins with it. */
+/** A name matches itself. With `*` at its end, it matches everything that begins with it. */
 function matcher(pattern: string | undefined): (name: string) => boolean {
   if (pattern === undefined) return () => true;
   if (!pattern.endsWith('*')) return (name) => name === pattern;

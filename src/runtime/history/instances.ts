@@ -6,7 +6,7 @@ import type { Instance } from '../../kernel/instance.ts';
 import { time } from '../../kernel/run-record.ts';
 import type { InstanceRecord, MachinesRecord } from '../contract.ts';
 
-/** The machines that live, and where they stand. Of runs at most `runs_max`. */
+/** The living machines with their states, with at most `runs_max` runs. */
 export function instancesOf(
   instances: Iterable<Instance>,
   runs_max: number,
@@ -23,7 +23,7 @@ export function instancesOf(
 
 function instanceOf(instance: Instance, now: number): InstanceRecord {
   const { stream, definition, snapshot, path, since, version, seq } = instance;
-  // Before the log is open a state shows that is not recorded yet.
+  // Before the log opens, the state is not recorded yet.
   const state_path = version === 0 ? statePath(snapshot) : path;
   const state = state_path.split('.')[0] ?? '';
   return {
@@ -37,7 +37,7 @@ function instanceOf(instance: Instance, now: number): InstanceRecord {
   };
 }
 
-/** Every machine, with those of the instances that are of its kind. */
+/** Every machine with its instances. */
 export function machinesRecord(instances: readonly InstanceRecord[], seq: number): MachinesRecord {
   return {
     machines: shapes().map((shape) => ({
@@ -48,7 +48,7 @@ export function machinesRecord(instances: readonly InstanceRecord[], seq: number
   };
 }
 
-/** What never changes is made once. */
+/** Made once, since it does not change. */
 function shapes() {
   known ??= machines.map((machine) => ({ ...describe(machine), mermaid: mermaid(machine) }));
   return known;

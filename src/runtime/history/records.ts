@@ -6,7 +6,7 @@ import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
 import type { EngineState, ProviderState, RunRecord, ShortenedRun } from '../contract.ts';
 import { engineRecord } from '../health/health.ts';
 
-/** How long a run is shown after its end. */
+/** How long a finished run is shown. */
 export const SHOWN_AFTER_MS = 60_000;
 
 export function engineState(engine: EngineSnapshot | undefined, now: number): EngineState {
@@ -26,7 +26,7 @@ export function providerState(snapshot: ProviderSnapshot): ProviderState {
   };
 }
 
-/** Whole records while their texts fit together; of the rest the beginning. */
+/** Complete records while their texts fit. The rest is shortened. */
 export function withinBytes(runs: readonly RunRecord[], bytes_max: number): ShortenedRun[] {
   let room = bytes_max;
   return runs.map((run) => {

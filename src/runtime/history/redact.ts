@@ -4,14 +4,15 @@ import { errors } from '../../errors.ts';
 import type { StoredEvent } from '../../store/port.ts';
 
 /**
- * Takes out of an event what somebody wrote or chose, and leaves what the machines go by: folded again, it leads through the same states.
- * A text stays only if it is a word of ours or an id; every other one is replaced by its length, whatever its field is called.
+ * Removes from an event what a user wrote or chose, and keeps what the machines use. A fold leads
+ * through the same states. A text stays only if it is our word or an id. Every other text becomes
+ * its length, in any field.
  */
 export function redacted(event: StoredEvent): StoredEvent {
   return { ...event, stream: redactStream(event.stream), data: redactFields(event.data) };
 }
 
-/** Fields that hold what was said, even if it happens to be a word of ours. */
+/** Fields with texts of users, even if a text happens to be our word. */
 const SAID = new Set([
   'prompt',
   'system',
@@ -28,7 +29,7 @@ const ID = /^(run|boot|pull)_[0-9A-HJKMNP-TV-Z]{26}$/;
 const VERSION = /^\d{1,4}\.\d{1,4}\.\d{1,4}$/;
 const FIELD = /^[a-z][a-z0-9_]{0,40}$/;
 
-/** Names of ours that the table of errors and the machines do not have. */
+/** Our names that neither the table of errors nor the machines have. */
 const NAMES =
   'http|disconnect|grpc|socket|console|signal|command line|drain|force|store_full|daemon_stopping|model_changed|requested|queue|total|first_output|idle|stop|length|content_filter|tool_calls|other|clean|failed|killed|power_lost|local|cloud|openai-compatible|llama.cpp|resume|restart|end|omitted';
 
@@ -50,13 +51,13 @@ function redactFields(fields: object): Record<string, unknown> {
 
 function redactValue(name: string, value: unknown): unknown {
   if (typeof value === 'string') return !SAID.has(name) && isOurs(value) ? value : measured(value);
-  // Which tokens they were tells the text; how many of them there were does not.
+  // The tokens reveal the text. Their number does not.
   if (Array.isArray(value))
     return value.map((item) => (typeof item === 'number' ? 0 : redactValue(name, item)));
   return typeof value === 'object' && value !== null ? redactFields(value) : value;
 }
 
-/** The id of a provider was chosen by somebody too. */
+/** A user chose the id of a provider too. */
 function redactStream(stream: string): string {
   return stream.replace(
     /^provider:([^:]*)/,

@@ -7,20 +7,23 @@ import { checkRunEvent } from './event-shape.ts';
 import { digestOf, FORMAT, FORMAT_VERSION } from './export.ts';
 import { Chain } from './why.ts';
 
-/** An exported run, as somebody's file tells it. */
+/** An exported run, from an untrusted file. */
 export interface RunFile {
   run_id: string;
   redacted: boolean;
   exported_at: string;
   program_version: string;
-  /** Checked, in order; each is accepted by the machine after those before it. */
+  /** Checked and in order. The machine accepts each after those before it. */
   events: StoredEvent[];
 }
 
-/** Deeper than any export is. */
+/** Deeper than any export. */
 const DEPTH_MAX = 24;
 
-/** Reads an export. Nothing in it is believed: form, digest, order and the machine's own consent are checked. Throws export_invalid. */
+/**
+ * Reads an export. It is untrusted input: form, digest, order and each state transition are
+ * checked. Throws export_invalid.
+ */
 export function parseRunFile(text: string): RunFile {
   const fields = parse(text);
   if (fields.format !== FORMAT) throw invalid('It is not an exported run of svc.');
@@ -29,14 +32,12 @@ export function parseRunFile(text: string): RunFile {
     throw invalid(
       newer
         ? 'It was written by a newer version of svc.'
-        : `Its version ${show(fields.version)} is not one that was ever written.`,
+        : `Its version ${show(fields.version)} does not exist.`,
     );
   }
   const { digest, ...rest } = fields;
   if (digest !== digestOf(rest))
-    throw invalid(
-      'It was changed after it was written, or cut off: its digest does not fit what it holds.',
-    );
+    throw invalid('It was changed after it was written, or cut off: its digest does not match.');
   const { run_id, events } = fields;
   if (typeof run_id !== 'string' || !/^run_\w{1,64}$/.test(run_id))
     throw invalid(`Its run_id ${show(run_id)} is not the id of a run.`);
@@ -51,7 +52,10 @@ export function parseRunFile(text: string): RunFile {
   };
 }
 
-/** Folds the events up to a position of the log, and keeps the way. Throws export_invalid when the machine does not take one. */
+/**
+ * Folds the events up to a position, and keeps the states between. Throws export_invalid when the
+ * machine refuses an event.
+ */
 export function foldRunFile({ events }: RunFile, until_seq = Number.POSITIVE_INFINITY): Chain {
   const chain = new Chain();
   for (const event of events) {
@@ -79,7 +83,7 @@ function parse(text: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-/** Looked at before it is parsed: what is nested very deep costs more than it is worth. */
+/** Checks the depth before parsing: deep nesting is expensive to parse. */
 function isDeep(text: string): boolean {
   let depth = 0;
   let inText = false;
@@ -160,5 +164,5 @@ function invalid(message: string): SvcError {
   return new SvcError('export_invalid', message);
 }
 
-/** The last moment that a date can name. */
+/** The last moment of a JavaScript date. */
 const LATEST = 8.64e15;

@@ -1,6 +1,9 @@
 import { TIMEOUT_ERROR } from '../../../machines/run.ts';
 
-/** What a fact of a run means, in plain words. It reads what may come from a file of somebody else, so it expects nothing of the data. */
+/**
+ * What an event of a run means, in plain words. Its data may come from an untrusted file, so
+ * nothing is assumed.
+ */
 export function sentence(type: string, data: Record<string, unknown>, provider: string): string {
   return sentences[type]?.(data, provider) ?? `${type.replace(/^run\./, '').replaceAll('_', ' ')}`;
 }
@@ -11,25 +14,24 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
   'run.accepted': ({ client, request }, provider) =>
     `it was accepted from ${word(client)}, for the provider ${provider}${inner(request).cloud === true ? ', which is not on this machine' : ''}`,
   'run.started': ({ attempt, resumes }, provider) =>
-    `the provider ${provider} was asked${resumes === true ? ' to go on after the recorded text' : ''} (attempt ${word(attempt)})`,
+    `the provider ${provider} was asked${resumes === true ? ' to continue the recorded text' : ''} (attempt ${word(attempt)})`,
   'run.output_appended': ({ attempt }, provider) =>
     `the provider ${provider} answered (attempt ${word(attempt)})`,
   'run.completed': ({ finish_reason, usage }) =>
     `the answer was complete (${word(finish_reason)}${tokens(inner(usage))})`,
   'run.attempt_failed': ({ attempt, error, retry_at }) =>
-    `attempt ${word(attempt)} failed: ${failure(error)}; it is tried again at ${clock(Number(retry_at))}`,
+    `attempt ${word(attempt)} failed: ${failure(error)}; the next attempt starts at ${clock(Number(retry_at))}`,
   'run.failed': ({ error }) => `it failed: ${failure(error)}`,
-  'run.suspended': ({ error }) =>
-    `it was cut off, and waits to be taken up again: ${failure(error)}`,
+  'run.suspended': ({ error }) => `it was cut off, and waits to resume: ${failure(error)}`,
   'run.recovered': ({ downtime_ms }) =>
-    `the daemon found it unfinished when it was started again, ${seconds(downtime_ms)} later`,
-  'run.cancel_requested': ({ by }) => `it was asked to be cancelled (by ${word(by)})`,
+    `the daemon found it unfinished at its next start, ${seconds(downtime_ms)} later`,
+  'run.cancel_requested': ({ by }) => `its cancellation was requested (by ${word(by)})`,
   'run.deadline_passed': ({ deadline }) =>
     `a time limit passed: ${(TIMEOUT_ERROR[word(deadline)] ?? word(deadline)).replace(/\.$/, '')}`,
   'run.interrupt_requested': ({ reason }) =>
-    `its work was told to stop (${word(reason).replaceAll('_', ' ')})`,
+    `its work had to stop (${word(reason).replaceAll('_', ' ')})`,
   'run.cancelled': ({ forced }) => `it was cancelled${given(forced)}`,
-  'run.timed_out': ({ forced }) => `it ended because it had taken too long${given(forced)}`,
+  'run.timed_out': ({ forced }) => `it ended because it took too long${given(forced)}`,
   'run.interrupted': ({ error }) => `it ended unfinished: ${failure(error)}`,
 };
 
@@ -61,7 +63,7 @@ function tokens({ input_tokens, output_tokens }: Data): string {
 
 function given(forced: unknown): string {
   return forced === true
-    ? '; its work had not stopped in time and was given up'
+    ? '; its work did not stop in time and was abandoned'
     : '; its work has stopped';
 }
 

@@ -17,7 +17,7 @@ import { instancesOf } from './instances.ts';
 import { engineState, providerState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
 import { settledSince } from './state-now.ts';
 
-/** What has to be asked of a log to go back in it. */
+/** What a fold to an earlier position reads from the log. */
 export type HistoryStore = Pick<EventStore, 'readAll' | 'readStream' | 'startedStreams' | 'runsAt'>;
 
 export interface HistorySources {
@@ -28,16 +28,17 @@ export interface HistorySources {
   last_seq: number;
 }
 
-/** Streams folded at one time. */
+/** Streams folded at the same time. */
 const GROUP = 8;
-/** Providers and pulls of one boot that are shown. */
+/** Most providers and pulls of one boot in a snapshot. */
 const STREAMS_MAX = 1000;
-/** The last facts of the daemon that are looked through for runs that had just ended. */
+/** The daemon's last events that may name runs that had just ended. */
 const LATEST = 512;
 
 /**
- * The picture as it was right after an event, folded from the log: the boot of that event, what had begun in it, and the runs that were
- * unfinished. It costs those, not the whole log. Throws invalid_request for a position that the log does not have.
+ * The state right after an event, folded from the log: its boot, and the runs that were unfinished.
+ * The cost depends on those, not on the whole log. Throws invalid_request for a position that the
+ * log does not have.
  */
 export async function snapshotAt(
   { store, checkpoints, limits, last_seq }: HistorySources,
@@ -96,7 +97,9 @@ export async function snapshotAt(
   };
 }
 
-/** The record of a run as it was then. Throws run_unknown for one that was not there yet, or is there no more. */
+/**
+ * The record of a run at that position. Throws run_unknown if the log has no events of it by then.
+ */
 export async function runAt(
   store: HistoryStore,
   id: string,
@@ -106,15 +109,13 @@ export async function runAt(
   await momentAt(store, at, last_seq);
   const instance = id.startsWith('run_') ? await foldStream(store, id, at) : undefined;
   if (instance === undefined)
-    throw new SvcError(
-      'run_unknown',
-      `The log tells of no run ${shownId(id)} at the event ${at}.`,
-      { param: 'id' },
-    );
+    throw new SvcError('run_unknown', `The log has no run ${shownId(id)} at the event ${at}.`, {
+      param: 'id',
+    });
   return recordOf(instance, []);
 }
 
-/** The event at a position. Where finished runs were removed the next one tells of which boot it was. */
+/** The event at a position. Where finished runs were removed, the next event names the boot. */
 async function momentAt(
   store: HistoryStore,
   at: number,
@@ -130,7 +131,7 @@ async function momentAt(
 function gone(at: number, first_seq: number, last_seq: number): SvcError {
   return new SvcError(
     'invalid_request',
-    `There is no event ${at}: the log holds the events ${first_seq} to ${last_seq}.`,
+    `There is no event ${at}: the log has the events ${first_seq} to ${last_seq}.`,
     {
       param: 'at',
       details: { first_seq, last_seq },
@@ -152,7 +153,7 @@ async function othersOf(
   );
 }
 
-/** Runs that were unfinished then, and those that had just ended, the latest first. */
+/** Runs that were unfinished then, and those that had just ended, latest first. */
 async function runsOf(
   store: HistoryStore,
   daemon: Instance,
@@ -173,7 +174,7 @@ async function runsOf(
   return [...new Set([...alive, ...ended])].slice(0, runs_max);
 }
 
-/** Some at a time; a stream whose beginning was removed is left out. */
+/** Folds a few streams at a time. A stream without its beginning is left out. */
 async function foldAll(
   store: HistoryStore,
   streams: readonly string[],

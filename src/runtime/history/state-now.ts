@@ -21,7 +21,7 @@ export interface CurrentSources {
   getRun(id: string): Promise<RunRecord>;
 }
 
-/** The picture of this moment, from memory; only runs that have just ended are read from the store. */
+/** The present state, from memory. Only runs that have just ended are read from the store. */
 export async function currentSnapshot(sources: CurrentSources): Promise<StateSnapshot> {
   const { kernel, scheduler, providers, limits, streams } = sources;
   const now = kernel.clock.now();
@@ -46,7 +46,10 @@ export async function currentSnapshot(sources: CurrentSources): Promise<StateSna
   };
 }
 
-/** Unfinished runs, and those that have just ended, the latest first. One that is gone by the time it is read is left out. */
+/**
+ * Unfinished runs, and those that have just ended, latest first. A run that disappears meanwhile is
+ * left out.
+ */
 async function currentRuns(
   { kernel, scheduler, limits, streams, getRun }: CurrentSources,
   now: number,
@@ -62,7 +65,7 @@ async function currentRuns(
   return runs.filter((run) => run !== null);
 }
 
-/** Runs that the daemon's own facts say have ended since then, the latest first. */
+/** Runs that ended since then by the daemon's events, latest first. */
 export function settledSince(
   daemon_events: readonly { type: string; at: number; data: Record<string, unknown> }[],
   since: number,

@@ -9,7 +9,7 @@ import { clock, day, sentence } from './sentences.ts';
 
 const OUTPUT = 'run.output_appended';
 
-/** How a run came to be where it is, from its stream; null when the log holds nothing of it. */
+/** Explains a run from its stream. Null when the log has no event of it. */
 export async function whyRun(
   store: Pick<EventStore, 'readStream'>,
   run_id: string,
@@ -21,10 +21,12 @@ export async function whyRun(
     : { run_id, events: chain.events, explanation: chain.explanation(), complete: chain.complete };
 }
 
-/** The chain of a run's events, folded as they come. Of outputs that follow each other the first and the last are kept. */
+/** A run's events, folded in order. Of consecutive outputs it keeps the first and the last. */
 export class Chain {
   readonly events: RunWhyRecord['events'] = [];
-  /** The state after the last event; undefined while there is none, or when the beginning is not there. */
+  /**
+   * The state after the last event. Undefined before the first event, or without the beginning.
+   */
   snapshot: RunSnapshot | undefined;
   complete = true;
   private readonly lines: { at: number; text: string }[] = [];
@@ -47,7 +49,9 @@ export class Chain {
     }
   }
 
-  /** One sentence for each event, and for each row of outputs. The day is said where it changes. */
+  /**
+   * One sentence for each event, and for consecutive outputs. A line names the day when it changes.
+   */
   explanation(): string[] {
     this.endRow();
     let today = '';

@@ -1,8 +1,9 @@
 /**
- * JSON of a plain value in pieces, so that no turn of the event loop makes a large one. The pieces together are what JSON.stringify makes.
+ * JSON of a plain value in pieces, so that no turn of the event loop makes a large one. Together
+ * the pieces are what JSON.stringify makes.
  *
  * 1. A piece has about PIECE_LENGTH characters. A long text is escaped slice by slice.
- * 2. No slice ends between the halves of a surrogate pair: each half alone would be escaped.
+ * 2. No slice ends inside a surrogate pair: each half alone would be escaped.
  */
 export function* jsonPieces(value: unknown): Generator<string> {
   let piece = '';
@@ -15,7 +16,7 @@ export function* jsonPieces(value: unknown): Generator<string> {
   if (piece !== '') yield piece;
 }
 
-/** Characters of all texts of a plain value, about as much as it holds. */
+/** Characters of all texts of a plain value, about its size. */
 export function textLength(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return 0;

@@ -2,47 +2,52 @@ import { SvcError } from '../../errors.ts';
 import { createGate } from '../../kernel/gate.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import { TURN_BYTES, Turns } from './time-slices.ts';
+import { TURN_BYTES, WriteScheduler } from './write-scheduler.ts';
 
-/** Bytes that several connections may hold together. Only this budget changes `holders`. */
+/** Bytes that several connections may share. Only this budget changes `holders`. */
 export interface SharedBytes {
   readonly size: number;
   holders: number;
 }
 
-/** What one connection has been given and has not sent yet. */
+/** The unsent bytes of one connection. */
 export interface Outflow {
   /** Counts shared bytes until they are released, or the connection leaves. */
   hold(shared: SharedBytes): void;
   release(shared: SharedBytes): void;
-  /** Counts so many bytes of the connection's own, in place of those before. */
+  /** Sets the connection's own bytes. */
   own(bytes: number): void;
-  /** Resolves when so many bytes may be written; undefined when they may be at once. The connection may have closed by then. */
+  /**
+   * Resolves when the bytes may be written; undefined when they may be at once. The connection may
+   * have closed by then.
+   */
   turn(bytes: number): Promise<void> | undefined;
-  /** Nothing of the connection is held any more. */
+  /** Ends the count of the connection. */
   leave(): void;
 }
 
 /**
- * The one budget for what clients have not taken yet: HTTP answers and streams, WebSockets and the local socket.
+ * The one budget for unsent bytes: HTTP answers and streams, WebSockets and the local socket.
  *
- * 1. `held` is the sum of what all connections hold. Bytes that several of them share count once.
- * 2. When `held` is over the bound, connections are cut until it is not: first the one that has held most for longest.
- * 3. New answers are refused as busy from three quarters of the bound on, so that those who read can finish.
- * 4. A connection that has left holds nothing, whatever is released later.
- * 5. All connections write by turns, so that no number of them delays a new one by more than a turn.
+ * 1. `bytes` is the sum over all connections. Bytes that several of them share count once.
+ * 2. Over the bound, connections are closed until the sum fits. The one with most bytes for the
+ *    longest time goes first.
+ * 3. From three quarters of the bound, new answers are refused as busy, so that readers can finish.
+ * 4. A connection that has left counts nothing, even if bytes are released later.
+ * 5. All connections take turns to write, so that none of them delays a new one by more than a
+ *    turn.
  */
 export class UnsentBytes {
-  held = 0;
-  /** Who writes when. */
-  readonly turns = new Turns();
+  bytes = 0;
+  /** Schedules the writes. */
+  readonly writes = new WriteScheduler();
   private readonly bytes_max: number;
   private readonly log: Log;
   private readonly now: () => number;
-  private readonly connections = new Set<Held>();
+  private readonly connections = new Set<Counted>();
   private readonly wholeAnswers = createGate(WHOLE_ANSWERS);
-  private cutSince = 0;
-  private nextWord = Number.NEGATIVE_INFINITY;
+  private closedCount = 0;
+  private nextLogAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     { unsent_bytes }: Pick<Limits, 'unsent_bytes'>,
@@ -55,45 +60,46 @@ export class UnsentBytes {
   }
 
   /**
-   * Makes an answer that is in memory whole, such as the record of a run, and counts it. Few are made at one time, so that many requests
-   * at once do not read as many records before the first of them is counted. Throws busy when too much is held by then.
+   * Makes an answer in memory, such as the record of a run, and counts it. Only a few are made at
+   * one time. Otherwise many requests would read their records before the first one counts. Throws
+   * busy when too much is unsent.
    */
   whole<T>(make: () => Promise<T>): Promise<T> {
     return this.wholeAnswers(async () => {
-      // Answers of the store's thread arrive many in one turn of the event loop, so that all would be made in it.
-      await this.turns.take(TURN_BYTES);
+      // The store's thread answers many requests in one turn, and all answers would be made in it.
+      await this.writes.take(TURN_BYTES);
       this.admit();
       return make();
     });
   }
 
-  /** Throws busy when too much is held for one more answer. */
+  /** Throws busy when too much is unsent for one more answer. */
   admit(): void {
-    if (this.held < this.bytes_max * ADMIT_SHARE) return;
+    if (this.bytes < this.bytes_max * ADMIT_SHARE) return;
     throw new SvcError(
       'busy',
-      `Clients have not read ${this.held} bytes that the daemon holds for them, nearly as many as it may.`,
+      `Clients have ${this.bytes} unread bytes in the daemon, which is close to the bound.`,
       {
         details: { retry_after_ms: RETRY_AFTER_MS },
-        hint: 'Read the streams that are open or close them, then try again; or raise the limit unsent_bytes.',
+        hint: 'Read or close the open streams, then try again. Or raise the limit unsent_bytes.',
       },
     );
   }
 
-  /** Counts a connection; `cut` ends it at once, and with it what it holds. */
+  /** Counts a connection. `cut` closes it at once, and frees its bytes. */
   enter(cut: () => void): Outflow {
-    const connection: Held = { shared: new Map(), own: 0, since: this.now(), cut };
+    const connection: Counted = { shared: new Map(), own: 0, since: this.now(), cut };
     this.connections.add(connection);
     return {
       hold: (shared) => this.hold(connection, shared),
       release: (shared) => this.release(connection, shared),
       own: (bytes) => this.own(connection, bytes),
-      turn: (bytes) => this.turns.take(bytes),
+      turn: (bytes) => this.writes.take(bytes),
       leave: () => this.leave(connection),
     };
   }
 
-  private hold(connection: Held, shared: SharedBytes): void {
+  private hold(connection: Counted, shared: SharedBytes): void {
     if (!this.connections.has(connection)) return;
     const times = connection.shared.get(shared) ?? 0;
     connection.shared.set(shared, times + 1);
@@ -103,14 +109,14 @@ export class UnsentBytes {
     if (shared.holders === 1) this.add(shared.size);
   }
 
-  private release(connection: Held, shared: SharedBytes): void {
+  private release(connection: Counted, shared: SharedBytes): void {
     const times = connection.shared.get(shared);
     if (times === undefined) return;
     if (times > 1) connection.shared.set(shared, times - 1);
     else this.drop(connection, shared);
   }
 
-  private own(connection: Held, bytes: number): void {
+  private own(connection: Counted, bytes: number): void {
     if (!this.connections.has(connection)) return;
     if (bytes < connection.own || connection.own + connection.shared.size === 0)
       connection.since = this.now();
@@ -119,34 +125,34 @@ export class UnsentBytes {
     this.add(more);
   }
 
-  private leave(connection: Held): void {
+  private leave(connection: Counted): void {
     if (!this.connections.delete(connection)) return;
     for (const shared of connection.shared.keys()) this.drop(connection, shared);
-    this.held -= connection.own;
+    this.bytes -= connection.own;
     connection.own = 0;
   }
 
-  private drop(connection: Held, shared: SharedBytes): void {
+  private drop(connection: Counted, shared: SharedBytes): void {
     connection.shared.delete(shared);
     shared.holders -= 1;
-    if (shared.holders === 0) this.held -= shared.size;
+    if (shared.holders === 0) this.bytes -= shared.size;
   }
 
   private add(bytes: number): void {
-    this.held += bytes;
-    while (this.held > this.bytes_max) {
+    this.bytes += bytes;
+    while (this.bytes > this.bytes_max) {
       const heaviest = this.heaviest();
       if (heaviest === null) return;
       this.leave(heaviest);
       heaviest.cut();
-      this.tell();
+      this.logClosed();
     }
   }
 
-  /** The one that has held most for longest; its part of what is shared counts. */
-  private heaviest(): Held | null {
+  /** The connection with most bytes for the longest time. Its part of shared bytes counts. */
+  private heaviest(): Counted | null {
     const now = this.now();
-    let [found, most]: [Held | null, number] = [null, 0];
+    let [found, most]: [Counted | null, number] = [null, 0];
     for (const connection of this.connections) {
       let bytes = connection.own;
       for (const { size, holders } of connection.shared.keys()) bytes += size / holders;
@@ -156,30 +162,30 @@ export class UnsentBytes {
     return found;
   }
 
-  /** One line for all that were cut within a second. */
-  private tell(): void {
-    this.cutSince += 1;
-    if (this.now() < this.nextWord) return;
-    this.nextWord = this.now() + TELL_EVERY_MS;
+  /** One log line for all connections that were closed within a second. */
+  private logClosed(): void {
+    this.closedCount += 1;
+    if (this.now() < this.nextLogAt) return;
+    this.nextLogAt = this.now() + LOG_EVERY_MS;
     this.log.warn(
-      { connections: this.cutSince, unsent_bytes: this.bytes_max },
-      'clients that did not read were cut off: too much was held for them',
+      { connections: this.closedCount, unsent_bytes: this.bytes_max },
+      'clients that did not read were disconnected: too many bytes were unsent',
     );
-    this.cutSince = 0;
+    this.closedCount = 0;
   }
 }
 
-interface Held {
-  /** How many times each is held. */
+interface Counted {
+  /** How often the connection uses each. */
   shared: Map<SharedBytes, number>;
   own: number;
-  /** Since when it holds something, without having sent it. */
+  /** Since when it has unsent bytes. */
   since: number;
   cut: () => void;
 }
 
 const ADMIT_SHARE = 0.75;
 const RETRY_AFTER_MS = 1000;
-const TELL_EVERY_MS = 1000;
-/** Answers that are made whole at one time. */
+const LOG_EVERY_MS = 1000;
+/** Answers in memory that are made at one time. */
 const WHOLE_ANSWERS = 4;

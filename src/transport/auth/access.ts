@@ -19,7 +19,7 @@ import { isSame, type Sessions } from './session.ts';
  */
 
 /** `summary`: without the token, a client gets part of the answer. */
-export type Door = 'public' | 'summary' | 'token';
+export type AccessLevel = 'public' | 'summary' | 'token';
 
 export interface Admission {
   /** True for a client that may see what needs the token. */
@@ -47,7 +47,7 @@ export interface Access {
    * that the request opens a WebSocket. Its headers do not say so, since any request can have an
    * Upgrade header.
    */
-  admit(request: IncomingMessage, door: Door, isUpgrade?: boolean): Admission;
+  admit(request: IncomingMessage, level: AccessLevel, isUpgrade?: boolean): Admission;
   /** The Origin of a request from an allowed page of another origin. Null otherwise. */
   foreignOrigin(request: IncomingMessage): string | null;
 }
@@ -88,7 +88,10 @@ export function createAccess({
       if (hosts.length !== 1)
         throw new SvcError('invalid_request', 'The request must have one Host header.');
       if (!isOwn(hosts[0] ?? '', request))
-        throw new SvcError('forbidden_origin', 'The Host of the request is not one of ours.');
+        throw new SvcError(
+          'forbidden_origin',
+          'The Host of the request is not a name of this daemon.',
+        );
       if (
         request.headers.origin === undefined ||
         isOwnOrigin(request) ||
@@ -99,22 +102,22 @@ export function createAccess({
         hint: 'Allow it with the setting allowed_origins.',
       });
     },
-    admit(request, door, isUpgrade = false) {
+    admit(request, level, isUpgrade = false) {
       if (isLocal(request.socket)) return { trusted: true, ended: NEVER };
       if (!settings.auth) {
-        if (door !== 'public' && foreignOrigin(request) === null) checkSite(request);
+        if (level !== 'public' && foreignOrigin(request) === null) checkSite(request);
         return { trusted: true, ended: NEVER };
       }
       const { authorization, origin } = request.headers;
       if (isRight(authorization, token())) return { trusted: true, ended: tokenEnded() };
       const ended = authorization === undefined ? sessions.find(request) : null;
       if (ended !== null && isOwnPage(request, isUpgrade)) return { trusted: true, ended };
-      if (door === 'public' || (door === 'summary' && authorization === undefined))
+      if (level === 'public' || (level === 'summary' && authorization === undefined))
         return { trusted: false, ended: NEVER };
       if (ended === null) throw new SvcError('unauthorised');
       throw new SvcError(
         'forbidden_origin',
-        'With the cookie of a session this may be asked by our own page only.',
+        'With the cookie of a session, only the console may send this request.',
         {
           hint:
             origin === undefined
@@ -131,7 +134,7 @@ export function createAccess({
 function checkSite({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site'];
   if (site === undefined || site === 'same-origin' || site === 'none') return;
-  throw new SvcError('forbidden_origin', 'A page of another origin may not ask this.', {
+  throw new SvcError('forbidden_origin', 'A page of another origin may not send this request.', {
     hint: 'Allow its origin with the setting allowed_origins.',
   });
 }
@@ -144,13 +147,10 @@ function checkTarget(url: string): void {
   try {
     text = decodeURIComponent(url);
   } catch {
-    throw new SvcError(
-      'invalid_request',
-      'The request target holds an escape that cannot be read.',
-    );
+    throw new SvcError('invalid_request', 'The request target has an invalid escape.');
   }
   if (CONTROL.test(text))
-    throw new SvcError('invalid_request', 'The request target holds a control character.');
+    throw new SvcError('invalid_request', 'The request target has a control character.');
 }
 
 /** True if `host:port` is a name of the address that received the request. */

@@ -140,7 +140,7 @@ export function createSessions({ token, limits, file, now = Date.now }: SessionO
       if (tickets.size >= limits.console_tickets)
         throw new SvcError(
           'busy',
-          `${tickets.size} tickets for the console are open; each is good for a minute.`,
+          `${tickets.size} tickets for the console are open; each is valid for a minute.`,
         );
       const ticket = randomBytes(32).toString('base64url');
       tickets.set(ticket, { until: now() + limits.ticket_ms, over });
@@ -160,7 +160,7 @@ export function createSessions({ token, limits, file, now = Date.now }: SessionO
         0,
         Math.max(0, live.size + 1 - limits.console_sessions),
       ))
-        end(id, 'Newer sessions took its place.');
+        end(id, 'Newer sessions replaced it.');
       const id = randomBytes(16).toString('base64url');
       const until_s = Math.floor(now() / 1000) + max_age_s;
       add(id, until_s);

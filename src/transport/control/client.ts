@@ -167,7 +167,7 @@ export class ControlClient {
         timeout_ms === undefined
           ? undefined
           : setTimeout(() => this.giveUp(id, new SvcError('timed_out')), timeout_ms);
-      const abort = () => this.giveUp(id, new SvcError('timed_out', 'The request was given up.'));
+      const abort = () => this.giveUp(id, new SvcError('timed_out', 'The request was cancelled.'));
       const settle = (done: () => void) => {
         clearTimeout(timer);
         signal?.removeEventListener('abort', abort);
@@ -237,11 +237,9 @@ export class ControlClient {
 
 function notOurs(): SvcError {
   const hint = 'Check the versions with: svc version';
-  return new SvcError(
-    'connection_lost',
-    'What answers on the local socket does not speak the protocol of svc.',
-    { hint },
-  );
+  return new SvcError('connection_lost', 'The process on the local socket is not an svc daemon.', {
+    hint,
+  });
 }
 
 interface Answer {

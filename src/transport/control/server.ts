@@ -55,9 +55,7 @@ export class ControlServer {
     this.unsent = options.unsent ?? new UnsentBytes(options.limits, options.log);
     this.server = createServer((socket) => this.serve(socket));
     this.server.maxConnections = options.limits.connections;
-    this.server.on('error', (error) =>
-      options.log.warn({ err: error }, 'trouble with the local socket'),
-    );
+    this.server.on('error', (error) => options.log.warn({ err: error }, 'the local socket failed'));
   }
 
   /** The caller has locked the store, so an existing socket belongs to a daemon that crashed. */
@@ -77,10 +75,10 @@ export class ControlServer {
       if (error instanceof SvcError) throw error;
       throw new SvcError(
         'address_refused',
-        `The local socket ${socket} cannot be made (${(error as NodeJS.ErrnoException).code}).`,
+        `The local socket ${socket} cannot be created (${(error as NodeJS.ErrnoException).code}).`,
         {
           cause: error,
-          hint: 'Look at its folder and its disk, or choose another home with SVC_HOME: a long path is refused too.',
+          hint: 'Check its folder and its disk, or choose another home with SVC_HOME. A long path is refused too.',
         },
       );
     }
@@ -102,7 +100,7 @@ export class ControlServer {
     this.connections.add(socket);
     socket.once('close', () => this.connections.delete(socket));
     const refuse = (error: Error) =>
-      this.options.log.debug({ err: error }, 'a local connection broke');
+      this.options.log.debug({ err: error }, 'a local connection failed');
     socket.on('error', refuse);
     socket.once('readable', () => {
       const first: Buffer | null = socket.read();

@@ -39,7 +39,7 @@ export function createGrpc({ runtime, limits, log }: GrpcOptions): Grpc {
   const makeRoom = () => {
     const [oldest] = sockets;
     if (oldest === undefined || sockets.size < limits.connections) return;
-    log.debug({ connections: sockets.size }, 'the oldest gRPC connection makes room for a new one');
+    log.debug({ connections: sockets.size }, 'the oldest gRPC connection is closed for a new one');
     sockets.delete(oldest);
     oldest.destroy();
   };
@@ -55,7 +55,7 @@ export function createGrpc({ runtime, limits, log }: GrpcOptions): Grpc {
   const listener = createServer((socket) => {
     makeRoom();
     sockets.add(socket);
-    socket.on('error', (error) => log.debug({ err: error }, 'a gRPC connection broke'));
+    socket.on('error', (error) => log.debug({ err: error }, 'a gRPC connection failed'));
     socket.once('close', () => sockets.delete(socket));
     void hand(socket);
   });

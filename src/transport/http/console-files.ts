@@ -4,7 +4,7 @@ import { SvcError } from '../../errors.ts';
 import type { Context } from './route.ts';
 import { type StaticFile, sendFile, staticFile } from './static-file.ts';
 
-/** The page of the console and what belongs to it: the files of one folder, read once. No other file can be asked for. */
+/** The console's page and its files. They are read once, and no other file is served. */
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml; charset=utf-8',
 };
 const PAGE = 'index.html';
-/** Nothing but our own files, and nothing inline; requests go to us alone. */
+/** The page loads our own files only, nothing inline, and sends requests only to us. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -38,7 +38,7 @@ function find(name: string): StaticFile {
   return file;
 }
 
-/** The files of a folder that a browser is given, by their names. */
+/** The files of the folder that browsers may load, by name. */
 export function readFiles(folder: string): ReadonlyMap<string, StaticFile> {
   const found = new Map<string, StaticFile>();
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {

@@ -4,13 +4,14 @@ import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';
 
 /**
- * The three health answers, in the form of the IETF health-check draft. They read the machine's state in memory and nothing
- * else. The status of the body and that of the response never contradict each other. States and counts are public.
+ * The three health answers, in the form of the IETF health-check draft. They read only the
+ * machine's state in memory. The status in the body always agrees with the status of the response.
+ * States and counts are public.
  */
 
 const TYPE = 'application/health+json';
 
-/** Live is all that is asked here: a daemon that is starting or stopping passes. */
+/** A daemon that starts or stops is live, and passes. */
 export function livez({ res, runtime }: Context): void {
   const { output: _, ...record } = publicHealth(runtime.health());
   const { live } = runtime.probe();

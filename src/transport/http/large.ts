@@ -5,8 +5,9 @@ import type { Context } from './route.ts';
 import { pieceWriter } from './write-pieces.ts';
 
 /**
- * Answers with what may hold large texts of runs. What it holds is counted until the client has taken it, and no large piece is made
- * or written in one turn. Throws busy when clients leave too much unread.
+ * Sends an answer that may have large texts of runs. Its bytes count until the client has read
+ * them. No turn of the event loop makes or writes a large piece. Throws busy when clients leave too
+ * much unread.
  */
 export async function sendLarge(
   { res, unsent }: Pick<Context, 'res' | 'unsent'>,
@@ -39,5 +40,5 @@ export async function sendLarge(
   }
 }
 
-/** A shorter answer is made in one step; its connection is bounded like any. */
+/** Shorter answers are made in one step. The bounds of their connections suffice. */
 const SMALL_LENGTH = 64 * 1024;

@@ -3,13 +3,17 @@ import type { Socket } from 'node:net';
 import type { Limits } from '../../limits.ts';
 
 /**
- * Ends of answers that come before the whole request did. A connection that closes while its peer still sends is reset by the
- * system, and the answer can be lost with it. So what still comes is read and thrown away, within bounds.
+ * Ends answers that precede the end of their request. The system resets a connection that closes
+ * while its peer still sends, and the answer can be lost. So the rest of the request is read and
+ * dropped, within bounds.
  */
 
 type DiscardLimits = Pick<Limits, 'discard_bytes' | 'discard_ms'>;
 
-/** Sends the last piece of an answer, and ends the response when the request has come in whole or has used up its bounds. */
+/**
+ * Sends the last piece of an answer. The response ends with the request, or when the bounds are
+ * used up.
+ */
 export function endAfterRequest(
   req: IncomingMessage,
   res: ServerResponse,
@@ -33,7 +37,10 @@ export function endAfterRequest(
   });
 }
 
-/** Sends an answer that belongs to no response, and closes the connection when its peer does or has used up its bounds. */
+/**
+ * Sends an answer without a response. The connection closes with its peer, or when the bounds are
+ * used up.
+ */
 export function endConnection(socket: Socket, answer: string, { discard_ms }: DiscardLimits): void {
   const timer = setTimeout(() => socket.destroy(), discard_ms);
   socket.once('close', () => clearTimeout(timer));
@@ -47,7 +54,7 @@ function isWhole({ complete, headers }: IncomingMessage): boolean {
   );
 }
 
-/** Whether the client sends its body only once it is asked to. Reading begins with asking. */
+/** True if the client waits for 100 Continue before its body. Reading sends it. */
 function waitsToSend({ headers, readableFlowing }: IncomingMessage): boolean {
   return headers.expect !== undefined && readableFlowing === null;
 }

@@ -8,11 +8,13 @@ import { endConnection } from './linger.ts';
 import type { Refusal } from './refusals.ts';
 
 /**
- * A server that bounds its connections, headers and waits, and answers what cannot be parsed with an error of ours.
+ * A server that bounds its connections, headers and waits, and answers unparsable requests with our
+ * errors.
  *
- * 1. A peer that takes nothing of what stands ready for it for two heartbeats is let go; one that takes it slowly is not.
- * 2. Who waits for an answer that is still being made is left to wait.
- * 3. A connection with too many open requests is closed. What it sent beyond is neither parsed nor answered.
+ * 1. A connection whose unsent bytes do not move for two heartbeats is closed. Slow readers stay.
+ * 2. A client never times out while its response is still being produced.
+ * 3. A connection with too many open requests is closed. Its further requests are neither parsed
+ *    nor answered.
  */
 export function createListener(
   limits: Limits,
@@ -54,7 +56,7 @@ export function createListener(
     refused(refusal.code === 'invalid_request' ? 'malformed_request' : (refusal.code as Refusal));
     if (error.code?.startsWith('HPE_') === true)
       return endConnection(socket, rawHttpError(refusal), limits);
-    // Of this connection more requests could be parsed, after an answer that ends it.
+    // The parser could find more requests on this connection, after an answer that ends it.
     socket.write(rawHttpError(refusal));
     socket.destroySoon();
   });
@@ -62,8 +64,9 @@ export function createListener(
 }
 
 /**
- * What the parser makes of each request. When a connection has too many open, the next one is made an upgrade: it is the only kind
- * of message after which the parser leaves the rest of what it has read alone. One read can hold thousands of requests.
+ * Picks the handling of each parsed request. When a connection has too many open, the next one
+ * becomes an upgrade. After an upgrade the parser leaves the rest of the bytes alone. One read can
+ * have thousands of requests.
  */
 function messages(connections: Connections) {
   class Request extends IncomingMessage {

@@ -11,7 +11,7 @@ export function listMachines({ res, runtime }: Context): void {
   sendJson(res, 200, runtime.machines());
 }
 
-/** The machine as a picture, made from it when the program was. */
+/** The diagram of a machine, made from the machine at build time. */
 export function showDiagram({ req, res }: Context): void {
   const { name = '' } = req.params;
   const known = machines.map(({ id }) => id);

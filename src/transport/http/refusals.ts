@@ -1,18 +1,22 @@
 import type { Log } from '../../kernel/port.ts';
 
 /**
- * What the listener refuses, counted for the log. It owns the counts of the present period.
+ * Counts what the listener refuses, for the log. It owns the counts of the present period.
  *
- * 1. The first refusal after a quiet period is logged at once; those that follow are one line each period.
- * 2. A line holds counts by kind and nothing that a client sent.
+ * 1. The first refusal after a quiet period is logged at once. Later ones share one line each
+ *    period.
+ * 2. A line has counts by kind, and nothing that a client sent.
  */
 export interface Refusals {
   count(kind: string): void;
-  /** Logs what is counted, and ends. */
+  /** Logs the counts and ends. */
   close(): void;
 }
 
-/** Why the listener refused a request or closed a connection: codes of errors, and what has no answer. */
+/**
+ * Why the listener refused a request or closed a connection: codes of errors, and cases without an
+ * answer.
+ */
 const KINDS = [
   'unauthorised',
   'forbidden_origin',

@@ -5,7 +5,7 @@ import type { Limits } from '../../limits.ts';
 import { httpError } from '../http-error.ts';
 import { endAfterRequest } from './linger.ts';
 
-/** Answers with JSON; `type` where it is a kind of JSON with a name of its own. */
+/** Sends JSON. `type` names a special kind of JSON. */
 export function sendJson(
   res: ServerResponse,
   status: number,
@@ -19,7 +19,7 @@ export function jsonHeaders(type = 'application/json') {
   return { 'Content-Type': type, 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' };
 }
 
-/** Answers with JSON that is made already. */
+/** Sends bytes that are JSON already. */
 export function sendBytes(
   res: ServerResponse,
   status: number,
@@ -32,8 +32,8 @@ export function sendBytes(
 }
 
 /**
- * Answers with the error envelope, made from the table of errors. What was thrown and is not ours goes to the log. An answer
- * that has begun cannot become an error any more: it is cut off, which the client can tell from its end.
+ * Sends the error envelope from the table of errors. An unknown error goes to the log. An answer
+ * that has begun cannot become an error: it is cut off, and the client notices the missing end.
  */
 export function sendError(
   req: IncomingMessage,
@@ -57,7 +57,7 @@ export function sendError(
   else endAfterRequest(req, res, body, limits);
 }
 
-/** Without the query, which may hold what is not for the log. */
+/** Without the query, which may have private values. */
 export function pathOf(req: IncomingMessage): string {
   return (req.url ?? '').split('?')[0] ?? '';
 }

@@ -4,20 +4,20 @@ import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/contract.ts';
 import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
-import type { Door } from '../auth/access.ts';
+import type { AccessLevel } from '../auth/access.ts';
 import type { Sessions } from '../auth/session.ts';
 
 export interface Route {
   /** A GET route answers HEAD too. */
   method: 'GET' | 'POST' | 'DELETE';
   path: string;
-  /** Who may ask. */
-  door: Door;
+  /** Who may send the request. */
+  access: AccessLevel;
   summary: string;
   answer(context: Context): void | Promise<void>;
 }
 
-/** What an answer is made from. */
+/** What a handler works with. */
 export interface Context {
   req: Request;
   res: ServerResponse;
@@ -26,10 +26,13 @@ export interface Context {
   limits: Limits;
   log: Log;
   unsent: UnsentBytes;
-  /** Whether the request may have what needs the token. */
+  /** True for a client that may see what needs the token. */
   trusted: boolean;
-  /** Aborted, with the reason, when the session or the token that let the request in is not good any more: its streams end. */
+  /**
+   * Aborted, with the reason, when the session or token of the request becomes invalid. Its streams
+   * end.
+   */
   ended: AbortSignal;
-  /** Aborted when the listener closes: streams say so and end. */
+  /** Aborted when the listener closes. Streams send a last event and end. */
   closing: AbortSignal;
 }

@@ -11,7 +11,10 @@ export async function whyRun(context: Context): Promise<void> {
   await sendLarge(context, () => runtime.whyRun(runId(req)));
 }
 
-/** Sent as it is read, and what is read is counted: a file that could not be read whole ends without its last bytes, so that nobody takes it for one. */
+/**
+ * Sends the file while it is read, and counts its bytes. A file that cannot be read in full ends
+ * without its last bytes, so that no reader accepts it.
+ */
 export async function exportRun({
   req,
   res,
@@ -35,7 +38,7 @@ export async function exportRun({
   const flush = async () => {
     const bytes = Buffer.from(text);
     text = '';
-    // While it waits, the page of events that the piece comes from is in memory too.
+    // The page of events behind the piece is in memory while the write waits.
     outflow.own(bytes.length + limits.store_page_bytes);
     await write(bytes);
   };
@@ -49,7 +52,7 @@ export async function exportRun({
     await flush();
   } catch (thrown) {
     if (!res.headersSent) throw thrown;
-    log.error({ err: asSvcError(thrown), run_id: id }, 'a run could not be exported whole');
+    log.error({ err: asSvcError(thrown), run_id: id }, 'a run could not be exported in full');
     res.destroy();
   } finally {
     closing.removeEventListener('abort', cut);

@@ -33,10 +33,10 @@ export async function listRuns(context: Context): Promise<void> {
   await sendLarge(context, () => runtime.listRuns(query));
 }
 
-/** A page behind a run that is not there would be empty, and be taken for the end of the history. */
+/** A page before an unknown run would be empty, and look like the end of the history. */
 async function checkRun(runtime: Context['runtime'], before: string): Promise<void> {
   await runtime.headOfRun(before).catch((error: unknown) => {
-    // The last run of a page may be a damaged one.
+    // The last run of a page may be damaged.
     if (hasCode(error, 'store_corrupt')) return;
     throw hasCode(error, 'run_unknown')
       ? wrong('before', 'before must be the id of a run, such as the `next` of a page.')
@@ -52,12 +52,12 @@ export async function showRun(context: Context): Promise<void> {
   );
 }
 
-/** A finished run of which the client has everything is answered with 204, which tells an event source to stop asking. */
+/** A finished run without new events gets 204, so that an event source stops asking. */
 export async function followRun(context: Context): Promise<void> {
   const { req, res, runtime } = context;
   const from_seq = position(req);
   const run = await runtime.headOfRun(runId(req));
-  // The status looks at the files of the log, so that not every stream asks for it.
+  // The status reads the files of the log, so streams avoid it.
   if (from_seq > run.seq + 1) checkPosition(req, from_seq, runtime.status().seq);
   if (run.finished && from_seq > run.seq) {
     res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
@@ -70,7 +70,7 @@ export async function cancelRun({ req, res, runtime }: Context): Promise<void> {
   sendJson(res, 200, await runtime.cancelRun(runId(req), CLIENT));
 }
 
-/** Whose turn it is in the queue: what the client calls itself. */
+/** The client's name for fair queueing. */
 function clientOf(req: Context['req']): string {
   const named = req.headers['x-svc-client'] ?? req.headers['user-agent'];
   const name =
@@ -96,7 +96,7 @@ export function runId(req: Context['req']): string {
   return req.params.id ?? '';
 }
 
-/** The first position that the client wants: the one after Last-Event-ID, or `from`. */
+/** The first position that the client needs: the one after Last-Event-ID, or `from`. */
 function position(req: Context['req']): number {
   const { from = 0 } = readQuery(req.originalUrl, fromQuery);
   const last = req.headers['last-event-id'];
@@ -106,7 +106,9 @@ function position(req: Context['req']): number {
   return Number(last) + 1;
 }
 
-/** A position that the log has not come to belongs to another log: to wait for it would pass over what this run still has to say. */
+/**
+ * A position after the end belongs to another log. Waiting for it would skip events of this run.
+ */
 function checkPosition(req: Context['req'], from_seq: number, last_seq: number): void {
   if (from_seq <= last_seq + 1) return;
   throw wrong(
@@ -115,7 +117,7 @@ function checkPosition(req: Context['req'], from_seq: number, last_seq: number):
   );
 }
 
-/** The body, with the key that came as a header. */
+/** The body, with the idempotency key of the header. */
 function withKey(body: unknown, key: string | string[] | undefined): unknown {
   if (key === undefined || typeof body !== 'object' || body === null || Array.isArray(body))
     return body;

@@ -21,16 +21,17 @@ import { routes as allRoutes } from './routes.ts';
 /**
  * The HTTP listener.
  *
- * 1. Every request passes the same door: target, Host and Origin first, then the token where the route asks for it.
- * 2. Health needs the machine's state only, so it is answered in every state that the process is in.
- * 3. Nothing waits for ever: connections, headers, bodies, answers, streams and the closing itself have bounds.
- * 4. What the door refuses is counted in the log.
+ * 1. Every request passes the same checks: target, Host and Origin first, then the token if the
+ *    route needs it.
+ * 2. Health needs only the machine's state, so every state of the process has an answer.
+ * 3. Every wait has a bound: connections, headers, bodies, answers, streams and closing.
+ * 4. The log counts what the checks refuse.
  */
 export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
   runtime: Runtime;
   limits: Limits;
   log: Log;
-  /** Shared with those who give tickets out. */
+  /** Shared with the issuer of tickets. */
   sessions?: Sessions;
   /** Shared with the other transports. */
   unsent?: UnsentBytes;
@@ -39,15 +40,17 @@ export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
 
 export interface Http {
   server: Server;
-  /** The connection is kept for authenticated work until `work` closes. Throws too_many_connections. */
+  /**
+   * Keeps the connection for authenticated work until `work` closes. Throws too_many_connections.
+   */
   hold(socket: Duplex, work: EventEmitter): void;
   /** Counts a refusal for the log. */
   refused(code: string): void;
   /** Resolves with the address as `http://host:port`. Throws port_in_use, address_refused. */
   listen(host: string, port: number): Promise<string>;
-  /** What is wrong with where it listens; null when nothing is. */
+  /** What is wrong with the address; null when nothing is. */
   warning(): string | null;
-  /** Ends streams with a word, lets answers finish for a moment, cuts off what is left. */
+  /** Ends streams with a last event, lets answers finish for a moment, and closes the rest. */
   close(): Promise<void>;
 }
 
@@ -59,7 +62,7 @@ export function createHttp(options: HttpOptions): Http {
   const refusals = createRefusals(log, limits.refusal_log_ms);
   const connections = createConnections(limits, refusals.count);
   const server = createListener(limits, connections, refusals.count);
-  server.on('connection', () => unsent.turns.giveWay());
+  server.on('connection', () => unsent.writes.skipTurn());
   const enter = (req: Request, res: ServerResponse) => {
     if (closing.signal.aborted || isLeaving(runtime)) res.shouldKeepAlive = false;
     keepToOrigin(res);
@@ -87,10 +90,10 @@ export function createHttp(options: HttpOptions): Http {
   for (const route of routes) {
     app.add(route.method, route.path, async (req, res) => {
       enter(req, res);
-      const admission = access.admit(req, route.door);
-      if (route.door === 'token') {
+      const admission = access.admit(req, route.access);
+      if (route.access === 'token') {
         connections.hold(req.socket, res);
-        await unsent.turns.take(REQUEST_BYTES);
+        await unsent.writes.take(REQUEST_BYTES);
         if (req.socket.destroyed) return;
         endWith(admission.ended, res, limits.close_grace_ms);
       }
@@ -101,9 +104,10 @@ export function createHttp(options: HttpOptions): Http {
       countAnswer(res, unsent);
     });
   }
-  // Its third parameter is optional, which its type does not say.
+  // The third parameter is optional, which its type does not say.
   const answer = app.handler as unknown as RequestListener;
-  // All requests of one read arrive before the first is answered: a connection that had too many is closed by then.
+  // All requests of one read arrive before the first answer. A connection with too many is closed
+  // by then.
   server.on('request', (req, res) => setImmediate(() => req.socket.destroyed || answer(req, res)));
   let beside: Beside | null = null;
   return {
@@ -140,7 +144,10 @@ export function createHttp(options: HttpOptions): Http {
   };
 }
 
-/** An answer ends with what let its request in: it has a moment for its last word, and a client that reads slowly gets no more than that. */
+/**
+ * An answer ends with the session or token of its request. It has a moment for its last event, even
+ * for a slow reader.
+ */
 function endWith(ended: AbortSignal, res: ServerResponse, close_grace_ms: number): void {
   ended.throwIfAborted();
   let cut: NodeJS.Timeout | undefined;
@@ -156,14 +163,14 @@ function endWith(ended: AbortSignal, res: ServerResponse, close_grace_ms: number
 
 const METHODS = ['GET', 'HEAD', 'POST', 'DELETE'] as const;
 
-/** A daemon that is on its way out keeps no connection open. One that waits for its disk goes on. */
+/** A daemon that stops keeps no connection open. One that waits for its disk does. */
 function isLeaving(runtime: Runtime): boolean {
   return !runtime.probe().ready && LEAVING.has(runtime.health().state);
 }
 
 const LEAVING = new Set(['stopping', 'stopped', 'failed']);
 
-/** Counts what the system did not take of an answer at once, until it has or the client is gone. */
+/** Counts the unsent bytes of an answer until the system takes them, or the client is gone. */
 function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {
   if (res.destroyed || res.writableLength < COUNTED_BYTES) return;
   const outflow = unsent.enter(() => res.destroy());
@@ -171,7 +178,7 @@ function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {
   outflow.own(res.writableLength);
 }
 
-/** What a request costs among the writes that wait for their turn: it reads the run, and opens a stream. */
+/** The cost of a request among waiting writes: it reads the run, and opens a stream. */
 const REQUEST_BYTES = 128 * 1024;
-/** Smaller ones are bounded by the number of connections. */
+/** The number of connections bounds smaller answers. */
 const COUNTED_BYTES = 16 * 1024;

@@ -8,7 +8,10 @@ import { readJson } from './body.ts';
 import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';
 
-/** Signs a browser in, for a ticket or for the token. The answer holds the key by which the page can have the daemon prove itself. */
+/**
+ * Signs a browser in with a ticket or the token. With the key in the answer, the page can ask the
+ * daemon to prove itself.
+ */
 export async function openSession({ req, res, sessions, limits }: Context): Promise<void> {
   const body = await readJson(req, res, BODY_BYTES, { within_ms: limits.sign_in_ms });
   const { ticket, token } = check(sessionInput, body);
@@ -20,7 +23,7 @@ export async function openSession({ req, res, sessions, limits }: Context): Prom
   if (opened === null)
     throw new SvcError(
       'unauthorised',
-      ticket === null ? 'The token is wrong.' : 'The ticket is wrong, was used, or is too old.',
+      ticket === null ? 'The token is wrong.' : 'The ticket is wrong, was used, or has expired.',
       { hint: HINT },
     );
   const { cookie, id, key, expires_at } = opened;
@@ -28,31 +31,31 @@ export async function openSession({ req, res, sessions, limits }: Context): Prom
   sendJson(res, 200, { id, key, expires_at: new Date(expires_at).toISOString() });
 }
 
-/** Ends the session, and what it opened with it. */
+/** Ends the session and all that it opened. */
 export async function closeSession({ req, res, sessions }: Context): Promise<void> {
   await sessions.close(req);
   setCookie(req, res, '', 0);
   res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
 }
 
-/** Answers who is signed in; the door has refused everybody else. */
+/** Answers 204 to a signed-in browser. Others were refused before. */
 export function showSession({ res }: Context): void {
   res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
 }
 
-/** Proves that this is the daemon that holds a secret, before a page sends that secret. */
+/** Proves that this daemon has a secret, before a page sends that secret. */
 export function proveSession({ req, res, sessions, runtime, closing }: Context): void {
   const { by, nonce } = readQuery(req.url ?? '', proofQuery);
-  // The port is about to be free for others: nothing must be sent there on our word.
+  // Another program may soon use the port. A page must not trust it because of our proof.
   if (closing.aborted || LEAVING.has(runtime.health().state_path))
     throw new SvcError('daemon_stopping');
   const proof = sessions.prove({ by, nonce, port: req.socket.localPort ?? 0 });
   if (proof === null)
-    throw new SvcError('unauthorised', 'There is no such secret here.', { hint: HINT });
+    throw new SvcError('unauthorised', 'The daemon does not have this secret.', { hint: HINT });
   sendJson(res, 200, { proof });
 }
 
-/** The cookie goes to the interface alone: a reload of the page does not send it. */
+/** Only requests to the interface send the cookie. A reload of the page does not. */
 function setCookie(
   req: IncomingMessage,
   res: ServerResponse,

@@ -5,13 +5,15 @@ import type { Context } from './route.ts';
 import { pieceWriter } from './write-pieces.ts';
 
 /**
- * Streams a run's events from a position on, until its terminal event. `id:` is the position in the log, so that
- * Last-Event-ID goes on where the client stopped. A stream that ends without a terminal event says why in an event
- * `stream.closed`, which has no id.
+ * Streams a run's events from a position to its terminal event. `id:` is the position in the log,
+ * so that Last-Event-ID resumes. A stream without a terminal event ends with an event
+ * `stream.closed`, which says why and has no id.
  *
- * 1. Nothing is read ahead of the client: the next events are asked for when the last ones went out.
- * 2. What has not gone out is counted. A stream that is cut for it ends without its last bytes; Last-Event-ID goes on there too.
- * 3. A heartbeat keeps the connection of a client that reads; one that takes nothing is let go by the listener, and the run goes on.
+ * 1. Nothing is read ahead of the client: a page is read when the last one is sent.
+ * 2. Unsent bytes are counted. A stream that is closed for them ends without its last bytes, and
+ *    Last-Event-ID resumes it.
+ * 3. A heartbeat keeps the connection of a client that reads. The listener closes one that does
+ *    not, and the run continues.
  */
 export async function streamRun(context: Context, run_id: string, from_seq: number): Promise<void> {
   const { res, runtime, limits, closing, ended, unsent } = context;
@@ -48,7 +50,7 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
     if (!over)
       throw new SvcError(
         'daemon_stopping',
-        'The daemon stops; ask again with Last-Event-ID when it is started again.',
+        'The daemon stops. Continue with Last-Event-ID after its next start.',
       );
   } catch (thrown) {
     const error = asSvcError(thrown);
@@ -76,7 +78,7 @@ function begin(res: ServerResponse, run_id: string): void {
   res.flushHeaders();
 }
 
-/** Where the run stands in the queue. It is not an event of the log, so it has no id. */
+/** The run's position in the queue. It is no event of the log, so it has no id. */
 function placeText(queue_position: number): string {
   return `event: queue.position\ndata: ${JSON.stringify({ queue_position })}\n\n`;
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** A file that was read whole, as it is answered with. */
+/** A file in memory with its headers. */
 export interface StaticFile {
   type: string;
   etag: string;
@@ -16,7 +16,7 @@ export function staticFile(type: string, content: Buffer): StaticFile {
   };
 }
 
-/** Answers with the file, or with 304 to who has it already. `policy` says what the content may do in a browser. */
+/** Sends the file, or 304 to a client that has it. `policy` restricts the content in a browser. */
 export function sendFile(
   req: IncomingMessage,
   res: ServerResponse,

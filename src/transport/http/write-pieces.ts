@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
 
 /**
- * Writes bytes of any length, a piece a turn. Resolves when the system has taken all of it. A connection that closes forgets its writes,
- * so that ends the wait too.
+ * Writes bytes of any length, one piece a turn. Resolves when the system has taken them. A closed
+ * connection drops its writes, and ends the wait.
  */
 export function pieceWriter(
   res: ServerResponse,

@@ -3,10 +3,11 @@ import type { EventSlice } from '../../runtime/contract.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
 
 /**
- * Sends the events, one a message, as fast as the client takes them.
+ * Sends events, one a message, as fast as the client reads.
  *
- * 1. Nothing is asked for before what was sent has gone out: a slow client holds a place in the log and one page, which is counted.
- * 2. A client that takes something is there, even when its answers to our pings stand behind what it has not read yet.
+ * 1. The next page is read when the last one is sent. A slow client costs one page, which is
+ *    counted.
+ * 2. Reading counts as a heartbeat: a slow client's pongs may be stuck behind unread data.
  */
 export async function sendEvents(
   socket: WebSocket,

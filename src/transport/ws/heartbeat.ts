@@ -1,6 +1,9 @@
 import type { WebSocket } from 'ws';
 
-/** Pings at each interval and ends a connection whose peer left two of them unanswered. Returns the way to tell that it is there in another way. */
+/**
+ * Pings at each interval, and ends a connection that misses two pongs. Returns a function that
+ * marks the peer as alive.
+ */
 export function keepAlive(socket: WebSocket, every_ms: number): () => void {
   let unanswered = 0;
   const timer = setInterval(() => {

@@ -21,11 +21,15 @@ export type SendLogs = (
 ) => Promise<void>;
 
 /**
- * Gives the function that sends the tail, then what is logged from then on, one line a message, until the signal aborts or the client goes.
+ * Returns a function that sends the tail of the log, then new lines, one a message. It ends when
+ * the signal aborts or the client leaves.
  *
- * 1. Following begins in the same instant as the files are opened: between tail and new lines none is lost or doubled.
- * 2. A client is sent more when it has taken what was sent, and that is counted; what it is too slow for is told as `{"missed":n}`.
- * 3. So many tails are being sent at one time, each with a block in memory; one more is refused as busy.
+ * 1. Following begins at the instant that opens the files: no line is lost or doubled between tail
+ *    and new lines.
+ * 2. A client gets more when it has read the last lines. Lines that a slow client missed are
+ *    counted as `{"missed":n}`.
+ * 3. The number of tails at one time is bounded, since each has a block in memory. One more is
+ *    refused as busy.
  */
 export function createLogSender({ hub, folder, limits }: LogSourceOptions): SendLogs {
   let tails = 0;
@@ -34,7 +38,7 @@ export function createLogSender({ hub, folder, limits }: LogSourceOptions): Send
     query: LogQuery,
   ) => {
     if (tails >= limits.log_tails)
-      throw new SvcError('busy', `${tails} tails of the log are being sent, as many as may.`);
+      throw new SvcError('busy', `${tails} tails of the log are being sent, the most at one time.`);
     tails += 1;
     try {
       for await (const lines of openTail(folder, query, { search_bytes: limits.log_search_bytes }))
@@ -66,7 +70,7 @@ export function createLogSender({ hub, folder, limits }: LogSourceOptions): Send
   };
 }
 
-/** Resolves when the system has taken all of them; false when the client is gone. */
+/** Resolves when the system has taken all lines; false when the client is gone. */
 async function sendAll(
   socket: WebSocket,
   lines: readonly string[],

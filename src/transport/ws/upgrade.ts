@@ -15,13 +15,14 @@ import { parseLogQuery } from './log-query.ts';
 import { createLogSender, type LogSourceOptions } from './logs.ts';
 
 /**
- * The WebSocket side of the HTTP listener: `GET /v1/logs` and `GET /v1/events`.
+ * The WebSocket routes of the HTTP listener: `GET /v1/logs` and `GET /v1/events`.
  *
- * 1. An upgrade passes the same door as a request: target, Host, Origin, token. A refusal is an HTTP answer with the error envelope.
- * 2. The daemon closes with 1000 when everything asked for was sent, with 1001 when it stops.
- * 3. What clients send is bounded and ignored.
- * 4. A stream ends with 1008 when the session or the token that let it in is not good any more. Nothing is sent from then on; a client
- *    that does not take the goodbye in time is cut off.
+ * 1. An upgrade passes the same checks as a request: target, Host, Origin, token. A refusal is an
+ *    HTTP answer with the error envelope.
+ * 2. The daemon closes with 1000 when everything is sent, and with 1001 when it stops.
+ * 3. Messages of clients are bounded and ignored.
+ * 4. A stream ends with 1008 when its session or token becomes invalid. Nothing is sent from then
+ *    on. A client that does not answer the close in time is disconnected.
  */
 export interface SocketOptions extends AccessOptions, LogSourceOptions {
   runtime: Pick<Runtime, 'followLog'>;
@@ -30,7 +31,7 @@ export interface SocketOptions extends AccessOptions, LogSourceOptions {
   unsent?: UnsentBytes;
 }
 
-/** The HTTP listener that the upgrades come in by. */
+/** The HTTP listener behind the upgrades. */
 export interface Listener {
   server: Server;
   /** Keeps a connection for a follower. Throws too_many_connections. */
@@ -40,11 +41,11 @@ export interface Listener {
 }
 
 export interface Sockets {
-  /** Sends what is left, says goodbye with 1001, and cuts off who does not answer in time. */
+  /** Sends the rest, closes with 1001, and disconnects clients that do not answer in time. */
   close(): Promise<void>;
 }
 
-/** Sends what was asked for, until it is all sent or the signal aborts. */
+/** Sends the data until it is all sent or the signal aborts. */
 type Sender = (
   client: WebSocket,
   outflow: Outflow,
@@ -74,7 +75,7 @@ export function attachSockets(
   sockets.on('wsClientError', (_, socket) =>
     refuse(socket, new SvcError('invalid_request', 'This is not a WebSocket handshake.')),
   );
-  /** By path: reads what is asked for, and gives the one who sends it. */
+  /** Reads the query of each path, and returns the function that sends the data. */
   const paths: Readonly<Record<string, (target: string) => Sender>> = {
     '/v1/logs': (target) => {
       const query = parseLogQuery(target, limits, Date.now());
@@ -94,7 +95,7 @@ export function attachSockets(
     if (read === undefined)
       throw new SvcError(
         'route_unknown',
-        `There is no WebSocket here, but at ${Object.keys(paths).join(' and ')}.`,
+        `There is no WebSocket at this path, only at ${Object.keys(paths).join(' and ')}.`,
       );
     const { ended } = access.admit(request, 'token', true);
     if (closing.signal.aborted) throw new SvcError('daemon_stopping');
@@ -117,7 +118,7 @@ export function attachSockets(
   const serve = async (client: WebSocket, send: Sender, ended: AbortSignal) => {
     client.on('error', (error) => {
       log.debug({ err: error }, 'a follower broke');
-      // The close frame is on its way. To wait for its answer would be to read the rest of the message.
+      // The close frame is sent. Waiting for its answer would read the rest of the message.
       client.terminate();
     });
     const heard = keepAlive(client, limits.heartbeat_ms);
@@ -143,7 +144,7 @@ export function attachSockets(
       const error = asSvcError(thrown);
       if (error.code === 'daemon_stopping') return client.close(GOING_AWAY);
       if (error.spec.retryable) return client.close(TRY_AGAIN_LATER, error.code);
-      log.error({ err: error.cause ?? error }, 'what a follower asked for could not be sent');
+      log.error({ err: error.cause ?? error }, 'sending to a follower failed');
       client.close(FAILED, error.code);
     }
   };

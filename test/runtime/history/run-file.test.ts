@@ -122,7 +122,7 @@ test('what is no export says so', async () => {
     ['{}', /not an exported run/],
     [whole.slice(0, -10), /not JSON, or was cut off/],
     [whole.replace('"version":1', '"version":2'), /newer version/],
-    [whole.replace('"version":1', '"version":"1"'), /not one that was ever written/],
+    [whole.replace('"version":1', '"version":"1"'), /does not exist/],
     [whole.replace('secret prompt', 'another prompt'), /digest/],
     [whole.replace(/"digest":"\w+"/, '"digest":null'), /digest/],
     [`${'['.repeat(1e6)}${']'.repeat(1e6)}`, /nested deeper/],

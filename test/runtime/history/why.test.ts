@@ -25,24 +25,24 @@ test('each state that a run went through is told with the event that led there',
   assert.is(events.at(-1)?.type, 'run.completed');
 });
 
-test('it is told in sentences: an answer', async () => {
+test('the explanation has sentences for an answer', async () => {
   assert.match(
     (await told(ids.completed)).join('\n'),
     /^it was accepted from somebody, for the provider local\nthe provider local was asked \(attempt 1\)\nthe provider local began answering \(attempt 1\): 13 characters in (one piece, at|\d pieces, the last at) <time>\nthe answer was complete \(stop; 1 tokens in, 1 tokens out\)$/,
   );
 });
 
-test('it is told in sentences: a failure, a cancellation, a crash', async () => {
+test('the explanation has sentences for a failure, a cancellation, a crash', async () => {
   assert.match(
     (await told(ids.failed)).at(-1) ?? '',
     /^it failed: It does not like fail secretly \(provider_rejected\)$/,
   );
   assert.equal((await told(ids.cancelled)).slice(-2), [
-    'it was asked to be cancelled (by somebody)',
+    'its cancellation was requested (by somebody)',
     'it was cancelled; its work has stopped',
   ]);
   const cut = (await told(ids.cut)).join('\n');
-  assert.match(cut, /found it unfinished when it was started again/);
+  assert.match(cut, /found it unfinished at its next start/);
   assert.match(cut, /\(attempt 2\)/);
 });
 

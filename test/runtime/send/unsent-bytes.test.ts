@@ -51,11 +51,11 @@ test('bytes that many share count once, until the last one has sent them', () =>
   const page = bytes(600);
   const many = Array.from({ length: 50 }, (_, index) => enter(String(index)));
   for (const outflow of many) outflow.hold(page);
-  assert.equal([unsent.held, page.holders, cut], [600, 50, []]);
+  assert.equal([unsent.bytes, page.holders, cut], [600, 50, []]);
   for (const outflow of many.slice(1)) outflow.release(page);
-  assert.is(unsent.held, 600);
+  assert.is(unsent.bytes, 600);
   many[0]?.leave();
-  assert.equal([unsent.held, page.holders], [0, 0]);
+  assert.equal([unsent.bytes, page.holders], [0, 0]);
 });
 
 test('above the bound the one that has held most for longest is cut, and one that reads is not', () => {
@@ -67,14 +67,14 @@ test('above the bound the one that has held most for longest is cut, and one tha
   time.now = 9000;
   reader.hold(bytes(700));
   assert.equal(cut, ['slower', 'slow']);
-  assert.is(unsent.held, 700);
+  assert.is(unsent.bytes, 700);
   assert.equal(warned, [{ connections: 1, unsent_bytes: 1000 }], 'one line for both');
 });
 
 test('one that holds more than there is room for is cut itself', () => {
   const { unsent, enter, cut } = open(1000);
   enter('large').own(1001);
-  assert.equal([cut, unsent.held], [['large'], 0]);
+  assert.equal([cut, unsent.bytes], [['large'], 0]);
 });
 
 test('new answers are refused from three quarters on, with a time to come back', () => {
@@ -85,7 +85,7 @@ test('new answers are refused from three quarters on, with a time to come back',
   outflow.own(750);
   assert.is(admits(), 'busy');
   outflow.own(10);
-  assert.equal([admits(), unsent.held], ['yes', 10]);
+  assert.equal([admits(), unsent.bytes], ['yes', 10]);
 });
 
 test('what is released late, twice or after it has left changes nothing', () => {
@@ -104,7 +104,7 @@ test('what is released late, twice or after it has left changes nothing', () => 
   b.leave();
   b.hold(page);
   b.own(5);
-  assert.equal([unsent.held, page.holders], [0, 0]);
+  assert.equal([unsent.bytes, page.holders], [0, 0]);
 });
 
 test.run();

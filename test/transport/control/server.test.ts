@@ -163,7 +163,7 @@ test('a socket that cannot be made is an error of ours that names it', async (co
     (thrown: SvcError) => thrown,
   );
   assert.is(error?.code, 'address_refused');
-  assert.match(error?.message ?? '', /x\.sock cannot be made/);
+  assert.match(error?.message ?? '', /x\.sock cannot be created/);
 });
 
 test('a request that is longer than a line may be is refused with the limit that says so', async (context) => {

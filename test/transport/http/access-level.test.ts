@@ -5,7 +5,7 @@ import { described } from '../../../src/transport/http/openapi/routes.ts';
 import { routes } from '../../../src/transport/http/routes.ts';
 import { ask, BEARER, type Booted, boot, TOKEN } from './boot.ts';
 
-const test = suite<{ http: Booted }>('the door of HTTP');
+const test = suite<{ http: Booted }>('access over HTTP');
 
 test.before.each(async (context) => {
   context.http = await boot({
@@ -22,7 +22,7 @@ function fill(path: string): string {
 test('every route that is not public asks for the token, and says how', async ({ http }) => {
   let asked = 0;
   for (const route of routes) {
-    if (route.door !== 'token') continue;
+    if (route.access !== 'token') continue;
     const { status, headers, json } = await ask(http.url + fill(route.path), {
       method: route.method,
       headers: { 'content-type': 'application/json' },

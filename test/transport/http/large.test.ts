@@ -50,11 +50,11 @@ test('a record that many ask for and do not read is in memory once, and a piece 
   const record = Buffer.from(JSON.stringify(await real.runtime.getRun(id)));
   askInSilence(`/v1/runs/${id}`);
   await waitFor('each waits for its client', isWaiting);
-  assert.is(real.unsent.held, record.length);
+  assert.is(real.unsent.bytes, record.length);
   for (const { writableLength } of sockets)
     assert.ok(writableLength <= 2 * PIECE_BYTES, `${writableLength} bytes wait in a connection`);
   for (const { socket } of clients) socket.destroy();
-  await waitFor('nothing is kept for clients that are gone', () => real.unsent.held === 0);
+  await waitFor('nothing is kept for clients that are gone', () => real.unsent.bytes === 0);
 });
 
 test('a large record is the JSON that it always was', async () => {
@@ -70,11 +70,11 @@ test('what an export has read and its client has not taken is counted', async ()
   askInSilence(`/v1/runs/${id}/export`);
   await waitFor('each waits for its client', isWaiting);
   assert.ok(
-    real.unsent.held >= CLIENTS * real.config.limits.store_page_bytes,
-    `${real.unsent.held} bytes are counted`,
+    real.unsent.bytes >= CLIENTS * real.config.limits.store_page_bytes,
+    `${real.unsent.bytes} bytes are counted`,
   );
   for (const { socket } of clients) socket.destroy();
-  await waitFor('nothing is kept for clients that are gone', () => real.unsent.held === 0);
+  await waitFor('nothing is kept for clients that are gone', () => real.unsent.bytes === 0);
   assert.ok((await real.get(`/v1/runs/${id}/export`)).text.includes('"digest":'));
 });
 

@@ -81,10 +81,10 @@ test('every route is described, and nothing that is none', () => {
     routes.map(({ method, path }) => `${method} ${path}`).sort(),
   );
   assert.is(document.openapi, '3.1.0');
-  for (const { method, path, summary, door } of routes) {
+  for (const { method, path, summary, access } of routes) {
     const operation = document.paths[path.replace(/:(\w+)/g, '{$1}')][method.toLowerCase()];
     assert.is(operation.summary, summary);
-    assert.is(operation.security.length > 0, door === 'token', path);
+    assert.is(operation.security.length > 0, access === 'token', path);
     assert.equal(
       operation.parameters
         ?.filter((one: Schema) => one.in === 'path')

@@ -174,4 +174,4 @@ const NAME = 'present';
 const UNPROVEN =
   'What answers at this address is not the daemon that signed this page in. If its token was changed, run: svc console';
 const WRONG_TOKEN = 'The token is wrong, or what answers at this address is not the daemon.';
-const WRONG_TICKET = 'The ticket is wrong, was used, or is too old. Run: svc console';
+const WRONG_TICKET = 'The ticket is wrong, was used, or has expired. Run: svc console';

@@ -38,7 +38,7 @@ export function openapi(routes: readonly Route[], version: string): Record<strin
   };
 }
 
-function operation({ method, path, door, summary }: Route): Record<string, unknown> {
+function operation({ method, path, access, summary }: Route): Record<string, unknown> {
   const {
     query = { entries: {} },
     headers = [],
@@ -67,7 +67,7 @@ function operation({ method, path, door, summary }: Route): Record<string, unkno
       ),
       default: ERROR,
     },
-    security: door === 'token' ? [{ token: [] }, { session: [] }] : [],
+    security: access === 'token' ? [{ token: [] }, { session: [] }] : [],
   };
 }
 

@@ -1,16 +1,16 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
+  SKIPPED_TURNS_MAX,
   TURN_BYTES,
-  Turns,
-  WAYS_GIVEN,
   WRITE_BYTES,
-} from '../../../src/runtime/send/time-slices.ts';
+  WriteScheduler,
+} from '../../../src/runtime/send/write-scheduler.ts';
 
-/** Turns of an event loop that the test makes, and who has written, in order. */
+/** WriteScheduler of an event loop that the test makes, and who has written, in order. */
 function open() {
   let next: (() => void) | null = null;
-  const turns = new Turns((serve) => {
+  const turns = new WriteScheduler((serve) => {
     assert.is(next, null, 'one call a turn is enough');
     next = serve;
   });
@@ -63,13 +63,13 @@ test('one that asks later does not pass those that wait', async () => {
 test('turns that take connections let go nothing, but for one in a row of them', async () => {
   const { turns, ask, turn } = open();
   const rounds: number[] = [];
-  turns.giveWay();
+  turns.skipTurn();
   for (const name of upTo(0, 100)) ask(name, 1);
-  for (let count = 0; count < 2 * (WAYS_GIVEN + 1); count += 1) {
+  for (let count = 0; count < 2 * (SKIPPED_TURNS_MAX + 1); count += 1) {
     rounds.push((await turn()).length);
-    turns.giveWay();
+    turns.skipTurn();
   }
-  const row = [...upTo(0, WAYS_GIVEN).map(() => 0), SMALL];
+  const row = [...upTo(0, SKIPPED_TURNS_MAX).map(() => 0), SMALL];
   assert.equal(rounds, [...row, ...row]);
 });
 
@@ -77,7 +77,7 @@ test('nothing is asked of the event loop while nothing is written', async () => 
   const { ask, turn, turns, isIdle } = open();
   assert.ok(isIdle());
   ask(1, 1);
-  turns.giveWay();
+  turns.skipTurn();
   await turn();
   assert.ok(isIdle());
 });

@@ -4,7 +4,7 @@ import { waitFor } from '../../helpers/wait.ts';
 import { parseRaw, TOKEN, wire } from '../http/boot.ts';
 import { type Context, close, connect, handshake, open } from './boot.ts';
 
-const test = suite<Context>('the door of the WebSocket');
+const test = suite<Context>('access over WebSocket');
 
 test.before.each(async (context) => {
   Object.assign(context, await open());
@@ -34,7 +34,7 @@ test('a wrong parameter is refused with 400 and its name', async ({ http }) => {
   }
 });
 
-test('an upgrade passes the same door as a request', async ({ http }) => {
+test('an upgrade passes the same checks as a request', async ({ http }) => {
   const bearer = `Authorization: Bearer ${TOKEN}\r\n`;
   const cases: [string, string, string, number, string][] = [
     ['/v1/logs', http.host, '', 401, 'unauthorised'],

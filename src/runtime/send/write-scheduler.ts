@@ -1,0 +1,79 @@
+/**
+ * Schedules writes to clients. It owns how much all clients together write in one turn of the event
+ * loop.
+ *
+ * A write copies its bytes to the system at once. The event loop accepts one new connection a turn.
+ * Without a bound, one event for a thousand followers delays `/livez` by a thousand writes.
+ *
+ * 1. One turn writes `TURN_BYTES`, and at least one write. A small write counts as `WRITE_BYTES`,
+ *    which it costs.
+ * 2. Writes run in order of arrival. A write runs at once while none waits and the turn has bytes
+ *    left.
+ * 3. A turn that accepted a connection writes nothing, since more connections may wait. At most
+ *    `SKIPPED_TURNS_MAX` turns in a row do so.
+ * 4. Each stream and request has at most one waiting write, so the connections bound the queue.
+ */
+export class WriteScheduler {
+  private readonly nextTurn: (serve: () => void) => void;
+  private readonly waiting: { cost: number; go: () => void }[] = [];
+  private left = TURN_BYTES;
+  private isSet = false;
+  /** True if this turn accepted a connection. */
+  private isBusy = false;
+  private skipped = 0;
+
+  constructor(nextTurn: (serve: () => void) => void = setImmediate) {
+    this.nextTurn = nextTurn;
+  }
+
+  /** Resolves when the bytes may be written; undefined when they may be at once. */
+  take(bytes: number): Promise<void> | undefined {
+    const cost = Math.max(bytes, WRITE_BYTES);
+    this.set();
+    if (this.waiting.length > 0 || this.left <= 0)
+      return new Promise((go) => this.waiting.push({ cost, go }));
+    this.left -= cost;
+    return undefined;
+  }
+
+  /** A connection was accepted, and more may wait for the event loop. */
+  skipTurn(): void {
+    this.isBusy = true;
+    this.left = 0;
+    this.set();
+  }
+
+  private set(): void {
+    if (this.isSet) return;
+    this.isSet = true;
+    this.nextTurn(() => this.serve());
+  }
+
+  private serve(): void {
+    const skips = this.isBusy && this.skipped < SKIPPED_TURNS_MAX;
+    this.isSet = false;
+    this.isBusy = false;
+    this.skipped = skips ? this.skipped + 1 : 0;
+    this.left = skips ? 0 : TURN_BYTES;
+    let served = 0;
+    for (const { cost, go } of this.waiting) {
+      if (this.left <= 0) break;
+      this.left -= cost;
+      served += 1;
+      go();
+    }
+    this.waiting.splice(0, served);
+    // This turn writes what was released. The bytes come back in the next one.
+    if (served > 0 || this.waiting.length > 0) this.set();
+  }
+}
+
+/** The system takes about a millisecond for it. */
+export const TURN_BYTES = 256 * 1024;
+/** A small write costs the system as much as a copy of so many bytes. */
+export const WRITE_BYTES = 16 * 1024;
+/**
+ * Accepting takes a third of a millisecond, so streams keep a third of the time during a flood of
+ * connections.
+ */
+export const SKIPPED_TURNS_MAX = 7;
