@@ -19,7 +19,7 @@ const TO_DO: readonly string[] = [
   'src/logs/',
   'src/models/',
   'src/providers/',
-  'src/runtime/contract.ts',
+  'src/runtime/contract/',
   'src/runtime/create.ts',
   'src/runtime/disk/',
   'src/runtime/health/',

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { gguf } from '@huggingface/gguf';
 import {
+  type ChatWrapper,
   getLlama,
   type LlamaContextSequence,
   type LlamaModel,
@@ -48,10 +49,11 @@ export async function openAsker(file: string = modelFile): Promise<Asker> {
   const model = await llama.loadModel({ modelPath: file, gpuLayers: 0 });
   const context = await model.createContext({ contextSize: 512, threads: 1, sequences: 1 });
   const sequence = context.getSequence();
+  const wrapper = resolveChatWrapper(model, { type: 'jinjaTemplate' });
   return {
     rule,
     fallback: String(metadata['svc.confidence.fallback']),
-    ask: (prompt) => answer(model, sequence, rule, prompt),
+    ask: (prompt) => answer(sequence, rule, promptTokens(model, wrapper, prompt)),
     close: async () => {
       await context.dispose();
       await model.dispose();
@@ -60,28 +62,28 @@ export async function openAsker(file: string = modelFile): Promise<Asker> {
   };
 }
 
-export function promptTokens(model: LlamaModel, prompt: string): Token[] {
+function promptTokens(model: LlamaModel, wrapper: ChatWrapper, prompt: string): Token[] {
   const chatHistory = [
     { type: 'user' as const, text: prompt },
     { type: 'model' as const, response: [] },
   ];
-  return LlamaText(
-    resolveChatWrapper(model).generateContextState({ chatHistory }).contextText,
-  ).tokenize(model.tokenizer);
+  return LlamaText(wrapper.generateContextState({ chatHistory }).contextText).tokenize(
+    model.tokenizer,
+  );
 }
 
 async function answer(
-  model: LlamaModel,
   sequence: LlamaContextSequence,
   rule: ConfidenceRule,
-  prompt: string,
+  prompt: Token[],
 ): Promise<Answer> {
+  const { model } = sequence;
   await sequence.clearHistory();
   const tokens: Token[] = [];
   const probabilities: number[] = [];
   let ended = false;
   for await (const step of sequence.evaluateWithMetadata(
-    promptTokens(model, prompt),
+    prompt,
     { confidence: true },
     { temperature: 0, yieldEogToken: true },
   )) {

@@ -54,6 +54,14 @@ const EACH_BY_ITSELF: BatchingOptions = {
     items.slice(0, 1).map((item) => ({ item, processAmount: Math.min(item.tokens.length, size) })),
 };
 
+/**
+ * The template of the built-in model is used as it is. For another model the library first compares the
+ * template with those it knows, which takes about a second.
+ */
+function wrapperOptions({ template_ms }: LoadOrder): { type: 'auto' | 'jinjaTemplate' } {
+  return { type: template_ms === null ? 'jinjaTemplate' : 'auto' };
+}
+
 /** Loads a model file. Throws SvcError: engine_missing, model_invalid, engine_failed (too little memory). */
 export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   const startedAt = performance.now();
@@ -65,7 +73,7 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
     order.template_ms === null
       ? work()
       : withinTime(order.template_ms, 'Rendering the chat template of the model', work);
-  const wrapper = rendered(() => resolveChatWrapper(model));
+  const wrapper = rendered(() => resolveChatWrapper(model, wrapperOptions(order)));
   const { threads, measured } =
     order.threads === null
       ? await chooseThreads(model, order, available)
