@@ -5,7 +5,6 @@ import * as assert from 'uvu/assert';
 import { commands } from '../src/cli/commands.ts';
 import { renamedSettings } from '../src/config/renamed.ts';
 import { errors } from '../src/errors.ts';
-import { methods } from '../src/transport/control/protocol.ts';
 import { documents, filled } from './tables.ts';
 
 const read = (file: string) => readFileSync(file, 'utf8');
@@ -93,12 +92,6 @@ test('the changelog has every setting that was renamed', () => {
 test('the architecture names paths in full', () => {
   for (const [, path = ''] of read('docs/architecture.md').matchAll(/`([\w.-]+\/[\w./-]*)`/g))
     assert.match(path, PATH_ROOTS);
-});
-
-test('the page of protocols has every method of the local socket, and no other', () => {
-  const [, table = ''] = /^\| Method .*\n((?:\|.*\n)+)/m.exec(read('docs/protocol.md')) ?? [];
-  const named = [...table.matchAll(/^\| `([\w.]+)`/gm)].map(([, method]) => method);
-  assert.equal(named.sort(), Object.keys(methods).sort());
 });
 
 test('every script, command and flag on a page exists', () => {

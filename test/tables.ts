@@ -6,6 +6,7 @@ import type { SettingSpec } from '../src/config/layers.ts';
 import { settingSpecs } from '../src/config/settings.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
 import { limitSpecs } from '../src/limits.ts';
+import { type Events, type Method, methods } from '../src/transport/control/protocol.ts';
 import { routes } from '../src/transport/http/routes.ts';
 
 /**
@@ -17,6 +18,7 @@ import { routes } from '../src/transport/http/routes.ts';
 export const documents: Record<string, readonly TableName[]> = {
   'docs/cli.md': ['commands', 'exit-codes'],
   'docs/http.md': ['routes'],
+  'docs/protocol.md': ['methods'],
   'docs/errors.md': ['errors'],
   'docs/operations.md': ['settings', 'limits'],
 };
@@ -38,6 +40,15 @@ const tables = {
         `\`${method} ${path}\``,
         summary,
         ACCESS[access],
+      ]),
+    ),
+  methods: () =>
+    table(
+      ['Method', 'Parameters', 'Result'],
+      Object.entries(methods).map(([name, { params }]) => [
+        `\`${name}\`${Object.hasOwn(STREAMS, name) ? ' *stream*' : ''}`,
+        parametersOf(params, MORE[name]),
+        RESULTS[name as Method],
       ]),
     ),
   errors: () =>
@@ -111,6 +122,65 @@ const ACCESS: Record<(typeof routes)[number]['access'], string> = {
   summary: 'any client; the whole with the token',
   token: 'with the token',
 };
+
+/** What each method of the local socket answers. */
+const RESULTS: Readonly<Record<Method, string>> = {
+  health: 'health, with `live` and `ready`',
+  'health.watch': 'one health event now and one at each change',
+  report: 'the whole health report',
+  status: 'state, addresses, runs, position of the log',
+  why: '`events`: the events that led to the present state',
+  lifecycle: 'the state after a lifecycle event such as `stop_requested`',
+  stopped: 'the stop report once the daemon has stopped; null when it failed',
+  'run.start': 'the run. With `stream`: first `{run}`, then its events and `{queue_position}`',
+  'run.follow': 'the events of the run from a position on, then the run',
+  'run.cancel': 'the run, once its work has stopped',
+  'run.get': 'the run',
+  'run.list': 'one page of runs; `texts: "short"` cuts long texts',
+  'model.list': '`models` of every reachable provider',
+  'model.show': 'the model with its metadata',
+  'model.remove': 'the model that was deleted',
+  'model.pull': 'progress at each change, then the model',
+  'model.pull_cancel': '`cancelled`: false when other clients wait for the same pull',
+  'provider.list': '`providers` with state and reason',
+  'provider.add': 'the provider',
+  'provider.remove': 'the provider',
+  'provider.test': 'the provider, after one request that spends no token',
+  machines: 'machines, diagrams and present states',
+  state: 'the state of everything, now or after an event. Its earlier name `picture` still answers',
+  'log.read': '`events`; fewer than `limit` when they are large',
+  'log.stream': '`events` of one stream',
+  console: '`url` for one sign-in; `file`: a page on disk that leads there',
+  config: 'settings in force, and where each comes from',
+  token: '`token` for the TCP listeners',
+  'token.rotate': 'a new `token`; what the old one admitted ends',
+};
+
+/** Methods that send events before their result. */
+const STREAMS: Readonly<Record<keyof Events, true>> = {
+  'health.watch': true,
+  'run.start': true,
+  'run.follow': true,
+  'model.pull': true,
+};
+
+/** Parameters that the schema of the method leaves to a later check. */
+const MORE: Readonly<Record<string, string>> = {
+  'run.start': 'the fields of `POST /v1/runs`',
+  'provider.add': '`base_url`, `adapter?`, `model?`, `key_env?`, `kind?`',
+};
+
+/** The parameters of a method, from its schema. Optional ones have a question mark. */
+function parametersOf(schema: object, more?: string): string {
+  const entries = 'entries' in schema ? (schema.entries as Record<string, { type: string }>) : {};
+  return [
+    ...(more === undefined ? [] : [more]),
+    ...Object.entries(entries).map(
+      ([name, { type }]) =>
+        `\`${name}${/^(optional|nullish|exact_optional)$/.test(type) ? '?' : ''}\``,
+    ),
+  ].join(', ');
+}
 
 /** The file with fresh tables. Throws if a mark is missing or unknown. */
 export function filled(file: string, text: string): string {
