@@ -45,7 +45,9 @@ const PATTERN = new RegExp(`\\b(${Object.keys(HARD_WORDS).join('|')})\\b`, 'gi')
 
 /** The hard words of a text, in lower case. */
 export function hardWords(text: string): string[] {
-  return [...withoutCode(text).matchAll(PATTERN)].map(([word]) => word.toLowerCase());
+  return [...withoutCode(text).replace(/\s+/g, ' ').matchAll(PATTERN)].map(([word]) =>
+    word.toLowerCase(),
+  );
 }
 
 /** Sentences with more words than a reader keeps in mind. */

@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { commands } from '../src/cli/commands.ts';
 import { renamedSettings } from '../src/config/renamed.ts';
 import { errors } from '../src/errors.ts';
+import { methods } from '../src/transport/control/protocol.ts';
 import { documents, filled } from './tables.ts';
 
 const read = (file: string) => readFileSync(file, 'utf8');
@@ -92,6 +93,15 @@ test('the changelog has every setting that was renamed', () => {
 test('the architecture names paths in full', () => {
   for (const [, path = ''] of read('docs/architecture.md').matchAll(/`([\w.-]+\/[\w./-]*)`/g))
     assert.match(path, PATH_ROOTS);
+});
+
+test('the events and methods that the architecture names exist', () => {
+  const events = read('machines/events.ts');
+  const names = [
+    ...read('docs/architecture.md').matchAll(/`((?:run|daemon|engine|provider|pull)\.[a-z_]+)`/g),
+  ].map(([, name = '']) => name);
+  assert.ok(names.length > 3);
+  for (const name of names) assert.ok(events.includes(`'${name}'`) || name in methods, name);
 });
 
 test('every script, command and flag on a page exists', () => {
