@@ -1,113 +1,27 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
+import { type DaemonContext, evolve, newContext } from './daemon-context.ts';
 import { effect } from './effects.ts';
-import type {
-  Addresses,
-  DaemonCreated,
-  DaemonEvent,
-  Deadline,
-  Failure,
-  LastBoot,
-  StopReport,
-} from './events.ts';
+import type { DaemonCreated, DaemonEvent, Deadline } from './events.ts';
+import { isIn } from './step.ts';
 
 /**
- * One life of the daemon process, from its first instant to its last.
+ * One boot of the daemon: one process, from its start to its end.
  *
- * 1. `live` and `ready` are tags of states: health is read from them and from nothing else.
- * 2. A run is admitted only while this machine accepts `daemon.run_admitted`: the queue has no other door.
- * 3. `unsettled` is the number of runs admitted and not settled; it is zero in `ready`, above zero in `running` but for `disk_full` and `disk_stalled`.
- * 4. `disk_full`: the disk is full. What was accepted goes on; nothing new is admitted until there is space.
- * 5. `disk_stalled`: a commit is late. Nothing new is admitted until the disk answers. The fact is recorded afterwards, with the time of the stall.
- * 6. `starting` and `stopping` end by a deadline if nothing else ends them; the rest end by a stop. That of `starting` moves with each step of the recovery.
+ * 1. `live` and `ready` are tags of states. Health reads them and nothing else.
+ * 2. A run is admitted only while this machine accepts `daemon.run_admitted`.
+ * 3. `unsettled` counts the runs that are admitted and not settled. It is zero in `ready`, and above
+ *    zero in `running.accepting` and `running.saturated`.
+ * 4. `running.disk_full`: accepted runs continue, and no run is admitted until there is space.
+ * 5. `running.disk_stalled`: a commit is late, and no run is admitted until the disk answers. The
+ *    event is recorded afterwards, with the time of the stall.
+ * 6. `starting` and `stopping` have deadlines. Each step of the recovery moves that of `starting`.
  */
 
-export interface DaemonContext {
-  boot_id: string;
-  host_boot_id: string | null;
-  pid: number;
-  version: string;
-  capacity: number;
-  unsettled: number;
-  addresses: Addresses;
-  last_boot: LastBoot | null;
-  start_deadline_at: number;
-  /** How long the start may go on without progress. */
-  start_ms: number;
-  drain_deadline_at: number;
-  close_deadline_at: number;
-  /** Finished runs that this life removed from the history. */
-  pruned_runs: number;
-  stop_requested_by: string | null;
-  stop_report: StopReport | null;
-  error: Failure | null;
-}
-
-const machine = setup({
+const { createMachine } = setup({
   types: {} as { context: DaemonContext; events: DaemonEvent; input: DaemonCreated },
   actions: {
     closeDaemon: effect('closeDaemon'),
-    noteAddresses: assign(({ context, event }) =>
-      event.type === 'daemon.listening'
-        ? { addresses: { ...context.addresses, ...event.addresses } }
-        : {},
-    ),
-    noteLastBoot: assign(({ event }) =>
-      event.type === 'daemon.store_opened' ? { last_boot: event.last_boot } : {},
-    ),
-    // A start that gets further at each step needs no bound but that on the step.
-    noteProgress: assign(({ context, event }) => ({
-      start_deadline_at: Math.max(context.start_deadline_at, event.at + context.start_ms),
-    })),
-    countRecovered: assign(({ event }) =>
-      event.type === 'daemon.runs_recovered'
-        ? { unsettled: event.queued + (event.suspended ?? 0) }
-        : {},
-    ),
-    countAdmitted: assign(({ context }) => ({ unsettled: context.unsettled + 1 })),
-    countSettled: assign(({ context }) => ({ unsettled: Math.max(0, context.unsettled - 1) })),
-    // A transition without an action would count as not accepted.
-    notePruning: assign(({ context, event }) =>
-      event.type === 'daemon.history_pruned'
-        ? { pruned_runs: context.pruned_runs + event.runs }
-        : {},
-    ),
-    noteStop: assign(({ event }) =>
-      event.type === 'daemon.stop_requested'
-        ? {
-            drain_deadline_at: event.drain_deadline_at,
-            close_deadline_at: event.close_deadline_at,
-            stop_requested_by: event.by,
-          }
-        : {},
-    ),
-    noteReport: assign(({ event }) =>
-      event.type === 'daemon.stopped'
-        ? {
-            stop_report: {
-              finished: event.finished ?? 0,
-              handed_over: event.handed_over ?? 0,
-              ended: event.ended ?? 0,
-            },
-          }
-        : {},
-    ),
-    noteFailure: assign(({ event }) =>
-      event.type === 'daemon.failed' ? { error: event.error } : {},
-    ),
-    noteStartTimeout: assign({
-      error: {
-        code: 'start_timed_out',
-        message: 'The daemon did not become ready in time.',
-        retryable: true,
-      },
-    }),
-    noteCloseTimeout: assign({
-      error: {
-        code: 'stop_timed_out',
-        message: 'The daemon could not release everything it held in time.',
-        retryable: false,
-      },
-    }),
+    evolve: assign(({ context, event }) => evolve(context, event)),
   },
   guards: {
     hasRoom: ({ context }) => context.unsettled < context.capacity,
@@ -120,131 +34,129 @@ const machine = setup({
   },
 });
 
-export const daemonMachine = machine.createMachine({
+export const daemonMachine = createMachine({
   id: 'daemon',
-  context: ({ input }) => ({
-    boot_id: input.boot_id,
-    host_boot_id: input.host_boot_id,
-    pid: input.pid,
-    version: input.version,
-    capacity: input.capacity,
-    unsettled: 0,
-    addresses: { http: null, grpc: null, socket: null },
-    last_boot: null,
-    start_deadline_at: input.start_deadline_at,
-    start_ms: input.start_deadline_at - input.at,
-    drain_deadline_at: 0,
-    close_deadline_at: 0,
-    pruned_runs: 0,
-    stop_requested_by: null,
-    stop_report: null,
-    error: null,
-  }),
+  context: ({ input }) => newContext(input),
   initial: 'starting',
-  on: { 'daemon.failed': { target: '.failed', actions: 'noteFailure' } },
+  on: { 'daemon.failed': { target: '.failed', actions: 'evolve' } },
   states: {
     starting: {
       tags: ['live'],
       initial: 'binding',
       on: {
-        'daemon.start_deadline_passed': { target: 'failed', actions: 'noteStartTimeout' },
-        'daemon.stop_requested': { target: 'stopping.closing', actions: 'noteStop' },
+        'daemon.start_deadline_passed': { target: 'failed', actions: 'evolve' },
+        'daemon.stop_requested': { target: 'stopping.closing', actions: 'evolve' },
       },
       states: {
-        binding: { on: { 'daemon.listening': { target: 'opening', actions: 'noteAddresses' } } },
-        opening: {
-          on: { 'daemon.store_opened': { target: 'recovering', actions: 'noteLastBoot' } },
-        },
+        binding: { on: { 'daemon.listening': { target: 'opening', actions: 'evolve' } } },
+        opening: { on: { 'daemon.store_opened': { target: 'recovering', actions: 'evolve' } } },
         recovering: {
           on: {
-            'daemon.listening': { actions: 'noteAddresses' },
-            'daemon.recovery_progressed': { actions: 'noteProgress' },
-            'daemon.runs_recovered': { target: 'probing', actions: 'countRecovered' },
+            'daemon.listening': { actions: 'evolve' },
+            'daemon.recovery_progressed': { actions: 'evolve' },
+            'daemon.runs_recovered': { target: 'probing', actions: 'evolve' },
           },
         },
         probing: {
           on: {
-            'daemon.run_settled': { actions: 'countSettled' },
+            'daemon.run_settled': { actions: 'evolve' },
             'daemon.providers_probed': [
-              { guard: 'isFull', target: '#daemon.running.saturated' },
-              { guard: 'hasRuns', target: '#daemon.running.accepting' },
-              { target: '#daemon.ready' },
+              {
+                guard: 'isFull',
+                target: '#daemon.up.running.serving.saturated',
+                actions: 'evolve',
+              },
+              {
+                guard: 'hasRuns',
+                target: '#daemon.up.running.serving.accepting',
+                actions: 'evolve',
+              },
+              { target: '#daemon.up.ready', actions: 'evolve' },
             ],
           },
         },
       },
     },
-    ready: {
-      tags: ['live', 'ready', 'stable'],
-      on: {
-        'daemon.run_admitted': [
-          { guard: 'takesLastPlace', target: 'running.saturated', actions: 'countAdmitted' },
-          { target: 'running.accepting', actions: 'countAdmitted' },
-        ],
-        'daemon.store_filled': { target: 'running.disk_full' },
-        'daemon.disk_stalled': { target: 'running.disk_stalled' },
-        'daemon.history_pruned': { actions: 'notePruning' },
-        'daemon.stop_requested': { target: 'stopping.closing', actions: 'noteStop' },
-      },
-    },
-    running: {
+    up: {
+      meta: { isGroup: true },
       tags: ['live', 'stable'],
-      initial: 'accepting',
+      initial: 'ready',
       on: {
-        'daemon.history_pruned': { actions: 'notePruning' },
+        'daemon.history_pruned': { actions: 'evolve' },
         'daemon.stop_requested': [
-          { guard: 'isForced', target: 'stopping.closing', actions: 'noteStop' },
-          { guard: 'hasRuns', target: 'stopping.draining', actions: 'noteStop' },
-          { target: 'stopping.closing', actions: 'noteStop' },
+          { guard: 'isForced', target: 'stopping.closing', actions: 'evolve' },
+          { guard: 'hasRuns', target: 'stopping.draining', actions: 'evolve' },
+          { target: 'stopping.closing', actions: 'evolve' },
         ],
       },
       states: {
-        accepting: {
+        ready: {
           tags: ['ready'],
           on: {
-            'daemon.store_filled': { target: 'disk_full' },
-            'daemon.disk_stalled': { target: 'disk_stalled' },
             'daemon.run_admitted': [
-              { guard: 'takesLastPlace', target: 'saturated', actions: 'countAdmitted' },
-              { guard: 'hasRoom', actions: 'countAdmitted' },
+              { guard: 'takesLastPlace', target: 'running.serving.saturated', actions: 'evolve' },
+              { target: 'running.serving.accepting', actions: 'evolve' },
             ],
-            'daemon.run_settled': [
-              { guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' },
-              { actions: 'countSettled' },
-            ],
+            'daemon.store_filled': { target: 'running.disk_full', actions: 'evolve' },
+            'daemon.disk_stalled': { target: 'running.disk_stalled', actions: 'evolve' },
           },
         },
-        saturated: {
-          tags: ['ready'],
-          on: {
-            'daemon.store_filled': { target: 'disk_full' },
-            'daemon.disk_stalled': { target: 'disk_stalled' },
-            'daemon.run_settled': [
-              { guard: 'settlesLastRun', target: '#daemon.ready', actions: 'countSettled' },
-              { guard: 'staysFull', actions: 'countSettled' },
-              { target: 'accepting', actions: 'countSettled' },
-            ],
-          },
-        },
-        disk_full: {
-          on: {
-            'daemon.run_settled': { actions: 'countSettled' },
-            'daemon.store_freed': [
-              { guard: 'isFull', target: 'saturated' },
-              { guard: 'hasRuns', target: 'accepting' },
-              { target: '#daemon.ready' },
-            ],
-          },
-        },
-        disk_stalled: {
-          on: {
-            'daemon.run_settled': { actions: 'countSettled' },
-            'daemon.store_filled': { target: 'disk_full' },
-            'daemon.disk_resumed': [
-              { guard: 'isFull', target: 'saturated' },
-              { guard: 'hasRuns', target: 'accepting' },
-              { target: '#daemon.ready' },
-            ],
+        running: {
+          initial: 'serving',
+          states: {
+            serving: {
+              meta: { isGroup: true },
+              tags: ['ready'],
+              initial: 'accepting',
+              on: {
+                'daemon.store_filled': { target: 'disk_full', actions: 'evolve' },
+                'daemon.disk_stalled': { target: 'disk_stalled', actions: 'evolve' },
+              },
+              states: {
+                accepting: {
+                  on: {
+                    'daemon.run_admitted': [
+                      { guard: 'takesLastPlace', target: 'saturated', actions: 'evolve' },
+                      { guard: 'hasRoom', actions: 'evolve' },
+                    ],
+                    'daemon.run_settled': [
+                      { guard: 'settlesLastRun', target: '#daemon.up.ready', actions: 'evolve' },
+                      { actions: 'evolve' },
+                    ],
+                  },
+                },
+                saturated: {
+                  on: {
+                    'daemon.run_settled': [
+                      { guard: 'settlesLastRun', target: '#daemon.up.ready', actions: 'evolve' },
+                      { guard: 'staysFull', actions: 'evolve' },
+                      { target: 'accepting', actions: 'evolve' },
+                    ],
+                  },
+                },
+              },
+            },
+            disk_full: {
+              on: {
+                'daemon.run_settled': { actions: 'evolve' },
+                'daemon.store_freed': [
+                  { guard: 'isFull', target: 'serving.saturated', actions: 'evolve' },
+                  { guard: 'hasRuns', target: 'serving.accepting', actions: 'evolve' },
+                  { target: '#daemon.up.ready', actions: 'evolve' },
+                ],
+              },
+            },
+            disk_stalled: {
+              on: {
+                'daemon.run_settled': { actions: 'evolve' },
+                'daemon.store_filled': { target: 'disk_full', actions: 'evolve' },
+                'daemon.disk_resumed': [
+                  { guard: 'isFull', target: 'serving.saturated', actions: 'evolve' },
+                  { guard: 'hasRuns', target: 'serving.accepting', actions: 'evolve' },
+                  { target: '#daemon.up.ready', actions: 'evolve' },
+                ],
+              },
+            },
           },
         },
       },
@@ -256,11 +168,11 @@ export const daemonMachine = machine.createMachine({
         draining: {
           on: {
             'daemon.run_settled': [
-              { guard: 'settlesLastRun', target: 'closing', actions: 'countSettled' },
-              { actions: 'countSettled' },
+              { guard: 'settlesLastRun', target: 'closing', actions: 'evolve' },
+              { actions: 'evolve' },
             ],
-            'daemon.drain_deadline_passed': { target: 'closing' },
-            'daemon.stop_requested': { guard: 'isForced', target: 'closing', actions: 'noteStop' },
+            'daemon.drain_deadline_passed': { target: 'closing', actions: 'evolve' },
+            'daemon.stop_requested': { guard: 'isForced', target: 'closing', actions: 'evolve' },
           },
         },
         closing: {
@@ -269,12 +181,9 @@ export const daemonMachine = machine.createMachine({
             params: ({ context }) => ({ interrupt: context.unsettled > 0 }),
           },
           on: {
-            'daemon.run_settled': { actions: 'countSettled' },
-            'daemon.stopped': { target: '#daemon.stopped', actions: 'noteReport' },
-            'daemon.close_deadline_passed': {
-              target: '#daemon.failed',
-              actions: 'noteCloseTimeout',
-            },
+            'daemon.run_settled': { actions: 'evolve' },
+            'daemon.stopped': { target: '#daemon.stopped', actions: 'evolve' },
+            'daemon.close_deadline_passed': { target: '#daemon.failed', actions: 'evolve' },
           },
         },
       },
@@ -286,28 +195,26 @@ export const daemonMachine = machine.createMachine({
 
 export type DaemonSnapshot = SnapshotFrom<typeof daemonMachine>;
 
-/** What happens by itself if nothing else does. */
+/** The events that the kernel appends when their time comes, unless the state changes first. */
 export function daemonDeadlines(snapshot: DaemonSnapshot): Deadline<DaemonEvent>[] {
   const { context } = snapshot;
-  if (snapshot.matches('starting'))
+  if (isIn(snapshot, 'starting'))
     return [{ at: context.start_deadline_at, event: { type: 'daemon.start_deadline_passed' } }];
-  if (snapshot.matches({ stopping: 'draining' }))
+  if (isIn(snapshot, 'draining'))
     return [{ at: context.drain_deadline_at, event: { type: 'daemon.drain_deadline_passed' } }];
-  if (snapshot.matches({ stopping: 'closing' }))
+  if (isIn(snapshot, 'closing'))
     return [{ at: context.close_deadline_at, event: { type: 'daemon.close_deadline_passed' } }];
   return [];
 }
 
-/** What has to happen before the daemon is ready; null when it is. */
+/** What must happen before the daemon is ready; null if it is ready. */
 export function readyWhen(snapshot: DaemonSnapshot): string | null {
   if (snapshot.hasTag('ready')) return null;
-  if (snapshot.matches({ starting: 'binding' })) return 'the listeners are bound';
-  if (snapshot.matches({ starting: 'opening' })) return 'the event log is open';
-  if (snapshot.matches({ starting: 'recovering' }))
-    return 'unfinished runs of the last boot are settled';
-  if (snapshot.matches({ starting: 'probing' }))
-    return 'the local providers have answered their first probe';
-  if (snapshot.matches({ running: 'disk_full' })) return 'there is space on the disk again';
-  if (snapshot.matches({ running: 'disk_stalled' })) return 'the disk answers again';
+  if (isIn(snapshot, 'binding')) return 'the listeners are bound';
+  if (isIn(snapshot, 'opening')) return 'the event log is open';
+  if (isIn(snapshot, 'recovering')) return 'unfinished runs of the last boot are settled';
+  if (isIn(snapshot, 'probing')) return 'the local providers have answered their first probe';
+  if (isIn(snapshot, 'disk_full')) return 'there is space on the disk again';
+  if (isIn(snapshot, 'disk_stalled')) return 'the disk answers again';
   return 'the daemon is started again';
 }

@@ -1,47 +1,64 @@
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
-import { lineage, nameOf, pathOf } from './nodes.ts';
+import { isEffect } from './effects.ts';
+import { isGroup, lineage, nameOf, pathOf } from './nodes.ts';
 
-/** A machine as data, for those who show it or reason about it. */
+/** A machine as data. The API shows it, and the diagrams are drawn from it. */
 export interface MachineShape {
   name: string;
-  /** The state that a new one has. */
+  /** The path of the first state. */
   initial: string;
+  /** In the order of their definition, an outer state before its inner states. */
   states: StateShape[];
   transitions: TransitionShape[];
 }
 
 export interface StateShape {
-  /** Keys from the outside in: `running.accepting`. */
+  /** Keys from the outside in: `running.accepting`. Groups are left out, so a group has its own. */
   path: string;
-  type: 'atomic' | 'compound' | 'final';
-  /** Its own and those of the states around it. */
+  /** The path of the state or group around it; empty at the outermost level. */
+  parent: string;
+  /** A group only shares transitions: users never see it in a state path. */
+  type: 'atomic' | 'compound' | 'group' | 'final';
+  /** Its own tags and those of the states around it. */
   tags: string[];
+  /** The path of the inner state that is entered first; null in a state without inner states. */
+  initial: string | null;
+  /** Effects on entry. */
+  effects: string[];
 }
 
 export interface TransitionShape {
-  /** Empty for an event that is taken in any state. */
+  /** Empty for an event that is accepted in any state. */
   source: string;
-  /** The type of the fact. */
   event: string;
-  /** The state that is entered, which may have states inside; the source where the event leads nowhere else. */
+  /** The state that is entered, which can have inner states; the source if no state is left. */
   target: string;
   guard: string | null;
   actions: string[];
 }
 
-/** The shape of a machine: its states in the order of their definition, the outer before the inner. */
 export function describe(machine: AnyStateMachine): MachineShape {
-  const nodes = [machine.root, ...descend(machine.root)];
+  const nodes = descend(machine.root);
   return {
     name: machine.id,
     initial: pathOf(first(machine.root)),
-    states: nodes.slice(1).map((node) => ({
+    states: nodes.map((node) => ({
       path: pathOf(node),
+      parent: node.parent === undefined ? '' : pathOf(node.parent),
       type: typeOf(node),
       tags: lineage(node).flatMap(({ tags }) => tags),
+      initial: node.type === 'compound' ? pathOf(node.initial.target[0] as AnyStateNode) : null,
+      effects: node.entry.map(nameOf).filter(isEffect),
     })),
-    transitions: nodes.flatMap(leaving),
+    transitions: [machine.root, ...nodes].flatMap(leaving),
   };
+}
+
+/** The outermost states that users see, in the order of their definition. */
+export function stateNames(machine: AnyStateMachine): string[] {
+  return describe(machine)
+    .states.filter(({ path, type }) => type !== 'group' && !path.includes('.'))
+    .map(({ path }) => path);
 }
 
 function descend(node: AnyStateNode): AnyStateNode[] {
@@ -71,5 +88,6 @@ function leaving(node: AnyStateNode): TransitionShape[] {
 }
 
 function typeOf(node: AnyStateNode): StateShape['type'] {
+  if (isGroup(node)) return 'group';
   return node.type === 'compound' || node.type === 'final' ? node.type : 'atomic';
 }

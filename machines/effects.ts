@@ -1,30 +1,49 @@
 /**
- * Every effect a machine can ask for, as plain data. A machine names it; `src/` performs it, after the
- * fact that asked for it is durable; its outcome comes back as another fact. Each is safe to repeat.
+ * The effects that machines ask for, as plain data.
+ *
+ * A machine names an effect. `src/` performs it after the commit of the event that asked for it,
+ * and appends its outcome as another event. Every effect is safe to repeat.
  */
 
 export interface Effects {
   /** Ask the provider of the run for an answer. */
   startAttempt: { run_id: string; attempt: number };
-  /** Make the work of the run stop, then record that it has. */
+  /** Stop the work of the run, then append how it ended. */
   stopAttempt: { run_id: string; outcome: 'cancelled' | 'timed_out' | 'interrupted' };
-  /** Release what the daemon holds: runs, engine, listeners; then record that it stopped. */
+  /** Release runs, engine and listeners, then append that the daemon stopped. */
   closeDaemon: { interrupt: boolean };
-  /** `threads`: null where the engine chooses. */
+  /** `threads` is null if the engine chooses. */
   startEngine: { attempt: number; model: string; path: string; threads: number | null };
   stopEngine: { attempt: number };
   killEngine: { attempt: number };
   probeProvider: { provider_id: string; probe: number };
-  /** Fetch the model, from where the last attempt stopped. */
+  /** Download the model, from where the last attempt stopped. */
   startPull: { pull_id: string; attempt: number };
-  /** Make the work of the pull stop; what was fetched stays. */
+  /** Stop the download. The bytes on disk stay. */
   stopPull: { pull_id: string; attempt: number };
 }
 
 export type EffectName = keyof Effects;
 export type Effect = { [N in EffectName]: { type: N; params: Effects[N] } }[EffectName];
 
-/** Keeps the named actions of every machine to the vocabulary above. */
+const NAMES: Readonly<Record<EffectName, true>> = {
+  startAttempt: true,
+  stopAttempt: true,
+  closeDaemon: true,
+  startEngine: true,
+  stopEngine: true,
+  killEngine: true,
+  probeProvider: true,
+  startPull: true,
+  stopPull: true,
+};
+
+/** Whether an action of a machine is an effect; the others only change its context. */
+export function isEffect(name: string): name is EffectName {
+  return Object.hasOwn(NAMES, name);
+}
+
+/** Types the parameters of an effect in the `setup` of a machine. */
 export function effect<N extends EffectName>(_name: N): (_: unknown, params: Effects[N]) => void {
   return () => {};
 }

@@ -1,8 +1,8 @@
 import type { DaemonCreated, DaemonEvent, Ending } from './events.ts';
 
 /**
- * How a life ended, from its first and its last fact: a final state is reached by few facts, and left by none. A life that
- * recorded no end was killed, or lost its power.
+ * How a boot ended, from its first and its last event. A boot that recorded no end was killed, or
+ * lost its power.
  */
 export function endingOf(
   first: Pick<DaemonCreated, 'host_boot_id'>,

@@ -1,25 +1,28 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
 import type { Deadline, EngineCreated, EngineEvent, EngineInfo, Failure } from './events.ts';
+import { isIn } from './step.ts';
 
 /**
- * The child process that holds the local model.
+ * The process that runs the local model.
  *
- * 1. At most one process exists; it belongs to the attempt whose number it carries, and facts of an earlier one are not accepted.
- * 2. A process is gone when `engine.exited` says so, or given up when it outlives its kill: no other way leads out of a state with one.
- * 3. A model that does not load in time is not tried again by itself: the next try would hang too.
- * 4. A crash is followed by a wait that doubles with each crash in a row, up to a bound; work that was done ends the row.
+ * 1. At most one process exists. Its events carry the number of its attempt; events of an earlier
+ *    attempt are refused.
+ * 2. A process is gone when `engine.exited` says so, or is given up when it outlives its kill.
+ * 3. A model that does not load in time is not retried: the next load would hang too.
+ * 4. After a crash the engine waits. The wait doubles with each crash in a row, up to a bound.
+ *    Finished work ends the row.
  */
 
 export interface EngineContext {
   attempt: number;
   model: string | null;
   path: string | null;
-  /** Threads that were asked for; null where the engine chooses. */
+  /** The requested number of threads; null if the engine chooses. */
   threads: number | null;
   info: EngineInfo | null;
   error: Failure | null;
-  /** Crashes in a row, saturating. */
+  /** Crashes in a row, up to a bound. */
   crashes: number;
   since: number;
   due_at: number;
@@ -42,79 +45,37 @@ const TOO_MUCH_MEMORY: Failure = {
   retryable: false,
 };
 
+const START_TIMEOUT: Failure = {
+  code: 'engine_timed_out',
+  message: 'The engine process did not come up in time.',
+  retryable: true,
+};
+const LOAD_TIMEOUT: Failure = {
+  code: 'engine_timed_out',
+  message: 'The engine did not load the model in time.',
+  retryable: false,
+};
+
 export const CRASHES_COUNTED = 5;
 const BACKOFF_FIRST_MS = 250;
 
-const machine = setup({
+const { createMachine } = setup({
   types: {} as { context: EngineContext; events: EngineEvent; input: EngineCreated },
   actions: {
     startEngine: effect('startEngine'),
     stopEngine: effect('stopEngine'),
     killEngine: effect('killEngine'),
-    noteLoad: assign(({ context, event }) =>
-      event.type === 'engine.load_requested'
-        ? {
-            attempt: event.attempt,
-            model: event.model,
-            path: event.path,
-            threads: event.threads ?? null,
-            info: null,
-            error: null,
-            since: event.at,
-            due_at: event.at + context.start_ms,
-          }
-        : {},
-    ),
-    noteProcess: assign(({ context, event }) => ({
-      since: event.at,
-      due_at: event.at + context.load_ms,
-    })),
-    noteLoaded: assign(({ context, event }) =>
-      event.type === 'engine.model_loaded'
-        ? { info: event.info, since: event.at, due_at: event.at + context.idle_ms }
-        : {},
-    ),
-    noteLoadFailure: assign(({ event }) =>
-      event.type === 'engine.load_failed' ? { error: event.error } : {},
-    ),
-    noteStartTimeout: assign({
-      error: {
-        code: 'engine_timed_out',
-        message: 'The engine process did not come up in time.',
-        retryable: true,
-      },
-    }),
-    noteLoadTimeout: assign({
-      error: {
-        code: 'engine_timed_out',
-        message: 'The engine did not load the model in time.',
-        retryable: false,
-      },
-    }),
-    noteIdle: assign(({ context, event }) => ({
-      crashes: 0,
-      since: event.at,
-      due_at: event.at + context.idle_ms,
-    })),
-    noteBusy: assign(({ event }) => ({ since: event.at })),
-    noteStopping: assign(({ context, event }) => ({
+    evolve: assign(({ context, event }) => evolve(context, event)),
+    // An exit or a deadline means something else in each state.
+    setStartTimeout: assign({ error: START_TIMEOUT }),
+    setLoadTimeout: assign({ error: LOAD_TIMEOUT }),
+    awaitExit: assign(({ context, event }) => ({
       since: event.at,
       due_at: event.at + context.stop_ms,
     })),
-    noteKilling: assign(({ context, event }) => ({ due_at: event.at + context.kill_ms })),
-    noteGone: assign(({ event }) => ({ model: null, path: null, info: null, since: event.at })),
-    noteCrash: assign(({ context, event }) => {
-      const crashes = Math.min(CRASHES_COUNTED, context.crashes + 1);
-      const ended = event.type === 'engine.exited' && event.reason === 'memory';
-      const error = ended ? TOO_MUCH_MEMORY : DIED;
-      return {
-        crashes,
-        error,
-        info: null,
-        since: event.at,
-        due_at: event.at + BACKOFF_FIRST_MS * 2 ** (crashes - 1),
-      };
-    }),
+    awaitKill: assign(({ context, event }) => ({ due_at: event.at + context.kill_ms })),
+    forgetModel: assign(({ event }) => ({ model: null, path: null, info: null, since: event.at })),
+    countCrash: assign(({ context, event }) => countCrash(context, event)),
   },
   guards: {
     isNextAttempt: ({ context, event }) =>
@@ -123,23 +84,7 @@ const machine = setup({
   },
 });
 
-const stops = { 'engine.stop_requested': { target: '#engine.stopping' } } as const;
-const crashes = {
-  'engine.exited': { guard: 'isThisAttempt', target: '#engine.crashed', actions: 'noteCrash' },
-} as const;
-const timesOut = <A extends string>(actions: A) =>
-  ({
-    'engine.deadline_passed': { guard: 'isThisAttempt', target: '#engine.stopping', actions },
-  }) as const;
-const failsToLoad = {
-  'engine.load_failed': {
-    guard: 'isThisAttempt',
-    target: '#engine.stopping',
-    actions: 'noteLoadFailure',
-  },
-} as const;
-
-export const engineMachine = machine.createMachine({
+export const engineMachine = createMachine({
   id: 'engine',
   context: ({ input }) => ({
     attempt: 0,
@@ -162,96 +107,179 @@ export const engineMachine = machine.createMachine({
     cold: {
       tags: ['stable'],
       on: {
-        'engine.load_requested': {
-          guard: 'isNextAttempt',
-          target: 'starting',
-          actions: 'noteLoad',
-        },
+        'engine.load_requested': { guard: 'isNextAttempt', target: 'alive', actions: 'evolve' },
       },
     },
-    starting: {
-      entry: {
-        type: 'startEngine',
-        params: ({ context }) => ({
-          attempt: context.attempt,
-          model: context.model ?? '',
-          path: context.path ?? '',
-          threads: context.threads,
-        }),
-      },
+    alive: {
+      meta: { isGroup: true },
+      initial: 'coming_up',
       on: {
-        'engine.process_started': {
-          guard: 'isThisAttempt',
-          target: 'loading',
-          actions: 'noteProcess',
-        },
-        ...failsToLoad,
-        ...timesOut('noteStartTimeout'),
-        ...crashes,
-        ...stops,
+        'engine.exited': { guard: 'isThisAttempt', target: 'crashed', actions: 'evolve' },
+        'engine.stop_requested': { target: 'stopping', actions: 'evolve' },
       },
-    },
-    loading: {
-      on: {
-        'engine.model_loaded': { guard: 'isThisAttempt', target: 'warm', actions: 'noteLoaded' },
-        ...failsToLoad,
-        ...timesOut('noteLoadTimeout'),
-        ...crashes,
-        ...stops,
-      },
-    },
-    warm: {
-      initial: 'idle',
-      on: { ...crashes, ...stops },
       states: {
-        idle: { on: { 'engine.work_started': { target: 'busy', actions: 'noteBusy' } } },
-        busy: {
-          tags: ['stable'],
-          on: { 'engine.work_finished': { target: 'idle', actions: 'noteIdle' } },
+        coming_up: {
+          meta: { isGroup: true },
+          initial: 'starting',
+          on: {
+            'engine.load_failed': {
+              guard: 'isThisAttempt',
+              target: '#engine.stopping',
+              actions: 'evolve',
+            },
+          },
+          states: {
+            starting: {
+              entry: {
+                type: 'startEngine',
+                params: ({ context: { attempt, model, path, threads } }) => ({
+                  attempt,
+                  model: model ?? '',
+                  path: path ?? '',
+                  threads,
+                }),
+              },
+              on: {
+                'engine.process_started': {
+                  guard: 'isThisAttempt',
+                  target: 'loading',
+                  actions: 'evolve',
+                },
+                'engine.deadline_passed': {
+                  guard: 'isThisAttempt',
+                  target: '#engine.stopping',
+                  actions: ['setStartTimeout', 'evolve'],
+                },
+              },
+            },
+            loading: {
+              on: {
+                'engine.model_loaded': {
+                  guard: 'isThisAttempt',
+                  target: '#engine.alive.warm',
+                  actions: 'evolve',
+                },
+                'engine.deadline_passed': {
+                  guard: 'isThisAttempt',
+                  target: '#engine.stopping',
+                  actions: ['setLoadTimeout', 'evolve'],
+                },
+              },
+            },
+          },
+        },
+        warm: {
+          initial: 'idle',
+          states: {
+            idle: { on: { 'engine.work_started': { target: 'busy', actions: 'evolve' } } },
+            busy: {
+              tags: ['stable'],
+              on: { 'engine.work_finished': { target: 'idle', actions: 'evolve' } },
+            },
+          },
         },
       },
     },
     stopping: {
       entry: [
-        'noteStopping',
-        { type: 'stopEngine', params: ({ context }) => ({ attempt: context.attempt }) },
+        'awaitExit',
+        { type: 'stopEngine', params: ({ context: { attempt } }) => ({ attempt }) },
       ],
       initial: 'asked',
-      on: { 'engine.exited': { guard: 'isThisAttempt', target: 'cold', actions: 'noteGone' } },
+      on: {
+        'engine.exited': {
+          guard: 'isThisAttempt',
+          target: 'cold',
+          actions: ['forgetModel', 'evolve'],
+        },
+      },
       states: {
-        asked: { on: { 'engine.deadline_passed': { guard: 'isThisAttempt', target: 'killed' } } },
+        asked: {
+          on: {
+            'engine.deadline_passed': {
+              guard: 'isThisAttempt',
+              target: 'killed',
+              actions: 'evolve',
+            },
+          },
+        },
         killed: {
           entry: [
-            'noteKilling',
-            { type: 'killEngine', params: ({ context }) => ({ attempt: context.attempt }) },
+            'awaitKill',
+            { type: 'killEngine', params: ({ context: { attempt } }) => ({ attempt }) },
           ],
           on: {
             'engine.deadline_passed': {
               guard: 'isThisAttempt',
               target: '#engine.crashed',
-              actions: 'noteCrash',
+              actions: 'evolve',
             },
           },
         },
       },
     },
     crashed: {
-      on: { 'engine.backoff_elapsed': { target: 'cold' } },
+      entry: 'countCrash',
+      on: { 'engine.backoff_elapsed': { target: 'cold', actions: 'evolve' } },
     },
   },
 });
 
 export type EngineSnapshot = SnapshotFrom<typeof engineMachine>;
 
-/** What happens by itself if nothing else does. */
+/** What an event changes, whatever the state is. */
+function evolve(context: EngineContext, event: EngineEvent): Partial<EngineContext> {
+  switch (event.type) {
+    case 'engine.load_requested':
+      return {
+        attempt: event.attempt,
+        model: event.model,
+        path: event.path,
+        threads: event.threads ?? null,
+        info: null,
+        error: null,
+        since: event.at,
+        due_at: event.at + context.start_ms,
+      };
+    case 'engine.process_started':
+      return { since: event.at, due_at: event.at + context.load_ms };
+    case 'engine.model_loaded':
+      return { info: event.info, since: event.at, due_at: event.at + context.idle_ms };
+    case 'engine.load_failed':
+      return { error: event.error };
+    case 'engine.work_started':
+      return { since: event.at };
+    case 'engine.work_finished':
+      return { crashes: 0, since: event.at, due_at: event.at + context.idle_ms };
+    case 'engine.stop_requested':
+    case 'engine.deadline_passed':
+    case 'engine.exited':
+    case 'engine.backoff_elapsed':
+      return {};
+    default:
+      return event satisfies never;
+  }
+}
+
+function countCrash(context: EngineContext, event: EngineEvent): Partial<EngineContext> {
+  const crashes = Math.min(CRASHES_COUNTED, context.crashes + 1);
+  const tookTooMuch = event.type === 'engine.exited' && event.reason === 'memory';
+  return {
+    crashes,
+    error: tookTooMuch ? TOO_MUCH_MEMORY : DIED,
+    info: null,
+    since: event.at,
+    due_at: event.at + BACKOFF_FIRST_MS * 2 ** (crashes - 1),
+  };
+}
+
+/** The events that the kernel appends when their time comes, unless the state changes first. */
 export function engineDeadlines(snapshot: EngineSnapshot): Deadline<EngineEvent>[] {
   const { due_at, attempt } = snapshot.context;
-  if (snapshot.matches('starting') || snapshot.matches('loading') || snapshot.matches('stopping')) {
+  if (isIn(snapshot, 'coming_up') || isIn(snapshot, 'stopping'))
     return [{ at: due_at, event: { type: 'engine.deadline_passed', attempt } }];
-  }
-  if (snapshot.matches({ warm: 'idle' }))
+  if (isIn(snapshot, 'idle'))
     return [{ at: due_at, event: { type: 'engine.stop_requested', reason: 'idle' } }];
-  if (snapshot.matches('crashed'))
-    return [{ at: due_at, event: { type: 'engine.backoff_elapsed' } }];
+  if (isIn(snapshot, 'crashed')) return [{ at: due_at, event: { type: 'engine.backoff_elapsed' } }];
   return [];
 }

@@ -1,14 +1,16 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
 import type { Deadline, Failure, ProviderCreated, ProviderEvent } from './events.ts';
+import { isIn } from './step.ts';
 
 /**
- * Whether a provider can be asked, as far as this boot has seen.
+ * Whether a provider can answer, as far as this boot knows.
  *
- * 1. A probe has a number; the outcome of an earlier one is not accepted.
- * 2. A cloud provider is never probed by itself: its state comes from what was asked of it.
- * 3. Refused credentials are `unauthorised`, whatever else is true.
- * 4. A settled state has no deadline, since a probe mostly finds it as it is. What looks at the provider starts a probe when there is news.
+ * 1. A probe has a number. The outcome of an earlier probe is refused.
+ * 2. A cloud provider is never probed by a deadline: its state comes from its answers and faults.
+ * 3. Refused credentials lead to `unauthorised`, whatever else failed.
+ * 4. A state with the tag `settled` has no deadline, because a probe rarely changes it. A client that
+ *    looks at the provider starts a probe when there is news.
  */
 
 export interface ProviderContext {
@@ -18,49 +20,23 @@ export interface ProviderContext {
   base_url: string | null;
   probe: number;
   models: string[];
-  /** Failures in a row, saturating at the limit. */
+  /** Failures in a row, up to the limit. */
   failures: number;
   failure_limit: number;
   probe_every_ms: number | null;
   probe_timeout_ms: number;
   error: Failure | null;
-  /** Since when it answers, or since when it fails. */
+  /** The time of the first answer, or of the first failure, in a row. */
   since: number;
-  /** When the present probe has taken too long, or the next one is due. */
+  /** When the current probe times out, or the next one is due. */
   due_at: number;
 }
 
-const machine = setup({
+const { createMachine } = setup({
   types: {} as { context: ProviderContext; events: ProviderEvent; input: ProviderCreated },
   actions: {
     probeProvider: effect('probeProvider'),
-    noteProbe: assign(({ context, event }) =>
-      event.type === 'provider.probe_started'
-        ? { probe: event.probe, due_at: event.at + context.probe_timeout_ms }
-        : {},
-    ),
-    noteModels: assign(({ event }) =>
-      event.type === 'provider.probe_succeeded' && event.models !== null
-        ? { models: event.models }
-        : {},
-    ),
-    noteSuccess: assign(({ context, event }) => ({
-      failures: 0,
-      error: null,
-      since: sinceWhen(context, false, event.at),
-      due_at: nextProbe(context, event.at),
-    })),
-    noteFailure: assign(({ context, event }) =>
-      'error' in event
-        ? {
-            failures: Math.min(context.failure_limit, context.failures + 1),
-            error: event.error,
-            since: sinceWhen(context, true, event.at),
-            due_at: nextProbe(context, event.at),
-          }
-        : {},
-    ),
-    noteRemoval: assign(({ event }) => ({ since: event.at })),
+    evolve: assign(({ context, event }) => evolve(context, event)),
   },
   guards: {
     isNextProbe: ({ context, event }) =>
@@ -77,20 +53,7 @@ const machine = setup({
   },
 });
 
-const probes = {
-  'provider.probe_started': { guard: 'isNextProbe', target: 'probing', actions: 'noteProbe' },
-} as const;
-const recovers = { 'provider.answered': { target: 'available', actions: 'noteSuccess' } } as const;
-const removes = { 'provider.removed': { target: 'removed', actions: 'noteRemoval' } } as const;
-const faults = {
-  'provider.faulted': [
-    { guard: 'refuses', target: 'unauthorised', actions: 'noteFailure' },
-    { guard: 'failsOften', target: 'unavailable', actions: 'noteFailure' },
-    { target: 'degraded', actions: 'noteFailure' },
-  ],
-} as const;
-
-export const providerMachine = machine.createMachine({
+export const providerMachine = createMachine({
   id: 'provider',
   context: ({ input }) => ({
     provider_id: input.provider_id,
@@ -107,68 +70,146 @@ export const providerMachine = machine.createMachine({
     since: input.at,
     due_at: input.at,
   }),
-  initial: 'unknown',
+  initial: 'configured',
   states: {
-    unknown: { tags: ['stable'], on: { ...probes, ...recovers, ...faults, ...removes } },
-    probing: {
-      entry: {
-        type: 'probeProvider',
-        params: ({ context }) => ({ provider_id: context.provider_id, probe: context.probe }),
-      },
-      on: {
-        'provider.probe_succeeded': {
-          guard: 'isThisProbe',
-          target: 'available',
-          actions: ['noteModels', 'noteSuccess'],
+    configured: {
+      meta: { isGroup: true },
+      initial: 'idle',
+      on: { 'provider.removed': { target: 'removed', actions: 'evolve' } },
+      states: {
+        idle: {
+          meta: { isGroup: true },
+          tags: ['stable'],
+          initial: 'usable',
+          on: {
+            'provider.probe_started': {
+              guard: 'isNextProbe',
+              target: 'probing',
+              actions: 'evolve',
+            },
+          },
+          states: {
+            usable: {
+              meta: { isGroup: true },
+              initial: 'unknown',
+              on: {
+                'provider.faulted': [
+                  { guard: 'refuses', target: 'unusable.unauthorised', actions: 'evolve' },
+                  { guard: 'failsOften', target: 'unusable.unavailable', actions: 'evolve' },
+                  { target: '.degraded', actions: 'evolve' },
+                ],
+              },
+              states: {
+                unknown: {
+                  on: { 'provider.answered': { target: 'available', actions: 'evolve' } },
+                },
+                available: { tags: ['settled'] },
+                degraded: {
+                  on: { 'provider.answered': { target: 'available', actions: 'evolve' } },
+                },
+              },
+            },
+            unusable: {
+              meta: { isGroup: true },
+              tags: ['settled'],
+              initial: 'unavailable',
+              on: { 'provider.answered': { target: 'usable.available', actions: 'evolve' } },
+              states: { unavailable: {}, unauthorised: {} },
+            },
+          },
         },
-        'provider.probe_failed': [
-          { guard: 'refusesThisProbe', target: 'unauthorised', actions: 'noteFailure' },
-          { guard: 'failsOftenThisProbe', target: 'unavailable', actions: 'noteFailure' },
-          { guard: 'isThisProbe', target: 'degraded', actions: 'noteFailure' },
-        ],
-        ...recovers,
-        ...removes,
+        probing: {
+          entry: {
+            type: 'probeProvider',
+            params: ({ context: { provider_id, probe } }) => ({ provider_id, probe }),
+          },
+          on: {
+            'provider.probe_succeeded': {
+              guard: 'isThisProbe',
+              target: 'idle.usable.available',
+              actions: 'evolve',
+            },
+            'provider.probe_failed': [
+              {
+                guard: 'refusesThisProbe',
+                target: 'idle.unusable.unauthorised',
+                actions: 'evolve',
+              },
+              {
+                guard: 'failsOftenThisProbe',
+                target: 'idle.unusable.unavailable',
+                actions: 'evolve',
+              },
+              { guard: 'isThisProbe', target: 'idle.usable.degraded', actions: 'evolve' },
+            ],
+            'provider.answered': { target: 'idle.usable.available', actions: 'evolve' },
+          },
+        },
       },
     },
-    available: { tags: ['stable', 'settled'], on: { ...probes, ...faults, ...removes } },
-    degraded: { tags: ['stable'], on: { ...probes, ...recovers, ...faults, ...removes } },
-    unavailable: { tags: ['stable', 'settled'], on: { ...probes, ...recovers, ...removes } },
-    unauthorised: { tags: ['stable', 'settled'], on: { ...probes, ...recovers, ...removes } },
     removed: { type: 'final' },
   },
 });
 
 export type ProviderSnapshot = SnapshotFrom<typeof providerMachine>;
 
-/** What happens by itself if nothing else does. */
-export function providerDeadlines(snapshot: ProviderSnapshot): Deadline<ProviderEvent>[] {
-  const { context } = snapshot;
-  if (snapshot.matches('probing')) {
-    const error: Failure = {
-      code: 'provider_unreachable',
-      message: 'The provider did not answer its probe in time.',
-      retryable: true,
-    };
-    return [
-      {
-        at: context.due_at,
-        event: { type: 'provider.probe_failed', probe: context.probe, error, unauthorised: false },
-      },
-    ];
+/** What an event changes, whatever the state is. */
+function evolve(context: ProviderContext, event: ProviderEvent): Partial<ProviderContext> {
+  switch (event.type) {
+    case 'provider.probe_started':
+      return { probe: event.probe, due_at: event.at + context.probe_timeout_ms };
+    case 'provider.probe_succeeded':
+      return { ...succeeded(context, event.at), models: event.models ?? context.models };
+    case 'provider.answered':
+      return succeeded(context, event.at);
+    case 'provider.probe_failed':
+    case 'provider.faulted':
+      return {
+        failures: Math.min(context.failure_limit, context.failures + 1),
+        error: event.error,
+        since: sinceWhen(context, true, event.at),
+        due_at: nextProbe(context, event.at),
+      };
+    case 'provider.removed':
+      return { since: event.at };
+    default:
+      return event satisfies never;
   }
-  if (snapshot.status !== 'active' || snapshot.hasTag('settled') || context.probe_every_ms === null)
-    return [];
-  return [
-    { at: context.due_at, event: { type: 'provider.probe_started', probe: context.probe + 1 } },
-  ];
+}
+
+function succeeded(context: ProviderContext, now: number): Partial<ProviderContext> {
+  return {
+    failures: 0,
+    error: null,
+    since: sinceWhen(context, false, now),
+    due_at: nextProbe(context, now),
+  };
 }
 
 function nextProbe(context: ProviderContext, now: number): number {
   return now + (context.probe_every_ms ?? 0);
 }
 
-/** A probe that finds what the one before found changes nothing. */
+/** A probe with the same outcome as the one before does not change `since`. */
 function sinceWhen(context: ProviderContext, fails: boolean, now: number): number {
-  const asked = context.probe > 1 || context.error !== null;
-  return asked && fails === (context.error !== null) ? context.since : now;
+  const isKnown = context.probe > 1 || context.error !== null;
+  return isKnown && fails === (context.error !== null) ? context.since : now;
+}
+
+const PROBE_TIMEOUT: Failure = {
+  code: 'provider_unreachable',
+  message: 'The provider did not answer its probe in time.',
+  retryable: true,
+};
+
+/** The events that the kernel appends when their time comes, unless the state changes first. */
+export function providerDeadlines(snapshot: ProviderSnapshot): Deadline<ProviderEvent>[] {
+  const { probe, due_at: at, probe_every_ms } = snapshot.context;
+  if (isIn(snapshot, 'probing')) {
+    const event = { probe, error: PROBE_TIMEOUT, unauthorised: false } as const;
+    return [{ at, event: { type: 'provider.probe_failed', ...event } }];
+  }
+  if (snapshot.status !== 'active' || snapshot.hasTag('settled') || probe_every_ms === null)
+    return [];
+  return [{ at, event: { type: 'provider.probe_started', probe: probe + 1 } }];
 }

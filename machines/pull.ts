@@ -2,15 +2,16 @@ import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
 import type { Deadline, Failure, NewEvent, PullCreated, PullEvent, PullSource } from './events.ts';
 import { retryDelay } from './retry.ts';
+import { isIn } from './step.ts';
 
 /**
- * One model being fetched into the models folder.
+ * The download of one model into the models folder.
  *
- * 1. A fact of an attempt carries its number; one of an earlier attempt is not accepted.
- * 2. A model is in the folder only after `pull.verified`: nothing else leads to `pull.completed`.
- * 3. Attempts that get further than any before them may be many; those that do not are counted and bounded.
- * 4. Every state but the final ones has a deadline, and accepts a request to cancel or is already on its way out.
- * 5. `cancelling` ends when the work has stopped, or is given up when its grace is over.
+ * 1. An event of an attempt carries its number. Events of earlier attempts are refused.
+ * 2. A model is in the folder only after `pull.verified`: only then `pull.completed` is accepted.
+ * 3. Attempts that get further than all before them are not limited. The others are counted.
+ * 4. Every state but the final ones has a deadline. It accepts a cancel, or already leads to an end.
+ * 5. `cancelling` ends when the work has stopped, or when its grace time is over.
  */
 
 export interface PullContext {
@@ -21,14 +22,14 @@ export interface PullContext {
   idle_ms: number;
   cancel_grace_ms: number;
   attempt: number;
-  /** Attempts in a row that failed and got no further, saturating at the limit. */
+  /** Failed attempts in a row that got no further, up to the limit. */
   failures: number;
   source: PullSource | null;
-  /** Bytes that were on disk when this attempt began. */
+  /** Bytes on disk when this attempt began. */
   offset_bytes: number;
   /** Bytes on disk. */
   bytes: number;
-  /** The most that any attempt had on disk. */
+  /** The most bytes that an attempt had on disk. */
   bytes_most: number;
   hashed_bytes: number;
   existing: boolean;
@@ -39,76 +40,25 @@ export interface PullContext {
   cancelled_by: string | null;
   requested_at: number;
   ended_at: number | null;
-  /** When the present silence (or grace, or backoff) is over. */
+  /** When the current wait ends: for bytes, for the next attempt, or for the work to stop. */
   timeout_at: number;
 }
 
-const machine = setup({
+const { createMachine } = setup({
   types: {} as { context: PullContext; events: PullEvent; input: PullCreated },
   actions: {
     startPull: effect('startPull'),
     stopPull: effect('stopPull'),
-    noteStart: assign(({ event }) =>
-      event.type === 'pull.started' ? { attempt: event.attempt, error: null } : {},
-    ),
-    noteSource: assign(({ context, event }) => {
-      if (event.type !== 'pull.resolved') return {};
-      const { type: _, at: __, attempt: ___, offset_bytes, ...source } = event;
-      const further = offset_bytes > context.bytes_most;
-      return {
-        source,
-        offset_bytes,
-        bytes: offset_bytes,
-        ...(further ? { bytes_most: offset_bytes, failures: 0 } : {}),
-      };
-    }),
-    noteProgress: assign(({ context, event }) => {
-      if (event.type !== 'pull.progressed') return {};
-      return event.bytes > context.bytes_most
-        ? { bytes: event.bytes, bytes_most: event.bytes, failures: 0 }
-        : { bytes: event.bytes };
-    }),
-    noteDownload: assign(({ event }) =>
-      event.type === 'pull.downloaded'
-        ? { bytes: event.bytes, existing: event.existing, hashed_bytes: 0 }
-        : {},
-    ),
-    noteHashed: assign(({ event }) =>
-      event.type === 'pull.hashed' ? { hashed_bytes: event.bytes } : {},
-    ),
-    noteHash: assign(({ event }) =>
-      event.type === 'pull.verified' ? { sha256: event.sha256, compared: event.compared } : {},
-    ),
-    noteCompletion: assign(({ event }) =>
-      event.type === 'pull.completed' ? { path: event.path, ended_at: event.at } : {},
-    ),
-    noteBackoff: assign(({ context, event }) =>
-      event.type === 'pull.attempt_failed'
-        ? {
-            failures: Math.min(context.failure_limit, context.failures + 1),
-            error: event.error,
-            timeout_at: event.retry_at,
-          }
-        : {},
-    ),
-    noteFailure: assign(({ event }) => ('error' in event ? { error: event.error } : {})),
-    noteCancel: assign(({ event }) =>
-      event.type === 'pull.cancel_requested' ? { cancelled_by: event.by } : {},
-    ),
-    noteGrace: assign(({ context, event }) => ({
-      timeout_at: event.at + context.cancel_grace_ms,
-    })),
-    noteLife: assign(({ context, event }) => ({ timeout_at: event.at + context.idle_ms })),
-    noteEnd: assign(({ event }) => ({ ended_at: event.at })),
+    evolve: assign(({ context, event }) => evolve(context, event)),
   },
   guards: {
     isNextAttempt: ({ context, event }) =>
       event.type === 'pull.started' && event.attempt === context.attempt + 1,
+    isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
     isVerified: ({ context, event }) =>
       event.type === 'pull.completed' &&
       event.attempt === context.attempt &&
       context.sha256 !== null,
-    isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
     canRetry: ({ context, event }) =>
       event.type === 'pull.attempt_failed' &&
       event.attempt === context.attempt &&
@@ -116,24 +66,7 @@ const machine = setup({
   },
 });
 
-const cancels = {
-  'pull.cancel_requested': { target: '#pull.cancelling', actions: 'noteCancel' },
-} as const;
-const fails = {
-  'pull.failed': {
-    guard: 'isThisAttempt',
-    target: '#pull.failed',
-    actions: ['noteFailure', 'noteEnd'],
-  },
-} as const;
-const triesAgain = {
-  'pull.attempt_failed': { guard: 'canRetry', target: '#pull.backoff', actions: 'noteBackoff' },
-} as const;
-const completes = {
-  'pull.completed': { guard: 'isVerified', target: '#pull.completed', actions: 'noteCompletion' },
-} as const;
-
-export const pullMachine = machine.createMachine({
+export const pullMachine = createMachine({
   id: 'pull',
   context: ({ input }) => ({
     pull_id: input.pull_id,
@@ -159,85 +92,108 @@ export const pullMachine = machine.createMachine({
     ended_at: null,
     timeout_at: input.at + input.idle_ms,
   }),
-  initial: 'resolving',
+  initial: 'open',
   states: {
-    resolving: {
-      entry: {
-        type: 'startPull',
-        params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }),
-      },
-      on: {
-        'pull.resolved': {
-          guard: 'isThisAttempt',
-          target: 'downloading',
-          actions: ['noteSource', 'noteLife'],
-        },
-        ...triesAgain,
-        ...fails,
-        ...cancels,
-      },
-    },
-    downloading: {
-      on: {
-        'pull.progressed': { guard: 'isThisAttempt', actions: ['noteProgress', 'noteLife'] },
-        'pull.downloaded': {
-          guard: 'isThisAttempt',
-          target: 'verifying',
-          actions: ['noteDownload', 'noteLife'],
-        },
-        ...triesAgain,
-        ...fails,
-        ...cancels,
-      },
-    },
-    backoff: {
-      entry: {
-        type: 'stopPull',
-        params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }),
-      },
-      on: {
-        'pull.started': {
-          guard: 'isNextAttempt',
-          target: 'resolving',
-          actions: ['noteStart', 'noteLife'],
-        },
-        ...cancels,
-      },
-    },
-    verifying: {
-      initial: 'hashing',
-      on: { ...fails, ...cancels },
+    open: {
+      meta: { isGroup: true },
+      initial: 'working',
+      on: { 'pull.cancel_requested': { target: 'cancelling', actions: 'evolve' } },
       states: {
-        hashing: {
+        working: {
+          meta: { isGroup: true },
+          initial: 'fetching',
           on: {
-            'pull.hashed': { guard: 'isThisAttempt', actions: ['noteHashed', 'noteLife'] },
-            'pull.verified': {
-              guard: 'isThisAttempt',
-              target: 'placing',
-              actions: ['noteHash', 'noteLife'],
+            'pull.failed': { guard: 'isThisAttempt', target: '#pull.failed', actions: 'evolve' },
+          },
+          states: {
+            fetching: {
+              meta: { isGroup: true },
+              initial: 'resolving',
+              on: {
+                'pull.attempt_failed': {
+                  guard: 'canRetry',
+                  target: '#pull.open.backoff',
+                  actions: 'evolve',
+                },
+              },
+              states: {
+                resolving: {
+                  entry: {
+                    type: 'startPull',
+                    params: ({ context: { pull_id, attempt } }) => ({ pull_id, attempt }),
+                  },
+                  on: {
+                    'pull.resolved': {
+                      guard: 'isThisAttempt',
+                      target: 'downloading',
+                      actions: 'evolve',
+                    },
+                  },
+                },
+                downloading: {
+                  on: {
+                    'pull.progressed': { guard: 'isThisAttempt', actions: 'evolve' },
+                    'pull.downloaded': {
+                      guard: 'isThisAttempt',
+                      target: '#pull.open.working.verifying',
+                      actions: 'evolve',
+                    },
+                  },
+                },
+              },
+            },
+            verifying: {
+              initial: 'hashing',
+              states: {
+                hashing: {
+                  on: {
+                    'pull.hashed': { guard: 'isThisAttempt', actions: 'evolve' },
+                    'pull.verified': {
+                      guard: 'isThisAttempt',
+                      target: 'placing',
+                      actions: 'evolve',
+                    },
+                  },
+                },
+                placing: {
+                  on: {
+                    'pull.completed': {
+                      guard: 'isVerified',
+                      target: '#pull.completed',
+                      actions: 'evolve',
+                    },
+                  },
+                },
+              },
             },
           },
         },
-        placing: { on: { ...completes } },
+        backoff: {
+          entry: {
+            type: 'stopPull',
+            params: ({ context: { pull_id, attempt } }) => ({ pull_id, attempt }),
+          },
+          on: { 'pull.started': { guard: 'isNextAttempt', target: 'working', actions: 'evolve' } },
+        },
       },
     },
     cancelling: {
-      entry: [
-        'noteGrace',
-        {
-          type: 'stopPull',
-          params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }),
-        },
-      ],
-      // A cancel that came when the file was moved into place: the truth is that it is there.
-      on: { ...completes, 'pull.cancelled': { target: 'cancelled', actions: 'noteEnd' } },
+      entry: {
+        type: 'stopPull',
+        params: ({ context: { pull_id, attempt } }) => ({ pull_id, attempt }),
+      },
+      on: {
+        // The cancel came while the file moved into place, so the model is there.
+        'pull.completed': { guard: 'isVerified', target: 'completed', actions: 'evolve' },
+        'pull.cancelled': { target: 'cancelled', actions: 'evolve' },
+      },
     },
     completed: { type: 'final' },
     failed: {
       type: 'final',
       entry: {
         type: 'stopPull',
-        params: ({ context }) => ({ pull_id: context.pull_id, attempt: context.attempt }),
+        params: ({ context: { pull_id, attempt } }) => ({ pull_id, attempt }),
       },
     },
     cancelled: { type: 'final' },
@@ -245,6 +201,48 @@ export const pullMachine = machine.createMachine({
 });
 
 export type PullSnapshot = SnapshotFrom<typeof pullMachine>;
+
+/** What an event changes, whatever the state is. */
+function evolve(context: PullContext, event: PullEvent): Partial<PullContext> {
+  const timeout_at = event.at + context.idle_ms;
+  switch (event.type) {
+    case 'pull.started':
+      return { attempt: event.attempt, error: null, timeout_at };
+    case 'pull.resolved': {
+      const { type: _, at: __, attempt: ___, offset_bytes, ...source } = event;
+      return { source, offset_bytes, ...progress(context, offset_bytes), timeout_at };
+    }
+    case 'pull.progressed':
+      return { ...progress(context, event.bytes), timeout_at };
+    case 'pull.downloaded':
+      return { bytes: event.bytes, existing: event.existing, hashed_bytes: 0, timeout_at };
+    case 'pull.hashed':
+      return { hashed_bytes: event.bytes, timeout_at };
+    case 'pull.verified':
+      return { sha256: event.sha256, compared: event.compared, timeout_at };
+    case 'pull.completed':
+      return { path: event.path, ended_at: event.at };
+    case 'pull.attempt_failed':
+      return {
+        failures: Math.min(context.failure_limit, context.failures + 1),
+        error: event.error,
+        timeout_at: event.retry_at,
+      };
+    case 'pull.failed':
+      return { error: event.error, ended_at: event.at };
+    case 'pull.cancel_requested':
+      return { cancelled_by: event.by, timeout_at: event.at + context.cancel_grace_ms };
+    case 'pull.cancelled':
+      return { ended_at: event.at };
+    default:
+      return event satisfies never;
+  }
+}
+
+/** An attempt that gets further than all before it clears the count of failures. */
+function progress({ bytes_most }: PullContext, bytes: number): Partial<PullContext> {
+  return bytes > bytes_most ? { bytes, bytes_most: bytes, failures: 0 } : { bytes };
+}
 
 const SILENT: Failure = {
   code: 'pull_failed',
@@ -257,22 +255,21 @@ const STUCK: Failure = {
   retryable: true,
 };
 
-/** What happens by itself if nothing else does. */
+/** The events that the kernel appends when their time comes, unless the state changes first. */
 export function pullDeadlines(snapshot: PullSnapshot): Deadline<PullEvent>[] {
   const { context } = snapshot;
   const { timeout_at: at, attempt } = context;
-  if (snapshot.matches('resolving') || snapshot.matches('downloading'))
-    return [{ at, event: afterPullFailure(context, SILENT, at) }];
-  if (snapshot.matches('verifying'))
+  if (isIn(snapshot, 'fetching')) return [{ at, event: afterPullFailure(context, SILENT, at) }];
+  if (isIn(snapshot, 'verifying'))
     return [{ at, event: { type: 'pull.failed', attempt, error: STUCK } }];
-  if (snapshot.matches('backoff'))
+  if (isIn(snapshot, 'backoff'))
     return [{ at, event: { type: 'pull.started', attempt: attempt + 1 } }];
-  if (snapshot.matches('cancelling'))
+  if (isIn(snapshot, 'cancelling'))
     return [{ at, event: { type: 'pull.cancelled', forced: true } }];
   return [];
 }
 
-/** The fact that a failed attempt leads to: another one after a wait, or the end. */
+/** The event for a failed attempt: a retry after a wait, or the end. */
 export function afterPullFailure(
   context: PullContext,
   error: Failure,

@@ -1,25 +1,26 @@
 import type { Failure, NewEvent, RunEvent } from './events.ts';
 import type { RunContext } from './run-context.ts';
 
-/** First wait before another attempt, doubled for each further one up to the longest. */
+/** The first wait before a retry. It doubles with each failure, up to the longest. */
 export const RETRY_FIRST_MS = 500;
 export const RETRY_LONGEST_MS = 30_000;
 
-/** Milliseconds to wait after this many failed attempts (1, 2, …). */
+/** Milliseconds to wait after this many failed attempts. */
 export function retryDelay(failures: number, asked_ms: number | null = null): number {
   const backoff = Math.min(RETRY_LONGEST_MS, RETRY_FIRST_MS * 2 ** Math.min(failures - 1, 10));
   return asked_ms === null ? backoff : Math.min(RETRY_LONGEST_MS, Math.max(backoff, asked_ms));
 }
 
 /**
- * The fact that a failed attempt leads to.
+ * The event for a failed attempt.
  *
- * 1. The engine died or was stopped while it computed the run (`computing`), and the policy allows it: the run resumes. Such a
- *    death spends no attempt, since another run may have caused it.
- * 2. Nothing was delivered, the failure is retryable and attempts are left: wait, then try again.
- * 3. Text was delivered, the work is gone (`lost`) or the failure is retryable, and its provider can go on from there: the run resumes.
- * 4. Text was delivered and the work is gone: the run is interrupted and keeps its partial text.
- * 5. Anything else: the run failed.
+ * 1. The engine ended while it computed the run (`computing`), and the policy allows it: suspend.
+ *    This spends no attempt, because another run can be the cause.
+ * 2. No output, a retryable error and attempts left: wait, then retry.
+ * 3. Some output, and the work is lost or the error is retryable, and the provider can continue
+ *    from there: suspend.
+ * 4. Some output, and the work is lost: interrupt, and keep the partial text.
+ * 5. Otherwise: fail.
  */
 export function afterFailure(
   context: RunContext,
@@ -51,7 +52,7 @@ export function afterFailure(
   return { type: 'run.failed', attempt, error };
 }
 
-/** The engine died as often as the run may lose its work, each time with this run alone. */
+/** Whether the engine died too often while it computed this run alone. */
 function isGivenUp({ recovery, deaths, max_losses }: RunContext): boolean {
   return recovery !== 'end' && deaths > 0 && deaths >= max_losses;
 }
@@ -62,19 +63,19 @@ function givenUp({ attempt, deaths, outputs }: RunContext, { code }: Failure): N
   return outputs > 0 ? { type: 'run.interrupted', error } : { type: 'run.failed', attempt, error };
 }
 
-/** Whether only this run can have caused a death of the engine: it computed no other, or the log does not say. */
+/** Whether only this run can have caused a death of the engine, or the log does not say. */
 export function isToBlame(computing: number | undefined): boolean {
   return computing === undefined || computing === 1;
 }
 
-/** Another attempt never repeats text that somebody may have read. */
+/** A retry never repeats text that a client may have read. */
 export function canRetry(context: RunContext, error: Failure): boolean {
   return error.retryable && context.outputs === 0 && context.failures + 1 < context.max_attempts;
 }
 
 /**
- * Whether a run that was cut off resumes, as its policy says. One that kills the engine again and again is given up, and so is one
- * of which the log does not hold what was asked or answered.
+ * Whether a run that lost its work may resume, as its policy says. Not if the log lacks its prompt
+ * or output, and not after too many deaths of the engine.
  */
 export function canResume({
   recovery,

@@ -1,6 +1,16 @@
-import type { Failure, FinishReason, Recovery, RunCreated, RunRequest, Usage } from './events.ts';
+import type {
+  DeadlineName,
+  Failure,
+  FinishReason,
+  Recovery,
+  RunCreated,
+  RunEvent,
+  RunRequest,
+  Usage,
+} from './events.ts';
+import { isToBlame } from './retry.ts';
 
-/** What a run machine knows besides its state. */
+/** What a run knows besides its state. */
 export interface RunContext {
   run_id: string;
   request: RunRequest;
@@ -9,24 +19,24 @@ export interface RunContext {
   client: string;
   recovery: Recovery;
   resumable: boolean;
-  /** What was asked, and what was answered so far, is in the log. */
+  /** The log has the prompt and all output in full. */
   content_kept: boolean;
   max_attempts: number;
   max_losses: number;
   attempt: number;
-  /** Attempts that failed and were tried again. */
+  /** Attempts that failed and were retried. */
   failures: number;
-  /** Times that the work was lost or cut off since the last new text. */
+  /** Times that the work was lost since the last new text. */
   losses: number;
-  /** Deaths of the engine since the last new text for which no other run can be to blame. */
+  /** Deaths of the engine since the last new text that only this run can have caused. */
   deaths: number;
-  /** The engine died while it computed this run: it computes no other run beside it from now on. */
+  /** The engine died while it computed this run: from now on it computes this run alone. */
   isolated: boolean;
-  /** Threads that computed the recorded answer; null when no provider said. */
+  /** Threads that computed the recorded output; null if the provider does not say. */
   threads: number | null;
-  /** Taken back by the daemon itself, as if it had never been asked. */
+  /** Cancelled by the daemon because its acceptance could not be recorded in time. */
   withdrawn: boolean;
-  /** Output facts of this run so far. */
+  /** Number of outputs so far. */
   outputs: number;
   output: string;
   output_tokens: number;
@@ -42,11 +52,11 @@ export interface RunContext {
   first_output_ms: number;
   idle_ms: number;
   cancel_grace_ms: number;
-  /** When the present silence (or grace, or backoff) is over. */
+  /** When the current wait ends: for output, for the next attempt, or for the work to stop. */
   timeout_at: number;
 }
 
-/** Before anything happened. */
+/** The context of a new run. */
 export function newContext(input: RunCreated): RunContext {
   return {
     run_id: input.run_id,
@@ -54,7 +64,7 @@ export function newContext(input: RunCreated): RunContext {
     idempotency_key: input.idempotency_key,
     request_digest: input.request_digest ?? null,
     client: input.client,
-    // Logs from before there was a policy: such a run ended when it was cut off.
+    // Old logs have no policy: such a run ended when it was cut off.
     recovery: input.recovery ?? 'end',
     resumable: input.resumable ?? false,
     content_kept: input.content !== 'omitted',
@@ -84,4 +94,84 @@ export function newContext(input: RunCreated): RunContext {
     cancel_grace_ms: input.cancel_grace_ms,
     timeout_at: 0,
   };
+}
+
+export const TIMEOUT_ERROR: Readonly<Record<string, string>> = {
+  queue: 'The run waited too long in the queue.',
+  total: 'The run took longer than its time limit.',
+  first_output: 'The provider did not begin to answer in time.',
+  idle: 'The provider stopped sending in the middle of its answer.',
+};
+
+/** Who cancels a run that the daemon accepted and then refuses, because the disk is full. */
+export const CANCELLED_BY_DISK_FULL = 'store_full';
+
+/** What an event changes, whatever the state is. `countLoss` has what depends on the state. */
+export function evolve(context: RunContext, event: RunEvent): Partial<RunContext> {
+  const graceEndsAt = event.at + context.cancel_grace_ms;
+  switch (event.type) {
+    case 'run.started':
+      return {
+        attempt: event.attempt,
+        started_at: context.started_at ?? event.at,
+        error: null,
+        timeout_at: event.at + context.first_output_ms,
+        ...(event.resumes ? {} : { outputs: 0, output: '', output_tokens: 0, threads: null }),
+      };
+    case 'run.output_appended':
+      return {
+        outputs: context.outputs + 1,
+        output: context.output + event.text,
+        output_tokens: context.output_tokens + event.token_ids.length,
+        content_kept: context.content_kept && event.offset === undefined,
+        threads: event.threads ?? context.threads,
+        first_output_at: context.first_output_at ?? event.at,
+        timeout_at: event.at + context.idle_ms,
+        ...(context.recovery === 'resume' ? { losses: 0, deaths: 0 } : {}),
+      };
+    case 'run.attempt_failed':
+      return { failures: context.failures + 1, error: event.error, timeout_at: event.retry_at };
+    case 'run.suspended':
+      return { error: event.error };
+    case 'run.recovered':
+      return {
+        queue_deadline_at: context.queue_deadline_at + event.downtime_ms,
+        deadline_at: context.deadline_at + event.downtime_ms,
+        timeout_at: context.timeout_at + event.downtime_ms,
+      };
+    case 'run.cancel_requested':
+      return {
+        withdrawn: context.withdrawn || event.by === CANCELLED_BY_DISK_FULL,
+        timeout_at: graceEndsAt,
+      };
+    case 'run.deadline_passed':
+      return { error: timedOut(event.deadline), timeout_at: graceEndsAt };
+    case 'run.interrupt_requested':
+      return { timeout_at: graceEndsAt };
+    case 'run.completed':
+      return { finish_reason: event.finish_reason, usage: event.usage, ended_at: event.at };
+    case 'run.failed':
+    case 'run.interrupted':
+      return { error: event.error, ended_at: event.at };
+    case 'run.cancelled':
+    case 'run.timed_out':
+      return { ended_at: event.at };
+    default:
+      return event satisfies never;
+  }
+}
+
+/** The work of a run was lost: counts the loss, and isolates a run that the engine computed. */
+export function countLoss(context: RunContext, event: RunEvent): Partial<RunContext> {
+  const losses = context.losses + 1;
+  if (event.type !== 'run.suspended') return { losses };
+  return {
+    losses,
+    deaths: context.deaths + (isToBlame(event.computing) ? 1 : 0),
+    isolated: context.isolated || (event.computing ?? 0) > 0,
+  };
+}
+
+function timedOut(deadline: DeadlineName): Failure {
+  return { code: 'run_timed_out', message: TIMEOUT_ERROR[deadline] ?? '', retryable: true };
 }

@@ -1,8 +1,9 @@
 import type { Deadline, DeadlineName, Failure, NewEvent, RunEvent } from './events.ts';
 import { canResume } from './retry.ts';
 import type { RunSnapshot } from './run.ts';
+import { isIn } from './step.ts';
 
-/** What comes next for a run: by itself in its time, when its work has stopped, and after a crash. */
+/** The next event of a run: by its deadline, when its work has stopped, and after a crash. */
 
 export const DAEMON_STOPPING: Failure = {
   code: 'run_interrupted',
@@ -23,7 +24,7 @@ const CONTENT_NOT_KEPT: Failure = {
   retryable: true,
 };
 
-/** The fact that begins the next attempt. */
+/** The event that starts the next attempt. */
 export function nextAttempt({ context }: RunSnapshot): NewEvent<RunEvent> {
   return {
     type: 'run.started',
@@ -32,7 +33,7 @@ export function nextAttempt({ context }: RunSnapshot): NewEvent<RunEvent> {
   };
 }
 
-/** What happens by itself if nothing else does. */
+/** The events that the kernel appends when their time comes, unless the state changes first. */
 export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
   const { context } = snapshot;
   const passed = (at: number, deadline: DeadlineName): Deadline<RunEvent> => ({
@@ -40,21 +41,24 @@ export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
     event: { type: 'run.deadline_passed', deadline },
   });
   const total = passed(context.deadline_at, 'total');
-  if (snapshot.matches('queued')) return [passed(context.queue_deadline_at, 'queue'), total];
-  if (snapshot.matches('starting')) return [passed(context.timeout_at, 'first_output'), total];
-  if (snapshot.matches('streaming')) return [passed(context.timeout_at, 'idle'), total];
-  if (snapshot.matches('backoff'))
+  if (isIn(snapshot, 'queued')) return [passed(context.queue_deadline_at, 'queue'), total];
+  if (isIn(snapshot, 'starting')) return [passed(context.timeout_at, 'first_output'), total];
+  if (isIn(snapshot, 'streaming')) return [passed(context.timeout_at, 'idle'), total];
+  if (isIn(snapshot, 'backoff'))
     return [{ at: context.timeout_at, event: nextAttempt(snapshot) }, total];
-  if (snapshot.matches('suspended')) return [total];
+  if (isIn(snapshot, 'suspended')) return [total];
   const end = terminalOf(snapshot, true);
   return end === null ? [] : [{ at: context.timeout_at, event: end }];
 }
 
-/** The fact that ends the stopping of a run's work; null in any other state. A run that is handed over lives on. */
+/**
+ * The event that records that the work of a cancelling run has stopped; null in any other state.
+ * A run that can resume waits for the next boot instead of ending.
+ */
 export function terminalOf(snapshot: RunSnapshot, forced: boolean): NewEvent<RunEvent> | null {
-  if (snapshot.matches({ cancelling: 'by_request' })) return { type: 'run.cancelled', forced };
-  if (snapshot.matches({ cancelling: 'by_deadline' })) return { type: 'run.timed_out', forced };
-  if (!snapshot.matches({ cancelling: 'by_stop' })) return null;
+  if (isIn(snapshot, 'by_request')) return { type: 'run.cancelled', forced };
+  if (isIn(snapshot, 'by_deadline')) return { type: 'run.timed_out', forced };
+  if (!isIn(snapshot, 'by_stop')) return null;
   const { context } = snapshot;
   return context.content_kept && canResume(context)
     ? { type: 'run.suspended', attempt: context.attempt, error: DAEMON_STOPPING }
@@ -62,19 +66,19 @@ export function terminalOf(snapshot: RunSnapshot, forced: boolean): NewEvent<Run
 }
 
 /**
- * What becomes of a run that an earlier life of the daemon left unfinished; null for a finished one.
+ * The event for a run that an earlier boot left unfinished; null for a finished run.
  *
- * 1. Its work was being stopped for a cancel or a deadline: the work died with the process, so that end has come.
- * 2. What was asked or answered is not in the log: nobody can answer it any more.
- * 3. It waited, or may go on as its policy says: it is recovered.
- * 4. Anything else was cut off: interrupted, with the text that is on disk.
+ * 1. It was cancelling for a cancel or a deadline: the work died with the process, so it ends so.
+ * 2. The log does not have its prompt or its output: it is interrupted.
+ * 3. It waited, or its policy lets it resume: it is recovered.
+ * 4. Otherwise it is interrupted, and keeps the text in the log.
  */
 export function afterCrash(snapshot: RunSnapshot, downtime_ms: number): NewEvent<RunEvent> | null {
   if (snapshot.status !== 'active') return null;
-  const end = snapshot.matches({ cancelling: 'by_stop' }) ? null : terminalOf(snapshot, false);
+  const end = isIn(snapshot, 'by_stop') ? null : terminalOf(snapshot, false);
   if (end !== null) return end;
   if (!snapshot.context.content_kept) return { type: 'run.interrupted', error: CONTENT_NOT_KEPT };
-  if (snapshot.matches('queued') || snapshot.matches('suspended') || canResume(snapshot.context))
+  if (snapshot.hasTag('waiting') || canResume(snapshot.context))
     return { type: 'run.recovered', downtime_ms };
   return { type: 'run.interrupted', error: DAEMON_DIED };
 }

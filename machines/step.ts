@@ -5,14 +5,14 @@ import {
   createEmptyActor,
   type EventObject,
 } from 'xstate';
-import type { Effect } from './effects.ts';
+import { type Effect, isEffect } from './effects.ts';
+import { leafOf, pathOf } from './nodes.ts';
 
 /**
- * The only file that knows how XState is stepped.
+ * Steps a machine as a pure function. Only this file and `nodes.ts` read the internals of XState.
  *
- * `transition()` of the library builds an actor for each call; here one inert scope serves them all, which is
- * several times faster. A property test holds both ways equal. Nothing is ever executed: a step is
- * data in, data out.
+ * `transition()` of XState creates an actor per call. One inert scope for all calls is several
+ * times faster; a property test checks that both give the same result. No effect is performed here.
  */
 
 export interface Step<S> {
@@ -20,53 +20,60 @@ export interface Step<S> {
   effects: Effect[];
 }
 
-/** The state a machine has after the fact that created it, and the effects asked for. */
+/** The first state of a machine, and the effects it asks for. */
 export function init<M extends AnyStateMachine>(
   machine: M,
   created: unknown,
 ): Step<ReturnType<M['getInitialSnapshot']>> {
-  const scope = openScope();
-  const snapshot = machine.getInitialSnapshot(scope, created as never);
-  return close(snapshot as ReturnType<M['getInitialSnapshot']>);
+  const effects: Effect[] = [];
+  const snapshot = machine.getInitialSnapshot(collecting(effects), created as never);
+  return { snapshot: snapshot as ReturnType<M['getInitialSnapshot']>, effects };
 }
 
-/** The state after a fact. A fact that is not accepted leaves the state as it is and asks for nothing. */
+/** The state after an event. An event that is not accepted changes nothing and has no effects. */
 export function step<M extends AnyStateMachine, S extends AnyMachineSnapshot>(
   machine: M,
   snapshot: S,
   event: EventObject,
 ): Step<S> {
-  if (snapshot.status !== 'active') return { snapshot, effects: [] };
-  const scope = openScope();
-  return close(
-    machine.transition(snapshot as never, event as never, scope as never) as unknown as S,
-  );
+  const effects: Effect[] = [];
+  if (snapshot.status !== 'active') return { snapshot, effects };
+  const scope = collecting(effects) as never;
+  const next = machine.transition(snapshot as never, event as never, scope);
+  return { snapshot: next as unknown as S, effects };
 }
 
-/** Whether the machine accepts this fact now. */
+/** Whether the machine accepts this event now. */
 export function can(snapshot: AnyMachineSnapshot, event: EventObject): boolean {
   return snapshot.status === 'active' && snapshot.can(event as never);
 }
 
-/** The types of fact that are accepted in this state, guards apart. */
+/** The types of the events that this state accepts, if their guards agree. */
 export function accepted(snapshot: AnyMachineSnapshot): string[] {
   if (snapshot.status !== 'active') return [];
   const own = snapshot._nodes.flatMap((node) => node.ownEvents as string[]);
   return [...new Set(own)].sort();
 }
 
+/** Every name in the state value of a machine, at any level. */
+type NamesIn<V> = V extends string
+  ? V
+  : string extends keyof V
+    ? string
+    : { [K in keyof V & string]: K | NamesIn<V[K]> }[keyof V & string];
+
+/** Whether the machine is in the state of this name, at any level. A machine uses a name once. */
+export function isIn<S extends AnyMachineSnapshot>(
+  snapshot: S | undefined,
+  name: NamesIn<S['value']>,
+): boolean {
+  if (snapshot === undefined) return false;
+  return snapshot._nodes.some(({ key, parent }) => parent !== undefined && key === name);
+}
+
 /** The full state as text: `running.accepting`. */
 export function statePath(snapshot: AnyMachineSnapshot): string {
-  const parts: string[] = [];
-  let value: unknown = snapshot.value;
-  while (value !== null && typeof value === 'object') {
-    const [key, next] = Object.entries(value)[0] ?? [];
-    if (key === undefined) break;
-    parts.push(key);
-    value = next;
-  }
-  if (typeof value === 'string') parts.push(value);
-  return parts.join('.');
+  return pathOf(leafOf(snapshot));
 }
 
 /** The outermost state: `running`. */
@@ -74,12 +81,10 @@ export function stateName(snapshot: AnyMachineSnapshot): string {
   return statePath(snapshot).split('.')[0] ?? '';
 }
 
-let collected: Effect[] = [];
-
 const self = createEmptyActor();
 const inert = {
   self,
-  // biome-ignore lint/suspicious/noExplicitAny: the library keeps the type of a system to itself
+  // biome-ignore lint/suspicious/noExplicitAny: XState does not export the type of a system
   system: (self as any).system,
   id: '',
   sessionId: '',
@@ -87,19 +92,12 @@ const inert = {
   defer: () => {},
   emit: () => {},
   stopChild: () => {},
-  actionExecutor: (action: { type: string; params: unknown }) => {
-    if (action.params !== undefined)
-      collected.push({ type: action.type, params: action.params } as Effect);
-  },
-} as unknown as AnyActorScope;
+};
 
-function openScope(): AnyActorScope {
-  collected = [];
-  return inert;
-}
-
-function close<S>(snapshot: S): Step<S> {
-  const effects = collected;
-  collected = [];
-  return { snapshot, effects };
+/** A scope that performs nothing, and adds the effects of a step to the list. */
+function collecting(effects: Effect[]): AnyActorScope {
+  const actionExecutor = ({ type, params }: { type: string; params: unknown }) => {
+    if (isEffect(type)) effects.push({ type, params } as Effect);
+  };
+  return { ...inert, actionExecutor } as unknown as AnyActorScope;
 }

@@ -1,20 +1,29 @@
 import type { AnyStateMachine } from 'xstate';
 import { anyCard, card, mark, portOf, sharedCard } from './card.ts';
 import { type Edge, type Outline, outline, type State, type WalkOf } from './outline.ts';
-import { type Paint, paintOf, paints, type Walk, walks } from './paint.ts';
+import {
+  type Outcome,
+  outcomeOf,
+  outcomes,
+  type Paint,
+  paintOf,
+  paints,
+  type Walk,
+  walks,
+} from './paint.ts';
 
 /**
- * The machine in the language of Graphviz, for a picture that shows everywhere. A page can light its parts by their ids, which are
- * `state:<path>` and `edge:<source>|<event>|<target>`, and colour them by their classes.
+ * The machine in the language of Graphviz. A page can highlight its parts by their ids, which are
+ * `state:<path>` and `edge:<source>|<event>|<target>`, and by their classes.
  */
 export function dot(machine: AnyStateMachine, walkOf?: WalkOf): string {
   const drawn = outline(machine, walkOf);
   const anywhere = drawn.edges.filter(({ from }) => from === '');
   const lines = [
     `digraph ${drawn.name} {`,
-    'graph [rankdir=LR, bgcolor=white, pad=0.3, nodesep=0.25, ranksep=0.9, fontname="Courier", fontsize=13]',
+    'graph [rankdir=LR, bgcolor=white, pad=0.3, nodesep=0.3, ranksep=0.9, fontname="Courier", fontsize=16]',
     'node [shape=plain, fontname="Courier", fontsize=12]',
-    'edge [color="#666666", arrowsize=0.7]',
+    'edge [color="#666666", arrowsize=0.8, penwidth=1.3]',
     `graph [label=<<b>${drawn.name}</b>${legend(drawn)}>, labelloc=t, labeljust=l]`,
     ...level(drawn, ''),
     ...(anywhere.length > 0 ? [`any [label=${anyCard(anywhere)}]`] : []),
@@ -36,15 +45,18 @@ function begin(drawn: Outline): string[] {
 function level(drawn: Outline, parent: string): string[] {
   return drawn.states
     .filter((state) => state.parent === parent)
-    .flatMap((state) => (state.kind === 'compound' ? cluster(drawn, state) : [node(drawn, state)]));
+    .flatMap((state) => (state.isCompound ? cluster(drawn, state) : [node(drawn, state)]));
 }
 
+/** A box around the inner states. That of a group is dashed. */
 function cluster(drawn: Outline, state: State): string[] {
   const { line } = paints[paintOf(state)];
   const shared = sharedCard(drawn, state);
+  const style = state.type === 'group' ? 'rounded,dashed' : 'rounded';
+  const title = `<b>${mark(drawn, state)}${state.name}</b>`;
   return [
     `subgraph cluster_${state.id} {`,
-    `graph [style="rounded", color="${line}", penwidth=1.4, label=<<b>${mark(drawn, state)}${state.name}</b>>, labelloc=t, labeljust=l, ${marks(state)}]`,
+    `graph [style="${style}", color="${line}", penwidth=1.4, fontsize=14, label=<${title}>, labelloc=t, labeljust=l, ${marks(state)}]`,
     ...(shared === null ? [] : [`${state.id}_all [label=${shared}, class="shared"]`]),
     ...level(drawn, state.id),
     '}',
@@ -56,28 +68,34 @@ function node(drawn: Outline, state: State): string {
 }
 
 function marks(state: State): string {
-  return `id="state:${state.path}", class="${state.kind} ${paintOf(state)}"`;
+  return `id="state:${state.path}", class="${state.type} ${paintOf(state)}"`;
 }
 
-/** From the row of its event to the name of the state it leads to. Back to an earlier state it runs on the other sides of both. */
+/**
+ * From the row of its event to the name of the state it leads to. An arrow back to an earlier state
+ * uses the other sides of both.
+ */
 function arrow(drawn: Outline, edge: Edge, index: number): string {
   const place = (id: string) => drawn.states.findIndex((state) => state.id === id);
   const source = drawn.states[place(edge.from)];
-  const tail = `${source === undefined ? 'any' : source.kind === 'compound' ? `${source.id}_all` : source.id}:${portOf(index)}`;
+  const start = source === undefined ? 'any' : source.isCompound ? `${source.id}_all` : source.id;
+  const tail = `${start}:${portOf(index)}`;
   const head = anchor(drawn, edge.to);
-  const marks = `id="${edgeIds(drawn)[index]}", ${walkMarks(edge)}`;
+  const attributes = `id="${edgeIds(drawn)[index]}", ${edgeMarks(edge)}`;
   return place(head) < place(edge.from)
-    ? `${head}:name:e -> ${tail}:w [dir=back, ${marks}]`
-    : `${tail}:e -> ${head}:name:w [${marks}]`;
+    ? `${head}:name:e -> ${tail}:w [dir=back, ${attributes}]`
+    : `${tail}:e -> ${head}:name:w [${attributes}]`;
 }
 
-function walkMarks({ walk }: Edge): string {
-  return walk === null
-    ? 'class="transition"'
-    : `class="transition walked-${walk}", color="${walks[walk].line}", style="${walks[walk].style}"`;
+function edgeMarks(edge: Edge): string {
+  const { walk } = edge;
+  if (walk !== null)
+    return `class="transition walked-${walk}", color="${walks[walk].line}", style="${walks[walk].style}"`;
+  const outcome = outcomeOf(edge);
+  return `class="transition ${outcome}", color="${outcomes[outcome].line}"`;
 }
 
-/** Of edges that differ in nothing but their guard the second ends in `|2`, and so on. */
+/** Edges that differ only by their guard end in `|2`, `|3` and so on. */
 function edgeIds({ states, edges }: Outline): string[] {
   const path = (id: string) => states.find((state) => state.id === id)?.path ?? '';
   const names = edges.map(({ from, type, to }) => `edge:${path(from)}|${type}|${path(to)}`);
@@ -87,38 +105,36 @@ function edgeIds({ states, edges }: Outline): string[] {
   });
 }
 
-/** A state without others inside: the state itself, or the one that it begins with. */
+/** The innermost state that is entered with this one. */
 function anchor(drawn: Outline, id: string): string {
   const initial = drawn.states.find((state) => state.id === id)?.initial;
   return initial === null || initial === undefined ? id : anchor(drawn, initial);
 }
 
 function legend(drawn: Outline): string {
-  const used = new Set<Paint>(drawn.states.filter(({ kind }) => kind !== 'compound').map(paintOf));
-  const entries = (Object.keys(paints) as Paint[]).filter((name) => used.has(name));
-  const swatches = entries.map(
-    (name) => `<font color="${paints[name].line}">■ ${paints[name].meaning}</font>`,
+  const { states, edges } = drawn;
+  const labels = [...edges, ...states.flatMap(({ loops }) => loops)];
+  const inner = states.filter(({ isCompound }) => !isCompound);
+  const walked = new Set(labels.map(({ walk }) => walk).filter((walk) => walk !== null));
+  const lines = [
+    keys('■', paints, new Set<Paint>(inner.map(paintOf))),
+    walked.size > 0
+      ? keys('→', walks, new Set<Walk>(walked))
+      : keys('→', outcomes, new Set<Outcome>(labels.map(outcomeOf))),
+    '▸ entered first   <b>event</b> [guard]   ↻ leaves no state   ⚡ effect on entry',
+  ];
+  return ['', ...lines.map((line) => `<font point-size="12">${line}</font>`), ''].join(
+    '<br align="left"/>',
   );
-  const signs =
-    '▸ entered first  <b>event</b> <font color="#2b62a8">[guard]</font> <font color="#8a5a00">/ actions</font>';
-  return [
-    '',
-    ...[swatches.join('   '), signs, ...walked(drawn)].map(
-      (line) => `<font point-size="10">${line}</font>`,
-    ),
-    '',
-  ].join('<br align="left"/>');
 }
 
-/** What the colours of the arrows mean; nothing where it is not told. */
-function walked({ states, edges }: Outline): string[] {
-  const used = new Set([...edges, ...states.flatMap(({ loops }) => loops)].map(({ walk }) => walk));
-  const entries = (Object.keys(walks) as Walk[]).filter((walk) => used.has(walk));
-  return entries.length === 0
-    ? []
-    : [
-        entries
-          .map((walk) => `<font color="${walks[walk].line}">→ ${walks[walk].meaning}</font>`)
-          .join('   '),
-      ];
+function keys<N extends string>(
+  sign: string,
+  table: Readonly<Record<N, { line: string; meaning: string }>>,
+  used: ReadonlySet<N>,
+): string {
+  return (Object.keys(table) as N[])
+    .filter((name) => used.has(name))
+    .map((name) => `<font color="${table[name].line}">${sign} ${table[name].meaning}</font>`)
+    .join('   ');
 }

@@ -1,8 +1,8 @@
 import type { AnyStateMachine } from 'xstate';
-import { labelOf, type Outline, outline, type State } from './outline.ts';
+import { type Outline, outline, type State, textOf } from './outline.ts';
 import { paintOf, paints } from './paint.ts';
 
-/** The machine as a Mermaid state diagram, which code hosts draw by themselves. */
+/** The machine as a Mermaid state diagram, which code hosts draw. */
 export function mermaid(machine: AnyStateMachine): string {
   const drawn = outline(machine);
   const lines = [
@@ -17,7 +17,7 @@ export function mermaid(machine: AnyStateMachine): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** One level of states, each with the levels inside it. */
+/** The states of one level, each with the levels inside it. */
 function level(drawn: Outline, parent: string): string[] {
   const states = drawn.states.filter((state) => state.parent === parent);
   const first = drawn.states.find(({ id }) => id === parent)?.initial ?? states[0]?.id;
@@ -28,25 +28,26 @@ function level(drawn: Outline, parent: string): string[] {
 }
 
 function one(drawn: Outline, state: State): string[] {
-  if (state.kind === 'compound') {
-    const inside = state.inside.length > 0 ? `: ${state.inside.join('; ')}` : '';
-    return [`state "${state.name}${inside}" as ${state.id} {`, ...level(drawn, state.id), '}'];
-  }
-  return [
-    `state "${state.name}" as ${state.id}`,
-    ...state.inside.map((line) => `${state.id}: ${line}`),
+  const inside = [
+    ...(state.effects.length > 0 ? [`on entry / ${state.effects.join(', ')}`] : []),
+    ...state.loops.map(textOf),
   ];
+  if (state.isCompound) {
+    const title = [state.name, ...inside].join('; ');
+    return [`state "${title}" as ${state.id} {`, ...level(drawn, state.id), '}'];
+  }
+  return [`state "${state.name}" as ${state.id}`, ...inside.map((line) => `${state.id}: ${line}`)];
 }
 
-/** An event that is taken in any state starts at a state of that name. */
+/** An event that is accepted in any state starts at a state of that name. */
 function edges(drawn: Outline): string[] {
   const anywhere = drawn.edges.some(({ from }) => from === '') ? ['state "any state" as any'] : [];
   const finals = drawn.states
-    .filter(({ kind }) => kind === 'final')
+    .filter(({ type }) => type === 'final')
     .map(({ id }) => `${id} --> [*]`);
   return indent([
     ...anywhere,
-    ...drawn.edges.map((edge) => `${edge.from || 'any'} --> ${edge.to}: ${labelOf(edge)}`),
+    ...drawn.edges.map((edge) => `${edge.from || 'any'} --> ${edge.to}: ${textOf(edge)}`),
     ...finals,
   ]);
 }
@@ -55,7 +56,7 @@ function colours(drawn: Outline): string[] {
   return indent(
     Object.entries(paints).flatMap(([name, { fill, line }]) => {
       const ids = drawn.states
-        .filter((state) => state.kind !== 'compound' && paintOf(state) === name)
+        .filter((state) => !state.isCompound && paintOf(state) === name)
         .map(({ id }) => id);
       return ids.length === 0
         ? []

@@ -1,6 +1,7 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { Effects } from '../../machines/effects.ts';
 import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
+import { isIn } from '../../machines/step.ts';
 import type { Config } from '../config/config.ts';
 import { removeProvider, saveProvider } from '../config/providers-file.ts';
 import type { SvcError } from '../errors.ts';
@@ -73,9 +74,10 @@ export function buildParts({
   const { log } = logging;
   for (const { was, key } of config.renamed)
     log.warn({ was, key }, 'A setting has a new name. The old name still works.');
-  const clock = systemClock(
-    () => kernel.snapshot<DaemonSnapshot>(streams.daemon)?.matches('ready') === false,
-  );
+  const clock = systemClock(() => {
+    const daemon = kernel.snapshot<DaemonSnapshot>(streams.daemon);
+    return daemon !== undefined && !isIn(daemon, 'ready');
+  });
   const { store, size, verification } = createEventStore({ paths, limits, clock, log, onFatal });
 
   const kernel = new Kernel({
@@ -195,7 +197,7 @@ export function buildParts({
   /** What the store held when it was opened. */
   const stored = { finished: 0 };
   kernel.onFact((event, snapshot) => {
-    if (event.type === 'engine.exited' && snapshot.matches('crashed' as never))
+    if (event.type === 'engine.exited' && isIn(snapshot, 'crashed'))
       log.warn({ ...event.data, seq: event.seq }, 'the engine process died');
     log.debug(
       {

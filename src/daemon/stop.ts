@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isIn } from '../../machines/step.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
 import { removeRuntimeFile } from '../home/runtime-file.ts';
 import type { Instance } from '../kernel/instance.ts';
@@ -30,11 +31,8 @@ export async function releaseAll({
     type: 'engine.stop_requested',
     reason: 'daemon_stopping',
   });
-  for (
-    const instance = kernel.instance(streams.engine);
-    instance?.snapshot.matches('stopping' as never);
-  )
-    await instance.next();
+  const engine = kernel.instance(streams.engine);
+  while (engine !== undefined && isIn(engine.snapshot, 'stopping')) await engine.next();
   // The log knows them also when the stop came before they were taken up.
   const { unfinished } = await store.countRuns();
   await tell({ type: 'daemon.stopped', ...stopReports.report(unfinished) });
@@ -47,7 +45,7 @@ type Held = Pick<
 
 /** A run that is handed over has none: it waits. */
 function hasWork(instance: Instance | undefined): boolean {
-  return instance?.snapshot.status === 'active' && !instance.snapshot.matches('suspended' as never);
+  return instance?.snapshot.status === 'active' && !isIn(instance.snapshot, 'suspended');
 }
 
 /**

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { stateNames } from '../../machines/describe.ts';
 import { runMachine } from '../../machines/run.ts';
 import { LOG_LEVELS } from '../config/settings.ts';
 import { check, wrong } from '../runtime/contract/check.ts';
@@ -23,7 +24,7 @@ export const runListQuery = (limitMax: number) =>
     limit: v.exactOptional(digits(1, limitMax)),
     /** The page starts with the run before this one. */
     before: v.exactOptional(v.string()),
-    state: v.exactOptional(oneOf(Object.keys(runMachine.states))),
+    state: v.exactOptional(oneOf(stateNames(runMachine))),
     provider: v.exactOptional(v.string()),
     /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
     texts: v.exactOptional(oneOf(['whole', 'short'])),

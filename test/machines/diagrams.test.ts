@@ -2,45 +2,72 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { outline } from '../../machines/diagrams/outline.ts';
-import { drawAll, FOLDER } from './diagrams.ts';
+import { outcomeOf, outcomes } from '../../machines/diagrams/paint.ts';
+import { drawAll, FOLDER, PAGE } from './diagrams.ts';
 import { models } from './models/all.ts';
 
 const drawn = await drawAll();
 
-test('the diagrams in the folder are those of the machines: else run npm run diagrams', () => {
-  const there = readdirSync(FOLDER).filter((file) => !/\.(ts|json)$/.test(file));
-  assert.equal(there.sort(), [...drawn.keys()].sort());
+test('the diagrams in the repository are up to date: else run npm run diagrams', () => {
+  const there = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.svg') || file.endsWith('.mmd'))
+    .map((file) => `${FOLDER}/${file}`);
+  assert.equal([...there, PAGE].sort(), [...drawn.keys()].sort());
   for (const [file, content] of drawn)
-    assert.ok(readFileSync(`${FOLDER}/${file}`, 'utf8') === content, `${file} is stale`);
+    assert.ok(readFileSync(file, 'utf8') === content, `${file} is stale`);
 });
 
-test('drawn again, they are the same to the byte', async () => {
+test('drawing twice gives the same bytes', async () => {
   assert.equal([...(await drawAll())], [...drawn]);
 });
 
-test('every state, event, guard and action of a machine is in both of its diagrams', () => {
+test('each diagram shows every state, event, guard and effect of its machine', () => {
   for (const { machine } of models) {
     const { states, edges } = outline(machine);
     const labels = [...states.flatMap(({ loops }) => loops), ...edges];
     const words = [
-      ...states.flatMap(({ name, entry }) => [name, ...entry]),
-      ...labels.flatMap(({ event, guard, actions }) => [event, guard ?? '', ...actions]),
+      ...states.flatMap(({ name, effects }) => [name, ...effects]),
+      ...labels.flatMap(({ event, guard }) => [event, guard ?? '']),
     ];
     assert.ok(words.length > 20);
-    for (const kind of ['mmd', 'svg']) {
-      const text = drawn.get(`${machine.id}.${kind}`) ?? '';
+    for (const file of [
+      `${FOLDER}/${machine.id}.svg`,
+      `${FOLDER}/walked/${machine.id}.svg`,
+      PAGE,
+    ]) {
+      const text = plain(drawn.get(file) ?? '');
       for (const word of new Set(words))
-        assert.ok(plain(text).includes(plain(word)), `${machine.id}.${kind} lacks ${word}`);
+        assert.ok(text.includes(plain(word)), `${file} lacks ${word}`);
     }
   }
 });
 
-test('in a picture every state and every transition has an id of its own, that of its path or of its ends and its event', () => {
+test('the text of a diagram for readers is large enough, and names no bookkeeping', () => {
+  for (const { machine } of models) {
+    const svg = drawn.get(`${FOLDER}/${machine.id}.svg`) ?? '';
+    const sizes = [...svg.matchAll(/font-size="([\d.]+)"/g)].map(([, size]) => Number(size));
+    assert.ok(sizes.length > 20 && Math.min(...sizes) >= 12, `${Math.min(...sizes)}`);
+    assert.not.ok(svg.includes('evolve'));
+  }
+});
+
+test('an arrow has the colour of its outcome', () => {
+  for (const { machine } of models) {
+    const svg = drawn.get(`${FOLDER}/${machine.id}.svg`) ?? '';
+    for (const outcome of new Set(outline(machine).edges.map(outcomeOf)))
+      assert.match(
+        svg,
+        new RegExp(`class="edge transition ${outcome}">[^]*?stroke="${outcomes[outcome].line}"`),
+      );
+  }
+});
+
+test('in a picture every state and every arrow has its own id', () => {
   for (const { machine } of models) {
     const { states, edges } = outline(machine);
     const path = (id: string) => states.find((state) => state.id === id)?.path ?? '';
     const ids = [
-      ...plain(drawn.get(`${machine.id}.svg`) ?? '').matchAll(
+      ...plain(drawn.get(`${FOLDER}/${machine.id}.svg`) ?? '').matchAll(
         /<g id="((?:state|edge):[^"]+)" class="(node|cluster|edge) /g,
       ),
     ].map(([, id = '']) => id);

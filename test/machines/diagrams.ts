@@ -2,48 +2,87 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { instance } from '@viz-js/viz';
 import type { AnyStateMachine } from 'xstate';
+import { machines } from '../../machines/all.ts';
+import { describe } from '../../machines/describe.ts';
 import { dot } from '../../machines/diagrams/dot.ts';
 import { mermaid } from '../../machines/diagrams/mermaid.ts';
 import type { WalkOf } from '../../machines/diagrams/outline.ts';
-import { models } from './models/all.ts';
 
-/** Draws every machine: `npm run diagrams`. The same machine always gives the same bytes. */
+/**
+ * Draws every machine: `npm run diagrams`. The same machine always gives the same bytes.
+ *
+ * - `machines/diagrams/<machine>.svg`: for readers. The daemon serves it.
+ * - `machines/diagrams/walked/<machine>.svg`: for maintainers. It shows how the tests walk each edge.
+ * - `docs/machines.md`: the same machines in Mermaid, which code hosts draw.
+ */
 
 export const FOLDER = 'machines/diagrams';
+export const PAGE = 'docs/machines.md';
 
-/** Every one of them is as wide as the Courier that the layout reckons with. */
+/** All of them are as wide as Courier, which the layout assumes. */
 const FONTS = 'ui-monospace, SFMono-Regular, Menlo, DejaVu Sans Mono, Liberation Mono, monospace';
 
-/** The files of the folder, by their names. */
+const ABOUT: Readonly<Record<string, string>> = {
+  daemon: 'One boot of the daemon. Its tags `live` and `ready` are what health reports.',
+  run: 'One prompt and its answer. It ends in one of five final states.',
+  provider: 'Whether a provider can answer: the built-in engine, or a remote API.',
+  engine: 'The process that runs the local model.',
+  pull: 'The download of one model.',
+};
+
+const HEAD = `# State machines
+
+The daemon appends every event to a log, and these machines fold the events. \`npm run diagrams\` draws this page.
+
+* A box with a name that no state path has is a group: it shares events among its states. The groups are ${groups()}.
+* An event that starts at a box is accepted in every state of the box.
+* \`event [guard]\`: the machine accepts the event only if the guard agrees.
+* \`on entry / effect\`: the daemon performs the effect after the commit of the event.
+
+The code is in [\`machines/\`](../machines). \`svc machines\` prints the same diagrams, and \`svc machines --live\` marks the current states.
+`;
+
+/** The content of every file, by its path. */
 export async function drawAll(): Promise<Map<string, string>> {
   const viz = await instance();
-  const machines = new Set<AnyStateMachine>(models.map(({ machine }) => machine));
-  return new Map(
-    [...machines].flatMap((machine): [string, string][] => [
-      [`${machine.id}.mmd`, mermaid(machine)],
-      [
-        `${machine.id}.svg`,
-        viz
-          .renderString(dot(machine, walkOf(machine.id)), { format: 'svg' })
-          .replaceAll('font-family="Courier"', `font-family="${FONTS}"`),
-      ],
-    ]),
+  const svg = (text: string) =>
+    viz
+      .renderString(text, { format: 'svg' })
+      .replaceAll('font-family="Courier"', `font-family="${FONTS}"`);
+  const files = machines.flatMap((machine): [string, string][] => [
+    [`${FOLDER}/${machine.id}.svg`, svg(dot(machine))],
+    [`${FOLDER}/walked/${machine.id}.svg`, svg(dot(machine, walkOf(machine)))],
+  ]);
+  return new Map([...files, [PAGE, [HEAD, ...machines.map(section)].join('\n')]]);
+}
+
+function section(machine: AnyStateMachine): string {
+  const { id } = machine;
+  const picture = `[As a picture with the colours of success, failure and cancel](../${FOLDER}/${id}.svg)`;
+  return `## ${id}\n\n${ABOUT[id]} ${picture}.\n\n\`\`\`mermaid\n${mermaid(machine)}\`\`\`\n`;
+}
+
+function groups(): string {
+  const names = machines.flatMap((machine) =>
+    describe(machine).states.flatMap(({ path, type }) => (type === 'group' ? [path] : [])),
   );
+  return [...new Set(names)].map((path) => `\`${path}\``).join(', ');
 }
 
 type Walked = Record<string, Record<string, 'real' | 'kernel'>>;
 
-/** How each edge was walked, as `npm run walk` has written it: from and to a state with others inside, all of them together. */
-function walkOf(machine: string): WalkOf {
-  const walked = Object.entries(
-    (JSON.parse(readFileSync(`${FOLDER}/walked.json`, 'utf8')) as Walked)[machine] ?? {},
-  );
-  const isIn = (path: string, around: string) =>
-    around === '' || path === around || path.startsWith(`${around}.`);
+/** How each edge was walked, as `npm run walk` wrote it. An edge of a box stands for all its states. */
+function walkOf(machine: AnyStateMachine): WalkOf {
+  const { states } = describe(machine);
+  const all = JSON.parse(readFileSync(`${FOLDER}/walked/walked.json`, 'utf8')) as Walked;
+  const walked = Object.entries(all[machine.id] ?? {});
+  const isInside = (path: string, box: string): boolean =>
+    path === box || (path !== '' && isInside(parentOf(path), box));
+  const parentOf = (path: string) => states.find((state) => state.path === path)?.parent ?? '';
   return (source, type, target) => {
     const found = walked.filter(([edge]) => {
       const [from = '', event, to = ''] = edge.split(' | ');
-      return event === type && isIn(from, source) && isIn(to, target);
+      return event === type && isInside(from, source) && isInside(to, target);
     });
     if (found.length === 0) return 'none';
     return found.some(([, way]) => way === 'real') ? 'real' : 'kernel';
@@ -51,5 +90,5 @@ function walkOf(machine: string): WalkOf {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const [file, content] of await drawAll()) writeFileSync(`${FOLDER}/${file}`, content);
+  for (const [file, content] of await drawAll()) writeFileSync(file, content);
 }

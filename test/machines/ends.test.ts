@@ -7,7 +7,7 @@ import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
 import { afterFailure } from '../../machines/retry.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { afterCrash, nextAttempt, runDeadlines, terminalOf } from '../../machines/run-next.ts';
-import { can, init, stateName, statePath, step } from '../../machines/step.ts';
+import { can, init, isIn, stateName, statePath, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
 import { runModels } from './models/all.ts';
 import { daemonModel } from './models/daemon.ts';
@@ -40,11 +40,7 @@ test('a life that recorded its end ended as it recorded, whatever the system say
   assert.ok(over.length >= 20);
   for (const { daemon, last } of over) {
     for (const host of ['host_1', 'host_2', null])
-      assert.is(
-        endingOf(created, last, host),
-        daemon.matches('stopped') ? 'clean' : 'failed',
-        last,
-      );
+      assert.is(endingOf(created, last, host), isIn(daemon, 'stopped') ? 'clean' : 'failed', last);
   }
 });
 
@@ -74,13 +70,7 @@ test('a run found unfinished waits again, or takes an end that it accepts', () =
     const dated = { ...fact, at: NOW } as MachineEvent;
     assert.ok(can(snapshot, dated), where);
     const after = step(model.machine, snapshot, dated);
-    assert.is(
-      after.snapshot.status === 'done' ||
-        after.snapshot.matches('queued') ||
-        after.snapshot.matches('suspended'),
-      true,
-      where,
-    );
+    assert.is(after.snapshot.status === 'done' || after.snapshot.hasTag('waiting'), true, where);
     assert.equal(after.effects, [], `${where}: nothing is asked for before it has a place`);
   }
 });
@@ -139,7 +129,7 @@ test('the time in which no daemon ran counts for no deadline, also when the cloc
       const total = snapshot.context.deadline_at + downtime_ms;
       assert.is(
         due,
-        after.matches('queued')
+        isIn(after, 'queued')
           ? Math.min(total, snapshot.context.queue_deadline_at + downtime_ms)
           : total,
         where,
@@ -221,28 +211,24 @@ test('a run whose work is being stopped, and no other, has an end of its own, or
   for (const { model, snapshot, where } of runs) {
     for (const forced of [true, false]) {
       const fact = terminalOf(snapshot, forced);
-      assert.is(fact !== null, snapshot.matches('cancelling'), where);
+      assert.is(fact !== null, isIn(snapshot, 'cancelling'), where);
       if (fact === null) continue;
       const end = step(model.machine, snapshot, { ...fact, at: NOW } as MachineEvent).snapshot;
-      assert.is(end.status === 'done' || end.matches('suspended'), true, where);
-      if (end.matches('suspended')) assert.ok(snapshot.matches({ cancelling: 'by_stop' }), where);
+      assert.is(end.status === 'done' || isIn(end, 'suspended'), true, where);
+      if (isIn(end, 'suspended')) assert.ok(isIn(snapshot, 'by_stop'), where);
     }
   }
 });
 
 test('a stop hands over what the next start would take up, and nothing else', () => {
   for (const { model, snapshot, where } of runs) {
-    if (!snapshot.matches({ cancelling: 'by_stop' })) continue;
+    if (!isIn(snapshot, 'by_stop')) continue;
     const handed = step(model.machine, snapshot, {
       ...terminalOf(snapshot, false),
       at: NOW,
     } as MachineEvent).snapshot as RunSnapshot;
-    assert.is(
-      handed.matches('suspended'),
-      afterCrash(snapshot, 0)?.type === 'run.recovered',
-      where,
-    );
-    if (handed.matches('suspended'))
+    assert.is(isIn(handed, 'suspended'), afterCrash(snapshot, 0)?.type === 'run.recovered', where);
+    if (isIn(handed, 'suspended'))
       assert.is(afterCrash(handed, 1000)?.type, 'run.recovered', where);
   }
 });
@@ -250,11 +236,7 @@ test('a stop hands over what the next start would take up, and nothing else', ()
 test('what was asked to be cancelled is never taken up again', () => {
   for (const { model, snapshot, where } of runs) {
     const asked = { type: 'run.cancel_requested', by: 'user', at: NOW } as const;
-    if (
-      snapshot.status === 'done' ||
-      snapshot.matches({ cancelling: 'by_deadline' }) ||
-      snapshot.matches({ cancelling: 'by_request' })
-    )
+    if (snapshot.status === 'done' || isIn(snapshot, 'by_deadline') || isIn(snapshot, 'by_request'))
       continue;
     assert.ok(can(snapshot, asked), where);
     const stopping = step(model.machine, snapshot, asked).snapshot as RunSnapshot;
@@ -272,7 +254,7 @@ test('what a failed pull leads to is accepted wherever it can fail', () => {
   const model = pullModel(3);
   let checked = 0;
   for (const { snapshot } of coverOf(model).states.values()) {
-    if (!snapshot.matches('resolving') && !snapshot.matches('downloading')) continue;
+    if (!isIn(snapshot, 'resolving') && !isIn(snapshot, 'downloading')) continue;
     for (const error of [retryable, lasting]) {
       const fact = {
         ...afterPullFailure((snapshot as PullSnapshot).context, error, NOW),

@@ -3,8 +3,9 @@ import { getStateNodes } from '@xstate/graph';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot, AnyStateMachine, AnyStateNode } from 'xstate';
+import { describe } from '../../machines/describe.ts';
 import type { MachineEvent } from '../../machines/events.ts';
-import { can, init, step } from '../../machines/step.ts';
+import { can, init, isIn, statePath, step } from '../../machines/step.ts';
 import { coverOf, type Reached } from './cover.ts';
 import { models } from './models/all.ts';
 import { type Model, NOW } from './models/model.ts';
@@ -93,6 +94,30 @@ for (const machine of new Set(models.map((model) => model.machine))) {
       all.filter((id) => !reached.has(id)),
       [],
     );
+  });
+
+  test(`${machine.id}: every transition folds its event, so no accepted event is lost`, () => {
+    for (const { source, event, actions } of describe(machine).transitions)
+      assert.ok(actions.includes('evolve'), `${source} ${event}`);
+  });
+
+  test(`${machine.id}: the name of each state is unique, so isIn needs no path`, () => {
+    const keys = nodesOf(machine).map(({ key }) => key);
+    assert.equal([...new Set(keys)], keys);
+  });
+
+  test(`${machine.id}: a state path leaves out the groups, and nothing else`, () => {
+    const groups = describe(machine).states.flatMap(({ path, type }) =>
+      type === 'group' ? [path.split('.').at(-1)] : [],
+    );
+    for (const { states } of covers) {
+      for (const { snapshot } of states.values()) {
+        const leaf = snapshot._nodes.find(({ type }) => type !== 'compound');
+        const all = leaf?.path.filter((key) => !groups.includes(key)).join('.');
+        assert.is(statePath(snapshot), all);
+        for (const name of leaf?.path ?? []) assert.ok(isIn(snapshot, name), name);
+      }
+    }
   });
 
   test(`${machine.id}: every event of every state is accepted there in some payload class`, () => {

@@ -1,6 +1,6 @@
 import { readyWhen } from '../../machines/daemon.ts';
 import { runsToStart } from '../../machines/scheduler.ts';
-import { statePath } from '../../machines/step.ts';
+import { isIn, statePath } from '../../machines/step.ts';
 import type { Instance } from '../../src/kernel/instance.ts';
 import type { RunView } from './oracle.ts';
 import { hold } from './violation.ts';
@@ -18,7 +18,7 @@ export function checkMoment(world: World): void {
     kernel.backlog > 0 ||
     kernel.stalled !== null ||
     !oracle.isRecovered ||
-    oracle.daemon.matches('starting') ||
+    isIn(oracle.daemon, 'starting') ||
     oracle.daemon.status !== 'active'
   )
     return;
@@ -77,7 +77,7 @@ function checkRun(world: World, run: RunView): void {
     instance.disarm !== null && instance.armedFor <= deadline,
     () => `${run.alias} waits in ${instance.path} with no deadline`,
   );
-  if (!run.snapshot.matches('starting')) return;
+  if (!isIn(run.snapshot, 'starting')) return;
   const { attempt } = run.snapshot.context;
   hold(
     'effect-lost',
@@ -108,9 +108,7 @@ function checkCounts({ life, oracle, places }: World): void {
     () =>
       `the daemon counts ${unsettled} unsettled runs, there are ${unfinished.length} (${capacity} may be)`,
   );
-  const waiting = unfinished.filter(
-    ({ snapshot }) => snapshot.matches('queued') || snapshot.matches('suspended'),
-  );
+  const waiting = unfinished.filter(({ snapshot }) => snapshot.hasTag('waiting'));
   hold(
     'queue',
     scheduler.queued === waiting.length,
@@ -133,8 +131,7 @@ function checkCounts({ life, oracle, places }: World): void {
 /** Nobody waits while there is a place. */
 function checkAdmission({ life, oracle, settings }: World): void {
   const { daemon } = oracle;
-  if (daemon === null || !(daemon.hasTag('ready') || daemon.matches({ stopping: 'draining' })))
-    return;
+  if (daemon === null || !(daemon.hasTag('ready') || isIn(daemon, 'draining'))) return;
   const asked = (id: string) => {
     const run = oracle.runs.get(id);
     return {

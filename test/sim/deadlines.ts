@@ -1,3 +1,4 @@
+import { isIn } from '../../machines/step.ts';
 import type { StoredEvent } from '../../src/store/port.ts';
 import type { Oracle, RunView } from './oracle.ts';
 import { hold } from './violation.ts';
@@ -16,7 +17,7 @@ export function checkDeadline(oracle: Oracle, run: RunView, { type, at, data }: 
       () => `${what} of ${run.alias} after ${passed} ms instead of ${least}`,
     );
   if (type === 'run.started' || type === 'run.output_appended') run.active_at = at;
-  if (type === 'run.started' && run.snapshot.matches('backoff'))
+  if (type === 'run.started' && isIn(run.snapshot, 'backoff'))
     early(at, context.timeout_at, 'the next attempt');
   if (type !== 'run.deadline_passed') return;
   const lived = oracle.awake(at) - run.awake_at;

@@ -1,4 +1,5 @@
 import type { RunSnapshot } from '../../machines/run.ts';
+import { isIn } from '../../machines/step.ts';
 import type { Life } from './life.ts';
 import { hold } from './violation.ts';
 
@@ -67,7 +68,7 @@ export class Fairness {
       id,
       client,
       provider: request.provider,
-      isFirst: attempt === 1 && snapshot.matches('starting'),
+      isFirst: attempt === 1 && isIn(snapshot, 'starting'),
     };
   }
 }

@@ -1,7 +1,8 @@
 // biome-ignore-all lint/complexity/useLiteralKeys: a planted bug reaches into what is private
+
 import type { AnyEvent } from '../../machines/events.ts';
 import { runMachine } from '../../machines/run.ts';
-import { step } from '../../machines/step.ts';
+import { isIn, step } from '../../machines/step.ts';
 import type { Pending } from '../../src/kernel/committer.ts';
 import type { Instance } from '../../src/kernel/instance.ts';
 import { Kernel, type KernelOptions, type Proposal } from '../../src/kernel/kernel.ts';
@@ -179,8 +180,7 @@ export const mutants: readonly Mutant[] = [
         (tryAppend) =>
           function (this: Kernel, stream, fact) {
             const leaks =
-              fact.type === 'daemon.run_settled' &&
-              this.snapshot(stream)?.matches({ running: 'saturated' } as never);
+              fact.type === 'daemon.run_settled' && isIn(this.snapshot(stream), 'saturated');
             return leaks ? Promise.resolve(true) : tryAppend.call(this, stream, fact);
           },
       ),

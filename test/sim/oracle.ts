@@ -1,7 +1,7 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { LastBoot, RunCreated } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
-import { can, init, step } from '../../machines/step.ts';
+import { can, init, isIn, step } from '../../machines/step.ts';
 import { definitionOf, RUN_PREFIX } from '../../src/kernel/registry.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
 import { type StoredEvent, toFact } from '../../src/store/port.ts';
@@ -134,9 +134,9 @@ export class Oracle {
     const found =
       this.before === null
         ? null
-        : this.before.matches('stopped')
+        : isIn(this.before, 'stopped')
           ? 'clean'
-          : this.before.matches('failed')
+          : isIn(this.before, 'failed')
             ? 'failed'
             : 'killed';
     hold(
@@ -162,7 +162,7 @@ export class Oracle {
     // Ends that were on their way to the disk when it was told are not in it.
     const late = finished + ended - told.finished - told.ended;
     const moving = [...this.unfinished.values()].filter(({ snapshot }) =>
-      snapshot.matches('cancelling'),
+      isIn(snapshot, 'cancelling'),
     ).length;
     const beside = Math.abs(told.handed_over - this.unfinished.size);
     const holds = told.finished <= finished && told.ended <= ended && beside <= late + moving;
@@ -201,8 +201,7 @@ export class Oracle {
     );
     run.version = event.version;
     run.events.push(event);
-    run.working =
-      event.type === 'run.started' || (run.working && !run.snapshot.matches('suspended'));
+    run.working = event.type === 'run.started' || (run.working && !isIn(run.snapshot, 'suspended'));
     checkOutput(run, event);
     if (event.type === 'run.started' && before.context.attempt === 0) checkTurn(this, run);
     if (!TERMINAL.has(event.type as never)) return;

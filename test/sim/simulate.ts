@@ -1,3 +1,4 @@
+import { isIn } from '../../machines/step.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
 import { act } from './actions.ts';
 import { checkEnd, checkMoment } from './checks.ts';
@@ -103,7 +104,7 @@ async function isOver({ oracle, disk, life, unansweredCalls, clients }: World): 
   )
     return false;
   return (
-    life.snapshot.matches('ready') &&
+    isIn(life.snapshot, 'ready') &&
     clients.every((client) => client.followers.every((follower) => follower.done))
   );
 }

@@ -1,3 +1,4 @@
+import { isIn } from '../../machines/step.ts';
 import type { Oracle, RunView } from './oracle.ts';
 import { hold } from './violation.ts';
 
@@ -36,7 +37,7 @@ export function checkTurn(oracle: Oracle, run: RunView): void {
   for (const other of oracle.unfinished.values()) {
     const { created } = other;
     if (
-      !other.snapshot.matches('queued') ||
+      !isIn(other.snapshot, 'queued') ||
       created.request.provider !== request.provider ||
       created.client !== client
     )

@@ -5,7 +5,7 @@ import { excuses } from './excuses.ts';
 import { readWalked, walkedText } from './walked.ts';
 
 test('what the diagrams are coloured by is what is walked: else run npm run walk', () => {
-  assert.ok(readWalked() === walkedText(), 'machines/diagrams/walked.json is stale');
+  assert.ok(readWalked() === walkedText(), 'machines/diagrams/walked/walked.json is stale');
 });
 
 test('every excuse is for an edge that there is', () => {

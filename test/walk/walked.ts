@@ -3,7 +3,7 @@ import { edgesOf, MACHINES } from './edges.ts';
 import { excuseOf } from './excuses.ts';
 
 /** What the diagrams are coloured by: for each edge, whether a real daemon walks it, or the kernel and the fold only. */
-export const WALKED_FILE = 'machines/diagrams/walked.json';
+export const WALKED_FILE = 'machines/diagrams/walked/walked.json';
 
 /**
  * The content of the file. An edge is `real` unless it has an excuse: the walk through the real daemon fails when one without

@@ -20,7 +20,7 @@ function level(
   indent: string,
   living: readonly Living[],
 ): string[] {
-  const states = machine.states.filter(({ path }) => parentOf(path) === parent);
+  const states = machine.states.filter((state) => state.parent === parent);
   return states.flatMap((state, index) => {
     const last = index === states.length - 1;
     const inner = `${indent}${last ? '   ' : '│  '}`;
@@ -35,15 +35,13 @@ function level(
   });
 }
 
-function heading(
-  machine: MachineShape,
-  { path, type, tags }: StateShape,
-  living: readonly Living[],
-): string {
-  const isFirst = machine.initial === path || machine.initial.startsWith(`${path}.`);
+function heading(machine: MachineShape, state: StateShape, living: readonly Living[]): string {
+  const { path, type, tags, parent } = state;
+  const around = machine.states.find((other) => other.path === parent);
+  const isFirst = (around?.initial ?? machine.states[0]?.path) === path;
   const here =
-    type === 'compound' ? 0 : living.filter(({ state_path }) => state_path === path).length;
-  const notes = [...new Set(tags), ...(type === 'final' ? ['final'] : [])];
+    state.initial === null ? living.filter(({ state_path }) => state_path === path).length : 0;
+  const notes = [...new Set(tags), ...(type === 'final' || type === 'group' ? [type] : [])];
   const name = path.split('.').at(-1) ?? '';
   const mark = here === 0 ? '' : `  ●${here > 1 ? ` ${here}` : ''}`;
   return `${isFirst ? '▸ ' : ''}${here === 0 ? name : paint('green', name)}${notes.length === 0 ? '' : paint('dim', ` (${notes.join(', ')})`)}${paint('green', mark)}`;
@@ -52,8 +50,4 @@ function heading(
 function arrow({ name }: MachineShape, { event, guard, source, target }: TransitionShape): string {
   const condition = guard === null ? '' : ` [${guard}]`;
   return `${event.replace(`${name}.`, '')}${condition}${target === source ? '' : ` → ${target}`}`;
-}
-
-function parentOf(path: string): string {
-  return path.includes('.') ? path.slice(0, path.lastIndexOf('.')) : '';
 }

@@ -1,6 +1,7 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { EngineEvent, NewEvent } from '../../../machines/events.ts';
+import { isIn } from '../../../machines/step.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { type Answer, engineError } from './answer.ts';
@@ -149,7 +150,7 @@ export class LocalEngine {
         await guard.noteFailure(model, error);
         throw engineError(error);
       }
-      if (snapshot.matches('cold')) {
+      if (isIn(snapshot, 'cold')) {
         await guard.admit(model);
         const accepted = await engine.tryAppend({
           type: 'engine.load_requested',
@@ -159,14 +160,11 @@ export class LocalEngine {
           ...(threads === null ? {} : { threads }),
         });
         if (accepted) asked = attempt + 1;
-      } else if (snapshot.matches('warm') && wanted) {
+      } else if (isIn(snapshot, 'warm') && wanted) {
         const process = this.find(attempt);
         guard.noteLoaded(model);
         return process !== null && (await use(process)) ? process : null;
-      } else if (
-        snapshot.matches({ warm: 'idle' }) ||
-        (isLoading(snapshot) && path !== model.path)
-      ) {
+      } else if (isIn(snapshot, 'idle') || (isLoading(snapshot) && path !== model.path)) {
         // A file that is refused does not cost the loaded one its place.
         await guard.admit(model);
         await engine.tryAppend({ type: 'engine.stop_requested', reason: 'model_changed' });
@@ -219,5 +217,5 @@ export class LocalEngine {
 
 /** Before the first look there may be no machine. */
 function isLoading(snapshot: EngineSnapshot | undefined): boolean {
-  return snapshot?.matches('starting') === true || snapshot?.matches('loading') === true;
+  return isIn(snapshot, 'starting') || isIn(snapshot, 'loading');
 }

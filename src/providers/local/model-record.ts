@@ -1,4 +1,5 @@
 import type { EngineSnapshot } from '../../../machines/engine.ts';
+import { isIn } from '../../../machines/step.ts';
 import type { ModelRecord } from '../port.ts';
 import type { ModelInspection } from './inspection.ts';
 import type { FileVersion } from './inspector.ts';
@@ -53,6 +54,6 @@ export function stateOf(
   engine: EngineSnapshot | undefined,
 ): 'available' | 'loading' | 'loaded' {
   if (engine?.context.path !== path) return 'available';
-  if (engine.matches('starting') || engine.matches('loading')) return 'loading';
-  return engine.matches('warm') ? 'loaded' : 'available';
+  if (isIn(engine, 'starting') || isIn(engine, 'loading')) return 'loading';
+  return isIn(engine, 'warm') ? 'loaded' : 'available';
 }

@@ -1,3 +1,4 @@
+import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import { stateOf } from './model-record.ts';
 import { type EnginePort, waitForEngine } from './wait-for-engine.ts';
@@ -16,13 +17,12 @@ export async function unloadModel(
   const look = async () => {
     const snapshot = engine.snapshot();
     const state = stateOf(path, snapshot);
-    if (state === 'loading' || (state === 'loaded' && snapshot.matches({ warm: 'busy' })))
-      throw inUse();
+    if (state === 'loading' || (state === 'loaded' && isIn(snapshot, 'busy'))) throw inUse();
     if (state === 'loaded')
       await engine.tryAppend({ type: 'engine.stop_requested', reason: 'requested' });
     else if (
       snapshot === undefined ||
-      !snapshot.matches('stopping') ||
+      !isIn(snapshot, 'stopping') ||
       snapshot.context.path !== path
     )
       return true;

@@ -34,7 +34,18 @@ export const machines = object({
       mermaid: text,
       instances: v.array(instance),
       states: v.array(
-        object({ path: text, type: oneOf(['atomic', 'compound', 'final']), tags: v.array(text) }),
+        object({
+          path: text,
+          /** The state or group around it; empty at the outermost level. */
+          parent: text,
+          /** A group only shares transitions. It is in no state path. */
+          type: oneOf(['atomic', 'compound', 'group', 'final']),
+          tags: v.array(text),
+          /** The inner state that is entered first; null without inner states. */
+          initial: orNull(text),
+          /** Effects on entry. */
+          effects: v.array(text),
+        }),
       ),
       transitions: v.array(
         object({

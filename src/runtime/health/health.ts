@@ -1,7 +1,7 @@
 import { type DaemonSnapshot, readyWhen } from '../../../machines/daemon.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { AnyEvent } from '../../../machines/events.ts';
-import { stateName, statePath } from '../../../machines/step.ts';
+import { isIn, stateName, statePath } from '../../../machines/step.ts';
 import { time } from '../../kernel/run-record.ts';
 import type { VerifiedReport } from '../../store/port.ts';
 import type {
@@ -182,9 +182,9 @@ export function engineRecord(engine: EngineSnapshot | undefined, now: number): E
 }
 
 function notReady(daemon: DaemonSnapshot): string {
-  if (daemon.matches({ running: 'disk_full' }))
+  if (isIn(daemon, 'disk_full'))
     return 'The disk is full: no new run is taken until there is space.';
-  if (daemon.matches({ running: 'disk_stalled' }))
+  if (isIn(daemon, 'disk_stalled'))
     return 'The disk does not answer: no new run is taken until it does.';
   return `The daemon is ${stateName(daemon)}${daemon.context.error === null ? '' : `: ${daemon.context.error.message}`}`;
 }
@@ -249,7 +249,7 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
     ],
     'engine:state': [
       {
-        status: sources.engine?.matches('crashed') ? 'warn' : 'pass',
+        status: isIn(sources.engine, 'crashed') ? 'warn' : 'pass',
         componentType: 'component',
         observedValue: sources.engine === undefined ? 'cold' : statePath(sources.engine),
         time: at,

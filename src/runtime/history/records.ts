@@ -1,6 +1,6 @@
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
-import { stateName, statePath } from '../../../machines/step.ts';
+import { isIn, stateName, statePath } from '../../../machines/step.ts';
 import { time } from '../../kernel/run-record.ts';
 import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
 import type { EngineState, ProviderState, RunRecord, ShortenedRun } from '../contract.ts';
@@ -22,7 +22,7 @@ export function providerState(snapshot: ProviderSnapshot): ProviderState {
     state_path: statePath(snapshot),
     reason: error?.message ?? null,
     since: time(since),
-    models: snapshot.matches('unknown') ? null : models.length,
+    models: isIn(snapshot, 'unknown') ? null : models.length,
   };
 }
 

@@ -6,7 +6,7 @@ import type {
   RunRequest,
 } from '../../../machines/events.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
-import { stateName } from '../../../machines/step.ts';
+import { isIn, stateName } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { hasCode, SvcError } from '../../errors.ts';
@@ -123,7 +123,7 @@ export class Providers {
       if (
         instance === undefined ||
         now === undefined ||
-        !now.matches('probing') ||
+        !isIn(now, 'probing') ||
         now.context.probe !== mine
       )
         break;
@@ -185,7 +185,7 @@ export class Providers {
     const { config } = this.need(id);
     const snapshot = this.snapshot(id);
     const { kind, adapter, error, since, base_url, models } = snapshot.context;
-    const unknown = snapshot.matches('unknown');
+    const unknown = isIn(snapshot, 'unknown');
     return {
       id,
       kind,

@@ -1,5 +1,6 @@
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import type { PullSnapshot } from '../../../machines/pull.ts';
+import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { Instance } from '../../kernel/instance.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
@@ -97,7 +98,7 @@ export class Pulls {
       known = this.entries.get(task.key)
     ) {
       const instance = await this.unlessStalled(known.instance);
-      if (instance.tail.matches('cancelling') || instance.tail.status !== 'active')
+      if (isIn(instance.tail, 'cancelling') || instance.tail.status !== 'active')
         await this.unlessStalled(ended(instance));
       else {
         known.followers += 1;
@@ -179,7 +180,7 @@ export class Pulls {
 
   private async model(snapshot: PullSnapshot): Promise<ModelRecord | null> {
     const { path } = snapshot.context;
-    if (path === null || !snapshot.matches('completed')) return null;
+    if (path === null || !isIn(snapshot, 'completed')) return null;
     const model = await this.options.modelAt(path);
     if (model === null)
       throw new SvcError(
@@ -205,10 +206,10 @@ export class Pulls {
     const { kernel } = this.options;
     if (kernel.stalled !== null) throw kernel.stalled;
     const daemon = kernel.tail<DaemonSnapshot>(this.options.daemon);
-    if (daemon?.matches({ running: 'disk_full' })) throw new SvcError('store_full');
-    if (daemon?.matches({ running: 'disk_stalled' })) throw new SvcError('store_stalled');
+    if (isIn(daemon, 'disk_full')) throw new SvcError('store_full');
+    if (isIn(daemon, 'disk_stalled')) throw new SvcError('store_stalled');
     if (!daemon?.hasTag('ready'))
-      throw new SvcError(daemon?.matches('starting') ? 'not_ready' : 'daemon_stopping');
+      throw new SvcError(isIn(daemon, 'starting') ? 'not_ready' : 'daemon_stopping');
   }
 
   private unlessStalled<T>(work: Promise<T>): Promise<T> {

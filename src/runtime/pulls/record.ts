@@ -1,5 +1,5 @@
 import type { PullSnapshot } from '../../../machines/pull.ts';
-import { stateName } from '../../../machines/step.ts';
+import { isIn, stateName } from '../../../machines/step.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { time } from '../../kernel/run-record.ts';
 import type { ModelRecord } from '../../providers/port.ts';
@@ -59,7 +59,7 @@ export function pullRecord(snapshot: PullSnapshot, model: ModelRecord | null): P
     verified: context.sha256 === null ? null : context.compared,
     attempt: context.attempt,
     error: error === null ? null : fromBody(error).body(),
-    retry_at: snapshot.matches('backoff') ? time(context.timeout_at) : null,
+    retry_at: isIn(snapshot, 'backoff') ? time(context.timeout_at) : null,
     model,
   };
 }
@@ -68,7 +68,7 @@ export function pullRecord(snapshot: PullSnapshot, model: ModelRecord | null): P
 export function pullError(snapshot: PullSnapshot): SvcError | null {
   const { error, cancelled_by, source } = snapshot.context;
   const kept = source === null ? '' : ' What was fetched is kept.';
-  if (snapshot.matches('cancelled') && cancelled_by === DAEMON_STOPPING)
+  if (isIn(snapshot, 'cancelled') && cancelled_by === DAEMON_STOPPING)
     return new SvcError(
       'daemon_stopping',
       `The daemon stopped before the model was there.${kept}`,
@@ -76,9 +76,9 @@ export function pullError(snapshot: PullSnapshot): SvcError | null {
         hint: 'Start it again with svc start, and run the command again: it goes on where it stopped.',
       },
     );
-  if (snapshot.matches('cancelled'))
+  if (isIn(snapshot, 'cancelled'))
     return new SvcError('pull_cancelled', `Fetching the model was cancelled.${kept}`);
-  if (snapshot.matches('failed')) return fromBody(error ?? {});
+  if (isIn(snapshot, 'failed')) return fromBody(error ?? {});
   return null;
 }
 

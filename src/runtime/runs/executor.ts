@@ -3,6 +3,7 @@ import type { NewEvent, RunEvent, RunRequest } from '../../../machines/events.ts
 import { afterFailure } from '../../../machines/retry.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { terminalOf } from '../../../machines/run-next.ts';
+import { isIn } from '../../../machines/step.ts';
 import { isStoreError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
@@ -53,7 +54,8 @@ export class RunExecutor {
   start({ run_id, attempt }: Effects['startAttempt']): void {
     const tail = this.options.kernel.tail<RunSnapshot>(run_id);
     if (
-      tail?.matches('starting') !== true ||
+      tail === undefined ||
+      !isIn(tail, 'starting') ||
       tail.context.attempt !== attempt ||
       this.live.get(run_id)?.attempt === attempt
     )

@@ -2,6 +2,7 @@ import { endingOf } from '../../../machines/ending.ts';
 import type { DaemonCreated, DaemonEvent, LastBoot } from '../../../machines/events.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { afterCrash } from '../../../machines/run-next.ts';
+import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { type EventStore, type StoredEvent, toFact } from '../../store/port.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -71,7 +72,7 @@ export async function recoverRuns(
       done.catch(() => {});
       recorded.push(done);
       if (fact.type === 'run.recovered') {
-        if (!snapshot.matches('queued')) cut += 1;
+        if (!isIn(snapshot, 'queued')) cut += 1;
         scheduler.adopt(run_id, kernel.tail<RunSnapshot>(run_id) ?? snapshot);
       } else ended += 1;
     }

@@ -1,7 +1,9 @@
 import { randomInt } from 'node:crypto';
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import type { NewEvent, RunCreated } from '../../../machines/events.ts';
-import { CANCELLED_BY_DISK_FULL, type RunSnapshot } from '../../../machines/run.ts';
+import type { RunSnapshot } from '../../../machines/run.ts';
+import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
+import { isIn } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
@@ -66,7 +68,7 @@ export class Runs {
     const unwritable = kernel.failure ?? kernel.stalled;
     if (unwritable !== null) throw unwritable;
     // The providers are not known yet: nothing can be said of the one that was asked for.
-    if (kernel.tail<DaemonSnapshot>(daemon)?.matches('starting')) throw new SvcError('not_ready');
+    if (isIn(kernel.tail<DaemonSnapshot>(daemon), 'starting')) throw new SvcError('not_ready');
     if (kernel.backlog >= config.limits.pending_events)
       throw new SvcError('busy', 'The event log cannot keep up.', {
         details: { retry_after_ms: RETRY_AFTER_MS },
@@ -210,12 +212,12 @@ export class Runs {
   /** What a follower is told when the daemon closes before the run has ended. */
   private cutOff(run_id: string): SvcError {
     const left = this.options.kernel.snapshot<RunSnapshot>(run_id);
-    if (left?.matches('queued'))
+    if (isIn(left, 'queued'))
       return new SvcError(
         'daemon_stopping',
         'The daemon stopped while the run was queued; it is answered when the daemon is started again.',
       );
-    if (left?.matches('suspended'))
+    if (isIn(left, 'suspended'))
       return new SvcError(
         'daemon_stopping',
         'The daemon stopped before the answer was complete; the run goes on when it is started again.',
@@ -270,12 +272,12 @@ export class Runs {
   /** Why no run is admitted now. */
   private refusal(): SvcError {
     const daemon = this.options.kernel.tail<DaemonSnapshot>(this.options.daemon);
-    if (daemon?.matches({ running: 'disk_full' })) return new SvcError('store_full');
-    if (daemon?.matches({ running: 'disk_stalled' }))
+    if (isIn(daemon, 'disk_full')) return new SvcError('store_full');
+    if (isIn(daemon, 'disk_stalled'))
       return new SvcError('store_stalled', undefined, {
         details: { retry_after_ms: RETRY_AFTER_MS },
       });
-    if (daemon?.matches('running')) {
+    if (daemon !== undefined && isIn(daemon, 'running')) {
       const { unsettled } = daemon.context;
       return new SvcError(
         'busy',
@@ -283,7 +285,7 @@ export class Runs {
         { details: { retry_after_ms: RETRY_AFTER_MS } },
       );
     }
-    return new SvcError(daemon?.matches('starting') ? 'not_ready' : 'daemon_stopping');
+    return new SvcError(isIn(daemon, 'starting') ? 'not_ready' : 'daemon_stopping');
   }
 
   private fromRow(row: RunRow): RunRecord {

@@ -3,6 +3,7 @@ import { arrive, emptyQueue, type FairQueue, leave, serve } from '../../../machi
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { nextAttempt } from '../../../machines/run-next.ts';
 import { type Concurrency, runsToStart } from '../../../machines/scheduler.ts';
+import { isIn, statePath } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { RUN_PREFIX } from '../../kernel/registry.ts';
@@ -67,7 +68,7 @@ export class Scheduler {
 
   /** Takes up a run that an earlier life of the daemon left: in the queue, or being ended. */
   adopt(run_id: string, snapshot: RunSnapshot): void {
-    if (snapshot.matches('queued') || snapshot.matches('suspended')) this.enqueue(run_id, snapshot);
+    if (snapshot.hasTag('waiting')) this.enqueue(run_id, snapshot);
     else this.active.set(run_id, asked(snapshot));
   }
 
@@ -76,11 +77,7 @@ export class Scheduler {
     const { kernel, daemon, places } = this.options;
     if (this.options.hasRoom?.() === false) return;
     const snapshot = kernel.tail<DaemonSnapshot>(daemon);
-    if (
-      snapshot === undefined ||
-      !(snapshot.hasTag('ready') || snapshot.matches({ stopping: 'draining' }))
-    )
-      return;
+    if (snapshot === undefined || !(snapshot.hasTag('ready') || isIn(snapshot, 'draining'))) return;
     const started = new Set(
       runsToStart(this.queue, [...this.active.values()], places).filter((run_id) =>
         this.start(run_id),
@@ -96,7 +93,7 @@ export class Scheduler {
   private start(run_id: string): boolean {
     const { kernel } = this.options;
     const tail = kernel.tail<RunSnapshot>(run_id);
-    if (tail === undefined || !(tail.matches('queued') || tail.matches('suspended'))) return false;
+    if (tail === undefined || !tail.hasTag('waiting')) return false;
     this.active.set(run_id, asked(tail));
     this.report(kernel.tryAppend(run_id, nextAttempt(tail)), run_id);
     return true;
@@ -104,8 +101,7 @@ export class Scheduler {
 
   private follow(run_id: string, snapshot: RunSnapshot): void {
     if (snapshot.status !== 'active') this.settle(run_id);
-    else if (snapshot.matches('suspended') || snapshot.matches('queued'))
-      this.wait(run_id, snapshot);
+    else if (snapshot.hasTag('waiting')) this.wait(run_id, snapshot);
     else if (!this.active.has(run_id)) {
       this.leaveQueue(run_id);
       this.active.set(run_id, asked(snapshot));
@@ -116,7 +112,11 @@ export class Scheduler {
   /** A run whose next attempt is on its way to the log already waits no more. */
   private wait(run_id: string, snapshot: RunSnapshot): void {
     const tail = this.options.kernel.tail<RunSnapshot>(run_id);
-    if (tail === undefined || tail.value !== snapshot.value || this.position(run_id) !== null)
+    if (
+      tail === undefined ||
+      statePath(tail) !== statePath(snapshot) ||
+      this.position(run_id) !== null
+    )
       return;
     this.active.delete(run_id);
     this.enqueue(run_id, snapshot);
@@ -126,7 +126,7 @@ export class Scheduler {
     const { client, deaths } = snapshot.context;
     const { provider, model, isolated } = asked(snapshot);
     const killer = isolated && deaths > 0;
-    const at = snapshot.matches('queued') || killer ? this.arrive(provider, client) : BEFORE_ALL;
+    const at = isIn(snapshot, 'queued') || killer ? this.arrive(provider, client) : BEFORE_ALL;
     this.arrivals += 1;
     let index = this.queue.length;
     while (index > 0 && (this.queue[index - 1]?.at ?? BEFORE_ALL) > at) index -= 1;

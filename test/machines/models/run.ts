@@ -1,5 +1,6 @@
 import type { Failure, Recovery, RunCreated, RunEvent } from '../../../machines/events.ts';
-import { CANCELLED_BY_DISK_FULL, type RunSnapshot, runMachine } from '../../../machines/run.ts';
+import { type RunSnapshot, runMachine } from '../../../machines/run.ts';
+import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
 import { runDeadlines } from '../../../machines/run-next.ts';
 import { type Model, model, NOW } from './model.ts';
 

@@ -35,7 +35,14 @@ test('the machines are told with their states, their ways and where the living o
   assert.is(daemon.initial, 'starting.binding');
   assert.equal(
     daemon.states.find(({ path }: { path: string }) => path === 'running.accepting'),
-    { path: 'running.accepting', type: 'atomic', tags: ['live', 'stable', 'ready'] },
+    {
+      path: 'running.accepting',
+      parent: 'running.serving',
+      type: 'atomic',
+      tags: ['live', 'stable', 'ready'],
+      initial: null,
+      effects: [],
+    },
   );
   assert.ok(
     daemon.transitions.some(

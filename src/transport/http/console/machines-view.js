@@ -5,7 +5,7 @@ import { clock } from './clock.js';
 import { diagramOf } from './diagram.js';
 import { byId, chip, el, say, setOptions } from './dom.js';
 import { model, on, picture } from './model.js';
-import { holds, leaving, machineOf, paintOf } from './shape.js';
+import { entered, holds, leaving, machineOf, paintOf, transitionsFor } from './shape.js';
 import { at } from './travel.js';
 import { lastStep, placeOf } from './walk.js';
 
@@ -136,6 +136,15 @@ function drawCounts() {
   }
 }
 
+/**
+ * @param {string} outer
+ * @param {string | null | undefined} path
+ */
+function isAround(outer, path) {
+  const machine = machineOf(name);
+  return machine !== undefined && path != null && holds(machine, outer, path);
+}
+
 /** @param {Place | null} place */
 function lightStates(place) {
   const svg = byId('diagram').querySelector('svg');
@@ -145,7 +154,7 @@ function lightStates(place) {
     if (isHere && !part.classList.contains('here'))
       requestAnimationFrame(() => bringIntoView(part));
     part.classList.toggle('here', isHere);
-    part.classList.toggle('around', !isHere && place?.path != null && holds(path, place.path));
+    part.classList.toggle('around', !isHere && isAround(path, place?.path));
   }
   svg?.setAttribute('role', 'img');
   svg?.setAttribute(
@@ -217,12 +226,13 @@ function recordedMove(stream) {
 function edgeOf({ machine, event, from, to }) {
   const shape = machineOf(machine);
   if (shape === undefined || to === null) return '';
-  const taken = shape.transitions.filter(
-    (one) =>
-      one.event === event && (from === null || holds(one.source, from)) && holds(one.target, to),
-  );
+  const asked =
+    from === null
+      ? shape.transitions.filter((one) => one.event === event)
+      : transitionsFor(shape, from, event);
+  const taken = asked.filter((one) => entered(shape, one.target) === to);
   const sources = new Set(taken.map(({ source }) => source));
-  const [first] = taken.sort((one, other) => other.source.length - one.source.length);
+  const [first] = taken;
   return first === undefined || (from === null && sources.size > 1)
     ? ''
     : `edge:${first.source}|${first.event}|${first.target}`;

@@ -28,26 +28,41 @@ export function paintOf(machine, path) {
 }
 
 /**
- * Whether a state is another one or is around it. The empty path is around all.
- * @param {string} outer
+ * A state and the states around it, the innermost first. The empty path, of the machine, is last.
+ * @param {Machine} machine
  * @param {string} path
+ * @returns {string[]}
  */
-export function holds(outer, path) {
-  return outer === '' || path === outer || path.startsWith(`${outer}.`);
+function lineage(machine, path) {
+  const state = machine.states.find((other) => other.path === path);
+  return path === '' ? [''] : [path, ...lineage(machine, state?.parent ?? '')];
 }
 
 /**
- * The transitions that an event may cause in a state: those of the innermost state that takes it.
+ * Whether a state is another one or is around it. The empty path is around all.
+ * @param {Machine} machine
+ * @param {string} outer
+ * @param {string} path
+ */
+export function holds(machine, outer, path) {
+  return lineage(machine, path).includes(outer);
+}
+
+/**
+ * The transitions that an event may cause in a state, the innermost first. Those of an outer state
+ * count only while every inner one has a guard.
  * @param {Machine} machine
  * @param {string} path
  * @param {string} event
  */
-export function transitionsFor({ transitions }, path, event) {
-  const taken = transitions.filter(
-    (transition) => transition.event === event && holds(transition.source, path),
-  );
-  const depth = Math.max(...taken.map(({ source }) => source.length));
-  return taken.filter(({ source }) => source.length === depth);
+export function transitionsFor(machine, path, event) {
+  const found = [];
+  for (const outer of lineage(machine, path)) {
+    const here = machine.transitions.filter((one) => one.source === outer && one.event === event);
+    found.push(...here);
+    if (here.some(({ guard }) => guard === null)) break;
+  }
+  return found;
 }
 
 /**
@@ -55,15 +70,19 @@ export function transitionsFor({ transitions }, path, event) {
  * @param {Machine} machine
  * @param {string} path
  */
-export function leaving({ transitions }, path) {
-  return transitions.filter(({ source, target }) => holds(source, path) && target !== source);
+export function leaving(machine, path) {
+  return machine.transitions.filter(
+    ({ source, target }) => holds(machine, source, path) && target !== source,
+  );
 }
 
 /**
  * The innermost state that is entered with this one.
  * @param {Machine} machine
  * @param {string} path
+ * @returns {string}
  */
-export function entered({ states }, path) {
-  return states.find((state) => holds(path, state.path) && state.type !== 'compound')?.path ?? path;
+export function entered(machine, path) {
+  const inner = machine.states.find((state) => state.path === path)?.initial ?? null;
+  return inner === null ? path : entered(machine, inner);
 }

@@ -1,0 +1,115 @@
+import type {
+  Addresses,
+  DaemonCreated,
+  DaemonEvent,
+  Failure,
+  LastBoot,
+  StopReport,
+} from './events.ts';
+
+/** What a daemon knows besides its state. */
+export interface DaemonContext {
+  boot_id: string;
+  host_boot_id: string | null;
+  pid: number;
+  version: string;
+  capacity: number;
+  unsettled: number;
+  addresses: Addresses;
+  last_boot: LastBoot | null;
+  start_deadline_at: number;
+  /** How long the start may take without progress. */
+  start_ms: number;
+  drain_deadline_at: number;
+  close_deadline_at: number;
+  /** Finished runs that this boot removed from the history. */
+  pruned_runs: number;
+  stop_requested_by: string | null;
+  stop_report: StopReport | null;
+  error: Failure | null;
+}
+
+/** The context of a new boot. */
+export function newContext(input: DaemonCreated): DaemonContext {
+  return {
+    boot_id: input.boot_id,
+    host_boot_id: input.host_boot_id,
+    pid: input.pid,
+    version: input.version,
+    capacity: input.capacity,
+    unsettled: 0,
+    addresses: { http: null, grpc: null, socket: null },
+    last_boot: null,
+    start_deadline_at: input.start_deadline_at,
+    start_ms: input.start_deadline_at - input.at,
+    drain_deadline_at: 0,
+    close_deadline_at: 0,
+    pruned_runs: 0,
+    stop_requested_by: null,
+    stop_report: null,
+    error: null,
+  };
+}
+
+/** What an event changes, whatever the state is. */
+export function evolve(context: DaemonContext, event: DaemonEvent): Partial<DaemonContext> {
+  switch (event.type) {
+    case 'daemon.listening':
+      return { addresses: { ...context.addresses, ...event.addresses } };
+    case 'daemon.store_opened':
+      return { last_boot: event.last_boot };
+    case 'daemon.recovery_progressed': {
+      // A start that makes progress needs a bound for each step only.
+      const start_deadline_at = Math.max(context.start_deadline_at, event.at + context.start_ms);
+      return { start_deadline_at };
+    }
+    case 'daemon.runs_recovered':
+      return { unsettled: event.queued + (event.suspended ?? 0) };
+    case 'daemon.run_admitted':
+      return { unsettled: context.unsettled + 1 };
+    case 'daemon.run_settled':
+      return { unsettled: Math.max(0, context.unsettled - 1) };
+    case 'daemon.history_pruned':
+      return { pruned_runs: context.pruned_runs + event.runs };
+    case 'daemon.stop_requested':
+      return {
+        drain_deadline_at: event.drain_deadline_at,
+        close_deadline_at: event.close_deadline_at,
+        stop_requested_by: event.by,
+      };
+    case 'daemon.stopped':
+      return {
+        stop_report: {
+          finished: event.finished ?? 0,
+          handed_over: event.handed_over ?? 0,
+          ended: event.ended ?? 0,
+        },
+      };
+    case 'daemon.failed':
+      return { error: event.error };
+    case 'daemon.start_deadline_passed':
+      return { error: START_TIMEOUT };
+    case 'daemon.close_deadline_passed':
+      return { error: CLOSE_TIMEOUT };
+    case 'daemon.providers_probed':
+    case 'daemon.store_filled':
+    case 'daemon.store_freed':
+    case 'daemon.disk_stalled':
+    case 'daemon.disk_resumed':
+    case 'daemon.drain_deadline_passed':
+      return {};
+    default:
+      return event satisfies never;
+  }
+}
+
+const START_TIMEOUT: Failure = {
+  code: 'start_timed_out',
+  message: 'The daemon did not become ready in time.',
+  retryable: true,
+};
+const CLOSE_TIMEOUT: Failure = {
+  code: 'stop_timed_out',
+  message: 'The daemon could not release everything it held in time.',
+  retryable: false,
+};
