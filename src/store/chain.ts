@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto';
 import type { EventRow } from './row.ts';
 
-/** What the first event is chained to. */
+/** The hash before the first event. */
 export const GENESIS = '0'.repeat(64);
 
 /**
- * The hash of an event: SHA-256, in hex, over three lines: the hash before it, its fields but `data` as a JSON array, and its stored data.
- * JSON text has no line breaks of its own, so that no two events have the same lines.
+ * The hash of an event: SHA-256, in hex, over three lines.
+ * The lines are the previous hash, the fields except `data` as a JSON array, and the stored data.
+ * JSON text has no raw line breaks, so two different events never have the same lines.
  */
 export function chain(
   previous: string,

@@ -1,8 +1,9 @@
 import { type CommitRows, conflict, type EventRow } from './row.ts';
 
 /**
- * Checks that a commit continues the log and each of its streams, that no run is without its first event, and that all names can be stored.
- * Throws store_conflict; the caller has changed nothing yet.
+ * Checks that a commit continues the log and each of its streams.
+ * It also refuses a run without its first event, and names that cannot be stored.
+ * Throws store_conflict, before anything has changed.
  */
 export function checkContinuity(
   { events, runs }: CommitRows,
@@ -40,7 +41,9 @@ function checkForm({ stream, type, boot_id, at, schema }: EventRow): void {
     throw conflict('The schema of an event is not a whole number.');
 }
 
-/** Names are stored as they are, so that they can be searched: NUL and lone surrogates would come back changed. */
+/**
+ * Names are stored unescaped, so that they can be searched. NUL and lone surrogates would change.
+ */
 function checkName(field: string, name: string): void {
   if (typeof name !== 'string' || name === '' || name.includes('\0') || !name.isWellFormed())
     throw conflict(`The ${field} ${JSON.stringify(name)} cannot be stored.`);

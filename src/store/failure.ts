@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import { SvcError } from '../errors.ts';
 
-/** What the database or the file system threw, as one of our errors. Its text stays in the cause. */
+/** Converts an error of the database or the file system. The original stays in `cause`. */
 export function asStoreError(thrown: unknown, database: string): SvcError {
   if (thrown instanceof SvcError) return thrown;
   const code = codeOf(thrown);
@@ -17,14 +17,17 @@ export function asStoreError(thrown: unknown, database: string): SvcError {
   return wrap('store_failed', ofFile(thrown));
 }
 
-/** A failure of the file system names the file, what was tried and the cause. */
+/** A file system error names the file, the operation and the cause. */
 function ofFile(thrown: unknown): string | undefined {
   const { path, syscall } = thrown as { path?: unknown; syscall?: unknown };
   if (typeof path !== 'string') return undefined;
   return `${path} cannot be used: ${typeof syscall === 'string' ? `${syscall} failed with ` : ''}${codeOf(thrown)}.`;
 }
 
-/** A file or folder that cannot be used. What lies in its place has to go; anything else is a matter of its owner and mode. */
+/**
+ * A file or folder that cannot be used: another thing is in its place, or its owner or mode is
+ * wrong.
+ */
 export function unusable(path: string, cause: unknown): SvcError {
   const code = codeOf(cause);
   if (FOLDER.includes(code))
@@ -42,12 +45,12 @@ const FOLDER = ['EISDIR', 'ERR_FS_EISDIR'];
 const FILE = ['EEXIST', 'ENOTDIR'];
 const AWAY = 'Move away what is in its place; svc makes a new one when it starts.';
 
-/** Our statements are right, so one that the database does not understand means tables that are not as we made them. */
+/** Our statements are valid, so SQLITE_ERROR means that the tables are not ours. */
 const DAMAGE = ['SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_ERROR', 'SQLITE_MISMATCH'];
 
-/** Whether it failed for want of space, and so changed nothing. */
+/** True if there was no space, and so nothing changed. */
 export function isFull(thrown: unknown): boolean {
-  // A used up quota has a number, and no name that the language knows.
+  // Node has no name for EDQUOT.
   return (
     ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown)) ||
     (thrown as { errno?: unknown } | null)?.errno === -constants.errno.EDQUOT

@@ -1,10 +1,10 @@
 import type Database from 'better-sqlite3';
 import type { Mark } from './files/high-water.ts';
 
-/** Stands for the hash of an event that was removed on purpose, and so cannot be compared any more. */
+/** Marks the hash of a removed event, which can no longer be compared. */
 export const REMOVED = 'removed';
 
-/** An event that is about to be removed. */
+/** An event to remove. */
 export interface Removed {
   seq: number;
   hash: Buffer;
@@ -13,9 +13,10 @@ export interface Removed {
 type GapRow = { first_seq: number; last_seq: number; last_hash: Buffer };
 
 /**
- * The parts of the log that were removed on purpose. The chain of hashes goes on from the last event of each.
+ * The parts of the log that were removed on purpose. The hash chain continues from the last event
+ * of each.
  *
- * 1. No two of them touch: what is removed beside a gap makes it longer.
+ * 1. Two gaps never touch: removing events beside a gap extends it.
  * 2. A gap is recorded in the transaction that removes its events.
  */
 export class Gaps {
@@ -24,7 +25,7 @@ export class Gaps {
 
   constructor(db: Database.Database) {
     this.db = db;
-    // A log of the first version, before it is brought forward, has none.
+    // A log of the first version has no gaps before its upgrade.
     const known = db.prepare(`select 1 from sqlite_schema where name = 'gaps'`).get() !== undefined;
     this.atOrBefore = known
       ? db.prepare(
@@ -33,7 +34,7 @@ export class Gaps {
       : null;
   }
 
-  /** The end of the gap that this position lies in; null when it lies in none. */
+  /** The end of the gap at this position; null if there is no gap. */
   endOf(seq: number): Mark | null {
     const gap = this.find(seq);
     return gap === undefined ? null : { seq: gap.last_seq, hash: gap.last_hash.toString('hex') };

@@ -1,7 +1,10 @@
 import type Database from 'better-sqlite3';
 import type { EventRow } from './row.ts';
 
-/** Whether the indexes of the database lead to the rows that are there. A damaged one hides an event from its stream, or a run from its key. */
+/**
+ * Checks that the indexes find the rows. A damaged index hides events from a stream, or a run
+ * from its key.
+ */
 export class Indexes {
   private readonly event: Database.Statement<[string, number], number>;
   private readonly key: Database.Statement<[string], number>;
@@ -28,6 +31,6 @@ export class Indexes {
   }
 }
 
-/** The run, where it has a key that does not lead to it. */
+/** Finds a run whose key does not lead to it. */
 const UNFOUND = `select 1 from runs r where r.run_id = ? and r.idempotency_key is not null
   and not exists (select 1 from runs k indexed by runs_key where k.idempotency_key = r.idempotency_key and k.rowid = r.rowid)`;

@@ -267,7 +267,7 @@ class MemoryLog implements Calls {
     this.events = this.events.filter((event) => event.stream !== stream);
   }
 
-  /** Who holds each key after these rows. A key is of one run at a time, also within a commit. */
+  /** The owner of each key after these rows. A key has one run at a time, also within a commit. */
   private ownersAfter(lines: readonly RunLine[]): Map<string, string | null> {
     const changed = new Map<string, string | null>();
     const held = new Map<string, string | null>();
@@ -285,7 +285,7 @@ class MemoryLog implements Calls {
   }
 }
 
-/** Rows are in the order of `by`, with gaps where some were removed. */
+/** Rows are sorted by `by`, with gaps. */
 function page(rows: readonly EventRow[], by: 'seq' | 'version', from: number, limit: number) {
   const start = rows.length === 0 ? 0 : firstFrom(rows, by, from);
   return rows.slice(start, start + Math.max(0, limit));

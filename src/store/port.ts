@@ -1,13 +1,15 @@
 import type { AnyEvent } from '../../machines/events.ts';
 
 /**
- * The port to the event log. One writer; every method may be asked at any time after `open`.
- * Implementations: `sqlite.ts` (in a worker thread) and `memory.ts`; one conformance suite holds both.
+ * The port to the event log. It has one writer. After `open`, any method may be called at any
+ * time.
+ * Implementations: `sqlite.ts` (in a worker thread) and `memory.ts`. Both pass one conformance
+ * suite.
  */
 
-/** One recorded fact. `data` is the fact without `type` and `at`. */
+/** One recorded event. `data` is the event without `type` and `at`. */
 export interface StoredEvent {
-  /** Position in the whole log, from 1; without gaps but for history that was removed. */
+  /** Position in the whole log, from 1. Only removed history leaves gaps. */
   seq: number;
   stream: string;
   /** Position in its stream, from 1, without gaps. */
@@ -19,7 +21,7 @@ export interface StoredEvent {
   data: Record<string, unknown>;
 }
 
-/** A projection row, written in the same transaction as the facts it comes from. */
+/** A projection row, written in the transaction of its events. */
 export interface RunRow {
   run_id: string;
   state: string;
@@ -27,16 +29,16 @@ export interface RunRow {
   provider: string;
   model: string;
   created_at: number;
-  /** Of one run at a time; null also for a run that gave its key up. */
+  /** One run at a time has a key. Null also if the run gave it up. */
   idempotency_key: string | null;
-  /** SHA-256, in hex, of what was asked. */
+  /** SHA-256 of the request, in hex. */
   request_digest: string | null;
-  /** The whole record, once the run is finished; null before. */
+  /** The whole record of a finished run; null before. */
   record: Record<string, unknown> | null;
   seq: number;
 }
 
-/** A run of a list whose row is damaged, and whose events do not tell it any more. */
+/** A run in a list that is damaged, and cannot be rebuilt from its events. */
 export interface DamagedRun {
   run_id: string;
   /** What is wrong, as a sentence. */
@@ -49,16 +51,19 @@ export interface BootRow {
 }
 
 export interface Commit {
-  /** In log order; `seq` continues the log, `version` continues each stream: anything else is refused whole. */
+  /**
+   * In log order. `seq` continues the log and `version` each stream; otherwise the commit is
+   * refused.
+   */
   events: StoredEvent[];
   runs: RunRow[];
 }
 
 export interface OpenReport {
-  /** The first event that the log still has; in an empty log, the next. */
+  /** The first event that the log still has; in an empty log, the next one. */
   first_seq: number;
   last_seq: number;
-  /** The daemon stream of the boot before, if there was one. */
+  /** The previous boot, if there was one. */
   last_boot_id: string | null;
   /** What the database really does, read back. */
   durability: { journal_mode: string; synchronous: string };
@@ -68,15 +73,15 @@ export interface OpenReport {
 
 export interface RunQuery {
   limit: number;
-  /** Runs older than this one, in the order newest first. */
+  /** Runs older than this one; the list is newest first. */
   before?: string;
   state?: string;
   provider?: string;
-  /** With the beginning of their texts only. */
+  /** Shortens their texts. */
   short?: boolean;
 }
 
-/** A run without what it holds. */
+/** A run without its texts. */
 export interface RunHead {
   finished: boolean;
   seq: number;
@@ -85,35 +90,41 @@ export interface RunHead {
 export interface VerifyReport {
   ok: boolean;
   events: number;
-  /** What was found, empty when ok. */
+  /** Empty if ok. */
   problems: string[];
 }
 
-/** What the slow check of a log in use has found. */
+/** What the slow check of a live log has found. */
 export interface VerifiedReport {
-  /** Where the present round has come to. */
+  /** Where the current round is. */
   seq: number;
-  /** When the last whole round ended; null when there was none. */
+  /** When the last whole round ended; null if there was none. */
   at: number | null;
-  /** No round is under way. */
+  /** No round is in progress. */
   complete: boolean;
-  /** What is damaged, in sentences; the first of them. */
+  /** The first problems, in sentences. */
   problems: string[];
   /** How many places are known to be damaged. */
   damaged: number;
 }
 
 export interface PruneQuery {
-  /** Runs that ended before go; null: none is too old. */
+  /** Removes runs that ended before this time; null: no age limit. */
   before_at: number | null;
-  /** As long as what can be removed takes more, what tells of old boots and then finished runs go, in the order of `pruneOrder`; null: no bound. */
+  /**
+   * Limit of the removable bytes; null: no limit. Above it, old boots and then finished runs go,
+   * in the order of `pruneOrder`.
+   */
   max_bytes: number | null;
-  /** Of the order: a larger run is large, a run that ended later is young. Without them none is. */
+  /** For the order: a larger run is large, a run that ended later is young. Default: none. */
   large_bytes?: number;
   young_at?: number;
-  /** For `before_at`: the present time, and since when its clock has run without a leap. Without it each clock is believed. */
+  /**
+   * For `before_at`: the current time, and since when the clock has not jumped. Default: trusts
+   * each clock.
+   */
   clock?: { now: number; even_since: number };
-  /** The present boot, of which nothing but finished runs is removed. */
+  /** The current boot. Only its finished runs are removed. */
   keep_boot: string;
   /** Runs removed in one step. */
   limit: number;
@@ -122,70 +133,93 @@ export interface PruneQuery {
 export interface PruneReport {
   runs: number;
   events: number;
-  /** There is more to do: ask again. */
+  /** There is more to do: call again. */
   more: boolean;
-  /** After the last step: the log takes more than `max_bytes`, and all that could go is young. */
+  /** After the last step: the log exceeds `max_bytes`, and all runs that could go are young. */
   over?: boolean;
-  /** After the last step: why what was committed cannot be written back into the database. */
+  /** After the last step: why the WAL cannot be written back. */
   trouble?: string;
 }
 
 export interface EventStore {
-  /** Takes exclusive ownership. Throws daemon_already_running, store_foreign, store_corrupt, store_tail_lost, home_unusable. */
+  /**
+   * Takes exclusive ownership.
+   * Throws daemon_already_running, store_foreign, store_corrupt, store_tail_lost, home_unusable.
+   */
   open(): Promise<OpenReport>;
   /**
-   * Resolves only when the commit is durable. `full`: the disk is, and the reserve was used.
-   * A rejection other than store_conflict and store_full, which change nothing, leaves the outcome unknown.
+   * Resolves only when the commit is durable. `full`: the disk is full, and the reserve was used.
+   * store_conflict and store_full change nothing. After any other error the outcome is unknown.
    */
   append(commit: Commit): Promise<{ full: boolean }>;
-  /** Puts the reserve back, if it was used: true when it is there. */
+  /** Creates the reserve again if it was used. True if it is there. */
   reserve(): Promise<boolean>;
-  /** Gives the space of the reserve to what else must be written on a full disk: false when there was none to give. */
+  /** Deletes the reserve, for other writes on a full disk. False if there was none. */
   spendReserve(): Promise<boolean>;
-  /** Gives fewer than `limit` when they are large; none means that there are no more. */
+  /** Returns fewer than `limit` events if they are large, and none at the end. */
   readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
-  /** Of a stream, found without reading the others; null when it has none. */
+  /** The last event of a stream, without reading the others; null if it has none. */
   lastEvent(stream: string): Promise<StoredEvent | null>;
-  /** As `readStream`, over the whole log. */
+  /** Like `readStream`, over the whole log. */
   readAll(fromSeq: number, limit: number): Promise<StoredEvent[]>;
-  /** Newest first, by the order of the log. Gives fewer than `limit` when they are large; none means that there are no more, or no run `before`. A damaged run is marked. */
+  /**
+   * Newest first, in log order. Fewer than `limit` runs if they are large; none at the end, or if
+   * `before` is unknown.
+   * A damaged run is marked.
+   */
   listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]>;
   getRun(run_id: string): Promise<RunRow | null>;
-  /** The record of a finished run as JSON, of which no text or object was made; null for a run that is unfinished or not there. */
+  /**
+   * The record of a finished run as JSON bytes, never parsed. Null if the run is unfinished or
+   * unknown.
+   */
   readRecord(run_id: string): Promise<Uint8Array | null>;
-  /** Of a run, found without reading its texts. */
+  /** The head of a run, without reading its texts. */
   runHead(run_id: string): Promise<RunHead | null>;
-  /** The run that was accepted with this key, and holds it still. */
+  /** The run that has this key. */
   getRunByKey(idempotency_key: string): Promise<RunRow | null>;
-  /** Ids of the runs that have no terminal fact, oldest first. */
+  /** Ids of the runs without a terminal event, oldest first. */
   unfinishedRuns(): Promise<string[]>;
-  /** Ids, oldest first, of the runs that were accepted at or before an event, and are unfinished or have their last event at or after it. */
+  /**
+   * Ids of the runs that were open at an event, oldest first: accepted at or before it, and not
+   * ended before it.
+   */
   runsAt(seq: number, limit: number): Promise<string[]>;
-  /** Streams other than runs whose first event lies in this part of the log, in its order. */
+  /** Streams of other machines that begin in this part of the log, in its order. */
   startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]>;
   countRuns(): Promise<{ finished: number; unfinished: number }>;
-  /** One small step of removing history; see `pruner.ts`. Throws store_full, and then nothing has changed. */
+  /**
+   * One small step of removing history; see `pruner.ts`. Throws store_full, and then nothing has
+   * changed.
+   */
   prune(query: PruneQuery): Promise<PruneReport>;
-  /** Reads everything and checks it: the chain of hashes, the numbering, the database's own check. */
+  /** Reads and checks everything: hashes, numbering, and the check of SQLite itself. */
   verify(): Promise<VerifyReport>;
-  /** One small part of a check that goes round the whole log, beginning again when `restart`. `done`: the round is complete. What can be made again from the events is. */
+  /**
+   * One small part of a check that circles the whole log. `restart` begins again; `done` ends a
+   * round.
+   * Rebuilds damaged rows from their events.
+   */
   verifyPart(now: number, restart: boolean): Promise<{ done: boolean; report: VerifiedReport }>;
   /** What that check knows. */
   verified(): Promise<VerifiedReport>;
-  /** After what was asked before. Then only `open` may be asked again; everything else is refused with store_failed. */
+  /** Waits for earlier calls. Afterwards only `open` works; other calls throw store_failed. */
   close(): Promise<void>;
 }
 
-/** The row of a run, folded from its events; null where they do not tell it, or not any more. */
+/** Folds the row of a run from its events; null if they are damaged or removed. */
 export type Project = (
   store: Pick<EventStore, 'readStream'>,
   run_id: string,
 ) => Promise<RunRow | null>;
 
-/** Thrown (as `code`) when a commit does not continue what is stored, or cannot be stored: a programmer's error of the writer. Nothing was changed. */
+/**
+ * Code of a commit that does not continue the log, or cannot be stored: a bug of the writer.
+ * Nothing was changed.
+ */
 export const CONFLICT = 'store_conflict';
 
-/** The fact back from its stored form. */
+/** The event from its stored form. */
 export function toFact(event: StoredEvent): AnyEvent {
   return { ...event.data, type: event.type, at: event.at } as AnyEvent;
 }

@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { dataDigest, fieldsDigest, isSame, RUN_FIELDS, type RunFields } from './run-digest.ts';
 
-/** A row of `runs` as it is stored, with its digests; null where they are not there. */
+/** A row of `runs` with its digests; null if they are missing. */
 export type StoredRun<D extends string | Uint8Array = string> = StoredFields & {
   data: D;
   data_digest: unknown;
@@ -14,21 +14,21 @@ const FIELDS = RUN_FIELDS.split(', ')
   .join(', ');
 export const STORED_FIELDS = `select ${FIELDS}, d.fields as fields_digest from runs r left join run_digests d on d.run_id = r.run_id`;
 export const STORED_RUN = storedRun('r.data');
-/** The same with the data as bytes, of which no text is made. */
+/** With the data as bytes, so that SQLite makes no text of it. */
 export const STORED_RUN_BYTES = storedRun('cast(r.data as blob)');
 
 function storedRun(data: string): string {
   return `select ${FIELDS}, ${data} as data, d.fields as fields_digest, d.data as data_digest from runs r left join run_digests d on d.run_id = r.run_id`;
 }
 
-/** The row of a run cannot be used; what the events tell can. */
+/** The error of a damaged row. The events may still be fine. */
 export function damagedRun(run_id: string, problem: string): SvcError {
   return new SvcError('store_corrupt', `The record of the run ${run_id} ${problem}.`, {
     details: { run_id },
   });
 }
 
-/** What is wrong with a row by itself, as the end of a sentence. */
+/** What is wrong with a row itself, as the end of a sentence. */
 export function storedProblem(row: StoredRun<string | Uint8Array>): string | null {
   return (
     fieldsProblem(row) ??
@@ -42,7 +42,10 @@ export function fieldsProblem(row: StoredFields): string | null {
 
 const CHANGED = 'does not agree with its digest';
 
-/** Holds the rows of `runs` to the events: each run that was accepted has its row, and no other run has one. */
+/**
+ * Checks the rows of `runs` against the events: each accepted run has a row, and no other run has
+ * one.
+ */
 export class Projection {
   private readonly statements: ReturnType<typeof prepare>;
 
@@ -50,7 +53,10 @@ export class Projection {
     this.statements = prepare(db);
   }
 
-  /** What is wrong with the row of a run that was accepted at `seq`, as the end of a sentence. Without `data` the texts are not read. */
+  /**
+   * What is wrong with the row of a run, as the end of a sentence. `data`: reads the texts too.
+   * `seq`: where the run was accepted.
+   */
   problemOf(run_id: string, seq: number, data: boolean): string | null {
     const { whole, fields, last } = this.statements;
     const row = data ? whole.get(run_id) : fields.get(run_id);
@@ -62,18 +68,18 @@ export class Projection {
     return this.isFound(row) ? null : 'is not found by its fields';
   }
 
-  /** Rows of runs that were not accepted, by their position in this part of the log. */
+  /** Rows of unknown runs, by their position in this part of the log. */
   extra(after: number, to: number): { run_id: string; accepted_seq: number }[] {
     return this.statements.extra.all(after, to, EXTRA_MAX);
   }
 
-  /** The last runs that were accepted, newest first, and the others that are unfinished. */
+  /** The newest runs, and the other unfinished ones. */
   newest(limit: number): { run_id: string; seq: number }[] {
     const runs = this.statements.newest.all(limit);
     return [...runs, ...this.statements.unfinished.all(runs.at(-1)?.seq ?? 0)];
   }
 
-  /** An index is damaged where a lookup does not come to the row. */
+  /** False if a lookup by index does not find the row. */
   private isFound({
     run_id,
     accepted_seq,

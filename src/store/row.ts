@@ -1,10 +1,10 @@
 import { SvcError } from '../errors.ts';
 import { CONFLICT, type Commit, type RunRow, type StoredEvent } from './port.ts';
 
-/** An event as it is stored: `data` is the exact JSON text, which is also what the chain of hashes covers. */
+/** An event as it is stored. `data` is the exact JSON text that the hash chain covers. */
 export type EventRow = Omit<StoredEvent, 'data'> & { data: string };
 
-/** A run as it is stored: the whole row as JSON text, and beside it the columns that are searched. */
+/** A run as it is stored: the row as JSON text, and the columns for searches. */
 export interface RunLine {
   run_id: string;
   idempotency_key: string | null;
@@ -20,7 +20,7 @@ export interface CommitRows {
   runs: RunLine[];
 }
 
-/** The stored form of a commit. Throws store_conflict when something in it cannot be stored. */
+/** Converts a commit to its stored form. Throws store_conflict if a value cannot be stored. */
 export function toRows({ events, runs }: Commit): CommitRows {
   return { events: events.map(toEventRow), runs: runs.map(toRunLine) };
 }
@@ -53,7 +53,7 @@ export function fromRunData(data: string): RunRow {
   return { ...row, request_digest: row.request_digest ?? null };
 }
 
-/** An error that says: the commit was refused and nothing was changed. */
+/** The error of a commit that was refused and changed nothing. */
 export function conflict(message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code: CONFLICT });
 }

@@ -1,7 +1,7 @@
 import { createHash, hash } from 'node:crypto';
 import type Database from 'better-sqlite3';
 
-/** What is stored of a run beside its data: the columns that are searched. */
+/** The columns of a run beside its data. */
 export interface RunFields {
   run_id: string;
   accepted_seq: number;
@@ -40,12 +40,12 @@ export function fieldsDigest({
   );
 }
 
-/** Of the stored text, or of its bytes. */
+/** Takes the stored text or its bytes. */
 export function dataDigest(run_id: string, data: string | Uint8Array): Buffer {
   return createHash('sha256').update(`${run_id}\n`).update(data).digest();
 }
 
-/** Both digests as functions of the database, for the upgrade of a log that has none. */
+/** Registers both digests as SQL functions, to upgrade a log that has none. */
 export function addDigestFunctions(db: Database.Database): void {
   db.function('fields_digest', { deterministic: true, varargs: true }, (...values: unknown[]) => {
     const [run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq] =
@@ -66,7 +66,7 @@ export function addDigestFunctions(db: Database.Database): void {
   );
 }
 
-/** Whether a stored digest is this one. A value of another type is not. */
+/** True if a stored digest is this one. Other types never match. */
 export function isSame(stored: unknown, digest: Buffer): boolean {
   return Buffer.isBuffer(stored) && stored.equals(digest);
 }

@@ -2,22 +2,24 @@ import { randomInt } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import { addDigestFunctions } from './run-digest.ts';
 
-/** Says in the header of the file that it is an event log of svc: the letters `svce`. */
+/** Marks the file as an event log of svc, in its header: the letters `svce`. */
 export const APPLICATION_ID = 0x73766365;
-/** Raised when the tables change. A newer one than ours is not touched. */
+/** Raised when the tables change. A newer version is refused. */
 export const SCHEMA = 3;
 /**
- * The version of the tables is the low byte of the header's `user_version`. Above it is the generation, which the first commits of each WAL raise by one:
- * so a WAL beside a database that is not the one it was written for is noticed.
+ * The header's `user_version` has the version of the tables in its low byte.
+ * Above it is the generation, which the first commits of each WAL raise by one. So a foreign WAL
+ * is noticed.
  */
 const SCHEMA_BITS = 8;
 const GENERATIONS = 2 ** 22;
-/** The name in a copy of a log that has none. */
+/** The name of a log in a copy that has none. */
 const NO_NAME = 'none';
 
 /**
- * Numbers of milliseconds are `real`, so that any number of the language comes back as it was. The unique index is also the way to read
- * a stream; `boots` finds the last boot, and `starts` what else began, without a look at the large rows.
+ * Milliseconds are `real`, so that any JavaScript number survives.
+ * Streams are read by the unique index. `boots` finds the last boot, and `starts` the other first
+ * events, without the large rows.
  */
 const EVENTS = `
 create table events (
@@ -34,7 +36,9 @@ create table events (
 ) strict;
 create index boots on events (seq) where type = 'daemon.boot_started';`;
 
-/** A gap is a part of the log that was removed on purpose: the chain goes on from the hash of its last event. */
+/**
+ * A gap is a part of the log that was removed on purpose. The chain continues from its last hash.
+ */
 const GAPS = `
 create index starts on events (seq) where version = 1 and type <> 'run.accepted';
 create table gaps (
@@ -43,7 +47,10 @@ create table gaps (
   last_hash blob not null
 ) strict;`;
 
-/** The order of runs is that of the log, since a clock can be set back. `ended_at` is the time of the last event of a finished run. */
+/**
+ * Runs are in log order, since a clock can be set back. `ended_at` is the time of their last
+ * event.
+ */
 const RUNS = `
 create table runs (
   run_id text primary key,
@@ -65,8 +72,9 @@ create index runs_finished on runs (accepted_seq, seq) where finished = 1;
 create index runs_ended on runs (ended_at) where finished = 1;`;
 
 /**
- * `meta` names this log, and `run_digests` has two hashes of each row of `runs`: of its fields and of its data. They are apart from the row, so that an
- * old log needs no row written again.
+ * `meta` names this log. `run_digests` has two hashes of each row of `runs`: of its fields and
+ * its data.
+ * It is a table apart, so that an upgrade rewrites no row.
  */
 const PROOFS = `
 create table meta (name text primary key, value text not null) strict, without rowid;
@@ -74,7 +82,10 @@ create table run_digests (run_id text primary key, fields blob not null, data bl
 create index accepted on events (seq, stream) where version = 1 and type = 'run.accepted';
 create trigger run_removed after delete on runs begin delete from run_digests where run_id = old.run_id; end;`;
 
-/** Where two old runs have the same key, the first keeps it. What a damaged log does not tell is replaced by what comes next to it. */
+/**
+ * If two old runs have the same key, the first keeps it. Values that a damaged log lacks are
+ * estimated.
+ */
 const FROM_1 = `
 alter table runs rename to old_runs;
 ${RUNS}
@@ -90,15 +101,16 @@ drop table old_runs;
 ${RUNS_INDEXES}
 ${GAPS}`;
 
-/** The rows are taken as they are: what they were before nothing tells. */
+/** The upgrade trusts the rows: nothing proves their past. */
 const FROM_2 = `
 ${PROOFS}
 insert into run_digests
   select run_id, fields_digest(run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq), data_digest(run_id, data) from runs;`;
 
 /**
- * Makes the tables of an empty database, all or nothing, before it is in WAL mode: the header is then never only in the WAL. `name` is called with the
- * lock held, before the log has a name, and gives it.
+ * Creates the tables of an empty database in one transaction, before WAL mode: so the header is
+ * never only in the WAL.
+ * `name` is called under the lock, and returns the name of the log.
  */
 export function createTables(db: Database.Database, name: () => string): void {
   db.exec('begin exclusive');
@@ -117,13 +129,15 @@ export function createTables(db: Database.Database, name: () => string): void {
     makeShrinkable(db);
 }
 
-/** Lets the file become smaller when history is removed. Only an empty database is rebuilt for that; another one uses its space again. */
+/**
+ * Allows the file to shrink when history is removed. Only an empty database is rebuilt for that.
+ */
 function makeShrinkable(db: Database.Database): void {
   db.pragma('auto_vacuum = incremental');
   db.exec('vacuum');
 }
 
-/** Brings the tables of an older version forward, all or nothing. The events stay as they are. A copy that is only read gets no name. */
+/** Upgrades older tables in one transaction. Events stay as they are. A copy gets no name. */
 export function upgradeTables(db: Database.Database, name: () => string | null): void {
   const version = schemaOf(Number(pragma(db, 'user_version')));
   if (version >= SCHEMA) return;
@@ -134,11 +148,11 @@ export function upgradeTables(db: Database.Database, name: () => string | null):
     setName(db, name());
   });
   upgrade.exclusive();
-  // What is known of the log must not be in its WAL alone.
+  // The upgrade must not be only in the WAL.
   if (pragma(db, 'journal_mode') === 'wal') db.pragma('wal_checkpoint(truncate)');
 }
 
-/** The random name of this log, which its high-water mark carries too; null for a log of an older version. */
+/** The random name of this log, which its high-water mark has too; null in older versions. */
 export function logName(db: Database.Database): string | null {
   if (schemaOf(Number(pragma(db, 'user_version'))) < 3) return null;
   const name =
@@ -151,7 +165,7 @@ export function schemaOf(user_version: number): number {
   return user_version & (2 ** SCHEMA_BITS - 1);
 }
 
-/** How many generations the state in the WAL is ahead of the state in the file. */
+/** How many generations the WAL is ahead of its file. */
 export function generationsAhead(in_wal: number, in_file: number): number {
   return ((in_wal >>> SCHEMA_BITS) - (in_file >>> SCHEMA_BITS) + GENERATIONS) % GENERATIONS;
 }

@@ -1,7 +1,7 @@
-/** Characters of each text of a run in a list of short ones. */
+/** Characters of each text in a list of short runs. */
 export const SHORT_CHARACTERS = 200;
 
-/** A record of a run with the beginning of its texts. `shortened` says that they are not whole. */
+/** A record with shortened texts. `shortened` marks it. */
 export function shortRecord<R extends Record<string, unknown>>(
   record: R,
 ): R & { shortened?: true } {
@@ -14,7 +14,10 @@ export function shortRecord<R extends Record<string, unknown>>(
   return texts.length === 0 ? record : { ...record, ...Object.fromEntries(texts), shortened: true };
 }
 
-/** The stored data of a run with short texts. What cannot be read stays as it is, so that the reader says so. */
+/**
+ * The stored data of a run with shortened texts. Unreadable data stays, so that the reader
+ * reports it.
+ */
 export function shortData(data: string): string {
   if (data.length <= SHORT_CHARACTERS) return data;
   try {

@@ -16,8 +16,8 @@ import { asStoreError, isFull, unusable } from '../failure.ts';
 import { APPLICATION_ID, SCHEMA, schemaOf } from '../schema.ts';
 
 /**
- * Looks at the database's file before the database does, so that a file that is not ours is never changed.
- * Answers whether an event log is there. Throws home_unusable and store_foreign.
+ * Checks the file before SQLite opens it, so that a foreign file never changes.
+ * Returns whether an event log is there. Throws home_unusable and store_foreign.
  */
 export function findDatabase(database: string): boolean {
   const folder = dirname(database);
@@ -33,7 +33,7 @@ export function findDatabase(database: string): boolean {
   return true;
 }
 
-/** An empty file, private before anything is in it. The database gives its other files the same mode. */
+/** Creates an empty private file. SQLite gives its other files the same mode. */
 export function makePrivate(database: string): void {
   usable(database, () => {
     closeSync(openSync(database, 'a', 0o600));
@@ -42,7 +42,7 @@ export function makePrivate(database: string): void {
   });
 }
 
-/** What a header says, as far as the file has one. Throws store_foreign for what is not a file. */
+/** Reads the header, as far as the file has one. Throws store_foreign if it is not a file. */
 export function readHeader(database: string): {
   magic: string;
   user_version: number;
@@ -78,27 +78,30 @@ export function refuseForeign(
   }
 }
 
-/** Before a log goes on without its end: what of the WAL cannot be read by us may still help. Never overwrites an earlier copy. */
+/**
+ * Copies the WAL before a log continues without its end: it may help to recover that end.
+ * Never overwrites an earlier copy.
+ */
 export function keepWal(database: string): void {
   try {
     if (statSync(`${database}-wal`).size > 0)
       copyFileSync(`${database}-wal`, `${database}-wal.kept`, constants.COPYFILE_EXCL);
   } catch {
-    // There may be no WAL, no space or an earlier copy; the user was asked to keep one.
+    // There may be no WAL, no space, or an earlier copy. The hint asked the user for a copy.
   }
 }
 
-/** A reader that looked at the database of a dead daemon leaves this behind; once we hold the lock, nobody uses it. */
+/** A reader of a dead daemon's database leaves this file. Under our lock, no process uses it. */
 export function removeSharedMemory(database: string): void {
   rmSync(`${database}-shm`, { force: true });
 }
 
-/** The event log with its WAL. */
+/** Bytes of the event log with its WAL. */
 export function logBytes(database: string): number {
   return sizeOf(database) + sizeOf(`${database}-wal`);
 }
 
-/** A file that is not there, or cannot be asked, counts as empty. */
+/** A missing or unreadable file has no bytes. */
 export function sizeOf(file: string): number {
   try {
     return statSync(file).size;

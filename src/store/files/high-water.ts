@@ -11,44 +11,50 @@ import {
 import { dirname } from 'node:path';
 
 /**
- * The high-water mark: how far the log had come, kept in a file of its own, so that a log that lost its end is noticed.
+ * The high-water mark: a file that says how far the log had come, so that a truncated log is
+ * noticed.
  *
- * 1. It is written after the commit is durable: on disk it is never ahead of a healthy log, and may be behind.
- * 2. Two slots are written in turn, each with a checksum: a torn write harms one, and the other holds the mark before.
- * 3. A write is not synced, since the page cache survives the death of the process; each SYNC_EVERY commits and at the close it is. So after
- *    a power cut at most the loss of the last SYNC_EVERY commits goes unnoticed, and it costs under a hundredth of a commit's own sync.
- *    The first write of a log's name is synced with its folder: the log does not know of a mark before there is one.
- * 4. It carries the random name of its log, which the log knows too: so a mark that is missing, or that of another log, is noticed.
- * 5. A file that has the one word `accept` is the user's decision to go on with the log as it is.
- * 6. A mark that cannot be written is no reason to refuse a durable commit: `trouble` says so, and the mark stays behind.
+ * 1. It is written after the commit is durable. On disk it is never ahead of a healthy log, and
+ *    may be behind.
+ * 2. Two slots are written in turn, each with a checksum. A torn write damages one; the other has
+ *    the mark before.
+ * 3. Writes are not synced: the page cache survives the death of the process. Every SYNC_EVERY
+ *    commits, and at the close, they are. So a power cut can hide the loss of at most SYNC_EVERY
+ *    commits, for under 1% of the cost of a commit.
+ * 4. The first write of a log's name is synced with its folder. Only then does the log know of a
+ *    mark.
+ * 5. It carries the random name of its log. So a missing or foreign mark is noticed.
+ * 6. A file with the one word `accept` is the user's decision to continue with the log as it is.
+ * 7. If the mark cannot be written, the commit still succeeds: `trouble` says so, and the mark
+ *    stays behind.
  */
 
 export interface Mark {
   seq: number;
-  /** Hash of the event at `seq`, in hex. */
+  /** The hash of the event at `seq`, in hex. */
   hash: string;
 }
 
-/** A mark as it is in its file. `log_id` is null in the file of an older version. */
+/** A mark as the file has it. Older versions have no `log_id`. */
 export interface KnownMark extends Mark {
   log_id: string | null;
 }
 
-/** What the file of the mark holds. */
+/** What the file says. */
 export interface MarkFile {
   mark: KnownMark | null;
-  /** The user goes on with the log as it is. */
+  /** The user continues with the log as it is. */
   accepted: boolean;
 }
 
 const ACCEPT = 'accept';
 const SYNC_EVERY = 128;
-/** One disk sector, so that one write does not reach into the other slot's. */
+/** One disk sector, so that a write never touches the other slot. */
 const SLOT_BYTES = 512;
 const SLOT =
   /^(svc-high-water (?:1|2 ([0-9a-f]{32})) (\d{1,16}) ([0-9a-f]{64})) ([0-9a-f]{64})\s*$/;
 
-/** The mark of a file; null when there is none, or none that is whole. */
+/** Reads the mark. Null if the file is missing, or has no whole slot. */
 export function readMark(file: string): KnownMark | null {
   return readMarkFile(file).mark;
 }
@@ -93,7 +99,7 @@ export class HighWater {
     }
   }
 
-  /** Writes the mark to both slots, and waits until it is on disk with its name in the folder. Throws what went wrong. */
+  /** Writes the mark to both slots, and syncs the file and its folder. */
   writeFirst(mark: Mark): void {
     for (const at of [0, SLOT_BYTES]) {
       if (writeSync(this.fd, slot(mark, this.log_id), at) !== SLOT_BYTES)
@@ -144,7 +150,7 @@ function readSlot(bytes: Buffer): KnownMark | null {
   return { seq: Number(seq), hash: at, log_id };
 }
 
-/** The two slots, as far as they are there. A file that is no regular one must not hold us up. */
+/** Reads both slots. A file that is not regular could block, so it is not read. */
 function readOrNothing(file: string): Buffer {
   let fd: number;
   try {

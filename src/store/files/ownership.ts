@@ -2,12 +2,17 @@ import { realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
 /**
- * The databases that this process owns. A lock of the file belongs to the process, and on unix systems it is lost as soon as any code of the process
- * opens and closes the file: so a second look at it from the same process is refused before it is touched.
+ * The databases that this process has open.
+ *
+ * A file lock belongs to the process. On Unix, closing any descriptor of the file releases the
+ * lock. So a second open in this process is refused before it touches the file.
  */
 const owned = new Set<string>();
 
-/** Null when this process owns the database already; else the way to give it back. */
+/**
+ * Registers the database. Returns the function that releases it, or null if it is registered
+ * already.
+ */
 export function own(database: string): (() => void) | null {
   const name = nameOf(database);
   if (owned.has(name)) return null;
@@ -19,7 +24,7 @@ export function isOwned(database: string): boolean {
   return owned.has(nameOf(database));
 }
 
-/** Whether a thread of this process has a log open: it may be held up by the disk, and then an exit would wait for it. */
+/** True if a thread of this process has a log open. A blocked disk may delay the exit then. */
 export function ownsAny(): boolean {
   return owned.size > 0;
 }
@@ -32,7 +37,7 @@ function nameOf(database: string): string {
     try {
       return attempt();
     } catch {
-      // Not made yet: then its folder's name says enough, or its own as it was given.
+      // The file does not exist yet: use the real path of its folder, or the given path.
     }
   }
   return resolve(database);

@@ -3,18 +3,20 @@ import { walOf } from './wal.ts';
 
 export interface PresenceOptions {
   database: string;
-  /** From one look at the names of the files to the next. */
+  /** Between two checks of the file names. */
   look_ms: number;
-  /** The files that this process has open. The WAL joins them with the first commit. */
+  /** Descriptors of the open files. The WAL joins with the first commit. */
   descriptors(): Iterable<number>;
 }
 
 /**
- * The files that this process has open are still the ones in the folder. A file that was removed or replaced accepts writes all the same, and they are gone when
- * it is closed.
+ * Checks that the open files are still the ones in the folder. A removed file accepts writes,
+ * which are lost when it is closed.
  *
- * 1. Each commit finds an open file that has no name any more: one that was removed, or overwritten by a rename. This costs a microsecond a file.
- * 2. A commit finds files that have another name now at most `look_ms` after the move. Nothing is lost until then: the files have what was acknowledged.
+ * 1. Each commit finds an open file without a name: it was removed, or replaced by a rename. This
+ *    costs a microsecond a file.
+ * 2. A commit finds files with another name at most `look_ms` after the move. Until then nothing
+ *    is lost: the moved files have all acknowledged events.
  */
 export class Presence {
   private readonly options: PresenceOptions;
@@ -29,18 +31,18 @@ export class Presence {
     }));
   }
 
-  /** What a commit must know: what is wrong, as a sentence. */
+  /** What is wrong, as a sentence. Cheap enough for every commit. */
   problemOfCommit(): string | null {
     for (const fd of this.options.descriptors())
       if (fstatSync(fd).nlink === 0) return this.problem() ?? REMOVED;
     return performance.now() < this.look_at ? null : this.problem();
   }
 
-  /** Looks at the names too. */
+  /** What is wrong, as a sentence. Checks the names too. */
   problem(): string | null {
     for (const file of this.files) {
       const found = look(file.name);
-      // The database makes its WAL with the first commit.
+      // SQLite creates its WAL with the first commit.
       file.at_open ??= found;
       if (found === null && file.at_open !== null)
         return `${file.name} was removed while the daemon ran. ${LOST}`;

@@ -13,15 +13,15 @@ import { dirname, join } from 'node:path';
 import { isFull } from '../failure.ts';
 
 /**
- * The reserve: a file beside the database that does nothing but take up space, so that there is some for what must still be recorded when
- * the disk is full.
+ * The reserve: a file that only uses space. It is deleted on a full disk, so that the last events
+ * fit.
  *
- * 1. It is really written and synced, with bytes that no disk can compress: what it holds is there when it is given up.
- * 2. It is put back only where as much again is not taken by that at once: a little stays free beside it.
+ * 1. It is written and synced, with random bytes: no file system can compress it.
+ * 2. It is created again only if SPARE_BYTES stay free beside it.
  * 3. Only the owner of the database touches it.
  */
 export class Reserve {
-  /** Whether it is there. */
+  /** Whether the file is there. */
   held = false;
   private readonly file: string;
   private readonly bytes: number;
@@ -31,13 +31,15 @@ export class Reserve {
     this.bytes = bytes;
   }
 
-  /** Makes it, unless it is there from before: true when it is. Throws what is not a want of space. */
+  /**
+   * Creates the file if it is missing. True if it is there. Throws anything but a lack of space.
+   */
   fill(): boolean {
     this.held = isWhole(this.file, this.bytes) || this.make();
     return this.held;
   }
 
-  /** Gives its space back to the disk; false when there was none to give. */
+  /** Deletes the file. False if there was none. */
   release(): boolean {
     this.held = false;
     try {
@@ -66,20 +68,20 @@ export function reserveFile(database: string): string {
   return join(dirname(database), 'events.reserve');
 }
 
-/** Space on the disk of a file that a user may still take. */
+/** Bytes that a user may still write on the disk of a file. */
 export function freeBytes(file: string): number {
   const { bavail, bsize } = statfsSync(dirname(file));
   return bavail * bsize;
 }
 
-/** Whether it is there with all its blocks: a file with holes holds no space. */
+/** True if all blocks of the file are allocated: a sparse file reserves nothing. */
 export function isWhole(file: string, bytes: number): boolean {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found === undefined || !found.isFile() || found.size !== bytes) return false;
   return process.platform === 'win32' || found.blocks * BLOCK_BYTES >= bytes;
 }
 
-/** Whether a write fails for want of space: the database does not tell a used up quota from a broken disk. */
+/** False if a write fails for lack of space. SQLite reports a used up quota as a broken disk. */
 export function canWriteBeside(database: string): boolean {
   const probe = join(dirname(database), 'events.probe');
   try {
@@ -92,10 +94,10 @@ export function canWriteBeside(database: string): boolean {
   }
 }
 
-/** Stays free beside the reserve, so that the disk is not full again with the next commit. */
+/** Stays free beside the reserve, so that the next commit does not fill the disk again. */
 const SPARE_BYTES = 1024 * 1024;
 const PROBE_BYTES = 65_536;
-/** The unit of the count of blocks, whatever the disk has. */
+/** The unit of `blocks`, on every disk. */
 const BLOCK_BYTES = 512;
 const PIECE_BYTES = 1024 * 1024;
 
@@ -103,7 +105,7 @@ function removeIfPossible(file: string): void {
   try {
     rmSync(file, { force: true });
   } catch {
-    // A disk that can no longer be written keeps it; it takes up little, and is written over the next time.
+    // The disk refuses: the file is small, and the next probe overwrites it.
   }
 }
 

@@ -5,20 +5,21 @@ import { generationsAhead, nextGeneration, pragma, schemaOf } from '../schema.ts
 import { sizeOf } from './database-file.ts';
 
 /**
- * The generations of the WAL. The database applies any WAL that lies beside it, and so would change a backup that was put back beside the WAL of a later
- * state. The header of the database holds a generation.
+ * The generations of the WAL. SQLite applies any WAL beside a database. So a backup that is
+ * restored beside a later WAL would change. The header of the database therefore has a
+ * generation.
  *
- * 1. The first or second commit of each WAL raises the generation by one; no WAL raises it twice.
- * 2. So the state in a WAL is at most one generation ahead of the state in the file it belongs to.
+ * 1. The first or second commit of each WAL raises the generation by one. No WAL raises it twice.
+ * 2. So the state in a WAL is at most one generation ahead of its database file.
  */
 export class WalGeneration {
   private readonly db: Database.Database;
   private readonly wal: string;
-  /** Of the database itself; open as long as the database is, since closing it would let go of the lock. */
+  /** Descriptor of the database. It stays open, since closing it would release the lock. */
   private readonly file: number;
   private fd: number | null = null;
   private salt: Buffer = NONE;
-  /** The present WAL has not raised the generation yet. */
+  /** The current WAL has not raised the generation. */
   private due: boolean;
 
   constructor(db: Database.Database, database: string) {
@@ -31,14 +32,14 @@ export class WalGeneration {
     this.salt = this.readSalt();
   }
 
-  /** Call within a transaction. Whether the generation was raised in it. */
+  /** Call within a transaction. True if it raised the generation. */
   raise(): boolean {
     if (!this.due) return false;
     this.db.pragma(`user_version = ${nextGeneration(userVersion(this.db))}`);
     return true;
   }
 
-  /** Call after its commit. A new salt says that the database began the WAL again. */
+  /** Call after the commit. A new salt means that SQLite restarted the WAL. */
   committed(raised: boolean): void {
     if (raised) this.due = false;
     const salt = this.readSalt();
@@ -47,7 +48,7 @@ export class WalGeneration {
     this.due = !raised;
   }
 
-  /** Of the database, and of its WAL once there is one. */
+  /** Descriptors of the database, and of its WAL if there is one. */
   *descriptors(): Iterable<number> {
     yield this.file;
     if (this.fd !== null) yield this.fd;
@@ -72,7 +73,10 @@ export class WalGeneration {
   }
 }
 
-/** Refuses a WAL of another state of the log. `db` sees the state in the WAL, `in_file` is what the header of the file says. Throws store_corrupt. */
+/**
+ * Refuses the WAL of another state of the log. Throws store_corrupt.
+ * `db` sees the state in the WAL; `in_file` is the header of the file.
+ */
 export function refuseForeignWal(db: Database.Database, database: string, in_file: number): void {
   const problem = walProblem(userVersion(db), in_file);
   if (problem === null) return;
@@ -81,7 +85,7 @@ export function refuseForeignWal(db: Database.Database, database: string, in_fil
   });
 }
 
-/** What is wrong between a database and the WAL beside it, as a sentence. */
+/** What is wrong between a database and its WAL, as a sentence. */
 export function walProblem(in_wal: number, in_file: number): string | null {
   if (
     schemaOf(in_file) < FIRST_SCHEMA ||
@@ -92,7 +96,10 @@ export function walProblem(in_wal: number, in_file: number): string | null {
   return 'The WAL beside the event log was written for another state of it.';
 }
 
-/** Refuses to begin an empty log beside the WAL of one that is gone: the database would delete it. Throws store_tail_lost. */
+/**
+ * Refuses to create an empty log beside the WAL of a lost one: SQLite would delete that WAL.
+ * Throws store_tail_lost.
+ */
 export function refuseLostDatabase(database: string): void {
   if (!hasWal(database)) return;
   throw new SvcError(
@@ -119,8 +126,8 @@ function userVersion(db: Database.Database): number {
 /** The first version of the tables that has generations. */
 const FIRST_SCHEMA = 3;
 const NONE = Buffer.alloc(0);
-/** Where the header of a database has it. */
+/** Offset in the header of a database. */
 const USER_VERSION_AT = 60;
-/** Where the header of a WAL has its salt. */
+/** Offset of the salt in the header of a WAL. */
 const SALT_AT = 16;
 const SALT_BYTES = 8;

@@ -5,13 +5,15 @@ import { damagedRun, Projection } from '../projection.ts';
 import { EventReads, type LinkedRow } from '../sqlite/event-reads.ts';
 
 /**
- * The slow check of the whole log while the daemon runs: it goes through the log in small parts, round by round. It owns the position of the present round
- * and what is known to be damaged.
+ * The slow check of the whole log while the daemon runs, in small parts, round by round. It owns
+ * the position of the current round and the known problems.
  *
- * 1. A part is bounded by events and by bytes, so that no commit waits long for one.
- * 2. What is known to be damaged in a part is replaced by what is found there now, and nothing else is.
- * 3. An event is looked for by its stream, and a run by its key: hashes prove rows, and say nothing of the indexes that lead to them.
- * 4. Position and findings are kept in the database every SAVE_PARTS parts and at the end of a round: a restart goes on from there.
+ * 1. A part is bounded by events and by bytes, so that no commit waits long for it.
+ * 2. A part replaces the known problems in its range, and no others.
+ * 3. It looks up each event by its stream and each run by its key. Hashes prove rows, not the
+ *    indexes.
+ * 4. The database keeps position and problems every SAVE_PARTS parts and at the end of a round. A
+ *    restart continues there.
  */
 export class Audit {
   private readonly reads: EventReads;
@@ -42,12 +44,15 @@ export class Audit {
     };
   }
 
-  /** A new round begins with the next part. */
+  /** The next part begins a new round. */
   restart(): void {
     this.state.seq = 0;
   }
 
-  /** Looks at the newest runs and the unfinished ones without their texts, for the start. Ids of those that are damaged. */
+  /**
+   * Checks the newest and the unfinished runs at the start, without their texts. Returns the
+   * damaged ones.
+   */
   checkNewest(limit: number): string[] {
     const damaged: string[] = [];
     for (const { run_id, seq } of this.projection.newest(limit)) {
@@ -59,7 +64,10 @@ export class Audit {
     return damaged;
   }
 
-  /** One part. `done`: it was the last one of a round, which ended at `now`. `damaged`: runs whose row may be made again from the events. */
+  /**
+   * Checks one part. `done`: it ended a round, at `now`. `damaged`: runs to rebuild from their
+   * events.
+   */
   part(now: number): { done: boolean; damaged: string[] } {
     const after = this.state.seq;
     const found: Problem[] = [];
@@ -85,7 +93,7 @@ export class Audit {
     };
   }
 
-  /** The row of a run was made again. */
+  /** The row of a run was rebuilt. */
   mended(run_id: string): void {
     this.state.problems = this.state.problems.filter(
       (problem) => problem.kind !== 'run' || problem.run_id !== run_id,
@@ -93,7 +101,7 @@ export class Audit {
     this.save(true);
   }
 
-  /** Keeps the state in the database; where that is impossible now, the next part tries again. */
+  /** Saves the state. If that fails, the next part tries again. */
   private save(now: boolean): void {
     this.unsaved += 1;
     if (!now && this.unsaved < SAVE_PARTS) return;
@@ -101,11 +109,11 @@ export class Audit {
       this.saved.run(JSON.stringify(this.state));
       this.unsaved = 0;
     } catch {
-      // A full disk: what is known is still known here.
+      // The disk is full. The state stays in memory.
     }
   }
 
-  /** The events after a position, with the rows of the runs that begin among them. */
+  /** Checks the events after a position, with the rows of the runs that begin there. */
   private checkEvents(after: number, found: Problem[]): { to: number; done: boolean } {
     let [to, count, bytes] = [after, 0, 0];
     try {
@@ -141,14 +149,14 @@ export class Audit {
     if (unfound !== null) found.push({ kind: 'event', seq, run_id: null, text: unfound });
   }
 
-  /** Past a place that cannot be read, to the next event that can; the end of the log where there is none. */
+  /** Skips an unreadable place: the next readable event, or the end of the log. */
   private step(from: number): { to: number; done: boolean } {
     for (let to = from + 1; to <= from + PART_EVENTS; to += 1) {
       try {
         for (const row of this.reads.iterate(to + 1, 1)) return { to: row.seq - 1, done: false };
         return { to, done: true };
       } catch {
-        // Nor can this one.
+        // This one is unreadable too.
       }
     }
     return { to: from + PART_EVENTS, done: false };
@@ -170,7 +178,7 @@ interface Problem {
 }
 
 interface State {
-  /** Where the present round has come to. */
+  /** Where the current round is. */
   seq: number;
   /** When the last whole round ended. */
   at: number | null;
@@ -184,7 +192,7 @@ const SAVE_PARTS = 50;
 const PROBLEMS_MAX = 100;
 const SHOWN_MAX = 20;
 
-/** What cannot be read begins again. */
+/** Unreadable state starts over. */
 function readState(text: string | undefined): State {
   try {
     const { seq, at, complete, problems } = JSON.parse(text ?? '') as State;
@@ -195,7 +203,7 @@ function readState(text: string | undefined): State {
     )
       return { seq, at, complete: complete === true, problems };
   } catch {
-    // None was kept, or it is damaged.
+    // It is missing or damaged.
   }
   return { seq: 0, at: null, complete: true, problems: [] };
 }

@@ -9,10 +9,13 @@ import type { EventRow } from '../row.ts';
 export const EVENT_COLUMNS = 'seq, stream, version, type, schema, at, boot_id, data';
 export type HashedRow = EventRow & { hash: unknown };
 
-/** Events looked at when the log is opened: what a crash can have harmed is at the end. `verify` looks at all. */
+/** Events checked at each open: a crash can only harm the end. `verify` checks all. */
 const TAIL_EVENTS = 1000;
 
-/** Checks the numbering and the chain of the last events, and gives the last one. Throws store_corrupt. */
+/**
+ * Checks the numbering and the hashes of the last events. Returns the last one. Throws
+ * store_corrupt.
+ */
 export function checkTail(db: Database.Database): Mark {
   const { seq: last } = db
     .prepare<[], { seq: number }>('select coalesce(max(seq), 0) as seq from events')
@@ -31,7 +34,7 @@ export function checkTail(db: Database.Database): Mark {
   return mark;
 }
 
-/** The last position at or before this one, or at the end of the gap that it lies in, whose hash is known. */
+/** The last position with a known hash, at or before this one or at the end of its gap. */
 function markAt(db: Database.Database, gaps: Gaps, seq: number): Mark {
   const row = db
     .prepare<[number], { seq: number; hash: unknown }>(
@@ -44,13 +47,16 @@ function markAt(db: Database.Database, gaps: Gaps, seq: number): Mark {
   return gap ?? { seq: 0, hash: GENESIS };
 }
 
-/** Where the chain goes on from: the event before, or the end of the gap between it and the next. */
+/** What the chain continues from: the previous event, or the end of the gap after it. */
 export function skipGap(gaps: Gaps, previous: Mark, next_seq: number): Mark {
   if (next_seq === previous.seq + 1) return previous;
   return gaps.endOf(previous.seq + 1) ?? previous;
 }
 
-/** Checks that the log has come as far as it once had. `log_id` is its name, null where it has none yet. Throws store_tail_lost, with the way to go on without what was lost. */
+/**
+ * Checks that the log still reaches its mark. `log_id` is its name; null if it has none yet.
+ * Throws store_tail_lost, with a hint on how to continue without the lost events.
+ */
 export function checkHighWater(
   last: Mark,
   { mark, accepted }: MarkFile,
@@ -66,7 +72,7 @@ export function checkHighWater(
   });
 }
 
-/** What is wrong between the log and its mark, as a sentence. A mark behind the log is not. */
+/** What is wrong between the log and its mark, as a sentence. The mark may be behind. */
 export function markProblem(
   last: Mark,
   mark: KnownMark | null,
@@ -87,7 +93,7 @@ export function markProblem(
   return null;
 }
 
-/** What is wrong between an event and the one before it, as a sentence. */
+/** What is wrong between an event and the previous one, as a sentence. */
 export function linkProblem(previous: Mark, row: HashedRow): string | null {
   if (row.seq !== previous.seq + 1)
     return `After the event ${previous.seq} of the log comes the event ${row.seq}: some are missing.`;
@@ -96,7 +102,7 @@ export function linkProblem(previous: Mark, row: HashedRow): string | null {
   return null;
 }
 
-/** The stored hash of an event; REMOVED where it was removed, and null where it should be and is not. */
+/** The stored hash of an event; REMOVED if it was removed, null if it is missing. */
 export function hashAt(db: Database.Database, seq: number): string | null {
   const row = db
     .prepare<[number], { hash: unknown }>('select hash from events where seq = ?')

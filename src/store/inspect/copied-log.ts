@@ -22,16 +22,16 @@ export interface CopiedLogOptions {
   limits: Pick<Limits, 'inspect_bytes' | 'store_page_bytes'>;
 }
 
-/** A copy of the log of a daemon that does not run: what is read is the copy, and the log is not touched. */
+/** A copy of the log of a stopped daemon. Reading it never touches the log. */
 export interface CopiedLog extends Pick<EventStore, 'readAll' | 'readStream'> {
-  /** Position of the last event; where the log does not tell, the one that it once had. */
+  /** Position of the last event. If the log is unreadable, the position of the mark. */
   last_seq: number;
   /** What is wrong with the log, in sentences. */
   problems(): Promise<string[]>;
   close(): void;
 }
 
-/** Null when there is no log. Throws daemon_already_running when a process has it open, and what keeps it from being read. */
+/** Null if there is no log. Throws daemon_already_running if a process has it open. */
 export function openCopiedLog({ database, highWater, limits }: CopiedLogOptions): CopiedLog | null {
   const sizes = { database_bytes: sizeOf(database), wal_bytes: sizeOf(`${database}-wal`) };
   const inUse = () =>
@@ -58,8 +58,8 @@ export function openCopiedLog({ database, highWater, limits }: CopiedLogOptions)
 }
 
 /**
- * Only the events are asked for, which are the same in every version; so little has to be whole for what is there to be read. Each event is held to its hash:
- * what is shown is what was recorded. `problems` says what of the log was changed.
+ * Reads only events, which are the same in every version. So a damaged log stays readable.
+ * Each event must match its hash. `problems` says what was changed.
  */
 function open(
   copy: string,
@@ -100,7 +100,7 @@ async function problemsOf(db: Database.Database, mark: KnownMark | null): Promis
   return (await verifyLog(db, mark, async () => {})).problems;
 }
 
-/** That the log does not come as far as its mark; null when it does, and when it cannot be read. */
+/** The error of a log that ends before its mark; null if it does not, or is unreadable. */
 function lostEnd(
   db: Database.Database,
   last_seq: number | null,

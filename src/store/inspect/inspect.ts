@@ -20,27 +20,27 @@ export interface StoreSizes {
   wal_bytes: number;
 }
 
-/** What is in the store of a daemon that does not run. */
+/** What is in the store of a stopped daemon. */
 export interface StoreContents extends StoreSizes {
   state: 'read';
   last_seq: number;
   /** The last events of the log, oldest first. */
   last_events: StoredEvent[];
-  /** The last boot and the events of its daemon stream, oldest first; not `complete` when there are more than are read. */
+  /** The last boot and its daemon events, oldest first. Not `complete` if there are more. */
   last_boot: { boot_id: string; events: StoredEvent[]; complete: boolean } | null;
   runs: { finished: number; unfinished: number };
   unfinished_runs: string[];
-  /** Null when there is no mark that can be read: then a lost end would not be noticed. */
+  /** Null if no mark is readable: a lost end would go unnoticed. */
   high_water: Mark | null;
   verify: VerifyReport;
 }
 
 export type Inspection =
-  /** There is no event log; with a mark, there was one. */
+  /** There is no event log. A mark means that there was one. */
   | { state: 'absent'; high_water: Mark | null }
-  /** A process, most likely the daemon, has it open. */
+  /** A process, probably the daemon, has it open. */
   | ({ state: 'in_use' } & StoreSizes)
-  /** store_foreign, store_corrupt, store_failed, home_unusable; or it is larger than limits.inspect_bytes. */
+  /** The error is store_foreign, store_corrupt, store_failed or home_unusable. */
   | ({ state: 'unreadable'; error: SvcError } & StoreSizes)
   | StoreContents;
 
@@ -54,8 +54,9 @@ const LAST_EVENTS = 20;
 const BOOT_EVENTS_MAX = 100_000;
 
 /**
- * Reads the event log of a daemon that does not run, for the doctor, and changes nothing in it: opening it, even only to read, would write beside it and
- * hold up a daemon that starts meanwhile. So a copy is read, taken while nobody has the log open.
+ * Reads the event log of a stopped daemon, for the doctor, from a copy.
+ * Even a read-only open writes side files, and can block a daemon that starts. So it copies the
+ * log while no process has it open.
  */
 export async function inspectStore({
   database,
@@ -88,7 +89,7 @@ export async function inspectStore({
   }
 }
 
-/** A daemon has a WAL as long as it has the database, so without one nobody needs to be asked. */
+/** An open database has a WAL. Without one, the lock needs no check. */
 export function isLocked(database: string): boolean {
   if (!existsSync(`${database}-wal`)) return false;
   const probe = new Database(database, { readonly: true, timeout: 0 });
@@ -114,7 +115,7 @@ export function refuseLarge({ database_bytes, wal_bytes }: StoreSizes, bytes_max
     );
 }
 
-/** Where the file system can, the copy shares its blocks with the log. */
+/** On some file systems the copy shares its blocks with the log. */
 export function copyTo(folder: string, database: string): string {
   const copy = join(folder, 'events.db');
   for (const part of ['', '-wal', '-journal']) {
@@ -124,14 +125,14 @@ export function copyTo(folder: string, database: string): string {
   return copy;
 }
 
-/** Brought forward to the tables of today: it is a copy. */
+/** Opens the copy, and upgrades its tables. */
 function openCopy(copy: string): Database.Database {
   const db = new Database(copy);
   bringForward(db);
   return db;
 }
 
-/** A copy of an older version gets the tables of today; it stays without a name, as the log is. */
+/** Upgrades the tables of a copy. The log has no name yet, so the copy gets none. */
 export function bringForward(db: Database.Database): void {
   upgradeTables(db, () => null);
 }

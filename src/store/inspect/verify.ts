@@ -19,10 +19,13 @@ import {
 const PART_EVENTS = 1000;
 /** Runs checked between two pauses, with their texts. */
 const PART_RUNS = 50;
-/** Problems that are told one by one. */
+/** Problems listed one by one. */
 const PROBLEMS_MAX = 20;
 
-/** Everything is read and checked; `pause` is awaited between parts, so that the thread can do other work. */
+/**
+ * Reads and checks everything. Awaits `pause` between parts, so that the thread can do other
+ * work.
+ */
 export async function verifyLog(
   db: Database.Database,
   mark: KnownMark | null,
@@ -45,7 +48,10 @@ export async function verifyLog(
   return { ok: problems.length === 0, events, problems: shorten(problems) };
 }
 
-/** Follows the chain from the first event. After a break it goes on with what is stored, so that each break is found. */
+/**
+ * Follows the hash chain from the first event. After a break it continues with the stored hash,
+ * to find each break.
+ */
 async function checkChain(
   db: Database.Database,
   problems: string[],
@@ -88,7 +94,7 @@ function streamProblems(db: Database.Database): string[] {
   );
 }
 
-/** Each run that was accepted has its row, and that row its digests. */
+/** Checks that each accepted run has its row, and each row its digests. */
 async function checkRuns(
   db: Database.Database,
   problems: string[],
@@ -128,7 +134,7 @@ function databaseProblems(db: Database.Database): string[] {
   return lines.filter((line) => line !== 'ok').map((line) => `The database says: ${line}.`);
 }
 
-/** What a check found; a place that cannot be read is a finding too. */
+/** The findings of a check. An unreadable place is a finding too. */
 function readable(check: () => string[], after?: number): string[] {
   try {
     return check();

@@ -1,4 +1,4 @@
-/** A finished run as the bound of the log's size sees it. */
+/** A finished run, as `pruneOrder` sees it. */
 export interface SizedRun {
   run_id: string;
   provider: string;
@@ -12,16 +12,18 @@ export interface PruneRules {
   large_bytes: number;
   /** A run that ended later is young. */
   young_at: number;
-  /** Asked before each: whether the log takes so much that small young runs go too. */
+  /** True if the log is so large that small young runs go too. Called before each run. */
   youngToo(): boolean;
 }
 
 /**
- * Finished runs in the order in which they go when the log is too large, as long as more are asked for.
+ * The order in which finished runs are removed from a log that is too large.
  *
- * 1. Large runs go first: of the provider whose large runs take most, those that are not young, then the young ones, the largest first.
- * 2. Then the other runs, the oldest first, of the provider that takes most. Young ones stay unless the rules say otherwise.
- * 3. So a provider loses a run only while no other provider takes more.
+ * 1. Large runs go first, from the provider with the most bytes in large runs: old ones before
+ *    young ones, the largest first.
+ * 2. Then the others, the oldest first, from the provider with the most bytes. Young ones stay
+ *    unless `youngToo`.
+ * 3. So a provider loses a run only while no other provider uses more.
  */
 export function* pruneOrder(
   runs: Iterable<SizedRun>,
@@ -42,7 +44,7 @@ export function* pruneOrder(
   }
 }
 
-/** Always the next run of the provider that takes most, without those that have gone before. */
+/** Yields the next run of the provider that uses most, without the runs that have gone. */
 function* greediestFirst(
   runs: SizedRun[],
   order: (a: SizedRun, b: SizedRun) => number,

@@ -7,41 +7,45 @@ import { pruneOrder } from './order.ts';
 import { type Moment, oldAt } from './run-age.ts';
 import { RunSizes } from './run-sizes.ts';
 
-/** Events removed in one step, unless one run has more: what a commit may have to wait for. */
+/** Events removed in one step, unless one run has more. A commit may have to wait for them. */
 const STEP_EVENTS = 2000;
-/** Pages moved in one step while the file is made smaller. */
+/** Pages moved in one step while the file shrinks. */
 const STEP_PAGES = 500;
 /**
- * A file up to this size is rebuilt after the last step, which takes moments and leaves nothing behind. In a larger one each event is overwritten
- * where it stands, and a copy that the database made when it moved it to another page may stay until that place is used again.
- * A larger one with less free space than this, or less than a quarter of it free, keeps its size: the space is used again.
+ * A file up to this size is rebuilt after the last step, which takes moments and leaves no
+ * traces.
+ * In a larger file each event is overwritten in place. A copy that SQLite moved to another page
+ * may stay until that page is used again.
+ * A larger file shrinks only if this much, and a quarter of it, is free.
  */
 const SMALL_BYTES = 16 * 1024 * 1024;
 
-/** Small young runs go when the log takes so many times its bound. */
+/** Small young runs go when the log exceeds its limit this many times. */
 const YOUNG_FACTOR = 2;
-/** Pages of the WAL that may be left after it was written back: a reader held them, or they are newer. */
+/** Pages that may stay in the WAL after a checkpoint: a reader used them, or they are newer. */
 const LEFT_PAGES = 16_384;
 
 /**
- * Removes history: whole finished runs, and what tells of the boots before the oldest run that is kept; for size the latter first, since nobody
- * asks for it by name, and then runs in the order of `prune-order.ts`.
+ * Removes history: whole finished runs, and the events of old boots. For size, the boots go
+ * first, then runs in the order of `order.ts`.
  *
- * 1. A run goes whole, with its row and so its idempotency key, or stays whole. One that is unfinished stays.
- * 2. The last event of the log stays, so that the log goes on from an event.
- * 3. Of a long stream of an old boot the end goes first, so that what is left is still a beginning.
- * 4. No run goes for the bytes of what cannot be removed: the facts of the present boot, and runs in progress.
- * 5. Small young runs stay until the log takes twice its bound.
- * 6. Each step is one transaction. What is removed is overwritten in the file, and after the last step it is not in the WAL either.
+ * 1. A run is removed whole, with its row and its idempotency key. Unfinished runs stay.
+ * 2. The last event of the log stays, so that the log continues from an event.
+ * 3. A long stream of an old boot is removed from its end, so that the rest is still a beginning.
+ * 4. No run goes for bytes that cannot be removed: the events of the current boot, and runs in
+ *    progress.
+ * 5. Small young runs stay until the log exceeds twice its limit.
+ * 6. Each step is one transaction. Removed data is overwritten in the file. After the last step
+ *    it is not in the WAL either.
  */
 export class Pruner {
   private readonly db: Database.Database;
   private readonly gaps: Gaps;
   private readonly sizes: RunSizes;
-  /** When runs from before a leap of the clock are old. */
+  /** When runs from before a clock jump are old. */
   private readonly old_at = new Map<string, number>();
   private readonly statements: ReturnType<typeof prepare>;
-  /** Something was removed that may still be in the WAL. */
+  /** Removed data may still be in the WAL. */
   private untidy = false;
 
   constructor(db: Database.Database) {
@@ -51,7 +55,7 @@ export class Pruner {
     this.statements = prepare(db);
   }
 
-  /** One step. `present_bytes`: the facts of the present boot, roughly. */
+  /** One step. `present_bytes`: about the bytes of the current boot's events. */
   prune(query: PruneQuery, last_seq: number, present_bytes: number): PruneReport {
     const max_bytes =
       query.max_bytes === null ? null : query.max_bytes + present_bytes + this.sizes.unfinished();
@@ -85,7 +89,7 @@ export class Pruner {
     return { runs, events: removed.length, more };
   }
 
-  /** Removes the runs that are too old, and says how many. */
+  /** Removes the runs that are too old. Returns how many. */
   private removeAged(query: PruneQuery, last_seq: number, removed: Removed[]): number {
     const old: string[] = [];
     for (const run of query.before_at === null
@@ -100,7 +104,7 @@ export class Pruner {
     return runs;
   }
 
-  /** A run whose time is over may have come to that by a leap of the clock. */
+  /** A clock jump may have made a run look old. */
   private isOld(
     run: Moment & { run_id: string },
     { before_at, clock }: PruneQuery,
@@ -116,7 +120,7 @@ export class Pruner {
     return old_at <= clock.now;
   }
 
-  /** Runs to remove, as long as the log is too large. */
+  /** Runs to remove while the log is too large. */
   private *tooMany(
     {
       max_bytes,
@@ -172,7 +176,7 @@ export class Pruner {
     );
   }
 
-  /** Gives space back to the disk, a little at a time. Whether there is more to do. */
+  /** Shrinks the file a little. True if there is more to do. */
   private shrink(): boolean {
     if (!this.untidy) return false;
     const [free, all, size] = [
@@ -188,7 +192,10 @@ export class Pruner {
     return false;
   }
 
-  /** Writes what was committed back into the database, and empties the WAL after a removal. Why that is impossible; null when it is done. */
+  /**
+   * Writes the WAL back into the database, and empties it after a removal. Returns why it cannot;
+   * null if done.
+   */
   private checkpoint(): string | null {
     try {
       const [result] = this.db.pragma(
@@ -208,7 +215,7 @@ export class Pruner {
     try {
       this.db.exec('vacuum');
     } catch (error) {
-      // On a full disk it stays as it is; what was removed is overwritten all the same.
+      // On a full disk the file keeps its size. Removed data is overwritten anyway.
       if (!isFull(error)) throw error;
     }
   }

@@ -7,17 +7,19 @@ export interface Moment {
 export interface AgeRules {
   /** How long a finished run is kept. */
   keep_ms: number;
-  /** Since when the present clock has run without a leap. */
+  /** Since when the current clock has not jumped. */
   even_since: number;
 }
 
 /**
- * When a finished run is old, by the clock of those who recorded what came after it, and not only by a leap of the clock.
+ * When a finished run is old, without trusting a clock jump.
  *
- * 1. A run is old when its time is over, if that moment passed while the clock ran: between two events that are less than half that time apart.
- * 2. Where it passed in a leap, it is unknown which of the two clocks was wrong, or whether the daemon was just off. The time then counts from the leap.
+ * 1. A run is old when its time is over, if that moment passed while the clock ran: between two
+ *    events less than half that time apart.
+ * 2. If it passed in a jump, either clock may be wrong, or the daemon was off. The time then
+ *    counts from the jump.
  *
- * `firstFrom` gives the first event at or after a position.
+ * `firstFrom` returns the first event at or after a position.
  */
 export function oldAt(
   run: Moment,
@@ -32,7 +34,10 @@ export function oldAt(
   return passed_at - before.at < keep_ms / 2 ? over_at : passed_at + keep_ms;
 }
 
-/** Two neighbours of the log, the first before that time and the second not; there is no second when the log ends before that time. */
+/**
+ * Two neighbours in the log: the first before that time, the second not. No second one if the log
+ * ends before.
+ */
 function crossing(
   run: Moment,
   last: Moment,
@@ -41,7 +46,7 @@ function crossing(
 ): { before: Moment; after: Moment | null } {
   if (last.at < at) return { before: last, after: null };
   let [before, after] = [run, last];
-  /** From here up to `after` there is no other event: it was removed. */
+  /** Between here and `after` all events were removed. */
   let end = after.seq;
   while (end - before.seq > 1) {
     const half = Math.floor((before.seq + end) / 2);

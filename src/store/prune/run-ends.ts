@@ -2,12 +2,13 @@ import type Database from 'better-sqlite3';
 import { fieldsProblem, STORED_FIELDS, type StoredFields } from '../projection.ts';
 import { pragma, schemaOf } from '../schema.ts';
 
-/** The first version of the tables in which a row of `runs` has its digests. */
+/** The first version of the tables in which rows of `runs` have digests. */
 const DIGESTS_SCHEMA = 3;
 
 /**
- * Where finished runs end, as their records tell it. The versions of a stream do not tell that its last events are missing, and without them a finished run
- * looks like one that goes on. A record that is damaged tells nothing: it is made again from the events.
+ * Where finished runs end, by their records. Versions cannot show that the last events of a
+ * stream are missing.
+ * A damaged record says nothing: it is rebuilt from the events.
  */
 export class RunEnds {
   private readonly finished: Database.Statement<[string], StoredFields> | null;

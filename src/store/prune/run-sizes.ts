@@ -1,24 +1,27 @@
 import type Database from 'better-sqlite3';
 import type { SizedRun } from './order.ts';
 
-/** Runs measured in one step, and events after which a step ends: what a commit may have to wait for. */
+/**
+ * Runs measured in one step, and the events that end a step. A commit may have to wait for them.
+ */
 const STEP_RUNS = 500;
 const STEP_EVENTS = 20_000;
-/** What an event takes beside its data, with its place in the indexes. */
+/** Bytes of an event beside its data, with its index entries. */
 const ROW_BYTES = 200;
 
 type Found = Omit<SizedRun, 'bytes'> & { row_bytes: number };
 
 /**
- * What each finished run takes in the log: its events and its row. It owns the sizes, which are measured only once the log is too large.
+ * The bytes of each finished run in the log: its events and its row. It owns the sizes, and
+ * measures only when the log is too large.
  *
- * 1. Measuring goes in small steps. Sizes are read from the heads of rows, and no text is.
- * 2. A run that is removed is forgotten; one that has finished since is measured in the next round.
+ * 1. It measures in small steps. It reads the heads of rows, never texts.
+ * 2. It forgets a removed run. It measures a run that finished later in the next round.
  */
 export class RunSizes {
   private readonly runs = new Map<string, SizedRun>();
   private readonly statements: ReturnType<typeof prepare>;
-  /** Runs accepted up to here were looked at in the first round. */
+  /** Runs accepted up to here were measured in the first round. */
   private accepted_seq = 0;
   /** Runs that ended up to here are known; null until the first round is complete. */
   private ended_seq: number | null = null;
@@ -28,7 +31,7 @@ export class RunSizes {
     this.statements = prepare(db);
   }
 
-  /** Measures some more; false when all runs that ended before `last_seq` are known. */
+  /** Measures some more. False if all runs that ended before `last_seq` are known. */
   measure(last_seq: number): boolean {
     if (this.ended_seq !== null) return this.measureNew(this.ended_seq, last_seq);
     this.begun_seq ??= last_seq;
@@ -42,7 +45,7 @@ export class RunSizes {
     return true;
   }
 
-  /** What runs in progress take now. */
+  /** Bytes of the runs in progress. */
   unfinished(): number {
     return this.statements.unfinished
       .all()
@@ -67,7 +70,7 @@ export class RunSizes {
     return !all;
   }
 
-  /** Measures these runs, or as many of them as one step takes. */
+  /** Measures these runs, at most one step. */
   private take(found: (Found & { seq: number })[]): SizedRun[] {
     const taken: SizedRun[] = [];
     let measured = 0;

@@ -25,13 +25,17 @@ import { Reads } from './reads.ts';
 import { prepareWrites, RunWrites } from './writes.ts';
 
 /**
- * The event log on disk, in the thread that owns it. It owns the database's connection, the end of the log (`last`), the high-water mark and the reserve.
+ * The event log on disk, in the thread that owns it. It owns the connection, the end of the log
+ * (`last`), the high-water mark and the reserve.
  *
- * 1. A commit is one transaction: its events, their hashes and the runs' rows are all there or none is.
- * 2. `last` moves only after a commit that is durable, and the mark only after `last`.
- * 3. After a failure whose outcome is unknown nothing more is written: what is on disk is found out by opening it again.
- * 4. Nothing is acknowledged once a file of the log was removed, nor `store_look_ms` after the files were moved away.
- * 5. A full disk is known to have changed nothing, and may be tried again: once with the space of the reserve, then by the caller.
+ * 1. A commit is one transaction: its events, their hashes and the rows of runs.
+ * 2. `last` moves only after a durable commit, and the mark only after `last`.
+ * 3. After a failure with an unknown outcome it writes nothing more. The next open finds out what
+ *    is on disk.
+ * 4. It acknowledges nothing after a file was removed, nor `store_look_ms` after the files were
+ *    moved.
+ * 5. A full disk changes nothing. The commit is tried again with the space of the reserve, then
+ *    by the caller.
  */
 export class EventLog extends Reads implements Calls {
   private readonly audit: Audit;
@@ -45,7 +49,7 @@ export class EventLog extends Reads implements Calls {
   private readonly generation: WalGeneration;
   private readonly presence: Presence;
   private last: Mark;
-  /** What this boot has told of itself, roughly: all that is no run's. */
+  /** About the bytes of this boot's events that belong to no run. */
   private bootBytes = 0;
   private failure: SvcError | null = null;
 
@@ -93,7 +97,7 @@ export class EventLog extends Reads implements Calls {
     return { full: !this.space.held };
   }
 
-  /** The failure that ends all writing, when the files of the log are not where they were. */
+  /** The failure that ends all writing, if the files of the log are gone. */
   findLostFiles(): SvcError | null {
     return this.failure ?? this.failIfLost(this.presence.problem());
   }
@@ -106,7 +110,7 @@ export class EventLog extends Reads implements Calls {
     return this.failure;
   }
 
-  /** Puts a row that was made from the events in the place of one that is damaged; false when the run has gone on meanwhile. */
+  /** Replaces a damaged row. False if the run has newer events. */
   mendRun(line: RunLine): boolean {
     if (this.failure !== null) throw this.failure;
     const mended = this.runs.mend(line);
@@ -114,7 +118,7 @@ export class EventLog extends Reads implements Calls {
     return mended;
   }
 
-  /** Puts the reserve back, if it was used. Where that is impossible, the disk is as good as full. */
+  /** Creates the reserve again if it was used. If it cannot, the disk is as good as full. */
   reserve(): boolean {
     try {
       return this.space.held || this.space.fill();
@@ -123,7 +127,7 @@ export class EventLog extends Reads implements Calls {
     }
   }
 
-  /** The next commit tells that the disk is full. */
+  /** The next commit reports a full disk. */
   spendReserve(): boolean {
     return this.space.release();
   }
@@ -197,7 +201,7 @@ export class EventLog extends Reads implements Calls {
     return last;
   }
 
-  /** Takes back what was begun. Anything but a conflict and a full disk ends all writing. */
+  /** Rolls back. Any error except a conflict and a full disk ends all writing. */
   private refuse(thrown: unknown): unknown {
     try {
       if (this.db.inTransaction) this.statements.rollback.run();
@@ -219,7 +223,7 @@ export class EventLog extends Reads implements Calls {
 
 /** Runs checked when the log is opened, without their texts: some hundred milliseconds. */
 const START_RUNS = 5000;
-/** What an event takes beside its data, with its place in the indexes. */
+/** Bytes of an event beside its data, with its index entries. */
 const ROW_BYTES = 200;
 
 function isStoreFull(error: unknown): boolean {

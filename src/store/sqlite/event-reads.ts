@@ -6,7 +6,7 @@ import { EVENT_COLUMNS, type HashedRow, hex, linkProblem } from '../inspect/chec
 import { RunEnds } from '../prune/run-ends.ts';
 import type { EventRow } from '../row.ts';
 
-/** An event with its hash and the hash of the event before it; null where that is not there. */
+/** An event with its hash and the previous hash; null if that is missing. */
 export type LinkedRow = HashedRow & { previous: unknown };
 
 const LINKED = `select ${EVENT_COLUMNS.split(', ')
@@ -18,9 +18,11 @@ const LINKED = `select ${EVENT_COLUMNS.split(', ')
 /**
  * Reads events. Throws store_corrupt, naming the event, or store_tail_lost.
  *
- * 1. Each event is held to its hash: a changed one is never given.
- * 2. The versions of a stream follow each other, and a finished run has its last event: a stream with events missing is never given as whole.
- * 3. Of a log that lost its end only a finished run is whole: any other stream may have gone on. The end of that one is refused with what was lost.
+ * 1. Each event must match its hash.
+ * 2. The versions of a stream have no gaps, and a finished run has its last event. Otherwise the
+ *    read is refused.
+ * 3. If the log lost its end, only a finished run is whole. The end of any other stream is
+ *    refused.
  */
 export class EventReads {
   protected readonly pageBytes: number;
@@ -32,7 +34,7 @@ export class EventReads {
   private readonly all: Database.Statement<[number, number], LinkedRow>;
   private readonly lastOfStream: Database.Statement<[string], LinkedRow>;
 
-  /** `tailLost`: that the log lost its end; null where it did not. */
+  /** `tailLost`: the error of a log that lost its end; null otherwise. */
   constructor(db: Database.Database, pageBytes: number, tailLost: SvcError | null = null) {
     this.db = db;
     this.pageBytes = pageBytes;
@@ -63,7 +65,7 @@ export class EventReads {
     return row === undefined ? null : this.checked(row);
   }
 
-  /** With their hashes, not checked yet. */
+  /** Events with their hashes, unchecked. */
   iterate(fromSeq: number, limit: number): Iterable<LinkedRow> {
     return this.all.iterate(fromSeq, limit);
   }
@@ -78,7 +80,7 @@ export class EventReads {
     return linkProblem(gap, row);
   }
 
-  /** None of the stream is left to read. */
+  /** Called when no event of the stream is left. */
   private checkEnd(stream: string): void {
     const end = this.ends.of(stream);
     if (end === null && this.tailLost !== null) throw this.tailLost;
@@ -90,7 +92,7 @@ export class EventReads {
     );
   }
 
-  /** Rows until they are large: at least one, if there is one. */
+  /** Rows up to a size, and at least one. */
   private page(rows: Iterable<LinkedRow>): EventRow[] {
     const page: EventRow[] = [];
     let size = 0;
@@ -114,8 +116,9 @@ export class EventReads {
 }
 
 /**
- * The hash of an event holds it to the event before it in the log, which belongs to another stream most of the time. So only the versions tell that one
- * of this stream is missing. History is removed from the end of a stream, so that what is left begins with version 1 and has no gaps.
+ * A hash covers the previous event of the log, mostly of another stream. So only versions show
+ * that an event of this stream is missing.
+ * History is removed from the end of a stream, so the rest begins with version 1 and has no gaps.
  */
 function* inOrder(
   rows: Iterable<LinkedRow>,
@@ -133,7 +136,7 @@ function* inOrder(
   }
 }
 
-/** The database takes a negative number for no limit at all. */
+/** SQLite takes a negative limit as no limit. */
 export function atMost(limit: number): number {
   return Math.max(0, Math.min(Math.trunc(limit), Number.MAX_SAFE_INTEGER));
 }

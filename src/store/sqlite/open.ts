@@ -40,25 +40,25 @@ export interface OpenedLog {
 }
 
 const BEGINNING: Mark = { seq: 0, hash: GENESIS };
-/** A WAL is brought back to this size after a large commit. */
+/** A WAL shrinks to this size after a large commit. */
 const WAL_BYTES = 16 * 1024 * 1024;
-/** A full sync is what a Mac needs to get past the cache of its disk; elsewhere it changes nothing. */
+/** A Mac needs a full sync to get past the cache of its disk. Elsewhere it changes nothing. */
 const SETTINGS = [
   'journal_mode = wal',
   'synchronous = full',
   'fullfsync = on',
   'checkpoint_fullfsync = on',
   'cell_size_check = on',
-  // What is removed is overwritten.
+  // Overwrites removed data.
   'secure_delete = on',
   `journal_size_limit = ${WAL_BYTES}`,
 ];
 
 /**
- * Takes the lock, and looks whether the log is the one that was left.
+ * Takes the lock, and checks that the log is unchanged since its last close.
  *
- * The lock is the database's own: exclusive, taken here and held until it is closed or the process ends, whatever ends it. On unix systems it would be lost if
- * any code of this process opened and closed the file by itself, so nothing does while it is held.
+ * The lock is SQLite's own: exclusive, until the close or the end of the process. On Unix it
+ * would be lost if this process opened and closed the file elsewhere. So nothing else opens it.
  */
 export function openLog(options: OpenOptions): OpenedLog {
   const reserve = new Reserve(options.database, options.limits.reserve_bytes);
@@ -73,7 +73,10 @@ export function openLog(options: OpenOptions): OpenedLog {
   }
 }
 
-/** On a full disk the reserve is what the opening needs: tables brought forward, a log that was cut off put in order. */
+/**
+ * On a full disk the open needs the space of the reserve: for an upgrade, or to recover a log
+ * that was cut off.
+ */
 function openWith(options: OpenOptions, reserve: Reserve): Omit<OpenedLog, 'reserve'> {
   try {
     return openOnce(options);
@@ -83,7 +86,9 @@ function openWith(options: OpenOptions, reserve: Reserve): Omit<OpenedLog, 'rese
   }
 }
 
-/** All is looked at first without a write, so that a log that is refused stays as it is, with its WAL. */
+/**
+ * Checks everything before the first write, so that a refused log stays unchanged, with its WAL.
+ */
 function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
   const { database } = options;
   const known = usable(options.highWater, () => readMarkFile(options.highWater));
@@ -97,7 +102,7 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
   let db: Database.Database | null = null;
   let highWater: HighWater | null = null;
   try {
-    // A rollback journal is of a database that was being made.
+    // A rollback journal belongs to a database whose creation was cut off.
     if (present && hasWal(database) && sizeOf(`${database}-journal`) === 0)
       inspectFirst(options, known);
     db = takeLock(options, present);
@@ -128,7 +133,7 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
   }
 }
 
-/** With the WAL of a daemon that died. A connection that only reads leaves the file and the WAL as they are when it is closed. */
+/** Includes the WAL of a dead daemon. A read-only connection leaves both files unchanged. */
 function inspectFirst(options: OpenOptions, known: MarkFile): void {
   const { database, limits } = options;
   const shared = existsSync(`${database}-shm`);
@@ -138,7 +143,7 @@ function inspectFirst(options: OpenOptions, known: MarkFile): void {
     refuseForeignWal(db, database, in_file);
     look(db, options, known);
   } catch (error) {
-    // Reading beside a WAL takes a little space: where there is none, the log is opened all the same.
+    // Reading a WAL needs a little space. Without it, the log is opened anyway.
     if (
       !codeOf(error).startsWith('SQLITE_IOERR') &&
       !codeOf(error).startsWith('SQLITE_CANTOPEN') &&
@@ -151,7 +156,10 @@ function inspectFirst(options: OpenOptions, known: MarkFile): void {
   }
 }
 
-/** An empty file is locked with the transaction that makes the tables: any other would write a page of nothing. */
+/**
+ * The transaction that creates the tables locks an empty file. Any other would write an empty
+ * page.
+ */
 function takeLock({ database, limits }: OpenOptions, present: boolean): Database.Database {
   const db = new Database(database, { timeout: limits.store_lock_ms });
   try {
@@ -164,7 +172,10 @@ function takeLock({ database, limits }: OpenOptions, present: boolean): Database
   }
 }
 
-/** Taking the lock rolls back a creation that a kill cut off. The file then has a header with our name, and the database has nothing. */
+/**
+ * The lock rolls back a creation that was cut off. Then the header has our name, and the database
+ * is empty.
+ */
 function hasNoTables(db: Database.Database): boolean {
   return (
     pragma(db, 'application_id') === 0 &&
@@ -172,7 +183,7 @@ function hasNoTables(db: Database.Database): boolean {
   );
 }
 
-/** Reads the name and the end of the log, and checks both. */
+/** Reads and checks the name and the end of the log. */
 function look(
   db: Database.Database,
   { database, highWater }: OpenOptions,
@@ -193,14 +204,16 @@ function refuseNotOurs(db: Database.Database, database: string): void {
   refuseForeign(database, { magic: MAGIC, application_id, user_version });
 }
 
-/** The mark of a log that has a name: from now on it follows the log, also when it was behind. */
+/** The mark of a log with a name. It follows the log from now on, even if it was behind. */
 function nextMark(file: string, log_id: string, last: Mark): HighWater {
   const highWater = usable(file, () => new HighWater(file, log_id));
   highWater.write(last);
   return highWater;
 }
 
-/** The mark is on disk before the log knows of it: else a power cut between the two would look like a lost mark. */
+/**
+ * Writes the mark before the log knows of it. Otherwise a power cut would look like a lost mark.
+ */
 function firstMark(file: string, log_id: string, last: Mark): HighWater {
   return usable(file, () => {
     const highWater = new HighWater(file, log_id);
@@ -214,7 +227,7 @@ function firstMark(file: string, log_id: string, last: Mark): HighWater {
   });
 }
 
-/** Sets what durability rests on, reads it back, and refuses to go on with less. */
+/** Sets the pragmas of durability, reads them back, and refuses less. */
 function makeDurable(db: Database.Database): OpenedLog['durability'] {
   for (const setting of SETTINGS) db.pragma(setting);
   const durability = {

@@ -20,7 +20,7 @@ type ListParams = {
   limit: number;
 };
 
-/** The questions that can be asked of the database, prepared once. They change nothing. A damaged row is never given: store_corrupt, with the `run_id`. */
+/** Reads runs, with prepared statements. A damaged row is store_corrupt, with its `run_id`. */
 export class Reads extends EventReads {
   private readonly newest: Database.Statement<[ListParams], StoredRun>;
   private readonly older: Database.Statement<[ListParams], StoredRun>;
@@ -54,7 +54,7 @@ export class Reads extends EventReads {
       .pluck();
   }
 
-  /** The stored data of each; a damaged row does not hide the others. */
+  /** The stored data of each run. A damaged row does not hide the others. */
   listRuns({ limit, before, state, provider, short = false }: RunQuery): (string | DamagedRun)[] {
     const statement = before === undefined ? this.newest : this.older;
     const page: (string | DamagedRun)[] = [];
@@ -75,7 +75,7 @@ export class Reads extends EventReads {
     return page;
   }
 
-  /** The log tells whether there is such a run; the row must be there then. */
+  /** Null only if the log has no such run: a missing row is damage. */
   getRun(run_id: string): string | null {
     const row = this.run.get(run_id);
     return row === undefined ? this.missing(run_id) : dataOf(row);

@@ -17,7 +17,7 @@ export function prepareWrites(db: Database.Database) {
   };
 }
 
-/** Writes rows of runs, each with its digests, in the transaction of the caller. */
+/** Writes rows of runs with their digests, in the transaction of the caller. */
 export class RunWrites {
   private readonly db: Database.Database;
   private readonly statements: ReturnType<typeof prepare>;
@@ -27,7 +27,7 @@ export class RunWrites {
     this.statements = prepare(db);
   }
 
-  /** Throws store_conflict when the key is that of another run. */
+  /** Throws store_conflict if another run has the key. */
   write(line: RunLine): void {
     const { accepted, endedAt, upsertRun, upsertDigests } = this.statements;
     const row = {
@@ -51,12 +51,12 @@ export class RunWrites {
     });
   }
 
-  /** The row that the events tell, in the place of the one that is there; false when there are later events by now. */
+  /** Replaces a row. False if the run has newer events. */
   mend(line: RunLine): boolean {
     const { last, drop } = this.statements;
     const mend = this.db.transaction(() => {
       if (last.get(line.run_id) !== line.seq) return false;
-      // Its indexes may not find it, so it goes by what does: each of them.
+      // Its indexes may be damaged, so it is deleted by each of them.
       for (const statement of drop) statement.run(line);
       this.write(line);
       return true;
@@ -76,7 +76,7 @@ function prepare(db: Database.Database) {
         `select seq from events where stream = ? and type <> 'run.output_appended' order by version desc limit 1`,
       )
       .pluck(),
-    /** A row whose own id was changed is still at the position of this run. */
+    /** A row with a damaged id is still at the position of this run. */
     drop: [
       db.prepare<[RunLine]>('delete from runs where run_id = @run_id'),
       db.prepare<[RunLine]>(
