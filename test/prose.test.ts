@@ -24,7 +24,6 @@ const TO_DO: readonly string[] = [
   'src/runtime/providers/',
   'src/runtime/pulls/',
   'src/runtime/runs/',
-  'src/store/',
   'src/transport/',
   'test/attack/',
   'test/browser/',

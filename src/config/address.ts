@@ -1,6 +1,6 @@
 import { SvcError } from '../errors.ts';
 
-/** An address that only this machine can have, as a name or a number, with or without brackets. */
+/** True for a loopback name or number, with or without brackets. */
 export function isLoopback(host: string): boolean {
   const bare = host.toLowerCase().replace(/^\[|\]$/g, '');
   return (
@@ -8,14 +8,14 @@ export function isLoopback(host: string): boolean {
   );
 }
 
-/** Host and port of an address; null when it is not one. */
+/** Host and port of an address; null if it is malformed. */
 export function parseAddress(text: string): { host: string; port: number } | null {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
   return match !== null && port <= 65_535 ? { host: match[1] ?? match[2] ?? '', port } : null;
 }
 
-/** A listener that others can reach must ask for the token. Throws address_refused. */
+/** Refuses a listener that other machines reach without a token. Throws address_refused. */
 export function refuseOpenBind(config: { auth: boolean; http: string; grpc: string }): void {
   for (const [name, address] of Object.entries({ http: config.http, grpc: config.grpc })) {
     const host = parseAddress(address)?.host ?? '';

@@ -16,16 +16,16 @@ import { plainValue } from './text.ts';
 import { readWhole, wholeText } from './value.ts';
 
 /**
- * The configuration: flag > environment > file > default, each value with where it came from.
- * The file is JSON with comments. A key that is not known is an error, since it is most often a typing mistake.
+ * The configuration: flag > environment > file > default. Each value has its source.
+ * The file is JSON with comments. An unknown key is an error: it is mostly a typing mistake.
  */
 
 export interface Config extends Settings {
   limits: Limits;
   history: HistorySettings;
-  /** Without a prototype: `constructor` is a name that a provider may have. */
+  /** No prototype: a provider may have the name `constructor`. */
   providers: Record<string, ProviderConfig>;
-  /** Where each value came from, by its dotted key. */
+  /** The source of each value, by its dotted key. */
   sources: Record<string, Source>;
   /** Settings that are given by their old name. */
   renamed: RenamedSetting[];

@@ -6,7 +6,7 @@ import { nullText, readWhole, wholeText } from './value.ts';
 export interface HistorySettings {
   /** Null: for ever. */
   keep_days: number | null;
-  /** Null: however large it becomes. */
+  /** Null: no limit. */
   keep_bytes: number | null;
   prompts: 'keep' | 'omit';
   outputs: 'keep' | 'omit';
@@ -29,7 +29,7 @@ export const historySpecs: {
   keep_days: {
     env: 'SVC_HISTORY_KEEP_DAYS',
     default: 30,
-    meaning: 'Days that a finished run is kept, and its idempotency key with it; null: for ever.',
+    meaning: 'Days that a finished run and its idempotency key are kept; null: for ever.',
     expects: 'a whole number from 1 to 36500, or null',
     read: (value) => (value === null ? null : readWhole(value, 1, 36_500)),
     fromText: (text) => nullText(wholeText(text)),
@@ -38,7 +38,7 @@ export const historySpecs: {
     env: 'SVC_HISTORY_KEEP_BYTES',
     default: 1024 * MIB,
     meaning:
-      'Size of the event log from which on finished runs go: large ones, then the oldest of the provider that takes most; null: none for its size.',
+      'Size of the event log above which finished runs are removed: large ones, then the oldest of the provider that uses most; null: no limit.',
     expects: `a whole number from ${MIB} to ${1_048_576 * MIB}, or null`,
     read: (value) => (value === null ? null : readWhole(value, MIB, 1_048_576 * MIB)),
     fromText: (text) => nullText(wholeText(text)),
@@ -47,20 +47,20 @@ export const historySpecs: {
     env: 'SVC_HISTORY_PROMPTS',
     default: 'keep',
     meaning:
-      'omit: prompts and system texts are not written to disk. A run that the death of the daemon cuts off then ends as interrupted.',
+      'omit: prompts and system texts are not written to disk. A run that is cut off then ends as interrupted.',
     ...keepOrOmit,
   },
   outputs: {
     env: 'SVC_HISTORY_OUTPUTS',
     default: 'keep',
-    meaning: 'omit: answers are not written to disk, with the same consequence.',
+    meaning: 'omit: answers are not written to disk, with the same effect.',
     ...keepOrOmit,
   },
   redact: {
     env: 'SVC_HISTORY_REDACT',
     default: [],
     meaning:
-      'Regular expressions; what they match in prompts, answers and error messages is not written to disk. The same consequence.',
+      'Regular expressions. What they match in prompts, answers and error messages is not written to disk, with the same effect.',
     expects: `a list of at most ${PATTERNS_MAX} regular expressions of at most ${PATTERN_CHARS_MAX} characters, without look-around, references back or repetition of more than 16`,
     read: readPatterns,
     fromText: readList,
@@ -72,7 +72,7 @@ function readPatterns(value: unknown): string[] | undefined {
   return value.every(isPattern) ? value : undefined;
 }
 
-/** One that matches the empty text would match everywhere. */
+/** A pattern that matches the empty text would match everywhere. */
 function isPattern(value: unknown): value is string {
   if (typeof value !== 'string' || value === '' || value.length > PATTERN_CHARS_MAX) return false;
   try {

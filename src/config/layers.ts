@@ -17,13 +17,13 @@ export interface SettingSpec<T = unknown> {
   default: T;
   meaning: string;
   expects: string;
-  /** The value from JSON; undefined when it is not of the right form. */
+  /** The value from JSON; undefined if it is malformed. */
   read(value: unknown): T | undefined;
-  /** The text of a flag or a variable as it would be in JSON. */
+  /** Converts the text of a flag or a variable to its JSON form. */
   fromText?(text: string): unknown;
 }
 
-/** What the file holds: its names are known ones, its values not checked yet. */
+/** The content of the file: known names, with unchecked values. */
 export interface Written {
   /** By dotted key: the settings, the limits and the history. */
   values: Map<string, Property>;
@@ -68,8 +68,8 @@ export interface Given {
 }
 
 /**
- * The value that ranks highest, with its source. Every one that is given is checked, also where another outranks it; a
- * variable that is empty counts as not set.
+ * The value of the highest rank, with its source. It checks lower ranks too. An empty variable
+ * counts as not set.
  */
 export function chooseValue(
   key: string,
@@ -108,7 +108,7 @@ function readVariable(
   return [old, env[old]];
 }
 
-/** A limit that is set by a misspelt variable would silently not apply. */
+/** A misspelt variable of a limit would silently have no effect. */
 export function refuseUnknownVariables(
   env: NodeJS.ProcessEnv,
   prefix: string,

@@ -6,19 +6,20 @@ import { readBaseUrl, readName, readWhole } from './value.ts';
 export interface ProviderConfig {
   adapter: 'openai-compatible';
   kind: 'local' | 'cloud';
-  /** Without a slash at its end. */
+  /** Without a slash at the end. */
   base_url: string;
-  /** Model used when a run names none. */
+  /** The model of runs that name none. */
   model: string | null;
-  /** Name of the environment variable that holds the key; the key itself is never stored. */
+  /** The environment variable of the key. The key itself is never stored. */
   key_env: string | null;
   /** Runs that it answers at one time; null: the limit provider_runs. */
   max_runs: number | null;
 }
 
 /**
- * Checks one provider's settings; also used for `svc provider add`. `where` begins the message: one place for all, or that of
- * each field. Throws `code`, with the field as its param.
+ * Checks the settings of a provider, from a file or from `svc provider add`.
+ * `where` begins the message: one place for all fields, or one for each. Throws `code`, with the
+ * field as param.
  */
 export function readProvider(
   id: string,

@@ -22,11 +22,11 @@ export interface Settings {
   default_cloud_provider: string | null;
   /** The model of the local engine: `svc-mini`, a name in the models folder, or a path to a GGUF file. */
   model: string;
-  /** What becomes of a run that is cut off, unless it says so itself. */
+  /** What happens to a run that is cut off, unless it says so itself. */
   recovery: (typeof RECOVERIES)[number];
   /** Threads of the local engine; null: measured when a model is first loaded. */
   engine_threads: number | null;
-  /** The local engine computes runs together, not each by itself. */
+  /** The local engine computes runs in one batch, instead of one by one. */
   engine_batching: boolean;
 }
 
@@ -104,7 +104,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_RECOVERY',
     default: 'resume',
     meaning:
-      'What becomes of a run that was cut off by a crash or a stop: resume (it goes on where it stopped, or is asked again if nothing was delivered, or ends), restart (it is asked again), end.',
+      'What happens to a run that a crash or a stop cuts off. resume: it continues where it stopped, starts over if nothing was delivered, or ends. restart: it starts over. end: it ends.',
     expects: 'one of resume, restart, end',
     read: (value) => RECOVERIES.find((recovery) => recovery === value),
   },
@@ -120,7 +120,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_ENGINE_BATCHING',
     default: false,
     meaning:
-      'Whether the local engine computes the runs that it answers at one time together: faster with a large model, but then what else is being answered can change an answer, also one with a seed or one that goes on after a crash.',
+      'Whether the local engine computes concurrent runs in one batch. This is faster with a large model. But other runs can then change an answer, also one with a seed or after a crash.',
     expects: 'true or false',
     read: readSwitch,
     fromText: switchText,

@@ -5,9 +5,9 @@ import type { Node, ParseError } from 'jsonc-parser';
 import { type ErrorCode, SvcError } from '../errors.ts';
 import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from '../limits.ts';
 
-/** The configuration file as it is written: JSON with comments, and where in it anything is. */
+/** A configuration file: JSON with comments, and the place of each value. */
 export interface ConfigText {
-  /** An object; undefined when the file holds nothing but space and comments. */
+  /** An object; undefined if the file has only space and comments. */
   root: Node | undefined;
   /** `file:line:column` of an offset in the text. */
   where(offset: number): string;
@@ -20,7 +20,9 @@ export interface Property {
   node: Node;
 }
 
-/** Null when there is no file. Throws config_invalid for one that cannot be read, or is not JSON with comments. */
+/**
+ * Null without a file. Throws config_invalid if it cannot be read, or is not JSON with comments.
+ */
 export function readConfigText(file: string): ConfigText | null {
   const bytes = readBytes(file);
   if (bytes === null) return null;
@@ -31,7 +33,7 @@ export function readConfigText(file: string): ConfigText | null {
   return { root: parse(text, where), where };
 }
 
-/** The properties of an object, in their order; `what` names it when it is not one. */
+/** The properties of an object, in order. `what` names it in the error. */
 export function properties({ where }: ConfigText, node: Node, what: string): Property[] {
   if (node.type !== 'object')
     refuse(where(node.offset), `${what} must be an object`, { param: what });
@@ -43,12 +45,12 @@ export function properties({ where }: ConfigText, node: Node, what: string): Pro
   });
 }
 
-/** The value of a node as JSON has it. */
+/** The JSON value of a node. */
 export function plainValue(node: Node): unknown {
   return jsonc().getNodeValue(node);
 }
 
-/** Brackets, commas, and the first character of everything else that is not space or comment. */
+/** Yields brackets, commas, and the first character of each other token. */
 export function* marks(text: string): Generator<{ char: string; offset: number }> {
   const scanner = jsonc().createScanner(text, true);
   for (;;) {
@@ -59,7 +61,7 @@ export function* marks(text: string): Generator<{ char: string; offset: number }
   }
 }
 
-/** Most commands never read the file, and often there is none: the parser is loaded when it is needed. */
+/** Loads the parser on demand: most commands never read the file. */
 export function jsonc(): typeof import('jsonc-parser') {
   return require('jsonc-parser') as typeof import('jsonc-parser');
 }
@@ -73,7 +75,7 @@ export function refuse(
   throw new SvcError(code, `${where}: ${what}.`, rest);
 }
 
-/** A piece of the input for a message: quoted, and not longer than a line. */
+/** A piece of the input for a message: quoted, at most a line. */
 export function brief(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
@@ -128,7 +130,7 @@ function parse(text: string, where: ConfigText['where']): Node | undefined {
   return root;
 }
 
-/** The parser calls itself for each level, so the depth is bounded before it runs. */
+/** The parser is recursive, so the depth is bounded first. */
 function refuseDepth(text: string, where: ConfigText['where']): void {
   let depth = 0;
   for (const { char, offset } of marks(text)) {
@@ -138,7 +140,7 @@ function refuseDepth(text: string, where: ConfigText['where']): void {
   }
 }
 
-/** Of two values for one name one would be ignored, and nobody could tell which. */
+/** Two values for one name are a mistake: one would be ignored. */
 function refuseRepeats(node: Node, where: ConfigText['where']): void {
   const seen = new Set<unknown>();
   for (const child of node.children ?? []) {

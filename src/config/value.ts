@@ -1,4 +1,4 @@
-/** Forms of single values. Each reader gives undefined for a value that is not of its form. */
+/** Readers of single values. They return undefined for a malformed value. */
 
 export function readWhole(value: unknown, min: number, max: number): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
@@ -6,14 +6,17 @@ export function readWhole(value: unknown, min: number, max: number): number | un
     : undefined;
 }
 
-/** Text without control characters, and without space around it. */
+/** Text without control characters, or space around it. */
 export function readName(value: unknown): string | undefined {
   return typeof value === 'string' && /^[^\p{Cc}]+$/u.test(value) && value.trim() === value
     ? value
     : undefined;
 }
 
-/** In the form that browsers send: lower case, no path. Those of extensions and editors have schemes of their own. */
+/**
+ * The form that browsers send: lower case, no path. Extensions and editors have their own
+ * schemes.
+ */
 export function readOrigin(value: unknown): string | undefined {
   if (
     typeof value !== 'string' ||
@@ -25,7 +28,7 @@ export function readOrigin(value: unknown): string | undefined {
   return origin === 'null' ? value.replace(/\/$/, '') : origin;
 }
 
-/** Throws by `fail`, which is told what is wrong. The value is never repeated: it may hold what must not be shown. */
+/** Calls `fail` with what is wrong. It never repeats the value, which may have a secret. */
 export function readBaseUrl(value: unknown, fail: (what: string) => never): string {
   if (value === undefined) return fail('base_url is missing; it is an http or https address');
   if (typeof value !== 'string' || !URL.canParse(value))
@@ -40,7 +43,7 @@ export function readBaseUrl(value: unknown, fail: (what: string) => never): stri
   return url.href.replace(/\/+$/, '');
 }
 
-/** Digits as a number; any other text as it is, to be refused. */
+/** Digits as a number. Other text stays, and is refused later. */
 export function wholeText(text: string): number | string {
   return /^\d+$/.test(text) ? Number(text) : text;
 }

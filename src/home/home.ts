@@ -6,7 +6,8 @@ import { writeAtomic } from './atomic-write.ts';
 import type { Paths } from './paths.ts';
 
 /**
- * Makes the folders of the daemon, private to their owner, and refuses ones that are not: prompts and answers are in them.
+ * Creates the private folders of the daemon. Refuses shared ones: prompts and answers are in
+ * them.
  * Throws home_unusable, naming the folder.
  */
 export async function prepareHome(paths: Paths, own_home: boolean): Promise<void> {
@@ -50,7 +51,10 @@ async function refuseShared(folder: string): Promise<void> {
   }
 }
 
-/** A secret of this home, such as the token. The first start makes it, mode 0600. Two first starts get the same one. */
+/**
+ * A secret of this home, such as the token. The first start creates it, mode 0600.
+ * Two first starts get the same one.
+ */
 export async function readSecret(file: string): Promise<string> {
   const found = await readFile(file, 'utf8').catch(() => null);
   if (isSecret(found)) {
@@ -84,7 +88,10 @@ async function writeSecret(file: string, keep: boolean): Promise<string> {
   }
 }
 
-/** A file of an earlier version, or of another umask, may be open to others. One that cannot be changed is for the doctor to name. */
+/**
+ * Makes a file private that an earlier version or another umask left open.
+ * If that fails, the doctor names it.
+ */
 export async function tighten(file: string): Promise<void> {
   if (process.platform === 'win32') return;
   const mode = await stat(file).then(
@@ -98,5 +105,5 @@ function isSecret(text: string | null): text is string {
   return text !== null && SECRET.test(text.trim());
 }
 
-/** What a header carries as it is: a damaged byte makes a token that no client can send. */
+/** Only characters that a header can carry: any other makes a token that no client can send. */
 const SECRET = /^[\x21-\x7e]{32,}$/;

@@ -1,12 +1,13 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// An import of node:fs, node:os or node:crypto builds all of their exports, which takes longer than a short command has; this does not.
+// Importing node:fs, node:os or node:crypto builds all their exports, too slow for a short
+// command.
 const { existsSync } = process.getBuiltinModule('node:fs');
 
-/** Where everything is. `SVC_HOME` puts it all under one folder; without it, the platform's own folders are used. */
+/** Where everything is: under `SVC_HOME`, or else in the platform's own folders. */
 export interface Paths {
-  /** The folder that stands for this daemon in messages. */
+  /** The folder that messages name. */
   home: string;
   config: string;
   /** Event log, high-water mark, secrets. */
@@ -14,26 +15,26 @@ export interface Paths {
   database: string;
   highWater: string;
   token: string;
-  /** Secret of this home for digests; it never leaves the daemon. */
+  /** Secret for digests. It never leaves the daemon. */
   secret: string;
   /** Live sessions of the console. */
   sessions: string;
-  /** Pages that sign a browser in; each is there for a minute at most. */
+  /** Pages that sign a browser in. Each lives a minute at most. */
   signIn: string;
   models: string;
-  /** Runtime file: who runs, and where it listens. */
+  /** The runtime file: which process runs, and where it listens. */
   runtime: string;
   logs: string;
-  /** What the process writes when it cannot log: crashes of native code, errors before the log is open. */
+  /** Output of a process that cannot log: crashes of native code, errors before the log is open. */
   stderr: string;
   cache: string;
   socket: string;
 }
 
-/** Longest path that a unix socket can have on every platform we run on. */
+/** The longest path of a Unix socket on all our platforms. */
 const SOCKET_PATH_MAX = 103;
 
-/** Throws where the system does not know the user's folder, or the present one, and one of them is needed. */
+/** Throws if a path needs the user's folder or the working directory, and the system has none. */
 export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
   const own = env.SVC_HOME;
   const user = own || userFolder(env);
@@ -76,14 +77,17 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
   };
 }
 
-/** The daemon works in another folder than its clients, so a path that is not absolute would be two places. */
+/**
+ * The daemon has another working directory than its clients, so a relative path would be two
+ * places.
+ */
 function userFolder({ HOME }: NodeJS.ProcessEnv): string {
   if (HOME && isAbsolute(HOME)) return HOME;
   const { homedir, userInfo } = process.getBuiltinModule('node:os');
   return HOME === undefined ? homedir() : userInfo().homedir;
 }
 
-/** The folder that holds package.json, from the sources and from the build alike. */
+/** The folder of package.json, from the sources and from the build. */
 export function packageRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json'))) {
@@ -94,7 +98,7 @@ export function packageRoot(): string {
   return folder;
 }
 
-/** A home whose path is too long for a socket gets one under the temporary folder, named by the home. */
+/** If the path is too long, the socket is in the temporary folder, named by a hash. */
 function socketPath(wanted: string): string {
   const windows = process.platform === 'win32';
   if (!windows && Buffer.byteLength(wanted) <= SOCKET_PATH_MAX) return wanted;

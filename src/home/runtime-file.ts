@@ -7,11 +7,11 @@ import { writeAtomic } from './atomic-write.ts';
 const { readFileSync } = process.getBuiltinModule('node:fs');
 
 /**
- * The runtime file: who runs, and where it listens.
+ * The runtime file: which process runs, and where it listens.
  *
- * 1. It is written whole or not at all, and only by the owner of the store.
- * 2. A file that is there proves nothing by itself: its process may be gone, and its pid another program's by now.
- * 3. A process is ours only if its start time is the one that was written; nothing else may ever be signalled.
+ * 1. Only the owner of the store writes it, whole.
+ * 2. The file proves nothing: its process may be gone, and another program may have its pid.
+ * 3. A process is ours only if its start time matches. No other process is ever signalled.
  */
 
 export type RuntimeFound =
@@ -19,7 +19,7 @@ export type RuntimeFound =
   | { kind: 'corrupt'; reason: string }
   | { kind: 'present'; file: RuntimeFile };
 
-/** Whose the written pid is now. `unproven`: it is alive, and the system does not tell since when. */
+/** Who has the pid now. `unproven`: it is alive, and the system does not report its start. */
 export type Owner = 'ours' | 'gone' | 'other' | 'unproven';
 
 export function readRuntimeFile(path: string): RuntimeFound {
@@ -54,7 +54,10 @@ export async function writeRuntimeFile(path: string, file: RuntimeFile): Promise
   }
 }
 
-/** Removes the file unless another boot has written it since. One that cannot be removed is emptied, so that it names no process. Throws home_unusable. */
+/**
+ * Removes the file, unless another boot has written it. If that fails, it empties the file.
+ * Throws home_unusable.
+ */
 export async function removeRuntimeFile(path: string, boot_id: string): Promise<void> {
   const { rmSync, truncateSync } = process.getBuiltinModule('node:fs');
   const found = readRuntimeFile(path);
@@ -88,13 +91,14 @@ export function ownerOf(file: Pick<RuntimeFile, 'pid' | 'process_start'>): Owner
 }
 
 /**
- * When a process started, as text that no later process of the same pid has: the life of the system, and its tick in it.
- * Null where the system does not tell; `zombie` for one that has ended and waits for its parent to notice.
+ * When a process started: the boot of the system, and the tick. No later process has the same
+ * text.
+ * Null if the system does not report it; `zombie` for a process that has ended.
  */
 export function processStart(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The second field is the program's name in brackets, and may itself hold spaces and brackets.
+    // The second field is the program's name in brackets. It may contain spaces and brackets.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const [state] = fields;
     const ticks = fields[19];
@@ -127,7 +131,7 @@ function check(value: unknown): RuntimeFound {
   if (typeof file !== 'object' || file === null)
     return { kind: 'corrupt', reason: 'it is not an object' };
   const { pid, process_start, boot_id, addresses } = file;
-  // Zero and negative pids mean whole groups of processes to the system.
+  // Zero and negative pids are process groups.
   if (!Number.isSafeInteger(pid) || (pid as number) <= 0)
     return { kind: 'corrupt', reason: 'its pid is not a process id' };
   if (process_start !== null && typeof process_start !== 'string')

@@ -4,7 +4,7 @@ import { packageRoot } from './paths.ts';
 // Not imported: see paths.ts.
 const { readFileSync } = process.getBuiltinModule('node:fs');
 
-/** The version of this program, as its package says. */
+/** The version in package.json. */
 export function programVersion(): string {
   const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as {
     version: string;

@@ -4,23 +4,23 @@ const NEWLINE = 0x0a;
 
 export interface Line {
   text: string;
-  /** Where it begins in its file. */
+  /** Its offset in the file. */
   start: number;
 }
 
 export interface LineGroup {
-  /** Last line first; empty lines are left out. */
+  /** Last line first, without empty lines. */
   lines: Line[];
-  /** Bytes of the file that were read for them. */
+  /** Bytes read for them. */
   bytes: number;
 }
 
-/** The lines of a file from the last to the first, in groups, reading blocks from its end and no more than are asked for. */
+/** Reads lines from the last to the first, in groups, block by block from the end of the file. */
 export async function* linesBackwards(
   source: LogSource,
   block_bytes: number,
 ): AsyncGenerator<LineGroup> {
-  /** Pieces of the line that begins before the present block, last piece first. */
+  /** Pieces of the line that begins before this block, last piece first. */
   let pieces: Buffer[] = [];
   const take = (first: Buffer, start: number): Line => {
     const line = pieces.length === 0 ? first : Buffer.concat([first, ...pieces.reverse()]);

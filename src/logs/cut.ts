@@ -1,8 +1,10 @@
 import { readLine } from './filter.ts';
 
 /**
- * The line with at most `max` bytes, still JSON: fields are kept in their order, those that tell what a line belongs to
- * first; a text that is too long ends in `…`, what has no room is left out, and `cut_bytes` tells how long the line was.
+ * Cuts a line to at most `max` bytes, still JSON. Fields keep their order, those that identify
+ * the line first.
+ * A text that is too long ends in `…`. Other fields without room are left out. `cut_bytes` is the
+ * old length.
  */
 export function cutLine(line: string, max: number): string {
   const bytes = Buffer.byteLength(line);
@@ -23,7 +25,7 @@ export function cutLine(line: string, max: number): string {
 
 const FIRST = ['level', 'time', 'boot_id', 'run_id', 'seq', 'msg'];
 
-/** The value as JSON of at most `room` bytes; null when there is no way. */
+/** The value as JSON of at most `room` bytes; null if it does not fit. */
 function fit(value: unknown, room: number): string | null {
   const whole = JSON.stringify(value);
   if (Buffer.byteLength(whole) <= room) return whole;
@@ -37,5 +39,5 @@ function fit(value: unknown, room: number): string | null {
   return null;
 }
 
-/** A text that is cut shorter than this tells nothing. */
+/** A shorter text says nothing. */
 const SHORTEST = 16;

@@ -1,12 +1,12 @@
 import { closeSync, fstatSync, openSync, read, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Which files the log is in: `svc.log` is the present one, `svc.1.log` the one before it, and so on. */
+/** The log files: `svc.log` is the current one, `svc.1.log` the previous one, and so on. */
 export function logFile(folder: string, index: number): string {
   return join(folder, index === 0 ? 'svc.log' : `svc.${index}.log`);
 }
 
-/** Numbers of the log files there are, newest first. */
+/** Numbers of the existing log files, newest first. */
 export function logIndexes(folder: string): number[] {
   const found: number[] = [];
   for (const name of namesIn(folder)) {
@@ -16,15 +16,17 @@ export function logIndexes(folder: string): number[] {
   return found.sort((a, b) => a - b);
 }
 
-/** One log file as it was when it was opened: what is appended later is not seen, a rename or removal changes nothing. */
+/** A log file as it was when it was opened. Later lines, renames and removals change nothing. */
 export interface LogSource {
   size: number;
-  /** Bytes of the file; fewer than asked for where it has become shorter. */
+  /** Bytes of the file; fewer if it is shorter now. */
   read(position: number, length: number): Promise<Buffer>;
   close(): void;
 }
 
-/** Opens all log files, newest first, in one go, so that a rotation meanwhile neither hides nor repeats a line. */
+/**
+ * Opens all log files at once, newest first, so that a rotation neither hides nor repeats a line.
+ */
 export function openLogs(folder: string): LogSource[] {
   const sources: LogSource[] = [];
   const seen = new Set<string>();
@@ -62,7 +64,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** A file may be renamed away between listing and opening. */
+/** A rotation may rename the file after it was listed. */
 function tryOpen(file: string): number | null {
   try {
     return openSync(file, 'r');

@@ -1,16 +1,16 @@
 import { LOG_LEVELS, type LogLevel } from '../config/settings.ts';
 
-/** Which lines are wanted. */
+/** Which lines match. */
 export interface LogFilter {
   /** This level and above. */
   level?: LogLevel;
   /** Lines of this run. */
   run?: string;
-  /** Lines of this time (milliseconds since the epoch) and later. */
+  /** Lines at or after this time, in milliseconds since the epoch. */
   since?: number;
 }
 
-/** `older`: not wanted, and nothing that was logged before it is. */
+/** `older`: neither this line nor an earlier one matches. */
 export type Verdict = 'match' | 'skip' | 'older';
 
 export function createFilter({ level, run, since }: LogFilter): (line: string) => Verdict {
@@ -26,7 +26,7 @@ export function createFilter({ level, run, since }: LogFilter): (line: string) =
   };
 }
 
-/** The fields of a log line; null when it is not one. */
+/** The fields of a log line; null if it is no JSON object. */
 export function readLine(line: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(line);
@@ -38,7 +38,10 @@ export function readLine(line: string): Record<string, unknown> | null {
   }
 }
 
-/** An RFC 3339 time, or an age such as `10m`, as milliseconds since the epoch; null when it is neither. */
+/**
+ * Parses an RFC 3339 time, or an age such as `10m`, to milliseconds since the epoch. Null if it
+ * is neither.
+ */
 export function parseSince(text: string, now: number): number | null {
   const age = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text);
   if (age !== null) return now - Number(age[1]) * (UNIT_MS[age[2] ?? ''] ?? 0);

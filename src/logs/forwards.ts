@@ -2,13 +2,13 @@ import type { LogSource } from './files.ts';
 
 const NEWLINE = 0x0a;
 
-/** The lines of a file from the one that begins at a position to the last, in groups, one block read at a time. Empty lines are left out. */
+/** Reads lines from an offset to the end, in groups, one block at a time. Skips empty lines. */
 export async function* linesForwards(
   source: LogSource,
   from: number,
   block_bytes: number,
 ): AsyncGenerator<string[]> {
-  /** Pieces of the line that goes on in the next block. */
+  /** Pieces of the line that continues in the next block. */
   let pieces: Buffer[] = [];
   for (let start = from; start < source.size; ) {
     const block = await source.read(start, Math.min(block_bytes, source.size - start));

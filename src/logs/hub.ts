@@ -2,11 +2,11 @@ import type { Limits } from '../limits.ts';
 import type { LogStream } from './stream.ts';
 
 /**
- * Gives each new log line to those who follow.
+ * Sends each new log line to its followers.
  *
- * 1. Publishing never waits and costs nothing while nobody follows.
- * 2. A follower's buffer is bounded by its lines and by their length; when it is full the oldest line goes, and the follower is told how
- *    many it missed.
+ * 1. A write never waits, and costs nothing without followers.
+ * 2. Lines and bytes bound the buffer of a follower. A full buffer drops the oldest line and
+ *    counts it.
  */
 export class LogHub implements LogStream {
   private readonly capacity: Capacity;
@@ -21,7 +21,7 @@ export class LogHub implements LogStream {
     for (const follower of this.followers) follower.add(line);
   }
 
-  /** Lines from this instant on that the filter lets through. */
+  /** Follows the lines from now on that match. */
   follow(matches: (line: string) => boolean): LogFollower {
     const follower = new Buffered(this.capacity, matches, () => this.followers.delete(follower));
     this.followers.add(follower);
@@ -29,7 +29,7 @@ export class LogHub implements LogStream {
     return follower;
   }
 
-  /** What is buffered is still given out; nothing new comes. */
+  /** Followers get what is buffered, and nothing new. */
   close(): void {
     this.closed = true;
     for (const follower of this.followers) follower.close();
@@ -39,13 +39,13 @@ export class LogHub implements LogStream {
 type Capacity = Pick<Limits, 'log_follow_lines' | 'log_follow_bytes'>;
 
 export interface LogBatch {
-  /** Lines that had no room; they come before `lines`. */
+  /** Lines dropped before `lines`. */
   missed: number;
   lines: string[];
 }
 
 export interface LogFollower {
-  /** Waits for lines; null when closed and all were given out. One caller at a time. */
+  /** Waits for lines; null at the end. One caller at a time. */
   next(): Promise<LogBatch | null>;
   close(): void;
 }

@@ -2,8 +2,8 @@ import { readLine } from './filter.ts';
 import { oneLine } from './plain.ts';
 
 /**
- * What a log line may hold of the fields it is given: no secret, no getter that throws, nothing endless.
- * Secrets are found by the name of their field, and in texts by their form.
+ * The fields that a log line may have: no secrets, no throwing getters, bounded size.
+ * Secrets are found by field name, and in texts by their form.
  */
 export function loggable(fields: object): Record<string, unknown> {
   const plain = copy(fields, 0, { values: VALUES_MAX }) as Record<string, unknown>;
@@ -12,14 +12,14 @@ export function loggable(fields: object): Record<string, unknown> {
   );
 }
 
-/** Hides what looks like a secret in a text, or in a whole line of JSON. */
+/** Hides what looks like a secret in a text, or in a line of JSON. */
 export function scrub(text: string): string {
   return SECRET_HINT.test(text)
     ? SECRET_FORMS.reduce((rest, [form, shown]) => rest.replace(form, shown), text)
     : text;
 }
 
-/** The line without what `redact` takes out of its texts, at any depth; what it belongs to and the names of errors stay. */
+/** Applies `redact` to the texts of a line, at any depth, except ids and names of errors. */
 export function redactLine(line: string, redact: (text: string) => string): string {
   const whole = readLine(line);
   return whole === null
@@ -29,7 +29,10 @@ export function redactLine(line: string, redact: (text: string) => string): stri
       );
 }
 
-/** The line as a terminal may show it: its texts are of one line each, and an error shows its message without its stack, which repeats it. */
+/**
+ * The line for a terminal: each text on one line, errors without their stack, which repeats the
+ * message.
+ */
 export function shownLine(line: string): string {
   const whole = readLine(line);
   if (whole === null) return oneLine(line);
@@ -50,10 +53,10 @@ const NAMES = new Set(['level', 'time', 'boot_id', 'run_id', 'stream', 'code', '
 const HIDDEN = '[hidden]';
 const DEPTH_MAX = 6;
 const ENTRIES_MAX = 100;
-/** Values of one line, all depths together. */
+/** Values of one line, at all depths. */
 const VALUES_MAX = 1000;
 
-/** Fields that every line has of its own. */
+/** Fields that every line has. */
 const RESERVED = new Set(['level', 'time', 'boot_id']);
 const SECRET_NAME =
   /^(proxy-)?authorization$|^(set-)?cookie$|^key$|passw|secret|(^|[_-])api[_-]?key|(^|[_-])(access|auth|bearer|refresh)?[_-]?token$/i;
@@ -84,7 +87,10 @@ function copy(value: unknown, depth: number, left: { values: number }): unknown 
   );
 }
 
-/** Of an error only what was made to be read: its other properties may hold requests, prompts and keys. */
+/**
+ * Copies only the readable parts of an error. Other properties may contain requests, prompts and
+ * keys.
+ */
 function describe(error: Error, depth: number, left: { values: number }): Record<string, unknown> {
   const { code } = error as NodeJS.ErrnoException;
   return {

@@ -13,12 +13,13 @@ import { logFile, logIndexes } from './files.ts';
 import type { LogStream } from './stream.ts';
 
 /**
- * The log on disk: appends lines to `svc.log` and begins a new file before it grows over its size.
+ * The log on disk. Appends lines to `svc.log`, and rotates before the file exceeds its size.
  *
- * 1. A line is with the operating system when `write` returns: a process that is killed next has it on disk.
- * 2. All files together stay within `file_bytes * files`; a line is never split over two files.
- * 3. Nothing here throws. A line that cannot be written is counted, and the count is told by the next one that can.
- * 4. A line begins on a line of its own, also after a write or a process that was cut short.
+ * 1. When `write` returns, the operating system has the line. A process killed next has it on
+ *    disk.
+ * 2. All files together stay within `file_bytes * files`. A line is never split over two files.
+ * 3. It never throws. It counts lines that it cannot write, and the next line reports the count.
+ * 4. Each line begins on a new line, also after a write that was cut short.
  */
 export interface RotatingFileOptions {
   folder: string;
@@ -26,7 +27,7 @@ export interface RotatingFileOptions {
   files: number;
   /** The line that counts lost lines. */
   lostLine(lost: number, reason: string): string;
-  /** Stands in for the disk in tests; like the platform's own, it returns the bytes it took. */
+  /** Replaces the disk in tests. Returns the bytes it wrote. */
   write?: (fd: number, data: Buffer, offset: number) => number;
 }
 
@@ -47,7 +48,7 @@ export class RotatingFile implements LogStream {
     this.attempt(() => this.open());
   }
 
-  /** Lines lost and not told of yet. */
+  /** Lost lines that no line has reported. */
   get lost(): number {
     return this.missed;
   }
@@ -85,7 +86,7 @@ export class RotatingFile implements LogStream {
     }
   }
 
-  /** A file that is still in its folder and has room for so many bytes. */
+  /** A file that is still in its folder, with room for these bytes. */
   private prepare(bytes: number): number {
     if (this.fd !== null && fstatSync(this.fd).nlink === 0) this.release();
     const fd = this.fd ?? this.open();
@@ -108,7 +109,7 @@ export class RotatingFile implements LogStream {
     return fd;
   }
 
-  /** Moves every file one place on; the oldest falls off the end. */
+  /** Renames every file to the next number. The oldest is deleted. */
   private rotate(): void {
     const { folder, files } = this.options;
     this.release();

@@ -5,21 +5,21 @@ import { createFilter, type LogFilter, readLine } from './filter.ts';
 import { linesForwards } from './forwards.ts';
 
 export interface TailQuery extends LogFilter {
-  /** Lines at most. */
+  /** Maximum of lines. */
   lines: number;
 }
 
 export interface TailOptions {
-  /** Bytes read at most; a search that is given up there says so in its first line. */
+  /** Maximum of bytes read. If the search ends there, the first line says so. */
   search_bytes?: number;
   block_bytes?: number;
   open?: (folder: string) => LogSource[];
 }
 
 /**
- * The last log lines that match, oldest first, each a JSON object, in groups of about one block. The files are opened now: lines
- * logged after the call are not among them. It searches backwards, for no more than it takes to find where they begin, then reads
- * forwards from there, so that a tail of any length takes the memory of a block.
+ * The last matching log lines, oldest first, in groups of about a block.
+ * The files are opened now, so later lines are not included. It searches backwards for the first
+ * line, then reads forwards. So a tail of any length needs the memory of one block.
  */
 export function openTail(
   folder: string,
@@ -29,7 +29,7 @@ export function openTail(
   return readGroups(query.lines === 0 ? [] : (options.open ?? openLogs)(folder), query, options);
 }
 
-/** The same in one piece, for a few lines. */
+/** The same in one array, for a few lines. */
 export async function readTail(
   folder: string,
   query: TailQuery,
@@ -66,13 +66,13 @@ async function* readGroups(
 }
 
 interface Found {
-  /** Where the first line that is wanted begins; null when there is none. */
+  /** Where the first matching line begins; null if there is none. */
   first: { index: number; start: number } | null;
-  /** Bytes searched, when the search ended at its bound. */
+  /** Bytes searched, if the search reached its limit. */
   given_up: number | null;
 }
 
-/** Newest first, until the lines are enough. */
+/** Searches the newest first, until there are enough lines. */
 async function findFirst(
   sources: LogSource[],
   { lines: wanted }: TailQuery,
@@ -104,7 +104,7 @@ async function findFirst(
 const BLOCK_BYTES = 64 * 1024;
 const RAW_LENGTH_MAX = 1024;
 
-/** What is not a log line (cut off by a power failure, or written by somebody else) as one. */
+/** Wraps a line that is no JSON: cut off by a power failure, or written by another program. */
 function unreadable(line: string): string {
   return JSON.stringify({
     level: 'warn',

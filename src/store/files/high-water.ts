@@ -20,7 +20,7 @@ import { dirname } from 'node:path';
  *    the mark before.
  * 3. Writes are not synced: the page cache survives the death of the process. Every SYNC_EVERY
  *    commits, and at the close, they are. So a power cut can hide the loss of at most SYNC_EVERY
- *    commits, for under 1% of the cost of a commit.
+ *    commits.
  * 4. The first write of a log's name is synced with its folder. Only then does the log know of a
  *    mark.
  * 5. It carries the random name of its log. So a missing or foreign mark is noticed.
