@@ -73,7 +73,7 @@ const layers: Record<string, Layer> = {
   'src/http-client': { may: TABLES },
 
   'src/transport': {
-    may: [...TABLES, 'src/runtime/contract', 'machines/run.ts'],
+    may: [...TABLES, 'src/runtime/contract', 'machines/describe.ts', 'machines/run.ts'],
     types: ['src/runtime', ...PORTS],
   },
   'src/transport/auth': { may: ['src/home', ...TABLES] },
