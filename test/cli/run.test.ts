@@ -204,7 +204,7 @@ test('an answer that may be asked again from its beginning is printed at its end
   });
   const { stdout, stderr } = await home.svc(['run', 'p', '--recovery', 'restart']);
   assert.is(stdout, 'second\n');
-  assert.is(stderr, 'The run is asked again from its beginning.\n');
+  assert.is(stderr, 'The run starts again from the beginning.\n');
 });
 
 test('a refusal before any output leaves stdout empty', async ({ home, daemon }) => {
@@ -418,6 +418,42 @@ test('the built-in model is introduced once per home, on stderr, and never with 
   assert.match((await home.svc(['run', 'p'])).stderr, /^This is the built-in model.*\n$/);
   assert.is((await home.svc(['run', 'p'])).stderr, '');
   assert.ok(existsSync(home.paths.cache));
+});
+
+const asked = (daemon: FakeDaemon) => daemon.asked.map(({ method }) => method);
+
+test('a prompt takes one connection and one request', async ({ home, daemon }) => {
+  daemon.on('run.start', answering('yes'));
+  assert.is((await home.svc(['run', 'p'])).stdout, 'yes\n');
+  assert.equal(asked(daemon), ['run.start']);
+});
+
+test('a daemon that is not ready is awaited, but not with --no-start', async ({ home, daemon }) => {
+  const refusal = { code: 'not_ready', message: 'The daemon is starting.' };
+  let starts = 0;
+  daemon.on('run.start', (reply) => {
+    starts += 1;
+    if (starts < 3) reply.error(refusal);
+    else answering('yes')(reply);
+  });
+  const refused = await home.svc(['run', 'p', '--no-start']);
+  assert.is(refused.code, 4);
+  assert.match(refused.stderr, 'error: The daemon is starting.');
+  assert.equal(asked(daemon), ['run.start']);
+  const { code, stdout } = await home.svc(['run', 'p', '--detach']);
+  assert.equal([code, stdout], [0, 'run_1\n']);
+  assert.equal(asked(daemon).slice(1), ['run.start', 'status', 'run.start']);
+});
+
+test('a silent daemon is asked for its health, and given up when that has no answer', async ({
+  home,
+  daemon,
+}) => {
+  daemon.on('run.start', () => {});
+  daemon.on('health', () => {});
+  const { code, stdout, stderr } = await home.svc(['run', 'p', '--json']);
+  assert.equal([code, stdout, JSON.parse(stderr).error.code], [124, '', 'timed_out']);
+  assert.equal(asked(daemon), ['run.start', 'health']);
 });
 
 test('--no-start refuses when no daemon runs', async ({ home, daemon }) => {

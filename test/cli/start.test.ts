@@ -7,7 +7,7 @@ import { findPaths } from '../../src/home/paths.ts';
 import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { health, runtimeFile, startFakeDaemon, status } from './fake-daemon.ts';
+import { health, run, runtimeFile, startFakeDaemon, status } from './fake-daemon.ts';
 import { startSleeper } from './sleeper.ts';
 
 const test = suite<{ home: Home }>('svc start');
@@ -97,16 +97,21 @@ test('one that is starting is waited for, and so it is by svc run', async ({ hom
     event({ ...health, ready: false });
     ready = () => {
       daemon.on('status', ({ result }) => result(status));
+      daemon.on('run.start', ({ event, result }) => {
+        event({ run });
+        result({ ...run, state: 'completed', output: 'ok' });
+      });
       event(health);
     };
   });
-  daemon.on('run.start', ({ result }) => result({ id: 'run_1', state: 'completed', output: 'ok' }));
+  const refusal = { code: 'not_ready', message: 'The daemon is starting.' };
   for (const [args, stdout] of [
     [['start'], /already/],
     [['run', 'p'], /^ok\n$/],
   ] as const) {
     daemon.asked.length = 0;
     daemon.on('status', ({ result }) => result(starting));
+    daemon.on('run.start', ({ error }) => error(refusal));
     const outcome = home.spawn(args);
     await waitFor('it watches', () => daemon.asked.some(({ method }) => method === 'health.watch'));
     ready();

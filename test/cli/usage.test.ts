@@ -89,7 +89,7 @@ test('what is not known is refused with exit 2 and what was probably meant', asy
     [['status', '--no-json'], '--json'],
     [['run', 'x', '--start'], 'svc run'],
     [['run', 'x', '-v'], 'run'],
-    [['run', 'x', '--constructor'], '--help'],
+    [['run', 'x', '--constructor'], 'svc run'],
     [['constructor'], 'svc'],
     [['__all__'], 'svc'],
     [['runs', '--limit', '3'], 'svc <command>'],

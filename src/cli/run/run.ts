@@ -1,53 +1,51 @@
 import { randomUUID } from 'node:crypto';
 import { hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { connectDaemon } from '../connect/connect-daemon.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { isTerminal, note, print, printError, printJson } from '../print/output.ts';
 import { openStdout, type StdoutStream } from '../print/stdout-stream.ts';
-import { AwayLine } from './away-line.ts';
+import { DisconnectLine } from './disconnect-line.ts';
 import { ending } from './ending.ts';
-import { followRun, type Run, type Steps } from './follow.ts';
+import { ensureDaemon } from './ensure-daemon.ts';
+import { followRun, isAbsent, type Run, type Steps } from './follow.ts';
 import { noteBuiltIn } from './note-built-in.ts';
 import { AnswerPrinter } from './print-answer.ts';
 import { readPrompt } from './read-prompt.ts';
-import { ready } from './ready.ts';
 import { readRunInput } from './run-input.ts';
 
 type Input = Record<string, unknown> & { idempotency_key: string };
 
 /**
- * Asks, and prints the answer as it is made.
+ * Starts a run and prints its answer as it arrives.
  *
- * 1. The work goes on for as long as somebody waits for it: Ctrl-C, and a reader of stdout who leaves, cancel the run.
- * 2. After Ctrl-C the command ends when the work has stopped; a second Ctrl-C does not wait for that.
- * 3. A daemon that dies on the way is brought back, and the answer is printed whole: no byte twice, none missing.
- * 4. The exit code tells the end of the run.
+ * 1. Ctrl-C and a closed stdout cancel the run.
+ * 2. After Ctrl-C the command ends when the work has stopped. A second Ctrl-C ends it at once.
+ * 3. A daemon that dies meanwhile is started again, and the answer is complete and without repeats.
+ * 4. The exit code is the outcome of the run.
  */
 export async function run(context: Context): Promise<number> {
-  const { args, flags, json } = context;
+  const { args, flags } = context;
   const given = readRunInput(flags);
   if (flags.detach === true && flags['cancel-on-disconnect'] === true)
     throw new SvcError(
       'usage',
-      'With --detach nobody waits for the run, so --cancel-on-disconnect does not go with it.',
+      '--detach and --cancel-on-disconnect exclude each other: with --detach no client waits.',
     );
   const prompt = await readPrompt(args[0], context.paths);
-  await ready(context);
-  // With a key of its own, a start whose answer was lost can be sent again. Its form tells that no other request has it.
+  // With the key, a start whose answer was lost can be sent again. No other request has this key.
   const input: Input = { idempotency_key: `svc-run-${randomUUID()}`, ...given, prompt };
-  return flags.detach === true ? detach(context, input, json) : answer(context, input);
+  return flags.detach === true ? detach(context, input) : answer(context, input);
 }
 
-async function detach(context: Context, input: Input, json: boolean): Promise<number> {
-  const start = async (): Promise<Run> => {
-    const client = await connectDaemon(context.paths);
-    return client.call('run.start', input).finally(() => client.close());
-  };
+async function detach(context: Context, input: Input): Promise<number> {
+  const { paths, flags, json } = context;
+  const start = () => askDaemon(paths, 'run.start', input);
   const record = await start().catch(async (error: unknown) => {
-    if (!hasCode(error, 'connection_lost')) throw error;
-    await ready(context);
+    const mayStart = flags['no-start'] !== true;
+    if (!hasCode(error, 'connection_lost') && !(mayStart && isAbsent(error))) throw error;
+    if (mayStart) await ensureDaemon(context);
     return start();
   });
   if (json) printJson(record);
@@ -67,9 +65,14 @@ async function answer(context: Context, input: Input): Promise<number> {
     if (!json) noteBuiltIn(run, paths);
   };
   const record = await followRun({
-    ...{ paths, what: { start: input }, cancel },
+    paths,
+    what: { start: input },
+    cancel,
     steps: { ...steps, accepted },
-    revive: flags['no-start'] === true ? null : () => ready(context, { quiet: true }),
+    startDaemon:
+      flags['no-start'] === true
+        ? null
+        : (reason) => ensureDaemon(context, { quiet: json || reason === 'lost' }),
     patience: async () =>
       typeof input.timeout_ms === 'number' ? input.timeout_ms : configuredPatience(paths),
   }).catch(async (error: unknown) => {
@@ -82,7 +85,7 @@ async function answer(context: Context, input: Input): Promise<number> {
   return finish({ record, output, json, stdout, interrupted: interrupt.signal.aborted });
 }
 
-/** How long a run is followed while the daemon is lost again and again. */
+/** How long a run is followed while the daemon is lost repeatedly. */
 export async function configuredPatience({ config }: Context['paths']): Promise<number> {
   const { limitsOf } = await import('../config/limits.ts');
   return limitsOf(config).reconnect_ms;
@@ -90,41 +93,40 @@ export async function configuredPatience({ config }: Context['paths']): Promise<
 
 export interface Printing extends Steps {
   accepted(run: Run): void;
-  /** The answer, but for what was printed on the way. */
+  /** The part of the answer that was not printed yet. */
   unprinted(record: Run): string;
 }
 
 /**
- * What is printed on the way, up to `stop`, and what is gathered for the end.
+ * Prints the answer until `stop`, and collects what is printed at the end.
  *
- * 1. The answer is what its events told. What the record holds may be less, since history can be kept without some of it; it
- *    counts only where no event told anything.
- * 2. An answer that may be asked again from its beginning is printed at its end only.
+ * 1. The answer comes from the events. The record may have less of it, because the log can omit
+ *    output; it is used only if no event had output.
+ * 2. The answer of a run that may start again is printed at the end only.
  */
 export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortSignal): Printing {
   let printer = live;
-  let told = false;
-  let gathered: string[] = [];
-  const line = new AwayLine(() => live?.leaveLine() === true);
+  let hadOutput = false;
+  let collected: string[] = [];
+  const line = new DisconnectLine(() => live?.leaveLine() === true);
   return {
     accepted: (run) => {
       if (run.recovery === 'restart') printer = null;
     },
     output: (text) => {
-      told = true;
-      if (printer === null) gathered.push(text);
+      hadOutput = true;
+      if (printer === null) collected.push(text);
       else if (!stop.aborted) return printer.append(text);
       return undefined;
     },
     discarded: () => {
-      gathered = [];
-      if (!json) note('The run is asked again from its beginning.');
+      collected = [];
+      if (!json) note('The run starts again from the beginning.');
     },
-    waiting: (position) =>
-      json || !isTerminal(2) || note(`Waiting in the queue, at place ${position}.`),
-    away: () => json || line.begin(),
-    back: () => line.end(),
-    unprinted: (record) => (told ? gathered.join('') : record.output),
+    waiting: (position) => json || !isTerminal(2) || note(`Waiting in the queue (${position}).`),
+    onDisconnect: () => json || line.begin(),
+    onReconnect: () => line.end(),
+    unprinted: (record) => (hadOutput ? collected.join('') : record.output),
   };
 }
 
@@ -141,7 +143,7 @@ export function finish({ record, output, json, stdout, interrupted }: Finished):
   if (stdout.gone.aborted) return 0;
   if (json) printJson({ ...record, output });
   const { exit, error } = ending(record);
-  // Whoever has just pressed Ctrl-C needs no advice.
+  // After Ctrl-C a hint is noise.
   if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));
   else if (error !== null) printError(error, json);
   return exit;

@@ -3,18 +3,18 @@ import { onInterrupt } from '../interrupt.ts';
 import { wholeFlag } from '../parse/flag-values.ts';
 import { note } from '../print/output.ts';
 import { openStdout } from '../print/stdout-stream.ts';
+import { ensureDaemon } from '../run/ensure-daemon.ts';
 import { followRun } from '../run/follow.ts';
 import { AnswerPrinter } from '../run/print-answer.ts';
-import { ready } from '../run/ready.ts';
 import { configuredPatience, finish, printing } from '../run/run.ts';
 
-/** Follows a run's answer to its end. Ctrl-C leaves it alone: the run goes on. */
+/** Follows the answer of a run to its end. Ctrl-C does not stop the run. */
 export async function run(context: Context): Promise<number> {
   const { args, flags, paths, json } = context;
   const id = args[0] ?? '';
   const from_seq = wholeFlag(flags, 'from', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
   const interrupt = onInterrupt(
-    () => json || note(`Left it alone; the run goes on. Again: svc runs attach ${id}`),
+    () => json || note(`The run continues. To follow it again: svc runs attach ${id}`),
   );
   const stdout = openStdout();
   const printer = json ? null : new AnswerPrinter(stdout);
@@ -22,12 +22,15 @@ export async function run(context: Context): Promise<number> {
   const steps = printing(printer, json, leave);
   try {
     const record = await followRun({
-      ...{ paths, what: { id, from_seq }, cancel: new AbortController().signal, leave },
+      paths,
+      what: { id, from_seq },
+      cancel: new AbortController().signal,
+      leave,
       steps,
-      revive: () => ready(context, { quiet: true }),
+      startDaemon: () => ensureDaemon(context, { quiet: true }),
       patience: () => configuredPatience(paths),
     });
-    // What was told from some event on is not the answer.
+    // A part of the output is not the answer.
     const output = from_seq === 0 ? steps.unprinted(record) : record.output;
     await printer?.end(from_seq === 0 ? output : '', record.state === 'completed');
     return finish({ record, output, json, stdout, interrupted: false });

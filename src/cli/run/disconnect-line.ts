@@ -4,15 +4,15 @@ const TEXT = 'The daemon is gone; waiting for it to come back.';
 const EVERY_MS = 1000;
 
 /**
- * What is said while the daemon is away: on a terminal one line that counts the seconds and goes again, elsewhere one line for the whole
- * command, however often the daemon goes.
+ * The message while the daemon is gone. A terminal shows one line that counts the seconds and is
+ * erased later. Elsewhere it is printed once per command, however often the daemon goes.
  */
-export class AwayLine {
+export class DisconnectLine {
   private readonly leaveLine: () => boolean;
   private timer: NodeJS.Timeout | null = null;
   private noted = false;
 
-  /** `leaveLine` tells whether the cursor is behind text of the answer, which must not be written over. */
+  /** `leaveLine` returns whether the cursor is behind text of the answer. */
   constructor(leaveLine: () => boolean) {
     this.leaveLine = leaveLine;
   }
