@@ -110,6 +110,6 @@ const START_TIMEOUT: Failure = {
 };
 const CLOSE_TIMEOUT: Failure = {
   code: 'stop_timed_out',
-  message: 'The daemon could not release everything it held in time.',
+  message: 'The daemon could not release everything in time.',
   retryable: false,
 };

@@ -1,9 +1,10 @@
 /**
- * Every fact the daemon records: one vocabulary for the log and for the machines. A field that older logs do not have is optional.
+ * Every event that the daemon records: one vocabulary for the log and for the machines.
  *
- * A fact is past tense, carries `at` (milliseconds since the epoch) and is versioned by `schema`.
- * The log stores exactly these objects; a machine's state is the fold of them. The first fact of a
- * stream creates its machine, each later one is a transition of it.
+ * An event is named in the past tense and has a time, `at`, in milliseconds since the epoch.
+ * The log stores these objects as they are, and the state of a machine is the fold of them.
+ * The first event of a stream creates its machine. Each later event is a transition.
+ * A field that older logs lack is optional.
  */
 
 export type EventOf<T extends string, D = unknown> = {
@@ -11,7 +12,7 @@ export type EventOf<T extends string, D = unknown> = {
   readonly at: number;
 } & Readonly<D>;
 
-/** Raised when a fact's shape changes; older shapes are brought forward before they are folded. */
+/** Increases when the shape of an event changes. Older shapes are converted before the fold. */
 export const SCHEMA_VERSION = 1;
 
 export interface Addresses {
@@ -20,28 +21,28 @@ export interface Addresses {
   socket: string | null;
 }
 
-/** How an earlier life of the daemon ended, as its log tells. */
+/** How an earlier boot ended, according to its log. */
 export type Ending = 'clean' | 'failed' | 'killed' | 'power_lost';
 
 export interface LastBoot {
   boot_id: string;
   ending: Ending;
-  /** Time of its last recorded fact. */
+  /** Time of its last recorded event. */
   at: number;
   unfinished_runs: number;
 }
 
-/** What became of the runs while the daemon stopped. */
+/** How the runs ended while the daemon stopped. */
 export interface StopReport {
-  /** Reached their own end. */
+  /** Runs that ended by themselves. */
   finished: number;
-  /** Are taken up again at the next start. */
+  /** Runs that the next boot continues. */
   handed_over: number;
-  /** Could not be handed over, and ended as interrupted. */
+  /** Runs that could not continue, and ended as interrupted. */
   ended: number;
 }
 
-/** What went wrong, as a code of the error table; `message` is written for the user. */
+/** An error as an event records it: a code of the error table, and a message for the user. */
 export interface Failure {
   code: string;
   message: string;
@@ -54,11 +55,11 @@ export type DaemonCreated = EventOf<
   'daemon.boot_started',
   {
     boot_id: string;
-    /** Identifies the life of the operating system, so that a power cut can be told from a kill. */
+    /** Identifies the boot of the operating system: a power cut changes it, a kill does not. */
     host_boot_id: string | null;
     pid: number;
     version: string;
-    /** Runs that may be unsettled (queued or active) at one time. */
+    /** How many runs may be queued or active at one time. */
     capacity: number;
     start_deadline_at: number;
   }
@@ -67,20 +68,20 @@ export type DaemonCreated = EventOf<
 export type DaemonEvent =
   | EventOf<'daemon.listening', { addresses: Addresses }>
   | EventOf<'daemon.store_opened', { last_boot: LastBoot | null }>
-  /** `suspended`: runs that are taken up again. */
+  /** `suspended`: runs that continue. */
   | EventOf<'daemon.runs_recovered', { queued: number; suspended?: number; ended: number }>
-  /** So many unfinished runs are read and recovered so far; there are more. */
+  /** How many unfinished runs are recovered so far. More follow. */
   | EventOf<'daemon.recovery_progressed', { runs: number }>
   | EventOf<'daemon.providers_probed'>
   | EventOf<'daemon.run_admitted', { run_id: string }>
   | EventOf<'daemon.run_settled', { run_id: string }>
-  /** The disk is full: what was accepted is recorded from the reserve, nothing new is taken. */
+  /** The disk is full. Accepted runs are recorded in the reserve; new ones are refused. */
   | EventOf<'daemon.store_filled'>
   | EventOf<'daemon.store_freed'>
-  /** A commit is late: the disk does not answer, and nothing new is taken. */
+  /** A commit is late because the disk does not answer. New runs are refused. */
   | EventOf<'daemon.disk_stalled'>
   | EventOf<'daemon.disk_resumed'>
-  /** Finished runs were removed, as the retention says. */
+  /** Finished runs were removed by the retention policy. */
   | EventOf<'daemon.history_pruned', { runs: number; events: number }>
   | EventOf<
       'daemon.stop_requested',
@@ -110,16 +111,17 @@ export interface RunRequest {
   system: string | null;
   max_tokens: number | null;
   temperature: number | null;
-  /** Every run has one, so that it can be repeated. */
+  /** Every run has a seed, so it can be repeated. */
   seed: number;
-  /** Whether the caller chose it; a seed of ours means nothing to others. */
+  /** Whether the client chose the seed. Only such a seed is sent to remote APIs. */
   seed_asked: boolean;
 }
 
 /**
- * What becomes of a run that was cut off by the death of the daemon or of the engine, or by a stop. `resume`: it goes on from its last
- * recorded token where its provider can, is asked again if nothing was delivered, and else ends. `restart`: it is asked again from the
- * beginning, and what was delivered is discarded. `end`: it ends, and keeps its text.
+ * What happens to a run that loses its work, because the daemon or the engine died or stopped.
+ * `resume`: it continues after its last recorded token if its provider can. Without output it
+ * starts again, otherwise it ends. `restart`: it starts again, and its output is discarded. `end`:
+ * it ends, and keeps its output.
  */
 export type Recovery = 'resume' | 'restart' | 'end';
 
@@ -129,25 +131,25 @@ export type RunCreated = EventOf<
     run_id: string;
     request: RunRequest;
     idempotency_key: string | null;
-    /** SHA-256 of what was asked, so that a key is not used for something else. */
+    /** SHA-256 of the request, so a key cannot be reused for another request. */
     request_digest?: string | null;
-    /** Whose turn it is in the queue. */
+    /** The client, for the fair queue. */
     client: string;
     recovery?: Recovery;
-    /** Its provider can go on from recorded tokens. */
+    /** Its provider can continue from recorded tokens. */
     resumable?: boolean;
-    /** `omitted`: the log does not hold what was asked, so that only the present process can answer it. */
+    /** `omitted`: the log lacks the prompt, so only the current process can answer it. */
     content?: 'omitted';
     max_attempts: number;
-    /** Losses of the work in a row, without new text between them, until the run is given up. */
+    /** How often the run may lose its work without new text in between. */
     max_losses?: number;
     queue_deadline_at: number;
     deadline_at: number;
-    /** Longest wait for the first output of an attempt, model loading included. */
+    /** Longest wait for the first output of an attempt, including the load of the model. */
     first_output_ms: number;
     /** Longest silence between two outputs. */
     idle_ms: number;
-    /** Longest wait for the work to stop once that was asked. */
+    /** Longest wait for the work to stop after a cancel. */
     cancel_grace_ms: number;
   }
 >;
@@ -155,11 +157,11 @@ export type RunCreated = EventOf<
 export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
 
 export type RunEvent =
-  /** `resumes`: it goes on after the recorded output; otherwise what was recorded is discarded. */
+  /** `resumes`: it continues after the recorded output. Otherwise that output is discarded. */
   | EventOf<'run.started', { attempt: number; resumes?: boolean }>
   /**
-   * `offset`: where it begins in the answer; only there when the log does not hold the text, so that only the present process knows it.
-   * `threads`: how many threads compute the answer from here on; only there when that is known and changed.
+   * `offset`: where the text begins in the answer, if the log omits the text itself. `threads`: the
+   * number of threads that compute from here on, if it is known and changed.
    */
   | EventOf<
       'run.output_appended',
@@ -169,11 +171,12 @@ export type RunEvent =
   | EventOf<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
   | EventOf<'run.failed', { attempt: number; error: Failure }>
   /**
-   * The work is gone, or was stopped, before the answer was complete; the run waits to be resumed. `computing`: how many runs the
-   * engine computed when it died, this one included; 0: it was stopped for a reason that is not this run. Logs without it do not say.
+   * The work was lost or stopped before the answer was complete, and the run waits to resume.
+   * `computing`: how many runs the engine computed when it died, including this one. 0: the engine
+   * was stopped for another reason. Old logs do not have it.
    */
   | EventOf<'run.suspended', { attempt: number; error: Failure; computing?: number }>
-  /** Found unfinished by another life of the daemon. The time in which none ran counts for no deadline. */
+  /** Found unfinished by a later boot. The time between the boots counts for no deadline. */
   | EventOf<'run.recovered', { downtime_ms: number }>
   | EventOf<'run.cancel_requested', { by: string }>
   | EventOf<'run.deadline_passed', { deadline: DeadlineName }>
@@ -191,9 +194,9 @@ export type ProviderCreated = EventOf<
     kind: 'local' | 'cloud';
     adapter: string;
     base_url: string | null;
-    /** Failed probes in a row after which a provider that worked counts as unavailable. */
+    /** Failed probes in a row after which a provider that worked is unavailable. */
     failure_limit: number;
-    /** Milliseconds from one probe to the next; null: this provider is probed only when asked. */
+    /** Milliseconds between probes; null if the provider is probed only on request. */
     probe_every_ms: number | null;
     probe_timeout_ms: number;
   }
@@ -226,7 +229,7 @@ export type EngineCreated = EventOf<
 >;
 
 export type EngineEvent =
-  /** `threads`: how many shall compute, where an answer that is gone on with was computed by as many. */
+  /** `threads`: the number that computed the recorded output of a resumed run. */
   | EventOf<
       'engine.load_requested',
       { attempt: number; model: string; path: string; threads?: number }
@@ -241,7 +244,7 @@ export type EngineEvent =
       { reason: 'idle' | 'model_changed' | 'daemon_stopping' | 'requested' }
     >
   | EventOf<'engine.deadline_passed', { attempt: number }>
-  /** `reason`: why the daemon ended it, where that was its own decision. */
+  /** `reason`: why the daemon ended the process, if it did. */
   | EventOf<
       'engine.exited',
       { attempt: number; exit_code: number | null; signal: string | null; reason?: 'memory' }
@@ -254,41 +257,41 @@ export type PullCreated = EventOf<
   'pull.requested',
   {
     pull_id: string;
-    /** As it was asked for, without what follows a question mark. */
+    /** The reference in the request, without its query string. */
     reference: string;
     client: string;
-    /** Failed attempts in a row, none of which got further than the one before, until it is given up. */
+    /** How many attempts in a row may fail without further progress. */
     failure_limit: number;
-    /** Longest silence of the other side, and of the disk. */
+    /** Longest silence of the hub, and of the disk. */
     idle_ms: number;
     cancel_grace_ms: number;
   }
 >;
 
 export interface PullSource {
-  /** Without what follows a question mark. */
+  /** Without its query string. */
   url: string;
   /** Name of the file in the models folder. */
   file: string;
   size_bytes: number | null;
-  /** What the file must hash to; null when nobody says. */
+  /** The expected hash of the file; null if the hub has none. */
   sha256: string | null;
   etag: string | null;
-  /** Commit of the repository, where there is one. */
+  /** Commit of the repository, if there is one. */
   revision: string | null;
-  /** What else could have been meant, when one file of several was chosen. */
+  /** The other candidates, if one file of several was chosen. */
   choices: string[];
 }
 
 export type PullEvent =
   | EventOf<'pull.started', { attempt: number }>
-  /** `offset_bytes` are there already, from before. */
+  /** `offset_bytes` are already on disk. */
   | EventOf<'pull.resolved', { attempt: number; offset_bytes: number } & PullSource>
   | EventOf<'pull.progressed', { attempt: number; bytes: number }>
-  /** All bytes are on disk. `existing`: a model of this name was there before. */
+  /** All bytes are on disk. `existing`: a model of this name existed before. */
   | EventOf<'pull.downloaded', { attempt: number; bytes: number; existing: boolean }>
   | EventOf<'pull.hashed', { attempt: number; bytes: number }>
-  /** `compared`: there was a hash to compare with, and it is the same. */
+  /** `compared`: the hub has a hash, and it matches. */
   | EventOf<'pull.verified', { attempt: number; sha256: string; compared: boolean }>
   | EventOf<'pull.completed', { attempt: number; path: string }>
   | EventOf<'pull.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
@@ -305,10 +308,10 @@ export type CreationEvent =
 export type MachineEvent = DaemonEvent | RunEvent | ProviderEvent | EngineEvent | PullEvent;
 export type AnyEvent = CreationEvent | MachineEvent;
 
-/** A fact that has not happened yet: the kernel gives it its time. */
+/** An event without its time. The kernel adds the time when the event is appended. */
 export type NewEvent<F> = F extends { at: number } ? Omit<F, 'at'> : never;
 
-/** A fact that comes true at a time unless something happens before. Derived from state, never stored. */
+/** An event that is appended at a time, unless the state changes first. It is never stored. */
 export interface Deadline<E extends MachineEvent = MachineEvent> {
   at: number;
   event: NewEvent<E>;

@@ -1,7 +1,6 @@
 /**
- * Start-time fair queueing for one provider, with one unit of service per run.
- * The runs of one client are one round apart, so a client with a hundred runs and a client with
- * one run are served in turn.
+ * Start-time fair queueing for one provider, with one unit of service per run. The runs of one
+ * client are one round apart, so clients are served in turn, however many runs they have.
  *
  * 1. Within one client: first come, first served.
  * 2. A client with nothing queued joins the current round. It does not jump the queue, and does not

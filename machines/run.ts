@@ -9,9 +9,10 @@ import { countLoss, evolve, newContext, type RunContext } from './run-context.ts
  *
  * 1. A run reaches exactly one final state, by one terminal event. It accepts nothing after it.
  * 2. An event of an attempt carries its number. Events of earlier attempts are refused.
- * 3. Another attempt starts only if nothing was delivered, or if it continues what was delivered, or
- *    if the recovery policy of the run discards it.
- * 4. Every state but the final ones has a deadline. It accepts a cancel, or already leads to an end.
+ * 3. A further attempt never repeats output. It starts without output, continues it, or discards it
+ *    as the recovery policy says.
+ * 4. Every state but the final ones has a deadline. It accepts a cancel, or already leads to an
+ *    end.
  * 5. `cancelling` ends when the work has stopped, or when its grace time is over.
  * 6. A `suspended` run has no work. It waits to continue, in this boot or in the next.
  * 7. The death of the daemon never ends a run early. Deaths of the engine do only if no other run

@@ -5,7 +5,6 @@ import { hardWords, longSentences, type Prose, proseOfPage, proseOfSource } from
 
 /** Not yet in plain words. The list only gets shorter: a line that is done fails the test. */
 const TO_DO: readonly string[] = [
-  'machines/',
   'src/cli/',
   'src/config/',
   'src/daemon',
@@ -35,7 +34,6 @@ const TO_DO: readonly string[] = [
   'test/helpers/',
   'test/kernel/',
   'test/logs/',
-  'test/machines/',
   'test/models/',
   'test/providers/',
   'test/runtime/',
@@ -43,7 +41,6 @@ const TO_DO: readonly string[] = [
   'test/store/',
   'test/torture/',
   'test/transport/',
-  'test/walk/',
   'docs/cli.md',
   'docs/errors.md',
   'docs/operations.md',

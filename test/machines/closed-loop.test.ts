@@ -16,7 +16,7 @@ const FACT =
   /\btype: (?:[^'\n;]*\? )?'((?:daemon|run|provider|engine|pull)\.\w+)'(?: : '((?:daemon|run|provider|engine|pull)\.\w+)')?/g;
 const machines = [...new Set(models.map(({ machine }) => machine))];
 
-/** Facts that somebody proposes: a part, a policy or a deadline. */
+/** Events that a part, a policy or a deadline proposes. */
 const proposed = new Set(
   [...text([...sources, ...machineFiles]).matchAll(FACT)].flatMap(([, one, other]) =>
     [one, other].filter((type) => type !== undefined),
@@ -38,7 +38,7 @@ test('every fact that a part proposes is heard by a machine', () => {
   );
 });
 
-test('every fact that a machine hears is proposed by somebody', () => {
+test('every event that a machine accepts is proposed by some code', () => {
   assert.equal(
     [...heard].filter((type) => !proposed.has(type)),
     [],
@@ -66,7 +66,7 @@ test('every effect that a machine asks for has a performer', () => {
     assert.match(
       `${composed}\n${local}`,
       new RegExp(`\\b${effect}[:,]`),
-      `nobody performs ${effect}`,
+      `no code performs ${effect}`,
     );
 });
 

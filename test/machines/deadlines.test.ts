@@ -6,8 +6,8 @@ import { models } from './models/all.ts';
 import { type Model, NOW } from './models/model.ts';
 
 /**
- * What comes true by itself in each state, and when: milliseconds after the event that led there, which every event of the
- * models is at. A state that is missing here, or has another deadline in some way of reaching it, fails.
+ * The deadlines of each state, in milliseconds after the event that led there. A state that is
+ * missing here, or has another deadline in some way of reaching it, fails.
  */
 const expected: Record<string, Record<string, string[]>> = {
   daemon: {

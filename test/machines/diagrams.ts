@@ -71,7 +71,9 @@ function groups(): string {
 
 type Walked = Record<string, Record<string, 'real' | 'kernel'>>;
 
-/** How each edge was walked, as `npm run walk` wrote it. An edge of a box stands for all its states. */
+/**
+ * How each edge was walked, as `npm run walk` wrote it. An edge of a box counts for all its states.
+ */
 function walkOf(machine: AnyStateMachine): WalkOf {
   const { states } = describe(machine);
   const all = JSON.parse(readFileSync(`${FOLDER}/walked/walked.json`, 'utf8')) as Walked;

@@ -44,7 +44,7 @@ test('a life that recorded its end ended as it recorded, whatever the system say
   }
 });
 
-test('a life that recorded no end was killed, or lost its power when the system has started anew since', () => {
+test('a boot that recorded no end was killed, or lost its power if the system has restarted since', () => {
   const open = daemons.filter(({ daemon }) => daemon.status === 'active');
   assert.ok(open.length >= 20);
   for (const { daemon, last } of open) {
@@ -75,7 +75,7 @@ test('a run found unfinished waits again, or takes an end that it accepts', () =
   }
 });
 
-test('what becomes of a run that was cut off is told by where it was, its policy, its deaths and what is in the log', () => {
+test('the state, the policy, the deaths and the log decide what happens to an unfinished run', () => {
   const seen = new Set<string>();
   for (const { model, snapshot, where } of runs) {
     const fact = afterCrash(snapshot, 0);
@@ -140,7 +140,10 @@ test('the time in which no daemon ran counts for no deadline, also when the cloc
   assert.ok(checked > 400, `${checked} checked`);
 });
 
-/** Lives a run through deaths, each in an attempt of its own; returns how many it outlived, at most 50. */
+/**
+ * Lets the engine die in one attempt after the other. Returns how many deaths the run survives, up
+ * to 50.
+ */
 function outlive(
   model: (typeof runModels)[number],
   brings: boolean,
@@ -162,7 +165,7 @@ function outlive(
   return { snapshot, deaths };
 }
 
-test('no number of deaths of the daemon ends a run that its policy lets go on', () => {
+test('no number of deaths of the daemon ends a run that may resume', () => {
   for (const model of runModels) {
     for (const brings of [false, true]) {
       const { snapshot, deaths } = outlive(model, brings, (run) => afterCrash(run, 1000));
@@ -207,7 +210,7 @@ test('a run that kills the engine whenever it is computed alone is given up, unl
   }
 });
 
-test('a run whose work is being stopped, and no other, has an end of its own, or is handed over', () => {
+test('only a run that is cancelling ends by itself or waits for the next boot', () => {
   for (const { model, snapshot, where } of runs) {
     for (const forced of [true, false]) {
       const fact = terminalOf(snapshot, forced);
@@ -220,7 +223,7 @@ test('a run whose work is being stopped, and no other, has an end of its own, or
   }
 });
 
-test('a stop hands over what the next start would take up, and nothing else', () => {
+test('a stop keeps exactly the runs that the next start continues', () => {
   for (const { model, snapshot, where } of runs) {
     if (!isIn(snapshot, 'by_stop')) continue;
     const handed = step(model.machine, snapshot, {
@@ -233,7 +236,7 @@ test('a stop hands over what the next start would take up, and nothing else', ()
   }
 });
 
-test('what was asked to be cancelled is never taken up again', () => {
+test('a cancelled run never continues', () => {
   for (const { model, snapshot, where } of runs) {
     const asked = { type: 'run.cancel_requested', by: 'user', at: NOW } as const;
     if (snapshot.status === 'done' || isIn(snapshot, 'by_deadline') || isIn(snapshot, 'by_request'))

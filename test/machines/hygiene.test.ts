@@ -24,7 +24,7 @@ const STEPS_MAX = 20;
 for (const model of models) {
   const { states } = coverOf(model);
 
-  test(`${model.name}: a state that is not at rest leaves by a deadline of its own`, () => {
+  test(`${model.name}: a state that is not stable has a deadline that it accepts`, () => {
     for (const from of states.values()) {
       if (!isStuckWithout(model, from) || from.snapshot.hasTag('stable')) continue;
       const deadlines = model.deadlines(from.snapshot);
@@ -38,7 +38,7 @@ for (const model of models) {
     }
   });
 
-  test(`${model.name}: without a word from outside, every state comes to an end or to rest`, () => {
+  test(`${model.name}: deadlines alone lead every state to an end or to a stable state`, () => {
     for (const from of states.values()) {
       const trail = drift(model, from.snapshot);
       const end = trail.at(-1) ?? from.snapshot;
@@ -49,7 +49,7 @@ for (const model of models) {
     }
   });
 
-  test(`${model.name}: asked to end, every state comes to its end`, () => {
+  test(`${model.name}: a request to end leads every state to its end`, () => {
     for (const from of states.values()) {
       const asked = can(from.snapshot, model.stop)
         ? step(model.machine, from.snapshot, model.stop).snapshot

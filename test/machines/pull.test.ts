@@ -96,7 +96,7 @@ test('attempts that get no further are counted, and the last one is the end', ()
   assert.equal(snapshot.context.error, broken);
 });
 
-test('an attempt that gets further than any before begins the count anew, also when only the next one finds out', () => {
+test('an attempt that gets further than all before resets the count, even if only the next attempt shows it', () => {
   assert.is(
     live(resolved(1), failed(1), started(2), resolved(2), progressed(2, 10)).context.failures,
     0,

@@ -95,7 +95,7 @@ for (const policy of policies) {
       for (const { before, event, taken, after, effects } of moments as RunMoment[]) {
         if (before.status === 'done') assert.not.ok(taken, 'an event after the end');
         if (taken && after.status === 'done') ends += 1;
-        // What was delivered is gone only where the next attempt says that it begins anew.
+        // Output is discarded only if the next attempt starts again.
         if (taken && event.type === 'run.started' && event.resumes !== true) text = '';
         if (taken && event.type === 'run.output_appended') text += event.text;
         for (const { type, params } of effects) {
@@ -117,13 +117,13 @@ for (const policy of policies) {
     });
   });
 
-  test(`run (${recovery}, ${resumable}): its work is asked to stop only on the way to an end that waits for that`, () => {
+  test(`run (${recovery}, ${resumable}): its work is stopped only in states that wait for the stop`, () => {
     live(runModel({ ...runBounds, ...policy }), (moments) => {
       for (const { before, event, after, effects } of moments as RunMoment[]) {
         const asked = effects.filter(({ type }) => type === 'stopAttempt').length;
         const enters = stateName(after) === 'cancelling' && statePath(before) !== statePath(after);
         assert.is(asked, enters ? 1 : 0);
-        // Asked a second time only when somebody cancels what was being handed over.
+        // A second request comes only if a client cancels a run that a stop interrupts.
         if (asked === 1 && stateName(before) === 'cancelling')
           assert.is(event.type, 'run.cancel_requested');
       }
@@ -202,7 +202,10 @@ type ProviderMoment = Of<ProviderSnapshot>;
 type PullMoment = Of<PullSnapshot>;
 type EngineMoment = Of<EngineSnapshot>;
 
-/** Lives a machine through random events, of which about every second one is accepted, and shows each life to `check`. */
+/**
+ * Steps a machine through random events, about half of them accepted. Passes each sequence to
+ * `check`.
+ */
 function live(model: Model, check: (moments: Moment[]) => void): void {
   const choice = fc.record({ any: fc.nat(), taken: fc.boolean() });
   let taken = 0;

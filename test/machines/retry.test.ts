@@ -82,7 +82,7 @@ test('work that was lost after text was delivered is an interruption; lost befor
   assert.is(afterFailure(context({}), lasting, NOW, { lost: true }).type, 'run.failed');
 });
 
-test('work that was lost after text is taken up again where its provider can go on from there, as the policy says, and not for ever', () => {
+test('work that is lost after output resumes if its provider and its policy allow, up to a limit', () => {
   const lost = (change: Partial<RunContext>) =>
     afterFailure(context({ outputs: 2, resumable: true, ...change }), retryable, NOW, {
       lost: true,
@@ -95,7 +95,7 @@ test('work that was lost after text is taken up again where its provider can go 
   assert.is(
     afterFailure(context({ outputs: 2, resumable: true }), retryable, NOW).type,
     'run.suspended',
-    'it was taken up again, and could not be begun',
+    'it was resumed, and could not start',
   );
   assert.is(
     afterFailure(context({ outputs: 2, resumable: true }), lasting, NOW).type,
@@ -104,7 +104,7 @@ test('work that was lost after text is taken up again where its provider can go 
   assert.is(afterFailure(context({ outputs: 2 }), retryable, NOW).type, 'run.failed');
 });
 
-test('whether a run that was cut off goes on is told by its policy, its provider, its text and its deaths', () => {
+test('the policy, the provider, the output and the deaths decide whether a run resumes', () => {
   assert.ok(canResume(context({})));
   assert.not.ok(canResume(context({ outputs: 1 })));
   assert.ok(canResume(context({ outputs: 1, resumable: true })));

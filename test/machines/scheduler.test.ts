@@ -64,7 +64,7 @@ test('a local run of another model is not overtaken by later runs of the loaded 
   );
 });
 
-test('a held local run holds back no run of another provider', () => {
+test('a blocked local run blocks no run of another provider', () => {
   assert.equal(
     runsToStart(
       [waiting('a', 'local', 'other'), waiting('b', 'x')],

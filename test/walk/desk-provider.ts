@@ -32,7 +32,10 @@ class Desk {
   }
 }
 
-/** A provider whose answers go on move by move. A stubborn one goes on waiting when it is told to stop, until it is let go. */
+/**
+ * A provider whose answers go on move by move. A stubborn one ignores a stop until the test
+ * releases it.
+ */
 export class DeskProvider implements ProviderPort {
   readonly id: string;
   readonly desks = new Set<Desk>();
@@ -43,7 +46,7 @@ export class DeskProvider implements ProviderPort {
     this.id = id;
   }
 
-  /** Ends the work that did not stop when it was told to. */
+  /** Ends the work that ignored its stop. */
   release(): void {
     this.stubborn = false;
     this.letGo();

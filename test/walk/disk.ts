@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { closeLater } from './opened.ts';
 
-/** A small disk of its own, which a test fills and frees. */
+/** A small disk that a test fills and frees. */
 export interface Disk {
   folder: string;
   fill(): void;

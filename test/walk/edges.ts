@@ -27,7 +27,7 @@ export function edgesOf(name: MachineName): Set<Edge> {
   return found;
 }
 
-/** The edges that a log tells of, by machine. Throws when the log holds a fact that its machine does not accept. */
+/** The edges that a log walks, by machine. Throws if a machine refuses an event of its log. */
 export class Walked {
   readonly edges = new Map<string, Set<Edge>>(MACHINES.map((name) => [name, new Set()]));
   /** Facts that were folded. */

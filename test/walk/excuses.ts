@@ -1,13 +1,13 @@
 import type { Edge, MachineName } from './edges.ts';
 
-/** The edges of a running daemon that no outside can cause, or none can cause when it wants to, each with the reason. */
+/** The edges that a test cannot cause in a running daemon, each with the reason. */
 export interface Excuse {
   edges: RegExp;
   why: string;
 }
 
 const UNCAUGHT =
-  'only an error that nobody caught, a fault of the program, leads here; a log that fails ends the process too, and cannot tell';
+  'only an uncaught error, a bug, leads here; a failed log also ends the process, and records nothing';
 
 export const excuses: Record<MachineName, readonly Excuse[]> = {
   daemon: [
@@ -17,7 +17,7 @@ export const excuses: Record<MachineName, readonly Excuse[]> = {
     },
     {
       edges: /^starting\.(binding|opening) \| daemon\.failed /,
-      why: 'the log is not open: what happened is told by the exit code and by the log lines',
+      why: 'the log is not open: only the exit code and the log lines say what happened',
     },
     {
       edges: /^starting\.recovering \| daemon\.start_deadline_passed /,

@@ -9,8 +9,9 @@ import { House } from './life.ts';
 import { startHeld } from './walk-run.ts';
 
 /**
- * Records a golden log: `tsx test/walk/golden.ts <name>` leads a few lives of the built program and writes what it recorded to
- * test/fixtures/logs/<name>.jsonl, and the states that this folds to beside it. Done once for each released version, never again.
+ * Records a golden log: `tsx test/walk/golden.ts <name>` runs a few boots of the built program. It
+ * writes their events to test/fixtures/logs/<name>.jsonl, and the folded states beside them. Done
+ * once for each released version, never again.
  */
 
 export const LOGS = 'test/fixtures/logs';
@@ -76,7 +77,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [, , name = 'unnamed'] = process.argv;
   const events = await record();
   mkdirSync(LOGS, { recursive: true });
-  // Where this machine keeps its files, and which one it is, is nobody's business.
+  // The fixtures do not name this machine or its paths.
   const lines = events.map((event) =>
     JSON.stringify(event)
       .replaceAll(/\/[\w/]*svc-test-\w+/g, '/svc')

@@ -23,7 +23,7 @@ for (const name of MACHINES) {
   });
 }
 
-test('daemon: every simple path goes through the kernel, and cut at each of its facts it is told by the next life', async () => {
+test('daemon: every simple path goes through the kernel, and the next boot finds each cut of it', async () => {
   const { paths, cuts } = await walkSimplePaths();
   assert.ok(paths >= 4900 && cuts >= 36_000, `${paths} paths, ${cuts} cuts`);
 });

@@ -41,8 +41,9 @@ export interface Answered {
 export type Settings = Record<string, string | number>;
 
 /**
- * The home of real daemon processes, that lead one life after the other in it, driven from outside only: command line, HTTP, gRPC, signals,
- * an upstream that does as it is told. What was walked is read from the event log, and from nothing else.
+ * One home in which real daemon processes boot one after the other. The test drives them from
+ * outside: command line, HTTP, gRPC, signals and a scripted upstream. The walked edges come from
+ * the event log only.
  */
 export class House {
   readonly home: Home;
@@ -98,14 +99,14 @@ export class House {
     this.daemon = this.home.spawn(['serve', ...flags], { env: prefixed(settings), node });
   }
 
-  /** Starts a daemon, waits until it is in this state, or in one of these, and tells in which. */
+  /** Starts a daemon, waits until it is in one of these states, and returns which. */
   async start(
     states: string | readonly string[],
     settings: Settings = {},
     node?: string,
   ): Promise<string> {
     this.launch(settings, [], node);
-    const addresses = await waitLong('the daemon has told its addresses', () => {
+    const addresses = await waitLong('the daemon shows its addresses', () => {
       if (this.hasEnded) throw new Error(`the daemon ended: ${this.daemon?.stderr()}`);
       const found = readRuntimeFile(this.home.paths.runtime);
       return (
@@ -119,7 +120,7 @@ export class House {
     return this.until(states);
   }
 
-  /** The same at addresses that are known before, for states in which nothing tells them. */
+  /** The same at known addresses, for states that do not show them. */
   async startAt(states: string | readonly string[], settings: Settings = {}): Promise<string> {
     for (let turn = 1; ; turn += 1) {
       const [http, grpc] = await freeAddresses();
@@ -155,7 +156,7 @@ export class House {
     ).json()) as Report;
   }
 
-  /** Waits until the daemon is in this state, or in one of these, and tells in which. */
+  /** Waits until the daemon is in one of these states, and returns which. */
   until(states: string | readonly string[]): Promise<string> {
     const wanted = [states].flat();
     const ask = async () => {
@@ -169,8 +170,9 @@ export class House {
   }
 
   /**
-   * Leads a part of a life again until the log tells of this edge: what ends by itself may be over before a busy machine has met it.
-   * The part leaves no daemon behind, is told how often it was led before, and says `false` when it has met something else too late.
+   * Repeats a part until the log has this edge, because a short state can be over before a busy
+   * machine sees it. The part leaves no daemon behind. It gets the number of the try, and returns
+   * `false` if it came too late.
    */
   async untilWalked(
     name: MachineName,
@@ -219,7 +221,7 @@ export class House {
     assert.is(health.code, ready ? 0 : 4, `svc health in ${state}`);
   }
 
-  /** A lifecycle event that the state does not accept is refused, with the state and what is accepted, and changes nothing. */
+  /** A refused lifecycle event names the state and the accepted events, and changes nothing. */
   async refuses(type: string, state: string, accepted: readonly string[]): Promise<void> {
     const { status, body } = await this.post('/v1/runtime/events', { type });
     assert.is(status, 409, `${type} in ${state}`);
@@ -251,7 +253,7 @@ export class House {
     ).json();
   }
 
-  /** Starts a run and returns its id; the prompt tells the upstream what to do. */
+  /** Starts a run and returns its id. The prompt scripts the upstream. */
   async run(prompt: string, fields: Record<string, unknown> = {}): Promise<string> {
     const { status, body } = await this.post('/v1/runs', { prompt, ...fields });
     assert.is(status, 202, JSON.stringify(body));
@@ -348,7 +350,7 @@ export class House {
     return walked;
   }
 
-  /** Ends everything and tells what was walked. */
+  /** Ends everything and returns the walked edges. */
   async leave(): Promise<Walked> {
     const walked = await this.walked();
     await this.close();
@@ -398,7 +400,7 @@ function goOn(engines: readonly number[]): void {
   }
 }
 
-/** Two addresses at which nobody listened a moment ago. */
+/** Two addresses that were free a moment ago. */
 async function freeAddresses(): Promise<[string, string]> {
   const servers = [createServer(), createServer()];
   for (const server of servers)

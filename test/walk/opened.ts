@@ -1,7 +1,10 @@
-/** What lives have opened and not closed yet: daemons, servers, disks. A life that throws leaves that to whoever leads it. */
+/**
+ * The open resources of the tests: daemons, servers, disks. If a test throws, its caller closes
+ * them.
+ */
 const opened = new Set<() => unknown>();
 
-/** Returns the way to close it, which closes it once. */
+/** Returns a function that closes it once. */
 export function closeLater(close: () => unknown): () => Promise<void> {
   opened.add(close);
   return async () => {
@@ -13,7 +16,7 @@ export function closeLater(close: () => unknown): () => Promise<void> {
 export async function closeOpened(): Promise<void> {
   for (const close of [...opened].reverse()) {
     if (!opened.delete(close)) continue;
-    // Why the life has failed is told, not what came of that.
+    // Report the first error, not the errors that follow from it.
     await Promise.resolve()
       .then(close)
       .catch(() => undefined);

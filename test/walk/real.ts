@@ -4,7 +4,7 @@ import { closeOpened } from './opened.ts';
 /** Lives that are led at the same time: a life waits more than it works. */
 const AT_ONCE = 3;
 
-/** Leads every life, and tells what was walked in all of them. Throws what the first life threw that failed, when everything is closed. */
+/** Runs every boot and returns the walked edges. Closes everything, then throws the first error. */
 export async function leadLives(lives: readonly (() => Promise<Walked>)[]): Promise<Walked> {
   const all = new Walked();
   const waiting = [...lives];

@@ -4,12 +4,13 @@ import { type Exchange, Upstream } from '../helpers/upstream.ts';
 export type Listing = 'list' | 'hold' | 401 | 500;
 
 /**
- * An OpenAI-compatible server on loopback that does what the prompt says, word by word: `say` (a piece of text), `hold` (until the
- * other side leaves, or `finish` is called), `finish`, `cut`, `error`, or a status such as `503`, with `after` for a long Retry-After.
+ * An OpenAI-compatible server on loopback that does what the words of the prompt say. `say` sends a
+ * piece of text. `hold` waits until the client leaves, or until `finish` is called. The others are
+ * `finish`, `cut`, `error`, and a status such as `503`, with `after` for a long Retry-After.
  */
 export class ScriptedUpstream {
   listing: Listing = 'list';
-  /** Answers that are held open. */
+  /** Answers that stay open. */
   readonly held = new Set<Exchange>();
   private readonly waiting: Exchange[] = [];
   private readonly server: Upstream;
@@ -27,7 +28,7 @@ export class ScriptedUpstream {
     return this.server.base_url;
   }
 
-  /** Whether somebody waits for the list of models. */
+  /** Whether a client waits for the list of models. */
   get isAsked(): boolean {
     return this.waiting.some(({ socket }) => !socket.destroyed);
   }
@@ -37,7 +38,7 @@ export class ScriptedUpstream {
     for (const exchange of this.waiting.splice(0)) this.list(exchange);
   }
 
-  /** Completes every answer that is held, but for those whose asker leaves meanwhile. */
+  /** Completes every open answer, except those whose client leaves meanwhile. */
   async finish(): Promise<void> {
     for (const exchange of [...this.held]) {
       this.held.delete(exchange);
@@ -48,7 +49,7 @@ export class ScriptedUpstream {
     }
   }
 
-  /** Says one more piece in every answer that is held. */
+  /** Sends one more piece in every open answer. */
   async say(): Promise<void> {
     for (const exchange of [...this.held]) await exchange.text('more ').catch(() => undefined);
   }

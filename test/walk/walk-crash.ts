@@ -21,8 +21,9 @@ import type { Edge, MachineName } from './edges.ts';
 import { essence, follow, openKernel, streamOf, undated } from './walk-kernel.ts';
 
 /**
- * Every path of the cover, cut off after its last fact, and recovered from the log by another life. Since the way to each edge is the way
- * to its source and the edge, each beginning of a path is the end of another: so the paths are cut at every place.
+ * Every path of the cover, cut off after its last fact, and recovered from the log by another life.
+ * A path to an edge is a path to its source, then the edge. So each prefix of a path is another
+ * path: so the paths are cut at every place.
  */
 
 const DOWNTIME_MS = 5000;
@@ -106,7 +107,7 @@ function cutAfter(store: EventStore, version: number): EventStore {
   };
 }
 
-/** The next life tells from two facts how this one ended, and the machine says the same. */
+/** The next boot derives the ending from two events, and the machine agrees. */
 async function isToldOf(
   store: EventStore,
   stream: string,

@@ -11,7 +11,7 @@ import { silentLives } from './walk-silent.ts';
 
 const STOP = ['stop_requested'];
 
-/** Every state with a name of its own, entered and left in the common way, looked at through every door. */
+/** Enters and leaves every named state in the common way, and reads it through every interface. */
 async function wholeLife(): Promise<Walked> {
   const house = await House.build({
     LIMIT_PROBE_MS: 60_000,
@@ -89,7 +89,7 @@ async function cutStarts(): Promise<Walked> {
   return house.leave();
 }
 
-/** Another program holds the event log: `opening` lasts until it lets go. */
+/** Another program locks the event log: `opening` lasts until it releases the lock. */
 async function heldLog(): Promise<Walked> {
   const house = await House.build({ LIMIT_CLOSE_MS: 120_000 });
   await house.start('ready');
@@ -102,8 +102,7 @@ async function heldLog(): Promise<Walked> {
     await house.look('stopping.closing');
   });
   await house.gone(0);
-  // What happened before the log was open is its first commit, if it is opened in the half second from the deadline of the start to the end
-  // of the daemon. How long the opening takes is found out: one that came too early lets the daemon start.
+  // The events before the log opens become its first commit. For that it opens within half a second of the deadline. How long the opening takes is found out: one that came too early lets the daemon start.
   let free_ms = HELD_START_MS - 50;
   await house.untilWalked(
     'daemon',
@@ -207,7 +206,9 @@ async function longRecovery(): Promise<Walked> {
   return house.leave();
 }
 
-/** Whether the state lasted until every door was looked at. The last time, what a door said is told. */
+/**
+ * Whether the state lasted until every interface was read. The last try reports a wrong reading.
+ */
 function looksInTime(house: House, state: string, turn: number): Promise<boolean> {
   return house.look(state).then(
     () => true,
@@ -391,7 +392,10 @@ function removals(house: House): number {
   return house.printed('daemon.history_pruned');
 }
 
-/** Fills the disk, and makes the daemon write until it has noticed: the log may have space of its own for some commits. */
+/**
+ * Fills the disk, and makes the daemon write until it notices: the log may have space for some
+ * commits.
+ */
 async function held(house: House, disk: Disk): Promise<void> {
   disk.fill();
   await waitLong('the daemon is running.disk_full', async () => {

@@ -34,7 +34,7 @@ async function cutWhile(
   short: Settings,
 ): Promise<Walked> {
   const house = await House.build({}, { engine: true });
-  // Killed: it is tried again after a wait, by whoever needs it.
+  // After a kill, the next run that needs the engine starts it again after a wait.
   await house.untilWalked('engine', `${state} | engine.exited | crashed`, async () => {
     process.kill(await hold(house), 'SIGKILL');
     await isEngine(house, 'cold');

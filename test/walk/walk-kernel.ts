@@ -49,7 +49,7 @@ export async function walkKernel(name: MachineName): Promise<KernelWalk> {
       standing.set(reached.key, stream);
     }
     const seq = kernel.durableSeq;
-    // Each is asked about; of those that differ only in their numbers one is proposed, since a refusal is told at length.
+    // Checks each event. Proposes only one of those that differ in their numbers, because a refusal is slow.
     const told = new Set<string>();
     for (const { from, event } of refused) {
       const stream = standing.get(from.key) ?? '';
@@ -134,7 +134,7 @@ async function isRefused(kernel: Kernel, stream: string, event: AnyEvent): Promi
   assert.is(kernel.snapshot(stream), before);
 }
 
-/** Time stands where the test puts it, and no timer ever fires. */
+/** The test sets the time, and no timer fires. */
 export interface FrozenClock extends Clock {
   at: number;
 }

@@ -8,7 +8,7 @@ const CLOUD = { kind: 'cloud' };
 /** No probe comes by itself, none is given up while it is answered, and no attempt is made twice. */
 const QUIET = { LIMIT_PROBE_EVERY_MS: 3_600_000, LIMIT_PROBE_MS: 60_000, LIMIT_RUN_ATTEMPTS: 1 };
 
-/** What runs tell of a provider that nobody has probed: it is in the cloud. */
+/** The state of a cloud provider comes from its runs, because no probe is sent. */
 async function toldByRuns(): Promise<Walked> {
   const house = await House.build(QUIET, {
     providers: {
@@ -76,7 +76,7 @@ async function toldByProbes(): Promise<Walked> {
   await probes(house, 500, 'unavailable');
   await probes(house, 401, 'unauthorised');
   await probes(house, 'list', 'available');
-  // A run that is answered while the probe waits tells more than the probe.
+  // An answer to a run outweighs a probe that still waits.
   house.upstream.listing = 'hold';
   const probing = house.home.svc(['provider', 'test', 'up']);
   await waitLong('the upstream is asked', () => house.upstream.isAsked);

@@ -11,7 +11,7 @@ import type { Walked } from './edges.ts';
 import { House, type Settings, waitLong } from './life.ts';
 import { closeLater } from './opened.ts';
 
-/** Models being fetched from a hub that does to each download what it is told. */
+/** Downloads of models from a hub that the test scripts. */
 
 const SMALL = makeModel(64);
 const SETTINGS = {

@@ -88,7 +88,10 @@ async function handedOver(): Promise<Walked> {
   return house.leave();
 }
 
-/** A death of the daemon in each state of a run, under each policy; and again while they wait to be taken up. */
+/**
+ * The daemon dies in each state of a run, under each policy, and again while the runs wait to
+ * continue.
+ */
 async function killed(): Promise<Walked> {
   const house = await House.build({ LIMIT_PROVIDER_RUNS: 64 }, { providers: PROVIDERS });
   await house.start('ready');
@@ -158,7 +161,9 @@ async function suspended(): Promise<Walked> {
   return house.leave();
 }
 
-/** Work at the built-in engine, which is held by stopping its process: it does not end when it is asked to. */
+/**
+ * Work of the built-in engine that ignores a cancel, because its process is stopped by a signal.
+ */
 async function stuckWork(): Promise<Walked> {
   const house = await House.build(
     { LIMIT_CANCEL_GRACE_MS: 60_000, LIMIT_CLOSE_MS: 120_000, LIMIT_ENGINE_STOP_MS: 1000 },

@@ -6,8 +6,8 @@ import { excuseOf } from './excuses.ts';
 export const WALKED_FILE = 'machines/diagrams/walked/walked.json';
 
 /**
- * The content of the file. An edge is `real` unless it has an excuse: the walk through the real daemon fails when one without
- * an excuse is not walked, so what stands here is what was walked.
+ * The content of the file. An edge is `real` unless it has an excuse: `npm run walk` fails if an
+ * edge without an excuse is not walked.
  */
 export function walkedText(): string {
   const all = MACHINES.map((name) => {

@@ -73,7 +73,10 @@ export class World {
     await this.check();
   }
 
-  /** Ends the world: tells what was walked. Every run has one end at most, and none is left without one that has ended. */
+  /**
+   * Ends the world and returns the walked edges. Every run has at most one end, and every ended run
+   * has one.
+   */
   async leave(): Promise<Walked> {
     const events = await this.store.readAll(1, 1_000_000);
     const walked = new Walked();
@@ -174,7 +177,7 @@ export class World {
     return id === undefined ? undefined : use(id);
   }
 
-  /** Another life on the same log. What the one before still did is heard by nobody. */
+  /** Another boot on the same log. Nothing receives late effects of the boot before. */
   private async boot(): Promise<void> {
     if (this.boots > 0) {
       this.life.kernel.close();

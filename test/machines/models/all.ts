@@ -5,7 +5,7 @@ import { providerModel } from './provider.ts';
 import { pullModel } from './pull.ts';
 import { runModel } from './run.ts';
 
-/** What becomes of a run that is cut off depends on its policy, on its provider, and on what the log holds. */
+/** One model per recovery policy, kind of provider and content of the log. */
 export const runModels: readonly Model[] = [
   runModel({
     recovery: 'resume',

@@ -12,9 +12,9 @@ export interface Model<S = AnyMachineSnapshot> {
   /** States with the same key take the same events to the same keys. Counters saturate here, so that the graph is finite. */
   key(snapshot: S): string;
   deadlines(snapshot: S): Deadline[];
-  /** What somebody asks for who wants it to end. */
+  /** The event that asks the machine to end. */
   stop: MachineEvent;
-  /** Nothing is held any more: a final state, or one that is the machine's rest. */
+  /** Whether the machine has released everything: in a final state, or in its resting state. */
   isOver(snapshot: S): boolean;
   /** A walk that finds fewer has lost its way. */
   least: { states: number; edges: number; refused: number };

@@ -21,14 +21,14 @@ export interface RunBounds {
   resumable: boolean;
   max_attempts: number;
   max_losses: number;
-  /** Outputs are told apart up to this number. */
+  /** Outputs are counted up to this number. */
   outputs: number;
   /** The log does not hold what was asked. */
   omitted?: boolean;
   least: Model['least'];
 }
 
-/** Attempts are told apart by whether there was one: the numbers in the samples stand in relation to them. */
+/** The key only says whether there was an attempt: the samples use relative numbers. */
 export function runModel({
   recovery,
   resumable,
@@ -91,7 +91,7 @@ export function runModel({
           }),
         ),
       ]),
-      // What a downtime does to the deadlines is told elsewhere; here every event leaves them comparable.
+      // Another test checks how a downtime moves the deadlines. Here it is zero.
       { type: 'run.recovered', at: NOW, downtime_ms: 0 },
       { type: 'run.cancel_requested', at: NOW, by: 'test' },
       { type: 'run.cancel_requested', at: NOW, by: CANCELLED_BY_DISK_FULL },

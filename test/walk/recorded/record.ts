@@ -16,9 +16,10 @@ import { type Outcome, outcomeOf } from './outcome.ts';
 import { SHOWS, type Story, storyOf } from './shows.ts';
 
 /**
- * Records what a released version writes: `tsx test/walk/recorded/record.ts` leads every life of the walk, or reads the logs that are named,
- * and keeps the shortest stream that shows each thing of `shows.ts`. A stream that is recorded stays as it is.
- * `record.ts --state-paths` writes the present names of inner states, and nothing else.
+ * Records what a released version writes: `tsx test/walk/recorded/record.ts` runs every boot of the
+ * walk, or reads the named logs. It keeps the shortest stream that shows each row of `shows.ts`. A
+ * stream that is recorded stays as it is. `record.ts --state-paths` writes the present names of
+ * inner states, and nothing else.
  */
 async function record(logs: readonly string[]): Promise<void> {
   const events =
