@@ -1,6 +1,6 @@
 // @ts-check
 
-/** What the daemon refused, or null as status when it could not be asked. */
+/** An error of the daemon. The status is null when the daemon did not answer. */
 export class ApiError extends Error {
   /**
    * @param {number | null} status

@@ -8,7 +8,7 @@ export { ApiError };
 let signedOut = () => {};
 
 /**
- * Who is told when the daemon does not know us any more.
+ * Sets the listener for a session that the daemon no longer accepts.
  * @param {() => void} listener
  */
 export function onSignedOut(listener) {
@@ -16,7 +16,8 @@ export function onSignedOut(listener) {
 }
 
 /**
- * Trades a ticket or the token for a session, once the daemon has proved that it knows it. Throws ApiError.
+ * Exchanges a ticket or the token for a session. The daemon first proves that it knows the secret.
+ * Throws ApiError.
  * @param {{ ticket: string } | { token: string }} secret
  */
 export async function signIn(secret) {
@@ -28,7 +29,8 @@ export async function signIn(secret) {
 }
 
 /**
- * Asks the daemon, once it has proved that it is the one; answers with the JSON, or null where there is none. Throws ApiError.
+ * Sends a request, after the daemon has proved itself. Returns the JSON, or null without one.
+ * Throws ApiError.
  * @param {string} path
  * @param {{ method?: string, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} [options]
  * @returns {Promise<any>}
@@ -43,7 +45,7 @@ export async function ask(path, { method = 'GET', body, headers = {}, signal } =
 }
 
 /**
- * A text that is no JSON, such as a picture.
+ * Reads a text that is not JSON, such as a diagram.
  * @param {string} path
  */
 export async function askText(path) {
@@ -54,7 +56,7 @@ export async function askText(path) {
   return text;
 }
 
-/** A daemon that dies in the middle of its answer has not answered. @param {Response} response */
+/** A daemon that dies during its answer has not answered. @param {Response} response */
 async function bodyOf(response) {
   try {
     return await response.text();

@@ -7,7 +7,8 @@ import { at } from './travel.js';
 import { settle } from './walk.js';
 
 /**
- * The run that is looked at: read once, then moved on by its events. What is not output makes it be read again.
+ * The chosen run. It is read once, and then follows its events. An event that is no output reads it
+ * again.
  *
  * @typedef {import('./model.js').LogEvent} LogEvent
  */
@@ -17,7 +18,7 @@ let chosen = null;
 let reading = new AbortController();
 let due = false;
 
-/** Why there is nothing to show; null when there is. */
+/** Why nothing is shown; null when the run is shown. */
 /** @type {{ reason: string | null }} */
 export const missing = { reason: null };
 
@@ -38,7 +39,7 @@ export function followChosen() {
     if (moved) soon();
   });
   on(['connection'], () => void (model.connected && read()));
-  on(['run', 'picture'], () => {
+  on(['run', 'snapshot'], () => {
     const wanted = at();
     if (chosen !== null && wanted !== shownAt) void read();
   });

@@ -9,7 +9,7 @@ const TIME = new Intl.DateTimeFormat('en-GB', {
 const DAY = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit' });
 
 /**
- * The time of day here, to the millisecond.
+ * The local time of day, to the millisecond.
  * @param {string} at
  */
 export function clock(at) {
@@ -17,7 +17,7 @@ export function clock(at) {
 }
 
 /**
- * The same, with the day where that is not today.
+ * The same, with the day unless it is today.
  * @param {string} at
  */
 export function moment(at) {
@@ -26,7 +26,7 @@ export function moment(at) {
 }
 
 /**
- * A length of time in the unit that fits it.
+ * A duration in a fitting unit.
  * @param {number} ms
  */
 export function lasting(ms) {
@@ -40,9 +40,9 @@ export function lasting(ms) {
 }
 
 /**
- * From one time to another.
+ * The duration between two times.
  * @param {string} from
- * @param {string} [to] now, unless it is given
+ * @param {string} [to] now by default
  */
 export function since(from, to) {
   return lasting((to === undefined ? Date.now() : Date.parse(to)) - Date.parse(from));

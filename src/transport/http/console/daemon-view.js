@@ -2,26 +2,26 @@
 import { PROVIDERS_SHOWN } from './bounds.js';
 import { clock, moment, since } from './clock.js';
 import { byId, chip, el, say } from './dom.js';
-import { model, on, picture } from './model.js';
+import { model, on, snapshot } from './model.js';
 import { paintOf } from './shape.js';
 
 /** @type {Record<string, string>} */
 const ENDINGS = { killed: 'was killed', power_lost: 'lost its power', failed: 'failed' };
 
-/** What the daemon is and has: its state, the queue, the providers, the engine. */
+/** The daemon: its state, the queue, the providers, the engine. */
 export function mountDaemon() {
-  on(['picture', 'machines', 'connection'], () => {
+  on(['snapshot', 'machines', 'connection'], () => {
     drawStatus();
     drawQueue();
     drawProviders();
     drawEngine();
   });
-  // Ages grow while nothing happens.
+  // Ages grow without events.
   setInterval(drawStatus, 1000);
 }
 
 function drawStatus() {
-  const shown = picture();
+  const shown = snapshot();
   say(
     byId('connection'),
     model.connected || (model.now === null && model.lost === '')
@@ -52,7 +52,7 @@ function drawStatus() {
 }
 
 function drawQueue() {
-  const shown = picture();
+  const shown = snapshot();
   if (shown === null) return;
   const { runs } = shown.status;
   const meter = /** @type {HTMLMeterElement} */ (byId('queue-meter'));
@@ -65,7 +65,7 @@ function drawQueue() {
 }
 
 function drawProviders() {
-  const providers = picture()?.providers.slice(0, PROVIDERS_SHOWN) ?? [];
+  const providers = snapshot()?.providers.slice(0, PROVIDERS_SHOWN) ?? [];
   byId('providers-rows').replaceChildren(
     ...providers.map((one) =>
       el(
@@ -86,7 +86,7 @@ function drawProviders() {
 }
 
 function drawEngine() {
-  const engine = picture()?.engine;
+  const engine = snapshot()?.engine;
   if (engine === undefined) return;
   byId('engine-state').replaceChildren(
     chip(engine.state_path, paintOf('engine', engine.state_path)),

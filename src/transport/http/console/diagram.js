@@ -2,7 +2,7 @@
 import { askText } from './api.js';
 import { DIAGRAM_CHARACTERS } from './bounds.js';
 
-/** What a drawing is made of; everything else is left out, whatever the file says. */
+/** The elements and attributes of a drawing. Everything else in a file is left out. */
 const SHAPES = new Set([
   'svg',
   'g',
@@ -27,7 +27,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 const drawn = new Map();
 
 /**
- * The picture of a machine as a part of this page. What has an id there has it in `data-part` here.
+ * The diagram of a machine as a part of this page. Its ids become `data-part` here.
  * @param {string} name
  * @returns {Promise<SVGSVGElement>}
  */
@@ -49,7 +49,7 @@ function parse(text) {
     'image/svg+xml',
   );
   if (documentElement.namespaceURI !== SVG || documentElement.localName !== 'svg')
-    throw new Error('This is no picture.');
+    throw new Error('This is not a diagram.');
   return /** @type {SVGSVGElement} */ (copy(documentElement));
 }
 

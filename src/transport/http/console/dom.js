@@ -1,7 +1,7 @@
 // @ts-check
 
 /**
- * A new element. Children that are texts become text: nothing that comes from the daemon is ever read as HTML.
+ * A new element. Text children become text nodes: no data of the daemon is ever read as HTML.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
  * @param {Record<string, string | number | boolean | null | ((event: Event) => void)>} [attributes] a function is a listener, true an empty attribute, false or null none
@@ -20,7 +20,7 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /**
- * An element of the page that is always there.
+ * An element that the page always has.
  * @template {HTMLElement} [T=HTMLElement]
  * @param {string} id
  * @returns {T}
@@ -32,7 +32,7 @@ export function byId(id) {
 }
 
 /**
- * Sets a text only where it changes, so that what reads it aloud is not called for nothing.
+ * Sets a text only if it changes, so that screen readers do not repeat it.
  * @param {Element} node
  * @param {string} text
  */
@@ -41,7 +41,7 @@ export function say(node, text) {
 }
 
 /**
- * Replaces the options of a choice and keeps what was chosen, if it is still there.
+ * Replaces the options of a choice, and keeps the chosen one if it still exists.
  * @param {HTMLSelectElement} select
  * @param {readonly { value: string, text: string }[]} options
  */
@@ -57,8 +57,8 @@ export function setOptions(select, options) {
 }
 
 /**
- * Puts rows in the place of those that are there; `key` names the data attribute by which they are known again. A row that says the same
- * stays, and where one is replaced the focus goes to the same button of its successor.
+ * Replaces rows. `key` names the data attribute that identifies a row. An unchanged row stays. When
+ * a row is replaced, the focus moves to the same button of its successor.
  * @param {Element} parent
  * @param {readonly HTMLElement[]} rows
  * @param {string} key
@@ -71,7 +71,7 @@ export function place(parent, rows, key) {
     if (row === undefined) old.remove();
     else kept.set(row, old.isEqualNode(row) ? old : replace(old, row));
   }
-  // What is in its place is not touched: an element that is moved loses the focus.
+  // A row in its place is not touched: moving an element loses the focus.
   let next = parent.firstElementChild;
   for (const row of rows) {
     const node = kept.get(row) ?? row;
@@ -94,7 +94,7 @@ function replace(old, row) {
 }
 
 /**
- * A state in the colour that it has in the diagrams.
+ * A state in its colour of the diagrams.
  * @param {string} path
  * @param {string} paint
  */

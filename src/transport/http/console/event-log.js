@@ -3,10 +3,10 @@ import { EVENTS_ASKED, EVENTS_KEPT } from './bounds.js';
 import { take } from './socket.js';
 
 /**
- * The events that the page holds.
+ * The events of the page.
  *
- * 1. `kept` has no gaps and no repeats: an event that does not go on where the last one ended is not taken.
- * 2. A moment that is older than them has a window of its own, which ends with it.
+ * 1. `kept` has no gaps and no repeats: an event that does not follow the last one is dropped.
+ * 2. An older position has its own window of events, which ends with it.
  *
  * @typedef {import('./model.js').LogEvent} LogEvent
  */
@@ -18,13 +18,13 @@ export class EventLog {
     this.window = [];
   }
 
-  /** Position of the last event; 0 while there is none. */
+  /** Position of the last event; 0 without any. */
   get last() {
     return this.kept.at(-1)?.seq ?? 0;
   }
 
   /**
-   * True if it is new.
+   * Adds an event. Returns true if it is new.
    * @param {LogEvent} event
    */
   add(event) {
@@ -40,7 +40,7 @@ export class EventLog {
   }
 
   /**
-   * The events up to a moment, oldest first.
+   * The events up to a position, oldest first.
    * @param {number | null} at null: the present
    */
   upTo(at) {
@@ -50,7 +50,7 @@ export class EventLog {
   }
 
   /**
-   * Reads the window of a moment, if it needs one.
+   * Reads the window of a position, if it needs one.
    * @param {number} at
    */
   async open(at) {

@@ -7,7 +7,10 @@ import { changed, on } from './model.js';
 import { log } from './present.js';
 import { at, travelTo } from './travel.js';
 
-/** The event log, the latest first; each row opens to what the event holds, and its number leads to its moment. */
+/**
+ * The event log, latest first. A row opens to the event's data, and its number leads to its
+ * position.
+ */
 export function mountEvents() {
   for (const id of ['events-stream', 'events-type'])
     byId(id).addEventListener('input', () => changed('events'));
@@ -41,7 +44,9 @@ function draw() {
   );
 }
 
-/** Rows that are there stay as they are, with the focus in them. @param {readonly import('./model.js').LogEvent[]} shown */
+/**
+ * Existing rows stay, and keep the focus. @param {readonly import('./model.js').LogEvent[]} shown
+ */
 function place(shown) {
   const table = /** @type {HTMLTableElement} */ (byId('events-table'));
   /** @type {Map<string, Element>} */

@@ -3,7 +3,7 @@ import { byId, el } from './dom.js';
 import { showMachine } from './machines-view.js';
 import { goLive, stepBy } from './travel.js';
 
-/** Single keys, for those who like them; they can be turned off, and do nothing while something is being typed. */
+/** Single-key commands. They can be turned off, and do nothing while the user types. */
 const KEYS = {
   n: { does: 'write a prompt', act: () => byId('ask-prompt').focus() },
   r: { does: 'go to the runs', act: () => focusFirst('runs') },

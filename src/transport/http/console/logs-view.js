@@ -4,7 +4,7 @@ import { clock } from './clock.js';
 import { byId, el, say } from './dom.js';
 import { follow } from './socket.js';
 
-/** What the daemon says while it works, the latest last. When the connection breaks the end of it is read again. */
+/** The daemon's log, latest last. After a lost connection, its end is read again. */
 export function mountLogs() {
   level().addEventListener('change', () => restart());
   byId('logs-pause').addEventListener('click', () => {
@@ -35,7 +35,7 @@ function restart() {
   void follow({
     path: () => `/v1/logs?follow=1&tail=200&level=${level().value}`,
     onOpen: () => {
-      // Lines that wait to be drawn are of the connection before, and of the level before.
+      // Lines that wait to be drawn belong to the old connection and the old level.
       waiting = [];
       byId('logs-lines').replaceChildren();
     },

@@ -4,13 +4,13 @@ import { chosenId } from './chosen-run.js';
 import { clock } from './clock.js';
 import { diagramOf } from './diagram.js';
 import { byId, chip, el, say, setOptions } from './dom.js';
-import { model, on, picture } from './model.js';
+import { model, on, snapshot } from './model.js';
 import { entered, holds, leaving, machineOf, paintOf, transitionsFor } from './shape.js';
 import { at } from './travel.js';
 import { lastStep, placeOf } from './walk.js';
 
 /**
- * The machines as their diagrams: where the chosen one stands is lit, the edge it came by flashes.
+ * The machines as diagrams. The present state is lit, and its last edge flashes.
  *
  * @typedef {{ stream: string, path: string | null, since: string | null }} Place
  */
@@ -23,11 +23,11 @@ export function mountMachines() {
   });
   new ResizeObserver(fit).observe(byId('diagram'));
   on(['machines'], drawTabs);
-  on(['machines', 'picture', 'run', 'walk'], light);
+  on(['machines', 'snapshot', 'run', 'walk'], light);
 }
 
 let name = 'daemon';
-/** The step that was lit last, so that it flashes once. */
+/** The last step that flashed, so that it flashes once. */
 let flashed = '';
 
 const instances = () => /** @type {HTMLSelectElement} */ (byId('machine-instance'));
@@ -67,7 +67,7 @@ async function choose(wanted) {
     );
   const svg = await diagramOf(name).catch(() => null);
   if (name !== wanted) return;
-  if (svg === null) byId('diagram').replaceChildren('The picture could not be fetched.');
+  if (svg === null) byId('diagram').replaceChildren('The diagram could not be loaded.');
   else byId('diagram').replaceChildren(svg);
   flashed = '';
   fit();
@@ -76,7 +76,7 @@ async function choose(wanted) {
 
 /** @returns {Place[]} */
 function places() {
-  const found = (picture()?.instances ?? [])
+  const found = (snapshot()?.instances ?? [])
     .filter(({ machine }) => machine === name)
     .slice(0, INSTANCES_SHOWN);
   const rows = found.map(({ stream, state_path, since }) => ({
@@ -90,7 +90,7 @@ function places() {
   return rows;
 }
 
-/** Shows where everything stands. */
+/** Shows the states of all machines. */
 function light() {
   drawCounts();
   const rows = places();
@@ -121,7 +121,7 @@ let runShown = null;
 function drawCounts() {
   for (const tab of byId('machine-tabs').children) {
     const machine = tab instanceof HTMLElement ? (tab.dataset.machine ?? '') : '';
-    const found = (picture()?.instances ?? []).filter((instance) => instance.machine === machine);
+    const found = (snapshot()?.instances ?? []).filter((instance) => instance.machine === machine);
     const [first] = found;
     const small = tab.querySelector('small');
     if (small !== null)
@@ -164,7 +164,8 @@ function lightStates(place) {
 }
 
 /**
- * The edge that it came by stays lit; what has just happened flashes: that edge, or the state where the event led nowhere else.
+ * The last edge stays lit. The latest step flashes: its edge, or its state when the event changed
+ * none.
  * @param {Place | null} place
  */
 function lightEdge(place) {
@@ -187,7 +188,7 @@ function lightEdge(place) {
 }
 
 /**
- * Whether it is known to lead from one state to another.
+ * True if the step is known to change the state.
  * @param {import('./walk.js').Step | null} step
  */
 function isMove(step) {
@@ -195,7 +196,7 @@ function isMove(step) {
 }
 
 /**
- * The last move of the chosen run, as its events tell it.
+ * The last step of the chosen run, by its events.
  * @param {string} stream
  * @returns {import('./walk.js').Step | null}
  */
@@ -220,7 +221,7 @@ function recordedMove(stream) {
 }
 
 /**
- * The name of the edge that a step took; empty when that is not known, or when it led nowhere else.
+ * The name of a step's edge. Empty if it is unknown, or if the state did not change.
  * @param {import('./walk.js').Step} step
  */
 function edgeOf({ machine, event, from, to }) {
@@ -239,7 +240,7 @@ function edgeOf({ machine, event, from, to }) {
 }
 
 /**
- * The same in words, for everybody.
+ * The same in words, for screen readers.
  * @param {Place | null} place
  */
 function tellPlace(place) {
@@ -262,7 +263,7 @@ function tellPlace(place) {
   text.replaceChildren(chip(place.path, paintOf(name, place.path)), `${since}. ${out}`);
 }
 
-/** As wide as there is room, but never too small to read; or the whole of it. */
+/** As wide as the page, but never too small to read. Or the whole diagram. */
 function fit() {
   const box = byId('diagram');
   const svg = box.querySelector('svg');
@@ -283,7 +284,7 @@ function bringIntoView(part) {
   box.scrollTop += inner.top + inner.height / 2 - outer.top - outer.height / 2;
 }
 
-/** Without the life that it belongs to. @param {string} stream */
+/** Without its boot. @param {string} stream */
 function shortOf(stream) {
   return stream.replace(/:boot_\w+(:\d+)?$/, '').replace(/^(run|pull)_\w+(?=\w{8}$)/, '$1 …');
 }

@@ -12,7 +12,7 @@ import { mountRuns } from './runs-view.js';
 import { mountSession } from './session.js';
 import { mountTime } from './time-view.js';
 
-/** Composes the page: the views once, and the two streams for as long as somebody is signed in. */
+/** Builds the page: the views once, and the two streams while a user is signed in. */
 let streams = new AbortController();
 streams.abort();
 
@@ -29,7 +29,7 @@ for (const mount of [
 ])
   mount();
 followChosen();
-// What scrolls can be scrolled with the keyboard, in every browser.
+// Some browsers scroll only focusable elements with the keyboard.
 for (const box of document.querySelectorAll('.scroll, pre, #diagram'))
   box.setAttribute('tabindex', '0');
 mountSession({

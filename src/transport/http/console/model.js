@@ -1,25 +1,26 @@
 // @ts-check
 /**
- * What the page shows, in one place; the views read it and are told when a part of it has changed.
+ * The data of the page, in one place. Views read it and get its changes.
  *
- * 1. `now` is the present picture. `past` is the one of the moment that is looked at; null while that is the present.
- * 2. `run` is the chosen run as it was at that moment; its output grows with the events, not by asking again.
+ * 1. `now` is the present state. `past` is the state at a past position, and null in the present.
+ * 2. `run` is the chosen run at that position. Its output grows with the events, without further
+ *    requests.
  *
- * @typedef {import('../../../runtime/contract.ts').StateSnapshot} Picture
+ * @typedef {import('../../../runtime/contract.ts').StateSnapshot} Snapshot
  * @typedef {import('../../../runtime/contract.ts').MachinesRecord['machines'][number]} Machine
  * @typedef {import('../../../runtime/contract.ts').InstanceRecord} Instance
  * @typedef {import('../../../runtime/contract.ts').RunWhyRecord} Why
  * @typedef {import('../../../runtime/contract.ts').EventRecord} LogEvent
  * @typedef {import('../../../runtime/contract.ts').RunRecord} Run
- * @typedef {'machines' | 'picture' | 'runs' | 'run' | 'output' | 'events' | 'connection' | 'walk'} Part
+ * @typedef {'machines' | 'snapshot' | 'runs' | 'run' | 'output' | 'events' | 'connection' | 'walk'} Part
  */
 
 export const model = {
   /** @type {readonly Machine[]} */
   machines: [],
-  /** @type {Picture | null} */
+  /** @type {Snapshot | null} */
   now: null,
-  /** @type {Picture | null} */
+  /** @type {Snapshot | null} */
   past: null,
   /** @type {readonly Run[]} */
   runs: [],
@@ -27,10 +28,10 @@ export const model = {
   run: null,
   /** @type {Why | null} */
   why: null,
-  /** The end of the log, as far as its events have come. */
+  /** The last position of the log that the page has. */
   last_seq: 0,
   connected: false,
-  /** Why the connection is lost, where it is known. */
+  /** Why the connection is lost, if known. */
   lost: '',
 };
 
@@ -40,7 +41,7 @@ const listeners = new Map();
 const pending = new Set();
 
 /**
- * Calls when one of these parts has changed, at most once for each frame that is drawn.
+ * Calls the listener when one of these parts has changed, at most once a frame.
  * @param {readonly Part[]} parts
  * @param {() => void} listener
  */
@@ -54,12 +55,12 @@ export function changed(part) {
   pending.add(part);
 }
 
-/** The picture that is looked at. */
-export function picture() {
+/** The snapshot that the page shows. */
+export function snapshot() {
   return model.past ?? model.now;
 }
 
-/** A page in the background draws no frames, and its memory must not wait for one. */
+/** A page in the background draws no frames. Its memory must not wait for one. */
 function schedule() {
   if (document.hidden) setTimeout(tell, 250);
   else requestAnimationFrame(tell);

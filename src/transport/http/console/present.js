@@ -7,9 +7,10 @@ import { follow } from './socket.js';
 import { chosenStream, forget, settle, walk } from './walk.js';
 
 /**
- * The present: its picture, and the events that change it, one after the other, also over a restart of the daemon.
+ * The present: its snapshot, and the events that change it, in order, also over a restart of the
+ * daemon.
  *
- * 1. Machines move by the events, in their order: a picture that is ahead of them waits until they have come.
+ * 1. Events move the machines in order. A snapshot that is ahead of them waits until they arrive.
  */
 
 export const log = new EventLog();
@@ -19,7 +20,7 @@ export const log = new EventLog();
 const hearers = new Set();
 
 /**
- * Calls for each event, once, in their order; `moved`: it may be more than one more piece of an answer.
+ * Calls the listener for each event, once, in order. `moved`: the event may be more than output.
  * @param {Hearer} hearer
  */
 export function onEvent(hearer) {
@@ -27,7 +28,7 @@ export function onEvent(hearer) {
 }
 
 /**
- * Goes on until the signal aborts.
+ * Continues until the signal aborts.
  * @param {AbortSignal} signal
  */
 export function followPresent(signal) {
@@ -39,7 +40,7 @@ export function followPresent(signal) {
         model.machines = (await ask('/v1/machines', { signal })).machines;
       changed('machines');
       const { last_seq } = await read(signal);
-      // No events come now, so that it cannot be older than they are.
+      // No events arrive now, so the snapshot cannot be older than they are.
       if (last_seq < log.last) begin(last_seq);
       opened = last_seq;
       model.connected = true;
@@ -71,25 +72,25 @@ function hear(event) {
 
 /** @param {AbortSignal} [signal] */
 async function read(signal) {
-  /** @type {import('./model.js').Picture} */
-  const picture = await ask('/v1/runtime/state', signal === undefined ? {} : { signal });
-  // While it starts there is no log yet, and nothing to be said of the one that we know.
-  if (picture.first_seq === 0) throw new ApiError(503, {});
-  model.now = picture;
-  model.last_seq = Math.max(model.last_seq, picture.last_seq);
-  if (picture.seq <= Math.max(opened, log.last)) place(picture);
-  else ahead = picture;
-  changed('picture');
-  return picture;
+  /** @type {import('./model.js').Snapshot} */
+  const snapshot = await ask('/v1/runtime/state', signal === undefined ? {} : { signal });
+  // A daemon that starts has no log yet.
+  if (snapshot.first_seq === 0) throw new ApiError(503, {});
+  model.now = snapshot;
+  model.last_seq = Math.max(model.last_seq, snapshot.last_seq);
+  if (snapshot.seq <= Math.max(opened, log.last)) place(snapshot);
+  else ahead = snapshot;
+  changed('snapshot');
+  return snapshot;
 }
 
-/** @param {import('./model.js').Picture} picture */
-function place(picture) {
+/** @param {import('./model.js').Snapshot} snapshot */
+function place(snapshot) {
   ahead = null;
-  if (model.past === null) settle(picture, chosenStream());
+  if (model.past === null) settle(snapshot, chosenStream());
 }
 
-/** The log is another one: nothing of the old one is true. @param {number} last_seq */
+/** The log is another one: nothing of the old log is valid. @param {number} last_seq */
 function begin(last_seq) {
   log.clear();
   forget();
@@ -100,14 +101,14 @@ function begin(last_seq) {
   changed('run');
 }
 
-/** The end of the log when it was last opened: what came before is history. */
+/** The end of the log when it was last opened. Events before it are history. */
 let opened = 0;
-/** @type {import('./model.js').Picture | null} */
+/** @type {import('./model.js').Snapshot | null} */
 let ahead = null;
 let due = false;
 let asking = false;
 
-/** Reads the picture again, soon, and not more often than it can be drawn. */
+/** Reads the snapshot again soon, at most once a frame. */
 export function refresh() {
   if (due) return;
   due = true;
@@ -118,7 +119,7 @@ export function refresh() {
     }
     due = false;
     asking = true;
-    // A daemon that is gone is found by the socket.
+    // The socket notices a daemon that is gone.
     await read().catch(() => {});
     asking = false;
   }, REFRESH_MS);

@@ -6,7 +6,7 @@ import { byId, el, say, setOptions } from './dom.js';
 import { model, on } from './model.js';
 import { goLive } from './travel.js';
 
-/** The box that starts a run. */
+/** The form that starts a run. */
 export function mountPrompt() {
   const form = /** @type {HTMLFormElement} */ (byId('ask'));
   form.addEventListener('submit', (event) => {
@@ -17,13 +17,16 @@ export function mountPrompt() {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
   provider().addEventListener('change', drawModels);
-  on(['picture'], drawProviders);
+  on(['snapshot'], drawProviders);
   on(['connection'], () => void readModels());
 }
 
 /** @type {{ id: string, name: string, provider: string }[]} */
 let models = [];
-/** The same question sent twice, since an answer was lost, is one run. @type {{ body: string, key: string } | null} */
+/**
+ * A question that is sent again after a lost answer is one run. @type {{ body: string, key: string
+ * } | null}
+ */
 let sent = null;
 
 const text = () => /** @type {HTMLTextAreaElement} */ (byId('ask-prompt'));

@@ -3,23 +3,27 @@ import { ApiError } from './api-error.js';
 import { ASK_MS } from './bounds.js';
 
 /**
- * Another program can take the port while the daemon is away, and a browser sends a cookie to any program that listens there. So the page has
- * the daemon prove that it holds a secret before the page sends that secret. It owns the key of the session, in the storage of its origin.
+ * Another program can use the port while the daemon is away, and a browser sends cookies to any
+ * program there. So the daemon proves that it has a secret before the page sends it. This file owns
+ * the key of the session, in the storage of its origin.
  *
- * 1. The question goes out without a cookie. Its answer is an HMAC over a nonce and the port, so that it can be neither kept nor passed on.
- * 2. A proof is good for what is sent at once: the port can change hands at any moment. Requests of one moment share a question.
- * 3. Scripts cannot read the key. Where the page has no cryptography, since its address is no loopback one, nothing is asked.
+ * 1. The request for a proof has no cookie. The answer is an HMAC over a nonce and the port, so
+ *    that it cannot be reused or relayed.
+ * 2. A proof is valid for what is sent at once: the port can change owners at any time. Requests at
+ *    the same time share a proof.
+ * 3. Scripts cannot read the key. Without cryptography, on an address that is not loopback, no
+ *    proof is requested.
  */
 
 /** @typedef {{ id: string, key: CryptoKey | null }} Session */
 /** @type {Session | null} */
 let session = null;
-/** The question that is open. @type {Promise<void> | null} */
+/** The open request for a proof. @type {Promise<void> | null} */
 let proof = null;
 
 const canProve = globalThis.isSecureContext && globalThis.crypto?.subtle !== undefined;
 
-/** Throws ApiError where the listener is not the daemon that signed the page in. */
+/** Throws ApiError if the listener is not the daemon of this session. */
 export async function proveDaemon() {
   if (session === null || session.key === null) return;
   const { id, key } = session;
@@ -49,7 +53,7 @@ export async function proveSecret(secret) {
 }
 
 /**
- * Keeps what the daemon answered a sign-in with.
+ * Keeps the daemon's answer to a sign-in.
  * @param {{ id: string, key: string }} opened
  */
 export async function keepSession({ id, key }) {
@@ -62,7 +66,7 @@ export async function keepSession({ id, key }) {
   await inStore('readwrite', (store) => store.put(kept, NAME)).catch(() => {});
 }
 
-/** Whether the page was signed in before. */
+/** True if the page was signed in before. */
 export async function recallSession() {
   session ??= (await inStore('readonly', (store) => store.get(NAME)).catch(() => null)) ?? null;
   return session !== null;
@@ -77,7 +81,7 @@ export async function dropSession() {
 /**
  * @param {string} by
  * @param {CryptoKey} key
- * @param {string} otherwise What it means when there is no right proof.
+ * @param {string} otherwise The meaning of a wrong proof.
  */
 async function check(by, key, otherwise) {
   const nonce = base64url(crypto.getRandomValues(new Uint8Array(32)).buffer);
@@ -89,7 +93,7 @@ async function check(by, key, otherwise) {
 }
 
 /**
- * Null where the answer is none of ours.
+ * Null for an answer that is not the daemon's.
  * @param {string} path
  * @returns {Promise<unknown>}
  */
@@ -105,7 +109,7 @@ async function askProof(path) {
   } catch {
     throw new ApiError(null, {});
   }
-  // A daemon that is about to close its listener proves nothing any more.
+  // A daemon that closes its listener proves nothing any more.
   if (response.status === 503) throw new ApiError(null, {});
   return response.json().then(
     (body) => body?.proof ?? null,

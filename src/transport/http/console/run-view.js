@@ -8,7 +8,9 @@ import { model, on } from './model.js';
 import { machineOf, paintOf } from './shape.js';
 import { at, travelTo } from './travel.js';
 
-/** The chosen run: what was asked, the answer as it comes, how it came there, and the way to cancel it. */
+/**
+ * The chosen run: the prompt, the answer as it grows, its explanation, and the button to cancel it.
+ */
 export function mountRun() {
   byId('run-cancel').addEventListener('click', () => void cancel());
   on(['run', 'machines', 'events'], draw);
@@ -75,7 +77,7 @@ function facts(run) {
   );
 }
 
-/** Only what is new is added to the text, so that a long answer does not get slower, and a selection stays. */
+/** Only new text is appended, so that a long answer stays fast and a selection survives. */
 function drawOutput() {
   const box = byId('run-output');
   const full = model.run?.output ?? '';
@@ -91,7 +93,7 @@ function drawOutput() {
   if (atEnd) box.scrollTop = box.scrollHeight;
 }
 
-/** The first events and the last ones; what lies after the moment that is looked at is faint. */
+/** The first and the last events. Those after the shown position are faint. */
 function drawTimeline() {
   const events = model.why?.events ?? [];
   const half = TIMELINE_ROWS / 2;
@@ -184,7 +186,7 @@ export function isOver(state) {
 }
 
 /**
- * Said once to those who listen rather than look.
+ * Announced once to screen readers.
  * @param {string} text
  * @param {boolean} worth
  */

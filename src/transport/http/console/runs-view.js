@@ -8,7 +8,7 @@ import { changed, model, on } from './model.js';
 import { onEvent } from './present.js';
 import { machineOf, paintOf } from './shape.js';
 
-/** The list of runs: the history in the present; in the past those that the daemon had in hand. */
+/** The list of runs: the history in the present, and the snapshot's runs in the past. */
 export function mountRuns() {
   filter().addEventListener('change', () => void read());
   byId('runs-more').addEventListener('click', () => {

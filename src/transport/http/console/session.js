@@ -4,7 +4,7 @@ import { byId, say } from './dom.js';
 import { dropSession, recallSession } from './proof.js';
 
 /**
- * Signing in: with the ticket that `svc console` puts behind the address, with the cookie from before, or with the token.
+ * Signs in: with the ticket in the address of `svc console`, with the cookie, or with the token.
  * @param {{ enter: () => void, leave: () => void }} listeners
  */
 export function mountSession({ enter, leave }) {
@@ -37,7 +37,7 @@ export function mountSession({ enter, leave }) {
     await ask('/v1/session', { method: 'DELETE' }).catch(() => {});
     refuse();
   });
-  // A second ticket for a page that is open changes only what is behind its address.
+  // A second ticket for an open page changes only the fragment of its address.
   window.addEventListener('hashchange', () => void begin());
   const begin = async () => {
     const ticket = new URLSearchParams(location.hash.slice(1)).get('ticket');
@@ -46,7 +46,7 @@ export function mountSession({ enter, leave }) {
       const error = await trySignIn({ ticket });
       say(byId('sign-in-said'), error ?? '');
     }
-    // Who never was signed in needs not be refused to know it.
+    // A page that was never signed in needs no refusal to know it.
     if (!(await recallSession())) refuse();
     else
       await ask('/v1/session').then(accept, (error) =>
@@ -57,7 +57,7 @@ export function mountSession({ enter, leave }) {
 }
 
 /**
- * Null when it worked, else why not.
+ * Null on success, else the reason.
  * @param {{ ticket: string } | { token: string }} secret
  * @returns {Promise<string | null>}
  */

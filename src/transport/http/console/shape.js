@@ -2,11 +2,11 @@
 import { model } from './model.js';
 
 /**
- * What the machines' shapes tell about paths and colours.
+ * Paths and colours of states, from the machines' shapes.
  * @typedef {import('./model.js').Machine} Machine
  */
 
-/** The same as in the diagrams: the first of these tags that a state carries decides. */
+/** As in the diagrams: the first of these tags decides. */
 const PAINTS = ['ready', 'live', 'active', 'stable'];
 
 /** @param {string} name */
@@ -39,7 +39,7 @@ function lineage(machine, path) {
 }
 
 /**
- * Whether a state is another one or is around it. The empty path is around all.
+ * True if a state is another one or contains it. The empty path contains all.
  * @param {Machine} machine
  * @param {string} outer
  * @param {string} path
@@ -66,7 +66,7 @@ export function transitionsFor(machine, path, event) {
 }
 
 /**
- * What leads out of a state.
+ * The transitions out of a state.
  * @param {Machine} machine
  * @param {string} path
  */

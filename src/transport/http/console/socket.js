@@ -4,8 +4,9 @@ import { RETRY_FIRST_MS, RETRY_MAX_MS } from './bounds.js';
 import { proveDaemon } from './proof.js';
 
 /**
- * Follows a WebSocket for as long as the signal lives: when it breaks it is opened again, after a wait that doubles up to a bound and
- * is cut short when the page comes back into view. `path` is asked each time, so that it can go on where the last one broke.
+ * Follows a WebSocket until the signal aborts. A lost connection is opened again after a wait that
+ * doubles up to a bound. The wait ends when the page comes back into view. `path` is called each
+ * time, so that the stream can resume.
  * @param {{
  *   path: () => string,
  *   onMessage: (message: any) => void,
@@ -38,14 +39,14 @@ export async function follow({ path, onMessage, onOpen = () => {}, onLost = () =
       signal,
     );
     failures = Math.min(failures + 1, 10);
-    // A refused upgrade does not say why: whether we are still signed in does.
+    // A refused upgrade has no reason. A request shows whether the session is still valid.
     const refused = await ask('/v1/session').catch((error) => error);
     if (refused?.status === 401) return;
   }
 }
 
 /**
- * At most so many messages of a socket that does not follow.
+ * The first messages of a socket that does not follow.
  * @param {string} path
  * @param {number} count
  * @returns {Promise<any[]>}
@@ -66,7 +67,7 @@ export async function take(path, count) {
 }
 
 /**
- * Reads a socket to its end, once the daemon has proved that it is the one. Throws ApiError.
+ * Reads a socket to its end, after the daemon has proved itself. Throws ApiError.
  * @param {string} path
  * @param {(message: any) => void} onMessage
  * @param {AbortSignal} signal

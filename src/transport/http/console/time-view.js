@@ -1,11 +1,11 @@
 // @ts-check
 import { moment } from './clock.js';
 import { byId, say } from './dom.js';
-import { model, on, picture } from './model.js';
+import { model, on, snapshot } from './model.js';
 import { log } from './present.js';
 import { at, goLive, heading, stepBy, travelTo } from './travel.js';
 
-/** The slider over the whole log, and the banner that says when it is not the present that is looked at. */
+/** The slider over the log, and the banner that marks a past position. */
 export function mountTime() {
   slider().addEventListener('input', () => {
     const seq = Number(slider().value);
@@ -16,7 +16,7 @@ export function mountTime() {
   byId('time-back').addEventListener('click', () => stepBy(-1));
   byId('time-forth').addEventListener('click', () => stepBy(1));
   for (const id of ['time-live', 'past-live']) byId(id).addEventListener('click', goLive);
-  on(['picture', 'events'], draw);
+  on(['snapshot', 'events'], draw);
 }
 
 const slider = () => /** @type {HTMLInputElement} */ (byId('time-slider'));
@@ -24,7 +24,7 @@ let said = '';
 
 function draw() {
   const now = at();
-  const shown = picture();
+  const shown = snapshot();
   if (shown === null) return;
   const seq = heading() ?? now ?? model.last_seq;
   slider().min = String(Math.max(1, model.now?.first_seq ?? 1));

@@ -1,29 +1,29 @@
 // @ts-check
 import { ApiError, ask } from './api.js';
 import { TRAVEL_MS } from './bounds.js';
-import { changed, model, picture } from './model.js';
+import { changed, model, snapshot } from './model.js';
 import { log } from './present.js';
 import { chosenStream, forget, settle, walk } from './walk.js';
 
-/** Going to another moment of the log, and back to the present. The last one that was asked for wins. */
+/** Shows a past position of the log, or the present. The last request wins. */
 
 let journey = new AbortController();
 /** @type {number | null} */
 let target = null;
 
-/** The position that is on its way to be shown; null when there is none. */
+/** The position that is being read; null without one. */
 export function heading() {
   return target;
 }
 
-/** The position that is looked at; null in the present. */
+/** The position that is shown; null in the present. */
 export function at() {
   return model.past?.seq ?? null;
 }
 
 /**
  * @param {number} seq
- * @param {{ now?: boolean }} [options] `now`: without waiting for the slider to rest
+ * @param {{ now?: boolean }} [options] `now`: does not wait for the slider to rest
  */
 export async function travelTo(seq, { now = false } = {}) {
   renew();
@@ -39,14 +39,15 @@ export async function travelTo(seq, { now = false } = {}) {
     ]);
     if (!signal.aborted) show(then);
   } catch (error) {
-    // What is past may be removed while it is asked for, and the daemon may be gone: the picture that is there stays.
+    // Retention may remove the position meanwhile, or the daemon may be gone. The shown snapshot
+    // stays.
     if (!(error instanceof ApiError)) throw error;
     if (!signal.aborted) target = null;
-    changed('picture');
+    changed('snapshot');
   }
 }
 
-/** One event further, or back. @param {number} by */
+/** Moves one event on, or back. @param {number} by */
 export function stepBy(by) {
   const next = (heading() ?? at() ?? model.last_seq) + by;
   if (at() !== null && next > model.last_seq) goLive();
@@ -55,8 +56,8 @@ export function stepBy(by) {
 
 export function goLive() {
   renew();
-  // The slider may have been drawn already.
-  if (model.past === null) return changed('picture');
+  // The slider may be drawn already.
+  if (model.past === null) return changed('snapshot');
   model.past = null;
   forget();
   if (model.now !== null) settle(model.now, chosenStream());
@@ -69,12 +70,12 @@ function renew() {
   journey = new AbortController();
 }
 
-/** @param {import('./model.js').Picture} then */
+/** @param {import('./model.js').Snapshot} then */
 function show(then) {
   target = null;
-  const before = picture();
+  const before = snapshot();
   forget();
-  // The step to this moment is lit where we come from the one before.
+  // The step to this position is lit when the page comes from the one before.
   if (before !== null && before.seq === then.seq - 1) settle(before, null);
   model.past = then;
   const event = log.upTo(then.seq).at(-1);
@@ -84,7 +85,7 @@ function show(then) {
 }
 
 function tell() {
-  changed('picture');
+  changed('snapshot');
   changed('events');
   changed('runs');
   changed('run');

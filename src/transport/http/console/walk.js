@@ -3,8 +3,9 @@ import { changed, model } from './model.js';
 import { entered, machineOf, transitionsFor } from './shape.js';
 
 /**
- * Where each machine stands, told from the events as they come, so that the edges they walk can be lit at once. The picture, which
- * comes a little later, has the last word: an event that may lead to several states leaves the place open until then.
+ * The state of each machine, from the events as they arrive, so that their edges light at once. The
+ * snapshot, which comes a little later, decides: an event with several possible targets leaves the
+ * state open until then.
  *
  * @typedef {import('./model.js').LogEvent} LogEvent
  * @typedef {import('./model.js').Instance} Instance
@@ -27,7 +28,7 @@ export function placeOf(stream) {
 }
 
 /**
- * One event further; true when something stands elsewhere than before, or may do so.
+ * Applies an event. Returns true when a state has changed, or may have.
  * @param {LogEvent} event
  */
 export function walk({ stream, type, seq, version }) {
@@ -50,8 +51,8 @@ export function walk({ stream, type, seq, version }) {
 }
 
 /**
- * The picture as it is: what stands where, and what is gone. What has come since is kept.
- * @param {Pick<import('./model.js').Picture, 'instances' | 'seq'>} picture
+ * Applies the snapshot: present states, and ended machines. Later events stay.
+ * @param {Pick<import('./model.js').Snapshot, 'instances' | 'seq'>} snapshot
  * @param {string | null} keep the stream of the chosen run, which may have ended
  */
 export function settle({ instances, seq: reached }, keep) {
@@ -72,7 +73,7 @@ export function settle({ instances, seq: reached }, keep) {
   changed('walk');
 }
 
-/** Another moment: nothing is known of how it came there but the event itself. */
+/** Another position: only its own event is known. */
 export function forget() {
   places = new Map();
   steps = new Map();
