@@ -4,7 +4,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
-/** The browser of this machine; null where there is none. `CHROMIUM` names one that is not on the path. */
+/** The browser of this machine; null without one. `CHROMIUM` names a browser outside the path. */
 export function findChromium(): string | null {
   const folders = (process.env.PATH ?? '').split(delimiter);
   const candidates = [
@@ -15,15 +15,15 @@ export function findChromium(): string | null {
 }
 
 export function launchBrowser(executablePath: string): Promise<Browser> {
-  // The superuser cannot use the sandbox of the browser.
+  // The sandbox of the browser refuses root.
   const chromiumSandbox = process.geteuid?.() !== 0;
   return chromium.launch({ executablePath, chromiumSandbox });
 }
 
-/** A page that remembers what went wrong in it, and whom it asked. */
+/** A page that records its errors and its requests. */
 export interface Watched {
   page: Page;
-  /** What the page or the browser complained about; a daemon that is gone, or not ready yet, is not among it. */
+  /** Errors of the page or the browser. An absent daemon, or one that is not ready, is none. */
   complaints: string[];
   hosts: Set<string>;
   close(): Promise<void>;

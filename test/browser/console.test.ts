@@ -9,7 +9,10 @@ import { type Life, serve } from '../torture/daemon.ts';
 import { findChromium, launchBrowser, openPage, type Watched } from './chromium.ts';
 import { sticksOut, tabStops, unreadable } from './in-page.ts';
 
-/** The console, in a real browser, on a real daemon. Pictures of it go to the folder that CONSOLE_PICTURES names. */
+/**
+ * The console in a real browser, with a real daemon. CONSOLE_PICTURES names a folder for
+ * screenshots.
+ */
 const test = suite('the console');
 const executable = findChromium();
 if (executable === null) process.stdout.write('skipped: no chromium\n');
@@ -43,7 +46,7 @@ test.after(async () => {
   await held.close();
   await home.close();
 });
-/** A test with a page of its own, in which nothing may complain and which may ask nobody but the daemon. */
+/** A test with a new page. The page may have no error, and may request only the daemon. */
 function inBrowser(
   name: string,
   act: () => Promise<void>,
@@ -95,7 +98,7 @@ async function picture(name: string): Promise<void> {
   await page.screenshot({ path: `${folder}/console-${name}-whole.png`, fullPage: true });
 }
 
-test('its files name only files that are there, hold no script or style inside, and are small', () => {
+test('its files refer only to existing files, have no inline script or style, and are small', () => {
   const page = source('index.html');
   for (const [, name = ''] of page.matchAll(/(?:src|href)="\/console\/([^"]+)"/g))
     assert.ok(files.includes(name), name);
@@ -113,7 +116,7 @@ test('its files name only files that are there, hold no script or style inside, 
 });
 
 inBrowser(
-  'a ticket signs in once and is gone from the address; the token signs in too; signing out forgets',
+  'a ticket signs in once and leaves the address; the token signs in too; signing out ends both',
   async () => {
     const ticket = await ticketUrl();
     await page.goto(ticket);
@@ -140,28 +143,31 @@ inBrowser(
   },
 );
 
-inBrowser('a prompt runs: its answer, its timeline, and where each machine stands', async () => {
-  await signIn();
-  await ask('What is svc?');
-  await says('#run-state', 'completed');
-  await says('#run-output', /daemon/);
-  await says('#run-timeline tr:last-child td:nth-child(4)', 'completed');
-  const happened = await page.locator('#run-timeline tr td:nth-child(4)').allTextContents();
-  assert.is(happened[0], 'accepted');
-  assert.is(happened.at(-1), 'completed');
-  await page.click('#machine-tabs [data-machine=run]');
-  await isThere('#diagram [data-part="state:completed"].here');
-  await isThere('#diagram [data-part="edge:streaming|run.completed|completed"].taken');
-  await says('#machine-text', /^completed/);
-  await page.click('#machine-tabs [data-machine=daemon]');
-  await isThere('#diagram [data-part="state:ready"].here');
-  await says('#runs-rows tr:first-child td:first-child', 'completed');
-  await page.click('summary');
-  assert.match(await text('#run-why'), /accepted/);
-  await picture('light');
-});
+inBrowser(
+  'a prompt runs: the page shows its answer, its timeline and the state of each machine',
+  async () => {
+    await signIn();
+    await ask('What is svc?');
+    await says('#run-state', 'completed');
+    await says('#run-output', /daemon/);
+    await says('#run-timeline tr:last-child td:nth-child(4)', 'completed');
+    const happened = await page.locator('#run-timeline tr td:nth-child(4)').allTextContents();
+    assert.is(happened[0], 'accepted');
+    assert.is(happened.at(-1), 'completed');
+    await page.click('#machine-tabs [data-machine=run]');
+    await isThere('#diagram [data-part="state:completed"].here');
+    await isThere('#diagram [data-part="edge:streaming|run.completed|completed"].taken');
+    await says('#machine-text', /^completed/);
+    await page.click('#machine-tabs [data-machine=daemon]');
+    await isThere('#diagram [data-part="state:ready"].here');
+    await says('#runs-rows tr:first-child td:first-child', 'completed');
+    await page.click('summary');
+    assert.match(await text('#run-why'), /accepted/);
+    await picture('light');
+  },
+);
 
-inBrowser('an answer is shown as it comes, and cancelling stops the work', async () => {
+inBrowser('an answer is shown as it grows, and cancelling stops the work', async () => {
   await signIn();
   await ask('Say it slowly', 'held');
   await waitFor('the other server is asked', () => held.streams.size === 1);
@@ -182,7 +188,7 @@ inBrowser('an answer is shown as it comes, and cancelling stops the work', async
   assert.is(await text('#run-output'), 'one two');
 });
 
-inBrowser('what a model or a user says is never more than text', async () => {
+inBrowser('the text of a model or a user is never read as HTML', async () => {
   await signIn();
   const evil =
     '<img src=x onerror="complain(\'run\')"><script>complain("run")</script></pre><b id=evil>';
@@ -201,7 +207,7 @@ inBrowser('what a model or a user says is never more than text', async () => {
   assert.is(await page.locator('#evil, img').count(), 0);
 });
 
-inBrowser('the slider takes the whole picture back to any event, and live comes back', async () => {
+inBrowser('the slider shows the state at any event, and live returns to the present', async () => {
   await signIn();
   await ask('What is a run?');
   await says('#run-state', 'completed');
@@ -258,7 +264,7 @@ inBrowser('events are filtered by type and stream, and the log by its level', as
 });
 
 inBrowser(
-  'after kill -9 and a new start the page goes on by itself: no event is lost, none is there twice',
+  'after kill -9 and a new start the page continues: no event is lost or doubled',
   async () => {
     await signIn();
     await ask('Cut me off', 'held');
@@ -289,32 +295,29 @@ inBrowser(
   },
 );
 
-inBrowser(
-  'whoever works with the keyboard stays where they are while everything around them moves',
-  async () => {
-    await signIn();
-    await ask('What is a state?');
-    await says('#run-state', 'completed');
-    await ask('What is an event?');
-    await says('#run-state', 'completed');
-    await page.locator('#runs-rows tr', { hasText: 'What is a state?' }).locator('button').focus();
-    await page.keyboard.press('Enter');
-    await says('#run-prompt', 'What is a state?');
-    const focused = () => page.evaluate<string>('document.activeElement.textContent');
-    assert.is(await focused(), 'What is a state?');
-    await page.locator('#run-timeline tr', { hasText: 'started' }).locator('button').focus();
-    const seq = await focused();
-    await life.ask((client) => client.call('provider.test', { id: 'local' }));
-    await says('#events-table tbody:nth-of-type(1) td:nth-child(3)', /probe_succeeded/);
-    assert.is(await focused(), seq);
-    await page.keyboard.press('Enter');
-    await says('#past-text', new RegExp(`after event ${seq}, run\\.started`));
-    await says('#run-state', 'starting');
-    assert.is(await focused(), seq);
-  },
-);
+inBrowser('the focus stays in its place while everything around it changes', async () => {
+  await signIn();
+  await ask('What is a state?');
+  await says('#run-state', 'completed');
+  await ask('What is an event?');
+  await says('#run-state', 'completed');
+  await page.locator('#runs-rows tr', { hasText: 'What is a state?' }).locator('button').focus();
+  await page.keyboard.press('Enter');
+  await says('#run-prompt', 'What is a state?');
+  const focused = () => page.evaluate<string>('document.activeElement.textContent');
+  assert.is(await focused(), 'What is a state?');
+  await page.locator('#run-timeline tr', { hasText: 'started' }).locator('button').focus();
+  const seq = await focused();
+  await life.ask((client) => client.call('provider.test', { id: 'local' }));
+  await says('#events-table tbody:nth-of-type(1) td:nth-child(3)', /probe_succeeded/);
+  assert.is(await focused(), seq);
+  await page.keyboard.press('Enter');
+  await says('#past-text', new RegExp(`after event ${seq}, run\\.started`));
+  await says('#run-state', 'starting');
+  assert.is(await focused(), seq);
+});
 
-inBrowser('everything is done by keyboard alone', async () => {
+inBrowser('every action works by keyboard', async () => {
   await signIn();
   await page.keyboard.press('?');
   await isThere('#keys[open]');
@@ -381,7 +384,7 @@ function canBeRead(colorScheme: 'light' | 'dark', width: number): void {
   };
   const viewport = { width, height: width === 360 ? 740 : 1000 };
   inBrowser(
-    `it can be read, ${colorScheme} and ${width} wide, in the present and in the past`,
+    `it is readable, ${colorScheme} and ${width} wide, in the present and in the past`,
     act,
     { colorScheme, viewport, reducedMotion: 'reduce' },
   );

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 
-/** Questions that are answered inside the page. They are texts, since they are not part of this program. */
+/** Functions that run inside the page. They are texts, since they are not part of this program. */
 
-/** Texts that are harder to read than WCAG AA allows, with their contrast. */
+/** Texts below the contrast of WCAG AA, with their contrast. */
 export function unreadable(page: Page): Promise<string[]> {
   return page.evaluate(`(() => {
     const parse = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return { r, g, b, a }; };
@@ -20,7 +20,7 @@ export function unreadable(page: Page): Promise<string[]> {
   })()`);
 }
 
-/** What sticks out to the right of the window. */
+/** Elements that overflow the window to the right. */
 export function sticksOut(page: Page): Promise<string[]> {
   return page.evaluate(`(() => {
     const wide = [...document.querySelectorAll('body *')].filter((node) => node.checkVisibility() && !node.closest('.scroll, #diagram, pre, .unseen') && node.getBoundingClientRect().right > innerWidth + 1);
@@ -28,7 +28,7 @@ export function sticksOut(page: Page): Promise<string[]> {
   })()`);
 }
 
-/** The ids, or else the names, of everything that the Tab key comes to, in its order; `?` in front of what shows no focus. */
+/** The ids or names of all elements in Tab order; `?` marks one without a visible focus. */
 export async function tabStops(page: Page, most: number): Promise<string[]> {
   const stops: string[] = [];
   for (let count = 0; count < most; count += 1) {

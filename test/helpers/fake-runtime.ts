@@ -18,21 +18,21 @@ import { type HealthSources, healthRecord, reportRecord } from '../../src/runtim
 import { CREATED, NOW, stop, WAYS } from './daemon-ways.ts';
 
 /**
- * A runtime whose daemon is the real machine, folded by the test, and whose runs are lists of events that the test appends to.
- * It knows what was asked of it, so that a test can tell that a health answer asked for nothing but health.
+ * A runtime whose daemon is the real machine, folded by the test. Its runs are lists of events that
+ * the test appends. It records its calls, so that a test can show what a health answer reads.
  */
 export interface FakeRuntime extends Runtime {
-  /** Folds a fact into the daemon's machine; throws when the machine does not accept it. */
+  /** Folds an event into the daemon's machine. Throws when the machine refuses it. */
   tell(fact: NewEvent<DaemonEvent>): void;
-  /** Folds facts until the daemon is in the state. */
+  /** Folds events until the daemon is in the state. */
   bring(path: string): void;
   readonly path: string;
   /** Methods called, in order. */
   readonly calls: string[];
-  /** What startRun was given. */
+  /** The inputs of startRun. */
   readonly inputs: RunInput[];
   providers: ProviderRecord[];
-  /** Appends an event to a run and wakes those who follow it. */
+  /** Appends an event to a run and wakes its followers. */
   append(run_id: string, type: string, data?: Record<string, unknown>): EventRecord;
   /** Followers that have not ended. */
   readonly following: number;
@@ -295,7 +295,7 @@ export function fakeRuntime(): FakeRuntime {
   return fake;
 }
 
-/** A page of its own for one event. */
+/** A page with one event. */
 function sliceOf(event: EventRecord): EventSlice {
   const page = new EventPage([event]);
   return { page, events: page.events };

@@ -63,7 +63,7 @@ onIpv6('when that program leaves the address, the daemon takes it and warns no m
   assert.is(error.code, 'ECONNREFUSED');
 });
 
-test('an address that is not loopback has none beside it', async () => {
+test('an address that is not loopback has no second address', async () => {
   for (const address of ['0.0.0.0:1', '[::]:1', '192.0.2.1:80'])
     assert.is(
       (await listenBeside(address, () => {}, { connections: 1, again_ms: 10 })).taken,

@@ -14,7 +14,7 @@ function refusal(value: unknown, limits = defaultLimits): SvcError {
   throw new Error(`accepted: ${JSON.stringify(value)}`);
 }
 
-test('every field is carried over as it was given', () => {
+test('every field keeps its value', () => {
   const whole = {
     prompt: 'a',
     system: 'b',
@@ -45,7 +45,7 @@ test('a field that is null counts as not given', () => {
   assert.equal(parseRunInput({ prompt: 'a', ...nulls }, defaultLimits), { prompt: 'a' });
 });
 
-test('what is not an object is refused', () => {
+test('a value that is not an object is refused', () => {
   for (const value of [null, undefined, [], 'a', 1, true])
     assert.is(refusal(value).code, 'invalid_request');
 });

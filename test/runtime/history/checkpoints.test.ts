@@ -29,7 +29,7 @@ function counting(): Pick<EventStore, 'readStream'> & { events: number } {
   return counted;
 }
 
-test('from a checkpoint it comes to the same state, at every position', async () => {
+test('a fold from a checkpoint gives the same state, at every position', async () => {
   const late = new Checkpoints(kernel, daemon, BOUNDS);
   for (let at = 1; at <= last; at += 1) {
     const whole = await foldStream(store, daemon, at);
@@ -48,7 +48,7 @@ test('from a checkpoint it comes to the same state, at every position', async ()
   }
 });
 
-test('going back is a short way, also after many facts, and the number of checkpoints stays small', async () => {
+test('a fold stays short after many events, and the number of checkpoints stays small', async () => {
   const end = counting();
   await live.fold(end, daemon, last);
   const versions = (await foldStream(store, daemon))?.version ?? 0;
@@ -56,7 +56,7 @@ test('going back is a short way, also after many facts, and the number of checkp
   assert.ok(end.events <= 80, `${end.events} of ${versions}`);
 });
 
-test('a boot that is over is folded once, and then from its checkpoints; a stream that is not there is none', async () => {
+test('a past boot is folded once, and then from its checkpoints; an unknown stream has no state', async () => {
   const other = new Checkpoints(kernel, 'daemon:another', BOUNDS);
   const [first, second] = [counting(), counting()];
   await other.fold(first, daemon, last);

@@ -11,7 +11,7 @@ import { Chain } from '../../../src/runtime/history/why.ts';
 import type { StoredEvent } from '../../../src/store/port.ts';
 import { makeHistory } from '../../helpers/history.ts';
 
-/** A run as a file: what goes in comes out, and what somebody else wrote is believed in nothing. */
+/** A run as a file: an export folds to the same states, and an untrusted file is checked. */
 
 const { store, runtime, ids } = await makeHistory();
 const all = Object.values(ids);
@@ -29,7 +29,7 @@ interface Doc {
   events: StoredEvent[];
 }
 
-/** The file with a change, and a digest that fits it again. */
+/** The file with a change, and a matching digest. */
 async function changed(change: (doc: Doc) => void, id = ids.completed): Promise<string> {
   const doc = JSON.parse(await written(id)) as Doc;
   change(doc);
@@ -58,7 +58,7 @@ async function paths(events: AsyncIterable<StoredEvent> | StoredEvent[]): Promis
   return found;
 }
 
-test('a run that was written and read again is the same, at each of its events', async () => {
+test('an exported run folds to the same states, at each of its events', async () => {
   for (const id of all) {
     const file = parseRunFile(await written(id));
     const { snapshot, events } = foldRunFile(file);
@@ -75,7 +75,7 @@ test('a run that was written and read again is the same, at each of its events',
   }
 });
 
-test('the daemon facts in it are those that concern the run, from every boot that it lived in', async () => {
+test('an export has the daemon events of its run, from every boot of the run', async () => {
   const doc = JSON.parse(await written(ids.cut)) as Doc;
   const facts = doc.daemon_events as StoredEvent[];
   assert.equal([...new Set(facts.map(({ boot_id }) => boot_id))], ['boot_1', 'boot_2']);
@@ -88,7 +88,7 @@ test('the daemon facts in it are those that concern the run, from every boot tha
   });
 });
 
-test('redacted, nothing that was said is left, and it leads through the same states', async () => {
+test('a redacted export has no text of users, and folds to the same states', async () => {
   for (const id of all) {
     const text = await written(id, true);
     for (const word of [
@@ -113,7 +113,7 @@ test('redacted, nothing that was said is left, and it leads through the same sta
   }
 });
 
-test('what is no export says so', async () => {
+test('a file that is no export is refused with the reason', async () => {
   const whole = await written(ids.completed);
   const cases: [string, RegExp][] = [
     ['', /not JSON/],
@@ -132,7 +132,7 @@ test('what is no export says so', async () => {
   for (const [text, message] of cases) assert.match(problemOf(text), message, text.slice(0, 60));
 });
 
-test('events that are wrong, missing, twice or out of order are named', async () => {
+test('the error names events that are wrong, missing, doubled or out of order', async () => {
   const at = (index: number, fields: object) => (doc: Doc) =>
     Object.assign(doc.events[index] ?? {}, fields);
   const data = (index: number, fields: object) => (doc: Doc) =>
@@ -174,7 +174,7 @@ test('events that are wrong, missing, twice or out of order are named', async ()
   for (const [change, message] of cases) assert.match(problemOf(await changed(change)), message);
 });
 
-test('whatever is changed, it is told or folded, and nothing else happens', async () => {
+test('any change to a file is refused or folded, and nothing else happens', async () => {
   const files = await Promise.all(all.map((id) => written(id)));
   const value = fc.oneof(
     fc.jsonValue({ maxDepth: 3 }),
@@ -213,7 +213,7 @@ function edit(doc: Doc, which: number, field: number, deep: number, put: unknown
   if (name !== undefined) target[name] = put;
 }
 
-test('a run that the log does not have is no file', async () => {
+test('an unknown run has no file', async () => {
   assert.is(await written('run_nobody'), '');
 });
 

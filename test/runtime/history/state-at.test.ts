@@ -21,7 +21,7 @@ const refusal = async (work: Promise<unknown>) => {
   return { code: error?.code, param: error?.param };
 };
 
-test('the past is what was in memory then, after each single fact of two lives', async () => {
+test('the state at each event of two boots is what memory had then', async () => {
   assert.ok(seen.size > 30, String(seen.size));
   for (const [seq, { states, outputs }] of seen) {
     const picture = await runtime.snapshot({ at: seq });
@@ -36,7 +36,7 @@ test('the past is what was in memory then, after each single fact of two lives',
   }
 });
 
-test('the picture of the end is the present, but for what only the present knows', async () => {
+test('the snapshot at the end is the present one, without what only the present knows', async () => {
   const [past, now] = [await runtime.snapshot({ at: last }), await runtime.snapshot({})];
   assert.is(now.seq, last);
   for (const name of ['instances', 'runs', 'queue', 'boot_id', 'first_seq', 'last_seq'] as const)
@@ -49,7 +49,7 @@ test('the picture of the end is the present, but for what only the present knows
   assert.equal({ ...past.status, runs: null }, { ...now.status, runs: null });
 });
 
-test('runs that waited have their places, and runs that had just ended are still shown', async () => {
+test('waiting runs have their positions, and runs that had just ended are shown', async () => {
   const at = seqOf(ids.queued, 'run.accepted');
   const picture = await runtime.snapshot({ at });
   assert.equal(picture.queue, { length: 1, capacity: 256 });
@@ -65,7 +65,7 @@ test('runs that waited have their places, and runs that had just ended are still
   );
 });
 
-test('a boot that died is seen as it was: its own machines, none of the next', async () => {
+test('a snapshot of a crashed boot has its machines, and none of the next boot', async () => {
   const at = seqOf(ids.cut, 'run.output_appended');
   const { boot_id, instances, status } = await runtime.snapshot({ at });
   assert.is(boot_id, 'boot_1');
@@ -81,7 +81,7 @@ test('a boot that died is seen as it was: its own machines, none of the next', a
   );
 });
 
-test('a run is told as it was', async () => {
+test('a run has its record at an earlier position', async () => {
   const outputs = events.filter(
     (event) => event.stream === ids.completed && event.type === 'run.output_appended',
   );
@@ -99,7 +99,7 @@ test('a run is told as it was', async () => {
   );
 });
 
-test('what was not there yet, and positions that the log does not have, are refused by name', async () => {
+test('unknown runs and positions are refused with the name of the parameter', async () => {
   assert.equal(await refusal(runtime.runAt(ids.last, 5)), { code: 'run_unknown', param: 'id' });
   assert.equal(await refusal(runtime.runAt('run_nobody', 5)), { code: 'run_unknown', param: 'id' });
   assert.equal(await refusal(runtime.runAt('daemon:boot_1', 5)), {
@@ -120,12 +120,12 @@ test('what was not there yet, and positions that the log does not have, are refu
   }
 });
 
-test('before the log is open there is no past, and the present shows that it starts', async () => {
+test('before the log opens there is no history, and the present shows the start', async () => {
   const early = await bootRuntime({ local: new ScriptedProvider('local', []), until: 'opened' });
   assert.is((await early.runtime.snapshot({})).status.state_path, 'starting.recovering');
 });
 
-test('a picture has a bound: of runs, and of their texts', async () => {
+test('a snapshot bounds its runs and their texts', async () => {
   const local = new ScriptedProvider('local', [output('a'.repeat(5000)), finish()]);
   const many = await bootRuntime({
     local,
@@ -153,7 +153,7 @@ test('a picture has a bound: of runs, and of their texts', async () => {
   }
 });
 
-test('where finished runs were removed, the rest of the past is still told', async () => {
+test('positions around removed runs still have a snapshot', async () => {
   const removed = new Set([ids.completed, ids.failed]);
   const pruned = events.filter(({ stream }) => !removed.has(stream));
   const gone = await bootRuntime({
@@ -186,7 +186,7 @@ test('where finished runs were removed, the rest of the past is still told', asy
   );
 });
 
-test('the event log is told as it is', async () => {
+test('the event log is read unchanged', async () => {
   const stop = new AbortController();
   const told = [];
   for await (const event of eventsOf(
@@ -214,7 +214,10 @@ function seqOf(stream: string, type: string): number {
   return events.find((event) => event.stream === stream && event.type === type)?.seq ?? Number.NaN;
 }
 
-/** In the order of the instances, with the runs that memory does not hold yet at the beginning of a boot. */
+/**
+ * In the order of the instances. Runs that memory does not have yet at the start of a boot come
+ * too.
+ */
 function sorted(
   states: Record<string, string>,
   instances: readonly { stream: string; state_path: string }[],

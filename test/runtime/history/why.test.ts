@@ -15,7 +15,7 @@ const withoutTime = (line: string) =>
     .replace(/\d\d:\d\d:\d\d\.\d{3}/g, '<time>');
 const told = async (id: string) => (await runtime.whyRun(id)).explanation.map(withoutTime);
 
-test('each state that a run went through is told with the event that led there', async () => {
+test('each event of a run has the state that it led to', async () => {
   const { events, complete } = await runtime.whyRun(ids.completed);
   assert.ok(complete);
   assert.equal(
@@ -46,7 +46,7 @@ test('the explanation has sentences for a failure, a cancellation, a crash', asy
   assert.match(cut, /\(attempt 2\)/);
 });
 
-test('every sentence begins with its time, the first with its day', async () => {
+test('every sentence begins with its time, the first one with its day', async () => {
   for (const id of Object.values(ids)) {
     const { explanation } = await runtime.whyRun(id);
     assert.match(explanation[0] ?? '', /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} /);
@@ -54,7 +54,7 @@ test('every sentence begins with its time, the first with its day', async () => 
   }
 });
 
-test('of a long answer the first and the last piece are kept, and the rest is counted', async () => {
+test('a long answer keeps its first and last pieces, and counts the rest', async () => {
   const moves = Array.from({ length: 40 }, (_, index) => [
     output(`${index} `, index),
     () => turns(3),
@@ -80,7 +80,7 @@ test('of a long answer the first and the last piece are kept, and the rest is co
   assert.match(explanation.join('\n'), new RegExp(`110 characters in ${pieces.length} pieces`));
 });
 
-test('a run that nobody knows is said to be so; one whose beginning was removed is told as far as it is there', async () => {
+test('an unknown run is refused; a run without its beginning is explained from the events that remain', async () => {
   const code = await runtime.whyRun('run_nobody').catch((error: SvcError) => error.code);
   assert.is(code, 'run_unknown');
   const cut = {

@@ -20,7 +20,7 @@ test('the pieces together are the JSON of the value', () => {
     assert.ok(made(value).join('') === JSON.stringify(value));
 });
 
-test('no piece cuts a surrogate pair, wherever its border falls, and a half without its other is escaped', () => {
+test('no piece cuts a surrogate pair, and a lone half is escaped', () => {
   for (let before = 0; before < 3; before += 1) {
     const text = 'x'.repeat(PIECE_LENGTH - before) + '😀'.repeat(PIECE_LENGTH);
     assert.ok(

@@ -25,7 +25,7 @@ function open(unsent_bytes: number) {
 
 const bytes = (size: number) => ({ size, holders: 0 });
 
-test('few answers are made whole at one time, and the next one is refused when what they hold is too much', async () => {
+test('few answers are made at one time, and the next one is refused when too much is unsent', async () => {
   const { unsent, enter } = open(1000);
   const { promise: read, resolve: finish } = Promise.withResolvers<void>();
   let [making, most] = [0, 0];
@@ -46,7 +46,7 @@ test('few answers are made whole at one time, and the next one is refused when w
   assert.ok(refused.every(({ reason }) => (reason as SvcError).code === 'busy'));
 });
 
-test('bytes that many share count once, until the last one has sent them', () => {
+test('shared bytes count once, until the last connection has sent them', () => {
   const { unsent, enter, cut } = open(1000);
   const page = bytes(600);
   const many = Array.from({ length: 50 }, (_, index) => enter(String(index)));
@@ -58,7 +58,7 @@ test('bytes that many share count once, until the last one has sent them', () =>
   assert.equal([unsent.bytes, page.holders], [0, 0]);
 });
 
-test('above the bound the one that has held most for longest is cut, and one that reads is not', () => {
+test('above the bound the connection with most bytes for longest is closed, and a reader is not', () => {
   const { time, unsent, enter, cut, warned } = open(1000);
   const [slow, slower, reader] = [enter('slow'), enter('slower'), enter('reader')];
   slower.hold(bytes(300));
@@ -71,13 +71,13 @@ test('above the bound the one that has held most for longest is cut, and one tha
   assert.equal(warned, [{ connections: 1, unsent_bytes: 1000 }], 'one line for both');
 });
 
-test('one that holds more than there is room for is cut itself', () => {
+test('a connection with more bytes than the bound is closed itself', () => {
   const { unsent, enter, cut } = open(1000);
   enter('large').own(1001);
   assert.equal([cut, unsent.bytes], [['large'], 0]);
 });
 
-test('new answers are refused from three quarters on, with a time to come back', () => {
+test('new answers are refused from three quarters of the bound, with a time to retry', () => {
   const { unsent, enter, admits } = open(1000);
   const outflow = enter('a');
   outflow.own(749);
@@ -88,7 +88,7 @@ test('new answers are refused from three quarters on, with a time to come back',
   assert.equal([admits(), unsent.bytes], ['yes', 10]);
 });
 
-test('what is released late, twice or after it has left changes nothing', () => {
+test('a release that is late or doubled changes nothing', () => {
   const { unsent, enter } = open(1000);
   const [a, b] = [enter('a'), enter('b')];
   const page = bytes(100);

@@ -7,7 +7,7 @@ import {
   WriteScheduler,
 } from '../../../src/runtime/send/write-scheduler.ts';
 
-/** WriteScheduler of an event loop that the test makes, and who has written, in order. */
+/** A scheduler with an event loop of the test, and the writers in order. */
 function open() {
   let next: (() => void) | null = null;
   const turns = new WriteScheduler((serve) => {
@@ -20,7 +20,7 @@ function open() {
     if (granted === undefined) written.push(name);
     else void granted.then(() => written.push(name));
   };
-  /** Who wrote in the next turn. */
+  /** The writers of the next turn. */
   const turn = async (): Promise<number[]> => {
     const serve = next;
     next = null;
@@ -35,7 +35,7 @@ const upTo = (first: number, last: number) =>
   Array.from({ length: last - first }, (_, index) => first + index);
 const SMALL = TURN_BYTES / WRITE_BYTES;
 
-test('a thousand small writes are let go some a turn, in the order in which they were asked for', async () => {
+test('a thousand small writes run in several turns, in order', async () => {
   const { ask, turn, written } = open();
   for (const name of upTo(0, 1000)) ask(name, 1);
   assert.equal(written.splice(0), upTo(0, SMALL), 'the turn in which they come has its bytes too');
@@ -45,14 +45,14 @@ test('a thousand small writes are let go some a turn, in the order in which they
   assert.equal(rounds.flat(), upTo(SMALL, 1000));
 });
 
-test('a write that is larger than a turn goes alone, and those behind it wait', async () => {
+test('a write that is larger than a turn runs alone, and later ones wait', async () => {
   const { ask, turn } = open();
   for (const name of [1, 2, 3]) ask(name, 4 * TURN_BYTES);
   ask(4, 1);
   assert.equal([await turn(), await turn(), await turn()], [[1, 2], [3], [4]]);
 });
 
-test('one that asks later does not pass those that wait', async () => {
+test('a later write does not overtake a waiting one', async () => {
   const { ask, turn } = open();
   for (const name of [1, 2, 3]) ask(name, TURN_BYTES);
   assert.equal(await turn(), [1, 2]);
@@ -60,7 +60,7 @@ test('one that asks later does not pass those that wait', async () => {
   assert.equal([await turn(), await turn()], [[3], [4]]);
 });
 
-test('turns that take connections let go nothing, but for one in a row of them', async () => {
+test('turns that accept connections write nothing, except after the bound of skipped turns', async () => {
   const { turns, ask, turn } = open();
   const rounds: number[] = [];
   turns.skipTurn();
@@ -73,7 +73,7 @@ test('turns that take connections let go nothing, but for one in a row of them',
   assert.equal(rounds, [...row, ...row]);
 });
 
-test('nothing is asked of the event loop while nothing is written', async () => {
+test('no turn is scheduled while no write happens', async () => {
   const { ask, turn, turns, isIdle } = open();
   assert.ok(isIdle());
   ask(1, 1);

@@ -9,7 +9,7 @@ const test = suite('access');
 
 const PORT = 4780;
 
-/** What becomes of a request from this origin where the configuration allows those. */
+/** The result of a request from this origin, if the configuration allows these origins. */
 function ask(allowed: readonly string[], origin: string): string | null {
   const allowed_origins = allowed.map(
     (value) => readOrigin(value) ?? 'the configuration refuses it',
@@ -34,7 +34,7 @@ function ask(allowed: readonly string[], origin: string): string | null {
   }
 }
 
-test('the origin of an editor or an extension that is allowed gets in, and null does not get in with it', () => {
+test('the origin of an allowed editor or extension gets in, and null does not', () => {
   for (const allowed of [
     'vscode-webview://abc123',
     'chrome-extension://abcdef/',
@@ -57,7 +57,7 @@ test('the origin of an editor or an extension that is allowed gets in, and null 
   }
 });
 
-test('an origin is compared without regard to case, and told back as it was sent', () => {
+test('an origin is compared without case, and returned as it was sent', () => {
   assert.is(ask(['https://App.Example/'], 'https://app.example'), 'https://app.example');
   assert.is(ask(['VSCode-Webview://ABC123'], 'vscode-webview://abc123'), 'vscode-webview://abc123');
   assert.is(ask(['http://b.example:80'], 'http://B.example'), 'http://B.example');

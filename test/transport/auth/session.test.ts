@@ -11,7 +11,7 @@ import { sessionFile } from '../../../src/transport/auth/session-file.ts';
 import { type Answer, ask, boot, TOKEN } from '../http/boot.ts';
 import { bootReal, type Real } from '../http/real.ts';
 
-/** Signing in, and what a cookie is good for. */
+/** Signing in, and the validity of a cookie. */
 const test = suite('sessions');
 let real: Real;
 
@@ -24,7 +24,7 @@ const signIn = (body: object | string, headers = {}) =>
   ask(`${real.url}/v1/session`, { method: 'POST', body, headers });
 const cookieOf = ({ headers }: Answer) => (headers['set-cookie']?.[0] ?? '').split(';')[0] ?? '';
 const port = () => real.url.split(':').at(-1);
-/** As a page of ours asks: a browser says so. */
+/** As our own page sends it: the browser says so. */
 const with_ = (
   cookie: string,
   path: string,
@@ -56,7 +56,7 @@ test('a ticket signs in once, with a cookie that scripts cannot read and other s
   assert.is(second.headers['set-cookie'], undefined);
 });
 
-test('a wrong ticket, one that is too old, and a wrong token are refused; the token signs in', async () => {
+test('a wrong ticket, an expired one, and a wrong token are refused; the token signs in', async () => {
   const ticket = real.sessions.ticket();
   assert.is((await signIn({ ticket: `${ticket}x` })).status, 401);
   assert.is((await signIn({ ticket: 'ü' })).status, 401);
@@ -66,7 +66,7 @@ test('a wrong ticket, one that is too old, and a wrong token are refused; the to
   assert.is((await signIn({ token: TOKEN })).status, 200);
 });
 
-test('what is no sign-in is refused without being looked at further', async () => {
+test('a body that is no sign-in is refused', async () => {
   for (const body of [
     {},
     { ticket: 'a', token: 'b' },
@@ -82,7 +82,7 @@ test('what is no sign-in is refused without being looked at further', async () =
   assert.is((await signIn({ token: TOKEN }, { origin: 'http://evil.example' })).status, 403);
 });
 
-test('open tickets have a bound, and room comes back when they are too old', () => {
+test('open tickets have a bound, and expired ones free their room', () => {
   for (let count = 0; count < 16; count += 1) real.sessions.ticket();
   assert.throws(
     () => real.sessions.ticket(),
@@ -92,7 +92,7 @@ test('open tickets have a bound, and room comes back when they are too old', () 
   assert.is(real.sessions.ticket().length, 43);
 });
 
-test('a cookie ends in its time, and one that was changed is none', async () => {
+test('a cookie expires, and a changed one is invalid', async () => {
   const cookie = cookieOf(await signIn({ token: TOKEN }));
   const [name, value = ''] = cookie.split('=');
   const [id, expiry, seal] = value.split('.');
@@ -119,7 +119,7 @@ test('a cookie ends in its time, and one that was changed is none', async () => 
   assert.is((await with_(cookie, '/v1/session')).status, 401);
 });
 
-test('a session outlives the daemon, a sign-out does too, and the file holds no secret', async () => {
+test('sessions and sign-outs outlive the daemon, and the file has no secret', async () => {
   const path = join(mkdtempSync(join(tmpdir(), 'svc-sessions-')), 'sessions.json');
   const lives: Real[] = [];
   const start = async () => {
@@ -163,7 +163,7 @@ test('a session outlives the daemon, a sign-out does too, and the file holds no 
   for (const life of lives) await life.close();
 });
 
-test('live sessions have a bound: one more ends the oldest', async () => {
+test('live sessions have a bound, and one more ends the oldest', async () => {
   const first = cookieOf(await signIn({ token: TOKEN }));
   const ended = real.sessions.find({
     headers: { cookie: first },
@@ -194,7 +194,7 @@ for (const [name, end] of [
     assert.match((await stream).text, /event: stream\.closed\ndata: .*"unauthorised"/);
   });
 
-test('what proves to be the daemon holds the secret, for this port and this nonce only', async () => {
+test('a proof needs the secret, and is valid for one port and one nonce', async () => {
   const { json } = await signIn({ token: TOKEN });
   const nonce = 'n'.repeat(43);
   const prove = (by: string, value = nonce) =>
@@ -231,7 +231,7 @@ test('what proves to be the daemon holds the secret, for this port and this nonc
   assert.is((await prove('token', 'short')).status, 400);
 });
 
-test('a daemon that is about to free its port proves nothing any more', async () => {
+test('a daemon that leaves its port proves nothing any more', async () => {
   const http = await boot();
   const status = async () =>
     (await ask(`${http.url}/v1/session/proof?by=token&nonce=${'n'.repeat(43)}`)).status;
@@ -299,7 +299,7 @@ test('with a cookie only our own page can change anything', async () => {
   assert.is((await with_(cookie, '/v1/runs')).status, 200);
 });
 
-test('a wrong token is not made good by a cookie, and the token needs no Origin', async () => {
+test('a cookie does not excuse a wrong token, and the token needs no Origin', async () => {
   const cookie = cookieOf(await signIn({ token: TOKEN }));
   assert.is(
     (await with_(cookie, '/v1/session', 'GET', { authorization: 'Bearer wrong' })).status,
@@ -312,7 +312,7 @@ test('a wrong token is not made good by a cookie, and the token needs no Origin'
   );
 });
 
-test('signing out takes the cookie away', async () => {
+test('signing out removes the cookie', async () => {
   const out = await ask(`${real.url}/v1/session`, { method: 'DELETE' });
   assert.is(out.status, 204);
   assert.match(

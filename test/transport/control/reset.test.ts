@@ -11,8 +11,8 @@ import { type Home, makeHome } from '../../helpers/svc.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 /**
- * The instant after a kill: the system still takes connections for the dead process, and resets them unread. A process that listens and
- * never accepts, and is then killed, is that instant, for as long as a test likes.
+ * The instant after a kill. The system still takes connections for the dead process, and resets
+ * them unread. A process that listens, never accepts, and is then killed makes that instant last.
  */
 const test = suite<{ home: Home }>('a connection that is reset unread');
 

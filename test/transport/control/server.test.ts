@@ -50,7 +50,7 @@ async function serve(
 const request = (id: number, method = 'status') =>
   `${JSON.stringify({ id, method, params: {} })}\n`;
 
-test('a client that asks and does not read is read no further, and gets every answer once it reads', async (context) => {
+test('the requests of a client that does not read wait, and each is answered once it reads', async (context) => {
   let asked = 0;
   const answer = 'x'.repeat(64 * 1024);
   const client = await serve(context, {
@@ -109,7 +109,7 @@ test('a client that does not read cannot keep the server from closing', async (c
   client.destroy();
 });
 
-test('a connection that closes in the middle of a start gives up its request; what it started goes on', async (context) => {
+test('a connection that closes during a start cancels its request, and the run continues', async (context) => {
   let signal: AbortSignal | undefined;
   let finish = () => {};
   let finished = false;
@@ -132,7 +132,7 @@ test('a connection that closes in the middle of a start gives up its request; wh
   await waitFor('the work ends', () => finished);
 });
 
-test('a folder that others can change is refused for the socket, with what to do about it', async (context) => {
+test('a folder that others can change is refused for the socket, with a hint', async (context) => {
   const folder = join(context.folder, 'shared');
   mkdirSync(folder);
   chmodSync(folder, 0o777);
@@ -144,7 +144,7 @@ test('a folder that others can change is refused for the socket, with what to do
   assert.match(error?.body().hint ?? '', /chmod 700/);
 });
 
-test('a folder in the place of the socket is an error that names it and says what to do', async (context) => {
+test('a folder in the place of the socket is an error with its name and a hint', async (context) => {
   const socket = join(context.folder, 'svc.sock');
   mkdirSync(socket);
   const error = await serve(context, {}, socket).then(
@@ -156,7 +156,7 @@ test('a folder in the place of the socket is an error that names it and says wha
   assert.match(error?.hint ?? '', /Move the folder away/);
 });
 
-test('a socket that cannot be made is an error of ours that names it', async (context) => {
+test('a socket that cannot be created is an error with its name', async (context) => {
   const socket = join(context.folder, `${'x'.repeat(120)}.sock`);
   const error = await serve(context, {}, socket).then(
     () => null,
@@ -166,7 +166,7 @@ test('a socket that cannot be made is an error of ours that names it', async (co
   assert.match(error?.message ?? '', /x\.sock cannot be created/);
 });
 
-test('a request that is longer than a line may be is refused with the limit that says so', async (context) => {
+test('a request over the bound of a line is refused with the name of the limit', async (context) => {
   const client = await serve(context, { status: () => 'ok' });
   client.on('error', () => {}).write('x'.repeat(defaultLimits.message_bytes + 1));
   let text = '';

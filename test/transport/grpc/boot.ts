@@ -107,7 +107,7 @@ const PROTO = join(
   'reflection',
 );
 
-/** One question to reflection, asked as a command line tool asks it. */
+/** One request to reflection, in the form of a command line tool. */
 async function askReflection(
   address: string,
   version: Version,
@@ -130,13 +130,13 @@ async function askReflection(
   return answer;
 }
 
-/** The services that reflection names. */
+/** The services that reflection lists. */
 export async function reflect(address: string, version: Version): Promise<string[]> {
   const { listServicesResponse } = await askReflection(address, version, { listServices: '' });
   return (listServicesResponse?.service ?? []).map(({ name }) => name);
 }
 
-/** The descriptors of the file that a symbol is in, and of the files it needs. */
+/** The descriptors of the file of a symbol, and of the files that it needs. */
 export async function describeSymbol(
   address: string,
   version: Version,

@@ -25,7 +25,7 @@ test.after.each(async ({ grpc, client }) => {
   await grpc.close();
 });
 
-test('in every state gRPC says what HTTP says', async ({ grpc, client }) => {
+test('in every state gRPC agrees with HTTP', async ({ grpc, client }) => {
   const http = await boot();
   for (const path of Object.keys(WAYS)) {
     grpc.runtime.bring(path);
@@ -41,7 +41,7 @@ test('in every state gRPC says what HTTP says', async ({ grpc, client }) => {
   await http.close();
 });
 
-test('a service that is not there is not found, whatever its name', async ({ client }) => {
+test('an unknown service is not found, whatever its name', async ({ client }) => {
   for (const name of [
     'svc',
     'svc.runtime.v1.Runtime',
@@ -53,14 +53,14 @@ test('a service that is not there is not found, whatever its name', async ({ cli
     assert.is(await client.check(name), NOT_FOUND, name.slice(0, 30));
 });
 
-test('no service is said to be healthy that reflection does not list', async ({ grpc, client }) => {
+test('every service with health is listed by reflection', async ({ grpc, client }) => {
   const listed = await reflect(grpc.address, 'v1');
   const probes = ['', 'svc.livez', 'svc.readyz'];
   for (const name of Object.keys(await client.list()))
     assert.ok(probes.includes(name) || listed.includes(name), name);
 });
 
-test('a watcher is told of each change of its own, once', async ({ grpc, client }) => {
+test('a watcher gets each change of its service once', async ({ grpc, client }) => {
   grpc.runtime.bring('starting.probing');
   const [all, live, unknown] = [
     client.watch(''),
@@ -89,7 +89,7 @@ test('a watcher is told of each change of its own, once', async ({ grpc, client 
   for (const watched of [all, live, unknown]) watched.cancel();
 });
 
-test('a watcher hears NOT_SERVING before the server goes, also if nobody told the machine', async () => {
+test('a watcher gets NOT_SERVING before the server closes, even without a change of the machine', async () => {
   const grpc = await serve();
   const client = healthClient(grpc.address);
   const watched = SERVICES.map((service) => client.watch(service));
@@ -123,7 +123,7 @@ test('a watcher that leaves is forgotten', async ({ grpc, client }) => {
   });
 });
 
-test('the library is not loaded before somebody connects', async () => {
+test('the first connection loads the library', async () => {
   const program = `
     import { createRequire } from 'node:module';
     import { createGrpc } from ${JSON.stringify(new URL('../../../src/transport/grpc/server.ts', import.meta.url).href)};
@@ -142,12 +142,15 @@ test('the library is not loaded before somebody connects', async () => {
   assert.is(stdout, 'false\n');
 });
 
-test('a message that is too large is refused, and the server goes on', async ({ client }) => {
+test('a message that is too large is refused, and the server continues', async ({ client }) => {
   assert.is(await client.check('x'.repeat(100_000)), 8);
   assert.is(await client.check(''), 'SERVING');
 });
 
-test('what is not HTTP/2 is not served, and the server goes on', async ({ grpc, client }) => {
+test('bytes that are not HTTP/2 are not served, and the server continues', async ({
+  grpc,
+  client,
+}) => {
   const port = Number(grpc.address.split(':')[1]);
   for (const text of [
     'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
@@ -162,14 +165,14 @@ test('what is not HTTP/2 is not served, and the server goes on', async ({ grpc, 
   assert.is(await client.check(''), 'SERVING');
 });
 
-test('a taken port is told in our words', async ({ grpc }) => {
+test('a port in use is an error of svc', async ({ grpc }) => {
   const error = await serve({ port: Number(grpc.address.split(':')[1]) }).catch(
     (failure) => failure,
   );
   assert.is(error.code, 'port_in_use');
 });
 
-test('closing waits no longer than its bound for a peer that does not let go', async () => {
+test('closing waits no longer than its bound for a peer that stays', async () => {
   const grpc = await serve({ limits: { close_grace_ms: 50 } });
   const socket = connect(Number(grpc.address.split(':')[1]), '127.0.0.1');
   socket.on('error', () => {});
@@ -180,7 +183,7 @@ test('closing waits no longer than its bound for a peer that does not let go', a
   await ended;
 });
 
-test('clients that hold every connection open lock out no probe: the oldest makes room', async () => {
+test('clients that use every connection lock out no probe: the oldest is closed', async () => {
   const grpc = await serve({ limits: { connections: 4, close_grace_ms: 50 } });
   const watcher = healthClient(grpc.address);
   const watched = watcher.watch('');

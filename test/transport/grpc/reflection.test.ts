@@ -15,7 +15,7 @@ import { strictDescriptors } from '../../../src/transport/grpc/descriptors.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { describeSymbol, reflect, type Served, serve } from './boot.ts';
 
-/** What reflection serves is held to the rules of readers that are strict about descriptors, such as grpcurl. */
+/** The served descriptors follow the rules of strict readers, such as grpcurl. */
 const test = suite<{ grpc: Served }>('gRPC reflection');
 
 const HEALTH = 'grpc.health.v1.Health';
@@ -39,7 +39,7 @@ interface MapField {
   entry: IDescriptorProto;
 }
 
-/** Every map field of a file: a repeated message whose type is an entry beside it. */
+/** Every map field of a file: a repeated message with an entry type beside it. */
 function mapFields(messages: readonly IDescriptorProto[]): MapField[] {
   return messages.flatMap((owner) => {
     const entries = (owner.nestedType ?? []).filter(({ options }) => options?.mapEntry === true);
@@ -53,7 +53,7 @@ function mapFields(messages: readonly IDescriptorProto[]): MapField[] {
   });
 }
 
-/** As the canonical reader checks a map field. */
+/** The check of the canonical reader for a map field. */
 function assertStrict({ field, entry }: MapField, name: string): void {
   assert.is(entry.name, name);
   assert.equal([field.type, field.label], [MESSAGE, REPEATED]);
@@ -76,7 +76,7 @@ test('reflection lists the health service to tools of both versions', async ({ g
     assert.equal(await reflect(grpc.address, version), [HEALTH], version);
 });
 
-test('the served file passes the checks of a strict reader: entries of maps, JSON names, all methods', async ({
+test('the served descriptors pass a strict reader: map entries, JSON names, all methods', async ({
   grpc,
 }) => {
   for (const version of VERSIONS) {
@@ -101,7 +101,7 @@ test('the served file passes the checks of a strict reader: entries of maps, JSO
   }
 });
 
-test('names are made as protoc makes them, in messages at any depth', () => {
+test('names are those of protoc, in messages at any depth', () => {
   const file = join(mkdtempSync(join(tmpdir(), 'svc-proto-')), 'maps.proto');
   const lines = [
     'syntax = "proto3"; package p.v1;',

@@ -19,7 +19,7 @@ function fill(path: string): string {
   return path.replace(':id', 'run_1');
 }
 
-test('every route that is not public asks for the token, and says how', async ({ http }) => {
+test('every route that is not public needs the token, and says so', async ({ http }) => {
   let asked = 0;
   for (const route of routes) {
     if (route.access !== 'token') continue;
@@ -39,7 +39,7 @@ test('every route that is not public asks for the token, and says how', async ({
   );
 });
 
-test('only the whole token opens', async ({ http }) => {
+test('only the exact token is accepted', async ({ http }) => {
   const wrong = [
     TOKEN.slice(0, -1),
     `${TOKEN}x`,
@@ -70,14 +70,14 @@ test('only the whole token opens', async ({ http }) => {
     );
 });
 
-test('while there is no token nobody has it', async () => {
+test('without a token no client is trusted', async () => {
   const http = await boot({ token: () => null });
   for (const authorization of ['Bearer null', 'Bearer ', BEARER.authorization])
     assert.is((await ask(`${http.url}/v1/runs`, { headers: { authorization } })).status, 401);
   await http.close();
 });
 
-test('without authentication no token is asked for, but Host and Origin still are', async () => {
+test('without authentication no token is needed, but Host and Origin are checked', async () => {
   const http = await boot({ settings: { auth: false } });
   assert.is((await ask(`${http.url}/v1/runs`)).status, 200);
   assert.is((await ask(`${http.url}/v1/runs`, { headers: { host: 'evil.example' } })).status, 403);
@@ -88,7 +88,7 @@ test('without authentication no token is asked for, but Host and Origin still ar
   await http.close();
 });
 
-test('without authentication a page of another origin is refused, also where it sends no Origin; our page and a link to it are not', async () => {
+test('without authentication a page of another origin is refused, even without an Origin; our page and links to it are not', async () => {
   const origin = 'https://app.example';
   const http = await boot({ settings: { auth: false, allowed_origins: [origin] } });
   const statusOf = async (path: string, headers: Record<string, string>) =>
@@ -107,7 +107,7 @@ test('without authentication a page of another origin is refused, also where it 
   await http.close();
 });
 
-test('every answer is kept from pages of other origins, and a page of ours from those that opened it', async ({
+test('no page of another origin can read an answer, or reach a page that it opened', async ({
   http,
 }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
@@ -152,7 +152,7 @@ test('a Host that is not ours is refused on every route, health included', async
     assert.is((await ask(`${http.url}/livez`, { headers: { host } })).status, 200, host);
 });
 
-test('an Origin that is not allowed is refused on every route, and nothing is said that would let a page read it', async ({
+test('an Origin that is not allowed is refused on every route, without headers that let a page read it', async ({
   http,
 }) => {
   for (const origin of [
@@ -207,9 +207,7 @@ test('an allowed page may read answers and errors, without credentials, and its 
   }
 });
 
-test('OPTIONS names the methods of a path, and of an unknown path there are none', async ({
-  http,
-}) => {
+test('OPTIONS names the methods of a path, and none for an unknown path', async ({ http }) => {
   const { status, headers } = await ask(`${http.url}/v1/runs/run_1/cancel`, { method: 'OPTIONS' });
   assert.is(status, 204);
   assert.is(headers.allow, 'POST, OPTIONS');
@@ -246,7 +244,7 @@ test('an unknown route is 404 in the envelope, a wrong method 405', async ({ htt
   );
 });
 
-test('a plain request to the WebSocket is told so', async ({ http }) => {
+test('a plain request to the WebSocket gets 426', async ({ http }) => {
   const { status, headers, json } = await ask(`${http.url}/v1/logs`, { headers: BEARER });
   assert.is(status, 426);
   assert.is(headers.upgrade, 'websocket');
@@ -264,7 +262,7 @@ test('a client that offers another protocol is served over this one', async ({ h
   assert.is(status, 200);
 });
 
-test('seen from another machine, anybody is told of health, and a wrong token is refused', async () => {
+test('from another machine, health is public, and a wrong token is refused', async () => {
   const other = Object.values(networkInterfaces())
     .flat()
     .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
@@ -287,9 +285,7 @@ test('seen from another machine, anybody is told of health, and a wrong token is
   await http.close();
 });
 
-test('a port that is taken and an address that is not ours are told in our words', async ({
-  http,
-}) => {
+test('a port in use and a foreign address are errors of svc', async ({ http }) => {
   const refusal = (bind: string, port: number) =>
     boot({ bind, port }).then(
       (other) => other.close(),

@@ -9,7 +9,7 @@ import { ask } from './boot.ts';
 
 const CONNECTIONS = 700;
 const SPARE = 100;
-/** The system bounds what a program asks for. */
+/** The system has its own bound. */
 const system_max =
   process.platform === 'linux' ? Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8')) : 0;
 const here = system_max >= CONNECTIONS + SPARE ? test : test.skip;
@@ -23,7 +23,7 @@ here('as many connections as may be open can wait while the daemon is busy', asy
     const life = await serve(home);
     const { addresses } = await life.ask((client) => client.call('status'));
     const url = new URL(addresses.http ?? '');
-    // It accepts nothing now, so that each connection waits at the system.
+    // The server accepts nothing now, so each connection waits in the system.
     process.kill(life.pid, 'SIGSTOP');
     let connected = 0;
     const sockets = Array.from({ length: CONNECTIONS }, () =>

@@ -7,7 +7,7 @@ import { readJson } from '../../../src/transport/http/body.ts';
 
 const test = suite('body');
 
-/** Reads a body that comes in chunks of one byte, which all lie in the same memory. */
+/** Reads a body in chunks of one byte, which share their memory. */
 async function read(text: string, limit: number): Promise<unknown> {
   const req = Object.assign(new PassThrough(), { headers: { 'content-type': 'application/json' } });
   const body = readJson(req as unknown as IncomingMessage, {} as ServerResponse, limit);
@@ -20,7 +20,7 @@ async function read(text: string, limit: number): Promise<unknown> {
   return body;
 }
 
-test('no chunk of a body is kept: chunks of one byte cost no more than their bytes', async () => {
+test('chunks of one byte cost no more memory than their bytes', async () => {
   const value = { prompt: 'x'.repeat(5000), ends: true };
   const text = JSON.stringify(value);
   assert.equal(await read(text, 8192), value);

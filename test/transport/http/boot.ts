@@ -13,7 +13,7 @@ export interface Booted extends Http {
   runtime: FakeRuntime;
   url: string;
   port: number;
-  /** Host header that is right. */
+  /** The right Host header. */
   host: string;
   logged: { level: string; fields: Record<string, unknown>; message: string }[];
   limits: Limits;
@@ -67,7 +67,7 @@ export interface Ask {
   body?: string | Buffer | object;
 }
 
-/** One request on a connection of its own. An object as body is sent as JSON. */
+/** One request on a new connection. A body that is an object is sent as JSON. */
 export async function ask(
   url: string,
   { method = 'GET', headers = {}, body }: Ask = {},
@@ -90,7 +90,7 @@ export async function ask(
   };
 }
 
-/** A bare connection: what was received so far, and its end. */
+/** A bare connection: the received text, and its end. */
 export interface Wire {
   socket: Socket;
   received(): string;

@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { waitFor } from '../../helpers/wait.ts';
 import { ask, BEARER, boot, wire } from './boot.ts';
 
-test('closing lets an answer that is being made go out', async () => {
+test('closing sends an answer that is in progress', async () => {
   const http = await boot();
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
   const cancel = ask(`${http.url}/v1/runs/run_1/cancel`, { method: 'POST', headers: BEARER });
@@ -14,7 +14,7 @@ test('closing lets an answer that is being made go out', async () => {
   await closed;
 });
 
-test('closing waits no longer than its bound for those who do not let go', async () => {
+test('closing waits no longer than its bound for clients that stay', async () => {
   const http = await boot({ limits: { close_grace_ms: 50 } });
   const idle = wire(http.port);
   const kept = wire(http.port, `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\n\r\n`);
@@ -30,7 +30,7 @@ test('closing a listener that never listened is done at once, and closing twice 
   await http.close();
 });
 
-test('nobody is let in once it is closed', async () => {
+test('a closed listener accepts no connection', async () => {
   const http = await boot();
   await http.close();
   const error = await ask(`${http.url}/livez`).catch((failure) => failure);

@@ -6,7 +6,7 @@ import { createConnections } from '../../../src/transport/http/connections.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { ask, BEARER, type Booted, boot, parseRaw, TOKEN, type Wire, wire } from './boot.ts';
 
-/** Who may stay when there are more connections or requests than there may be. */
+/** Which connections stay when there are too many connections or requests. */
 const test = suite<{ http: Booted }>('connections');
 
 const LIMITS = { connections: 4, spare_connections: 4 };
@@ -22,7 +22,7 @@ const livez = ({ host }: Booted) => `GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\
 const answers = (line: Wire) => line.received().match(/HTTP\/1\.1 \d+/g)?.length ?? 0;
 const isClosed = (line: Wire) => line.socket.destroyed;
 
-/** A connection that asked, was answered, and idles. */
+/** A connection that got an answer, and idles. */
 async function idleLine(http: Booted): Promise<Wire> {
   const line = wire(http.port, livez(http));
   await waitFor('an answer', () => answers(line) === 1);
@@ -45,7 +45,7 @@ async function startRun(http: Booted): Promise<string> {
   ).json.id;
 }
 
-test('a newcomer gets in when all places are taken: the connection that idles longest is closed', async ({
+test('a new connection replaces the one that idles longest when all are in use', async ({
   http,
 }) => {
   const lines: Wire[] = [];
@@ -66,7 +66,7 @@ test('a newcomer gets in when all places are taken: the connection that idles lo
   );
 });
 
-test('one that idles makes room before an older one that has not asked yet; of those the oldest is told why', async ({
+test('an idle connection makes room before an older one without a request; the oldest of those gets the reason', async ({
   http,
 }) => {
   const slow = Array.from({ length: ALL - 1 }, () =>
@@ -90,9 +90,7 @@ test('one that idles makes room before an older one that has not asked yet; of t
   for (const line of [...slow, ...more]) line.socket.destroy();
 });
 
-test('streams of the token are never closed for newcomers, and leave places for health', async ({
-  http,
-}) => {
+test('streams with the token are never replaced, and leave room for health', async ({ http }) => {
   const run_id = await startRun(http);
   const followers: Wire[] = [];
   while (followers.length < LIMITS.connections) followers.push(await follower(http, run_id));
@@ -109,7 +107,7 @@ test('streams of the token are never closed for newcomers, and leave places for 
   );
 });
 
-test('a remote address with its share taken closes its own; this machine has no share', () => {
+test('a remote address over its share replaces its own connection; this machine has no share', () => {
   const refused: string[] = [];
   const limits = { connections: 8, spare_connections: 4, address_connections: 2, open_requests: 4 };
   const connections = createConnections(limits, (kind) => refused.push(kind));
@@ -142,7 +140,7 @@ test('a few requests at once are all answered, in order', async ({ http }) => {
   assert.is((await line.ended).match(/HTTP\/1\.1 200/g)?.length, http.limits.open_requests + 1);
 });
 
-test('of thousands of requests at once no more are parsed than may be open, and none is answered', async ({
+test('thousands of requests at once are parsed up to the bound, and none is answered', async ({
   http,
 }) => {
   let parsed = 0;
@@ -178,7 +176,7 @@ test('a connection ends after so many requests, and says so', async () => {
   await http.close();
 });
 
-test('the body of a sign-in that comes too slowly ends in 408 and a closed connection', async () => {
+test('a slow body of a sign-in ends in 408 and a closed connection', async () => {
   const http = await boot({ limits: { sign_in_ms: 200 } });
   const head = `POST /v1/session HTTP/1.1\r\nHost: ${http.host}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n`;
   const { status, json } = parseRaw(await wire(http.port, `${head}{`).ended);

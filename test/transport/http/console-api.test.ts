@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 // @ts-expect-error: the page is checked by its own tsconfig, without types for others.
 import { ApiError, ask, askText } from '../../../src/transport/http/console/api.js';
 
-/** What the page's way to ask makes of this answer. */
+/** What the page's `ask` makes of this answer. */
 async function asked(
   answer: RequestListener,
   how: (url: string) => Promise<unknown> = ask,
@@ -27,7 +27,7 @@ const cut: RequestListener = (_, response) => {
   response.write('{"first_seq":', () => response.destroy());
 };
 
-test('a daemon that dies in the middle of its answer has not answered', async () => {
+test('an answer of a daemon that dies meanwhile is an error', async () => {
   for (const how of [ask, askText]) {
     const error = await asked(cut, how);
     assert.instance(error, ApiError);
@@ -35,13 +35,13 @@ test('a daemon that dies in the middle of its answer has not answered', async ()
   }
 });
 
-test('an answer that is no JSON is an error that is told, not one of the page', async () => {
+test('an answer that is not JSON is an error of the daemon, not of the page', async () => {
   const error = await asked((_, response) => response.end('<html>'));
   assert.instance(error, ApiError);
   assert.match((error as Error).message, /no JSON/);
 });
 
-test('a refusal is told in its own words, and no body is no JSON', async () => {
+test('a refusal keeps its message, and an empty body has no JSON', async () => {
   const body = { error: { code: 'not_ready', message: 'It starts.', hint: 'Wait.' } };
   const error = (await asked((_, response) =>
     response.writeHead(503).end(JSON.stringify(body)),

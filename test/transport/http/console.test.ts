@@ -9,7 +9,7 @@ import { ask, boot, parseRaw, wire } from './boot.ts';
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-test('of a folder only the kinds of file that a page is made of are read', () => {
+test('only files of known types are read from the folder', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-console-'));
   for (const name of [
     'index.html',
@@ -28,7 +28,7 @@ test('of a folder only the kinds of file that a page is made of are read', () =>
   assert.is(readFiles(folder).size, 0);
 });
 
-test('the page and its files need no token, carry a strict policy, and are kept by browsers only as long as they are the same', async () => {
+test('the page and its files need no token, have a strict policy, and are cached until they change', async () => {
   const http = await boot();
   const names = [...readFiles('src/transport/http/console').keys()];
   for (const path of names.map((name) => (name === 'index.html' ? '/' : `/console/${name}`))) {
@@ -51,7 +51,7 @@ test('the page and its files need no token, carry a strict policy, and are kept 
   await http.close();
 });
 
-test('no other file can be asked for', async () => {
+test('no other file is served', async () => {
   const http = await boot();
   for (const name of [
     'nothing.js',

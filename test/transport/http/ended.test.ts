@@ -7,11 +7,11 @@ import { waitFor } from '../../helpers/wait.ts';
 import { ask, parseRaw, TOKEN, wire } from './boot.ts';
 import { bootReal, type Real } from './real.ts';
 
-/** What a session let in ends with it, also for a client that reads slowly or sends slowly. */
+/** What a session admitted ends with it, even for a client that reads or sends slowly. */
 const test = suite('what a session let in');
 let real: Real;
 let cookie = '';
-/** Connections of clients, as the listener sees them. */
+/** Connections of clients, on the side of the listener. */
 const connections = () =>
   new Promise<number>((resolve) => real.server.getConnections((_, count) => resolve(count)));
 
@@ -25,7 +25,7 @@ test.before.each(async () => {
 });
 test.after.each(() => real.close());
 
-test('a request whose body is still on its way at the sign-out is refused', async () => {
+test('a request whose body is incomplete at the sign-out is refused', async () => {
   const body = JSON.stringify({ prompt: 'late' });
   const head = `POST /v1/runs HTTP/1.1\r\nHost: ${real.host}\r\nCookie: ${cookie}\r\nOrigin: ${real.url}\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
   const line = wire(Number(real.host.split(':').at(-1)), head + body.slice(0, 5));
@@ -39,7 +39,7 @@ test('a request whose body is still on its way at the sign-out is refused', asyn
   assert.is((await real.get('/v1/runs')).json.runs.length, 0);
 });
 
-test('a follower that reads nothing is cut off soon after the sign-out', async () => {
+test('a follower that reads nothing is disconnected soon after the sign-out', async () => {
   const run = await real.get('/v1/runs', {
     method: 'POST',
     body: { prompt: 'x'.repeat(4_000_000) },

@@ -38,11 +38,11 @@ function leaves(
   return children.flatMap((child) => leaves(child, [...path, child.key]));
 }
 
-test('the states that are walked are all the states that the machine has', () => {
+test('the tests cover all states of the machine', () => {
   assert.equal(Object.keys(WAYS).sort(), leaves(daemonMachine.root as never).sort());
 });
 
-test('in every state each route answers as the contract says, with a body that agrees', async ({
+test('in every state each route has its status, with a body that agrees', async ({
   http,
 }) => {
   for (const path of Object.keys(WAYS)) {
@@ -93,7 +93,7 @@ test('HEAD answers as GET does, without the body', async ({ http }) => {
   }
 });
 
-test('a health answer asks the runtime for its state in memory and for nothing else', async ({
+test('a health answer uses only the runtime's state in memory', async ({
   http,
 }) => {
   for (const route of ['/livez', '/readyz', '/v1/runtime/health']) await ask(http.url + route);
@@ -134,7 +134,7 @@ test('a daemon whose providers are all down is ready, and warns', async ({ http 
   assert.is(livez.json.status, 'pass');
 });
 
-test('the report tells what would make the daemon ready', async ({ http }) => {
+test('the report says what would make the daemon ready', async ({ http }) => {
   http.runtime.bring('starting.opening');
   assert.is((await ask(`${http.url}/v1/runtime/health`)).json.ready_when, 'the event log is open');
   http.runtime.bring('ready');
@@ -152,7 +152,7 @@ test('a method that a health route does not take is 405 and names those it does'
   }
 });
 
-test('a daemon on its way out keeps no connection open, and one that waits for its disk keeps all', async ({
+test('a daemon that stops keeps no connection open, and one that waits for its disk keeps all', async ({
   http,
 }) => {
   const keep = { connection: 'keep-alive' };
@@ -171,7 +171,7 @@ test('a daemon on its way out keeps no connection open, and one that waits for i
   }
 });
 
-test('a fault in the runtime is a 500 of ours, and its text stays in the log', async ({ http }) => {
+test('a fault in the runtime is a 500 with the envelope, and its text stays in the log', async ({ http }) => {
   http.runtime.fail('report', new Error('/secret/path exploded'));
   const { status, json, text } = await ask(`${http.url}/v1/runtime/health`);
   assert.is(status, 500);

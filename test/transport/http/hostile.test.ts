@@ -9,7 +9,7 @@ import { ask, BEARER, type Booted, boot, parseRaw, TOKEN, wire } from './boot.ts
 const test = suite<{ http: Booted }>('hostile requests');
 
 const LIMITS = { header_bytes: 2048, body_bytes: 4096, connections: 8 };
-/** Only for clients that never go on: any other may be this slow on a busy machine. */
+/** Only for clients that never continue. Any other may be this slow on a busy machine. */
 const SHORT = { header_ms: 200, request_ms: 400 };
 
 test.before.each(async (context) => {
@@ -24,7 +24,7 @@ test.after.each(async ({ http }) => {
 const post = (http: Booted, body: string, more = '') =>
   `POST /v1/runs HTTP/1.1\r\nHost: ${http.host}\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n${more}\r\n${body}`;
 
-test('headers that come too slowly end in 408 and a closed connection', async () => {
+test('slow headers end in 408 and a closed connection', async () => {
   const http = await boot({ limits: SHORT });
   const { status, json } = parseRaw(
     await wire(http.port, `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\nX-Slow: `).ended,
@@ -34,13 +34,13 @@ test('headers that come too slowly end in 408 and a closed connection', async ()
   await http.close();
 });
 
-test('a connection that says nothing is closed', async () => {
+test('a silent connection is closed', async () => {
   const http = await boot({ limits: SHORT });
   await wire(http.port).ended;
   await http.close();
 });
 
-test('a body that comes too slowly ends in 408 and a closed connection', async () => {
+test('a slow body ends in 408 and a closed connection', async () => {
   const http = await boot({ limits: SHORT });
   const { status, json } = parseRaw(
     await wire(http.port, post(http, '{"prompt":', 'Content-Length: 100\r\n')).ended,
@@ -62,7 +62,7 @@ test('headers that are too large end in 431', async ({ http }) => {
   assert.is(json.error.code, 'headers_too_large');
 });
 
-test('what is not HTTP, or ambiguous HTTP, ends in 400 and is never acted on', async ({ http }) => {
+test('invalid or ambiguous HTTP ends in 400, and no handler runs', async ({ http }) => {
   const body = '{"prompt":"a"}';
   const requests = [
     'hello\r\n\r\n',
@@ -128,7 +128,7 @@ test('a target that is not a plain path is refused', async ({ http }) => {
   assert.not.ok(http.runtime.calls.includes('getRun'));
 });
 
-test('a run id can hold anything that is text and is looked up as that', async ({ http }) => {
+test('a run id can be any text, and is looked up unchanged', async ({ http }) => {
   for (const id of [
     '__proto__',
     'constructor',
@@ -142,7 +142,7 @@ test('a run id can hold anything that is text and is looked up as that', async (
   }
 });
 
-test('a GET with a body is answered, and the body is not taken for a request', async ({ http }) => {
+test('a GET with a body is answered, and the body is not read as a request', async ({ http }) => {
   const smuggled = 'POST /v1/runs HTTP/1.1\r\n\r\n';
   const answers = await wire(
     http.port,
@@ -151,16 +151,14 @@ test('a GET with a body is answered, and the body is not taken for a request', a
   assert.equal(answers.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 200']);
 });
 
-test('a body that is said to be too large is refused before any of it is sent', async ({
-  http,
-}) => {
+test('a body with a length over the bound is refused before it is sent', async ({ http }) => {
   const line = wire(http.port, post(http, '', 'Content-Length: 104857600\r\n'));
   await waitFor('an answer', () => line.received().includes('body_too_large'));
   assert.is(parseRaw(line.received()).status, 413);
   line.socket.destroy();
 });
 
-test('a body that turns out too large is refused and never held, and the connection goes on', async () => {
+test('a body that exceeds the bound is refused and dropped, and the connection continues', async () => {
   const http = await boot({
     limits: { body_bytes: LIMITS.body_bytes, discard_bytes: 256 * 1024 * 1024 },
   });
@@ -181,7 +179,7 @@ test('a body that turns out too large is refused and never held, and the connect
   await http.close();
 });
 
-test('each client reads why its body is refused, also one that closes after it, or has no token', async () => {
+test('each client can read why its body is refused, also if it closes then, or has no token', async () => {
   const http = await boot({ limits: { body_bytes: LIMITS.body_bytes } });
   const refuse = (index: number) =>
     ask(`${http.url}/v1/runs`, {
@@ -197,7 +195,7 @@ test('each client reads why its body is refused, also one that closes after it, 
   await http.close();
 });
 
-test('of a refused body no more is read than its bound', async () => {
+test('a refused body is read up to its bound', async () => {
   const http = await boot({ limits: { body_bytes: 1024, discard_bytes: 65_536 } });
   const line = wire(http.port, post(http, '', 'Transfer-Encoding: chunked\r\n'));
   const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
@@ -209,7 +207,7 @@ test('of a refused body no more is read than its bound', async () => {
   await http.close();
 });
 
-test('a refused body that never comes is waited for no longer than its bound', async () => {
+test('the wait for a refused body has a bound', async () => {
   const http = await boot({ limits: { discard_ms: 200 } });
   const line = wire(
     http.port,
@@ -219,7 +217,7 @@ test('a refused body that never comes is waited for no longer than its bound', a
   await http.close();
 });
 
-test('too long headers are answered with what may be the cause, however much of them follows', async ({
+test('headers that are too long get an answer with the likely cause, however many follow', async ({
   http,
 }) => {
   const line = wire(
@@ -243,7 +241,7 @@ test('the cookies of other ports do not lock a browser out', async () => {
   await http.close();
 });
 
-test('a client that waits to be told to go on is told, or refused before it sends', async ({
+test('a client that waits for 100 Continue gets it, or is refused before it sends', async ({
   http,
 }) => {
   const good = '{"prompt":"a"}';
@@ -265,7 +263,7 @@ test('a client that waits to be told to go on is told, or refused before it send
   assert.is(parseRaw(await large.ended).status, 413);
 });
 
-test('a body that is broken off starts nothing', async ({ http }) => {
+test('an incomplete body starts no run', async ({ http }) => {
   const line = wire(http.port, post(http, '{"prompt":"a"}', 'Content-Length: 100\r\n'));
   await waitFor('the request to arrive', () => http.runtime.calls.includes('probe'));
   line.socket.destroy();
@@ -274,9 +272,7 @@ test('a body that is broken off starts nothing', async ({ http }) => {
   assert.equal(http.runtime.inputs, []);
 });
 
-test('a body that is not the JSON that is expected is refused with what is wrong', async ({
-  http,
-}) => {
+test('a body that is not the expected JSON is refused with the reason', async ({ http }) => {
   const json = { ...BEARER, 'content-type': 'application/json' };
   const cases: [string | Buffer, Record<string, string>, string, string | null][] = [
     ['', json, 'invalid_request', null],
@@ -306,7 +302,7 @@ test('a body that is not the JSON that is expected is refused with what is wrong
   assert.equal(http.runtime.inputs, []);
 });
 
-test('connections whose peers read nothing of their answers are taken back', async () => {
+test('connections whose clients read nothing are closed', async () => {
   const http = await boot({ limits: { heartbeat_ms: 100, open_requests: 1024 } });
   const unread = `GET /openapi.json HTTP/1.1\r\nHost: ${http.host}\r\n\r\n`.repeat(1000);
   let taken = 0;
@@ -325,7 +321,7 @@ test('connections whose peers read nothing of their answers are taken back', asy
   await http.close();
 });
 
-test('an export that nobody reads is given up, and one that is read slowly is not', async () => {
+test('an unread export is ended, and a slowly read one is not', async () => {
   const http = await boot({ limits: { heartbeat_ms: 100 } });
   const { runtime } = http;
   let [given, left] = [0, 0];
@@ -367,7 +363,7 @@ test('a client that waits for an answer for longer than any heartbeat gets it', 
   await http.close();
 });
 
-/** Bytes in buffers that something still refers to. */
+/** Bytes of buffers that are still referenced. */
 function heldBytes(): number {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();

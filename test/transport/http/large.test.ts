@@ -7,7 +7,7 @@ import { waitFor } from '../../helpers/wait.ts';
 import { TOKEN, type Wire, wire } from './boot.ts';
 import { bootReal, type Real } from './real.ts';
 
-/** Answers that hold large texts, over HTTP from the real runtime: what clients leave unread is in memory once, and counted. */
+/** Large texts over HTTP from the real runtime. Unread bytes are in memory once, and counted. */
 const test = suite('large answers');
 const MIB = 1024 * 1024;
 const CLIENTS = 8;
@@ -16,7 +16,7 @@ const TEXT = PIECE.repeat(64);
 let real: Real;
 let id: string;
 let clients: Wire[];
-/** What the listener holds for each connection. */
+/** What the listener counts for each connection. */
 let sockets: Set<Socket>;
 
 test.before.each(async () => {
@@ -46,7 +46,7 @@ function askInSilence(path: string): void {
 const isWaiting = () =>
   sockets.size === CLIENTS && [...sockets].every(({ writableLength }) => writableLength > 0);
 
-test('a record that many ask for and do not read is in memory once, and a piece of it is with each connection', async () => {
+test('a record that many clients request and do not read is in memory once, and each connection has one piece', async () => {
   const record = Buffer.from(JSON.stringify(await real.runtime.getRun(id)));
   askInSilence(`/v1/runs/${id}`);
   await waitFor('each waits for its client', isWaiting);
@@ -57,7 +57,7 @@ test('a record that many ask for and do not read is in memory once, and a piece 
   await waitFor('nothing is kept for clients that are gone', () => real.unsent.bytes === 0);
 });
 
-test('a large record is the JSON that it always was', async () => {
+test('a large record is the same JSON as a small one', async () => {
   const { text, headers } = await real.get(`/v1/runs/${id}`);
   assert.ok(text === `${JSON.stringify(await real.runtime.getRun(id))}\n`);
   assert.is(headers['content-length'], String(Buffer.byteLength(text)));
@@ -66,7 +66,7 @@ test('a large record is the JSON that it always was', async () => {
   assert.is((await real.get(`/v1/runs/${id}`, { method: 'HEAD' })).text, '');
 });
 
-test('what an export has read and its client has not taken is counted', async () => {
+test('the unsent bytes of an export are counted', async () => {
   askInSilence(`/v1/runs/${id}/export`);
   await waitFor('each waits for its client', isWaiting);
   assert.ok(

@@ -9,7 +9,7 @@ import { waitFor } from '../../helpers/wait.ts';
 import { ask } from './boot.ts';
 import { bootReal, type Real } from './real.ts';
 
-/** The description of the interface, held to the table of routes and to what is really answered. */
+/** The OpenAPI document agrees with the table of routes and with real answers. */
 const test = suite('openapi');
 let real: Real;
 let id: string;
@@ -75,7 +75,7 @@ function inObject(value: unknown, schema: Schema, path: string): string[] {
   return [...missing, ...inner];
 }
 
-test('every route is described, and nothing that is none', () => {
+test('every route is described, and nothing else', () => {
   assert.equal(
     Object.keys(described).sort(),
     routes.map(({ method, path }) => `${method} ${path}`).sort(),
@@ -109,7 +109,7 @@ test('every reference leads somewhere', () => {
   for (const name of names) assert.ok(name in document.components.schemas, name);
 });
 
-test('what is answered has the fields that are described, and no others', async () => {
+test('answers have the described fields, and no others', async () => {
   const seq = (await real.store.readStream(id, 2, 1))[0]?.seq ?? 0;
   const asked: [method: string, route: string, path: string, body?: object][] = [
     ['GET', '/livez', '/livez'],
@@ -139,7 +139,7 @@ test('what is answered has the fields that are described, and no others', async 
   }
 });
 
-test('errors have the form that is described', async () => {
+test('errors have the described form', async () => {
   for (const path of [
     '/v1/runs/nobody',
     '/nowhere',
@@ -152,7 +152,7 @@ test('errors have the form that is described', async () => {
   }
 });
 
-test('what a run is asked with is what is read, and parameters are those that are taken', async () => {
+test('the described fields of a run and the parameters are those that are accepted', async () => {
   assert.equal(
     Object.keys(document.components.schemas.RunInput.properties).sort(),
     Object.keys(runInput.entries).sort(),

@@ -9,7 +9,9 @@ import { bootRuntime, type RuntimeOptions } from '../../helpers/runtime.ts';
 import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { type Answer, type Ask, ask, BEARER, TOKEN } from './boot.ts';
 
-/** A listener over the real runtime, with a provider that does as it is told and a clock for sessions that the test sets. */
+/**
+ * A listener over the real runtime, with a scripted provider. The test sets the clock of sessions.
+ */
 export async function bootReal(
   options: Partial<RuntimeOptions> & {
     script?: ScriptedProvider['script'];

@@ -11,7 +11,7 @@ const sum = (http: Booted, kind: string) =>
     0,
   );
 
-test('refused requests are counted by kind, in a line at once and one when the period is over, without secrets', async () => {
+test('refused requests are counted by kind, in one line at once and one at the end of the period, without secrets', async () => {
   const http = await boot();
   for (let n = 0; n < 20; n += 1)
     await ask(`${http.url}/v1/runs`, {

@@ -15,7 +15,7 @@ test.before.each(async (context) => {
 
 test.after.each(({ http }) => http.close());
 
-test('a run is accepted with 202, its record and where it is', async ({ http, api }) => {
+test('a run is accepted with 202, its record and its location', async ({ http, api }) => {
   const body = {
     prompt: 'hello',
     provider: 'local',
@@ -37,7 +37,7 @@ test('a run is accepted with 202, its record and where it is', async ({ http, ap
   assert.equal((await api('/v1/runs/run_1')).json, json);
 });
 
-test('the key against doubles comes as a header or as a field, and the two may not differ', async ({
+test('the idempotency key is a header or a field, and the two may not differ', async ({
   http,
   api,
 }) => {
@@ -67,7 +67,7 @@ test('the key against doubles comes as a header or as a field, and the two may n
   }
 });
 
-test('a daemon that is full answers 429 and says when to come back', async ({ http, api }) => {
+test('a full daemon answers 429 and says when to retry', async ({ http, api }) => {
   http.runtime.fail(
     'startRun',
     new SvcError('busy', 'Full.', { details: { retry_after_ms: 2500 } }),
@@ -87,7 +87,7 @@ test('a daemon that is full answers 429 and says when to come back', async ({ ht
   assert.is(early.headers['retry-after'], '1');
 });
 
-test('what is thrown and is not ours stays in the log', async ({ http, api }) => {
+test('an unknown error stays in the log', async ({ http, api }) => {
   http.runtime.fail('startRun', new TypeError('secret stack'));
   const { status, text, json } = await api('/v1/runs', {
     method: 'POST',
@@ -134,7 +134,7 @@ test('history is paged and filtered, and a wrong parameter is named', async ({ a
   }
 });
 
-test('a cancel answers when the work has stopped, and again with the same', async ({
+test('a cancel answers when the work has stopped, and a second one gives the same answer', async ({
   http,
   api,
 }) => {
@@ -177,7 +177,7 @@ test('a stop is a lifecycle event, accepted once, then refused with the state an
   assert.is(http.runtime.path, 'stopping.closing');
 });
 
-test('models come as a list in the OpenAI form, without places on disk', async ({ api }) => {
+test('models are a list in the OpenAI form, without paths on disk', async ({ api }) => {
   const { json, text } = await api('/v1/models');
   assert.is(json.object, 'list');
   assert.equal(
@@ -192,7 +192,7 @@ test('models come as a list in the OpenAI form, without places on disk', async (
   assert.not.match(text, 'secret');
 });
 
-test('providers come as the runtime lists them', async ({ http, api }) => {
+test('providers are those that the runtime lists', async ({ http, api }) => {
   const since = new Date(0).toISOString();
   http.runtime.providers = [
     {

@@ -78,7 +78,7 @@ function errorCode(event: Event | undefined): unknown {
 const start = (http: Booted, body: object = { prompt: 'a' }) =>
   open(`${http.url}/v1/runs`, { method: 'POST', headers: { accept: 'text/event-stream' }, body });
 
-test('a run that is asked for as a stream sends its events and ends after the last', async ({
+test('a run requested as a stream sends its events and ends after the last one', async ({
   http,
 }) => {
   const stream = await start(http);
@@ -100,7 +100,7 @@ test('a run that is asked for as a stream sends its events and ends after the la
   assert.ok(stream.res.complete);
 });
 
-test('events come as they happen, and comments while nothing does', async ({ http }) => {
+test('events are sent as they happen, and comments between them', async ({ http }) => {
   const stream = await start(http);
   await waitFor('the first event', () => stream.events().length === 1);
   await waitFor('a heartbeat', () => stream.text().includes('\n\n: \n\n'));
@@ -109,7 +109,7 @@ test('events come as they happen, and comments while nothing does', async ({ htt
   stream.leave();
 });
 
-test('a resumed stream goes on after the last event that the client has, without loss or repeat', async ({
+test('a resumed stream continues after the client's last event, without loss or repeat', async ({
   http,
 }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
@@ -130,7 +130,7 @@ test('a resumed stream goes on after the last event that the client has, without
   assert.is(both.events().length, 1, 'the header is newer than the address');
 });
 
-test('a client that has everything of a finished run is told to stop asking', async ({ http }) => {
+test('a client with every event of a finished run gets 204', async ({ http }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
   const { seq } = http.runtime.append('run_1', 'run.completed');
   const { status, text } = await ask(`${http.url}/v1/runs/run_1/events`, {
@@ -140,7 +140,7 @@ test('a client that has everything of a finished run is told to stop asking', as
   assert.is(text, '');
 });
 
-test('to open a stream looks at its run alone, and not at the whole daemon', async ({ http }) => {
+test('opening a stream reads its run, and not the status of the daemon', async ({ http }) => {
   const { id } = await http.runtime.startRun({ prompt: 'hello' }, 'test');
   http.runtime.append(id, 'run.completed');
   const { seq } = await http.runtime.headOfRun(id);
@@ -153,7 +153,7 @@ test('to open a stream looks at its run alone, and not at the whole daemon', asy
   }
 });
 
-test('a position that the log has not come to is refused, and the next one waits for what comes', async ({
+test('a position after the end is refused, and the next position waits for events', async ({
   http,
 }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
@@ -200,7 +200,7 @@ test('a wrong position or an unknown run is an error before the stream begins', 
   );
 });
 
-test('a client that goes is no longer followed for, and its run goes on', async ({ http }) => {
+test('a client that leaves ends its follower, and its run continues', async ({ http }) => {
   const stream = await start(http);
   await waitFor('the stream', () => http.runtime.following === 1);
   stream.leave();
@@ -208,7 +208,7 @@ test('a client that goes is no longer followed for, and its run goes on', async 
   assert.not.ok(http.runtime.calls.includes('cancelRun'));
 });
 
-test('a client that went while its run was being accepted is not followed for', async ({
+test('a client that leaves before its run is accepted gets no follower', async ({
   http,
 }) => {
   const { startRun } = http.runtime;
@@ -236,7 +236,7 @@ test('a client that went while its run was being accepted is not followed for', 
   assert.is(http.runtime.following, 0);
 });
 
-test('a client that does not read is sent no more than fits on the way, and is let go', async ({
+test('a client that does not read gets no more than the buffers take, and is closed', async ({
   http,
 }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
@@ -270,7 +270,7 @@ test('a slow client gets everything', async ({ http }) => {
   assert.is(stream.events().at(-1)?.event, 'run.completed');
 });
 
-test('a stream whose daemon stops ends with the reason, and no id that would be resumed from', async ({
+test('a stream of a daemon that stops ends with the reason, and without an id', async ({
   http,
 }) => {
   const stream = await start(http);
@@ -284,7 +284,7 @@ test('a stream whose daemon stops ends with the reason, and no id that would be 
   assert.ok(stream.res.complete, 'it ended as a stream should');
 });
 
-test('a stream that fails says so in our words', async ({ http }) => {
+test('a stream that fails ends with an error of svc', async ({ http }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
   http.runtime.fail('followRun', new Error('secret'));
   const stream = await open(`${http.url}/v1/runs/run_1/events`);

@@ -10,10 +10,12 @@ import { waitFor } from '../../helpers/wait.ts';
 import { BEARER, TOKEN, type Wire, wire } from './boot.ts';
 import { bootReal, type Real } from './real.ts';
 
-/** How many clients are written to in one turn of the event loop, by the listener over the real runtime. */
+/**
+ * How many clients the listener writes to in one turn of the event loop, with the real runtime.
+ */
 const test = suite('turns of the event loop');
 let real: Real;
-/** Sockets of the listener that were written to in this turn, and the most of one turn. */
+/** Sockets of the listener with a write in this turn, and the most of one turn. */
 let now: Set<Socket>;
 let most: number;
 let isOver: boolean;
@@ -29,7 +31,7 @@ test.before.each(async () => {
         most = Math.max(most, now.size);
         return write.apply(socket, args);
       };
-    // What reaches the system: one call for a write, and one for many together.
+    // Writes that reach the system: one call for one write, and one for many together.
     socket._write = note(socket._write);
     if (socket._writev !== undefined)
       socket._writev = note(socket._writev as NonNullable<Socket['_writev']>);
@@ -45,7 +47,7 @@ test.after.each(async () => {
   await real.close();
 });
 
-/** Those that were let go in the turn, and those that found it not used up when they asked. */
+/** Writes that the turn released, and writes that ran at once. */
 const A_TURN = 2 * (TURN_BYTES / WRITE_BYTES);
 
 async function writeRun(name: string): Promise<void> {
@@ -54,7 +56,7 @@ async function writeRun(name: string): Promise<void> {
   await real.kernel.append([{ stream, fact }]);
 }
 
-test('an event for many followers of a run goes out some followers a turn', async () => {
+test('an event for many followers of a run is written over several turns', async () => {
   const { opened, open } = gate();
   real.provider.script = [() => opened, output('answer', 1), finish()];
   const { id } = await real.runtime.startRun({ prompt: 'hello' }, 'test');
@@ -74,7 +76,7 @@ test('an event for many followers of a run goes out some followers a turn', asyn
   for (const client of clients) client.socket.destroy();
 });
 
-test('an event for many followers of the log goes out some followers a turn', async () => {
+test('an event for many followers of the log is written over several turns', async () => {
   const clients = Array.from(
     { length: 80 },
     () => new WebSocket(`ws://${real.host}/v1/events?follow=1`, { headers: BEARER }),
@@ -88,7 +90,7 @@ test('an event for many followers of the log goes out some followers a turn', as
   for (const client of clients) client.terminate();
 });
 
-test('answers that hold texts of runs are refused as busy while clients leave too much unread', async () => {
+test('answers with texts of runs are refused as busy while clients leave too much unread', async () => {
   await writeRun('run_x3');
   const outflow = real.unsent.enter(() => {});
   outflow.own(real.config.limits.unsent_bytes * 0.8);

@@ -63,7 +63,7 @@ test('an upgrade passes the same checks as a request', async ({ http }) => {
     assert.is(await connect(http, '?tail=0', { origin }).closed, 1000);
 });
 
-test('a handshake that is not one is refused in the envelope', async ({ http }) => {
+test('an invalid handshake is refused with the envelope', async ({ http }) => {
   const lines = (more: string, method = 'GET') =>
     `${method} /v1/logs HTTP/1.1\r\nHost: ${http.host}\r\nAuthorization: Bearer ${TOKEN}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${more}\r\n`;
   for (const request of [
@@ -78,7 +78,7 @@ test('a handshake that is not one is refused in the envelope', async ({ http }) 
   }
 });
 
-test('a follower beyond the bound is refused with 503 and when to ask again, and there is room when another leaves', async () => {
+test('a follower over the bound is refused with 503 and a time to retry, until another leaves', async () => {
   const own = await open({ connections: 4 });
   const followers = Array.from({ length: 4 }, () => connect(own.http, '?tail=0&follow=1'));
   await Promise.all(

@@ -12,13 +12,13 @@ export interface Context {
   http: Booted;
   daemon: DaemonLog;
   channel: Sockets;
-  /** What the token lets in ends when it is aborted. */
+  /** What the token admitted ends when this is aborted. */
   token: AbortController;
 }
 
 const LIMITS = { log_follow_lines: 16, close_grace_ms: 200 };
 
-/** A listener with its log channel, over a log of its own. */
+/** A listener with its log channel and a new log. */
 export async function open(more: Partial<Limits> = {}): Promise<Context> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-ws-'));
   const http = await boot({

@@ -58,7 +58,7 @@ const reaches = ({ seqs }: Client, seq: number) => (seqs.at(-1) ?? 0) >= seq;
 const upTo = (first: number, last: number) =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
-test('without follow it sends what is there from a position on and closes with 1000', async () => {
+test('without follow it sends the existing events from a position and closes with 1000', async () => {
   const last = real.kernel.durableSeq;
   const client = connect('?from=1');
   assert.is(await client.closed, 1000);
@@ -69,7 +69,7 @@ test('without follow it sends what is there from a position on and closes with 1
   assert.equal(none.seqs, []);
 });
 
-test('with follow new ones come as they are written, and the daemon says goodbye with 1001', async () => {
+test('with follow it sends new events as they are written, and the daemon closes with 1001', async () => {
   const before = real.kernel.durableSeq;
   const [replayed, live] = [connect('?from=1&follow=1'), connect('?follow=1')];
   await Promise.all([opened(replayed), opened(live)]);
@@ -83,7 +83,7 @@ test('with follow new ones come as they are written, and the daemon says goodbye
   assert.equal(await Promise.all([replayed.closed, live.closed]), [1001, 1001]);
 });
 
-test('streams and types are chosen by name or by how they begin', async () => {
+test('streams and types are chosen by name or by prefix', async () => {
   await write(3);
   const runs = connect('?from=1&stream=run_*&type=run.accepted');
   const daemon = connect('?from=1&type=daemon.listening');
@@ -102,7 +102,7 @@ test('streams and types are chosen by name or by how they begin', async () => {
   );
 });
 
-test('one that does not read misses nothing, holds up nobody and is not dropped while it takes something', async () => {
+test('a slow client misses nothing, delays no other, and is kept while it reads', async () => {
   const slow = connect('?from=1&follow=1');
   await opened(slow);
   slow.socket.pause();
@@ -118,12 +118,12 @@ test('one that does not read misses nothing, holds up nobody and is not dropped 
   slow.socket.terminate();
 });
 
-test('one that is gone without a word is let go', async () => {
+test('a client that disappears is closed', async () => {
   const client = connect('?follow=1', { autoPong: false });
   assert.is(await client.closed, 1006);
 });
 
-test('followers have a bound: one more is told to try again later', async () => {
+test('followers have a bound: one more is refused with a time to retry', async () => {
   const both = [connect('?follow=1'), connect('?follow=1')];
   await Promise.all(both.map(opened));
   await write(1);
@@ -134,7 +134,7 @@ test('followers have a bound: one more is told to try again later', async () => 
   both[1]?.socket.terminate();
 });
 
-test('what clients send is ignored, and a bad question is refused by its name', async () => {
+test('messages of clients are ignored, and wrong parameters are refused by name', async () => {
   const client = connect('?follow=1');
   await opened(client);
   client.socket.send('{"hello":1}');
@@ -160,7 +160,7 @@ test('what clients send is ignored, and a bad question is refused by its name', 
   assert.is((await real.get('/v1/events')).status, 426);
 });
 
-test('a browser comes in by its cookie, from our own page only', async () => {
+test('a browser gets in with its cookie, from our own page only', async () => {
   const signed = await ask(`${real.url}/v1/session`, { method: 'POST', body: { token: TOKEN } });
   const cookie = `Cookie: ${signed.headers['set-cookie']?.[0]?.split(';')[0]}\r\n`;
   assert.is(parseRaw(await shake('/v1/events', cookie)).status, 403, 'without an Origin');

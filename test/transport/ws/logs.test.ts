@@ -58,7 +58,7 @@ test('lines are filtered by level, run and time, in the tail and while following
   assert.equal(late.lines, []);
 });
 
-test('between the tail and what follows no line is lost and none doubled, over rotations too', async ({
+test('between the tail and new lines none is lost or doubled, over rotations too', async ({
   http,
   daemon,
 }) => {
@@ -90,7 +90,7 @@ test('between the tail and what follows no line is lost and none doubled, over r
   }
 });
 
-test('a follower that is too slow is told how many lines it missed, and the daemon is not held up', async ({
+test('a slow follower gets the count of missed lines, and does not delay the daemon', async ({
   http,
   daemon,
 }) => {
@@ -115,7 +115,7 @@ test('a follower that is too slow is told how many lines it missed, and the daem
   assert.is(seen + missed, total);
 });
 
-test('a peer that answers no ping is let go, one that does stays', async () => {
+test('a peer that answers no ping is closed, and one that does stays', async () => {
   const own = await open({ heartbeat_ms: 100 });
   const { http } = own;
   const deaf = connect(http, '?tail=0&follow=1', { autoPong: false } as ClientOptions);
@@ -130,7 +130,7 @@ test('a peer that answers no ping is let go, one that does stays', async () => {
   await close(own);
 });
 
-test('what a client sends is ignored, and bounded', async ({ http, daemon }) => {
+test('messages of a client are ignored, and bounded', async ({ http, daemon }) => {
   const client = connect(http, '?tail=0&follow=1');
   await new Promise((resolve) => client.socket.once('open', resolve));
   client.socket.send('hello');
@@ -140,7 +140,7 @@ test('what a client sends is ignored, and bounded', async ({ http, daemon }) => 
   assert.ok([1009, 1006].includes(await client.closed));
 });
 
-test('when the daemon stops a follower gets the last lines, then 1001; one that does not answer is cut off', async ({
+test('when the daemon stops a follower gets the last lines, then 1001; one that does not answer is disconnected', async ({
   http,
   daemon,
   channel,
@@ -167,7 +167,7 @@ test('a log that cannot be read closes with 1011', async ({ http, folder }) => {
   assert.is(await connect(http, '?tail=1').closed, 1011);
 });
 
-test('lines that are not JSON come as lines that are', async ({ http, daemon, folder }) => {
+test('lines that are not JSON are sent as JSON', async ({ http, daemon, folder }) => {
   daemon.log.info({ n: 1 }, 'line');
   appendFileSync(join(folder, 'svc.log'), 'torn {"level":\n');
   const client = connect(http, '?tail=10');
@@ -178,7 +178,7 @@ test('lines that are not JSON come as lines that are', async ({ http, daemon, fo
   );
 });
 
-test('a tail goes no further when the token is changed', async ({ http, folder, token }) => {
+test('a tail ends when the token changes', async ({ http, folder, token }) => {
   const line = JSON.stringify({ level: 'info', msg: 'x'.repeat(2000) });
   appendFileSync(join(folder, 'svc.log'), `${line}\n`.repeat(20_000));
   const client = connect(http, '?tail=20000');

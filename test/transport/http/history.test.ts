@@ -8,7 +8,7 @@ import { waitFor } from '../../helpers/wait.ts';
 import { ask } from './boot.ts';
 import { bootReal, type Real } from './real.ts';
 
-/** The machines and the past, over HTTP from the real runtime. */
+/** The machines and the history over HTTP, from the real runtime. */
 const test = suite('machines and the past');
 let real: Real;
 let id: string;
@@ -23,7 +23,7 @@ test.before(async () => {
 });
 test.after(() => real.close());
 
-test('the machines are told with their states, their ways and where the living ones stand', async () => {
+test('the machines have states, transitions and live instances', async () => {
   const { status, json } = await real.get('/v1/machines');
   assert.is(status, 200);
   assert.is(json.seq, real.kernel.durableSeq);
@@ -58,7 +58,7 @@ test('the machines are told with their states, their ways and where the living o
   assert.equal(run.instances, [], 'a run that is over is not among them');
 });
 
-test('every machine has its picture, and nothing else does', async () => {
+test('every machine has a diagram, and nothing else does', async () => {
   for (const name of ['daemon', 'run', 'provider', 'engine', 'pull']) {
     const { status, headers, text } = await real.get(`/v1/machines/${name}/diagram`);
     assert.is(status, 200);
@@ -78,7 +78,7 @@ test('every machine has its picture, and nothing else does', async () => {
     assert.ok([400, 404].includes((await real.get(`/v1/machines/${name}/diagram`)).status), name);
 });
 
-test('the state is told, now and then', async () => {
+test('the state is read, now and at an earlier position', async () => {
   const now = (await real.get('/v1/runtime/state')).json;
   assert.is(now.status.state, 'ready');
   assert.is(now.runs[0].output, 'secret answer');
@@ -93,7 +93,7 @@ test('the state is told, now and then', async () => {
   assert.is((await real.get(`/v1/runs/${id}`)).json.state, 'completed');
 });
 
-test('a position that is none, or that the log does not have, is refused by name', async () => {
+test('an invalid or unknown position is refused by name', async () => {
   for (const at of ['0', '-1', '1e3', '1.5', 'now', '99999', '9007199254740993', '']) {
     for (const path of ['/v1/runtime/state', `/v1/runs/${id}`]) {
       const { status, json } = await real.get(`${path}?at=${at}`);
@@ -105,7 +105,7 @@ test('a position that is none, or that the log does not have, is refused by name
   assert.is((await real.get('/v1/runs/run_nobody?at=3')).json.error.code, 'run_unknown');
 });
 
-test('why a run is where it is, and the run as a file', async () => {
+test('a run has an explanation and an export', async () => {
   const why = (await real.get(`/v1/runs/${id}/why`)).json;
   assert.is(why.events.at(-1).state_path, 'completed');
   assert.ok(why.explanation.length >= 3);
@@ -122,7 +122,7 @@ test('why a run is where it is, and the run as a file', async () => {
   }
 });
 
-test('all of it asks for the token', async () => {
+test('all of these routes need the token', async () => {
   for (const path of [
     '/v1/machines',
     '/v1/machines/run/diagram',
@@ -136,7 +136,7 @@ test('all of it asks for the token', async () => {
     assert.is((await ask(`${real.url}${path}`)).status, 401, path);
 });
 
-test('what is told of a machine agrees with the kernel', () => {
+test('the machines of an answer agree with the kernel', () => {
   for (const { machine, state_path, stream } of real.runtime
     .machines()
     .machines.flatMap(({ instances }) => instances)) {

@@ -6,7 +6,7 @@ import { bootRuntime } from '../../helpers/runtime.ts';
 import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
 
 const unused = () => Promise.reject(new Error('not here'));
-/** What the local socket tells of the machines and the past, from the real runtime. */
+/** The machines and the history over the local socket, from the real runtime. */
 const { runtime, store, kernel, config } = await bootRuntime({
   local: new ScriptedProvider('local', []),
 });
@@ -34,7 +34,7 @@ const refused = (method: string, params: Record<string, unknown>) =>
     (error: SvcError) => [error.code, error.param],
   );
 
-test('the log is read page by page, whole or by stream', async () => {
+test('the log is read page by page, in full or by stream', async () => {
   const all = await store.readAll(1, 1000);
   assert.equal((await call('log.read', { from_seq: 1, limit: 1000 })).events, all);
   assert.equal((await call('log.read', { from_seq: 3, limit: 2 })).events, all.slice(2, 4));
@@ -56,7 +56,7 @@ test('the console has an address with a ticket', async () => {
   assert.equal(await call('console'), { url: 'http://127.0.0.1:1/#ticket=the-ticket', file: null });
 });
 
-test('what is asked wrongly is refused by name', async () => {
+test('wrong parameters are refused by name', async () => {
   for (const [method, params, param] of [
     ['log.read', {}, 'from_seq'],
     ['log.read', { from_seq: -1, limit: 1 }, 'from_seq'],
