@@ -42,9 +42,7 @@ test('the tests cover all states of the machine', () => {
   assert.equal(Object.keys(WAYS).sort(), leaves(daemonMachine.root as never).sort());
 });
 
-test('in every state each route has its status, with a body that agrees', async ({
-  http,
-}) => {
+test('in every state each route has its status, with a body that agrees', async ({ http }) => {
   for (const path of Object.keys(WAYS)) {
     http.runtime.bring(path);
     const state = path.split('.')[0] ?? '';
@@ -93,9 +91,7 @@ test('HEAD answers as GET does, without the body', async ({ http }) => {
   }
 });
 
-test('a health answer uses only the runtime's state in memory', async ({
-  http,
-}) => {
+test('a health answer uses only the state in memory', async ({ http }) => {
   for (const route of ['/livez', '/readyz', '/v1/runtime/health']) await ask(http.url + route);
   assert.equal([...new Set(http.runtime.calls)].sort(), ['health', 'probe', 'report']);
 });
@@ -171,7 +167,9 @@ test('a daemon that stops keeps no connection open, and one that waits for its d
   }
 });
 
-test('a fault in the runtime is a 500 with the envelope, and its text stays in the log', async ({ http }) => {
+test('a fault in the runtime is a 500 with the envelope, and its text stays in the log', async ({
+  http,
+}) => {
   http.runtime.fail('report', new Error('/secret/path exploded'));
   const { status, json, text } = await ask(`${http.url}/v1/runtime/health`);
   assert.is(status, 500);

@@ -109,7 +109,7 @@ test('events are sent as they happen, and comments between them', async ({ http 
   stream.leave();
 });
 
-test('a resumed stream continues after the client's last event, without loss or repeat', async ({
+test('a resumed stream continues after the last event of the client, without loss or repeat', async ({
   http,
 }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
@@ -208,9 +208,7 @@ test('a client that leaves ends its follower, and its run continues', async ({ h
   assert.not.ok(http.runtime.calls.includes('cancelRun'));
 });
 
-test('a client that leaves before its run is accepted gets no follower', async ({
-  http,
-}) => {
+test('a client that leaves before its run is accepted gets no follower', async ({ http }) => {
   const { startRun } = http.runtime;
   let accept = () => {};
   http.runtime.startRun = async (input, client) => {
