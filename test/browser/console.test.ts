@@ -156,7 +156,7 @@ inBrowser(
     assert.is(happened.at(-1), 'completed');
     await page.click('#machine-tabs [data-machine=run]');
     await isThere('#diagram [data-part="state:completed"].here');
-    await isThere('#diagram [data-part="edge:streaming|run.completed|completed"].taken');
+    await isThere('#diagram [data-part="edge:working|run.completed|completed"].taken');
     await says('#machine-text', /^completed/);
     await page.click('#machine-tabs [data-machine=daemon]');
     await isThere('#diagram [data-part="state:ready"].here');
@@ -224,7 +224,7 @@ inBrowser('the slider shows the state at any event, and live returns to the pres
   assert.is(await value('#time-slider'), seq);
   await page.click('#machine-tabs [data-machine=run]');
   await isThere('#diagram [data-part="state:starting"].here');
-  await isThere('#diagram [data-part="edge:queued|run.started|starting"].taken');
+  await isThere('#diagram [data-part="edge:waiting|run.started|attempting"].taken');
   assert.is(await text('#events-table tbody:nth-of-type(1) .seq'), seq);
   await picture('past');
   await page.locator('#time-slider').fill('1');
