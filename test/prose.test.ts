@@ -6,16 +6,13 @@ import { hardWords, longSentences, type Prose, proseOfPage, proseOfSource } from
 /** Not yet in plain words. The list only gets shorter: a line that is done fails the test. */
 const TO_DO: readonly string[] = [
   'src/cli/',
-  'src/config/',
   'src/daemon',
   'src/errors.ts',
   'src/limits.ts',
   'src/descriptors.ts',
   'src/main.ts',
   'src/pattern.ts',
-  'src/home/',
   'src/kernel/',
-  'src/logs/',
   'src/models/',
   'src/providers/',
   'src/runtime/disk/',

@@ -117,7 +117,7 @@ test('every limit has its default, and comes from the environment, else the file
   }
 });
 
-test('no file, an empty one, and one of comments are the defaults', () => {
+test('no file, an empty one, and one with only comments give the defaults', () => {
   for (const text of [
     null,
     '',
@@ -130,7 +130,7 @@ test('no file, an empty one, and one of comments are the defaults', () => {
     assert.is(load(text).http, '127.0.0.1:4780', JSON.stringify(text));
 });
 
-test('comments, commas at the end, a byte order mark and CR LF are taken', () => {
+test('comments, trailing commas, a byte order mark and CR LF are accepted', () => {
   const config = load(
     '\uFEFF{\r\n  // where\r\n  "http": "127.0.0.1:1", /* and */\r\n  "limits": { "queue_runs": 7, },\r\n}\r\n',
   );
@@ -219,7 +219,7 @@ test('a long value is cut in the message', () => {
   assert.ok(refused(`{"http": "${'x'.repeat(500_000)}"}`).length < 200);
 });
 
-test('a mistake in a variable or a flag is told with its name', () => {
+test('a mistake in a variable or a flag is named', () => {
   assert.is(
     refused('{}', { env: { SVC_HTTP: 'x' } }),
     'environment variable SVC_HTTP: http must be an address such as "127.0.0.1:4780", not "x".',
@@ -238,18 +238,18 @@ test('a mistake in a variable or a flag is told with its name', () => {
   );
 });
 
-test('a misspelt limit in the environment is not passed over', () => {
+test('a misspelt limit in the environment is refused', () => {
   assert.is(
     refused('{}', { env: { SVC_LIMIT_QUEUE_RUN: '5' } }),
     'environment: "SVC_LIMIT_QUEUE_RUN" is not a limit.',
   );
 });
 
-test('a mistake in the file is told also where a flag outranks it', () => {
+test('a mistake in the file is refused even if a flag outranks it', () => {
   assert.match(refused('{"http": 5}', { flags: { http: '127.0.0.1:1' } }), /^file:1:10: http/);
 });
 
-test('what is no file is refused', () => {
+test('a folder in place of the file is refused', () => {
   rmSync(file, { force: true });
   mkdirSync(file);
   assert.throws(
@@ -269,7 +269,7 @@ test('what is no file is refused', () => {
   );
 });
 
-test('a provider is local on this machine and cloud elsewhere, unless it says', () => {
+test('a provider is local on this machine and cloud elsewhere, unless it says so', () => {
   const { providers, sources } = load(`{"providers": {
     "ollama": {"base_url": "http://127.0.0.1:11434/v1/", "model": "llama3.2"},
     "lan": {"base_url": "http://192.168.1.5:8000/v1", "kind": "local"},
@@ -308,7 +308,7 @@ test('a provider is local on this machine and cloud elsewhere, unless it says', 
   assert.is(sources['providers.ollama'], 'file');
 });
 
-test('a provider that nobody configured is not there, whatever its name', () => {
+test('a provider that is not configured is not there, whatever its name', () => {
   const id: string = 'constructor';
   assert.is(load('{}').providers[id], undefined);
   assert.is(
@@ -367,7 +367,7 @@ for (const [settings, field, what] of wrong) {
   });
 }
 
-test('an id is a short name, and not that of the engine', () => {
+test('an id is a short name, and not the name of the engine', () => {
   const settings = { base_url: 'http://a/v1' };
   for (const id of ['a', 'open-router_2', 'x'.repeat(40)])
     assert.is(readProvider(id, settings, 'here').kind, 'cloud', id);
@@ -380,14 +380,14 @@ test('an id is a short name, and not that of the engine', () => {
   );
 });
 
-test('the caller says what a mistake is', () => {
+test('the caller chooses the error code of a mistake', () => {
   assert.throws(
     () => readProvider('x', {}, 'provider add', 'invalid_request'),
     (error: SvcError) => error.code === 'invalid_request' && error.param === 'base_url',
   );
 });
 
-test('only this machine is loopback', () => {
+test('only addresses of this machine are loopback', () => {
   for (const host of ['localhost', 'LOCALHOST', '127.0.0.1', '127.255.0.1', '::1', '[::1]'])
     assert.ok(isLoopback(host), host);
   for (const host of [
@@ -423,7 +423,7 @@ test('an address is a host and a port', () => {
     assert.is(parseAddress(text), null, text);
 });
 
-test('what the history keeps is in its own part of the file, and in variables', () => {
+test('settings of the history come from their part of the file, or from variables', () => {
   assert.equal(load(null).history, {
     keep_days: 30,
     keep_bytes: 1024 ** 3,
@@ -447,7 +447,7 @@ test('what the history keeps is in its own part of the file, and in variables', 
   );
 });
 
-test('refused: a setting of the history that is not one, with its name', () => {
+test('refused: an unknown setting of the history, by name', () => {
   for (const [name, value] of [
     ['keep_days', '0'],
     ['keep_days', '1.5'],

@@ -55,7 +55,7 @@ const openai: ProviderConfig = {
 };
 const load = () => loadConfig(file, { env: {} }).providers;
 
-test('a provider is added, changed and taken out', async () => {
+test('a provider is added, changed and removed', async () => {
   await saveProvider(file, 'ollama', ollama);
   await saveProvider(file, 'openai', openai);
   assert.equal({ ...load() }, { ollama, openai });

@@ -34,7 +34,7 @@ function give(...paths: string[]): void {
 }
 
 test(
-  'a file where the folder should be is named',
+  'a file in place of the folder is named',
   placed(async (place) => {
     writeFileSync(`${place.folder}/data`, '');
     const error = await refusal(place);
@@ -45,7 +45,7 @@ test(
 );
 
 test(
-  'a folder where the database or the mark should be is named',
+  'a folder in place of the database or the mark is named',
   placed(async (place) => {
     mkdirSync(place.database, { recursive: true });
     const error = await refusal(place);
@@ -99,7 +99,7 @@ test(
 );
 
 test(
-  'a database that the user may not write is named, and left as it is',
+  'a database that the user may not write is named, and not changed',
   placed(async (place) => {
     await filled(place, 1);
     give(place.folder, `${place.folder}/data`, place.highWater);

@@ -4,7 +4,7 @@ import { LogHub } from '../../src/logs/hub.ts';
 
 const all = () => true;
 
-test('a follower is given what is published after it came, in order', async () => {
+test('a follower gets what is written after it came, in order', async () => {
   const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   hub.write('before');
   const follower = hub.follow(all);
@@ -16,7 +16,7 @@ test('a follower is given what is published after it came, in order', async () =
   assert.equal(await waiting, { missed: 0, lines: ['c'] });
 });
 
-test('a follower that does not read keeps the newest lines and is told how many it missed', async () => {
+test('a follower that does not read keeps the newest lines, and gets the number it missed', async () => {
   const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow(all);
   for (let index = 0; index < 100; index += 1) hub.write(String(index));
@@ -30,7 +30,7 @@ test('a follower that does not read keeps the newest lines and is told how many 
   assert.equal(await follower.next(), { missed: 0, lines: ['next'] });
 });
 
-test('a line that the filter does not let through is neither given nor counted as missed', async () => {
+test('a line that does not match is neither sent nor counted as missed', async () => {
   const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow((line) => line === 'wanted');
   for (let index = 0; index < 100; index += 1) hub.write('other');
@@ -38,7 +38,7 @@ test('a line that the filter does not let through is neither given nor counted a
   assert.equal(await follower.next(), { missed: 0, lines: ['wanted'] });
 });
 
-test('a follower that leaves is forgotten and ends', async () => {
+test('a follower that leaves is removed and ends', async () => {
   const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow(all);
   const waiting = follower.next();
@@ -47,7 +47,7 @@ test('a follower that leaves is forgotten and ends', async () => {
   assert.is(await waiting, null);
 });
 
-test('closing gives out what is buffered, then ends; one that comes later ends at once', async () => {
+test('after a close, followers get the buffered lines and end; later ones end at once', async () => {
   const hub = new LogHub({ log_follow_lines: 16, log_follow_bytes: 1000 });
   const follower = hub.follow(all);
   hub.write('last');

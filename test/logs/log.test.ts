@@ -34,9 +34,7 @@ async function written(folder: string): Promise<Record<string, unknown>[]> {
   return (await readTail(folder, { lines: 1000 })).map((line) => JSON.parse(line));
 }
 
-test('a line has its level as a word, its time, the boot and what it belongs to', async ({
-  folder,
-}) => {
+test('a line has its level as a word, its time, its boot and its ids', async ({ folder }) => {
   const { log, close } = open(folder);
   log.info({ run_id: 'run_1', seq: 7 }, 'started');
   log.trace('below the level');
@@ -50,7 +48,7 @@ test('a line has its level as a word, its time, the boot and what it belongs to'
   );
 });
 
-test('a field cannot take the place of one that every line has', async ({ folder }) => {
+test('a field cannot replace one that every line has', async ({ folder }) => {
   const { log, close } = open(folder);
   log.warn({ level: 'info', time: 0, boot_id: 'other' }, 'forged');
   close();
@@ -60,7 +58,7 @@ test('a field cannot take the place of one that every line has', async ({ folder
   assert.is(line?.boot_id_, 'other');
 });
 
-test('secrets are hidden, by the name of their field and by their form', async ({ folder }) => {
+test('secrets are hidden, by field name and by form', async ({ folder }) => {
   const { log, close } = open(folder);
   const secret = 'hunter2hunter2';
   log.info(
@@ -95,7 +93,7 @@ test('secrets are hidden, by the name of their field and by their form', async (
   assert.is((await written(folder)).length, 4);
 });
 
-test('what only looks like a secret is kept', async ({ folder }) => {
+test('a field that only looks like a secret is kept', async ({ folder }) => {
   const { log, close } = open(folder);
   const fields = {
     token_ids: [1, 2],
@@ -110,7 +108,7 @@ test('what only looks like a secret is kept', async ({ folder }) => {
   assert.equal(Object.fromEntries(Object.keys(fields).map((name) => [name, line?.[name]])), fields);
 });
 
-test('an error is told by type, code, message, stack and cause, and by nothing else it carries', async ({
+test('an error has type, code, message, stack and cause, and no other property', async ({
   folder,
 }) => {
   const { log, close } = open(folder);
@@ -126,7 +124,7 @@ test('an error is told by type, code, message, stack and cause, and by nothing e
   );
 });
 
-test('whatever is logged, a line of JSON comes out', async ({ folder }) => {
+test('any value is logged as a line of JSON', async ({ folder }) => {
   const { log, close } = open(folder);
   const circle: Record<string, unknown> = {
     big: 10n,
@@ -149,7 +147,7 @@ test('whatever is logged, a line of JSON comes out', async ({ folder }) => {
   assert.ok(lines.every((line) => line.msg === 'odd'));
 });
 
-test('a line that is too long is cut, says so, and is still JSON with what it belongs to', async ({
+test('a line that is too long is cut, says so, and is still JSON with its ids', async ({
   folder,
 }) => {
   const { log, close } = open(folder, { log_line_bytes: 512 });
@@ -182,7 +180,7 @@ test('a line is cut to any bound without splitting a character', () => {
   assert.is(cutLine(line, 10_000), line);
 });
 
-test('a follower gets the very lines that are in the file', async ({ folder }) => {
+test('a follower gets the same lines as the file', async ({ folder }) => {
   const { log, hub, close } = open(folder);
   const follower = hub.follow(() => true);
   log.info('one');
@@ -221,7 +219,7 @@ test('the last line before a process is killed is on disk', async ({ folder }) =
   assert.is((await written(folder)).at(-1)?.n, 500);
 });
 
-test('what the patterns of the history match is in no line, wherever it was in it; what a line belongs to stays', async ({
+test('the patterns of the history are hidden anywhere in a line, except in its ids', async ({
   folder,
 }) => {
   const log = createLog({

@@ -5,7 +5,7 @@ import { shownLine } from '../../src/logs/redact.ts';
 
 const HOSTILE = 'a\u0000\u0007\u001b[2J\u007f\u009b\u0085\r\u2028\u2029\u202e\u2066z';
 
-test('a text of several lines keeps its lines, tabs and joined letters, and commands nothing', () => {
+test('a text of several lines keeps lines, tabs and joined letters, and no control characters', () => {
   assert.is(plain('one\n\ttwo'), 'one\n\ttwo');
   assert.is(plain('می\u200cروم 👨‍👩‍👧 a\u200bb'), 'می\u200cروم 👨‍👩‍👧 a\u200bb');
   assert.is(
@@ -14,7 +14,7 @@ test('a text of several lines keeps its lines, tabs and joined letters, and comm
   );
 });
 
-test('a name or a message is one line, and holds nothing that cannot be seen, but for what joins emoji', () => {
+test('a name or a message is one line without invisible characters, except in emoji', () => {
   assert.is(oneLine('one\n\ttwo'), 'one  two');
   assert.is(
     oneLine('a\u200bb\u200dc\ufeffd\u00ade\u{e0041}'),
@@ -24,7 +24,7 @@ test('a name or a message is one line, and holds nothing that cannot be seen, bu
   assert.not.match(oneLine(HOSTILE), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
 });
 
-test('JSON keeps its value, and none of it is written raw', () => {
+test('escaped JSON keeps its value, and has no raw control characters', () => {
   const value = { [HOSTILE]: [`${HOSTILE}\u200b\u{e0041}👨‍👩‍👧 ü`, 'plain'] };
   for (const space of [0, 2]) {
     const json = escapeJson(JSON.stringify(value, null, space));
@@ -34,7 +34,7 @@ test('JSON keeps its value, and none of it is written raw', () => {
   }
 });
 
-test('a log line on a terminal holds no second line, at any depth, and of an error its message', () => {
+test('a log line on a terminal is one line at any depth, and shows errors by message', () => {
   const line = JSON.stringify({
     level: 'info',
     msg: `x\n12:00 ERROR forged${HOSTILE}`,

@@ -59,7 +59,7 @@ function collect(stream: NodeJS.ReadableStream): () => string {
   return () => text;
 }
 
-test('a stdout that nobody reads holds no more than its bound, and is told what it missed', async ({
+test('a stdout without a reader buffers up to its bound, and then reports the missed lines', async ({
   folder,
 }) => {
   const child = start(folder);
@@ -89,7 +89,7 @@ test('a stdout that nobody reads holds no more than its bound, and is told what 
   );
 });
 
-test('a stdout that takes every line at once misses none, however many come together', async ({
+test('a stdout that takes each line at once misses none, however many come together', async ({
   folder,
 }) => {
   const path = join(folder, 'stdout');
@@ -102,7 +102,7 @@ test('a stdout that takes every line at once misses none, however many come toge
   assert.is(readFileSync(path, 'utf8'), readFileSync(join(folder, 'svc.log'), 'utf8'));
 });
 
-test('a line that is made for a person is one line, whatever was logged', async ({ folder }) => {
+test('a line for a person is one line, whatever was logged', async ({ folder }) => {
   const program = `
     import { createLog } from ${JSON.stringify(new URL('../../src/logs/log.ts', import.meta.url).href)};
     import { defaultLimits } from ${JSON.stringify(new URL('../../src/limits.ts', import.meta.url).href)};

@@ -51,7 +51,7 @@ function disk(room: number) {
   return { left, write };
 }
 
-test('a new file is begun before the present one grows over its size, and the total stays within the bound', ({
+test('the log rotates before a file exceeds its size, and the total stays within the bound', ({
   folder,
 }) => {
   const file = open(folder);
@@ -72,7 +72,7 @@ test('a new file is begun before the present one grows over its size, and the to
   assert.is(file.lost, 0);
 });
 
-test('a file that is not full is appended to by the next life, and files beyond the bound are removed', ({
+test('the next process appends to a file that is not full, and removes files beyond the bound', ({
   folder,
 }) => {
   writeFileSync(join(folder, 'svc.log'), 'before\n');
@@ -87,7 +87,7 @@ test('a file that is not full is appended to by the next life, and files beyond 
   });
 });
 
-test('one file is kept where one is allowed', ({ folder }) => {
+test('with a bound of one file, one file is kept', ({ folder }) => {
   const file = open(folder, { files: 1 });
   for (let index = 0; index < 20; index += 1) file.write(`${'x'.repeat(39)}`);
   file.close();
@@ -95,9 +95,7 @@ test('one file is kept where one is allowed', ({ folder }) => {
   assert.ok(statSync(join(folder, 'svc.log')).size <= 100);
 });
 
-test('the files can be read by their owner only, also one that could be read by others before', ({
-  folder,
-}) => {
+test('only the owner can read the files, also one that was open to others before', ({ folder }) => {
   writeFileSync(join(folder, 'svc.log'), 'a\n');
   chmodSync(join(folder, 'svc.log'), 0o644);
   const file = open(folder);
@@ -107,7 +105,7 @@ test('the files can be read by their owner only, also one that could be read by 
     assert.is(statSync(join(folder, name)).mode & 0o777, 0o600, name);
 });
 
-test('a line that the last life left torn is closed before the next begins', ({ folder }) => {
+test('a torn line of the previous process ends before the next line begins', ({ folder }) => {
   writeFileSync(join(folder, 'svc.log'), '{"half":');
   const file = open(folder);
   file.write('whole');
@@ -115,9 +113,7 @@ test('a line that the last life left torn is closed before the next begins', ({ 
   assert.is(contents(folder)['svc.log'], '{"half":\nwhole\n');
 });
 
-test('lines that a full disk did not take are counted, and told of once it takes some again', ({
-  folder,
-}) => {
+test('lines lost on a full disk are counted, and reported when there is space', ({ folder }) => {
   const { left, write } = disk(6);
   const file = open(folder, { write });
   file.write('first');
@@ -149,7 +145,7 @@ test('half a line on a full disk never runs into the next one', ({ folder }) => 
   assert.not.ok(lines.includes('second') || lines.includes('third'));
 });
 
-test('a folder that is removed is made again, and no line is lost', ({ folder }) => {
+test('a removed folder is created again, and no line is lost', ({ folder }) => {
   const file = open(folder);
   file.write('first');
   rmSync(folder, { recursive: true });
@@ -159,9 +155,7 @@ test('a folder that is removed is made again, and no line is lost', ({ folder })
   assert.is(statSync(folder).mode & 0o777, 0o700);
 });
 
-test('a folder that cannot be there loses lines and stops nobody, then tells of them', ({
-  folder,
-}) => {
+test('an impossible folder loses lines without an error, and reports them later', ({ folder }) => {
   const file = open(folder);
   file.write('first');
   rmSync(folder, { recursive: true });
@@ -175,7 +169,7 @@ test('a folder that cannot be there loses lines and stops nobody, then tells of 
   assert.match(contents(folder)['svc.log'] ?? '', /^lost 2 E\w+\nfourth\n$/);
 });
 
-test('nothing is written and nothing thrown once it is closed', ({ folder }) => {
+test('after the close, a write does nothing and throws nothing', ({ folder }) => {
   const file = open(folder);
   file.close();
   file.write('late');

@@ -74,7 +74,7 @@ test('the last lines come oldest first, over as many files as it takes', async (
   assert.equal(await tail(folder, { lines: 0 }), []);
 });
 
-test('a folder that is not there or empty has no lines', async ({ folder }) => {
+test('a missing or empty folder has no lines', async ({ folder }) => {
   assert.equal(await readTail(folder, { lines: 10 }), []);
   assert.equal(await readTail(join(folder, 'none'), { lines: 10 }), []);
 });
@@ -94,7 +94,7 @@ test('every block size finds the same lines', async ({ folder }) => {
     );
 });
 
-test('the last 100 lines of a gigabyte cost what 100 lines cost', async () => {
+test('the last 100 lines of a gigabyte cost as much as 100 lines', async () => {
   const { open, count } = hugeLog(1_000_000_000);
   const found = await readTail('', { lines: 100 }, { open });
   assert.is(found.length, 100);
@@ -102,7 +102,7 @@ test('the last 100 lines of a gigabyte cost what 100 lines cost', async () => {
   assert.is(count.closed, 1);
 });
 
-test('a long tail comes in groups of about a block, so that its length costs no memory', async () => {
+test('a long tail comes in groups of about a block, so its length costs no memory', async () => {
   const { open, count } = hugeLog(20_000_000);
   let [found, largest] = [0, 0];
   for await (const group of openTail('', { lines: 50_000 }, { open })) {
@@ -154,7 +154,7 @@ test('a search by time reads no further than that time', async () => {
   assert.ok(count.bytes <= 64 * 1024);
 });
 
-test('a torn or foreign line is shown as one that cannot be read, and hidden from the lines of a run', async ({
+test('a torn or foreign line is shown as unreadable, and hidden from the lines of a run', async ({
   folder,
 }) => {
   writeFileSync(
@@ -186,9 +186,7 @@ test('lines logged and files rotated after the call change nothing', async ({ fo
   );
 });
 
-test('a file that becomes shorter while it is read ends the reading, not the reader', async ({
-  folder,
-}) => {
+test('a file that shrinks during a read ends the read without an error', async ({ folder }) => {
   writeFileSync(join(folder, 'svc.log'), lines(0, 1000));
   const reading = readTail(folder, { lines: 10_000 }, { block_bytes: 128 });
   writeFileSync(join(folder, 'svc.log'), '');
@@ -201,7 +199,7 @@ test('other files of the folder are not read', async ({ folder }) => {
   assert.equal(openLogs(folder), []);
 });
 
-test('a time or an age is understood, anything else is not', () => {
+test('a time or an age is parsed, anything else is refused', () => {
   const now = START;
   assert.is(parseSince('10m', now), now - 600_000);
   assert.is(parseSince('2h', now), now - 7_200_000);

@@ -15,12 +15,12 @@ const row: EventRow = {
   data: '{"attempt":1}',
 };
 
-test('a hash is SHA-256 over the hash before, the fields and the stored data, which other programs can do as well', () => {
+test('a hash is SHA-256 over the previous hash, the fields and the stored data, so other programs can check it', () => {
   const text = `${GENESIS}\n[7,"s",2,"run.started",1,1.5,"b"]\n{"attempt":1}`;
   assert.is(chain(GENESIS, row), createHash('sha256').update(text).digest('hex'));
 });
 
-test('a change of any field, of the data or of the hash before changes the hash', () => {
+test('any changed field, data or previous hash changes the hash', () => {
   const changed: Partial<EventRow>[] = [
     { seq: 8 },
     { stream: 't' },
@@ -39,7 +39,7 @@ test('a change of any field, of the data or of the hash before changes the hash'
   assert.is(new Set(hashes).size, hashes.length);
 });
 
-test('what moves from one field to the next changes the hash', () => {
+test('text that moves from one field to the next changes the hash', () => {
   const one = { ...row, stream: 'a","b', type: 'c' };
   const two = { ...row, stream: 'a', type: 'b","c' };
   assert.is.not(chain(GENESIS, one), chain(GENESIS, two));

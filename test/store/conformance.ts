@@ -59,50 +59,44 @@ function testLog(opened: Opened): void {
     assert.equal(await store.readStream('run_1', 1, 10), [one]);
   });
 
-  opened(
-    'the log is in the order of seq, each stream in the order of its versions',
-    async (store) => {
-      await store.append({
-        events: [event(1, 'a', 1), event(2, 'b', 1), event(3, 'a', 2)],
-        runs: [],
-      });
-      await store.append({ events: [event(4, 'b', 2), event(5, 'a', 3)], runs: [] });
-      assert.equal(
-        (await everything(store)).map(({ seq, stream, version }) => [seq, stream, version]),
-        [
-          [1, 'a', 1],
-          [2, 'b', 1],
-          [3, 'a', 2],
-          [4, 'b', 2],
-          [5, 'a', 3],
-        ],
-      );
-      assert.equal(
-        (await store.readStream('a', 1, 10)).map(({ seq }) => seq),
-        [1, 3, 5],
-      );
-    },
-  );
+  opened('the log is ordered by seq, and each stream by version', async (store) => {
+    await store.append({
+      events: [event(1, 'a', 1), event(2, 'b', 1), event(3, 'a', 2)],
+      runs: [],
+    });
+    await store.append({ events: [event(4, 'b', 2), event(5, 'a', 3)], runs: [] });
+    assert.equal(
+      (await everything(store)).map(({ seq, stream, version }) => [seq, stream, version]),
+      [
+        [1, 'a', 1],
+        [2, 'b', 1],
+        [3, 'a', 2],
+        [4, 'b', 2],
+        [5, 'a', 3],
+      ],
+    );
+    assert.equal(
+      (await store.readStream('a', 1, 10)).map(({ seq }) => seq),
+      [1, 3, 5],
+    );
+  });
 
-  opened(
-    'a range of a stream is read from a version on, and no more than was asked for',
-    async (store) => {
-      await store.append({ events: [event(1, 'other', 1)], runs: [] });
-      await store.append({
-        events: Array.from({ length: 10 }, (_, index) => event(index + 2, 's', index + 1)),
-        runs: [],
-      });
-      const versions = async (from: number, limit: number) =>
-        (await store.readStream('s', from, limit)).map(({ version }) => version);
-      assert.equal(await versions(4, 3), [4, 5, 6]);
-      assert.equal(await versions(9, 100), [9, 10]);
-      assert.equal(await versions(0, 2), [1, 2]);
-      assert.equal(await versions(-5, 2), [1, 2]);
-      assert.equal(await versions(11, 5), []);
-      assert.equal(await versions(1, 0), []);
-      assert.equal(await store.readStream('unknown', 1, 5), []);
-    },
-  );
+  opened('a stream is read from a version, up to the limit', async (store) => {
+    await store.append({ events: [event(1, 'other', 1)], runs: [] });
+    await store.append({
+      events: Array.from({ length: 10 }, (_, index) => event(index + 2, 's', index + 1)),
+      runs: [],
+    });
+    const versions = async (from: number, limit: number) =>
+      (await store.readStream('s', from, limit)).map(({ version }) => version);
+    assert.equal(await versions(4, 3), [4, 5, 6]);
+    assert.equal(await versions(9, 100), [9, 10]);
+    assert.equal(await versions(0, 2), [1, 2]);
+    assert.equal(await versions(-5, 2), [1, 2]);
+    assert.equal(await versions(11, 5), []);
+    assert.equal(await versions(1, 0), []);
+    assert.equal(await store.readStream('unknown', 1, 5), []);
+  });
 
   opened('the last event of a stream is found, wherever it is in the log', async (store) => {
     await store.append({
@@ -115,18 +109,15 @@ function testLog(opened: Opened): void {
     assert.is(await store.lastEvent('unknown'), null);
   });
 
-  opened(
-    'a range of the log is read from a position on, and no more than was asked for',
-    async (store) => {
-      await store.append(series(1, 10));
-      const seqs = async (from: number, limit: number) =>
-        (await store.readAll(from, limit)).map(({ seq }) => seq);
-      assert.equal(await seqs(8, 2), [8, 9]);
-      assert.equal(await seqs(10, 1000), [10]);
-      assert.equal(await seqs(0, 1), [1]);
-      assert.equal(await seqs(11, 1), []);
-    },
-  );
+  opened('the log is read from a position, up to the limit', async (store) => {
+    await store.append(series(1, 10));
+    const seqs = async (from: number, limit: number) =>
+      (await store.readAll(from, limit)).map(({ seq }) => seq);
+    assert.equal(await seqs(8, 2), [8, 9]);
+    assert.equal(await seqs(10, 1000), [10]);
+    assert.equal(await seqs(0, 1), [1]);
+    assert.equal(await seqs(11, 1), []);
+  });
 
   opened('many streams keep their events apart', async (store) => {
     let seq = 0;
@@ -235,7 +226,7 @@ function testRefusals(opened: Opened): void {
     ['a run without an id', { events: [event(4, 's', 3)], runs: [run('')] }],
     ['a run without an event', { events: [event(4, 's', 3)], runs: [run('run_2')] }],
     [
-      'an idempotency key that another run holds',
+      'an idempotency key that another run has',
       accepted(4, [run('run_2', { idempotency_key: 'k' })]),
     ],
     [
@@ -245,7 +236,7 @@ function testRefusals(opened: Opened): void {
     ['an idempotency key with a NUL', accepted(4, [run('run_2', { idempotency_key: 'a\0' })])],
     ['data that refers to itself', { events: [event(4, 's', 3, { data: circular() })], runs: [] }],
     [
-      'data that JSON does not have',
+      'data that JSON cannot express',
       { events: [event(4, 's', 3, { data: { big: 1n } })], runs: [] },
     ],
   ];
@@ -267,7 +258,7 @@ function testRefusals(opened: Opened): void {
       assert.equal(
         (await everything(store)).map(({ seq }) => seq),
         [1, 2, 3, 4],
-        'the right commit is taken afterwards',
+        'the right commit is accepted afterwards',
       );
     });
   }
@@ -280,40 +271,37 @@ function circular(): Record<string, unknown> {
 }
 
 function testRuns(opened: Opened): void {
-  opened(
-    'a run is what its last row says, and comes with the events of the same commit',
-    async (store) => {
-      const done = run('run_1', {
-        state: 'completed',
-        finished: true,
-        idempotency_key: 'key',
-        record: { output: 'hello', seq: 2 },
-        seq: 2,
-      });
-      await store.append({ events: [event(1, 'run_1', 1)], runs: [run('run_1')] });
-      assert.equal(await store.getRun('run_1'), run('run_1'));
-      assert.is(await store.readRecord('run_1'), null, 'an unfinished run has no record yet');
-      await store.append({
-        events: [event(2, 'run_1', 2)],
-        runs: [run('run_1', { state: 'streaming', seq: 2 }), done],
-      });
-      assert.equal(await store.getRun('run_1'), done);
-      assert.equal(await store.listRuns({ limit: 10 }), [done]);
-      assert.is(await store.getRun('unknown'), null);
-      const record = await store.readRecord('run_1');
-      assert.is(
-        Buffer.from(record ?? []).toString(),
-        JSON.stringify(done.record),
-        'its record is the same JSON, as bytes',
-      );
-      assert.is(await store.readRecord('unknown'), null);
-      assert.equal(await store.runHead('run_1'), { finished: true, seq: done.seq });
-      assert.is(await store.runHead('unknown'), null);
-    },
-  );
+  opened('a run is as its last row, and appears with the events of its commit', async (store) => {
+    const done = run('run_1', {
+      state: 'completed',
+      finished: true,
+      idempotency_key: 'key',
+      record: { output: 'hello', seq: 2 },
+      seq: 2,
+    });
+    await store.append({ events: [event(1, 'run_1', 1)], runs: [run('run_1')] });
+    assert.equal(await store.getRun('run_1'), run('run_1'));
+    assert.is(await store.readRecord('run_1'), null, 'an unfinished run has no record yet');
+    await store.append({
+      events: [event(2, 'run_1', 2)],
+      runs: [run('run_1', { state: 'streaming', seq: 2 }), done],
+    });
+    assert.equal(await store.getRun('run_1'), done);
+    assert.equal(await store.listRuns({ limit: 10 }), [done]);
+    assert.is(await store.getRun('unknown'), null);
+    const record = await store.readRecord('run_1');
+    assert.is(
+      Buffer.from(record ?? []).toString(),
+      JSON.stringify(done.record),
+      'its record is the same JSON, as bytes',
+    );
+    assert.is(await store.readRecord('unknown'), null);
+    assert.equal(await store.runHead('run_1'), { finished: true, seq: done.seq });
+    assert.is(await store.runHead('unknown'), null);
+  });
 
   opened(
-    'runs are listed newest first by the log, whatever the clock said, and pages meet without a gap or a repeat',
+    'runs are listed newest first in log order, and pages meet without a gap or a repeat',
     async (store) => {
       const times = [5, 3, 9, 3, 9, 1, 7, 3];
       const rows = times.map((created_at, index) => run(`run_${index}`, { created_at }));
@@ -381,30 +369,27 @@ function testRuns(opened: Opened): void {
     assert.equal(await store.countRuns(), { finished: 2, unfinished: 2 });
   });
 
-  opened(
-    'a run is found by its idempotency key, until it gives it up to another',
-    async (store) => {
-      const first = run('run_1', { idempotency_key: 'k', request_digest: 'd'.repeat(64) });
-      await store.append(accepted(1, [first, run('run_2', { idempotency_key: 'K', seq: 2 })]));
-      assert.equal(await store.getRunByKey('k'), first);
-      assert.is((await store.getRunByKey('K'))?.run_id, 'run_2');
-      assert.is(await store.getRunByKey('other'), null);
-      assert.is(await store.getRunByKey(''), null);
-      const withdrawn = run('run_1', { state: 'interrupted', finished: true, seq: 3 });
-      const taken = run('run_3', { idempotency_key: 'k', seq: 4 });
-      await store.append({
-        events: [event(3, 'run_1', 2), event(4, 'run_3', 1)],
-        runs: [withdrawn, taken],
-      });
-      assert.equal(await store.getRunByKey('k'), taken);
-      assert.equal(await store.getRun('run_1'), withdrawn);
-      await store.append({
-        events: [event(5, 'run_3', 2)],
-        runs: [{ ...taken, finished: true, seq: 5 }],
-      });
-      assert.is((await store.getRunByKey('k'))?.seq, 5, 'a finished run keeps its key');
-    },
-  );
+  opened('a run is found by its idempotency key, until another run gets it', async (store) => {
+    const first = run('run_1', { idempotency_key: 'k', request_digest: 'd'.repeat(64) });
+    await store.append(accepted(1, [first, run('run_2', { idempotency_key: 'K', seq: 2 })]));
+    assert.equal(await store.getRunByKey('k'), first);
+    assert.is((await store.getRunByKey('K'))?.run_id, 'run_2');
+    assert.is(await store.getRunByKey('other'), null);
+    assert.is(await store.getRunByKey(''), null);
+    const withdrawn = run('run_1', { state: 'interrupted', finished: true, seq: 3 });
+    const taken = run('run_3', { idempotency_key: 'k', seq: 4 });
+    await store.append({
+      events: [event(3, 'run_1', 2), event(4, 'run_3', 1)],
+      runs: [withdrawn, taken],
+    });
+    assert.equal(await store.getRunByKey('k'), taken);
+    assert.equal(await store.getRun('run_1'), withdrawn);
+    await store.append({
+      events: [event(5, 'run_3', 2)],
+      runs: [{ ...taken, finished: true, seq: 5 }],
+    });
+    assert.is((await store.getRunByKey('k'))?.seq, 5, 'a finished run keeps its key');
+  });
 
   opened('the runs of a moment are those accepted by then that were not over', async (store) => {
     await store.append(accepted(1, [run('run_a'), run('run_b'), run('run_c')]));
@@ -433,7 +418,7 @@ function testRuns(opened: Opened): void {
   });
 
   opened(
-    'the streams that began in a part of the log are told in its order, runs left out',
+    'the streams that began in a part of the log are listed in its order, without runs',
     async (store) => {
       const begin = (seq: number, stream: string, type = 'test.began') =>
         event(seq, stream, 1, { type });
@@ -496,7 +481,7 @@ function testPrune(opened: Opened): void {
     });
 
   opened(
-    'old runs are removed whole, the oldest first, with their keys, and no unfinished one is',
+    'old runs are removed whole, the oldest first, with their keys, and unfinished ones stay',
     async (store) => {
       await store.append({ events: [boot(1, 'boot_2')], runs: [] });
       await store.append(finishedRuns(2, ['run_a'], { idempotency_key: 'k' }));
@@ -525,7 +510,7 @@ function testPrune(opened: Opened): void {
       assert.equal(
         await store.prune({ ...ALL, before_at: at }),
         { runs: 1, events: 3, more: false },
-        'what ended at that time or later stays',
+        'runs that ended at that time or later stay',
       );
       assert.equal(await kept(store), [
         ['daemon:boot_2', 'run_b', 'run_d'],
@@ -540,7 +525,7 @@ function testPrune(opened: Opened): void {
   );
 
   opened(
-    'what tells of earlier boots goes with the runs of their time, and the present boot stays',
+    'events of old boots go with the runs of their time, and the current boot stays',
     async (store) => {
       await store.append({
         events: [boot(1, 'boot_0'), event(2, 'provider:x:boot_0', 1, { boot_id: 'boot_0' })],
@@ -582,7 +567,7 @@ function testPrune(opened: Opened): void {
   });
 
   opened(
-    'of a log that is too large the large runs go, also young ones, and no run of another provider',
+    'in a log that is too large, large runs go, also young ones, and no run of another provider',
     async (store) => {
       const names = (prefix: string, count: number) =>
         Array.from({ length: count }, (_, index) => `run_${prefix}${index + 10}`);
@@ -669,7 +654,7 @@ function testPrune(opened: Opened): void {
   });
 
   opened(
-    'a log that lost history is found again, goes on, and tells where it begins',
+    'a log without its old history opens, continues, and reports where it begins',
     async (store, subject) => {
       await store.append(finishedRuns(1, ['run_a', 'run_b']));
       await store.append({ events: [boot(7, 'boot_2')], runs: [] });
@@ -773,26 +758,23 @@ function testContents(opened: Opened): void {
     );
   });
 
-  opened(
-    'what was given and what was read can be changed without a change of the log',
-    async (store) => {
-      const list = [1];
-      const appended = store.append({
-        events: [event(1, 'run_1', 1, { data: { list } })],
-        runs: [run('run_1', { record: { list } })],
-      });
-      list.push(2);
-      await appended;
-      for (let time = 1; time <= 2; time += 1) {
-        const kept = [
-          (await store.readAll(1, 1))[0]?.data.list,
-          (await store.getRun('run_1'))?.record?.list,
-        ] as number[][];
-        assert.equal(kept, [[1], [1]]);
-        for (const one of kept) one.push(3);
-      }
-    },
-  );
+  opened('changing values after a write or a read does not change the log', async (store) => {
+    const list = [1];
+    const appended = store.append({
+      events: [event(1, 'run_1', 1, { data: { list } })],
+      runs: [run('run_1', { record: { list } })],
+    });
+    list.push(2);
+    await appended;
+    for (let time = 1; time <= 2; time += 1) {
+      const kept = [
+        (await store.readAll(1, 1))[0]?.data.list,
+        (await store.getRun('run_1'))?.record?.list,
+      ] as number[][];
+      assert.equal(kept, [[1], [1]]);
+      for (const one of kept) one.push(3);
+    }
+  });
 
   opened('a whole log passes its check', async (store) => {
     await store.append({
@@ -853,36 +835,33 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
     await again.close();
   });
 
-  opened(
-    'a close lets finish what was asked before, and refuses what is asked after',
-    async (store, subject) => {
-      const asked = store.append(series(1, 100));
-      const closed = store.close();
-      assert.is(await codeOf(store.append(series(101, 1))), 'store_failed');
-      await asked;
-      await closed;
-      for (const late of [
-        store.append(series(101, 1)),
-        store.readAll(1, 1),
-        store.readStream('s', 1, 1),
-        store.getRun('r'),
-        store.getRunByKey('k'),
-        store.runsAt(1, 1),
-        store.startedStreams(1, 1, 1),
-        store.reserve(),
-        store.prune(ALL),
-        store.listRuns({ limit: 1 }),
-        store.unfinishedRuns(),
-        store.countRuns(),
-        store.verify(),
-      ]) {
-        assert.is(await codeOf(late), 'store_failed');
-      }
-      const again = subject.again();
-      assert.is((await again.open()).last_seq, 100);
-      await again.close();
-    },
-  );
+  opened('a close lets earlier calls finish, and refuses later ones', async (store, subject) => {
+    const asked = store.append(series(1, 100));
+    const closed = store.close();
+    assert.is(await codeOf(store.append(series(101, 1))), 'store_failed');
+    await asked;
+    await closed;
+    for (const late of [
+      store.append(series(101, 1)),
+      store.readAll(1, 1),
+      store.readStream('s', 1, 1),
+      store.getRun('r'),
+      store.getRunByKey('k'),
+      store.runsAt(1, 1),
+      store.startedStreams(1, 1, 1),
+      store.reserve(),
+      store.prune(ALL),
+      store.listRuns({ limit: 1 }),
+      store.unfinishedRuns(),
+      store.countRuns(),
+      store.verify(),
+    ]) {
+      assert.is(await codeOf(late), 'store_failed');
+    }
+    const again = subject.again();
+    assert.is((await again.open()).last_seq, 100);
+    await again.close();
+  });
 
   opened('a store that is closed can be opened again', async (store) => {
     await store.append(series(1, 2));
@@ -893,7 +872,7 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
     assert.is((await everything(store)).length, 3);
   });
 
-  test('nothing can be asked before the open, and a close does no harm then', async () => {
+  test('calls before the open are refused, and a close before it does no harm', async () => {
     const { store, remove } = make();
     assert.is(await codeOf(store.append(series(1, 1))), 'store_failed');
     assert.is(await codeOf(store.readAll(1, 1)), 'store_failed');

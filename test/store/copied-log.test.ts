@@ -33,7 +33,7 @@ const end = (seq: number, run_id: string): Commit => ({
 });
 
 test(
-  'of a log that lost its end only a finished run is told as whole, until the loss is accepted',
+  'in a log that lost its end only finished runs are whole, until the loss is accepted',
   placed(async (place) => {
     await add(
       place,

@@ -7,7 +7,7 @@ import { placed } from './samples.ts';
 const CYCLES = 25;
 
 test(
-  `a writer that is killed ${CYCLES} times in the middle of its commits loses nothing that was acknowledged, and half of nothing is there`,
+  `a writer killed ${CYCLES} times during its commits loses no acknowledged event, and no commit is half there`,
   placed(async (place) => {
     let acked = 0;
     let killed = 0;

@@ -52,7 +52,7 @@ function overwrite(file: string, text: string, other: string): void {
 }
 
 test(
-  'a log whose WAL was cut is refused, with what to delete to go on without the lost events',
+  'a log with a truncated WAL is refused, with what to delete to continue without the lost events',
   placed(async (place) => {
     const acked = await killed(place);
     const wal = `${place.database}-wal`;
@@ -76,7 +76,7 @@ test(
 );
 
 test(
-  'a log whose WAL was removed, or has a changed bit, is refused',
+  'a log without its WAL, or with a changed bit in it, is refused',
   placed(async (place) => {
     const acked = await killed(place);
     const saved = `${place.folder}/saved`;
@@ -102,7 +102,7 @@ function flip(file: string, at: number): void {
 }
 
 test(
-  'a log that was replaced by an older copy, by another log or by nothing is refused, and nothing is made in its place',
+  'a log replaced by an older copy, by another log or by nothing is refused, and no new one is created',
   placed(async (place) => {
     await filled(place, 5);
     cpSync(place.database, `${place.folder}/older`);
@@ -139,7 +139,7 @@ test(
 );
 
 test(
-  'a changed event near the end is found when the log is opened, an old one when it is checked, by its number',
+  'a changed event near the end is found at the open, an old one by the check, by its number',
   placed(async (place) => {
     await filled(place, 1500);
     overwrite(place.database, '{"seq":77}', '{"seq":78}');
@@ -160,7 +160,7 @@ test(
 );
 
 test(
-  'data that is not JSON any more is reported when it is read, and takes nobody down',
+  'data that is no longer JSON is reported when it is read, and nothing crashes',
   placed(async (place) => {
     await filled(place, 1200);
     overwrite(place.database, '{"seq":50}', '{"seq":50"');
@@ -175,7 +175,7 @@ test(
 );
 
 test(
-  'events that were taken out, and rows of runs that do not fit, are found',
+  'missing events, and rows of runs that do not match, are found',
   placed(async (place) => {
     await filled(place, 1500);
     const other = new Database(place.database);
@@ -202,7 +202,7 @@ test(
 );
 
 test(
-  'no changed bit anywhere in the file gives a wrong event without being found',
+  'no changed bit in the file gives a wrong event unnoticed',
   placed(async (place) => {
     await filled(place, 400);
     const options = { database: place.database, highWater: place.highWater, limits: defaultLimits };
@@ -257,7 +257,7 @@ const listing = (folder: string) =>
   readdirSync(folder).map((name) => [name, statSync(`${folder}/${name}`).size]);
 
 test(
-  'what is not an event log of ours is refused, and not a byte of it is changed',
+  'a file that is not our event log is refused, and not a byte of it is changed',
   placed(async (place) => {
     await filled(place, 3);
     rmSync(place.highWater);
@@ -287,7 +287,7 @@ test(
 );
 
 test(
-  'a database of another program that is in use is not touched',
+  'the open database of another program is not touched',
   placed(async (place) => {
     const store = place.store();
     await store.open();

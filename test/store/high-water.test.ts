@@ -28,7 +28,7 @@ function written(seqs: number[]): { place: Place; file: string } {
   return { place, file };
 }
 
-test('the mark that was written last is read', () => {
+test('the last mark is read', () => {
   for (const count of [1, 2, 3, 500]) {
     const { place, file } = written(Array.from({ length: count }, (_, index) => index + 1));
     assert.equal(readMark(file), mark(count));
@@ -37,7 +37,7 @@ test('the mark that was written last is read', () => {
   }
 });
 
-test('it goes on in the slot that is older, also after it was opened again', () => {
+test('the older slot is written next, also after another open', () => {
   const { place, file } = written([1, 2, 3]);
   for (const seq of [4, 5]) {
     const again = new HighWater(file, LOG_ID);
@@ -55,7 +55,7 @@ function truncateTorn(file: string, seq: number): void {
   assert.ok(text.includes(` ${seq} `) && text.includes(` ${seq - 1} `));
 }
 
-test('a write that was cut anywhere leaves the mark before it', () => {
+test('a write that is cut anywhere leaves the previous mark', () => {
   const { place, file } = written([1, 2, 3]);
   const before = readFileSync(file);
   const next = new HighWater(file, LOG_ID);
@@ -70,7 +70,7 @@ test('a write that was cut anywhere leaves the mark before it', () => {
   place.remove();
 });
 
-test('no changed byte passes for another mark', () => {
+test('no changed byte gives another mark', () => {
   const { place, file } = written([10, 11]);
   const whole = readFileSync(file);
   for (let at = 0; at < whole.length; at += 1) {
@@ -89,7 +89,7 @@ test('no changed byte passes for another mark', () => {
   place.remove();
 });
 
-test('a file that is missing, empty, cut or of something else has no mark', () => {
+test('a file that is missing, empty, cut or foreign has no mark', () => {
   const { place, file } = written([1]);
   truncateSync(file, 100);
   assert.is(readMark(file), null);
@@ -103,7 +103,7 @@ test('a file that is missing, empty, cut or of something else has no mark', () =
 });
 
 test(
-  'a log does not open without the mark that it had, until the user accepts that',
+  'a log does not open without its mark, until the user accepts the loss',
   placed(async (place) => {
     await filled(place, 10);
     const whole = readFileSync(place.highWater);
@@ -140,7 +140,7 @@ test(
 );
 
 test(
-  'a mark that is behind the log, torn in one slot, or has more after it raises no alarm, and is put right',
+  'a mark that is behind, torn in one slot, or followed by other bytes is accepted and corrected',
   placed(async (place) => {
     await filled(place, 10);
     const older = readFileSync(place.highWater);
@@ -168,7 +168,7 @@ test(
 );
 
 test(
-  'the mark of another log is refused, also when both have come as far',
+  'the mark of another log is refused, even at the same position',
   placed(async (place) => {
     await filled(place, 10);
     const other = makePlace();
@@ -184,7 +184,7 @@ test(
 );
 
 test(
-  'a backup of the log and its mark, and a log whose first start was cut off, open as they are',
+  'a backup of log and mark, and a log whose first start was cut off, open',
   placed(async (place) => {
     await filled(place, 10);
     cpSync(`${place.folder}/data`, `${place.folder}/backup`, { recursive: true });
@@ -204,7 +204,7 @@ test(
 );
 
 test(
-  'an empty log does not begin beside the WAL of a log that is gone',
+  'an empty log is not created beside the WAL of a lost log',
   placed(async (place) => {
     mkdirSync(dirname(place.database), { recursive: true });
     writeFileSync(`${place.database}-wal`, 'what a killed daemon left');

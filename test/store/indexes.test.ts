@@ -39,7 +39,7 @@ async function fill(place: Place): Promise<void> {
 }
 
 test(
-  'an event that an index hides from its stream is found by the slow check',
+  'the slow check finds an event that an index hides from its stream',
   placed(async (place) => {
     await fill(place);
     assert.equal(await checked(place), []);
@@ -53,7 +53,7 @@ test(
 );
 
 test(
-  'a run that an index hides from its key is found by the slow check',
+  'the slow check finds a run that an index hides from its key',
   placed(async (place) => {
     await fill(place);
     // In the row the state follows, and in its text a quotation mark.

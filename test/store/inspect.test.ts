@@ -50,7 +50,7 @@ async function killedWriter(place: Place) {
 }
 
 test(
-  'where there is no log it says so, and whether there was one',
+  'without a log it says so, and whether there was one',
   placed(async (place) => {
     assert.equal(await inspectStore(place), { state: 'absent', high_water: null });
     await filled(place, 4);
@@ -62,7 +62,7 @@ test(
 );
 
 test(
-  'the last boot, the unfinished runs, the last events and the check are told of a daemon that stopped, and no file is touched',
+  'for a stopped daemon it reads last boot, unfinished runs, last events and check, and touches no file',
   placed(async (place) => {
     const store = place.store();
     await store.open();
@@ -106,7 +106,7 @@ test(
 );
 
 test(
-  'the log of a daemon that was killed is read with what is only in its WAL, and is left for the next start as it was',
+  'the log of a killed daemon is read with its WAL, and not changed for the next start',
   placed(async (place) => {
     const writer = await killedWriter(place);
     const parts = [place.database, `${place.database}-wal`, place.highWater];
@@ -130,7 +130,7 @@ test(
 );
 
 test(
-  'a log that is open is left alone, in this process and in another, from the first moment on',
+  'an open log is not read, in this process or another, from the first moment on',
   placed(async (place) => {
     const store = place.store();
     await store.open();
@@ -154,7 +154,7 @@ test(
 );
 
 test(
-  'a lost end of the log is told',
+  'a lost end of the log is reported',
   placed(async (place) => {
     const writer = await killedWriter(place);
     truncateSync(`${place.database}-wal`, statSync(`${place.database}-wal`).size - 100);
@@ -166,7 +166,7 @@ test(
 );
 
 test(
-  'a changed event, a damaged file and a foreign one are told',
+  'a changed event, a damaged file and a foreign one are reported',
   placed(async (place) => {
     await filled(place, 30);
     const bytes = readFileSync(place.database);

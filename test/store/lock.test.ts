@@ -6,7 +6,7 @@ import { startWriter } from './process.ts';
 import { codeOf, placed, series } from './samples.ts';
 
 test(
-  'a second opener in the same process is refused, and takes nothing from the first',
+  'a second open in the same process is refused, and does not harm the first',
   placed(async (place) => {
     const store = place.store();
     await store.open();
@@ -21,7 +21,7 @@ test(
 );
 
 test(
-  'a second opener in another process is refused by name of the log, as long as the first lives',
+  'a second open in another process is refused, naming the log, while the first lives',
   placed(async (place) => {
     const first = startWriter(place);
     await first.says('open 0');
@@ -44,7 +44,7 @@ test(
 );
 
 test(
-  'of many that open a new log at the same time one gets it',
+  'of many that open a new log at the same time, one gets it',
   placed(async (place) => {
     const writers = Array.from({ length: 4 }, () => startWriter(place));
     const said = await Promise.all(writers.map((writer) => writer.says('open', 'refused')));
@@ -59,7 +59,7 @@ test(
 );
 
 test(
-  'the lock is let go by a close, and by an open that failed',
+  'a close releases the lock, and so does an open that failed',
   placed(async (place) => {
     const store = place.store();
     await store.open();

@@ -45,7 +45,7 @@ for (const [what, remove] of [
 }
 
 test(
-  'a folder that was moved away is found by a commit once the bound is over, and until then nothing is lost',
+  'a commit finds a moved folder within the bound, and until then nothing is lost',
   placed(async (place) => {
     const store = await opened(place, LATER);
     renameSync(`${place.folder}/data`, `${place.folder}/away`);
@@ -67,7 +67,7 @@ test(
 );
 
 test(
-  'a daemon without work finds it too',
+  'an idle daemon finds it too',
   placed(async (place) => {
     const { promise, resolve } = Promise.withResolvers<Error>();
     const store = place.store({ ...LATER, store_look_idle_ms: 10 }, resolve);

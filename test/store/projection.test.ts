@@ -121,7 +121,7 @@ for (const [name, sql] of CHANGES) {
 }
 
 test(
-  'a row of a run that was never accepted is refused by name',
+  'the row of an unknown run is reported by name',
   placed(async (place) => {
     await fill(place);
     change(
@@ -145,7 +145,7 @@ test(
 );
 
 test(
-  'a run whose events are changed is refused when it is read, and the slow check names the event, also after a restart',
+  'a run with changed events is refused by a read, and the slow check names the event, also after a restart',
   placed(async (place) => {
     await fill(place);
     change(
@@ -227,7 +227,7 @@ async function wholeStream(store: EventStore, stream: string): Promise<StoredEve
 }
 
 test(
-  'no changed byte of a database with finished runs gives a changed run, and what is changed is named',
+  'no changed byte of a database gives a changed finished run, and the damage is named',
   placed(async (place) => {
     await fill(place);
     const whole = readFileSync(place.database);

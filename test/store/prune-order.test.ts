@@ -24,7 +24,7 @@ const order = (runs: SizedRun[], youngToo = true) => [
   ...pruneOrder(runs, { large_bytes: LARGE, young_at: YOUNG_AT, youngToo: () => youngToo }),
 ];
 
-test('a provider loses a run only while no other takes more, and a small one only when no large run is left', () => {
+test('a provider loses a run only while no other uses more, and a small one only if no large run is left', () => {
   fc.assert(
     fc.property(sizes, (entries) => {
       let left = numbered(entries);
@@ -41,7 +41,7 @@ test('a provider loses a run only while no other takes more, and a small one onl
   );
 });
 
-test('small young runs stay, and of one provider those that are not young go first', () => {
+test('small young runs stay, and old runs of a provider go before its young ones', () => {
   fc.assert(
     fc.property(sizes, (entries) => {
       const runs = numbered(entries);
@@ -64,7 +64,7 @@ test('small young runs stay, and of one provider those that are not young go fir
   );
 });
 
-test('of large runs the largest goes first, of small ones the oldest', () => {
+test('the largest of the large runs goes first, and the oldest of the small ones', () => {
   const run = (bytes: number, ended_at: number) => ({ provider: 'a', bytes, ended_at });
   const runs = numbered([
     run(10, 5),

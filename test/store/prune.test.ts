@@ -64,7 +64,7 @@ function holding(place: Place, text: string): string[] {
 }
 
 test(
-  'what was removed is in no file any more, also while the log is open',
+  'removed data is in no file, also while the log is open',
   placed(async (place) => {
     const store = place.store();
     await store.open();
@@ -80,7 +80,7 @@ test(
 );
 
 test(
-  'the file of a log that lost much becomes smaller, and what is left is used again',
+  'after a large removal the file shrinks, and its free space is used again',
   placed(async (place) => {
     const store = place.store();
     await store.open();
@@ -95,7 +95,7 @@ test(
 );
 
 test(
-  'gaps that touch are one, an event that is missing beside one is still missed, and the doctor knows them',
+  'touching gaps merge, a missing event beside a gap is found, and the doctor knows gaps',
   placed(async (place) => {
     const store = place.store();
     await store.open();
@@ -130,7 +130,7 @@ test(
 );
 
 test(
-  'a gap whose hash was changed is found',
+  'a gap with a changed hash is found',
   placed(async (place) => {
     const store = place.store();
     await store.open();
@@ -145,7 +145,7 @@ test(
 );
 
 test(
-  'a high-water mark that stands at an event that was removed is no lost end',
+  'a high-water mark at a removed event is no lost end',
   placed(async (place) => {
     const store = place.store();
     await store.open();
@@ -212,7 +212,7 @@ async function noisy(store: EventStore, boot_id: string, count: number): Promise
 }
 
 test(
-  'no run goes for the bytes of what the present boot tells of itself',
+  'no run is removed for bytes of the current boot',
   placed(async (place) => {
     const store = place.store();
     await store.open();
@@ -228,7 +228,7 @@ test(
 );
 
 test(
-  'what old boots told of themselves goes before the first run does',
+  'events of old boots are removed before the first run',
   placed(async (place) => {
     const store = place.store();
     await store.open();

@@ -13,7 +13,7 @@ storeConformance(test, () => {
 });
 
 test(
-  'what durability rests on is read back and reported',
+  'the settings of durability are read back and reported',
   placed(async (place) => {
     const store = place.store();
     const report = await store.open();
@@ -53,7 +53,7 @@ test(
 );
 
 test(
-  'a list of large runs comes some at a time, and with short texts nothing is moved that is not asked for',
+  'a list of large runs comes in parts, and short texts cross the thread alone',
   placed(async (place) => {
     const store = place.store();
     await store.open();

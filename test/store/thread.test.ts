@@ -49,7 +49,7 @@ for (const [fact, harm] of [
 }
 
 test(
-  'a check of everything lets commits pass',
+  'commits pass a check of everything',
   placed(async (place) => {
     const { store } = await openWithThread(place);
     for (let first = 1; first <= 20_001; first += 4000) await store.append(series(first, 4000));

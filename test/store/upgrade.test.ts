@@ -52,7 +52,7 @@ async function checkUpgraded(place: Place): Promise<void> {
 }
 
 test(
-  'a log of the first version is brought forward when it is opened, and goes on',
+  'the open upgrades a log of the first version, which continues',
   placed(async (place) => {
     putOld(place);
     await checkUpgraded(place);
@@ -79,7 +79,7 @@ test(
 );
 
 test(
-  'the doctor reads a log of the first version and leaves it as it is',
+  'the doctor reads a log of the first version without a change',
   placed(async (place) => {
     putOld(place);
     const before = readFileSync(place.database);
@@ -93,7 +93,7 @@ test(
 );
 
 test(
-  'a damaged log of the first version is refused and left as it is',
+  'a damaged log of the first version is refused and not changed',
   placed(async (place) => {
     putOld(place);
     const bytes = readFileSync(place.database);

@@ -74,21 +74,21 @@ export class HighWater {
   trouble: string | null = null;
   private readonly fd: number;
   private readonly file: string;
-  private readonly log_id: string;
+  private readonly logId: string;
   private next: 0 | 1;
   private unsynced = 0;
 
   constructor(file: string, log_id: string) {
     const [first, second] = slotsOf(readOrNothing(file));
     this.file = file;
-    this.log_id = log_id;
+    this.logId = log_id;
     this.next = first && (!second || first.seq >= second.seq) ? 1 : 0;
     this.fd = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
   }
 
   write(mark: Mark): void {
     try {
-      if (writeSync(this.fd, slot(mark, this.log_id), this.next * SLOT_BYTES) !== SLOT_BYTES)
+      if (writeSync(this.fd, slot(mark, this.logId), this.next * SLOT_BYTES) !== SLOT_BYTES)
         throw new Error('a part was written');
       this.next = this.next === 0 ? 1 : 0;
       this.unsynced += 1;
@@ -102,7 +102,7 @@ export class HighWater {
   /** Writes the mark to both slots, and syncs the file and its folder. */
   writeFirst(mark: Mark): void {
     for (const at of [0, SLOT_BYTES]) {
-      if (writeSync(this.fd, slot(mark, this.log_id), at) !== SLOT_BYTES)
+      if (writeSync(this.fd, slot(mark, this.logId), at) !== SLOT_BYTES)
         throw new Error('A part of the high-water mark was written.');
     }
     fsyncSync(this.fd);

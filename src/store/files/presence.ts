@@ -21,13 +21,13 @@ export interface PresenceOptions {
 export class Presence {
   private readonly options: PresenceOptions;
   private readonly files: { name: string; at_open: BigIntStats | null }[];
-  private look_at = 0;
+  private nextCheckAt = 0;
 
   constructor(options: PresenceOptions) {
     this.options = options;
     this.files = [options.database, walOf(options.database)].map((name) => ({
       name,
-      at_open: look(name),
+      at_open: statFile(name),
     }));
   }
 
@@ -35,13 +35,13 @@ export class Presence {
   problemOfCommit(): string | null {
     for (const fd of this.options.descriptors())
       if (fstatSync(fd).nlink === 0) return this.problem() ?? REMOVED;
-    return performance.now() < this.look_at ? null : this.problem();
+    return performance.now() < this.nextCheckAt ? null : this.problem();
   }
 
   /** What is wrong, as a sentence. Checks the names too. */
   problem(): string | null {
     for (const file of this.files) {
-      const found = look(file.name);
+      const found = statFile(file.name);
       // SQLite creates its WAL with the first commit.
       file.at_open ??= found;
       if (found === null && file.at_open !== null)
@@ -49,7 +49,7 @@ export class Presence {
       if (found?.ino !== file.at_open?.ino || found?.dev !== file.at_open?.dev)
         return `${file.name} was replaced by another file while the daemon ran. ${LOST}`;
     }
-    this.look_at = performance.now() + this.options.look_ms;
+    this.nextCheckAt = performance.now() + this.options.look_ms;
     return null;
   }
 }
@@ -57,7 +57,7 @@ export class Presence {
 const LOST = 'What is written now would be lost.';
 const REMOVED = `A file of the event log was removed while the daemon ran. ${LOST}`;
 
-function look(file: string): BigIntStats | null {
+function statFile(file: string): BigIntStats | null {
   try {
     return statSync(file, { bigint: true });
   } catch {

@@ -22,7 +22,7 @@ import { isFull } from '../failure.ts';
  */
 export class Reserve {
   /** Whether the file is there. */
-  held = false;
+  exists = false;
   private readonly file: string;
   private readonly bytes: number;
 
@@ -35,13 +35,13 @@ export class Reserve {
    * Creates the file if it is missing. True if it is there. Throws anything but a lack of space.
    */
   fill(): boolean {
-    this.held = isWhole(this.file, this.bytes) || this.make();
-    return this.held;
+    this.exists = isWhole(this.file, this.bytes) || this.make();
+    return this.exists;
   }
 
   /** Deletes the file. False if there was none. */
   release(): boolean {
-    this.held = false;
+    this.exists = false;
     try {
       rmSync(this.file);
       return true;

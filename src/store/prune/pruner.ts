@@ -43,7 +43,7 @@ export class Pruner {
   private readonly gaps: Gaps;
   private readonly sizes: RunSizes;
   /** When runs from before a clock jump are old. */
-  private readonly old_at = new Map<string, number>();
+  private readonly oldAt = new Map<string, number>();
   private readonly statements: ReturnType<typeof prepare>;
   /** Removed data may still be in the WAL. */
   private untidy = false;
@@ -113,11 +113,11 @@ export class Pruner {
     if (before_at === null || clock === undefined) return true;
     const { firstFrom } = this.statements;
     const rules = { keep_ms: clock.now - before_at, even_since: clock.even_since };
-    const old_at =
-      this.old_at.get(run.run_id) ??
+    const runOldAt =
+      this.oldAt.get(run.run_id) ??
       oldAt(run, firstFrom.get(last_seq) ?? run, rules, (seq) => firstFrom.get(seq));
-    if (old_at > clock.now) this.old_at.set(run.run_id, old_at);
-    return old_at <= clock.now;
+    if (runOldAt > clock.now) this.oldAt.set(run.run_id, runOldAt);
+    return runOldAt <= clock.now;
   }
 
   /** Runs to remove while the log is too large. */
@@ -140,7 +140,7 @@ export class Pruner {
     this.removeStream(run_id, 0, removed);
     this.statements.deleteRun.run(run_id);
     this.sizes.delete(run_id);
-    this.old_at.delete(run_id);
+    this.oldAt.delete(run_id);
     return 1;
   }
 

@@ -27,11 +27,11 @@ export function oldAt(
   { keep_ms, even_since }: AgeRules,
   firstFrom: (seq: number) => Moment | undefined,
 ): number {
-  const over_at = run.at + keep_ms;
-  if (over_at >= even_since) return over_at;
-  const { before, after } = crossing(run, last, over_at, firstFrom);
-  const passed_at = Math.min(after?.at ?? even_since, even_since);
-  return passed_at - before.at < keep_ms / 2 ? over_at : passed_at + keep_ms;
+  const overAt = run.at + keep_ms;
+  if (overAt >= even_since) return overAt;
+  const { before, after } = crossing(run, last, overAt, firstFrom);
+  const passedAt = Math.min(after?.at ?? even_since, even_since);
+  return passedAt - before.at < keep_ms / 2 ? overAt : passedAt + keep_ms;
 }
 
 /**

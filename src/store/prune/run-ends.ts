@@ -14,8 +14,8 @@ export class RunEnds {
   private readonly finished: Database.Statement<[string], StoredFields> | null;
 
   constructor(db: Database.Database) {
-    const has_digests = schemaOf(Number(pragma(db, 'user_version'))) >= DIGESTS_SCHEMA;
-    this.finished = has_digests
+    const hasDigests = schemaOf(Number(pragma(db, 'user_version'))) >= DIGESTS_SCHEMA;
+    this.finished = hasDigests
       ? db.prepare(`${STORED_FIELDS} where r.run_id = ? and r.finished = 1`)
       : null;
   }

@@ -22,10 +22,10 @@ export class RunSizes {
   private readonly runs = new Map<string, SizedRun>();
   private readonly statements: ReturnType<typeof prepare>;
   /** Runs accepted up to here were measured in the first round. */
-  private accepted_seq = 0;
+  private acceptedSeq = 0;
   /** Runs that ended up to here are known; null until the first round is complete. */
-  private ended_seq: number | null = null;
-  private begun_seq: number | null = null;
+  private endedSeq: number | null = null;
+  private begunSeq: number | null = null;
 
   constructor(db: Database.Database) {
     this.statements = prepare(db);
@@ -33,15 +33,15 @@ export class RunSizes {
 
   /** Measures some more. False if all runs that ended before `last_seq` are known. */
   measure(last_seq: number): boolean {
-    if (this.ended_seq !== null) return this.measureNew(this.ended_seq, last_seq);
-    this.begun_seq ??= last_seq;
+    if (this.endedSeq !== null) return this.measureNew(this.endedSeq, last_seq);
+    this.begunSeq ??= last_seq;
     const found = this.statements.accepted.all({
-      accepted_seq: this.accepted_seq,
+      accepted_seq: this.acceptedSeq,
       limit: STEP_RUNS,
     });
-    for (const [index, run] of this.take(found).entries())
-      this.accepted_seq = found[index]?.accepted_seq ?? run.accepted_seq;
-    if (found.length === 0) this.ended_seq = this.begun_seq;
+    for (const [index, run] of this.firstStep(found).entries())
+      this.acceptedSeq = found[index]?.accepted_seq ?? run.accepted_seq;
+    if (found.length === 0) this.endedSeq = this.begunSeq;
     return true;
   }
 
@@ -60,18 +60,18 @@ export class RunSizes {
     this.runs.delete(run_id);
   }
 
-  private measureNew(ended_seq: number, last_seq: number): boolean {
-    if (ended_seq === last_seq) return false;
-    const found = this.statements.ended.all({ seq: ended_seq, limit: STEP_RUNS });
-    const taken = this.take(found);
+  private measureNew(endedSeq: number, last_seq: number): boolean {
+    if (endedSeq === last_seq) return false;
+    const found = this.statements.ended.all({ seq: endedSeq, limit: STEP_RUNS });
+    const taken = this.firstStep(found);
     const last = found[taken.length - 1];
     const all = taken.length === found.length && found.length < STEP_RUNS;
-    this.ended_seq = all || last === undefined ? last_seq : last.seq;
+    this.endedSeq = all || last === undefined ? last_seq : last.seq;
     return !all;
   }
 
   /** Measures these runs, at most one step. */
-  private take(found: (Found & { seq: number })[]): SizedRun[] {
+  private firstStep(found: (Found & { seq: number })[]): SizedRun[] {
     const taken: SizedRun[] = [];
     let measured = 0;
     for (const { row_bytes, seq: _, ...run } of found) {

@@ -42,7 +42,7 @@ export class EventLog extends Reads implements Calls {
   private readonly options: OpenOptions;
   private readonly durability: OpenReport['durability'];
   private readonly highWater: HighWater;
-  private readonly space: Reserve;
+  private readonly reserveFile: Reserve;
   private readonly statements: ReturnType<typeof prepareWrites>;
   private readonly runs: RunWrites;
   private readonly pruner: Pruner;
@@ -60,7 +60,7 @@ export class EventLog extends Reads implements Calls {
     this.last = last;
     this.highWater = highWater;
     this.durability = durability;
-    this.space = reserve;
+    this.reserveFile = reserve;
     this.audit = new Audit(db);
     this.pruner = new Pruner(db);
     this.statements = prepareWrites(db);
@@ -81,7 +81,7 @@ export class EventLog extends Reads implements Calls {
       last_seq: this.last.seq,
       last_boot_id: this.lastBootId(),
       durability: this.durability,
-      full: !this.space.held,
+      full: !this.reserveFile.exists,
     };
     return { report, damaged: this.audit.checkNewest(START_RUNS) };
   }
@@ -94,7 +94,7 @@ export class EventLog extends Reads implements Calls {
       if (lost !== null) throw lost;
       this.highWater.write(this.last);
     }
-    return { full: !this.space.held };
+    return { full: !this.reserveFile.exists };
   }
 
   /** The failure that ends all writing, if the files of the log are gone. */
@@ -121,7 +121,7 @@ export class EventLog extends Reads implements Calls {
   /** Creates the reserve again if it was used. If it cannot, the disk is as good as full. */
   reserve(): boolean {
     try {
-      return this.space.held || this.space.fill();
+      return this.reserveFile.exists || this.reserveFile.fill();
     } catch {
       return false;
     }
@@ -129,7 +129,7 @@ export class EventLog extends Reads implements Calls {
 
   /** The next commit reports a full disk. */
   spendReserve(): boolean {
-    return this.space.release();
+    return this.reserveFile.release();
   }
 
   prune(query: PruneQuery): PruneReport {
@@ -174,7 +174,7 @@ export class EventLog extends Reads implements Calls {
       return this.write(rows);
     } catch (thrown) {
       const error = this.refuse(thrown);
-      if (!isStoreFull(error) || !this.space.release()) throw error;
+      if (!isStoreFull(error) || !this.reserveFile.release()) throw error;
     }
     try {
       return this.write(rows);
@@ -187,17 +187,17 @@ export class EventLog extends Reads implements Calls {
     const { begin, commit, lastVersion, insertEvent } = this.statements;
     begin.run();
     checkContinuity({ events, runs }, this.last.seq, (stream) => lastVersion.get(stream) ?? 0);
-    let [last, told] = [this.last, 0];
+    let [last, bytes] = [this.last, 0];
     for (const event of events) {
       last = { seq: event.seq, hash: chain(last.hash, event) };
       insertEvent.run({ ...event, hash: Buffer.from(last.hash, 'hex') });
-      if (!event.stream.startsWith('run_')) told += event.data.length + ROW_BYTES;
+      if (!event.stream.startsWith('run_')) bytes += event.data.length + ROW_BYTES;
     }
     for (const line of runs) this.runs.write(line);
     const raised = this.generation.raise();
     commit.run();
     this.generation.committed(raised);
-    this.bootBytes += told;
+    this.bootBytes += bytes;
     return last;
   }
 

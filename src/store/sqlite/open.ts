@@ -108,7 +108,9 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
     db = takeLock(options, present);
     const isEmpty = hasNoTables(db);
     if (present && isEmpty) checkEmpty();
-    const { log_id, last } = isEmpty ? { log_id: null, last: BEGINNING } : look(db, options, known);
+    const { log_id, last } = isEmpty
+      ? { log_id: null, last: BEGINNING }
+      : readEnd(db, options, known);
     if (known.accepted) keepWal(database);
     const startMark = (name: string) => {
       highWater ??= firstMark(options.highWater, name, last);
@@ -137,11 +139,11 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
 function inspectFirst(options: OpenOptions, known: MarkFile): void {
   const { database, limits } = options;
   const shared = existsSync(`${database}-shm`);
-  const in_file = readHeader(database).user_version;
+  const inFile = readHeader(database).user_version;
   const db = new Database(database, { readonly: true, timeout: limits.store_lock_ms });
   try {
-    refuseForeignWal(db, database, in_file);
-    look(db, options, known);
+    refuseForeignWal(db, database, inFile);
+    readEnd(db, options, known);
   } catch (error) {
     // Reading a WAL needs a little space. Without it, the log is opened anyway.
     if (
@@ -184,7 +186,7 @@ function hasNoTables(db: Database.Database): boolean {
 }
 
 /** Reads and checks the name and the end of the log. */
-function look(
+function readEnd(
   db: Database.Database,
   { database, highWater }: OpenOptions,
   known: MarkFile,
