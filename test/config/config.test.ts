@@ -32,7 +32,7 @@ function refused(text: string | Uint8Array, options: ConfigOptions = {}): string
   throw new Error('it was accepted');
 }
 
-/** Each setting with a value of its own from each source, as it is written there. */
+/** Each setting with one value for each source, as it is written there. */
 const values: {
   [K in keyof Settings]: { file: unknown; env: string; flag: unknown; read: Settings[K][] };
 } = {

@@ -7,7 +7,7 @@ import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { startWriter } from '../store/process.ts';
 import { filled, type Place, placed } from '../store/samples.ts';
 
-/** Root may write anywhere, so what is refused to a user is tried as one. */
+/** Root may write anywhere, so another user tries what must fail. */
 const USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
 
 async function refusal(place: Pick<Place, 'database' | 'highWater'>): Promise<SvcError> {
@@ -28,7 +28,7 @@ async function refusalAsUser(place: Place): Promise<string> {
   return said;
 }
 
-/** Gives everything there to the user that the other process runs as. */
+/** Makes the user of the other process the owner. */
 function give(...paths: string[]): void {
   if (USER.uid !== undefined) for (const path of paths) chownSync(path, USER.uid, USER.gid);
 }

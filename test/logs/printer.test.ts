@@ -11,7 +11,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { waitFor } from '../helpers/wait.ts';
 
-/** The log on the stdout of a process of its own. */
+/** Runs a log in another process, on its stdout. */
 const test = suite<{ folder: string }>('log on stdout');
 
 const LINES = 5000;
@@ -28,7 +28,10 @@ test.after.each(({ folder }) => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Logs all lines in one go, says on stderr how much waits in memory, and one line more when it is told to. */
+/**
+ * Logs all lines at once, prints the buffered bytes on stderr, and logs one more line on a
+ * signal.
+ */
 function start(folder: string, stdout: number | 'pipe' = 'pipe'): ChildProcessWithoutNullStreams {
   const program = `
     import { createLog } from ${JSON.stringify(new URL('../../src/logs/log.ts', import.meta.url).href)};

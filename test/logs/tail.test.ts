@@ -42,7 +42,7 @@ function numbers(found: string[]): unknown[] {
 
 const tail = async (folder: string, query: TailQuery) => numbers(await readTail(folder, query));
 
-/** A log as large as wanted that exists only as far as it is read, and counts that. */
+/** A log of any size that exists only as it is read, and counts the bytes. */
 function hugeLog(size: number): {
   open: () => LogSource[];
   count: { bytes: number; closed: number };

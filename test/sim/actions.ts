@@ -2,7 +2,7 @@ import { mix } from './random.ts';
 import type { Stream } from './stream.ts';
 import type { World } from './world.ts';
 
-/** The next thing that happens: one of all that can, drawn by their weights. In a quiet time nothing goes wrong any more. */
+/** Draws the next action by weight. In the quiet phase, no faults. */
 export function act(world: World): void {
   const { life, random, isQuiet } = world;
   if (life.ending !== null) endLife(world);
@@ -25,7 +25,7 @@ function draw(world: World, choices: readonly Choice[]): void {
   }
 }
 
-/** A life that ends by itself closes the store, which does first what it was asked. */
+/** A boot that ends by itself closes the store after its earlier calls. */
 function endLife(world: World): void {
   if (world.disk.waiting > 0) world.disk.step();
   else world.rebirth();
@@ -66,7 +66,7 @@ function faults(world: World): Choice[] {
   ];
 }
 
-/** Everything goes on, each in its turn: the disk, the providers, and when nothing else is left, time. */
+/** Lets everything proceed in turn: the disk, the providers, and then time. */
 function quiet(world: World): Choice[] {
   const { disk, clients, oracle } = world;
   const ready = readyStreams(world);
@@ -125,7 +125,7 @@ function loseEngine(world: World, open: number): void {
   world.upstreams.get('local')?.die();
 }
 
-/** What was said once is said again: it comes too late, or twice. */
+/** Repeats an earlier signal: it comes too late, or twice. */
 function late(world: World): void {
   const { oracle, random, life, stats } = world;
   if (oracle.runs.size === 0) return;

@@ -1,12 +1,12 @@
 import { hashOf, mix } from './random.ts';
 
-/** What a provider would say if nothing ever went wrong: a pure function of what is asked, token by token. */
+/** The answer of a provider without faults: a pure function of the request, token by token. */
 export interface Answer {
   token_ids: number[];
   texts: string[];
 }
 
-/** Some tokens have no text of their own: half of a character, or a mark. */
+/** Some tokens have no text: half of a character, or a mark. */
 const TEXTS = [
   'a',
   'bc ',
@@ -37,7 +37,7 @@ export function answerTo(prompt: string, salt: number): Answer {
   return { token_ids, texts: token_ids.map(textOf) };
 }
 
-/** What a model would say after tokens that are not those of the answer: something else. */
+/** What a model says after foreign tokens: something else. */
 export function astray(token_ids: readonly number[]): Answer {
   const base = token_ids.reduce(mix, 0x5eed);
   const ids = [0, 1, 2].map((position) => (mix(base, position) >>> 5) % 50_000);

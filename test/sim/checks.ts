@@ -6,7 +6,7 @@ import type { RunView } from './oracle.ts';
 import { hold } from './violation.ts';
 import type { World } from './world.ts';
 
-/** What must hold after each step. Most of it can be told only while no fact is on its way. */
+/** Invariants after each step. Most hold only while no event is on its way. */
 export function checkMoment(world: World): void {
   const { life, disk, oracle } = world;
   if (life.ending !== null || !life.kernel.isOpen || oracle.daemon === null || life.isFatal) return;
@@ -27,11 +27,11 @@ export function checkMoment(world: World): void {
   checkAdmission(world);
 }
 
-/** Health is read from the machine, and the machine is what the log says. */
+/** Health comes from the machine, and the machine from the log. */
 function checkHealth({ life, oracle }: World): void {
   const { daemon } = oracle;
   if (daemon === null) return;
-  // What was proposed before the store was open shows at once; on a full disk so does what cannot be recorded.
+  // Events proposed before the store opened show at once. So do unrecordable ones on a full disk.
   if (
     life.kernel.stalled !== null ||
     life.kernel.instance(life.daemon)?.version !== oracle.daemonVersion
@@ -97,7 +97,7 @@ function same(instance: Instance, run: RunView): boolean {
   );
 }
 
-/** What is counted is what there is. */
+/** Counters agree with the lists. */
 function checkCounts({ life, oracle, places }: World): void {
   const { scheduler } = life;
   const unfinished = [...oracle.unfinished.values()];
@@ -128,7 +128,7 @@ function checkCounts({ life, oracle, places }: World): void {
       );
 }
 
-/** Nobody waits while there is a place. */
+/** No run waits while there is a slot. */
 function checkAdmission({ life, oracle, settings }: World): void {
   const { daemon } = oracle;
   if (daemon === null || !(daemon.hasTag('ready') || isIn(daemon, 'draining'))) return;
@@ -149,7 +149,7 @@ function checkAdmission({ life, oracle, settings }: World): void {
   );
 }
 
-/** After a quiet time everything has come to its end, and everybody was told the truth. */
+/** After the quiet phase, each run has ended, and each client knows its true end. */
 export async function checkEnd(world: World, isOver: boolean): Promise<void> {
   const { oracle, disk, clients, unansweredCalls } = world;
   const left = [...oracle.unfinished.values()].map(
@@ -195,7 +195,7 @@ export async function checkEnd(world: World, isOver: boolean): Promise<void> {
   }
 }
 
-/** A run that was refused is answered to nobody: it was taken back, unless the daemon died before it could be. */
+/** No client gets a refused run: it was taken back, unless the daemon died first. */
 function checkRefused({ alias, events, snapshot }: RunView): void {
   const { withdrawn, attempt } = snapshot.context;
   const isCutOff = events.some(({ boot_id }) => boot_id !== events[0]?.boot_id);

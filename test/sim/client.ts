@@ -5,16 +5,16 @@ import { Follower } from './follower.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
 
-/** One who asks for runs, and keeps a record of its own of what it was told. */
+/** A client that asks for runs, and records all answers. */
 export class Client {
   readonly name: string;
   /** Runs that were acknowledged to it. */
   readonly runs = new Map<string, RunInput>();
   readonly followers: Follower[] = [];
-  /** Prompts of requests that were refused, and are not sent again. */
+  /** Prompts of refused requests, which it does not repeat. */
   readonly refused = new Set<string>();
   private readonly world: World;
-  /** Requests with a key, to be sent again. */
+  /** Requests with a key, to repeat. */
   private readonly unanswered: RunInput[] = [];
   private readonly keyed: RunInput[] = [];
   private readonly ids = new Map<string, string>();
@@ -47,7 +47,7 @@ export class Client {
     follower.attach();
   }
 
-  /** Comes back to what it has not seen the end of. */
+  /** Returns to runs whose end it has not seen. */
   followAgain(): void {
     this.followers.find((follower) => !follower.attached && !follower.done)?.attach();
   }
@@ -183,7 +183,8 @@ export class Client {
     const open = [...upstreams.values()].some((upstream) =>
       [...upstream.open].some((stream) => stream.request.run_id === id),
     );
-    // Work that does not stop in its time is given up; of one that is handed over nobody is told.
+    // Work that does not stop in time is abandoned. No client hears of a run that was handed
+    // over.
     const isGivenUp = last?.data.forced === true || last?.type === 'run.interrupted';
     hold('cancel', !open || isGivenUp, () => `${run?.alias} is ${state}, and its work goes on`);
   }

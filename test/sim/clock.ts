@@ -6,7 +6,7 @@ interface Timer {
   call: () => void;
 }
 
-/** The clock of one life: it goes on when the simulation says so, and never back. */
+/** The clock of one boot. Only the simulation advances it, never back. */
 export class SimClock implements Clock {
   readonly start: number;
   private time: number;
@@ -34,12 +34,12 @@ export class SimClock implements Clock {
     return at;
   }
 
-  /** Lets time pass, but not beyond the next timer. */
+  /** Advances the time, at most to the next timer. */
   pass(ms: number): void {
     this.time = Math.max(this.time, Math.min(this.time + ms, this.nextAt()));
   }
 
-  /** Goes to the next timer and fires it; of several that are due, any one. */
+  /** Advances to the next timer and fires it; any one of several. */
   fire(random: Random): void {
     const at = Math.max(this.time, this.nextAt());
     const due = [...this.timers].filter((timer) => timer.at <= at);

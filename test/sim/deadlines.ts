@@ -4,8 +4,8 @@ import type { Oracle, RunView } from './oracle.ts';
 import { hold } from './violation.ts';
 
 /**
- * A deadline comes true only when its time has really passed: time in which a daemon lived, by its own clock. What the wall clock was set
- * to between two lives is no time.
+ * A deadline fires only after its time has passed on the clock of a live daemon.
+ * Changes of the wall clock between two boots do not count.
  */
 export function checkDeadline(oracle: Oracle, run: RunView, { type, at, data }: StoredEvent): void {
   const { context } = run.snapshot;

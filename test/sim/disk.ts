@@ -3,19 +3,19 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Commit, EventStore, StoredEvent } from '../../src/store/port.ts';
 
 /**
- * The disk that outlives every life: the store in memory behind what can happen to a real one.
+ * The disk that survives each boot: the memory store with the faults of a real disk.
  *
- * 1. What is asked is done in the order in which it was asked, and answered in that order: the real store has one thread.
- * 2. What was answered survives a crash. An append that was not answered may have been done or not.
- * 3. A full disk takes a few commits more, from its reserve, then refuses them and changes nothing.
+ * 1. Calls run and return in their order, since the real store has one thread.
+ * 2. A crash keeps what was acknowledged. An unacknowledged append may be done or not.
+ * 3. A full disk accepts a few commits from its reserve, then refuses and changes nothing.
  */
 
 export interface DiskOptions {
-  /** Called for each event that has become durable, in order. */
+  /** Called for each durable event, in order. */
   onDurable(event: StoredEvent): void;
-  /** A commit was refused, since it does not continue what is stored. */
+  /** A commit was refused because it does not continue the log. */
   onConflict(error: Error): void;
-  /** For a planted bug: the last commit is lost when there is a crash. */
+  /** For a planted bug: a crash loses the last commit. */
   losesLast?: boolean;
 }
 
@@ -49,12 +49,12 @@ export class Disk {
     return this.asked.some(({ does }) => does === 'append');
   }
 
-  /** Does what was asked first, and answers it. */
+  /** Runs the first call, and answers it. */
   step(): void {
     void this.asked.shift()?.perform();
   }
 
-  /** The first append fails, and nobody can say whether it was done. False when none waits. */
+  /** Fails the first append with an unknown outcome. False if none waits. */
   failAppend(done: boolean): boolean {
     const append = this.asked.find(({ does }) => does === 'append');
     if (append === undefined) return false;
@@ -64,7 +64,7 @@ export class Disk {
     return true;
   }
 
-  /** Everything that was not answered is gone, but for the append that was in progress, if it was done. */
+  /** Drops all unanswered calls, except perhaps the append in progress. */
   crash(done: boolean): void {
     const [first] = this.asked;
     if (done && first?.does === 'append' && first.commit !== null && !this.refuses())
@@ -73,7 +73,7 @@ export class Disk {
     if (this.options.losesLast) this.loseLast();
   }
 
-  /** The store as one life sees it: once that life is over, nothing it asks is done. */
+  /** The store of one boot. After the boot, its calls do nothing. */
   connect(alive: () => boolean): EventStore {
     const ask = <T>(perform: () => Promise<T>, commit: Commit | null = null): Promise<T> =>
       new Promise<T>((resolve, reject) => {
@@ -100,7 +100,7 @@ export class Disk {
     };
   }
 
-  /** The whole log, as it is on disk. */
+  /** The whole log on disk. */
   async read(): Promise<StoredEvent[]> {
     await this.inner.open();
     return this.inner.readAll(1, Number.MAX_SAFE_INTEGER);
@@ -122,7 +122,7 @@ export class Disk {
     return !this.full;
   }
 
-  /** The store in memory does at once what it is asked. */
+  /** The memory store answers at once. */
   private async write(commit: Commit): Promise<void> {
     const written = this.inner.append(commit);
     if (this.options.losesLast) this.commits.push(commit);

@@ -4,9 +4,10 @@ import { hold } from './violation.ts';
 import type { World } from './world.ts';
 
 /**
- * Effects on their way from the kernel to those who perform them.
+ * Effects between the kernel and their handlers.
  *
- * 1. An effect is asked for once, after its fact is on the disk. 2. A lost one is known here, and only here may one be lost.
+ * 1. An effect is requested once, after its event is durable.
+ * 2. Only this class may lose one, and it records that.
  */
 export class Effects {
   private readonly world: World;
@@ -52,7 +53,7 @@ export class Effects {
     perform();
   }
 
-  /** A provider was asked for an attempt: that it may be once. */
+  /** Checks that a provider gets an attempt only once. */
   reached(request: AttemptRequest): void {
     const name = nameOf(request);
     hold(

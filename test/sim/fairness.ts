@@ -3,19 +3,20 @@ import { isIn } from '../../machines/step.ts';
 import type { Life } from './life.ts';
 import { hold } from './violation.ts';
 
-/** One of the round that is being served, and one of the next. */
+/** One for this round, and one for the next. */
 const PASSED_MAX = 2;
 
 /**
- * Nobody is passed by more than a few runs of each other client: it is looked at who waits before and after each step. The log cannot
- * tell, since a run that is begun at once is written after those that come meanwhile.
+ * At most a few runs of each other client overtake a waiting run. It compares the queue before
+ * and after each step.
+ * The log cannot show that: a run that starts at once is written after later ones.
  */
 export class Fairness {
   private readonly life: Life;
-  /** As they were after the step before. */
+  /** The queue after the previous step. */
   private waiting: Asker[] = [];
   private active = new Set<string>();
-  /** By waiting run: how many of each other client were begun while it was the first of its own. */
+  /** For each waiting run at the head of its client: how many runs of each other client started. */
   private readonly passed = new Map<string, Map<string, number>>();
 
   constructor(life: Life) {
@@ -29,7 +30,7 @@ export class Fairness {
     const active = new Set(scheduler.activeRuns());
     for (const id of active) {
       if (this.active.has(id)) continue;
-      // A run that killed the engine waits again, by turns. Each wait has the bound.
+      // A run that killed the engine waits again. Each wait has the bound.
       this.passed.delete(id);
       const begun = this.of(id);
       if (begun?.isFirst !== true) continue;
@@ -50,7 +51,7 @@ export class Fairness {
     );
   }
 
-  /** Who was the first of each other client at the same provider before this step. */
+  /** The first run of each other client at the same provider, before this step. */
   private heads({ client, provider }: Asker): string[] {
     const heads = new Map<string, string>();
     for (const other of this.waiting) {
@@ -77,6 +78,6 @@ interface Asker {
   id: string;
   client: string;
   provider: string;
-  /** Its first attempt has just begun: what was cut off goes before all, and passes nobody. */
+  /** True if its first attempt has just started: suspended runs overtake no one. */
   isFirst: boolean;
 }

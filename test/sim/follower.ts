@@ -4,7 +4,7 @@ import { eventsOf } from '../helpers/events.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
 
-/** Follows one run, across lives: when it is cut off it comes back and asks for what comes after the last event it has seen. */
+/** Follows one run across boots. After a cut it continues after the last event it has seen. */
 export class Follower {
   readonly id: string;
   attached = false;
@@ -13,7 +13,7 @@ export class Follower {
   private readonly world: World;
   private from_seq: number;
   private last: EventRecord | null = null;
-  /** The answer as it saw it; null when it did not follow from the beginning. */
+  /** The answer as it saw it; null if it did not follow from the beginning. */
   private text: string | null;
   private abort = new AbortController();
   private readonly isSlow: boolean;
@@ -82,7 +82,7 @@ export class Follower {
     if (event.type === 'run.output_appended') this.text += event.data.text as string;
   }
 
-  /** It was read to its end. */
+  /** It was read to the end. */
   private ended(signal: AbortSignal): void {
     if (signal.aborted) return;
     this.attached = false;

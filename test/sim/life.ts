@@ -23,8 +23,8 @@ import type { Settings } from './settings.ts';
 import type { Upstream } from './upstream.ts';
 
 /**
- * One life of the daemon: everything real but its sockets, its process, its disk, its clock and its providers. What startDaemon and
- * serveDaemon do around them is done here in the same order.
+ * One boot of the daemon. Only sockets, process, disk, clock and providers are simulated.
+ * It does the work of startDaemon and serveDaemon in the same order.
  */
 
 export type Ending = 'stopped' | 'failed' | 'crashed';
@@ -34,9 +34,9 @@ export interface LifeOptions {
   clock: SimClock;
   settings: Settings;
   upstreams: ReadonlyMap<string, Upstream>;
-  /** The disk, for as long as this life lives. */
+  /** The disk during this boot. */
   connect(alive: () => boolean): EventStore;
-  /** An effect is asked for; it is performed by calling `perform`, or it is lost. */
+  /** An effect was requested. `perform` does it; otherwise it is lost. */
   onEffect(effect: Effect, id: string, perform: () => void): void;
   onOpened(last_seq: number): void;
   createKernel?: ((options: KernelOptions) => Kernel) | undefined;
@@ -49,9 +49,9 @@ export class Life {
   readonly kernel: Kernel;
   readonly scheduler: Scheduler;
   readonly runtime: Runtime;
-  /** Set once this life is over. */
+  /** Set when this boot is over. */
   ending: Ending | null = null;
-  /** The log cannot be written any more. */
+  /** The log can no longer be written. */
   isFatal = false;
   private readonly options: LifeOptions;
   private readonly store: EventStore;
@@ -170,7 +170,7 @@ export class Life {
     this.diskMonitor.close();
   }
 
-  /** The machine as the log tells it. */
+  /** The machine, folded from the log. */
   get snapshot(): DaemonSnapshot {
     return this.kernel.snapshot<DaemonSnapshot>(this.daemon) as DaemonSnapshot;
   }
@@ -232,7 +232,7 @@ export class Life {
       .catch(() => this.end('failed'));
   }
 
-  /** The end comes even if the log takes no fact that says so. */
+  /** It ends even if the log accepts no event about it. */
   private endBy(at: number, still: () => boolean = () => true): void {
     this.clock.after(at + SLACK_MS - this.clock.now(), () => still() && this.end('failed'));
   }

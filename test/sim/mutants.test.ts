@@ -3,7 +3,10 @@ import * as assert from 'uvu/assert';
 import { mutants } from './mutants.ts';
 import { simulate } from './simulate.ts';
 
-/** Within so many simulations each planted bug must be found: a simulation that finds nothing proves nothing. */
+/**
+ * Each planted bug must be found within this many simulations. Otherwise the simulation proves
+ * nothing.
+ */
 const SEEDS_MOST = 3000;
 
 for (const mutant of mutants)

@@ -1,4 +1,4 @@
-// biome-ignore-all lint/complexity/useLiteralKeys: a planted bug reaches into what is private
+// biome-ignore-all lint/complexity/useLiteralKeys: a planted bug changes private members
 
 import type { AnyEvent } from '../../machines/events.ts';
 import { runMachine } from '../../machines/run.ts';
@@ -15,25 +15,25 @@ import type { EventStore } from '../../src/store/port.ts';
 import type { LifeOptions } from './life.ts';
 import { hashOf } from './random.ts';
 
-/** A planted bug: each is one that somebody could make, and that no user may ever meet. */
+/** A planted bug: a mistake that a developer could make, and no user may meet. */
 export interface Mutant {
   name: string;
-  /** Invariants of which one must be found broken. */
+  /** One of these invariants must break. */
   breaks: readonly string[];
   createKernel?: LifeOptions['createKernel'];
-  /** Tokens by which a resumed answer is beside its place. */
+  /** Tokens by which a resumed answer is off. */
   shift?: number;
   losesLast?: boolean;
-  /** Changes what a life sees of the disk. */
+  /** Changes how a boot sees the disk. */
   store?(store: EventStore): EventStore;
-  /** The effect is dropped, and nobody knows. */
+  /** Drops the effect, unrecorded. */
   drops?(effect: string, life: number): boolean;
   places?(places: SchedulerOptions['places']): SchedulerOptions['places'];
-  /** Changes the code itself; returns the way back. */
+  /** Changes the code. Returns the function that restores it. */
   apply?(): () => void;
 }
 
-/** Replaces a method of a class until it is put back. */
+/** Replaces a method of a class until it is restored. */
 function patch<T extends object, K extends keyof T>(
   target: T,
   name: K,
@@ -46,7 +46,7 @@ function patch<T extends object, K extends keyof T>(
   };
 }
 
-/** Effects are performed when their fact is proposed. */
+/** Handles effects when their event is proposed. */
 class EagerKernel extends Kernel {
   private readonly given: KernelOptions;
 
@@ -72,7 +72,7 @@ class EagerKernel extends Kernel {
   }
 }
 
-/** The proposer is told before the fact is on the disk. */
+/** Resolves a proposal before its event is durable. */
 class HastyKernel extends Kernel {
   override append(proposals: readonly Proposal[]): Promise<void> {
     super.append(proposals).catch(() => {});
@@ -80,7 +80,7 @@ class HastyKernel extends Kernel {
   }
 }
 
-/** A run that ends has its end recorded twice. */
+/** Records the end of a run twice. */
 class TwiceKernel extends Kernel {
   constructor(options: KernelOptions) {
     super(options);
@@ -98,7 +98,7 @@ function twice(item: Pending): Pending[] {
   ];
 }
 
-/** The silence of a provider has no deadline. */
+/** Removes the idle deadline of a provider. */
 class PatientKernel extends Kernel {
   constructor(options: KernelOptions) {
     super(options);

@@ -12,10 +12,11 @@ import { checkStart, checkTurn } from './starts.ts';
 import { hold } from './violation.ts';
 
 /**
- * What the log says, folded a second time as it grows on the disk, and what must be true of it whatever happens.
+ * Folds the log a second time as it grows, and checks its invariants.
  *
- * 1. Positions of the log and versions of each stream have no gaps; every fact is one that its machine accepts there.
- * 2. A run has one terminal fact, and nothing after it. A fact of an attempt carries the present one.
+ * 1. Positions and versions have no gaps, and each machine accepts its events.
+ * 2. A run has one terminal event, and it is the last. Events of an attempt carry the current
+ *    one.
  * 3. A key belongs to one run at a time.
  */
 
@@ -27,12 +28,12 @@ export interface RunView {
   accepted_seq: number;
   version: number;
   ended: boolean;
-  /** It is asked of its provider, or is being stopped there. */
+  /** Its provider works on it, or is stopping it. */
   working: boolean;
-  /** Time that the daemon has lived, when it was accepted; downtime is not in it. */
+  /** Uptime of the daemon when it was accepted. */
   awake_at: number;
   token_ids: number[];
-  /** Time of the last start or output, in the present life. */
+  /** Time of the last start or output in this boot. */
   active_at: number;
   events: StoredEvent[];
 }
@@ -40,20 +41,20 @@ export interface RunView {
 export class Oracle {
   last_seq = 0;
   readonly runs = new Map<string, RunView>();
-  /** Not ended, in the order of acceptance. */
+  /** Unfinished, in the order of acceptance. */
   readonly unfinished = new Map<string, RunView>();
   readonly log: StoredEvent[] = [];
   daemon: DaemonSnapshot | null = null;
   boot_id = '';
-  /** Milliseconds that earlier lives lived, and when the present one began. */
+  /** Uptime of earlier boots, and when this one began. */
   awake_before = 0;
   life_start = 0;
   readonly settings: Settings;
   daemonVersion = 0;
-  /** The daemon of the life before, as it was left. */
+  /** The previous daemon, as it was left. */
   private before: DaemonSnapshot | null = null;
   private readonly keys = new Map<string, RunView>();
-  /** What earlier lives left has been settled. */
+  /** The leftovers of earlier boots are settled. */
   isRecovered = false;
   private stop: { unsettled: number; finished: number; ended: number } | null = null;
 
@@ -61,7 +62,7 @@ export class Oracle {
     this.settings = settings;
   }
 
-  /** Another event is on the disk. Throws Violation. */
+  /** An event is durable. Throws Violation. */
   ingest(event: StoredEvent): void {
     hold(
       'no-gaps',
@@ -128,7 +129,7 @@ export class Oracle {
     if (event.type === 'daemon.store_opened') this.checkLastBoot(event);
   }
 
-  /** What a life tells of the one before is what the machine of that one says. */
+  /** A boot reports the end of the previous boot as its machine has it. */
   private checkLastBoot({ data }: StoredEvent): void {
     const told = (data.last_boot as LastBoot | null)?.ending ?? null;
     const found =
@@ -146,7 +147,7 @@ export class Oracle {
     );
   }
 
-  /** What the daemon tells of its stop is what happened. */
+  /** The daemon reports its stop as it happened. */
   private checkStop({ type, data }: StoredEvent): void {
     if (type === 'daemon.boot_started') [this.stop, this.isRecovered] = [null, false];
     if (type === 'daemon.runs_recovered') this.isRecovered = true;
@@ -159,7 +160,7 @@ export class Oracle {
       ended: Number(data.ended),
       handed_over: Number(data.handed_over),
     };
-    // Ends that were on their way to the disk when it was told are not in it.
+    // The report omits ends that were not yet durable.
     const late = finished + ended - told.finished - told.ended;
     const moving = [...this.unfinished.values()].filter(({ snapshot }) =>
       isIn(snapshot, 'cancelling'),

@@ -5,7 +5,10 @@ import type { RunView } from './oracle.ts';
 import { undisturbed } from './stream.ts';
 import { hold } from './violation.ts';
 
-/** What is recorded of an answer is at each moment the beginning of the undisturbed one, token by token, and the whole of it at the end. */
+/**
+ * The recorded output is always a prefix of the undisturbed answer, token by token. At the end it
+ * is the whole answer.
+ */
 export function checkOutput(run: RunView, event: StoredEvent): void {
   const { context } = run.snapshot;
   if (event.type === 'run.started' && event.data.resumes !== true) run.token_ids = [];

@@ -30,7 +30,7 @@ export class Random {
     return least + this.below(most - least + 1);
   }
 
-  /** True once in so many times. */
+  /** True once in this many times. */
   onceIn(times: number): boolean {
     return this.below(times) === 0;
   }
@@ -40,7 +40,7 @@ export class Random {
   }
 }
 
-/** One more number into a running hash. */
+/** Adds a number to a running hash. */
 export function mix(hash: number, value: number): number {
   return Math.imul((hash ^ value) + 0x9e3779b9, 0x85ebca6b) ^ (hash >>> 15);
 }

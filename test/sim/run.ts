@@ -37,7 +37,7 @@ async function one(seed: number): Promise<number> {
 }
 
 async function many(from: number, seeds: number): Promise<number> {
-  // The place of an error is asked for when its simulation is replayed.
+  // Stack traces are only captured in a replay.
   Error.stackTraceLimit = 0;
   const stats = new Stats();
   const failed: string[] = [];

@@ -3,7 +3,7 @@ import type { ProviderConfig } from '../../src/config/provider.ts';
 import type { SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
 import type { Random } from './random.ts';
 
-/** What is drawn once for each simulation: the limits of the daemon, and how much goes wrong. */
+/** Drawn once for each simulation: the limits of the daemon, and the faults. */
 export interface Settings {
   config: Config;
   places: SchedulerOptions['places'];
@@ -11,7 +11,7 @@ export interface Settings {
   clients: number;
 }
 
-/** How often each fault comes, as weights against the ordinary steps; 0: never. */
+/** The weight of each fault against ordinary steps; 0: never. */
 export interface Faults {
   crash: number;
   stop: number;
@@ -20,14 +20,14 @@ export interface Faults {
   full: number;
   engine: number;
   stale: number;
-  /** One effect in so many is lost, or performed twice. */
+  /** One effect in this many is lost or handled twice. */
   lostEffectIn: number;
   doubleEffectIn: number;
-  /** One stream of a provider in so many has trouble. */
+  /** One stream of a provider in this many has trouble. */
   troubleIn: number;
-  /** One answer to a client in so many does not reach it. */
+  /** One answer to a client in this many is lost. */
   lostAnswerIn: number;
-  /** Weight of the disk against everything else. */
+  /** The weight of the disk against everything else. */
   disk: number;
 }
 
@@ -81,7 +81,7 @@ export function drawSettings(random: Random): Settings {
   return { config, places, faults: drawFaults(random), clients: random.between(1, 4) };
 }
 
-/** Each simulation has only some of the faults, so that what comes after one is seen too. */
+/** Each simulation has only some faults, so that later ones are reached too. */
 function drawFaults(random: Random): Faults {
   const some = (weight: number) => (random.onceIn(2) ? 0 : weight);
   const rare = (weight: number) => (random.onceIn(4) ? weight : 0);

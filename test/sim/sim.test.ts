@@ -3,12 +3,12 @@ import * as assert from 'uvu/assert';
 import { simulate } from './simulate.ts';
 import { Stats } from './stats.ts';
 
-/** As many simulations as there is time for; every one that is not done here is one command away. */
+/** As many simulations as the time allows. `npm run sim` runs the others. */
 const SEEDS_MOST = 4000;
 const SEEDS_LEAST = 100;
 const ABOUT_MS = 16_000;
 
-test('a simulation is its seed: the same one twice is the same in every step', async () => {
+test('the same seed gives the same simulation, step by step', async () => {
   for (const seed of [1, 7, 42, 20_000, 2 ** 33 + 5]) {
     const [first, second] = [
       await simulate(seed, { traced: true }),
@@ -20,13 +20,13 @@ test('a simulation is its seed: the same one twice is the same in every step', a
   }
 });
 
-test('different seeds are different simulations', async () => {
+test('different seeds give different simulations', async () => {
   const hashes = new Set<number>();
   for (let seed = 1; seed <= 50; seed += 1) hashes.add((await simulate(seed)).hash);
   assert.is(hashes.size, 50);
 });
 
-test('whatever happens to it, the daemon loses nothing that it acknowledged, ends every run once and says no byte twice', async () => {
+test('under any fault, the daemon keeps what it acknowledged, ends each run once and repeats no byte', async () => {
   const stats = new Stats();
   const until = performance.now() + ABOUT_MS;
   let seed = 1;

@@ -10,14 +10,14 @@ import { World } from './world.ts';
 export interface Outcome {
   seed: number;
   steps: number;
-  /** Of everything that happened, in its order. */
+  /** A hash of all steps, in order. */
   hash: number;
   stats: Stats;
   violation: Violation | null;
   trace: string[];
 }
 
-/** Steps in which anything may happen, and those in which everything must come to its end. */
+/** Steps with faults, and steps in which everything must end. */
 const STORMY_MOST = 220;
 const QUIET_MOST = 6000;
 
@@ -89,12 +89,12 @@ async function step(world: World): Promise<void> {
   if (world.violation === null) world.guard(() => checkMoment(world));
 }
 
-/** Everything that can happen by itself has happened: no promise is settled whose consequences are not there yet. */
+/** Waits until no promise has pending effects. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Nothing is unfinished, nobody waits, and everybody has seen the end of what it follows. */
+/** All runs have ended, no client waits, and each follower has seen the end. */
 async function isOver({ oracle, disk, life, unansweredCalls, clients }: World): Promise<boolean> {
   if (
     oracle.unfinished.size > 0 ||

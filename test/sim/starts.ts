@@ -2,11 +2,11 @@ import { isIn } from '../../machines/step.ts';
 import type { Oracle, RunView } from './oracle.ts';
 import { hold } from './violation.ts';
 
-/** No provider is asked for more than it may be, and the local engine for one model at a time. */
+/** Providers stay within their limits, and the local engine has one model at a time. */
 export function checkStart(oracle: Oracle, run: RunView): void {
   const { provider, model } = run.created.request;
   const { places } = oracle.settings;
-  // A run that tries again has its place already.
+  // A run that retries has its slot already.
   const active = [...oracle.unfinished.values()].filter((other) => other !== run && other.working);
   const peers = active.filter((other) => other.created.request.provider === provider);
   hold(
@@ -31,7 +31,7 @@ export function checkStart(oracle: Oracle, run: RunView): void {
   );
 }
 
-/** First come first served within a client and a provider. */
+/** First come, first served, for each client and provider. */
 export function checkTurn(oracle: Oracle, run: RunView): void {
   const { client, request } = run.created;
   for (const other of oracle.unfinished.values()) {

@@ -27,14 +27,14 @@ export interface StreamOptions {
   onEnd(): void;
 }
 
-/** What the provider says to this request if nothing goes wrong. Only a resumable one says the same each time. */
+/** The answer to this request without faults. Only a resumable one is the same each time. */
 export function undisturbed(request: RunRequest, attempt: number, resumable: boolean): Answer {
   const salt = mix(hashOf(request.model), resumable ? request.seed : attempt);
   const answer = answerTo(`${request.provider} ${request.prompt}`, salt);
   return resumable ? answer : { texts: answer.texts, token_ids: [] };
 }
 
-/** One answer being streamed. Each part waits until the simulation lets it go. */
+/** A streamed answer. Each part waits for the simulation. */
 export class Stream implements AsyncIterableIterator<OutputPart> {
   readonly request: AttemptRequest;
   readonly trouble: Trouble;
@@ -43,7 +43,7 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
   private readonly troubleAt: number;
   private position: number;
   private finished = 0;
-  /** Parts that still come after it was told to stop. */
+  /** Parts that still come after a stop. */
   private late: number;
   private gone: Error | null = null;
   private waiting: {
@@ -67,7 +67,7 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
     this.late = random.below(3);
   }
 
-  /** Somebody waits, and something comes if it is let. */
+  /** A reader waits, and a part is ready. */
   get ready(): boolean {
     if (this.waiting === null) return false;
     if (this.gone !== null) return true;
@@ -93,7 +93,7 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
     this.gone = error;
   }
 
-  /** The next thing happens. */
+  /** Delivers the next part. */
   act(): void {
     const { waiting } = this;
     this.waiting = null;
@@ -146,7 +146,7 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
     return { type: 'output', text, token_ids };
   }
 
-  /** Some say it twice. */
+  /** Some providers repeat a part. */
   private finish(): OutputPart | null {
     this.finished += 1;
     if (this.finished > (this.options.random.onceIn(8) ? 2 : 1)) return null;
@@ -176,7 +176,7 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
   }
 }
 
-/** The answer that a stream gives: the undisturbed one, unless it was given tokens to go on from that are not of it. */
+/** The answer of a stream: the undisturbed one, unless it resumes from foreign tokens. */
 function goingOn({ request, attempt, resume }: AttemptRequest, resumable: boolean): Answer {
   const answer = undisturbed(request, attempt, resumable);
   if (resume === null) return answer;

@@ -9,24 +9,24 @@ import type { Random } from './random.ts';
 import { Stream, type Trouble, troubles } from './stream.ts';
 
 /**
- * A provider whose streams go on when the simulation says so. What it says undisturbed is a pure function of what is asked; what goes
- * wrong with it is drawn when it is asked.
+ * A provider whose streams advance with the simulation.
+ * Its undisturbed answer is a pure function of the request; faults are drawn with the request.
  */
 
 export interface UpstreamOptions {
   id: string;
   resumable: boolean;
   random: Random;
-  /** One stream in so many has trouble; 0: none has. */
+  /** One stream in this many has trouble; 0: none. */
   troubleIn(): number;
   onAsked(request: AttemptRequest): void;
-  /** For planted bugs: tokens by which a resumed stream is beside the place where it should go on. */
+  /** For planted bugs: tokens by which a resumed stream is off. */
   shift?: number;
 }
 
 export class Upstream implements ProviderPort {
   readonly id: string;
-  /** Streams whose work goes on. */
+  /** Streams in progress. */
   readonly open = new Set<Stream>();
   private readonly options: UpstreamOptions;
 
@@ -51,7 +51,7 @@ export class Upstream implements ProviderPort {
     return stream;
   }
 
-  /** All work is gone at once, as when the process behind it dies. */
+  /** Drops all work at once, like the death of its process. */
   die(): void {
     const gone = new SvcError('engine_crashed', 'The engine process died.', {
       retryable: true,

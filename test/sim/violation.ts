@@ -1,6 +1,6 @@
 import type { SvcError } from '../../src/errors.ts';
 
-/** An invariant that does not hold. */
+/** A broken invariant. */
 export class Violation extends Error {
   readonly invariant: string;
 
@@ -15,7 +15,7 @@ export function hold(invariant: string, holds: boolean, message: () => string): 
   if (!holds) throw new Violation(invariant, message());
 }
 
-/** An error that a client may meet there. */
+/** An error that a client may get there. */
 export function allowed(error: SvcError, codes: readonly string[]): void {
   hold('error', codes.includes(error.code), () => `${error.code}: ${error.message}`);
 }

@@ -15,7 +15,7 @@ import type { Stream } from './stream.ts';
 import { Upstream } from './upstream.ts';
 import { Violation } from './violation.ts';
 
-/** Everything of one simulation. What happens next is drawn from its seed, and from nothing else. */
+/** One simulation. Its seed alone decides each next step. */
 export class World {
   readonly random: Random;
   readonly settings: Settings;
@@ -26,19 +26,19 @@ export class World {
   readonly clients: Client[];
   readonly stats = new Stats();
   readonly mutant: Mutant | null;
-  /** One line for each thing that happens; null when nobody reads it. */
+  /** One line for each step; null without a reader. */
   readonly trace: string[] | null;
   life: Life;
   fairness: Fairness;
   lives = 0;
   hash = 0;
   violation: Violation | null = null;
-  /** The faults are over: everything must come to its end. */
+  /** The faults are over: everything must end. */
   isQuiet = false;
   quiet_since = 0;
-  /** Streams of the life before: what they say reaches nobody any more. */
+  /** Streams of the previous boot, without a reader. */
   ghosts: Stream[] = [];
-  /** Places in the queue that were told, by run. */
+  /** Queue positions that were reported, by run. */
   readonly places = new Map<string, number | null>();
   private readonly pending = new Set<{ what: string; lost?: () => void }>();
   private sleepers: (() => void)[] = [];
@@ -77,7 +77,7 @@ export class World {
     this.fairness = new Fairness(this.life);
   }
 
-  /** Nothing goes wrong any more. */
+  /** Ends all faults. */
   calm(): void {
     this.note(() => 'quiet');
     this.isQuiet = true;
@@ -86,7 +86,7 @@ export class World {
     this.wakeAll();
   }
 
-  /** Another life begins; the clock may have been set meanwhile. */
+  /** Starts another boot. The wall clock may have been set meanwhile. */
   rebirth(): void {
     const now = this.life.clock.now();
     this.oracle.endLife(now);
@@ -102,7 +102,7 @@ export class World {
     this.life = this.bear(now + (this.isQuiet ? 1000 : this.jump()));
   }
 
-  /** A call of a client: what comes of it is checked, unless its life is over first. */
+  /** A client's call. Its result is checked, unless the boot ends first. */
   call<T>(
     what: string,
     made: Promise<T>,
@@ -150,7 +150,7 @@ export class World {
     for (const wake of sleepers) wake();
   }
 
-  /** The first invariant that does not hold ends the simulation. */
+  /** The first broken invariant ends the simulation. */
   guard(check: () => void): void {
     try {
       check();
@@ -195,7 +195,7 @@ export class World {
     return life;
   }
 
-  /** What the wall clock tells after a time without a daemon. */
+  /** The wall clock after a downtime. */
   private jump(): number {
     const { random } = this;
     const hour = 3_600_000;
@@ -230,7 +230,7 @@ export class World {
   }
 }
 
-/** What tells one fact from another, for the trace. */
+/** Identifies an event in the trace. */
 const SHOWN = [
   'attempt',
   'resumes',

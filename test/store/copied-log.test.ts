@@ -14,7 +14,7 @@ async function add(place: Place, ...commits: Commit[]): Promise<void> {
   await store.close();
 }
 
-/** How many events of a stream a dead daemon's log tells, or the code of what its reading ends with. */
+/** The number of events of a stream in a dead daemon's log, or the error code of its end. */
 async function told(place: Place, stream: string): Promise<number | string | null> {
   const log = openCopiedLog({ ...place, limits: defaultLimits });
   if (log === null) return null;

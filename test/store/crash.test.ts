@@ -35,7 +35,7 @@ test(
   }),
 );
 
-/** Each commit of the writer is there from its first event to its run's row. */
+/** Each commit of the writer is whole, from its first event to the row of its run. */
 async function checkWhole(store: EventStore, last_seq: number): Promise<void> {
   let seq = 0;
   let runs = 0;

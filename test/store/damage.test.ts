@@ -19,7 +19,7 @@ import { EventLog } from '../../src/store/sqlite/event-log.ts';
 import { startWriter } from './process.ts';
 import { filled, type Place, placed, series } from './samples.ts';
 
-/** What an open is refused with. */
+/** The error of an open. */
 async function refusal(place: Place): Promise<SvcError> {
   const store = place.store();
   return store.open().then(
@@ -42,7 +42,7 @@ async function killed(place: Place): Promise<number> {
   return writer.acked();
 }
 
-/** Changes the stored text of an event in the file of the database, behind its back. */
+/** Changes the stored text of an event in the database file. */
 function overwrite(file: string, text: string, other: string): void {
   const bytes = readFileSync(file);
   const at = bytes.indexOf(text);
@@ -226,7 +226,10 @@ test(
   }),
 );
 
-/** How a changed file is met: refused at the open, reported by the check, or read as it was. */
+/**
+ * What happens to a changed file: refused at the open, reported by the check, or unchanged for
+ * readers.
+ */
 async function look(
   options: ConstructorParameters<typeof EventLog>[0],
   truth: string,

@@ -8,7 +8,7 @@ const tried = possible ? test : test.skip;
 if (!possible)
   console.log('faults of the disk cannot be tried: there is no strace here, or it may not trace');
 
-/** A writer that writes until it is stopped by what happens to it. */
+/** A writer that writes until a fault stops it. */
 async function writeUntilRefused(place: Place, fault: string): Promise<Writer> {
   const writer = startWriter(place, {}, inject(fault));
   await writer.says('open', 'refused');
@@ -18,7 +18,7 @@ async function writeUntilRefused(place: Place, fault: string): Promise<Writer> {
   return writer;
 }
 
-/** What was acknowledged is there, and everything that is there is whole. */
+/** Acknowledged events are there, and all commits are whole. */
 async function checkAcknowledged(place: Place, acked: number, label: string): Promise<void> {
   const store = place.store();
   const { last_seq } = await store.open();

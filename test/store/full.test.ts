@@ -33,7 +33,7 @@ function mountSmall(): SmallDisk | null {
   };
 }
 
-/** Leaves no more space than this. */
+/** Fills the disk up to this space. */
 function fill(folder: string, left: number): void {
   const { bavail, bsize } = statfsSync(folder);
   writeFileSync(`${folder}/ballast`, Buffer.alloc(Math.max(0, bavail * bsize - left)));
@@ -57,7 +57,7 @@ function onSmallDisk(fact: string, work: (place: SmallDisk) => Promise<void>): v
 const data = { text: 'x'.repeat(2000) };
 const twenty = (first: number) => series(first, 20, 's', { data });
 
-/** Appends until a commit answers this; gives the last event that was acknowledged. */
+/** Appends until a commit returns this. Returns the last acknowledged event. */
 async function appendUntil(
   store: EventStore,
   from: number,

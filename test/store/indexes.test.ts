@@ -17,7 +17,7 @@ function flip({ database }: Place, text: string, isIt: (after: string) => boolea
   throw new Error(`${text} is not in the file`);
 }
 
-/** What a whole round of the slow check finds. */
+/** The findings of a whole round of the slow check. */
 async function checked(place: Place): Promise<string[]> {
   const store: EventStore = place.store({ reserve_bytes: 65_536 });
   await store.open();

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 
-/** Runs a command whose system calls fail as this says. */
+/** The command line that makes system calls of a command fail. */
 export const inject = (fault: string): string[] => [
   'strace',
   '-f',
@@ -15,6 +15,6 @@ export const inject = (fault: string): string[] => [
   `inject=${fault}`,
 ];
 
-/** Where there is no strace, or it may not trace, faults of the disk cannot be tried. */
+/** Without strace, or without the right to trace, faults cannot be tested. */
 export const possible =
   spawnSync('strace', [...inject('fsync:error=EIO').slice(1), 'true']).status === 0;

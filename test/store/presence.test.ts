@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
 import { codeOf, type Place, placed, series } from './samples.ts';
 
-/** Long enough for one test to see no look by the clock but the first. */
+/** Long enough that one test sees only the first check by the clock. */
 const LATER = { store_look_ms: 60_000, store_look_idle_ms: 3_600_000 };
 
 async function opened(place: Place, limits: Parameters<Place['store']>[0]) {

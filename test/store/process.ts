@@ -7,14 +7,14 @@ import type { Place } from './samples.ts';
 
 export interface Writer {
   child: ChildProcess;
-  /** What it has printed, line by line. */
+  /** Its output, line by line. */
   lines: string[];
-  /** The last event that it was told is durable. */
+  /** The last event that it reported as durable. */
   acked(): number;
   tell(line: 'one' | 'on' | 'prune'): void;
-  /** Waits for a line that begins with one of these; empty when it ended without. */
+  /** Waits for a line that begins with one of these. Empty if it ended without one. */
   says(...starts: string[]): Promise<string>;
-  /** Ends it, and waits until all it printed is here. */
+  /** Ends it, and waits for all its output. */
   end(signal: 'SIGKILL' | 'close'): Promise<void>;
 }
 

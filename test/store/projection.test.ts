@@ -19,7 +19,7 @@ const row = (index: number, seq: number): RunRow =>
     record: { output: `the answer ${index} ${'x'.repeat(index * 40)}` },
   });
 
-/** The row as the events of the samples tell it: the last one has the index. */
+/** The row that the sample events give. The last event has the index. */
 const project: Project = async (store, run_id) => {
   const events = await store.readStream(run_id, 1, 9);
   const last = events.at(-1);
@@ -158,7 +158,7 @@ test(
   }),
 );
 
-/** The same damage, older than the events that an open looks at. */
+/** The same damage, in events that the open does not check. */
 async function checkOld(place: Place): Promise<void> {
   const store = storeOf(place);
   await store.open();
@@ -198,12 +198,12 @@ for (const version of [1, 2, 3, 4]) {
       const store = storeOf(place);
       await store.open();
       const types = ['run.accepted', 'run.started', 'run.output_appended', 'run.completed'];
-      // The events of two runs take turns, so that the hash of an event holds it to one of the other run.
+      // The events of two runs alternate, so each hash covers an event of the other run.
       const events = types.flatMap((type, index) =>
         [0, 1].map((side) => event(2 * index + side + 1, `run_${side}`, index + 1, { type })),
       );
       await store.append({ events, runs: [row(0, 7), row(1, 8)] });
-      // Damage among the last events keeps the log from being opened; this is older.
+      // Damage in the last events stops the open; this is older.
       await store.append({
         events: Array.from({ length: 1200 }, (_, index) => event(9 + index, 's', index + 1)),
         runs: [],
@@ -219,7 +219,7 @@ for (const version of [1, 2, 3, 4]) {
   );
 }
 
-/** As those read it who follow, replay and export. */
+/** Reads as followers, replay and export do. */
 async function wholeStream(store: EventStore, stream: string): Promise<StoredEvent[]> {
   const events: StoredEvent[] = [];
   for await (const one of streamOf(store, stream)) events.push(one);

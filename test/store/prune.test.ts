@@ -12,7 +12,10 @@ import { accepted, codeOf, event, makePlace, type Place, placed, run, series } f
 
 const ALL = { before_at: Number.MAX_SAFE_INTEGER, max_bytes: null, keep_boot: 'boot_2', limit: 50 };
 
-/** Runs of four events each, two and two interleaved, and an event of the daemon after each pair; the text is in every event and row. */
+/**
+ * Runs of four events each, two and two interleaved, with an event of the daemon after each pair.
+ * The text is in each event and row.
+ */
 async function fill(store: EventStore, from: number, pairs: number, text: string): Promise<number> {
   let seq = from;
   for (let pair = 0; pair < pairs; pair += 1) {
@@ -196,7 +199,7 @@ test(
   },
 );
 
-/** Finished runs of one event each, after a stream of a boot that tells much of itself. */
+/** Finished runs of one event each, after a stream of a boot with many events. */
 async function noisy(store: EventStore, boot_id: string, count: number): Promise<void> {
   const data = { text: 'x'.repeat(300) };
   for (let from = 1; from <= count; from += 1000)

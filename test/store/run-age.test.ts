@@ -5,7 +5,10 @@ import { type Moment, oldAt } from '../../src/store/prune/run-age.ts';
 const DAY = 86_400_000;
 const KEEP = 30 * DAY;
 
-/** When the run at a position is old, in days, for events at these days; those of `removed` are not in the log any more. */
+/**
+ * When the run at a position is old, in days, with events at these days. Events in `removed` are
+ * missing.
+ */
 function oldOn(
   days: readonly number[],
   position: number,

@@ -65,7 +65,7 @@ export function series(
   };
 }
 
-/** The code of what a promise is rejected with; null when it is not. */
+/** The code of a rejection; null if the promise resolves. */
 export async function codeOf(promise: Promise<unknown>): Promise<string | null> {
   return promise.then(
     () => null,
@@ -81,7 +81,7 @@ export interface Place {
   remove(): void;
 }
 
-/** A folder of its own for one store. */
+/** A folder for one store. */
 export function makePlace(folder = mkdtempSync(join(tmpdir(), 'svc-store-'))): Place {
   const data = join(folder, 'data');
   const files = { database: join(data, 'events.db'), highWater: join(data, 'events.high-water') };
@@ -94,7 +94,7 @@ export function makePlace(folder = mkdtempSync(join(tmpdir(), 'svc-store-'))): P
   };
 }
 
-/** Runs a test in a folder of its own, which is gone afterwards. */
+/** Runs a test in a temporary folder. */
 export function placed(work: (place: Place) => Promise<void>): () => Promise<void> {
   return async () => {
     const place = makePlace();
@@ -106,7 +106,7 @@ export function placed(work: (place: Place) => Promise<void>): () => Promise<voi
   };
 }
 
-/** A place with a log of this many events, written in several commits and closed. */
+/** Writes a log of this many events in several commits, and closes it. */
 export async function filled(place: Place, count: number): Promise<void> {
   const store = place.store();
   await store.open();

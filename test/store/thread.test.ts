@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { codeOf, type Place, placed, series } from './samples.ts';
 
-/** Opens a store and gives the thread that was started for it. */
+/** Opens a store, and returns it with its thread. */
 async function openWithThread(place: Place) {
   const started = new Promise<Worker>((resolve) => process.once('worker', resolve));
   const store = place.store();

@@ -11,8 +11,8 @@ import { startWriter } from './process.ts';
 import { codeOf, event, makePlace, type Place, placed, run } from './samples.ts';
 
 /**
- * A log that the first version wrote, as it was closed. Its clock was set back by an hour between `run_a` and the others;
- * `run_a` and `run_b` carry the same idempotency key.
+ * A log of the first version. Its clock was set back by an hour between `run_a` and the others.
+ * `run_a` and `run_b` have the same idempotency key.
  */
 const OLD = fileURLToPath(new URL('../fixtures/store/version-1.db.gz', import.meta.url));
 

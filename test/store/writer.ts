@@ -3,15 +3,18 @@ import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { event, run } from './samples.ts';
 
 /**
- * A process that owns a log: `writer.ts <database> <highWater>`. It prints `open <last_seq>` or `refused <code> <message>`. Then, after each line on stdin, it
- * appends commits: `one`, or `on` for one after the other; after `prune` it removes all finished runs and prints `pruned`. Each commit that is acknowledged is printed as `acked <seq>`. When one is refused, it is tried
- * once more: `again <code>`.
+ * A process that owns a log: `writer.ts <database> <highWater>`.
+ * It prints `open <last_seq>` or `refused <code> <message>`. Then it reads lines on stdin.
+ * `one` appends a commit, `on` appends commits until the end, and `prune` removes all finished
+ * runs and prints `pruned`.
+ * It prints each acknowledged commit as `acked <seq>`. It repeats a refused commit once: `again
+ * <code>`.
  */
 
 const [, , database = '', highWater = ''] = process.argv;
 const store = createSqliteStore({ database, highWater });
 let seq = 0;
-/** Far more than any test lets it write: a writer that is left behind comes to an end. */
+/** More than any test needs: a writer that is left behind ends. */
 const EVENTS_MAX = 100_000;
 
 /** A commit of 2 to 41 events of one run, the same whenever it begins at the same place. */

@@ -7,27 +7,27 @@ import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import type { Home } from '../helpers/svc.ts';
 import type { Run } from './daemon.ts';
 
-/** What a client of the local socket has heard of one run. */
+/** What a client of the local socket received of one run. */
 export interface Heard {
   id: string;
   text: string;
   token_ids: number[];
-  /** Types of its events but its outputs, in order. */
+  /** Types of its events except outputs, in order. */
   facts: string[];
-  /** The record at the end; null when the connection was lost before. */
+  /** The record at the end; null if the connection was lost. */
   record: Run | null;
-  /** Code of what ended it early. */
+  /** Code of the error that ended it early. */
   broken: string | null;
 }
 
-/** Two models of random weights, one quick and one slow enough to be caught in the middle of an answer. */
+/** Two random models: a quick one, and one slow enough to be killed during an answer. */
 export function addModels(home: Home): void {
   mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
   makeGguf(join(home.paths.models, 'quick.gguf'), { context: 1024 });
   makeGguf(join(home.paths.models, 'slow.gguf'), { context: 1024, width: 192, layers: 8, seed: 3 });
 }
 
-/** Starts a run and hears it, or hears one that is there, from its beginning to its end or to the end of the daemon. */
+/** Starts a run, or follows one, until the run or the daemon ends. */
 export async function hear(
   home: Home,
   what: Record<string, unknown> | string,
@@ -77,7 +77,7 @@ function take(
   onTokens(heard.token_ids.length);
 }
 
-/** Acts once, when so many tokens were heard. */
+/** Acts once, after this many tokens. */
 export function once(cut: number, act: () => unknown): (count: number) => void {
   let done = false;
   return (count) => {
@@ -87,7 +87,7 @@ export function once(cut: number, act: () => unknown): (count: number) => void {
   };
 }
 
-/** The whole answer, as if nothing had happened, with one end. */
+/** The whole answer, undisturbed, with one end. */
 export function checkSame(heard: Heard, whole: Heard): void {
   assert.is(heard.record?.state, 'completed', heard.broken ?? JSON.stringify(heard.record?.error));
   assert.equal(heard.token_ids, whole.token_ids);

@@ -4,18 +4,18 @@ import type { Home } from '../helpers/svc.ts';
 import { fakeAnswer } from './fake-model.ts';
 import { digestOf, type RunSeen } from './record.ts';
 
-/** What the log of a stopped daemon says, compared with what the clients were told. */
+/** Compares the log of a stopped daemon with what the clients received. */
 export interface Checked {
   events: number;
   runs: number;
-  /** Events that a client was given, and ids that one was answered with. */
+  /** Events and ids that a client received. */
   acknowledged: number;
   lost: number;
   duplicates: number;
-  /** Runs that went on from recorded tokens, and their breaks. */
+  /** Runs resumed from recorded tokens, and how often. */
   resumed: number;
   breaks: number;
-  /** Deaths of the engine by SIGKILL that a daemon lived to record. */
+  /** SIGKILLs of the engine that a daemon recorded. */
   engine_deaths: number;
   by_end: Record<string, number>;
   problems: string[];
@@ -118,7 +118,7 @@ function checkRun(
     checked.problems.push(`${id} is not the beginning of the undisturbed answer`);
 }
 
-/** The text that counts: what was discarded by a new start is left out. */
+/** The final text, without what a restart discarded. */
 function answerOf(facts: readonly StoredEvent[]): { text: string; token_ids: number[] } {
   let [text, token_ids]: [string, number[]] = ['', []];
   for (const { type, data } of facts) {

@@ -6,23 +6,24 @@ import type { Random } from './random.ts';
 import { newSeen, note, type RunSeen } from './record.ts';
 
 /**
- * Clients that ask while the daemon is killed, and go on asking until they have their answer. Each keeps its own record of all that it was told.
+ * Clients that ask while the daemon is killed, until they have their answers. Each records all
+ * that it receives.
  */
 export interface Clients {
-  /** Every run that any of them has asked for. */
+  /** All runs of all clients. */
   readonly seen: RunSeen[];
-  /** What was against the rules already while it happened. */
+  /** Violations found on the way. */
   readonly problems: string[];
-  /** No more is begun; resolves when every client has its answer. */
+  /** Starts no more work. Resolves when each client has its answer. */
   finish(): Promise<void>;
 }
 
 export interface ClientsOptions {
   home: Home;
   draw: Random;
-  /** Clients at one time. */
+  /** Concurrent clients. */
   count: number;
-  /** Distinguishes the keys and prompts of this round. */
+  /** Makes keys and prompts of this round unique. */
   name: string;
 }
 
@@ -59,7 +60,7 @@ export function startClients(options: ClientsOptions): Clients {
   };
 }
 
-/** The requests of which the undisturbed answer is known. */
+/** Requests with a known undisturbed answer. */
 export const SAMPLED = Array.from({ length: 12 }, (_, index) => ({
   prompt: `Tell me about ${index}: é日🙂`,
   model: 'random',
@@ -91,7 +92,7 @@ function begin(client: Client, body: Body): RunSeen {
   return seen;
 }
 
-/** Follows over HTTP, from Last-Event-ID on after each break, and now and then goes away by itself. */
+/** Follows over HTTP, from Last-Event-ID after each break. Now and then it disconnects itself. */
 async function followOverHttp(client: Client): Promise<void> {
   const body = newBody(client);
   const seen = begin(client, body);
@@ -135,7 +136,7 @@ function take({ problems }: Client, seen: RunSeen, { id, event, data }: Sent): b
   return TERMINAL.test(event);
 }
 
-/** Starts over the local socket, twice when the answer is lost, and follows there. */
+/** Starts over the local socket, again if the answer is lost, and follows there. */
 async function followOverSocket(client: Client): Promise<void> {
   const body = newBody(client);
   const seen = begin(client, body);
@@ -167,7 +168,7 @@ async function followOverSocket(client: Client): Promise<void> {
   }
 }
 
-/** Many requests with one key at one time, until one of them is answered. */
+/** Sends many requests with one key at once, until one is answered. */
 async function storm(client: Client): Promise<void> {
   const body = newBody(client);
   const seen = begin(client, body);
@@ -189,7 +190,7 @@ async function storm(client: Client): Promise<void> {
   await settled(client, seen);
 }
 
-/** Starts and cancels a moment later, until the cancel is answered. */
+/** Starts and cancels soon after, until the cancel is answered. */
 async function cancel(client: Client): Promise<void> {
   const body = newBody(client);
   const seen = begin(client, body);
@@ -202,7 +203,7 @@ async function cancel(client: Client): Promise<void> {
   seen.cancelled = answer.json.state;
 }
 
-/** The command itself, in a process of its own; it reconnects by itself, and may give up where it is killed too often. */
+/** Runs the command in another process. It reconnects itself, and may give up after many kills. */
 async function command(client: Client): Promise<void> {
   if (commands >= COMMANDS_MAX || client.draw.chance(0.5)) return followOverHttp(client);
   commands += 1;
@@ -262,7 +263,7 @@ async function settled({ home }: Client, seen: RunSeen): Promise<void> {
   }
 }
 
-/** Asks until the daemon is there and takes it. */
+/** Asks until a daemon accepts. */
 async function until(request: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     const answer = await request().catch(() => null);

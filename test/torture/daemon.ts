@@ -7,16 +7,19 @@ import { waitFor } from '../helpers/wait.ts';
 
 export type Run = Results['run.get'];
 
-/** One life of the built daemon, as a child of the test, so that its end is seen at once and only its own pid is ever killed. */
+/**
+ * One boot of the built daemon, as a child of the test. So the test sees its end, and kills only
+ * its pid.
+ */
 export interface Life {
   child: ChildProcess;
   pid: number;
-  /** All that it printed: its log, and what it says when it cannot start. */
+  /** Its output: the log, and start errors. */
   printed(): string;
-  /** Resolves with how it ended. */
+  /** Resolves with its exit. */
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   kill(): Promise<void>;
-  /** Asks over the local socket, each time on a connection of its own. */
+  /** Asks over the local socket, with a new connection each time. */
   ask: <T>(work: (client: ControlClient) => Promise<T>) => Promise<T>;
   /** Stops it cleanly. */
   stop(timeout_ms?: number): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
@@ -75,7 +78,7 @@ export async function serve(home: Home, options: LifeOptions = {}): Promise<Life
   return life;
 }
 
-/** Throws, with the end of what it printed, when the daemon ends before it is ready. */
+/** Throws, with the end of its output, if the daemon ends before it is ready. */
 export async function ready(life: Life): Promise<void> {
   let over = false;
   void life.ended.then(() => {

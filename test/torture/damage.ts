@@ -11,7 +11,10 @@ import { serve } from './daemon.ts';
 import { ask } from './http.ts';
 import type { Random } from './random.ts';
 
-/** How damages of a killed daemon's log were met. `silent` must be 0: the log was opened and checked as good, and differed from what was written. */
+/**
+ * What happened to damaged logs of a killed daemon.
+ * `silent` must be 0: a damaged log that was opened and checked as good.
+ */
 export interface Damages {
   tried: number;
   refused: number;
@@ -21,10 +24,10 @@ export interface Damages {
   codes: Record<string, number>;
 }
 
-/** The reserve is made anew for each open: a small one will do. */
+/** Each open creates the reserve, so a small one is enough. */
 const LIMITS = { ...defaultLimits, reserve_bytes: 65_536 };
 
-/** A log as a killed daemon leaves it, WAL and all, is cut short or has one bit changed, again and again. */
+/** Damages the log of a killed daemon, with its WAL, again and again: cuts it, or flips one bit. */
 export async function damageLog(times: number, draw: Random): Promise<Damages> {
   const home = await makeHeldHome({ SVC_LIMIT_RESERVE_BYTES: String(LIMITS.reserve_bytes) });
   try {
@@ -73,7 +76,7 @@ async function writeLog(home: Awaited<ReturnType<typeof makeHeldHome>>): Promise
 
 function harm({ paths }: Home, draw: Random): void {
   if (draw.chance(0.1)) {
-    // The end of the log goes, and with it what knew how far it had come.
+    // Cuts the end of the log, and its mark.
     if (draw.chance(0.5)) rmSync(paths.highWater);
     else writeFileSync(paths.highWater, 'x'.repeat(draw.whole(0, 2000)));
     rmSync(`${paths.database}-wal`, { force: true });
@@ -132,7 +135,7 @@ async function readAll({ paths }: Home): Promise<(StoredEvent | RunRow | Damaged
   return pages(store).finally(() => store.close());
 }
 
-/** Every event, and every run as it is listed. */
+/** All events, and all runs of the list. */
 async function pages(
   store: ReturnType<typeof createSqliteStore>,
 ): Promise<(StoredEvent | RunRow | DamagedRun)[]> {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A disk of a few megabytes over a folder that is there, where mounting is permitted; null where it is not. */
+/** Mounts a disk of a few megabytes over a folder; null if mounting is not permitted. */
 export function mountOver(folder: string, megabytes: number): { unmount(): void } | null {
   const { status } = spawnSync('mount', [
     '-t',
@@ -16,7 +16,7 @@ export function mountOver(folder: string, megabytes: number): { unmount(): void 
   return status === 0 ? { unmount: () => void spawnSync('umount', ['-l', folder]) } : null;
 }
 
-/** Takes all space of a folder's disk. */
+/** Fills the disk of a folder. */
 export function fill(folder: string): void {
   const fd = openSync(join(folder, BALLAST), 'a');
   try {
@@ -39,7 +39,7 @@ export function empty(folder: string): void {
   rmSync(join(folder, BALLAST), { force: true });
 }
 
-/** The arguments of strace that make system calls fail, or be late, as this says: `fsync:error=EIO:when=2+`. */
+/** Arguments of strace that make system calls fail or wait, such as `fsync:error=EIO:when=2+`. */
 export function injecting(fault: string): string[] {
   return [
     '-f',
@@ -54,7 +54,9 @@ export function injecting(fault: string): string[] {
   ];
 }
 
-/** From now on the system calls of a process, and of its threads, fail as this says. Resolves with the way to end that. */
+/**
+ * Makes system calls of a process and its threads fail. Resolves with the function that ends it.
+ */
 export async function inject(pid: number, fault: string): Promise<() => Promise<void>> {
   const tracer = spawn('strace', [...injecting(fault), '-p', String(pid)], {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -67,7 +69,10 @@ export async function inject(pid: number, fault: string): Promise<() => Promise<
   };
 }
 
-/** From now on the disk of a process does not answer: its thread waits in the call. Resolves with the way to end that. */
+/**
+ * Blocks the disk of a process: its thread waits in the call. Resolves with the function that
+ * ends it.
+ */
 export async function silence(pid: number): Promise<() => Promise<void>> {
   const tracer = spawn(
     'strace',
@@ -77,16 +82,16 @@ export async function silence(pid: number): Promise<() => Promise<void>> {
   const ended = once(tracer, 'close');
   await Promise.race([once(tracer.stderr, 'data'), ended]);
   return async () => {
-    // While it delays a call, it hears no other signal.
+    // While it delays a call, it ignores other signals.
     tracer.kill('SIGKILL');
     await ended;
   };
 }
 
-/** Longer than any test: it ends with the tracer. */
+/** Longer than any test. It ends with the tracer. */
 const SILENCE_US = 600_000_000;
 
-/** Whether a command can be run here. */
+/** True if the command can run here. */
 export function works(command: string, ...args: string[]): boolean {
   return spawnSync(command, args).status === 0;
 }

@@ -2,8 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Exchange, Upstream } from '../helpers/upstream.ts';
 
 /**
- * A provider on loopback whose answer follows from the prompt alone: `fake <name> <pieces> <ms>` is answered with that many pieces, that far
- * apart; with `fails` behind it the first request is refused, with `breaks` the connection ends in the middle.
+ * A provider on loopback whose answer depends only on the prompt.
+ * `fake <name> <pieces> <ms>` gives that many pieces, that far apart. `fails` refuses the first
+ * request; `breaks` cuts the connection.
  */
 export async function startFakeModel(): Promise<Upstream> {
   const refused = new Set<string>();

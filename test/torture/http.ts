@@ -8,7 +8,10 @@ import {
 import { readRuntimeFile } from '../../src/home/runtime-file.ts';
 import type { Home } from '../helpers/svc.ts';
 
-/** The HTTP interface of a home's daemon, as a client of another program meets it. The address is read anew for each request: it may have been restarted. */
+/**
+ * The HTTP interface, as a client of another program uses it. Reads the address for each request:
+ * the daemon may have restarted.
+ */
 
 export interface Answer {
   status: number;
@@ -24,7 +27,7 @@ export interface Asked {
   body?: unknown;
 }
 
-/** One server-sent event; `id` is null for what is not in the log. */
+/** A server-sent event; `id` is null if it is not in the log. */
 export interface Sent {
   id: number | null;
   event: string;
@@ -35,12 +38,12 @@ export interface Sent {
 export interface Stream {
   status: number;
   headers: IncomingHttpHeaders;
-  /** Ends when the connection does, for whatever reason. */
+  /** Ends with the connection, for any reason. */
   events: AsyncIterable<Sent>;
   leave(): void;
 }
 
-/** Throws what the connection throws. */
+/** Throws the errors of the connection. */
 export async function ask(home: Home, path: string, asked: Asked = {}): Promise<Answer> {
   const { res } = await open(home, path, asked);
   let text = '';
@@ -48,7 +51,7 @@ export async function ask(home: Home, path: string, asked: Asked = {}): Promise<
   return { status: res.statusCode ?? 0, headers: res.headers, text, json: parseOrNull(text) };
 }
 
-/** A stream of events. An answer that is none has no events. */
+/** Reads a stream of events. Other answers have none. */
 export async function stream(home: Home, path: string, asked: Asked = {}): Promise<Stream> {
   const { req, res } = await open(home, path, {
     ...asked,
@@ -77,7 +80,7 @@ async function* sent(res: IncomingMessage): AsyncIterable<Sent> {
       }
     }
   } catch {
-    // Cut off: what came before it was whole.
+    // It was cut off. Earlier events are whole.
   }
 }
 

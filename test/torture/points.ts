@@ -8,16 +8,19 @@ import { type Life, launch, ready, serve } from './daemon.ts';
 import { startFakeModel } from './fake-model.ts';
 import { newSeen, note, type RunSeen } from './record.ts';
 
-/** What came of a daemon that was killed at one system call. */
+/** The result of a kill at one system call. */
 export interface Point {
   fault: string;
-  /** False when the scenario was over before that call. */
+  /** False if the scenario ended before that call. */
   reached: boolean;
   acknowledged: number;
   problems: string[];
 }
 
-/** Plays a scripted scenario with a daemon that is killed at its n-th call of this kind to the files of the log; then starts it again, plays the rest, and checks. */
+/**
+ * Plays a scenario, and kills the daemon at its n-th such call on files of the log.
+ * Then starts the daemon, plays the rest, and checks.
+ */
 export async function crashAt(call: 'pwrite64' | 'fsync', when: number): Promise<Point> {
   const fault = `${call}:signal=SIGKILL:when=${when}`;
   const upstream = await startFakeModel();
@@ -63,13 +66,16 @@ export async function crashAt(call: 'pwrite64' | 'fsync', when: number): Promise
   }
 }
 
-/** Plays the scenario to its end or to that of the daemon; false when it was over first. What is thrown while the daemon lives on is thrown here too. */
+/**
+ * Plays the scenario until it or the daemon ends. False if the scenario ended first.
+ * Throws errors that happen while the daemon lives.
+ */
 async function diesAt(home: Home, traced: Life, seen: RunSeen[]): Promise<boolean> {
   const died = traced.ended.then(() => true);
   try {
     const played = scenario(home, traced, seen).then(
       () => false,
-      // A lost connection tells of the death before the process does.
+      // Connections break before the process is gone.
       (error: unknown) =>
         delay(DEATH_MS, undefined, { ref: false }).then(() => Promise.reject(error)),
     );
@@ -81,10 +87,10 @@ async function diesAt(home: Home, traced: Life, seen: RunSeen[]): Promise<boolea
   }
 }
 
-/** From the loss of its connections until the death of a daemon is heard of: generous. */
+/** From the loss of its connections to the exit of the daemon: generous. */
 const DEATH_MS = 30_000;
 
-/** Five requests with a key each, one of them cancelled; asked again, each is answered with the same run. */
+/** Five requests with a key each, one of them cancelled. Repeated, each gives the same run. */
 async function scenario(home: Home, life: Life, seen: RunSeen[]): Promise<void> {
   await ready(life);
   const client = await connect(home.paths.socket);
@@ -106,7 +112,7 @@ async function scenario(home: Home, life: Life, seen: RunSeen[]): Promise<void> 
   }
 }
 
-/** The tracer's child outlives it: it is found in the home's own file. */
+/** The daemon survives its tracer. The home's runtime file names it. */
 async function end(home: Home, traced: Life): Promise<void> {
   const found = readRuntimeFile(home.paths.runtime);
   await traced.kill();

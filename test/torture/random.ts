@@ -1,4 +1,4 @@
-/** Draws that are the same for the same seed. */
+/** Random draws from a seed. */
 export interface Random {
   /** From 0 up to but not including 1. */
   next(): number;

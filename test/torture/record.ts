@@ -1,18 +1,18 @@
 import { hash } from 'node:crypto';
 
-/** What one client knows of one run, for the comparison with the log afterwards. */
+/** What one client knows of a run, to compare with the log. */
 export interface RunSeen {
   prompt: string;
   seed: number | null;
   temperature: number | null;
   key: string | null;
-  /** Every id that it was told for this run: there must be one. */
+  /** All ids that it got for this run; there must be one. */
   ids: Set<string>;
-  /** Every event that it was given, in the order in which it came. */
+  /** All events that it received, in order. */
   events: { seq: number; version: number; type: string; digest: string }[];
-  /** The last state that a cancel was answered with. */
+  /** The last state in an answer to a cancel. */
   cancelled: string | null;
-  /** What `svc run` printed, and how it ended. */
+  /** Output of `svc run`, and its exit. */
   printed: { text: string; code: number | null } | null;
 }
 
@@ -28,7 +28,7 @@ export function note(
   seen.events.push({ seq, version, type, digest: digestOf(event.data) });
 }
 
-/** Of what an event carries, whatever the order of its fields. */
+/** A digest of the data of an event, for any order of fields. */
 export function digestOf(data: unknown): string {
   return hash(
     'sha256',

@@ -8,7 +8,7 @@ export interface RoundResult extends Checked {
   cycles: number;
   counts: World['counts'];
   ready_ms: number[];
-  /** Runs that the clients asked for. */
+  /** Runs of the clients. */
   asked: number;
 }
 
@@ -16,11 +16,11 @@ export interface RoundOptions {
   seed: number;
   cycles: number;
   clients: number;
-  /** No cycle is begun when it is aborted. */
+  /** Starts no cycle after an abort. */
   signal: AbortSignal;
 }
 
-/** One home: undisturbed answers first, then cycles of kills under load, then what the log says. */
+/** One home: undisturbed answers, then cycles of kills under load, then the check of the log. */
 export async function tortureRound({
   seed,
   cycles,

@@ -6,12 +6,15 @@ import { type RoundResult, tortureRound } from './round.ts';
 import { neverExercised } from './world.ts';
 
 /**
- * `npm run torture [kills] [points] [damage] [-- --cycles n --minutes m --seed s --clients c]`, all three unless some are named. Exit 1 when anything is lost,
- * or when a kind of kill was never exercised.
+ * `npm run torture [kills] [points] [damage] [-- --cycles n --minutes m --seed s --clients c]`.
+ * Without names, all three.
+ * Exit 1 if anything is lost, or if a kind of kill never happened.
  *
- * kills: the built daemon and its engine are killed with SIGKILL at random moments, thousands of times, while clients ask, follow, cancel and repeat; then
- * what each of them was told is compared with the log. A round has a home of its own; its seed makes the same draws again, but not the same moments.
- * points: a daemon is killed at each n-th of its writes and syncs of the log (`--stride n`). damage: logs are cut short, or have a bit changed.
+ * kills: kills the built daemon and its engine with SIGKILL at random moments, under load.
+ * Clients ask, follow, cancel and repeat. Then it compares what they received with the log. Each
+ * round has a new home. Its seed repeats the draws, not the moments.
+ * points: kills a daemon at each n-th write and sync of the log (`--stride n`).
+ * damage: cuts logs, or flips a bit.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -4,7 +4,7 @@ import { tortureRound } from './round.ts';
 import { neverExercised } from './world.ts';
 
 /** The short form of `npm run torture`. */
-test('a daemon and an engine that are killed again and again under load lose nothing, repeat nothing and end each run once', async () => {
+test('a daemon and an engine killed again and again under load lose nothing, repeat nothing and end each run once', async () => {
   const result = await tortureRound({
     seed: 7,
     cycles: 10,
@@ -23,7 +23,7 @@ test('a daemon and an engine that are killed again and again under load lose not
   );
 });
 
-test('a torture that has met no engine says so', () => {
+test('a torture that found no engine says so', () => {
   const none = { daemon: 0, daemon_early: 0, engine: 0, engine_busy: 0, stop: 0 };
   assert.equal(
     neverExercised([

@@ -10,7 +10,7 @@ import { type Life, launch, ready } from './daemon.ts';
 import { startFakeModel } from './fake-model.ts';
 import type { Random } from './random.ts';
 
-/** A home with a daemon that is killed again and again, and a provider beside it that is not. */
+/** A home with a daemon that is killed again and again, and a provider that is not. */
 export class World {
   readonly home: Home;
   readonly upstream: Upstream;
@@ -22,7 +22,7 @@ export class World {
     engine_busy: 0,
     stop: 0,
   };
-  /** From the start of each life to its first ready answer, in milliseconds. */
+  /** Milliseconds from each start to the first ready answer. */
   readonly ready_ms: number[] = [];
 
   private deck: Kind[] = [];
@@ -58,7 +58,7 @@ export class World {
     this.ready_ms.push(performance.now() - began);
   }
 
-  /** One cycle: something is killed or stopped at a random moment, and the daemon runs again afterwards. */
+  /** One cycle: kills or stops something at a random moment, and starts the daemon again. */
   async cycle(draw: Random): Promise<void> {
     const kind = this.deal(draw);
     await delay(draw.chance(0.6) ? draw.whole(0, SHORT_MS) : draw.whole(SHORT_MS, LONG_MS));
@@ -97,7 +97,10 @@ export class World {
     this.counts[kind] += 1;
   }
 
-  /** Waits for an engine, since most lives are over before it has loaded its model. Only a process that this daemon has made is ever killed. */
+  /**
+   * Waits for an engine, since most boots end before its model is loaded. Kills only processes of
+   * this daemon.
+   */
   private async killEngine(kind: 'engine' | 'engine_busy', draw: Random): Promise<void> {
     await waitFor(kind === 'engine' ? 'there is an engine' : 'the engine computes', async () => {
       if (kind === 'engine_busy' && !(await this.isComputing())) return false;
@@ -114,10 +117,13 @@ export class World {
   }
 }
 
-/** What a cycle does: the daemon is killed, also on its way up, the engine is killed, also while it computes, or the daemon stops cleanly. */
+/**
+ * The kinds of cycles: kill the daemon or the engine, at any time or while it starts or computes,
+ * or stop cleanly.
+ */
 export type Kind = 'daemon' | 'daemon_early' | 'engine' | 'engine_busy' | 'stop';
 
-/** Kinds are dealt from a deck, so that each has its share of the cycles however slow the machine is. */
+/** Draws kinds from a deck, so that each has its share on a slow machine too. */
 const DECK: readonly Kind[] = [
   'daemon',
   'daemon',
@@ -131,30 +137,30 @@ const DECK: readonly Kind[] = [
   'stop',
 ];
 
-/** The kinds that none of these worlds has met. */
+/** Kinds that never happened in these worlds. */
 export function neverExercised(worlds: readonly World['counts'][]): Kind[] {
   return [...new Set(DECK)].filter((kind) => worlds.every((counts) => counts[kind] === 0));
 }
 
-/** How long a life of the daemon goes undisturbed: often too short for the engine to load its model. */
+/** How long a boot is left alone: often too short to load the model. */
 const SHORT_MS = 500;
 const LONG_MS = 2000;
-/** Longest time until it is killed on its way up. */
+/** Longest time to a kill during the start. */
 const EARLY_MS = 400;
-/** Longest time from the moment at which the engine is met to its death. */
+/** Longest time from finding the engine to its kill. */
 const ENGINE_MS = 200;
 
 const ENVIRONMENT = {
   SVC_ENGINE_THREADS: '1',
   SVC_MODEL: 'random',
-  // Runs and models are given up for far fewer kills than there are here.
+  // Limits above the number of kills, so that no run is given up.
   SVC_LIMIT_RUN_LOSSES: '1000',
   SVC_LIMIT_ENGINE_QUARANTINE_MS: '0',
   SVC_LIMIT_QUEUE_RUNS: '500',
   SVC_LIMIT_PROBE_EVERY_MS: '500',
 };
 
-/** False when it has ended meanwhile. */
+/** False if it has ended meanwhile. */
 function kill(pid: number): boolean {
   try {
     return process.kill(pid, 'SIGKILL');
