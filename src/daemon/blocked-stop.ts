@@ -1,38 +1,39 @@
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import { isIn } from '../../machines/step.ts';
 import { SvcError } from '../errors.ts';
+import type { Clock } from '../kernel/clock.ts';
 import type { Parts } from './parts.ts';
 
 /**
- * A stop does not wait for a log that cannot be written: what was accepted is in the log, and the next start recovers it.
+ * Ends a stop that cannot write the log: what was accepted is in the log, and the next start recovers it.
  *
- * 1. While the daemon stops, a log that takes no facts for `stop_blocked_ms` ends this life without them.
- * 2. On a full disk nothing is lost: all runs are handed over, and the stop is a clean one but for its own facts.
- * 3. When the disk does not answer, the outcome of the last commit is not known: the stop fails with that reason.
+ * 1. A stop ends without the log after `stop_blocked_ms` in which no commit was made.
+ * 2. On a full disk nothing is lost: all runs are handed over, and the stop is clean except for its own events.
+ * 3. If the disk does not answer, the outcome of the last commit is unknown: the stop fails with that reason.
  */
 export function endBlockedStop(
   parts: BlockedParts,
   end: (failure: SvcError | null) => void,
-): { check(): void; close(): void } {
-  const { kernel, clock, streams, config } = parts;
-  let callOff: (() => void) | null = null;
+  signal: AbortSignal,
+): void {
+  const { kernel, clock, streams, config, stopRequests } = parts;
+  let cancel: (() => void) | null = null;
   const forget = () => {
-    callOff?.();
-    callOff = null;
+    cancel?.();
+    cancel = null;
   };
   const check = () => {
-    const isStopping = kernel.tail<DaemonSnapshot>(streams.daemon)?.matches('stopping') === true;
-    if (kernel.stalled === null || !isStopping || callOff !== null) return;
-    callOff = clock.after(config.limits.stop_blocked_ms, () => void endUnrecorded(parts).then(end));
+    const isStopping = isIn(kernel.tail(streams.daemon), 'stopping');
+    if (signal.aborted || kernel.stalled === null || !isStopping || cancel !== null) return;
+    cancel = clock.after(config.limits.stop_blocked_ms, () => void endUnrecorded(parts).then(end));
   };
-  const listening = [kernel.stalls.onStall(check), kernel.stalls.onResume(forget)];
-  const close = () => {
-    forget();
-    for (const stop of listening) stop();
-  };
-  return { check, close };
+  kernel.stalls.onStall(check, signal);
+  kernel.stalls.onResume(forget, signal);
+  // A request is heard before its event is proposed.
+  stopRequests.subscribe(() => queueMicrotask(check), signal);
+  signal.addEventListener('abort', forget);
 }
 
-/** How this life ends without a word in its log. */
+/** How a boot ends when its end cannot be recorded. */
 export async function endUnrecorded({
   kernel,
   store,
@@ -59,9 +60,9 @@ export async function endUnrecorded({
   }
 }
 
-type BlockedParts = Pick<
+type BlockedParts = { clock: Clock } & Pick<
   Parts,
-  'kernel' | 'clock' | 'store' | 'streams' | 'config' | 'stopReports' | 'log'
+  'kernel' | 'store' | 'streams' | 'config' | 'stopReports' | 'stopRequests' | 'log'
 >;
 
 const UNANSWERED =

@@ -2,9 +2,9 @@ import { asSvcError, type SvcError } from '../errors.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/port.ts';
-import { projectRun } from '../kernel/project.ts';
 import type { Limits } from '../limits.ts';
 import { Verification } from '../runtime/health/verification.ts';
+import { projectRun } from '../runtime/runs/projection.ts';
 import { logBytes } from '../store/files/database-file.ts';
 import { createSqliteStore } from '../store/sqlite/sqlite.ts';
 

@@ -3,13 +3,17 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
- * Gives memory back when the daemon has become idle. The engine of the language collects garbage when it needs space, so that after much
- * work a process that does nothing keeps what it once needed, for ever.
+ * Collects garbage when the daemon has become idle, until the signal aborts. V8 collects only when it needs space,
+ * so a process that does nothing would keep the memory of its last work.
  *
- * 1. It collects only after work, and only when a whole interval had next to none: no request waits for it.
- * 2. It collects once for each time of work.
+ * 1. It collects after a whole interval with next to no work, so no request waits for it.
+ * 2. It collects once after each time of work.
  */
-export function giveMemoryBack(idle_ms: number, collect: () => void = collector()): () => void {
+export function collectWhenIdle(
+  idle_ms: number,
+  signal: AbortSignal,
+  collect: () => void = collector(),
+): void {
   let before = performance.eventLoopUtilization();
   let worked_ms = 0;
   const timer = setInterval(() => {
@@ -24,15 +28,15 @@ export function giveMemoryBack(idle_ms: number, collect: () => void = collector(
     }
   }, idle_ms);
   timer.unref();
-  return () => clearInterval(timer);
+  signal.addEventListener('abort', () => clearInterval(timer));
 }
 
-/** An interval with less work than this part of it is idle. */
+/** An interval is idle below this share of work. */
 const IDLE_SHARE = 0.05;
-/** Less work than this leaves little behind. */
+/** Less work than this leaves little garbage. */
 const WORKED_MS = 500;
 
-/** The flag adds the function to contexts that are made from then on; ours stays as it is. Only the last resort gives the pages back that V8 keeps for later. */
+/** The flag adds `gc` only to new contexts, so ours stays as it is. Only a last-resort collection returns spare pages to the system. */
 function collector(): () => void {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as (options: object) => void;

@@ -1,13 +1,15 @@
-/** The first signal drains, the second forces, the third leaves at once. Returns the way to stop listening. */
-export function listenToSignals(stop: (mode: 'drain' | 'force' | 'exit') => void): () => void {
+/** The first signal drains, the second forces, the third exits at once; until `ended` aborts. */
+export function listenToSignals(
+  stop: (mode: 'drain' | 'force' | 'exit') => void,
+  ended: AbortSignal,
+): void {
   let count = 0;
-  const heard = () => {
+  const listener = () => {
     count += 1;
     stop(count === 1 ? 'drain' : count === 2 ? 'force' : 'exit');
   };
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-  for (const signal of signals) process.on(signal, heard);
-  return () => {
-    for (const signal of signals) process.off(signal, heard);
-  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, listener);
+    ended.addEventListener('abort', () => process.off(signal, listener));
+  }
 }

@@ -9,19 +9,22 @@ import { removeSignInPages } from '../transport/auth/sign-in-page.ts';
 import { hostBootId } from './host.ts';
 import type { Parts } from './parts.ts';
 
-/** Thrown by a step of the start that came after a stop. */
+/** Thrown by a step of the start that comes after a stop. */
 export const STOPPED = Symbol('stopped');
 
 /**
- * From nothing to ready, step by step; each step done is a fact. The TCP listeners are bound first, so that `starting` can be seen; the
- * store is the single-instance lock, so the local socket and the runtime file are touched only once it is ours.
+ * Starts the parts, and records each step as an event. The TCP listeners are bound first, so that clients see
+ * `starting`. The store is the single-instance lock: only its owner makes the local socket and the runtime file.
  */
 export async function startDaemon(parts: Parts): Promise<void> {
-  const { kernel, store, stored, scheduler, providers, local, log } = parts;
+  const { kernel, store, stored, scheduler, providers, local, streams, log } = parts;
   const bound = await bind(parts);
   const warning = parts.http.warning();
   if (warning !== null) log.warn({}, warning);
-  const listening = parts.tell({ type: 'daemon.listening', addresses: { ...bound, socket: null } });
+  const listening = kernel.tryAppend(streams.daemon, {
+    type: 'daemon.listening',
+    addresses: { ...bound, socket: null },
+  });
   const opened = await store.open().catch((error: unknown) => {
     throw asOther(parts, error, 'daemon_already_running');
   });
@@ -69,7 +72,7 @@ async function bind(parts: Parts): Promise<{ http: string; grpc: string }> {
   }
 }
 
-/** What keeps us from starting is a daemon that is there, if one is: then it is named. */
+/** Names the daemon that already runs, if it caused this error. */
 function asOther(
   { paths }: Parts,
   error: unknown,
@@ -106,7 +109,7 @@ async function announce(
   });
 }
 
-/** On a full disk, what has to be written beside the log takes the space of the reserve, as the log does. */
+/** Writes a file beside the log. On a full disk it spends the reserve, as the log does. */
 async function withRoom<T>(
   store: Pick<EventStore, 'spendReserve'>,
   write: () => Promise<T>,
@@ -130,14 +133,14 @@ async function createEngine({ kernel, streams, config }: Parts): Promise<void> {
   await kernel.append([
     {
       stream: streams.engine,
-      fact: { type: 'engine.created', start_ms, load_ms, stop_ms, kill_ms: stop_ms, idle_ms },
+      event: { type: 'engine.created', start_ms, load_ms, stop_ms, kill_ms: stop_ms, idle_ms },
     },
   ]);
 }
 
-/** A step of the start; a daemon that was told to stop meanwhile goes no further. */
-async function proceed(parts: Parts, fact: NewEvent<DaemonEvent>): Promise<void> {
-  if (!(await parts.tell(fact))) throw STOPPED;
+/** Records a step of the start. A daemon that was asked to stop goes no further. */
+async function proceed({ kernel, streams }: Parts, step: NewEvent<DaemonEvent>): Promise<void> {
+  if (!(await kernel.tryAppend(streams.daemon, step))) throw STOPPED;
 }
 
 function endpoint(address: string): [host: string, port: number] {

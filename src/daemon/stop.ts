@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { RunSnapshot } from '../../machines/run.ts';
 import { isIn } from '../../machines/step.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
 import { removeRuntimeFile } from '../home/runtime-file.ts';
-import type { Instance } from '../kernel/instance.ts';
 import type { Parts } from './parts.ts';
 
 /**
- * Gives back what is held, the work and the engine, then records that the daemon stopped, and what became of the runs: what could not be
- * finished is handed over to the next start. The machine's deadline bounds it.
+ * Stops all work and the engine, then records that the daemon stopped, and what became of the runs. Unfinished runs
+ * are handed over to the next start. The deadline of the machine bounds it.
  */
 export async function releaseAll({
   kernel,
@@ -16,41 +16,37 @@ export async function releaseAll({
   stopReports,
   pulls,
   streams,
-  tell,
-}: Held): Promise<void> {
+}: WorkParts): Promise<void> {
   const runs = scheduler.activeRuns();
+  const reason = 'daemon_stopping';
   await Promise.all(
-    runs.map((run_id) =>
-      kernel.tryAppend(run_id, { type: 'run.interrupt_requested', reason: 'daemon_stopping' }),
-    ),
+    runs.map((run) => kernel.tryAppend(run, { type: 'run.interrupt_requested', reason })),
   );
-  for (const run_id of runs)
-    while (hasWork(kernel.instance(run_id))) await kernel.instance(run_id)?.next();
+  for (const run of runs) await kernel.waitFor(run, (snapshot) => !hasWork(snapshot));
   await pulls.close();
-  await kernel.tryAppend(streams.engine, {
-    type: 'engine.stop_requested',
-    reason: 'daemon_stopping',
-  });
-  const engine = kernel.instance(streams.engine);
-  while (engine !== undefined && isIn(engine.snapshot, 'stopping')) await engine.next();
-  // The log knows them also when the stop came before they were taken up.
+  await kernel.tryAppend(streams.engine, { type: 'engine.stop_requested', reason });
+  await kernel.waitFor(streams.engine, (engine) => !isIn(engine, 'stopping'));
+  // The log also knows runs that the recovery had not reached when the stop came.
   const { unfinished } = await store.countRuns();
-  await tell({ type: 'daemon.stopped', ...stopReports.report(unfinished) });
+  await kernel.tryAppend(streams.daemon, {
+    type: 'daemon.stopped',
+    ...stopReports.report(unfinished),
+  });
 }
 
-type Held = Pick<
+type WorkParts = Pick<
   Parts,
-  'kernel' | 'store' | 'scheduler' | 'stopReports' | 'pulls' | 'streams' | 'tell'
+  'kernel' | 'store' | 'scheduler' | 'stopReports' | 'pulls' | 'streams'
 >;
 
-/** A run that is handed over has none: it waits. */
-function hasWork(instance: Instance | undefined): boolean {
-  return instance?.snapshot.status === 'active' && !isIn(instance.snapshot, 'suspended');
+/** A suspended run has no work behind it: it waits for the next start. */
+function hasWork(run: RunSnapshot): boolean {
+  return run.status === 'active' && !isIn(run, 'suspended');
 }
 
 /**
- * Closes the parts in the reverse order of their start: the listeners go last, so that the end can be seen too.
- * Resolves with how this life ended: a clean stop is a failure all the same where it leaves a file behind.
+ * Closes the parts in the reverse order of their start. The listeners close last, so that clients see the end.
+ * Resolves with the failure of the boot; a clean stop fails too if it leaves a file behind.
  */
 export async function closeAll(parts: Parts, failure: SvcError | null): Promise<SvcError | null> {
   const {
@@ -69,7 +65,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   } = parts;
   const owner = kernel.isOpen;
   if (failure !== null) parts.stopReports.endUnrecorded(failure);
-  // A disk that does not answer is not waited for twice.
+  // Do not wait twice for a disk that does not answer.
   const isLate = kernel.stalled?.code === 'store_stalled';
   if (owner && failure !== null && kernel.stalled === null) await recordFailure(parts, failure);
   kernel.close();
@@ -79,7 +75,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
     isLate ? config.limits.close_grace_ms : config.limits.close_ms,
     Promise.allSettled([puller.close(), providers.close(), quiet, store.close()]),
   );
-  // Said before the listeners close, so that those who follow the log see it.
+  // Logged before the listeners close, so that followers of the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);
   const left =
@@ -91,16 +87,21 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   return failure ?? left;
 }
 
-/** Tells the log how this life ended, if it still takes facts: a full disk, or one that does not answer, is not waited for. */
-async function recordFailure({ tell, config }: Parts, { code, message }: SvcError): Promise<void> {
-  const recorded = tell({
-    type: 'daemon.failed',
-    error: { code, message, retryable: false },
-  }).catch(() => false);
+/** Records the failure, if the log still takes events. Does not wait for a full or stalled disk. */
+async function recordFailure(
+  { kernel, streams, config }: Parts,
+  { code, message }: SvcError,
+): Promise<void> {
+  const recorded = kernel
+    .tryAppend(streams.daemon, {
+      type: 'daemon.failed',
+      error: { code, message, retryable: false },
+    })
+    .catch(() => false);
   await within(config.limits.close_grace_ms, recorded);
 }
 
-/** Waits for what never fails, but no longer than this: a disk may hold it up. */
+/** Waits for work that never rejects, but no longer than this. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const late = new AbortController();
   await Promise.race([work, delay(ms, null, { signal: late.signal })]);

@@ -13,26 +13,40 @@ const SLEPT_MS = 30_000;
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /**
- * The wall clock read once, then carried on by the monotonic one: a clock that is set an hour forward or back while the
- * daemon works moves no deadline. The monotonic one stands still while the computer sleeps, so where there is no work whose
- * deadlines could be missed, the wall clock is read again if it is ahead.
+ * The wall clock read once, then carried on by the monotonic clock: setting the wall clock moves no deadline.
+ * The monotonic clock stops while the computer sleeps. So while `isIdle` says that no work has deadlines, a wall
+ * clock that is ahead is read again.
  */
-export function systemClock(
-  hasWork: () => boolean = () => false,
-  wall: () => number = Date.now,
-): Clock {
-  let origin = wall() - performance.now();
-  return {
-    now() {
-      const behind = wall() - performance.now() - origin;
-      if (behind > SLEPT_MS && !hasWork()) origin += behind;
-      return Math.round(origin + performance.now());
-    },
-    after(ms, call) {
-      const timer = setTimeout(call, Math.min(TIMER_MAX_MS, Math.max(0, ms)));
-      return () => clearTimeout(timer);
-    },
-  };
+export class SystemClock implements Clock {
+  private readonly wall: () => number;
+  private origin: number;
+  private isIdle: () => boolean = () => true;
+
+  constructor(wall: () => number = Date.now) {
+    this.wall = wall;
+    this.origin = wall() - performance.now();
+  }
+
+  /** Until this is called the clock counts as idle. */
+  resyncWhile(isIdle: () => boolean): void {
+    this.isIdle = isIdle;
+  }
+
+  now(): number {
+    const behind = this.wall() - performance.now() - this.origin;
+    if (behind > SLEPT_MS && this.isIdle()) this.origin += behind;
+    return Math.round(this.origin + performance.now());
+  }
+
+  after(ms: number, call: () => void): () => void {
+    const timer = setTimeout(call, Math.min(TIMER_MAX_MS, Math.max(0, ms)));
+    return () => clearTimeout(timer);
+  }
+}
+
+/** A time as users see it. */
+export function isoTime(at: number): string {
+  return new Date(at).toISOString();
 }
 
 export interface ManualClock extends Clock {

@@ -35,8 +35,6 @@ export interface CommitterOptions {
   onDurable(item: Pending): void;
   /** Learns when no commit can be made, and when they are made again. What waits goes on waiting. */
   stalls: Stalls;
-  /** The last commit used the reserve, since the disk is full; or the first one that has it again. Called at each change. */
-  onSpace?(full: boolean): void;
   /** The store cannot be trusted any more: called once. */
   onFatal(error: SvcError): void;
 }
@@ -74,6 +72,7 @@ export class Committer {
 
   /** Takes the facts of one proposal; resolves when they are durable. */
   push(items: readonly Pending[]): Promise<void> {
+    if (items.length === 0) return Promise.resolve();
     return new Promise<void>((resolve, reject) => {
       const last = items.at(-1);
       if (last !== undefined) last.settle = { resolve, reject };
@@ -126,7 +125,7 @@ export class Committer {
       this.options.onDurable(item);
       item.settle?.resolve();
     }
-    if (full !== this.full) this.options.onSpace?.(full);
+    if (full !== this.full) this.options.stalls.reserveUsed(full);
     this.full = full;
     this.flush();
   }

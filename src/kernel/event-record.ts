@@ -1,5 +1,5 @@
 import type { StoredEvent } from '../store/port.ts';
-import { time } from './run-record.ts';
+import { isoTime } from './clock.ts';
 
 /** An event as users see it. */
 export interface EventRecord {
@@ -18,7 +18,7 @@ export function toRecord(event: StoredEvent): EventRecord {
     stream: event.stream,
     version: event.version,
     type: event.type,
-    at: time(event.at),
+    at: isoTime(event.at),
     boot_id: event.boot_id,
     data: event.data,
   };

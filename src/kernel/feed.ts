@@ -6,6 +6,7 @@ import type { EventPages } from './event-pages.ts';
 import { toRecord } from './event-record.ts';
 import { type Instance, outputOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
+import type { StreamKey } from './stream.ts';
 
 /** Events in one page at most; the store bounds their bytes. */
 const PAGE = 1024;
@@ -31,13 +32,11 @@ export interface FollowOptions {
  */
 export async function* followStream(
   sources: Sources,
-  stream: string,
+  stream: StreamKey,
   options: FollowOptions,
 ): AsyncIterable<EventSlice> {
   const { kernel, pages } = sources;
   const { from_seq = 0, signal, isLast } = options;
-  const wake = () => kernel.instance(stream)?.wake();
-  signal.addEventListener('abort', wake);
   const leave = pages.enter();
   let held: Instance | undefined;
   try {
@@ -47,7 +46,7 @@ export async function* followStream(
       const caughtUp = instance !== undefined && instance.version <= version;
       if (caughtUp && kernel.closed) return;
       if (caughtUp) {
-        await instance.next();
+        await instance.next(signal);
         continue;
       }
       const page =
@@ -60,7 +59,6 @@ export async function* followStream(
       if (slice.over) return;
     }
   } finally {
-    signal.removeEventListener('abort', wake);
     leave();
   }
 }

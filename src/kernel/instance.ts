@@ -4,6 +4,7 @@ import type { Deadline } from '../../machines/events.ts';
 import type { RunContext } from '../../machines/run-context.ts';
 import { statePath } from '../../machines/step.ts';
 import type { StoredEvent } from '../store/port.ts';
+import { Notifier } from './notifier.ts';
 import { definitionOf, type MachineDefinition } from './registry.ts';
 import { textLength } from './text-length.ts';
 
@@ -20,12 +21,12 @@ const ON_TIME = { ms: 0, before: [] };
  * 2. `snapshot` is the fold of durable facts, `version` the number of them.
  * 3. A deadline counts from when the effects of its fact were asked for, however long the fact had waited for its commit.
  */
-export class Instance {
+export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   readonly stream: string;
   readonly definition: MachineDefinition;
-  tail: AnyMachineSnapshot;
+  tail: S;
   tailVersion: number;
-  snapshot: AnyMachineSnapshot;
+  snapshot: S;
   version: number;
   /** Position in the log of the last durable fact. */
   seq = 0;
@@ -40,9 +41,9 @@ export class Instance {
   armedFor = Number.POSITIVE_INFINITY;
   /** How long the last fact waited for its commit, if it asks for effects, and the times of the deadlines that there were before it. */
   private late: { ms: number; before: number[] } = ON_TIME;
-  private waiting: (() => void)[] = [];
+  private readonly changed = new Notifier();
 
-  constructor(stream: string, snapshot: AnyMachineSnapshot, version: number) {
+  constructor(stream: string, snapshot: S, version: number) {
     this.stream = stream;
     this.definition = definitionOf(stream);
     this.tail = snapshot;
@@ -52,7 +53,7 @@ export class Instance {
   }
 
   /** A fact of this stream became durable, and its effects are asked for this long after it was proposed. */
-  commit(event: StoredEvent, snapshot: AnyMachineSnapshot, late_ms = 0): void {
+  commit(event: StoredEvent, snapshot: S, late_ms = 0): void {
     this.late =
       late_ms <= 0
         ? ON_TIME
@@ -108,15 +109,13 @@ export class Instance {
     this.since = at;
   }
 
-  /** Resolves at the next durable fact, or when the instance is left. */
-  next(): Promise<void> {
-    return new Promise((resolve) => this.waiting.push(resolve));
+  /** Resolves at the next durable event, when the kernel leaves the machine or closes, or when the signal aborts. */
+  next(signal?: AbortSignal): Promise<void> {
+    return this.changed.next(signal);
   }
 
   wake(): void {
-    const waiting = this.waiting;
-    this.waiting = [];
-    for (const resolve of waiting) resolve();
+    this.changed.notify();
   }
 }
 

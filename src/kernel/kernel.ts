@@ -1,20 +1,20 @@
+import { EventEmitter } from 'node:events';
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
-import { type AnyEvent, type NewEvent, SCHEMA_VERSION } from '../../machines/events.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
-import { accepted, can, init, statePath, step } from '../../machines/step.ts';
+import type { AnyEvent, NewEvent } from '../../machines/events.ts';
+import { can } from '../../machines/step.ts';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { StoredEvent } from '../store/port.ts';
+import type { RunRow, StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
 import { Committer, type Pending } from './committer.ts';
 import type { KernelStore } from './content.ts';
+import { draft } from './draft.ts';
 import { foldStream } from './fold.ts';
-import { Instance } from './instance.ts';
-import type { Log } from './port.ts';
-import { definitionOf, RUN_PREFIX } from './registry.ts';
-import { runRow } from './run-record.ts';
+import type { Instance } from './instance.ts';
+import type { EffectHandlers, Log } from './port.ts';
 import { Stalls } from './stalls.ts';
+import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } from './stream.ts';
 
 /**
  * The one writer: it owns every machine's state and the order of facts.
@@ -25,27 +25,23 @@ import { Stalls } from './stalls.ts';
  * 3. Timers are derived from the durable states of the machines, and from when the effects of a fact were asked for.
  */
 
-export interface Proposal {
-  stream: string;
-  fact: NewEvent<AnyEvent>;
-}
-
 export interface KernelOptions {
   store: KernelStore;
   clock: Clock;
   limits: Limits;
   boot_id: string;
   log: Log;
-  /** Performs one effect; called after its fact is durable. `id` is the same at each repetition. */
-  perform(effect: Effect, id: string): void;
-  /** The last commit found the disk full, and could use what is held in reserve for that; or does not any more. */
-  onSpace?(full: boolean): void;
+  /** The row that is committed together with an event; null where the event changes none. */
+  project: (event: StoredEvent, snapshot: AnyMachineSnapshot) => RunRow | null;
   /** The store cannot be trusted any more. */
   onFatal(error: SvcError): void;
 }
 
-/** Called for each durable fact, in log order. */
-export type FactListener = (event: StoredEvent, snapshot: AnyMachineSnapshot) => void;
+/** Hears each durable event, in log order, with the state after it. */
+export type EventListener<K extends StreamKey> = (
+  event: StoredEvent & { stream: K },
+  snapshot: SnapshotOf<K>,
+) => void;
 
 /** A deadline that its machine does not accept yet is not asked about more often than this. */
 const REFUSED_AGAIN_MS = 100;
@@ -61,7 +57,9 @@ export class Kernel {
   /** Tells those who would rather not wait when the disk turns out to be full, or late. */
   readonly stalls: Stalls;
   readonly instances = new Map<string, Instance>();
-  private readonly listeners = new Set<FactListener>();
+  /** By key of a stream, name of a machine, or `all`. */
+  private readonly listeners = new EventEmitter().setMaxListeners(0);
+  private handlers: EffectHandlers | null = null;
 
   constructor(options: KernelOptions) {
     this.options = options;
@@ -117,7 +115,8 @@ export class Kernel {
   async append(proposals: readonly Proposal[]): Promise<void> {
     if (this.committer.failure !== null) throw this.committer.failure;
     const at = this.clock.now();
-    const drafted = this.draft(proposals, at);
+    const { boot_id, project } = this.options;
+    const drafted = draft(proposals, { at, boot_id, instances: this.instances, project });
     for (const { instance, snapshot } of drafted) {
       instance.tail = snapshot;
       instance.tailVersion += 1;
@@ -131,46 +130,90 @@ export class Kernel {
   }
 
   /** Like `append` for one fact; false when the machine does not accept it. */
-  async tryAppend(stream: string, fact: NewEvent<AnyEvent>): Promise<boolean> {
-    if (!this.accepts(stream, fact)) return false;
-    await this.append([{ stream, fact }]);
+  async tryAppend<K extends StreamKey>(stream: K, event: NewEvent<EventOf<K>>): Promise<boolean> {
+    if (!this.accepts(stream, event)) return false;
+    await this.append([{ stream, event } as Proposal]);
     return true;
   }
 
-  accepts(stream: string, fact: NewEvent<AnyEvent>): boolean {
-    const tail = this.tail(stream);
-    return tail !== undefined && can(tail, { ...fact, at: this.clock.now() } as AnyEvent);
+  accepts<K extends StreamKey>(stream: K, event: NewEvent<EventOf<K>>): boolean {
+    const instance = this.instances.get(stream);
+    return (
+      instance !== undefined && can(instance.tail, { ...event, at: this.clock.now() } as AnyEvent)
+    );
   }
 
-  /** The state with all proposed facts, for policies that are asked in the same turn as they propose. */
-  tail<S extends AnyMachineSnapshot>(stream: string): S | undefined {
-    return this.instances.get(stream)?.tail as S | undefined;
+  /** The state after all proposed events, for policies that decide in the same turn as they propose. */
+  tail<K extends StreamKey>(stream: K): SnapshotOf<K> | undefined {
+    return this.instance(stream)?.tail;
   }
 
-  /** The state of durable facts. */
-  snapshot<S extends AnyMachineSnapshot>(stream: string): S | undefined {
-    return this.instances.get(stream)?.snapshot as S | undefined;
+  /** The state after the durable events. */
+  snapshot<K extends StreamKey>(stream: K): SnapshotOf<K> | undefined {
+    return this.instance(stream)?.snapshot;
   }
 
-  instance(stream: string): Instance | undefined {
-    return this.instances.get(stream);
+  instance<K extends StreamKey>(stream: K): Instance<SnapshotOf<K>> | undefined {
+    return this.instances.get(stream) as Instance<SnapshotOf<K>> | undefined;
   }
 
-  onFact(listener: FactListener): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+  /** Hears the events of one stream, of all streams of a machine, or of the whole log, until the signal aborts or the kernel closes. */
+  subscribe<K extends StreamKey>(
+    topic: { stream: K },
+    listener: EventListener<K>,
+    signal?: AbortSignal,
+  ): void;
+  subscribe<M extends MachineName>(
+    topic: { machine: M },
+    listener: EventListener<KeyOf<M>>,
+    signal?: AbortSignal,
+  ): void;
+  subscribe(topic: 'all', listener: EventListener<StreamKey>, signal?: AbortSignal): void;
+  subscribe(
+    topic: { stream: StreamKey } | { machine: MachineName } | 'all',
+    listener: (event: never, snapshot: never) => void,
+    signal?: AbortSignal,
+  ): void {
+    if (signal?.aborted) return;
+    const name = topic === 'all' ? topic : 'stream' in topic ? topic.stream : topic.machine;
+    const hear = listener as (...args: unknown[]) => void;
+    this.listeners.on(name, hear);
+    signal?.addEventListener('abort', () => this.listeners.off(name, hear), { once: true });
+  }
+
+  /**
+   * Resolves when a durable state satisfies the predicate, or the machine is gone.
+   * Rejects with daemon_stopping when the kernel closes first, or with the reason of the signal.
+   */
+  async waitFor<K extends StreamKey>(
+    stream: K,
+    predicate: (snapshot: SnapshotOf<K>) => boolean,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const instance = this.instance(stream);
+    while (instance !== undefined && !predicate(instance.snapshot)) {
+      if (this.instances.get(stream) !== instance) return;
+      if (this.closed) throw new SvcError('daemon_stopping');
+      signal?.throwIfAborted();
+      await instance.next(signal);
+    }
+  }
+
+  /** Registers what performs the effects. Call it once, before `open`. */
+  handle(handlers: EffectHandlers): void {
+    this.handlers = handlers;
   }
 
   /** Folds a stream from the store into memory. Its effects are not asked for again, and its deadlines wait for its next fact. */
-  async load(stream: string): Promise<AnyMachineSnapshot | undefined> {
+  async load<K extends StreamKey>(stream: K): Promise<SnapshotOf<K> | undefined> {
     const instance = await foldStream(this.options.store, stream);
     if (instance === undefined) return undefined;
     this.instances.set(stream, instance);
-    return instance.snapshot;
+    return this.snapshot(stream);
   }
 
   /** Leaves a finished machine to the store. */
-  forget(stream: string): void {
+  forget(stream: StreamKey): void {
     const instance = this.instances.get(stream);
     if (instance === undefined) return;
     instance.disarm?.();
@@ -186,54 +229,7 @@ export class Kernel {
       instance.disarm = null;
       instance.wake();
     }
-    this.listeners.clear();
-  }
-
-  private draft(proposals: readonly Proposal[], at: number): Pending[] {
-    const drafts = new Map<
-      string,
-      { instance: Instance; tail: AnyMachineSnapshot | null; version: number }
-    >();
-    return proposals.map(({ stream, fact }) => {
-      const dated = { ...fact, at } as AnyEvent;
-      const known = this.instances.get(stream);
-      const draft =
-        drafts.get(stream) ??
-        (known && { instance: known, tail: known.tail, version: known.tailVersion });
-      const next =
-        draft === undefined || draft.tail === null
-          ? init(definitionOf(stream).machine, dated)
-          : this.advance(stream, draft.tail, dated);
-      const instance = draft?.instance ?? new Instance(stream, next.snapshot, 0);
-      const version = (draft?.version ?? 0) + 1;
-      drafts.set(stream, { instance, tail: next.snapshot, version });
-      const { type, at: _, ...data } = dated as AnyEvent & Record<string, unknown>;
-      const event: StoredEvent = {
-        seq: 0,
-        stream,
-        version,
-        type,
-        schema: SCHEMA_VERSION,
-        at,
-        boot_id: this.options.boot_id,
-        data,
-      };
-      const row =
-        stream.startsWith(RUN_PREFIX) && type !== 'run.output_appended'
-          ? runRow(next.snapshot as unknown as RunSnapshot, 0)
-          : null;
-      return { event, instance, snapshot: next.snapshot, effects: next.effects, row, settle: null };
-    });
-  }
-
-  private advance(stream: string, tail: AnyMachineSnapshot, fact: AnyEvent) {
-    if (!can(tail, fact)) {
-      const state = statePath(tail);
-      throw new SvcError('event_refused', `${fact.type} is not accepted in the state ${state}.`, {
-        details: { state, accepted: accepted(tail) },
-      });
-    }
-    return step(definitionOf(stream).machine, tail, fact);
+    this.listeners.removeAllListeners();
   }
 
   /** The order is: state, then those who follow, then effects; the proposer is told last. */
@@ -241,9 +237,16 @@ export class Kernel {
     const { instance, event, snapshot, effects } = item;
     instance.commit(event, snapshot, effects.length === 0 ? 0 : this.clock.now() - event.at);
     this.arm(instance);
-    for (const listener of this.listeners) listener(event, snapshot);
+    this.listeners.emit(event.stream, event, snapshot);
+    this.listeners.emit(instance.definition.name, event, snapshot);
+    this.listeners.emit('all', event, snapshot);
     for (const [index, effect] of effects.entries())
-      this.options.perform(effect, `${event.stream}:${event.version}:${index}`);
+      this.perform(effect, `${event.stream}:${event.version}:${index}`);
+  }
+
+  private perform({ type, params }: Effect, id: string): void {
+    if (this.handlers === null) throw new Error(`no handler performs ${type}`);
+    (this.handlers[type] as (params: unknown, id: string) => void)(params, id);
   }
 
   /** Sets the timer of an instance to its earliest deadline; one that moved later is looked at again when it fires. */
@@ -265,13 +268,16 @@ export class Kernel {
     instance.armedFor = Number.POSITIVE_INFINITY;
     const now = this.clock.now();
     const passed = instance.deadlines().filter((deadline) => deadline.at <= now);
-    const due = passed.find((deadline) => this.accepts(instance.stream, deadline.event));
+    const due = passed.find((deadline) =>
+      can(instance.tail, { ...deadline.event, at: now } as AnyEvent),
+    );
     if (due !== undefined) {
-      this.append([{ stream: instance.stream, fact: due.event }]).catch((error: unknown) =>
-        this.options.log.error(
-          { err: error, stream: instance.stream },
-          'a deadline could not be recorded',
-        ),
+      this.append([{ stream: instance.stream, event: due.event } as Proposal]).catch(
+        (error: unknown) =>
+          this.options.log.error(
+            { err: error, stream: instance.stream },
+            'a deadline could not be recorded',
+          ),
       );
     }
     this.arm(instance, passed.length > 0 && due === undefined ? now + REFUSED_AGAIN_MS : 0);

@@ -85,5 +85,5 @@ async function fromStore(
 }
 
 function whole(kernel: Kernel, event: StoredEvent): StoredEvent {
-  return withText(event, outputOf(kernel.instance(event.stream))) ?? event;
+  return withText(event, outputOf(kernel.instances.get(event.stream))) ?? event;
 }

@@ -2,6 +2,7 @@ import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { StoredEvent } from '../store/port.ts';
 import type { Kernel } from './kernel.ts';
+import { Notifier } from './notifier.ts';
 import { textLength } from './text-length.ts';
 
 /**
@@ -20,8 +21,8 @@ export class LogTail {
   private sizes: number[] = [];
   private bytes = 0;
   private followers = 0;
-  private stop: (() => void) | null = null;
-  private waiting = new Set<() => void>();
+  private keeping: AbortController | null = null;
+  private readonly changed = new Notifier();
 
   constructor(kernel: Kernel, limits: LogTail['limits']) {
     this.kernel = kernel;
@@ -34,7 +35,10 @@ export class LogTail {
     if (this.followers >= this.limits.event_followers)
       throw new SvcError('busy', `${this.followers} follow the event log, as many as may.`);
     this.followers += 1;
-    this.stop ??= this.kernel.onFact((event) => this.keep(event));
+    if (this.keeping === null) {
+      this.keeping = new AbortController();
+      this.kernel.subscribe('all', (event) => this.keep(event), this.keeping.signal);
+    }
     return () => this.leave();
   }
 
@@ -53,16 +57,7 @@ export class LogTail {
 
   /** Resolves at the next durable fact, or when the signal aborts. */
   next(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        this.waiting.delete(done);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      if (signal.aborted) return resolve();
-      this.waiting.add(done);
-      signal.addEventListener('abort', done);
-    });
+    return this.changed.next(signal);
   }
 
   private keep(event: StoredEvent): void {
@@ -72,7 +67,7 @@ export class LogTail {
     this.bytes += size;
     if (this.events.length > this.limits.feed_events || this.bytes > this.limits.feed_bytes)
       this.shrink();
-    for (const wake of [...this.waiting]) wake();
+    this.changed.notify();
   }
 
   /** To half of the bounds, so that it is not done at each event. */
@@ -93,8 +88,8 @@ export class LogTail {
   private leave(): void {
     this.followers -= 1;
     if (this.followers > 0) return;
-    this.stop?.();
-    this.stop = null;
+    this.keeping?.abort();
+    this.keeping = null;
     this.events = [];
     this.sizes = [];
     this.bytes = 0;

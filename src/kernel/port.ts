@@ -1,20 +1,20 @@
 import type { Effects } from '../../machines/effects.ts';
 import type { MachineEvent, NewEvent } from '../../machines/events.ts';
 
-/** One machine of the kernel, as the part that lives with it sees it. */
+/** One machine of the kernel, for the part that does its work. */
 export interface StreamPort<S, E extends MachineEvent> {
-  /** The state after the last durable fact. */
+  /** The state after the last durable event. */
   snapshot(): S;
-  /** Proposes a fact. False when the machine does not accept it now; true once it is durable. */
+  /** Proposes an event. False when the machine refuses it; true once it is durable. */
   tryAppend(event: NewEvent<E>): Promise<boolean>;
-  /** Called after each durable fact of this machine, with the state already folded; returns the way to stop it. */
-  onFact(listener: (event: E) => void): () => void;
+  /** Calls after each durable event, with the new state in place, until the signal aborts. */
+  subscribe(listener: () => void, signal?: AbortSignal): void;
 }
 
-/** Performs effects, each after its fact is durable. Must not throw: an outcome, good or bad, is another fact. */
-export type EffectHandlers = { [N in keyof Effects]: (params: Effects[N]) => void };
+/** Performs each effect after its event is durable. A handler never throws: its outcome is another event. `id` is the same each time the effect is asked for. */
+export type EffectHandlers = { [N in keyof Effects]: (params: Effects[N], id: string) => void };
 
-/** What the log lines of a part look like; pino's logger fits. */
+/** The log of a part; a pino logger fits. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

@@ -6,36 +6,28 @@ import { providerDeadlines, providerMachine } from '../../machines/provider.ts';
 import { pullDeadlines, pullMachine } from '../../machines/pull.ts';
 import { runMachine } from '../../machines/run.ts';
 import { runDeadlines } from '../../machines/run-next.ts';
+import { isRun, type MachineName } from './stream.ts';
 
-/** What the kernel has to know of a machine: how it is stepped, and what comes true by itself. */
+/** What the kernel knows of a machine: how to step it, and its deadlines. */
 export interface MachineDefinition {
+  name: MachineName;
   machine: AnyStateMachine;
   deadlines(snapshot: AnyMachineSnapshot): Deadline[];
 }
 
-const kind = (
-  machine: AnyStateMachine,
-  deadlines: (snapshot: never) => Deadline[],
-): MachineDefinition => ({
-  machine,
-  deadlines: deadlines as MachineDefinition['deadlines'],
-});
-
-const kinds = {
-  daemon: kind(daemonMachine, daemonDeadlines),
-  engine: kind(engineMachine, engineDeadlines),
-  provider: kind(providerMachine, providerDeadlines),
-  pull: kind(pullMachine, pullDeadlines),
-  run: kind(runMachine, runDeadlines),
+const definitions: Record<MachineName, MachineDefinition> = {
+  daemon: { name: 'daemon', machine: daemonMachine, deadlines: daemonDeadlines },
+  engine: { name: 'engine', machine: engineMachine, deadlines: engineDeadlines },
+  provider: { name: 'provider', machine: providerMachine, deadlines: providerDeadlines },
+  pull: { name: 'pull', machine: pullMachine, deadlines: pullDeadlines },
+  run: { name: 'run', machine: runMachine, deadlines: runDeadlines },
 };
 
-export const RUN_PREFIX = 'run_';
-
-/** The machine that folds a stream, by the stream's name: `daemon:<boot>`, `engine:<boot>`, `provider:<id>:<boot>`, `pull:<id>:<boot>`, `run_<id>`. */
+/** The machine that folds a stream, from the form of its key. */
 export function definitionOf(stream: string): MachineDefinition {
-  if (stream.startsWith(RUN_PREFIX)) return kinds.run;
+  if (isRun(stream)) return definitions.run;
   const name = stream.slice(0, stream.indexOf(':'));
   if (name === 'daemon' || name === 'engine' || name === 'provider' || name === 'pull')
-    return kinds[name];
+    return definitions[name];
   throw new Error(`no machine folds the stream ${stream}`);
 }

@@ -1,20 +1,15 @@
-import type { AnyMachineSnapshot } from 'xstate';
-import type { MachineEvent } from '../../machines/events.ts';
-import { toFact } from '../store/port.ts';
 import type { Kernel } from './kernel.ts';
 import type { StreamPort } from './port.ts';
+import type { EventOf, SnapshotOf, StreamKey } from './stream.ts';
 
-/** One machine of the kernel for the part that lives with it. The machine need not exist yet. */
-export function streamPort<S extends AnyMachineSnapshot, E extends MachineEvent>(
+/** One machine of the kernel, for the part that does its work. The machine need not exist yet. */
+export function streamPort<K extends StreamKey>(
   kernel: Kernel,
-  stream: string,
-): StreamPort<S, E> {
+  stream: K,
+): StreamPort<SnapshotOf<K>, EventOf<K>> {
   return {
-    snapshot: () => kernel.snapshot<S>(stream) as S,
+    snapshot: () => kernel.snapshot(stream) as unknown as SnapshotOf<K>,
     tryAppend: (event) => kernel.tryAppend(stream, event),
-    onFact: (listener) =>
-      kernel.onFact((event) => {
-        if (event.stream === stream) listener(toFact(event) as E);
-      }),
+    subscribe: (listener, signal) => kernel.subscribe({ stream }, listener, signal),
   };
 }

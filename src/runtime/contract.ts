@@ -1,7 +1,6 @@
 import type { AnyEvent, StopReport } from '../../machines/events.ts';
 import type { EventSlice } from '../kernel/event-page.ts';
 import type { EventRecord } from '../kernel/event-record.ts';
-import type { RunRecord } from '../kernel/run-record.ts';
 import type { PullInput } from '../models/port.ts';
 import type { ModelRecord } from '../providers/port.ts';
 import type { StoredEvent } from '../store/port.ts';
@@ -16,15 +15,16 @@ import type {
   StatusRecord,
 } from './contract/records.ts';
 import type { PullRecord } from './pulls/record.ts';
+import type { RunRecord } from './runs/record.ts';
 import type { RecordBytes } from './runs/record-bytes.ts';
 
 export type { EventPage, EventSlice } from '../kernel/event-page.ts';
 export type { EventRecord } from '../kernel/event-record.ts';
-export type { RunRecord } from '../kernel/run-record.ts';
 export type { StoredEvent } from '../store/port.ts';
 export type * from './contract/history.ts';
 export type { LifecycleInput, ProviderInput, RunInput, RunListQuery } from './contract/inputs.ts';
 export type * from './contract/records.ts';
+export type { RunRecord } from './runs/record.ts';
 
 /** What transports can ask the runtime. The schemas of inputs and records are in the folder `contract`. */
 
@@ -135,3 +135,8 @@ export const TERMINAL: ReadonlySet<AnyEvent['type']> = new Set<AnyEvent['type']>
   'run.timed_out',
   'run.interrupted',
 ]);
+
+/** Whether an event of this type ends a run. */
+export function isTerminalEvent(type: string): boolean {
+  return (TERMINAL as ReadonlySet<string>).has(type);
+}

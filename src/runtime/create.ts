@@ -1,24 +1,24 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import type { EngineSnapshot } from '../../machines/engine.ts';
 import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { accepted, stateName, statePath } from '../../machines/step.ts';
 import type { Config } from '../config/config.ts';
 import { type ProviderConfig, readProvider } from '../config/provider.ts';
 import { descriptorTrouble } from '../descriptors.ts';
 import { SvcError } from '../errors.ts';
+import { isoTime } from '../kernel/clock.ts';
 import { EventPages } from '../kernel/event-pages.ts';
 import { toRecord } from '../kernel/event-record.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import { time } from '../kernel/run-record.ts';
+import type { DaemonKey, EngineKey } from '../kernel/stream.ts';
 import type { ModelRecord } from '../providers/port.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
 import {
+  isTerminalEvent,
   type LifecycleInput,
   type LifecycleResult,
   type ProviderInput,
   type Runtime,
   type StatusRecord,
-  TERMINAL,
 } from './contract.ts';
 import { answeringStore, unlessLate, unlessStalled } from './disk/refuse-when-stalled.ts';
 import type { DaemonHistory } from './health/daemon-history.ts';
@@ -42,7 +42,7 @@ export interface RuntimeOptions {
   pulls: Pulls;
   stopReports: StopReports;
   /** Streams of this boot's daemon and engine machines. */
-  streams: { daemon: string; engine: string };
+  streams: { daemon: DaemonKey; engine: EngineKey };
   home: string;
   /** Finished runs when the store was opened, and the present size of its files. */
   stored(): { finished: number; size_bytes: number | null; trouble?: string | null };
@@ -82,14 +82,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   // Health reports the proposed state while the disk does not take events.
   const daemon = () =>
     (kernel.stalled === null
-      ? kernel.snapshot<DaemonSnapshot>(streams.daemon)
-      : kernel.tail<DaemonSnapshot>(streams.daemon)) as DaemonSnapshot;
+      ? kernel.snapshot(streams.daemon)
+      : kernel.tail(streams.daemon)) as DaemonSnapshot;
   const inTurn = oneAtATime();
   const changed = <T>(change: () => Promise<T>) =>
     unlessStalled(kernel, () => inTurn(change)).catch(throwWithChange);
   let ended = 0;
-  kernel.onFact(({ type }) => {
-    if (TERMINAL.has(type as never)) ended += 1;
+  kernel.subscribe({ machine: 'run' }, ({ type }) => {
+    if (isTerminalEvent(type)) ended += 1;
   });
   const finished = () => options.stored().finished + ended - daemon().context.pruned_runs;
   const counts = () => ({
@@ -99,7 +99,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   });
   const sources = (): HealthSources => ({
     daemon: daemon(),
-    engine: kernel.snapshot<EngineSnapshot>(streams.engine),
+    engine: kernel.snapshot(streams.engine),
     providers: providers.list(),
     since: history.since,
     transitions: history.transitions,
@@ -130,7 +130,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     health: () => healthRecord(sources()),
     report: () => reportRecord(sources()),
     status,
-    onState: (listener) => history.onChange(listener),
+    onState: (listener) => {
+      const watching = new AbortController();
+      history.onChange(listener, watching.signal);
+      return () => watching.abort();
+    },
     why: () => (kernel.instance(streams.daemon)?.recent ?? []).map(toRecord),
 
     startRun: (input, client) => runs.start(input, client),
@@ -146,9 +150,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     lifecycle: async (event, by) => {
       const fact = lifecycleFact(event, by, config, kernel.clock.now());
       if (fact === null || !kernel.accepts(streams.daemon, fact))
-        throw refused(event.type, kernel.tail<DaemonSnapshot>(streams.daemon) as DaemonSnapshot);
+        throw refused(event.type, kernel.tail(streams.daemon) as DaemonSnapshot);
       if (fact.type === 'daemon.stop_requested') options.onStop?.(fact.close_deadline_at);
-      await recordedOrStalled(kernel, kernel.append([{ stream: streams.daemon, fact }]));
+      await recordedOrStalled(kernel, kernel.append([{ stream: streams.daemon, event: fact }]));
       return position(daemon());
     },
 
@@ -197,7 +201,7 @@ function statusRecord(
   const { pid, version, boot_id, addresses } = daemon.context;
   return {
     ...position(daemon),
-    since: time(history.since),
+    since: isoTime(history.since),
     pid,
     version,
     boot_id,
@@ -264,8 +268,9 @@ const STALLED: ReadonlySet<string> = new Set(['store_stalled', 'store_full']);
 async function recordedOrStalled(kernel: Kernel, recorded: Promise<void>): Promise<void> {
   if (kernel.stalled !== null) return void recorded.catch(() => {});
   const { promise: stalled, resolve } = Promise.withResolvers<void>();
-  const stopListening = kernel.stalls.onStall(() => resolve());
-  await Promise.race([recorded, stalled]).finally(stopListening);
+  const listening = new AbortController();
+  kernel.stalls.onStall(() => resolve(), listening.signal);
+  await Promise.race([recorded, stalled]).finally(() => listening.abort());
 }
 
 function refused(type: string, daemon: DaemonSnapshot): SvcError {

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { AnyEvent, RunCreated, RunEvent } from '../../machines/events.ts';
 import { type RunSnapshot, runMachine } from '../../machines/run.ts';
 import { init, step } from '../../machines/step.ts';
-import { runRow } from '../../src/kernel/run-record.ts';
+import { runRow } from '../../src/runtime/runs/record.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { packageRoot } from '../../src/home/paths.ts';
 import type { Home } from '../helpers/svc.ts';
 
-/** A daemon in a process of its own, from the sources. Its store does from a step on what `trouble` says; `none`: it is as it is; `held`: see held-thread.ts. */
+/** A daemon in a process of its own, from the sources. Its store does from a step on what `trouble` says; `none`: it is as it is; `held`: see blocked-thread.ts. */
 export function serve(home: Home, trouble: string, limits: NodeJS.ProcessEnv = {}) {
   const root = packageRoot();
   const folder = join(root, 'test', 'daemon');
-  const held = trouble === 'held' ? ['--import', join(folder, 'held-thread.ts')] : [];
+  const held = trouble === 'held' ? ['--import', join(folder, 'blocked-thread.ts')] : [];
   const args = ['--import', 'tsx', ...held, join(folder, 'troubled-daemon.ts'), trouble];
   const child = spawn(process.execPath, args, {
     cwd: root,

@@ -1,12 +1,11 @@
+import { Worker } from 'node:worker_threads';
 import { serveDaemon } from '../../src/daemon.ts';
 import { asSvcError, SvcError } from '../../src/errors.ts';
 import { findPaths } from '../../src/home/paths.ts';
-import { StoreThread } from '../../src/store/sqlite/thread.ts';
+import { packError } from '../../src/store/sqlite/thrown-error.ts';
 
-/** The real daemon over a store that is real until its disk is in trouble: from the start, or from SIGUSR2 on. The first argument says how. */
+/** The real daemon over a real store, until its disk is in trouble: from the start, or from SIGUSR2 on. The first argument names the trouble. */
 const trouble = process.argv[2] ?? '';
-const never = () => new Promise<never>(() => {});
-const call = StoreThread.prototype.call;
 let begun = !['none', 'held'].includes(trouble) && !trouble.endsWith('when ready');
 
 process.on('SIGUSR2', () => {
@@ -14,15 +13,17 @@ process.on('SIGUSR2', () => {
   console.log('in trouble');
 });
 
-StoreThread.prototype.call = function (
-  this: StoreThread,
-  ...args: Parameters<typeof call>
-): ReturnType<typeof call> {
-  const [method] = args;
-  if (trouble === 'opens never' && method === 'open') return never();
-  if (!begun || method !== 'append') return call.apply(this, args);
-  return trouble.startsWith('full') ? Promise.reject(new SvcError('store_full')) : never();
-} as typeof call;
+/** A call that the thread of the store never sees has no answer, or the answer of a full disk. */
+const { postMessage } = Worker.prototype;
+Worker.prototype.postMessage = function (this: Worker, ...args: Parameters<typeof postMessage>) {
+  const { id, method } = args[0] as { id?: number; method?: string };
+  if (trouble === 'opens never' && method === 'open') return;
+  if (!begun || method !== 'append') return postMessage.apply(this, args);
+  if (trouble.startsWith('full'))
+    queueMicrotask(() =>
+      this.emit('message', { id, error: packError(new SvcError('store_full')) }),
+    );
+};
 
 process.exitCode = await serveDaemon({ paths: findPaths(), background: false }).catch(
   (error: unknown) => {

@@ -51,7 +51,7 @@ export async function makeHistory() {
   const cancelled = await ask('wait for secrets');
   const queued = await ask('secret in the queue');
   await first.runtime.cancelRun(cancelled, 'somebody');
-  await waitFor('the queue is empty', () => first.kernel.instance(queued) === undefined);
+  await waitFor('the queue is empty', () => !first.kernel.instances.has(queued));
   const cut = await ask('wait for the crash');
   await waitFor(
     'it has begun to answer',
@@ -63,12 +63,9 @@ export async function makeHistory() {
   script.script = () => [output('again', 9), finish()];
   const second = await bootRuntime({ ...options, boot_id: 'boot_2' });
   note(second.kernel, seen);
-  await waitFor(
-    'the run that was cut off is over',
-    () => second.kernel.instance(cut) === undefined,
-  );
+  await waitFor('the run that was cut off is over', () => !second.kernel.instances.has(cut));
   const last = await second.runtime.startRun({ prompt: 'the last one' }, 'somebody');
-  await waitFor('the last one is over', () => second.kernel.instance(last.id) === undefined);
+  await waitFor('the last one is over', () => !second.kernel.instances.has(last.id));
   await turns(20);
   return {
     seen,
@@ -79,7 +76,7 @@ export async function makeHistory() {
 }
 
 function note(kernel: Kernel, seen: Map<number, Seen>): void {
-  kernel.onFact(({ seq }) => {
+  kernel.subscribe('all', ({ seq }) => {
     const living = [...kernel.instances.values()].filter(
       ({ version, snapshot }) => version > 0 && snapshot.status === 'active',
     );

@@ -2,9 +2,11 @@ import type { Effect } from '../../machines/effects.ts';
 import type { RunRequest } from '../../machines/events.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { type ManualClock, manualClock } from '../../src/kernel/clock.ts';
-import { Kernel, type Proposal } from '../../src/kernel/kernel.ts';
-import type { Log } from '../../src/kernel/port.ts';
+import { Kernel } from '../../src/kernel/kernel.ts';
+import type { EffectHandlers, Log } from '../../src/kernel/port.ts';
+import { type Proposal, stream } from '../../src/kernel/stream.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
+import { projectEvent } from '../../src/runtime/runs/projection.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/port.ts';
 
@@ -25,7 +27,6 @@ export async function bootKernel(
     limits?: Partial<Limits>;
     open?: boolean;
     perform?: (effect: Effect) => void;
-    onSpace?: (full: boolean) => void;
     clock?: ManualClock;
     boot_id?: string;
   } = {},
@@ -40,15 +41,24 @@ export async function bootKernel(
     limits: { ...defaultLimits, ...options.limits },
     boot_id: options.boot_id ?? 'boot_1',
     log: silent,
-    perform: (effect, id) => {
-      effects.push({ effect, id });
-      options.perform?.(effect);
-    },
-    ...(options.onSpace ? { onSpace: options.onSpace } : {}),
+    project: projectEvent,
     onFatal: (error) => fatal.push(error),
   });
+  kernel.handle(
+    everyEffect((effect, id) => {
+      effects.push({ effect, id });
+      options.perform?.(effect);
+    }),
+  );
   if (options.open !== false) kernel.open((await store.open()).last_seq);
   return { kernel, store, clock, effects, fatal };
+}
+
+/** Handlers that pass every effect on. */
+export function everyEffect(perform: (effect: Effect, id: string) => void): EffectHandlers {
+  return new Proxy({} as EffectHandlers, {
+    get: (_, type) => (params: unknown, id: string) => perform({ type, params } as Effect, id),
+  });
 }
 
 export function request(changes: Partial<RunRequest> = {}): RunRequest {
@@ -73,8 +83,8 @@ export function accepted(
   changes: Record<string, unknown> = {},
 ): Proposal {
   return {
-    stream: run_id,
-    fact: {
+    stream: stream.run(run_id),
+    event: {
       type: 'run.accepted',
       run_id,
       request: request(),

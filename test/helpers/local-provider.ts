@@ -52,9 +52,9 @@ export function makeLocalProvider(
     },
     deadlines: engineDeadlines,
     perform: ({ type, params }) => {
-      if (type === 'startEngine') local.handlers.startEngine(params);
-      if (type === 'stopEngine') local.handlers.stopEngine(params);
-      if (type === 'killEngine') local.handlers.killEngine(params);
+      if (type === 'startEngine') local.handlers.startEngine(params, '');
+      if (type === 'stopEngine') local.handlers.stopEngine(params, '');
+      if (type === 'killEngine') local.handlers.killEngine(params, '');
     },
   });
   const local = createLocalProvider({

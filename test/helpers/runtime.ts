@@ -1,7 +1,7 @@
-import type { Effect } from '../../machines/effects.ts';
+import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import type { ManualClock } from '../../src/kernel/clock.ts';
-import type { EffectHandlers } from '../../src/kernel/port.ts';
+import { stream } from '../../src/kernel/stream.ts';
 import { streamPort } from '../../src/kernel/stream-port.ts';
 import type { Limits } from '../../src/limits.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
@@ -12,6 +12,7 @@ import { StopReports } from '../../src/runtime/health/stop-report.ts';
 import { Providers } from '../../src/runtime/providers/providers.ts';
 import { Pulls } from '../../src/runtime/pulls/pulls.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
+import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../src/store/port.ts';
@@ -57,21 +58,20 @@ export async function bootRuntime(options: RuntimeOptions) {
     limits: { ...loaded.limits, ...options.limits },
     providers: Object.fromEntries(entries),
   };
-  const handlers = {} as EffectHandlers;
   const harness = await bootKernel({
     ...(options.store ? { store: options.store } : {}),
     ...(options.clock ? { clock: options.clock } : {}),
     boot_id,
     limits: config.limits,
-    perform: (effect: Effect) =>
-      (handlers[effect.type] as (params: unknown) => void)(effect.params),
   });
   const { kernel, store, clock } = harness;
-  const daemon = `daemon:${boot_id}`;
-  const fact = bootStarted(boot_id, config.limits.queue_runs, clock.now() + 1e6);
-  await kernel.append([{ stream: daemon, fact }]);
+  const streams = { daemon: stream.daemon(boot_id), engine: stream.engine(boot_id) };
+  const { daemon } = streams;
+  const event = bootStarted(boot_id, config.limits.queue_runs, clock.now() + 1e6);
+  await kernel.append([{ stream: daemon, event }]);
   const history = new DaemonHistory(kernel, daemon);
   const stopReports = new StopReports(kernel, daemon);
+  const outputs = new OutputBudget(config.limits.answers_bytes);
   const scheduler = new Scheduler({
     kernel,
     daemon,
@@ -83,7 +83,7 @@ export async function bootRuntime(options: RuntimeOptions) {
       },
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },
-    hasRoom: () => executor.hasRoom,
+    outputs,
     log: silent,
   });
   const port = (id: string) => remote[id]?.port ?? new ScriptedProvider(id, []);
@@ -103,7 +103,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     log: silent,
     provider: (request) => providers.portFor(request),
     onOutcome: (id, failure) => providers.noteOutcome(id, failure),
-    onRoom: () => scheduler.next(),
+    outputs,
   });
   const puller = new Puller({
     ...{
@@ -114,7 +114,7 @@ export async function bootRuntime(options: RuntimeOptions) {
       host_boot_id: 'host',
     },
     ...options.puller,
-    stream: (id) => streamPort(kernel, `pull:${id}:${boot_id}`),
+    stream: (id) => streamPort(kernel, stream.pull(id, boot_id)),
     now: () => clock.now(),
   });
   const modelAt = async (path: string) =>
@@ -131,21 +131,21 @@ export async function bootRuntime(options: RuntimeOptions) {
     modelAt,
   });
   const closed: unknown[] = [];
-  Object.assign(handlers, {
+  kernel.handle({
     startAttempt: (params) => executor.start(params),
     stopAttempt: (params) => executor.stop(params),
-    probeProvider: (params) => providers.perform(params),
+    probeProvider: (params) => providers.handleProbe(params),
     startPull: (params) => puller.start(params),
     stopPull: (params) => puller.stop(params),
     closeDaemon: (params) => closed.push(params),
     startEngine() {},
     stopEngine() {},
     killEngine() {},
-  } satisfies Partial<EffectHandlers>);
+  });
   const saved: [string, unknown][] = [];
   const runtime = createRuntime({
     ...{ kernel, store, config, providers, scheduler, history, pulls, stopReports },
-    streams: { daemon, engine: `engine:${boot_id}` },
+    streams,
     home: '/nonexistent',
     secret: 'the secret of this home',
     stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),
@@ -156,7 +156,7 @@ export async function bootRuntime(options: RuntimeOptions) {
       remove: () => Promise.reject(new Error('not here')),
     },
   });
-  const tell = (told: Parameters<typeof kernel.tryAppend>[1]) => kernel.tryAppend(daemon, told);
+  const tell = (event: NewEvent<DaemonEvent>) => kernel.tryAppend(daemon, event);
   await tell({
     type: 'daemon.listening',
     addresses: { http: 'http://127.0.0.1:1', grpc: null, socket: null },
@@ -175,10 +175,11 @@ export async function bootRuntime(options: RuntimeOptions) {
     providers,
     scheduler,
     executor,
+    outputs,
     puller,
     pulls,
     stopReports,
-    streams: { daemon, engine: `engine:${boot_id}` },
+    streams,
     daemon,
     tell,
     closed,

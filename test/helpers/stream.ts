@@ -2,6 +2,7 @@ import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
 import type { CreationEvent, Deadline, MachineEvent, NewEvent } from '../../machines/events.ts';
 import { can, init, step } from '../../machines/step.ts';
+import { Notifier } from '../../src/kernel/notifier.ts';
 import type { StreamPort } from '../../src/kernel/port.ts';
 
 export interface StreamDriver<S, E extends MachineEvent> extends StreamPort<S, E> {
@@ -30,7 +31,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent
   deadlines,
   perform,
 }: StreamDriverOptions<S, E>): StreamDriver<S, E> {
-  const listeners = new Set<(event: E) => void>();
+  const changed = new Notifier();
   const facts: E[] = [];
   let failure: Error | null = null;
   const first = init(machine, { ...created, at: Date.now() });
@@ -41,7 +42,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent
   const commit = (event: E, snapshot: S, effects: Effect[]) => {
     durable = snapshot;
     facts.push(event);
-    for (const listener of [...listeners]) listener(event);
+    changed.notify();
     for (const effect of effects) perform(effect);
   };
   const tryAppend = async (undated: NewEvent<E>): Promise<boolean> => {
@@ -60,10 +61,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent
     facts,
     tryAppend,
     snapshot: () => durable,
-    onFact: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    subscribe: (listener, signal) => changed.subscribe(listener, signal),
     fireDeadline: async () => {
       const [soonest] = deadlines(durable).sort((a, b) => a.at - b.at);
       if (soonest === undefined) throw new Error('the state has no deadline');

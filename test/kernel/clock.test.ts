@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../src/kernel/clock.ts';
+import { SystemClock } from '../../src/kernel/clock.ts';
 
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
@@ -8,10 +8,8 @@ const YEAR_MS = 365 * 24 * HOUR_MS;
 /** A clock whose wall can be set, as by hand or by a night of sleep, in which the monotonic one stands still. */
 function world() {
   const state = { offset: 0, works: false };
-  const clock = systemClock(
-    () => state.works,
-    () => Date.now() + state.offset,
-  );
+  const clock = new SystemClock(() => Date.now() + state.offset);
+  clock.resyncWhile(() => !state.works);
   const ahead_ms = () => clock.now() - Date.now();
   return { state, clock, ahead_ms };
 }

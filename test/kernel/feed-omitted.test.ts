@@ -7,6 +7,7 @@ import { followStream } from '../../src/kernel/feed.ts';
 import { RECENT_MAX } from '../../src/kernel/instance.ts';
 import { followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
+import { stream } from '../../src/kernel/stream.ts';
 import type { EventRecord } from '../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { eventsOf } from '../helpers/events.ts';
@@ -38,7 +39,7 @@ async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
   const harness = await bootRuntime({ local, store });
   const { runtime, kernel } = harness;
   const pages = new EventPages(1e6);
-  const { id } = await runtime.startRun({ prompt: 'tell' }, 'test');
+  const id = stream.run((await runtime.startRun({ prompt: 'tell' }, 'test')).id);
   const follow = (from_seq = 0) =>
     eventsOf(followStream({ kernel, store, pages }, id, { from_seq, signal: never(), isLast }))[
       Symbol.asyncIterator
@@ -51,7 +52,7 @@ async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
     follow,
     said: () => waitFor('all is said', isSaid),
     end: end.open,
-    ended: () => waitFor('it is over', () => !kernel.instance(id)),
+    ended: () => waitFor('it is over', () => !kernel.instances.has(id)),
   };
 }
 

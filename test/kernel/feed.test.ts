@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { type FollowOptions, followStream } from '../../src/kernel/feed.ts';
 import { RECENT_BYTES_MAX, RECENT_MAX } from '../../src/kernel/instance.ts';
+import type { RunKey } from '../../src/kernel/stream.ts';
 import type { EventRecord } from '../../src/runtime/contract.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { accepted, bootKernel } from '../helpers/kernel.ts';
@@ -26,7 +27,7 @@ async function streaming() {
       usage: { input_tokens: null, output_tokens: null },
     });
   const pages = new EventPages(1e6);
-  const follow = (stream: string, options: FollowOptions) =>
+  const follow = (stream: RunKey, options: FollowOptions) =>
     eventsOf(followStream({ kernel, store, pages }, stream, options));
   return { ...harness, pages, follow, say, complete };
 }

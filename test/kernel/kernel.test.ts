@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import { type RunSnapshot, runMachine } from '../../machines/run.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
@@ -15,7 +16,7 @@ test('nobody sees a fact before it is durable: not its state, its event or its e
   const { kernel, clock, effects } = await bootKernel({ store });
   await kernel.append([accepted(RUN, clock.now())]);
   const heard: string[] = [];
-  kernel.onFact((event) => heard.push(event.type));
+  kernel.subscribe('all', (event) => heard.push(event.type));
   store.hold();
   let acknowledged = false;
   const started = kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 }).then(() => {
@@ -42,8 +43,8 @@ test('a proposal is recorded whole or not at all', async () => {
   const before = kernel.durableSeq;
   const refusal = await kernel
     .append([
-      { stream: RUN, fact: { type: 'run.started', attempt: 1 } },
-      { stream: RUN, fact: { type: 'run.started', attempt: 7 } },
+      { stream: RUN, event: { type: 'run.started', attempt: 1 } },
+      { stream: RUN, event: { type: 'run.started', attempt: 7 } },
     ])
     .then(
       () => null,
@@ -130,7 +131,8 @@ test('that the reserve is used is told once, and once that it is not any more', 
     append: async (commit: Commit) => ({ ...(await inner.append(commit)), full }),
   };
   const told: boolean[] = [];
-  const { kernel, clock } = await bootKernel({ store, onSpace: (is) => told.push(is) });
+  const { kernel, clock } = await bootKernel({ store });
+  kernel.stalls.onReserve((isUsed) => told.push(isUsed));
   for (const [index, is] of [false, true, true, false, false, true].entries()) {
     full = is;
     await kernel.append([accepted(`run_${index}`, clock.now())]);
@@ -170,12 +172,12 @@ test('facts before the store is open show at once and become the first commit', 
     capacity: 2,
     start_deadline_at: 2_000_000,
   } as const;
-  const created = kernel.append([{ stream: 'daemon:boot_1', fact }]);
+  const created = kernel.append([{ stream: 'daemon:boot_1', event: fact }]);
   const bound = kernel.tryAppend('daemon:boot_1', {
     type: 'daemon.listening',
     addresses: { http: 'x', grpc: null, socket: null },
   });
-  assert.is(statePath(kernel.snapshot('daemon:boot_1') as never), 'starting.opening');
+  assert.is(statePath(kernel.snapshot('daemon:boot_1') as DaemonSnapshot), 'starting.opening');
   await turns();
   assert.equal(store.appends, []);
   kernel.open((await store.open()).last_seq);
@@ -186,7 +188,7 @@ test('facts before the store is open show at once and become the first commit', 
 test('a deadline comes true by itself, once, and only if nothing happened before', async () => {
   const { kernel, clock } = await bootKernel();
   const types: string[] = [];
-  kernel.onFact((event) => types.push(event.type));
+  kernel.subscribe('all', (event) => types.push(event.type));
   await kernel.append([accepted(RUN, clock.now())]);
   clock.advance(9_999);
   await turns();

@@ -6,7 +6,7 @@ import { type FollowLogOptions, followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { eventsOf } from '../helpers/events.ts';
-import { accepted, bootKernel } from '../helpers/kernel.ts';
+import { accepted, bootKernel, request } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
 
 const LIMITS = { feed_events: 16, feed_bytes: 1e6, event_followers: 2, store_page_bytes: 1e6 };
@@ -29,16 +29,8 @@ async function open(limits: Partial<typeof LIMITS> = {}) {
   const write = async (count: number, prompt = 'hello') => {
     for (let index = 0; index < count; index += 1) {
       made += 1;
-      const { stream, fact } = accepted(`run_${made}`, harness.clock.now());
-      await harness.kernel.append([
-        {
-          stream,
-          fact: {
-            ...fact,
-            request: { ...(fact as { request: object }).request, prompt },
-          } as typeof fact,
-        },
-      ]);
+      const changes = { request: request({ prompt }) };
+      await harness.kernel.append([accepted(`run_${made}`, harness.clock.now(), changes)]);
     }
   };
   const follow = (options: Partial<FollowLogOptions> = {}) =>

@@ -1,7 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { AnyEvent, NewEvent } from '../../machines/events.ts';
-import type { ProviderSnapshot } from '../../machines/provider.ts';
+import type { NewEvent, RunEvent } from '../../machines/events.ts';
 import { isIn } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
@@ -28,7 +27,7 @@ async function boot() {
         await turns();
       }
     },
-    say: (fact: NewEvent<AnyEvent>) => void kernel.tryAppend(RUN, fact),
+    say: (fact: NewEvent<RunEvent>) => void kernel.tryAppend(RUN, fact),
     asked: () => effects.map(({ effect }) => effect.type),
     types: async (stream: string) =>
       (await store.readStream(stream, 1, 1000)).map(({ type }) => type),
@@ -36,7 +35,7 @@ async function boot() {
       kernel.append([
         {
           stream: PROVIDER,
-          fact: {
+          event: {
             ...{
               type: 'provider.configured',
               provider_id: 'p',
@@ -82,7 +81,7 @@ test('a probe that waits for its commit does not fail, and has its whole time on
   await pass(1_000);
   assert.equal(asked(), ['probeProvider']);
   await pass(PROBE_MS - 1_000);
-  assert.ok(isIn(kernel.snapshot<ProviderSnapshot>(PROVIDER), 'probing'));
+  assert.ok(isIn(kernel.snapshot(PROVIDER), 'probing'));
   assert.equal(await types(PROVIDER), ['provider.configured', 'provider.probe_started']);
   await pass(1_000);
   assert.equal((await types(PROVIDER)).slice(2, 3), ['provider.probe_failed']);

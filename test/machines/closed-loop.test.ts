@@ -53,18 +53,19 @@ test('every effect that a machine asks for has a performer', () => {
       for (const { type } of step(model.machine, from.snapshot, event).effects) asked.add(type);
   }
   const composed =
-    readFileSync('src/daemon/parts.ts', 'utf8').match(
-      /const handlers: EffectHandlers = \{([\s\S]*?)\n {2}\};/,
+    readFileSync('src/daemon/work.ts', 'utf8').match(
+      /const handlers: Omit<EffectHandlers, 'closeDaemon'> = \{([\s\S]*?)\n {2}\};/,
     )?.[1] ?? '';
   const local =
     readFileSync('src/providers/local/local-engine.ts', 'utf8').match(
       /this\.handlers = \{([\s\S]*?)\n {4}\};/,
     )?.[1] ?? '';
+  const boot = readFileSync('src/daemon/boot.ts', 'utf8');
   assert.match(composed, /\.\.\.local\.handlers/);
   assert.ok(asked.size >= 8);
   for (const effect of asked)
     assert.match(
-      `${composed}\n${local}`,
+      `${composed}\n${local}\n${boot}`,
       new RegExp(`\\b${effect}[:,]`),
       `no code performs ${effect}`,
     );

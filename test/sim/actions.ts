@@ -1,3 +1,4 @@
+import { stream } from '../../src/kernel/stream.ts';
 import { mix } from './random.ts';
 import type { Stream } from './stream.ts';
 import type { World } from './world.ts';
@@ -136,7 +137,9 @@ function late(world: World): void {
     return;
   stats.count('late and duplicate outcomes');
   world.note(() => `again: ${event.type} of ${run.alias}`);
-  life.kernel.tryAppend(run.id, { ...event.data, type: event.type } as never).catch(() => {});
+  life.kernel
+    .tryAppend(stream.run(run.id), { ...event.data, type: event.type } as never)
+    .catch(() => {});
 }
 
 function isOutcome(type: string): boolean {

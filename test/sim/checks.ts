@@ -57,7 +57,7 @@ function checkHealth({ life, oracle }: World): void {
 
 function checkRun(world: World, run: RunView): void {
   const { life, effects } = world;
-  const instance = life.kernel.instance(run.id);
+  const instance = life.kernel.instances.get(run.id);
   hold('fold', instance !== undefined, () => `${run.alias} is unfinished and not in memory`);
   if (instance === undefined) return;
   hold(

@@ -1,5 +1,5 @@
-import type { RunSnapshot } from '../../machines/run.ts';
 import { isIn } from '../../machines/step.ts';
+import { stream } from '../../src/kernel/stream.ts';
 import type { Life } from './life.ts';
 import { hold } from './violation.ts';
 
@@ -62,7 +62,7 @@ export class Fairness {
   }
 
   private of(id: string): Asker | undefined {
-    const snapshot = this.life.kernel.tail<RunSnapshot>(id);
+    const snapshot = this.life.kernel.tail(stream.run(id));
     if (snapshot === undefined) return undefined;
     const { client, request, attempt } = snapshot.context;
     return {

@@ -1,10 +1,12 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { Effect, Effects } from '../../machines/effects.ts';
 import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
+import { isIn } from '../../machines/step.ts';
 import { endBlockedStop } from '../../src/daemon/blocked-stop.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
-import type { EffectHandlers } from '../../src/kernel/port.ts';
+import { Notifier } from '../../src/kernel/notifier.ts';
+import { type DaemonKey, stream } from '../../src/kernel/stream.ts';
 import type { Runtime } from '../../src/runtime/contract.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
 import { DiskMonitor } from '../../src/runtime/disk/disk-monitor.ts';
@@ -13,11 +15,13 @@ import { StopReports } from '../../src/runtime/health/stop-report.ts';
 import type { Providers } from '../../src/runtime/providers/providers.ts';
 import type { Pulls } from '../../src/runtime/pulls/pulls.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
+import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
+import { projectEvent } from '../../src/runtime/runs/projection.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from '../helpers/boot-fact.ts';
-import { silent } from '../helpers/kernel.ts';
+import { everyEffect, silent } from '../helpers/kernel.ts';
 import type { SimClock } from './clock.ts';
 import type { Settings } from './settings.ts';
 import type { Upstream } from './upstream.ts';
@@ -44,7 +48,7 @@ export interface LifeOptions {
 }
 
 export class Life {
-  readonly daemon: string;
+  readonly daemon: DaemonKey;
   readonly clock: SimClock;
   readonly kernel: Kernel;
   readonly scheduler: Scheduler;
@@ -65,54 +69,51 @@ export class Life {
     this.options = options;
     this.clock = clock;
     const boot_id = `boot_${number}`;
-    this.daemon = `daemon:${boot_id}`;
+    this.daemon = stream.daemon(boot_id);
     this.store = options.connect(() => this.ending === null);
     const { store } = this;
     const kernelOptions: KernelOptions = {
       ...{ store, clock, boot_id, limits: config.limits, log: silent },
-      perform: (effect, id) =>
-        options.onEffect(effect, id, () =>
-          (handlers[effect.type] as (params: unknown) => void)(effect.params),
-        ),
-      onSpace: (full) => full && this.diskMonitor.filled(),
+      project: projectEvent,
       onFatal: () => {
         this.isFatal = true;
       },
     };
     const kernel = options.createKernel?.(kernelOptions) ?? new Kernel(kernelOptions);
     this.kernel = kernel;
-    this.diskMonitor = new DiskMonitor({
-      store,
-      clock,
-      log: silent,
-      tell: (fact) => this.tell(fact),
-    });
-    kernel.stalls.onStall((cause) => this.diskMonitor.stalled(cause));
-    kernel.stalls.onResume(() => this.diskMonitor.resumed());
+    this.diskMonitor = new DiskMonitor({ kernel, store, clock, daemon: this.daemon, log: silent });
     this.boot(boot_id);
     const history = new DaemonHistory(kernel, this.daemon);
     this.stopReports = new StopReports(kernel, this.daemon);
+    const outputs = new OutputBudget(config.limits.answers_bytes);
     this.scheduler = new Scheduler({
       kernel,
+      outputs,
       daemon: this.daemon,
       places: options.places,
       log: silent,
     });
     const executor = new RunExecutor({
-      ...{ kernel, store, limits: config.limits, log: silent },
+      ...{ kernel, store, limits: config.limits, log: silent, outputs },
       provider: ({ provider }) => upstreams.get(provider),
       onOutcome() {},
     });
-    const handlers: Partial<EffectHandlers> = {
+    const handlers: Record<string, (params: never) => void> = {
       startAttempt: (params) => executor.start(params),
       stopAttempt: (params) => executor.stop(params),
       closeDaemon: (params) => this.close(params),
     };
+    kernel.handle(
+      everyEffect((effect, id) =>
+        options.onEffect(effect, id, () => handlers[effect.type]?.(effect.params as never)),
+      ),
+    );
     const providers = {
       ids: () => ['local', ...Object.keys(config.providers)],
       config: (id: string) => config.providers[id] ?? null,
       list: () => [],
     };
+    const stopRequests = new Notifier<number>();
     this.runtime = createRuntime({
       ...{
         kernel,
@@ -124,14 +125,14 @@ export class Life {
       },
       providers: providers as unknown as Providers,
       pulls: {} as Pulls,
-      streams: { daemon: this.daemon, engine: `engine:${boot_id}` },
+      streams: { daemon: this.daemon, engine: stream.engine(boot_id) },
       home: '',
       secret: '',
       stored: () => ({ finished: 0, size_bytes: null }),
       verified: () => null,
       onStop: (close_deadline_at) => {
         this.endBy(close_deadline_at);
-        queueMicrotask(blocked.check);
+        stopRequests.notify(close_deadline_at);
       },
       saveProvider: () => Promise.resolve(),
       localModels: {
@@ -139,21 +140,23 @@ export class Life {
         remove: () => Promise.reject(new Error('none')),
       },
     });
-    const blocked = endBlockedStop(
+    endBlockedStop(
       {
         kernel,
         clock,
         store,
         config,
         log: silent as never,
-        streams: { daemon: this.daemon, engine: '' },
+        streams: { daemon: this.daemon, engine: stream.engine(boot_id) },
         stopReports: this.stopReports,
+        stopRequests,
       },
       (failure) => this.end(failure === null ? 'stopped' : 'failed'),
+      new AbortController().signal,
     );
-    kernel.onFact((event, snapshot) => {
-      if (event.stream !== this.daemon || snapshot.status !== 'done') return;
-      const ending = snapshot.matches('stopped' as never) ? 'stopped' : 'failed';
+    kernel.subscribe({ stream: this.daemon }, (_, snapshot) => {
+      if (snapshot.status !== 'done') return;
+      const ending = isIn(snapshot, 'stopped') ? 'stopped' : 'failed';
       queueMicrotask(() => this.end(ending));
     });
   }
@@ -172,15 +175,15 @@ export class Life {
 
   /** The machine, folded from the log. */
   get snapshot(): DaemonSnapshot {
-    return this.kernel.snapshot<DaemonSnapshot>(this.daemon) as DaemonSnapshot;
+    return this.kernel.snapshot(this.daemon) as DaemonSnapshot;
   }
 
   private boot(boot_id: string): void {
     const { config } = this.options.settings;
     const start_deadline_at = this.clock.now() + config.limits.start_ms;
     const fact = bootStarted(boot_id, config.limits.queue_runs, start_deadline_at);
-    this.kernel.append([{ stream: this.daemon, fact }]).catch(() => {});
-    this.endBy(start_deadline_at, () => this.snapshot.matches('starting'));
+    this.kernel.append([{ stream: this.daemon, event: fact }]).catch(() => {});
+    this.endBy(start_deadline_at, () => isIn(this.snapshot, 'starting'));
   }
 
   private async startUp(): Promise<void> {
@@ -225,11 +228,9 @@ export class Life {
       scheduler,
       stopReports,
       pulls: { close: () => Promise.resolve() } as Pulls,
-      streams: { daemon, engine: 'engine:none' },
+      streams: { daemon, engine: stream.engine('none') },
     };
-    this.starting
-      .then(() => releaseAll({ ...held, tell: (fact) => this.tell(fact) }))
-      .catch(() => this.end('failed'));
+    this.starting.then(() => releaseAll(held)).catch(() => this.end('failed'));
   }
 
   /** It ends even if the log accepts no event about it. */

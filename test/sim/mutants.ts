@@ -5,13 +5,16 @@ import { runMachine } from '../../machines/run.ts';
 import { isIn, step } from '../../machines/step.ts';
 import type { Pending } from '../../src/kernel/committer.ts';
 import type { Instance } from '../../src/kernel/instance.ts';
-import { Kernel, type KernelOptions, type Proposal } from '../../src/kernel/kernel.ts';
-import { definitionOf, RUN_PREFIX } from '../../src/kernel/registry.ts';
+import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
+import type { EffectHandlers } from '../../src/kernel/port.ts';
+import { definitionOf } from '../../src/kernel/registry.ts';
+import { type DaemonKey, isDaemon, type Proposal, stream } from '../../src/kernel/stream.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { Keys } from '../../src/runtime/runs/keys.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../src/store/port.ts';
+import { everyEffect } from '../helpers/kernel.ts';
 import type { LifeOptions } from './life.ts';
 import { hashOf } from './random.ts';
 
@@ -48,25 +51,30 @@ function patch<T extends object, K extends keyof T>(
 
 /** Handles effects when their event is proposed. */
 class EagerKernel extends Kernel {
-  private readonly given: KernelOptions;
+  private given: EffectHandlers | null = null;
 
-  constructor(options: KernelOptions) {
-    super({ ...options, perform() {} });
-    this.given = options;
+  override handle(handlers: EffectHandlers): void {
+    this.given = handlers;
+    super.handle(everyEffect(() => {}));
   }
 
   override append(proposals: readonly Proposal[]): Promise<void> {
+    const { given } = this;
+    if (given === null) return super.append(proposals);
     const before = proposals.map(({ stream }) => this.instance(stream)?.tail);
     const done = super.append(proposals);
-    for (const [index, { stream, fact }] of proposals.entries()) {
+    for (const [index, { stream, event }] of proposals.entries()) {
       const tail = before[index];
       if (tail === undefined) continue;
       const { effects } = step(definitionOf(stream).machine, tail, {
-        ...fact,
+        ...event,
         at: this.clock.now(),
       } as AnyEvent);
       for (const [number, effect] of effects.entries())
-        this.given.perform(effect, `${stream}:${this.instance(stream)?.tailVersion}:${number}`);
+        (given[effect.type] as (params: unknown, id: string) => void)(
+          effect.params,
+          `${stream}:${this.instance(stream)?.tailVersion}:${number}`,
+        );
     }
     return done;
   }
@@ -145,7 +153,7 @@ export const mutants: readonly Mutant[] = [
     name: 'an outcome of an earlier attempt is accepted',
     breaks: ['stale-attempt'],
     apply: () =>
-      patch(definitionOf(RUN_PREFIX), 'machine', () =>
+      patch(definitionOf('run_'), 'machine', () =>
         runMachine.provide({ guards: { isThisAttempt: ({ event }) => 'attempt' in event } }),
       ),
   },
@@ -180,7 +188,9 @@ export const mutants: readonly Mutant[] = [
         (tryAppend) =>
           function (this: Kernel, stream, fact) {
             const leaks =
-              fact.type === 'daemon.run_settled' && isIn(this.snapshot(stream), 'saturated');
+              isDaemon(stream) &&
+              fact.type === 'daemon.run_settled' &&
+              isIn(this.snapshot(stream as DaemonKey), 'saturated');
             return leaks ? Promise.resolve(true) : tryAppend.call(this, stream, fact);
           },
       ),
@@ -239,7 +249,7 @@ export const mutants: readonly Mutant[] = [
         'stop',
         () =>
           function (this: RunExecutor, { run_id }) {
-            this['recordEnd'](run_id).catch(() => {});
+            this['recordEnd'](stream.run(run_id)).catch(() => {});
           },
       ),
   },

@@ -2,7 +2,8 @@ import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { LastBoot, RunCreated } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { can, init, isIn, step } from '../../machines/step.ts';
-import { definitionOf, RUN_PREFIX } from '../../src/kernel/registry.ts';
+import { definitionOf } from '../../src/kernel/registry.ts';
+import { isRun } from '../../src/kernel/stream.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
 import { type StoredEvent, toFact } from '../../src/store/port.ts';
 import { checkDeadline } from './deadlines.ts';
@@ -73,7 +74,7 @@ export class Oracle {
     this.log.push(event);
     const run = this.runs.get(event.stream);
     if (run !== undefined) this.ingestRun(run, event);
-    else if (event.stream.startsWith(RUN_PREFIX)) this.accept(event, toFact(event) as RunCreated);
+    else if (isRun(event.stream)) this.accept(event, toFact(event) as RunCreated);
     else if (event.stream.startsWith('daemon:')) this.ingestDaemon(event);
   }
 

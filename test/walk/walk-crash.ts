@@ -1,13 +1,15 @@
 import { getSimplePaths } from '@xstate/graph';
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
-import type { AnyEvent, MachineEvent, NewEvent } from '../../machines/events.ts';
+import type { DaemonCreated, MachineEvent, NewEvent } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { afterCrash, terminalOf } from '../../machines/run-next.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { foldStream } from '../../src/kernel/fold.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';
+import { type RunKey, stream } from '../../src/kernel/stream.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
+import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
@@ -167,7 +169,7 @@ async function recoverAll(
     [second.queued, second.suspended, 0],
     model.name,
   );
-  await endAll(third.kernel, [...before.keys()]);
+  await endAll(third.kernel, [...before.keys()].map(stream.run));
   for (const stream of before.keys())
     assert.is((await terminalFacts(store, stream)).length, 1, `${stream} has one end`);
   const last = await nextLife(store, 'boot_4');
@@ -176,27 +178,31 @@ async function recoverAll(
 
 async function nextLife(store: EventStore, boot_id: string) {
   const { kernel, clock } = await openKernel(store, boot_id);
-  const daemon = `daemon:${boot_id}`;
+  const daemon = stream.daemon(boot_id);
   const scheduler = new Scheduler({
     kernel,
     daemon,
+    outputs: new OutputBudget(1),
     places: { total: 0, perProvider: 0, local: 0 },
     log: silent,
   });
   clock.at += DOWNTIME_MS;
   await kernel.append([
-    { stream: daemon, fact: { ...undated(daemonModel(1).created), boot_id } as NewEvent<AnyEvent> },
+    {
+      stream: daemon,
+      event: { ...undated(daemonModel(1).created), boot_id } as NewEvent<DaemonCreated>,
+    },
   ]);
   const recovered = await recoverRuns(kernel, store, scheduler);
   return { kernel, ...recovered };
 }
 
-async function endAll(kernel: Kernel, streams: readonly string[]): Promise<void> {
+async function endAll(kernel: Kernel, streams: readonly RunKey[]): Promise<void> {
   for (const stream of streams) {
     if (kernel.snapshot(stream)?.status !== 'active') continue;
-    await kernel.append([{ stream, fact: { type: 'run.cancel_requested', by: 'test' } }]);
+    await kernel.append([{ stream, event: { type: 'run.cancel_requested', by: 'test' } }]);
     const end = terminalOf(kernel.snapshot(stream) as RunSnapshot, false);
-    if (end !== null) await kernel.append([{ stream, fact: end }]);
+    if (end !== null) await kernel.append([{ stream, event: end }]);
   }
 }
 

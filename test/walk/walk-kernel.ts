@@ -7,11 +7,13 @@ import type { SvcError } from '../../src/errors.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { foldStream } from '../../src/kernel/fold.ts';
 import { Kernel } from '../../src/kernel/kernel.ts';
+import type { Proposal, StreamKey } from '../../src/kernel/stream.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { healthRecord } from '../../src/runtime/health/health.ts';
+import { projectEvent } from '../../src/runtime/runs/projection.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/port.ts';
-import { silent } from '../helpers/kernel.ts';
+import { everyEffect, silent } from '../helpers/kernel.ts';
 import { coverOf } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';
 import { type Model, NOW } from '../machines/models/model.ts';
@@ -42,7 +44,7 @@ export async function walkKernel(name: MachineName): Promise<KernelWalk> {
       );
       walk.paths += 1;
     }
-    const standing = new Map<string, string>();
+    const standing = new Map<string, StreamKey>();
     for (const [index, reached] of [...states.values()].entries()) {
       const stream = streamOf(name, edges.length + index);
       await follow(kernel, clock, stream, model, reached.path, walk.edges);
@@ -52,8 +54,8 @@ export async function walkKernel(name: MachineName): Promise<KernelWalk> {
     // Checks each event. Proposes only one of those that differ in their numbers, because a refusal is slow.
     const told = new Set<string>();
     for (const { from, event } of refused) {
-      const stream = standing.get(from.key) ?? '';
-      assert.not.ok(kernel.accepts(stream, undated(event)), `${from.key} ${event.type}`);
+      const stream = standing.get(from.key) ?? streamOf(name, -1);
+      assert.not.ok(kernel.accepts(stream, undated(event) as never), `${from.key} ${event.type}`);
       const kind = `${statePath(from.snapshot)} ${event.type}`;
       if (!told.has(kind)) await isRefused(kernel, stream, event);
       told.add(kind);
@@ -69,7 +71,7 @@ export async function walkKernel(name: MachineName): Promise<KernelWalk> {
 export async function follow(
   kernel: Kernel,
   clock: FrozenClock,
-  stream: string,
+  stream: StreamKey,
   model: Model,
   path: readonly AnyEvent[],
   edges: Set<Edge> = new Set(),
@@ -77,13 +79,13 @@ export async function follow(
   const created: CreationEvent =
     model.created.type === 'run.accepted' ? { ...model.created, run_id: stream } : model.created;
   clock.at = created.at;
-  await kernel.append([{ stream, fact: undated(created) }]);
+  await kernel.append([{ stream, event: undated(created) } as Proposal]);
   let folded: AnyMachineSnapshot = init(model.machine, created).snapshot;
   clock.at = NOW;
   for (const event of path) {
     const before = folded;
     folded = step(model.machine, folded, event).snapshot;
-    await kernel.append([{ stream, fact: undated(event) }]);
+    await kernel.append([{ stream, event: undated(event) } as Proposal]);
     assert.equal(
       essence(kernel.snapshot(stream)),
       essence(folded),
@@ -121,10 +123,10 @@ function agrees(snapshot: AnyMachineSnapshot): void {
 }
 
 /** Refused with the state and what it accepts, and nothing has changed. */
-async function isRefused(kernel: Kernel, stream: string, event: AnyEvent): Promise<void> {
+async function isRefused(kernel: Kernel, stream: StreamKey, event: AnyEvent): Promise<void> {
   const before = kernel.tail(stream) as AnyMachineSnapshot;
   assert.not.ok(can(before, event));
-  const error = await kernel.append([{ stream, fact: undated(event) }]).then(
+  const error = await kernel.append([{ stream, event: undated(event) } as Proposal]).then(
     () => null,
     (thrown: SvcError) => thrown,
   );
@@ -150,16 +152,17 @@ export async function openKernel(
     limits: defaultLimits,
     boot_id,
     log: silent,
-    perform: () => undefined,
+    project: projectEvent,
     onFatal: (error) => {
       throw error;
     },
   });
+  kernel.handle(everyEffect(() => {}));
   kernel.open((await store.open()).last_seq);
   return { kernel, clock };
 }
 
-export function streamOf(name: MachineName, index: number): string {
+export function streamOf(name: MachineName, index: number): StreamKey {
   if (name === 'run') return `run_${index}`;
   return name === 'provider' || name === 'pull' ? `${name}:x:${index}` : `${name}:${index}`;
 }

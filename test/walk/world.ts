@@ -2,12 +2,12 @@ import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { NewEvent, Recovery, RunEvent } from '../../machines/events.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
 import { init, stateName, statePath, step } from '../../machines/step.ts';
 import type { Parts } from '../../src/daemon/parts.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { manualClock } from '../../src/kernel/clock.ts';
 import { definitionOf } from '../../src/kernel/registry.ts';
+import { type RunKey, stream } from '../../src/kernel/stream.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { type EventStore, type StoredEvent, toFact } from '../../src/store/port.ts';
@@ -149,7 +149,7 @@ export class World {
   private async proposeStale(at: number): Promise<void> {
     const { kernel } = this.life;
     await this.pick(at, async (id) => {
-      const before = kernel.tail<RunSnapshot>(id);
+      const before = kernel.tail(id);
       const attempt = (before?.context.attempt ?? 0) - 1;
       const late: NewEvent<RunEvent>[] = [
         { type: 'run.output_appended', attempt, text: 'late', token_ids: [] },
@@ -172,9 +172,9 @@ export class World {
     });
   }
 
-  private pick<T>(at: number, use: (id: string) => T): T | undefined {
+  private pick<T>(at: number, use: (id: RunKey) => T): T | undefined {
     const id = this.ids.at(-1 - (at % Math.max(1, Math.min(4, this.ids.length))));
-    return id === undefined ? undefined : use(id);
+    return id === undefined ? undefined : use(stream.run(id));
   }
 
   /** Another boot on the same log. Nothing receives late effects of the boot before. */
@@ -209,7 +209,7 @@ export class World {
   }
 
   private daemon(): DaemonSnapshot {
-    return this.life.kernel.snapshot<DaemonSnapshot>(this.life.daemon) as DaemonSnapshot;
+    return this.life.kernel.snapshot(this.life.daemon) as DaemonSnapshot;
   }
 
   private async check(): Promise<void> {

@@ -1,10 +1,10 @@
 import { statePath } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import { streamOf } from '../../kernel/pages.ts';
-import { runRecord } from '../../kernel/run-record.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { foldRunFile, parseRunFile } from '../../runtime/history/run-file.ts';
 import { Chain } from '../../runtime/history/why.ts';
+import { runRecord } from '../../runtime/runs/record.ts';
 import { limitsOf } from '../config/limits.ts';
 import type { Context } from '../context.ts';
 import { wholeFlag } from '../parse/flag-values.ts';

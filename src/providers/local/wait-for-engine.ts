@@ -14,7 +14,8 @@ export async function waitForEngine<T>(
   look: (snapshot: EngineSnapshot) => T | null | Promise<T | null>,
 ): Promise<T> {
   let ring = Promise.withResolvers<void>();
-  const off = engine.onFact(() => ring.resolve());
+  const waiting = new AbortController();
+  engine.subscribe(() => ring.resolve(), waiting.signal);
   const wake = () => ring.resolve();
   signal.addEventListener('abort', wake, { once: true });
   try {
@@ -27,6 +28,6 @@ export async function waitForEngine<T>(
     }
   } finally {
     signal.removeEventListener('abort', wake);
-    off();
+    waiting.abort();
   }
 }

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { RECOVERIES } from '../../config/settings.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
 import type { EventRecord } from '../../kernel/event-record.ts';
-import type { RunRecord } from '../../kernel/run-record.ts';
+import type { RunRecord } from '../runs/record.ts';
 import { anything, flag, object, oneOf, text, time, whole } from './vocabulary.ts';
 
 /** What answers hold, in the form that users see: snake_case, RFC 3339 times. A test checks real answers against it. */

@@ -1,82 +1,86 @@
 import type { DaemonEvent, NewEvent } from '../../../machines/events.ts';
 import type { SvcError } from '../../errors.ts';
 import type { Clock } from '../../kernel/clock.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
 
 export interface DiskMonitorOptions {
   store: Pick<EventStore, 'reserve'>;
   clock: Clock;
   log: Log;
-  /** Records a fact of the daemon; false when its machine does not accept it. */
-  tell(fact: NewEvent<DaemonEvent>): Promise<boolean>;
+  kernel: Pick<Kernel, 'stalls' | 'tryAppend'>;
+  daemon: DaemonKey;
 }
 
-/** How often a full disk is looked at. */
-const LOOK_EVERY_MS = 1_000;
+/** Time between two checks of a full disk. */
+const CHECK_EVERY_MS = 1_000;
 
 /**
- * The disk is full, and is looked at until it is not; or it does not answer.
+ * Reports a full or stalled disk to the daemon machine, and checks a full disk until it has space.
  *
- * 1. The daemon is told once that it is full, and once that there is space again: the reserve is back.
- * 2. At most one look is under way.
- * 3. A late commit is reported to the daemon when it is noticed, and again when it returns. Both facts are recorded then.
+ * 1. The daemon hears once that the disk is full, and once that the reserve is back.
+ * 2. At most one check runs at a time.
+ * 3. Both events of a late commit are appended when they happen, and recorded when the commit returns.
  */
 export class DiskMonitor {
   private readonly options: DiskMonitorOptions;
-  private full = false;
-  private callOff = () => {};
+  private isFull = false;
+  private cancelCheck = () => {};
 
   constructor(options: DiskMonitorOptions) {
     this.options = options;
+    const { stalls } = options.kernel;
+    stalls.onReserve((isUsed) => isUsed && this.full());
+    stalls.onStall((cause) => this.stalled(cause));
+    stalls.onResume(() => this.append({ type: 'daemon.disk_resumed' }));
   }
 
-  /** The last commit found no space but the reserve's, or not even that. */
-  filled(): void {
-    if (this.full) return;
-    this.full = true;
-    this.report(this.options.tell({ type: 'daemon.store_filled' }));
-    this.lookLater();
-  }
-
-  /** No commit can be made. */
-  stalled(cause: SvcError): void {
-    if (cause.code === 'store_full') this.filled();
-    else this.report(this.options.tell({ type: 'daemon.disk_stalled' }));
-  }
-
-  /** Commits are made again. A daemon that is held for want of space stays so. */
-  resumed(): void {
-    this.report(this.options.tell({ type: 'daemon.disk_resumed' }));
-  }
-
-  /** The daemon is ready: what it refused while it was starting is told again. */
+  /** The daemon is ready: an event that was refused during the start is appended again. */
   started(): void {
-    if (this.full) this.report(this.options.tell({ type: 'daemon.store_filled' }));
+    if (this.isFull) this.append({ type: 'daemon.store_filled' });
   }
 
   close(): void {
-    this.full = true;
-    this.callOff();
+    this.isFull = true;
+    this.cancelCheck();
   }
 
-  private lookLater(): void {
-    this.callOff = this.options.clock.after(LOOK_EVERY_MS, () => this.report(this.look()));
+  private full(): void {
+    if (this.isFull) return;
+    this.isFull = true;
+    this.append({ type: 'daemon.store_filled' });
+    this.checkLater();
   }
 
-  private async look(): Promise<void> {
-    if (!(await this.options.store.reserve())) {
-      // It may have been refused before: the daemon was starting.
-      await this.options.tell({ type: 'daemon.store_filled' });
-      return this.lookLater();
+  private stalled(cause: SvcError): void {
+    if (cause.code === 'store_full') this.full();
+    else this.append({ type: 'daemon.disk_stalled' });
+  }
+
+  private checkLater(): void {
+    this.cancelCheck = this.options.clock.after(CHECK_EVERY_MS, () => this.log(this.check()));
+  }
+
+  private async check(): Promise<void> {
+    const { store, kernel, daemon } = this.options;
+    if (!(await store.reserve())) {
+      // The daemon may have refused the first one, while it was starting.
+      await kernel.tryAppend(daemon, { type: 'daemon.store_filled' });
+      return this.checkLater();
     }
-    this.full = false;
-    await this.options.tell({ type: 'daemon.store_freed' });
+    this.isFull = false;
+    await kernel.tryAppend(daemon, { type: 'daemon.store_freed' });
   }
 
-  private report(done: Promise<unknown>): void {
+  private append(event: NewEvent<DaemonEvent>): void {
+    this.log(this.options.kernel.tryAppend(this.options.daemon, event));
+  }
+
+  private log(done: Promise<unknown>): void {
     done.catch((error: unknown) =>
-      this.options.log.error({ err: error }, 'the space on the disk could not be looked after'),
+      this.options.log.error({ err: error }, 'the disk monitor failed to record an event'),
     );
   }
 }

@@ -18,11 +18,12 @@ export async function unlessStalled<T>(
 ): Promise<T> {
   if (kernel.stalled !== null && isRefused(kernel.stalled)) throw kernel.stalled;
   const { promise: stalled, reject } = Promise.withResolvers<never>();
-  const stopListening = kernel.stalls.onStall((cause) => isRefused(cause) && reject(cause));
+  const listening = new AbortController();
+  kernel.stalls.onStall((cause) => isRefused(cause) && reject(cause), listening.signal);
   try {
     return await Promise.race([ask(), stalled]);
   } finally {
-    stopListening();
+    listening.abort();
   }
 }
 

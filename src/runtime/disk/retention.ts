@@ -1,7 +1,7 @@
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { hasCode } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, PruneQuery, PruneReport } from '../../store/port.ts';
 
@@ -9,7 +9,7 @@ export interface RetentionOptions {
   kernel: Kernel;
   store: Pick<EventStore, 'prune'>;
   /** Stream of the daemon. */
-  daemon: string;
+  daemon: DaemonKey;
   boot_id: string;
   keep: { keep_days: number | null; keep_bytes: number | null };
   limits: Pick<Limits, 'prune_every_ms' | 'history_large_bytes' | 'history_young_ms'>;
@@ -102,8 +102,7 @@ export class Retention {
   /** Rounds are minutes apart, and one boot mostly begins where the one before ended. */
   private believes(now: number): boolean {
     const { kernel, daemon } = this.options;
-    const before =
-      this.seen_at ?? kernel.snapshot<DaemonSnapshot>(daemon)?.context.last_boot?.at ?? now;
+    const before = this.seen_at ?? kernel.snapshot(daemon)?.context.last_boot?.at ?? now;
     if (now - before > LEAP_MS) this.leapt_at = now;
     if (this.even_since === null || now - before > LEAP_MS) this.even_since = now;
     this.seen_at = now;

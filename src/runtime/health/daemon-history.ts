@@ -1,7 +1,9 @@
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { statePath } from '../../../machines/step.ts';
+import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import { time } from '../../kernel/run-record.ts';
+import { Notifier } from '../../kernel/notifier.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import type { ReportRecord } from '../contract.ts';
 
@@ -12,35 +14,31 @@ const KEPT = 32;
 export class DaemonHistory {
   readonly transitions: ReportRecord['transitions'] = [];
   private readonly kernel: Kernel;
-  private readonly stream: string;
+  private readonly stream: DaemonKey;
   private entered_at: number;
   private path: string;
-  private readonly listeners = new Set<() => void>();
+  private readonly changes = new Notifier();
 
-  constructor(kernel: Kernel, stream: string) {
+  constructor(kernel: Kernel, stream: DaemonKey) {
     this.kernel = kernel;
     this.stream = stream;
     this.entered_at = kernel.clock.now();
-    this.path = statePath(kernel.tail<DaemonSnapshot>(stream) as DaemonSnapshot);
-    kernel.onFact((event, snapshot) => {
-      if (event.stream === stream) this.note(event, statePath(snapshot));
-    });
-    kernel.stalls.onStall(() => this.tell());
+    this.path = statePath(kernel.tail(stream) as DaemonSnapshot);
+    kernel.subscribe({ stream }, (event, snapshot) => this.note(event, statePath(snapshot)));
+    kernel.stalls.onStall(() => this.changes.notify());
   }
 
   /** Since when the state lasts that health shows: while the log cannot be written that is the proposed one. */
   get since(): number {
     const { kernel, stream, path, entered_at } = this;
     const isShown =
-      kernel.stalled === null ||
-      statePath(kernel.tail<DaemonSnapshot>(stream) as DaemonSnapshot) === path;
+      kernel.stalled === null || statePath(kernel.tail(stream) as DaemonSnapshot) === path;
     return isShown ? entered_at : kernel.stalls.began_at;
   }
 
-  /** Calls at each change of state; returns the way to stop it. */
-  onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+  /** Calls at each change of state, until the signal aborts. */
+  onChange(listener: () => void, signal: AbortSignal): void {
+    this.changes.subscribe(listener, signal);
   }
 
   private note(event: StoredEvent, path: string): void {
@@ -48,13 +46,9 @@ export class DaemonHistory {
     this.path = path;
     if (moved) {
       this.entered_at = event.at;
-      this.transitions.push({ at: time(event.at), event: event.type, state_path: path });
+      this.transitions.push({ at: isoTime(event.at), event: event.type, state_path: path });
       if (this.transitions.length > KEPT) this.transitions.shift();
-      this.tell();
+      this.changes.notify();
     }
-  }
-
-  private tell(): void {
-    for (const listener of this.listeners) listener();
   }
 }

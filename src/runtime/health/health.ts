@@ -2,7 +2,7 @@ import { type DaemonSnapshot, readyWhen } from '../../../machines/daemon.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { AnyEvent } from '../../../machines/events.ts';
 import { isIn, stateName, statePath } from '../../../machines/step.ts';
-import { time } from '../../kernel/run-record.ts';
+import { isoTime } from '../../kernel/clock.ts';
 import type { VerifiedReport } from '../../store/port.ts';
 import type {
   EngineRecord,
@@ -59,7 +59,7 @@ export function healthRecord(sources: HealthSources): HealthRecord {
     service_id: sources.service_id,
     state: stateName(daemon),
     state_path: statePath(daemon),
-    since: time(sources.since),
+    since: isoTime(sources.since),
     reason,
     ...(output === null ? {} : { output }),
   };
@@ -152,14 +152,16 @@ const RUN_EVENTS: ReadonlySet<string> = new Set<AnyEvent['type']>([
 
 export function lastBoot(daemon: DaemonSnapshot): StatusRecord['last_boot'] {
   const last = daemon.context.last_boot;
-  return last === null ? null : { boot_id: last.boot_id, ending: last.ending, at: time(last.at) };
+  return last === null
+    ? null
+    : { boot_id: last.boot_id, ending: last.ending, at: isoTime(last.at) };
 }
 
 export function engineRecord(engine: EngineSnapshot | undefined, now: number): EngineRecord {
   if (engine === undefined)
     return {
       state: 'cold',
-      since: time(now),
+      since: isoTime(now),
       model: null,
       pid: null,
       threads: null,
@@ -171,7 +173,7 @@ export function engineRecord(engine: EngineSnapshot | undefined, now: number): E
   const { info } = context;
   return {
     state: statePath(engine),
-    since: time(context.since),
+    since: isoTime(context.since),
     model: context.model,
     pid: info?.pid ?? null,
     threads: info?.threads ?? null,
@@ -197,7 +199,7 @@ function damaged(verified: VerifiedReport | null): string | null {
 function verifiedRecord(verified: VerifiedReport | null): VerifiedRecord {
   if (verified === null) return { seq: 0, at: null, damaged: 0, problems: [] };
   const { seq, at, damaged: places, problems } = verified;
-  return { seq, at: at === null ? null : time(at), damaged: places, problems };
+  return { seq, at: at === null ? null : isoTime(at), damaged: places, problems };
 }
 
 function providersDown(providers: ProviderRecord[]): string | null {
@@ -211,7 +213,7 @@ function isDown({ state, reason }: ProviderRecord): boolean {
 
 /** The checks of the health draft, each with the time it was read. */
 function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks'] {
-  const at = time(sources.now);
+  const at = isoTime(sources.now);
   const value = (componentType: string, observedValue: unknown, observedUnit: string) => [
     { status: 'pass' as const, componentType, observedValue, observedUnit, time: at },
   ];

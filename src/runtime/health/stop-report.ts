@@ -1,8 +1,9 @@
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import type { StopReport } from '../../../machines/events.ts';
+import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import { TERMINAL } from '../contract.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
+import { isTerminalEvent } from '../contract.ts';
 
 /**
  * What becomes of the runs while the daemon stops.
@@ -17,22 +18,19 @@ export class StopReports {
   private finished = 0;
   private ended = 0;
 
-  constructor(kernel: Kernel, daemon: string) {
+  constructor(kernel: Kernel, daemon: DaemonKey) {
     this.settle = Promise.withResolvers<StopReport | null>();
     const { promise, resolve } = this.settle;
     this.stopped = promise;
     // Often no client waits for it.
     promise.catch(() => {});
-    kernel.onFact((event, snapshot) => {
-      if (event.stream === daemon) {
-        if (snapshot.status === 'done') resolve((snapshot as DaemonSnapshot).context.stop_report);
-      } else if (
-        TERMINAL.has(event.type as never) &&
-        kernel.snapshot<DaemonSnapshot>(daemon)?.matches('stopping')
-      ) {
-        if (event.type === 'run.interrupted') this.ended += 1;
-        else this.finished += 1;
-      }
+    kernel.subscribe({ stream: daemon }, (_, snapshot) => {
+      if (snapshot.status === 'done') resolve(snapshot.context.stop_report);
+    });
+    kernel.subscribe({ machine: 'run' }, ({ type }) => {
+      if (!isTerminalEvent(type) || !isIn(kernel.snapshot(daemon), 'stopping')) return;
+      if (type === 'run.interrupted') this.ended += 1;
+      else this.finished += 1;
     });
   }
 

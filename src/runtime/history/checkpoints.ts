@@ -2,6 +2,7 @@ import type { AnyMachineSnapshot } from 'xstate';
 import { foldStream } from '../../kernel/fold.ts';
 import { Instance } from '../../kernel/instance.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
 
 /**
@@ -18,11 +19,11 @@ export class Checkpoints {
   private readonly live: string;
   private readonly bounds: { every: number; kept_max: number };
 
-  constructor(kernel: Kernel, daemon: string, bounds = { every: EVERY, kept_max: KEPT_MAX }) {
+  constructor(kernel: Kernel, daemon: DaemonKey, bounds = { every: EVERY, kept_max: KEPT_MAX }) {
     this.live = daemon;
     this.bounds = bounds;
-    kernel.onFact(({ stream }) => {
-      const instance = stream === daemon ? kernel.instance(stream) : undefined;
+    kernel.subscribe({ stream: daemon }, ({ stream }) => {
+      const instance = kernel.instance(stream);
       if (instance !== undefined) this.note(this.row(stream), instance);
     });
   }

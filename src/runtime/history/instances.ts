@@ -2,8 +2,8 @@ import { machines } from '../../../machines/all.ts';
 import { describe } from '../../../machines/describe.ts';
 import { mermaid } from '../../../machines/diagrams/mermaid.ts';
 import { statePath } from '../../../machines/step.ts';
+import { isoTime } from '../../kernel/clock.ts';
 import type { Instance } from '../../kernel/instance.ts';
-import { time } from '../../kernel/run-record.ts';
 import type { InstanceRecord, MachinesRecord } from '../contract.ts';
 
 /** The living machines with their states, with at most `runs_max` runs. */
@@ -31,7 +31,7 @@ function instanceOf(instance: Instance, now: number): InstanceRecord {
     machine: definition.machine.id,
     state,
     state_path,
-    since: time(version === 0 ? now : since),
+    since: isoTime(version === 0 ? now : since),
     version,
     seq,
   };

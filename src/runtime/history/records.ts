@@ -1,7 +1,7 @@
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn, stateName, statePath } from '../../../machines/step.ts';
-import { time } from '../../kernel/run-record.ts';
+import { isoTime } from '../../kernel/clock.ts';
 import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
 import type { EngineState, ProviderState, RunRecord, ShortenedRun } from '../contract.ts';
 import { engineRecord } from '../health/health.ts';
@@ -21,7 +21,7 @@ export function providerState(snapshot: ProviderSnapshot): ProviderState {
     state: stateName(snapshot),
     state_path: statePath(snapshot),
     reason: error?.message ?? null,
-    since: time(since),
+    since: isoTime(since),
     models: isIn(snapshot, 'unknown') ? null : models.length,
   };
 }

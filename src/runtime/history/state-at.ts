@@ -4,14 +4,15 @@ import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { stateName, statePath } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
+import { isoTime } from '../../kernel/clock.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import type { Instance } from '../../kernel/instance.ts';
-import { runRecord, time } from '../../kernel/run-record.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, StoredEvent } from '../../store/port.ts';
 import type { RunRecord, StateSnapshot } from '../contract.ts';
 import { lastBoot } from '../health/health.ts';
 import { shownId } from '../runs/ids.ts';
+import { runRecord } from '../runs/record.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { instancesOf } from './instances.ts';
 import { engineState, providerState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
@@ -65,12 +66,12 @@ export async function snapshotAt(
     unfinished.length < limits.snapshot_runs ? 0 : unsettled - active,
   );
   return {
-    ...{ seq: at, at: time(event.at), boot_id, last_seq, first_seq },
+    ...{ seq: at, at: isoTime(event.at), boot_id, last_seq, first_seq },
     status: {
       ...{
         state: stateName(snapshot),
         state_path: statePath(snapshot),
-        since: time(daemon.since),
+        since: isoTime(daemon.since),
         pid,
         version,
         boot_id,

@@ -1,7 +1,7 @@
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
-import type { EngineSnapshot } from '../../../machines/engine.ts';
+import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import { time } from '../../kernel/run-record.ts';
+import type { DaemonKey, EngineKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { RunRecord, StateSnapshot, StatusRecord } from '../contract.ts';
@@ -16,7 +16,7 @@ export interface CurrentSources {
   scheduler: Scheduler;
   providers: Providers;
   limits: Limits;
-  streams: { daemon: string; engine: string };
+  streams: { daemon: DaemonKey; engine: EngineKey };
   status(): StatusRecord;
   getRun(id: string): Promise<RunRecord>;
 }
@@ -25,18 +25,18 @@ export interface CurrentSources {
 export async function currentSnapshot(sources: CurrentSources): Promise<StateSnapshot> {
   const { kernel, scheduler, providers, limits, streams } = sources;
   const now = kernel.clock.now();
-  const daemon = kernel.snapshot<DaemonSnapshot>(streams.daemon) as DaemonSnapshot;
+  const daemon = kernel.snapshot(streams.daemon) as DaemonSnapshot;
   const { home: _, ...status } = sources.status();
   const shown = {
     seq: kernel.durableSeq,
-    at: time(now),
+    at: isoTime(now),
     boot_id: daemon.context.boot_id,
     last_seq: kernel.durableSeq,
     status,
     instances: instancesOf(kernel.instances.values(), limits.snapshot_runs, now),
     queue: { length: scheduler.queued, capacity: daemon.context.capacity },
     providers: providers.list().map((provider) => ({ ...provider, state_path: provider.state })),
-    engine: engineState(kernel.snapshot<EngineSnapshot>(streams.engine), now),
+    engine: engineState(kernel.snapshot(streams.engine), now),
   };
   const [first] = kernel.isOpen ? await sources.store.readAll(1, 1) : [];
   return {

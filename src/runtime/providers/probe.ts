@@ -2,6 +2,7 @@ import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
+import type { ProviderKey } from '../../kernel/stream.ts';
 import type { ProviderPort } from '../../providers/port.ts';
 
 /** What asking a provider found. */
@@ -45,18 +46,18 @@ interface Watched {
  */
 export class ProviderWatch {
   private readonly options: WatchOptions;
-  private readonly watched = new Map<string, Watched>();
+  private readonly watched = new Map<ProviderKey, Watched>();
 
   constructor(options: WatchOptions) {
     this.options = options;
   }
 
-  add(stream: string, port: ProviderPort): void {
+  add(stream: ProviderKey, port: ProviderPort): void {
     this.watched.set(stream, { port, callOff: () => {} });
     this.lookLater(stream);
   }
 
-  remove(stream: string): void {
+  remove(stream: ProviderKey): void {
     this.watched.get(stream)?.callOff();
     this.watched.delete(stream);
   }
@@ -65,7 +66,7 @@ export class ProviderWatch {
     for (const stream of [...this.watched.keys()]) this.remove(stream);
   }
 
-  private lookLater(stream: string): void {
+  private lookLater(stream: ProviderKey): void {
     const { kernel, log } = this.options;
     const watched = this.watched.get(stream);
     const every_ms = this.snapshot(stream)?.context.probe_every_ms ?? null;
@@ -79,7 +80,7 @@ export class ProviderWatch {
     });
   }
 
-  private async look(stream: string, port: ProviderPort): Promise<void> {
+  private async look(stream: ProviderKey, port: ProviderPort): Promise<void> {
     const { kernel, probe_ms } = this.options;
     if (this.snapshot(stream)?.hasTag('settled') !== true) return;
     const found = await askProvider(port, probe_ms);
@@ -97,8 +98,8 @@ export class ProviderWatch {
     });
   }
 
-  private snapshot(stream: string): ProviderSnapshot | undefined {
-    return this.options.kernel.snapshot<ProviderSnapshot>(stream);
+  private snapshot(stream: ProviderKey): ProviderSnapshot | undefined {
+    return this.options.kernel.snapshot(stream);
   }
 }
 

@@ -10,9 +10,10 @@ import { isIn, stateName } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { hasCode, SvcError } from '../../errors.ts';
+import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
-import { time } from '../../kernel/run-record.ts';
+import { type ProviderKey, stream as streams } from '../../kernel/stream.ts';
 import type { ModelRecord, ProviderPort } from '../../providers/port.ts';
 import type { ProviderRecord } from '../contract.ts';
 import { askProvider, isSameList, ProviderWatch } from './probe.ts';
@@ -38,7 +39,7 @@ export interface ProvidersOptions {
 }
 
 interface Entry {
-  stream: string;
+  stream: ProviderKey;
   port: ProviderPort;
   /** Null for the built-in engine. */
   config: ProviderConfig | null;
@@ -117,24 +118,12 @@ export class Providers {
       probe: probe + 1,
     });
     const mine = asked ? probe + 1 : probe;
-    for (;;) {
-      const instance = kernel.instance(stream);
-      const now = instance?.snapshot as ProviderSnapshot | undefined;
-      if (
-        instance === undefined ||
-        now === undefined ||
-        !isIn(now, 'probing') ||
-        now.context.probe !== mine
-      )
-        break;
-      if (kernel.closed) throw new SvcError('daemon_stopping');
-      await instance.next();
-    }
+    await kernel.waitFor(stream, (now) => !isIn(now, 'probing') || now.context.probe !== mine);
     return this.record(id);
   }
 
   /** The effect: ask, and record what came of it. */
-  perform({ provider_id, probe }: Effects['probeProvider']): void {
+  handleProbe({ provider_id, probe }: Effects['probeProvider']): void {
     const entry = this.entries.get(provider_id);
     if (entry === undefined) return;
     void askProvider(entry.port, this.options.config.limits.probe_ms).then((found) => {
@@ -196,7 +185,7 @@ export class Providers {
         (unknown && kind === 'cloud'
           ? 'Not asked yet: nothing leaves this machine unasked.'
           : null),
-      since: time(since),
+      since: isoTime(since),
       base_url,
       credential: this.credential(config),
       models: unknown ? null : models.length,
@@ -233,8 +222,8 @@ export class Providers {
     const { boot_id, kernel } = this.options;
     const { limits } = this.options.config;
     this.lives += 1;
-    const stream = `provider:${id}:${boot_id}:${this.lives}`;
-    const fact: NewEvent<ProviderCreated> = {
+    const stream = streams.provider(id, boot_id, this.lives);
+    const event: NewEvent<ProviderCreated> = {
       type: 'provider.configured',
       provider_id: id,
       kind: config?.kind ?? 'local',
@@ -245,7 +234,7 @@ export class Providers {
       probe_timeout_ms: limits.probe_ms + PROBE_SLACK_MS,
     };
     this.entries.set(id, { stream, port, config });
-    await kernel.append([{ stream, fact }]);
+    await kernel.append([{ stream, event }]);
     if (config?.key_env && !this.options.env[config.key_env]) {
       const error = {
         code: 'provider_unauthorised',
@@ -312,7 +301,7 @@ export class Providers {
   }
 
   private snapshot(id: string): ProviderSnapshot {
-    return this.options.kernel.snapshot<ProviderSnapshot>(this.need(id).stream) as ProviderSnapshot;
+    return this.options.kernel.snapshot(this.need(id).stream) as ProviderSnapshot;
   }
 }
 

@@ -1,10 +1,11 @@
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import type { PullSnapshot } from '../../../machines/pull.ts';
+import { refusal } from '../../../machines/refusal.ts';
 import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { Instance } from '../../kernel/instance.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
+import { type DaemonKey, type PullKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { PullerPort, PullInput, PullTask } from '../../models/port.ts';
 import type { ModelRecord } from '../../providers/port.ts';
@@ -26,18 +27,20 @@ export interface PullsOptions {
   log: Log;
   boot_id: string;
   /** Stream of this boot's daemon machine. */
-  daemon: string;
+  daemon: DaemonKey;
   puller: PullerPort<PullTask>;
   /** The model whose file this is. */
   modelAt(path: string): Promise<ModelRecord | null>;
 }
+
+type PullInstance = Instance<PullSnapshot>;
 
 interface Entry {
   id: string;
   key: string;
   followers: number;
   /** Resolves with the machine, once its first fact is durable. */
-  instance: Promise<Instance>;
+  instance: Promise<PullInstance>;
 }
 
 export class Pulls {
@@ -47,9 +50,8 @@ export class Pulls {
 
   constructor(options: PullsOptions) {
     this.options = options;
-    options.kernel.onFact((event, snapshot) => {
-      if (event.stream.startsWith('pull:') && snapshot.status === 'done')
-        this.forget(event.stream, snapshot as unknown as PullSnapshot);
+    options.kernel.subscribe({ machine: 'pull' }, (event, snapshot) => {
+      if (snapshot.status === 'done') this.forget(event.stream, snapshot);
     });
   }
 
@@ -132,15 +134,15 @@ export class Pulls {
     return entry;
   }
 
-  private async begin(pull_id: string, task: PullTask, client: string): Promise<Instance> {
+  private async begin(pull_id: string, task: PullTask, client: string): Promise<PullInstance> {
     const { kernel, puller, limits } = this.options;
-    const stream = this.stream(pull_id);
+    const key = this.stream(pull_id);
     puller.accept(pull_id, task);
     const { pull_failures: failure_limit, pull_idle_ms: idle_ms, cancel_grace_ms } = limits;
     const recorded = kernel.append([
       {
-        stream,
-        fact: {
+        stream: key,
+        event: {
           type: 'pull.requested',
           pull_id,
           reference: task.shown,
@@ -151,30 +153,24 @@ export class Pulls {
         },
       },
     ]);
-    const instance = kernel.instance(stream);
+    const instance = kernel.instance(key);
     await recorded;
-    return instance as Instance;
+    return instance as PullInstance;
   }
 
-  private async *follow(instance: Instance, signal: AbortSignal): AsyncIterable<PullRecord> {
-    const wake = () => instance.wake();
-    signal.addEventListener('abort', wake);
-    try {
-      for (let seen = 0; !signal.aborted; ) {
-        if (instance.version === seen && instance.snapshot.status === 'active')
-          await instance.next();
-        seen = instance.version;
-        const snapshot = instance.snapshot as PullSnapshot;
-        if (this.options.kernel.closed && snapshot.status === 'active')
-          throw new SvcError('daemon_stopping');
-        const error = pullError(snapshot);
-        if (error !== null) throw error;
-        if (signal.aborted) return;
-        yield pullRecord(snapshot, await this.model(snapshot));
-        if (snapshot.status !== 'active') return;
-      }
-    } finally {
-      signal.removeEventListener('abort', wake);
+  private async *follow(instance: PullInstance, signal: AbortSignal): AsyncIterable<PullRecord> {
+    for (let seen = 0; !signal.aborted; ) {
+      if (instance.version === seen && instance.snapshot.status === 'active')
+        await instance.next(signal);
+      seen = instance.version;
+      const snapshot = instance.snapshot;
+      if (this.options.kernel.closed && snapshot.status === 'active')
+        throw new SvcError('daemon_stopping');
+      const error = pullError(snapshot);
+      if (error !== null) throw error;
+      if (signal.aborted) return;
+      yield pullRecord(snapshot, await this.model(snapshot));
+      if (snapshot.status !== 'active') return;
     }
   }
 
@@ -205,22 +201,21 @@ export class Pulls {
   private refuseUnlessReady(): void {
     const { kernel } = this.options;
     if (kernel.stalled !== null) throw kernel.stalled;
-    const daemon = kernel.tail<DaemonSnapshot>(this.options.daemon);
-    if (isIn(daemon, 'disk_full')) throw new SvcError('store_full');
-    if (isIn(daemon, 'disk_stalled')) throw new SvcError('store_stalled');
-    if (!daemon?.hasTag('ready'))
-      throw new SvcError(isIn(daemon, 'starting') ? 'not_ready' : 'daemon_stopping');
+    const daemon = kernel.tail(this.options.daemon);
+    const code = refusal(daemon);
+    // A full queue of runs does not refuse a pull.
+    if (code !== null && code !== 'busy') throw new SvcError(code);
   }
 
   private unlessStalled<T>(work: Promise<T>): Promise<T> {
     return unlessStalled(this.options.kernel, () => work);
   }
 
-  private forget(stream: string, { context }: PullSnapshot): void {
+  private forget(key: PullKey, { context }: PullSnapshot): void {
     const { kernel, log } = this.options;
     const { pull_id, reference, bytes, error } = context;
     for (const entry of [...this.entries.values()]) if (entry.id === pull_id) this.leave(entry);
-    kernel.forget(stream);
+    kernel.forget(key);
     log.info({ pull_id, reference, bytes, code: error?.code ?? null }, 'a pull ended');
   }
 
@@ -229,11 +224,11 @@ export class Pulls {
     this.options.puller.release(entry.id);
   }
 
-  private stream(pull_id: string): string {
-    return `pull:${pull_id}:${this.options.boot_id}`;
+  private stream(pull_id: string): PullKey {
+    return stream.pull(pull_id, this.options.boot_id);
   }
 }
 
-async function ended(instance: Instance): Promise<void> {
+async function ended(instance: PullInstance): Promise<void> {
   while (instance.snapshot.status === 'active') await instance.next();
 }

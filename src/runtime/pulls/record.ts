@@ -1,7 +1,7 @@
 import type { PullSnapshot } from '../../../machines/pull.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
-import { time } from '../../kernel/run-record.ts';
+import { isoTime } from '../../kernel/clock.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 
 /** A model being fetched, as users see it. */
@@ -59,7 +59,7 @@ export function pullRecord(snapshot: PullSnapshot, model: ModelRecord | null): P
     verified: context.sha256 === null ? null : context.compared,
     attempt: context.attempt,
     error: error === null ? null : fromBody(error).body(),
-    retry_at: isIn(snapshot, 'backoff') ? time(context.timeout_at) : null,
+    retry_at: isIn(snapshot, 'backoff') ? isoTime(context.timeout_at) : null,
     model,
   };
 }

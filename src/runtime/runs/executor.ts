@@ -7,10 +7,11 @@ import { isIn } from '../../../machines/step.ts';
 import { isStoreError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
+import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
-import { OutputBudget } from './output-budget.ts';
+import type { OutputBudget } from './output-budget.ts';
 import { recordedTokens } from './recorded-tokens.ts';
 
 /**
@@ -31,28 +32,22 @@ export interface RunExecutorOptions {
   provider(request: RunRequest): ProviderPort | undefined;
   /** How an attempt went, for the state of its provider. */
   onOutcome(provider: string, failure: SvcError | null): void;
-  /** An answer has ended, and others may begin. */
-  onRoom?(): void;
+  /** Bounds the texts of all answers in progress. */
+  outputs: OutputBudget;
 }
 
 export class RunExecutor {
   private readonly options: RunExecutorOptions;
-  private readonly live = new Map<string, { attempt: number; abort: AbortController }>();
-  private readonly answers: OutputBudget;
+  private readonly live = new Map<RunKey, { attempt: number; abort: AbortController }>();
 
   constructor(options: RunExecutorOptions) {
     this.options = options;
-    this.answers = new OutputBudget(options.limits.answers_bytes, () => options.onRoom?.());
-  }
-
-  /** Whether another answer fits the bound of all together. */
-  get hasRoom(): boolean {
-    return this.answers.hasRoom;
   }
 
   /** Begins an attempt, unless it was begun before or is not the present one any more. */
-  start({ run_id, attempt }: Effects['startAttempt']): void {
-    const tail = this.options.kernel.tail<RunSnapshot>(run_id);
+  start({ run_id: id, attempt }: Effects['startAttempt']): void {
+    const run_id = stream.run(id);
+    const tail = this.options.kernel.tail(run_id);
     if (
       tail === undefined ||
       !isIn(tail, 'starting') ||
@@ -72,11 +67,12 @@ export class RunExecutor {
       .finally(() => {
         if (this.live.get(run_id) !== mine) return;
         this.live.delete(run_id);
-        this.answers.close(run_id);
+        this.options.outputs.close(run_id);
       });
   }
 
-  stop({ run_id }: Effects['stopAttempt']): void {
+  stop({ run_id: id }: Effects['stopAttempt']): void {
+    const run_id = stream.run(id);
     const live = this.live.get(run_id);
     if (live !== undefined) live.abort.abort();
     else
@@ -85,9 +81,9 @@ export class RunExecutor {
       );
   }
 
-  private async work(run_id: string, attempt: number, abort: AbortController): Promise<void> {
+  private async work(run_id: RunKey, attempt: number, abort: AbortController): Promise<void> {
     const { kernel, onOutcome } = this.options;
-    const { request } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot).context;
+    const { request } = (kernel.tail(run_id) as RunSnapshot).context;
     try {
       const finish = await this.consume(run_id, attempt, abort);
       onOutcome(request.provider, null);
@@ -119,13 +115,12 @@ export class RunExecutor {
 
   /** Reads the provider's stream to its end, recording as it goes. Throws what ended it, if that was not a finish. */
   private async consume(
-    run_id: string,
+    run_id: RunKey,
     attempt: number,
     abort: AbortController,
   ): Promise<Extract<OutputPart, { type: 'finish' }>> {
     const { kernel, store, limits, provider } = this.options;
-    const { request, output, outputs, threads } = (kernel.tail<RunSnapshot>(run_id) as RunSnapshot)
-      .context;
+    const { request, output, outputs, threads } = (kernel.tail(run_id) as RunSnapshot).context;
     const resume =
       outputs > 0
         ? { text: output, token_ids: await recordedTokens(store, run_id), threads }
@@ -140,11 +135,11 @@ export class RunExecutor {
 
     let cut: SvcError | null = null;
     const reading = new AbortController();
-    this.answers.open(run_id, request.provider, (failure) => {
+    this.options.outputs.open(run_id, request.provider, (failure) => {
       cut = failure;
       reading.abort();
     });
-    if (resume !== null) this.answers.add(run_id, output);
+    if (resume !== null) this.options.outputs.add(run_id, output);
 
     let text = '';
     let token_ids: number[] = [];
@@ -152,8 +147,7 @@ export class RunExecutor {
     let recording: Promise<void> | null = null;
     const record = async () => {
       while (text !== '' || token_ids.length > 0) {
-        const { output: before = '', threads: known = null } =
-          kernel.tail<RunSnapshot>(run_id)?.context ?? {};
+        const { output: before = '', threads: known = null } = kernel.tail(run_id)?.context ?? {};
         const more = {
           ...(kernel.omitsOutput ? { offset: before.length } : {}),
           ...(computing === null || computing === known ? {} : { threads: computing }),
@@ -183,7 +177,7 @@ export class RunExecutor {
           finish = part;
           continue;
         }
-        this.answers.add(run_id, part.text);
+        this.options.outputs.add(run_id, part.text);
         text += part.text;
         token_ids.push(...part.token_ids);
         computing = part.threads ?? computing;
@@ -206,9 +200,9 @@ export class RunExecutor {
     return finish;
   }
 
-  private async recordFailure(run_id: string, failure: SvcError): Promise<void> {
+  private async recordFailure(run_id: RunKey, failure: SvcError): Promise<void> {
     const { kernel } = this.options;
-    const tail = kernel.tail<RunSnapshot>(run_id);
+    const tail = kernel.tail(run_id);
     if (tail === undefined) return;
     const { lost, computing, retryAfterMs: retry_after_ms } = failure;
     await kernel.tryAppend(
@@ -222,9 +216,9 @@ export class RunExecutor {
   }
 
   /** A run that was being stopped has stopped. */
-  private async recordEnd(run_id: string): Promise<void> {
+  private async recordEnd(run_id: RunKey): Promise<void> {
     const { kernel } = this.options;
-    const tail = kernel.tail<RunSnapshot>(run_id);
+    const tail = kernel.tail(run_id);
     const end: NewEvent<RunEvent> | null = tail === undefined ? null : terminalOf(tail, false);
     if (end !== null) await kernel.tryAppend(run_id, end);
   }

@@ -1,9 +1,10 @@
 import { monotonicFactory } from 'ulid';
+import type { RunKey } from '../../kernel/stream.ts';
 
 const next = monotonicFactory();
 
 /** Ids sort by the time they were made. */
-export function newRunId(): string {
+export function newRunId(): RunKey {
   return `run_${next()}`;
 }
 

@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import { Notifier } from '../../kernel/notifier.ts';
 
 interface Answer {
   provider: string;
@@ -15,13 +16,16 @@ interface Answer {
  */
 export class OutputBudget {
   private readonly bytes_max: number;
-  private readonly onRoom: () => void;
+  private readonly room = new Notifier();
   private readonly answers = new Map<string, Answer>();
 
-  /** `onRoom` is called when an answer has ended and others may begin. */
-  constructor(bytes_max: number, onRoom: () => void = () => {}) {
+  constructor(bytes_max: number) {
     this.bytes_max = bytes_max;
-    this.onRoom = onRoom;
+  }
+
+  /** Calls when an answer has ended and another may begin. */
+  onRoom(listener: () => void): void {
+    this.room.subscribe(listener);
   }
 
   /** Whether another answer may begin. */
@@ -46,7 +50,7 @@ export class OutputBudget {
 
   close(run_id: string): void {
     this.answers.delete(run_id);
-    if (this.hasRoom) this.onRoom();
+    if (this.hasRoom) this.room.notify();
   }
 
   /** The answer to cut next; null when those that go on fit. */

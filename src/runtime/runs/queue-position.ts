@@ -1,20 +1,24 @@
 import type { Scheduler } from './scheduler.ts';
 
-/** Calls with the place of a run in the queue, now and at each change; null once it waits no more, which is the last call. Returns the way to stop it. */
+/**
+ * Calls with the position of a run in the queue, now and at each change, until the returned function is called.
+ * The last call has null: the run waits no more.
+ */
 export function watchQueue(
   scheduler: Scheduler,
   run_id: string,
   listener: (position: number | null) => void,
 ): () => void {
-  let told: number | null | undefined;
+  const watching = new AbortController();
+  let last: number | null | undefined;
   const look = () => {
     const position = scheduler.position(run_id);
-    if (position === told) return;
-    told = position;
-    if (position === null) stop();
+    if (position === last) return;
+    last = position;
+    if (position === null) watching.abort();
     listener(position);
   };
-  const stop = scheduler.onMove(look);
+  scheduler.onMove(look, watching.signal);
   look();
-  return stop;
+  return () => watching.abort();
 }

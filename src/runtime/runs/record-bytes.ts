@@ -36,7 +36,7 @@ export class Records {
 
   /** Null for a run that is not there, or not finished, or still in memory. */
   async read(run_id: string): Promise<RecordBytes | null> {
-    if (!this.kernel.isOpen || this.kernel.instance(run_id) !== undefined) return null;
+    if (!this.kernel.isOpen || this.kernel.instances.has(run_id)) return null;
     const asked = this.reading.get(run_id) ?? this.again(run_id) ?? this.first(run_id);
     this.reading.set(run_id, asked);
     return asked;

@@ -1,9 +1,9 @@
 import { endingOf } from '../../../machines/ending.ts';
 import type { DaemonCreated, DaemonEvent, LastBoot } from '../../../machines/events.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
 import { afterCrash } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
+import { isDaemon, type RunKey, stream } from '../../kernel/stream.ts';
 import { type EventStore, type StoredEvent, toFact } from '../../store/port.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -26,9 +26,9 @@ export async function readLastBoot(
   host_boot_id: string | null,
 ): Promise<LastBoot | null> {
   if (boot_id === null) return null;
-  const stream = `daemon:${boot_id}`;
-  const [first] = await store.readStream(stream, 1, 1);
-  const last = await store.lastEvent(stream);
+  const daemon = stream.daemon(boot_id);
+  const [first] = await store.readStream(daemon, 1, 1);
+  const last = await store.lastEvent(daemon);
   if (first === undefined || last === null) return null;
   const ending = endingOf(
     toFact(first) as DaemonCreated,
@@ -55,8 +55,8 @@ export async function recoverRuns(
 ): Promise<{ queued: number; suspended: number; ended: number }> {
   const lastTime = lastTimes(kernel, store);
   let [cut, ended] = [0, 0];
-  const unfinished = await store.unfinishedRuns();
-  const recoverStep = async (step: readonly string[]) => {
+  const unfinished = (await store.unfinishedRuns()).map(stream.run);
+  const recoverStep = async (step: readonly RunKey[]) => {
     const recorded: Promise<boolean>[] = [];
     // All are read before the first is recorded: a read would wait for the commit of the one before it.
     for (const run_id of step) await kernel.load(run_id);
@@ -64,7 +64,7 @@ export async function recoverRuns(
       const last = kernel.instance(run_id)?.recent.at(-1);
       const downtime_ms = last === undefined ? 0 : kernel.clock.now() - (await lastTime(last));
       // Since it is in memory it may have been cancelled.
-      const snapshot = kernel.tail<RunSnapshot>(run_id);
+      const snapshot = kernel.tail(run_id);
       const fact = snapshot === undefined ? null : afterCrash(snapshot, downtime_ms);
       if (snapshot === undefined || fact === null) continue;
       const done = kernel.tryAppend(run_id, fact);
@@ -73,7 +73,7 @@ export async function recoverRuns(
       recorded.push(done);
       if (fact.type === 'run.recovered') {
         if (!isIn(snapshot, 'queued')) cut += 1;
-        scheduler.adopt(run_id, kernel.tail<RunSnapshot>(run_id) ?? snapshot);
+        scheduler.adopt(run_id, kernel.tail(run_id) ?? snapshot);
       } else ended += 1;
     }
     await Promise.all(recorded);
@@ -96,7 +96,7 @@ function lastTimes(kernel: Kernel, store: EventStore): (fact: StoredEvent) => Pr
     const time = known.get(boot_id);
     if (time !== undefined) return time;
     const later = await store.startedStreams(seq + 1, kernel.durableSeq, STREAMS_MAX);
-    const next = later.find((stream) => stream.startsWith('daemon:'));
+    const next = later.find(isDaemon);
     const [begin] = next === undefined ? [] : await store.readStream(next, 1, 1);
     const [last] = begin === undefined ? [] : await store.readAll(begin.seq - 1, 1);
     if (last?.boot_id !== boot_id) return at;

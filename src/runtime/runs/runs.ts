@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto';
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import type { NewEvent, RunCreated } from '../../../machines/events.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
+import { refusal } from '../../../machines/refusal.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
@@ -10,20 +9,21 @@ import { keepsContent } from '../../kernel/content.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
 import { followStream } from '../../kernel/feed.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import { type RunRecord, runRecord } from '../../kernel/run-record.ts';
+import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { shortRecord } from '../../store/short-run.ts';
 import {
   type EventSlice,
+  isTerminalEvent,
   type RunHead,
   type RunInput,
   type RunListQuery,
   type RunPage,
-  TERMINAL,
 } from '../contract.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
 import { newRunId, shownId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
+import { type RunRecord, runRecord } from './record.ts';
 import { chooseRoute, type Route } from './route.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -36,7 +36,7 @@ export interface RunsOptions {
   scheduler: Scheduler;
   pages: EventPages;
   /** Stream of this boot's daemon machine. */
-  daemon: string;
+  daemon: DaemonKey;
   /** Of this home: it keys the digest of a request. */
   secret: string;
 }
@@ -63,12 +63,12 @@ export class Runs {
   }
 
   /** The id of a new run, once it is durable. */
-  private async begin(input: RunInput, client: string): Promise<string> {
+  private async begin(input: RunInput, client: string): Promise<RunKey> {
     const { kernel, config, providers, daemon } = this.options;
     const unwritable = kernel.failure ?? kernel.stalled;
     if (unwritable !== null) throw unwritable;
     // The providers are not known yet: nothing can be said of the one that was asked for.
-    if (isIn(kernel.tail<DaemonSnapshot>(daemon), 'starting')) throw new SvcError('not_ready');
+    if (refusal(kernel.tail(daemon)) === 'not_ready') throw new SvcError('not_ready');
     if (kernel.backlog >= config.limits.pending_events)
       throw new SvcError('busy', 'The event log cannot keep up.', {
         details: { retry_after_ms: RETRY_AFTER_MS },
@@ -80,8 +80,8 @@ export class Runs {
     await this.unlessStalled(
       run_id,
       kernel.append([
-        { stream: daemon, fact: { type: 'daemon.run_admitted', run_id } },
-        { stream: run_id, fact: this.accepted(run_id, input, route, client) },
+        { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
+        { stream: run_id, event: this.accepted(run_id, input, route, client) },
       ]),
     );
     return run_id;
@@ -89,9 +89,9 @@ export class Runs {
 
   async get(run_id: string): Promise<RunRecord> {
     const { kernel, scheduler, store } = this.options;
-    const instance = kernel.instance(run_id);
+    const instance = kernel.instance(runKey(run_id));
     if (instance !== undefined)
-      return runRecord(instance.snapshot as RunSnapshot, instance.seq, scheduler.position(run_id));
+      return runRecord(instance.snapshot, instance.seq, scheduler.position(run_id));
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const row = await store.getRun(run_id);
     if (row === null) throw unknownRun(run_id);
@@ -101,7 +101,7 @@ export class Runs {
   /** What is known of a run without its texts. Throws run_unknown, not_ready. */
   async head(run_id: string): Promise<RunHead> {
     const { kernel, store } = this.options;
-    const instance = kernel.instance(run_id);
+    const instance = kernel.instance(runKey(run_id));
     if (instance !== undefined)
       return { finished: instance.snapshot.status === 'done', seq: instance.seq };
     if (!kernel.isOpen) throw new SvcError('not_ready');
@@ -155,31 +155,33 @@ export class Runs {
   ): AsyncIterable<EventSlice> {
     const { kernel, store, pages } = this.options;
     await this.head(run_id);
-    const isLast = (event: { type: string }) => TERMINAL.has(event.type as never);
+    const isLast = (event: { type: string }) => isTerminalEvent(event.type);
     let over = false;
-    for await (const slice of followStream({ kernel, store, pages }, run_id, {
+    const key = runKey(run_id);
+    for await (const slice of followStream({ kernel, store, pages }, key, {
       ...options,
       isLast,
     })) {
       over = slice.events.some(isLast);
       yield slice;
     }
-    if (!over && !options.signal.aborted && kernel.closed) throw this.cutOff(run_id);
+    if (!over && !options.signal.aborted && kernel.closed) throw this.cutOff(key);
   }
 
   /** Resolves when the work has stopped; asked again, or of a finished run, it gives the same answer. */
   async cancel(run_id: string, by: string): Promise<RunRecord> {
     const { kernel } = this.options;
-    await kernel.tryAppend(run_id, { type: 'run.cancel_requested', by });
-    for (
-      let instance = kernel.instance(run_id);
-      instance !== undefined && instance.snapshot.status === 'active';
-      instance = kernel.instance(run_id)
-    ) {
-      if (kernel.closed)
-        throw new SvcError('daemon_stopping', 'The daemon stopped before the work of the run had.');
-      await instance.next();
-    }
+    const key = runKey(run_id);
+    await kernel.tryAppend(key, { type: 'run.cancel_requested', by });
+    await kernel
+      .waitFor(key, ({ status }) => status !== 'active')
+      .catch((error: unknown) => {
+        throw new SvcError(
+          'daemon_stopping',
+          'The daemon stopped before the work of the run had.',
+          { cause: error },
+        );
+      });
     return this.get(run_id);
   }
 
@@ -187,12 +189,14 @@ export class Runs {
    * Waits for the run to be durable, but not for a disk that is full or does not answer: then the run is refused, and withdrawn, so that it
    * is not answered without a client when the log is written again. Throws store_full, store_stalled, and run_unconfirmed when the log failed.
    */
-  private async unlessStalled(run_id: string, recorded: Promise<void>): Promise<void> {
+  private async unlessStalled(run_id: RunKey, recorded: Promise<void>): Promise<void> {
     const { kernel } = this.options;
     const { promise: stalled, reject } = Promise.withResolvers<never>();
     recorded.catch(() => {});
-    const stopListening = kernel.stalls.onStall((cause) =>
-      reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause),
+    const listening = new AbortController();
+    kernel.stalls.onStall(
+      (cause) => reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause),
+      listening.signal,
     );
     try {
       await Promise.race([recorded, stalled]);
@@ -205,13 +209,13 @@ export class Runs {
           .catch(() => {});
       throw error;
     } finally {
-      stopListening();
+      listening.abort();
     }
   }
 
   /** What a follower is told when the daemon closes before the run has ended. */
-  private cutOff(run_id: string): SvcError {
-    const left = this.options.kernel.snapshot<RunSnapshot>(run_id);
+  private cutOff(run_id: RunKey): SvcError {
+    const left = this.options.kernel.snapshot(run_id);
     if (isIn(left, 'queued'))
       return new SvcError(
         'daemon_stopping',
@@ -271,21 +275,14 @@ export class Runs {
 
   /** Why no run is admitted now. */
   private refusal(): SvcError {
-    const daemon = this.options.kernel.tail<DaemonSnapshot>(this.options.daemon);
-    if (isIn(daemon, 'disk_full')) return new SvcError('store_full');
-    if (isIn(daemon, 'disk_stalled'))
-      return new SvcError('store_stalled', undefined, {
-        details: { retry_after_ms: RETRY_AFTER_MS },
-      });
-    if (daemon !== undefined && isIn(daemon, 'running')) {
-      const { unsettled } = daemon.context;
-      return new SvcError(
-        'busy',
-        `${unsettled} runs are queued or active, as many as the daemon holds.`,
-        { details: { retry_after_ms: RETRY_AFTER_MS } },
-      );
-    }
-    return new SvcError(isIn(daemon, 'starting') ? 'not_ready' : 'daemon_stopping');
+    const daemon = this.options.kernel.tail(this.options.daemon);
+    const code = refusal(daemon) ?? 'busy';
+    const message =
+      code === 'busy'
+        ? `${daemon?.context.unsettled} runs are queued or active, as many as the daemon takes.`
+        : undefined;
+    const details = RETRYABLE.has(code) ? { details: { retry_after_ms: RETRY_AFTER_MS } } : {};
+    return new SvcError(code, message, details);
   }
 
   private fromRow(row: RunRow): RunRecord {
@@ -293,6 +290,12 @@ export class Runs {
     if (row.record === null) throw new SvcError('not_ready');
     return row.record as unknown as RunRecord;
   }
+}
+
+/** Throws run_unknown for an id that no run can have: it may name the stream of another machine. */
+function runKey(run_id: string): RunKey {
+  if (!isRun(run_id)) throw unknownRun(run_id);
+  return run_id;
 }
 
 function unknownRun(run_id: string): SvcError {
@@ -310,3 +313,4 @@ function withdrawn({ details }: SvcError): SvcError {
 const PAGE_RUNS = 20;
 const PAGE_READS = 16;
 const RETRY_AFTER_MS = 1000;
+const RETRYABLE: ReadonlySet<string> = new Set(['busy', 'store_stalled']);

@@ -1,12 +1,13 @@
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { arrive, emptyQueue, type FairQueue, leave, serve } from '../../../machines/fair-queue.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { nextAttempt } from '../../../machines/run-next.ts';
 import { type Concurrency, runsToStart } from '../../../machines/scheduler.ts';
 import { isIn, statePath } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
+import { Notifier } from '../../kernel/notifier.ts';
 import type { Log } from '../../kernel/port.ts';
-import { RUN_PREFIX } from '../../kernel/registry.ts';
+import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
+import type { OutputBudget } from './output-budget.ts';
 
 /**
  * Who waits and who is being answered.
@@ -20,20 +21,21 @@ import { RUN_PREFIX } from '../../kernel/registry.ts';
 export class Scheduler {
   /** In the order in which they are served. */
   private queue: Waiting[] = [];
-  private readonly active = new Map<string, Asked>();
+  private readonly active = new Map<RunKey, Asked>();
   /** By provider: how far one has come says nothing about another. */
   private readonly turns = new Map<string, FairQueue>();
   private arrivals = 0;
   private readonly options: SchedulerOptions;
-  private readonly movers = new Set<() => void>();
+  private readonly moves = new Notifier();
 
   constructor(options: SchedulerOptions) {
     this.options = options;
-    options.kernel.onFact((event, snapshot) => {
-      if (event.stream.startsWith(RUN_PREFIX) && event.type !== 'run.output_appended')
-        this.follow(event.stream, snapshot as unknown as RunSnapshot);
-      else if (event.type === 'daemon.store_freed' || event.type === 'daemon.stop_requested')
-        this.next();
+    options.outputs.onRoom(() => this.next());
+    options.kernel.subscribe({ machine: 'run' }, (event, snapshot) => {
+      if (event.type !== 'run.output_appended') this.follow(event.stream, snapshot);
+    });
+    options.kernel.subscribe({ stream: options.daemon }, ({ type }) => {
+      if (type === 'daemon.store_freed' || type === 'daemon.stop_requested') this.next();
     });
   }
 
@@ -45,12 +47,12 @@ export class Scheduler {
     return this.active.size;
   }
 
-  activeRuns(): string[] {
+  activeRuns(): RunKey[] {
     return [...this.active.keys()];
   }
 
   /** Waiting, in the order in which they are served. */
-  waitingRuns(): string[] {
+  waitingRuns(): RunKey[] {
     return this.queue.map(({ run_id }) => run_id);
   }
 
@@ -60,46 +62,45 @@ export class Scheduler {
     return index < 0 ? null : index + 1;
   }
 
-  /** Calls when somebody's place in the queue has changed; returns the way to stop it. */
-  onMove(listener: () => void): () => void {
-    this.movers.add(listener);
-    return () => this.movers.delete(listener);
+  /** Calls when a position in the queue has changed, until the signal aborts. */
+  onMove(listener: () => void, signal: AbortSignal): void {
+    this.moves.subscribe(listener, signal);
   }
 
   /** Takes up a run that an earlier life of the daemon left: in the queue, or being ended. */
-  adopt(run_id: string, snapshot: RunSnapshot): void {
+  adopt(run_id: RunKey, snapshot: RunSnapshot): void {
     if (snapshot.hasTag('waiting')) this.enqueue(run_id, snapshot);
     else this.active.set(run_id, asked(snapshot));
   }
 
   /** Starts what may start now. */
   next(): void {
-    const { kernel, daemon, places } = this.options;
-    if (this.options.hasRoom?.() === false) return;
-    const snapshot = kernel.tail<DaemonSnapshot>(daemon);
+    const { kernel, daemon, places, outputs } = this.options;
+    if (!outputs.hasRoom) return;
+    const snapshot = kernel.tail(daemon);
     if (snapshot === undefined || !(snapshot.hasTag('ready') || isIn(snapshot, 'draining'))) return;
     const started = new Set(
       runsToStart(this.queue, [...this.active.values()], places).filter((run_id) =>
-        this.start(run_id),
+        this.start(stream.run(run_id)),
       ),
     );
     if (started.size === 0) return;
     for (const { run_id, provider, at } of this.queue)
       if (started.has(run_id)) this.turns.set(provider, serve(this.turnsOf(provider), at));
     this.queue = this.queue.filter(({ run_id }) => !started.has(run_id));
-    this.moved();
+    this.moves.notify();
   }
 
-  private start(run_id: string): boolean {
+  private start(run_id: RunKey): boolean {
     const { kernel } = this.options;
-    const tail = kernel.tail<RunSnapshot>(run_id);
+    const tail = kernel.tail(run_id);
     if (tail === undefined || !tail.hasTag('waiting')) return false;
     this.active.set(run_id, asked(tail));
     this.report(kernel.tryAppend(run_id, nextAttempt(tail)), run_id);
     return true;
   }
 
-  private follow(run_id: string, snapshot: RunSnapshot): void {
+  private follow(run_id: RunKey, snapshot: RunSnapshot): void {
     if (snapshot.status !== 'active') this.settle(run_id);
     else if (snapshot.hasTag('waiting')) this.wait(run_id, snapshot);
     else if (!this.active.has(run_id)) {
@@ -110,8 +111,8 @@ export class Scheduler {
   }
 
   /** A run whose next attempt is on its way to the log already waits no more. */
-  private wait(run_id: string, snapshot: RunSnapshot): void {
-    const tail = this.options.kernel.tail<RunSnapshot>(run_id);
+  private wait(run_id: RunKey, snapshot: RunSnapshot): void {
+    const tail = this.options.kernel.tail(run_id);
     if (
       tail === undefined ||
       statePath(tail) !== statePath(snapshot) ||
@@ -122,7 +123,7 @@ export class Scheduler {
     this.enqueue(run_id, snapshot);
   }
 
-  private enqueue(run_id: string, snapshot: RunSnapshot): void {
+  private enqueue(run_id: RunKey, snapshot: RunSnapshot): void {
     const { client, deaths } = snapshot.context;
     const { provider, model, isolated } = asked(snapshot);
     const killer = isolated && deaths > 0;
@@ -139,7 +140,7 @@ export class Scheduler {
       at,
       came: this.arrivals,
     });
-    this.moved();
+    this.moves.notify();
   }
 
   /** The round of a run that has just come. Where nobody waits, the rounds go on from those of the other providers. */
@@ -158,7 +159,7 @@ export class Scheduler {
     return this.turns.get(provider) ?? emptyQueue;
   }
 
-  private leaveQueue(run_id: string): void {
+  private leaveQueue(run_id: RunKey): void {
     const left = this.queue.find((waiting) => waiting.run_id === run_id);
     if (left === undefined) return;
     const { provider, client, at } = left;
@@ -170,19 +171,15 @@ export class Scheduler {
           behind.at -= 1;
       this.queue.sort((a, b) => a.at - b.at || a.came - b.came);
     }
-    this.moved();
+    this.moves.notify();
   }
 
-  private settle(run_id: string): void {
+  private settle(run_id: RunKey): void {
     const { kernel, daemon } = this.options;
     this.active.delete(run_id);
     this.leaveQueue(run_id);
     kernel.forget(run_id);
     this.report(kernel.tryAppend(daemon, { type: 'daemon.run_settled', run_id }), run_id);
-  }
-
-  private moved(): void {
-    for (const listener of this.movers) listener();
   }
 
   private report(recorded: Promise<unknown>, run_id: string): void {
@@ -195,10 +192,10 @@ export class Scheduler {
 export interface SchedulerOptions {
   kernel: Kernel;
   /** Stream of this boot's daemon machine. */
-  daemon: string;
+  daemon: DaemonKey;
   places: Concurrency;
-  /** Whether another answer fits in memory. Who says no calls `next` when there is room again. */
-  hasRoom?(): boolean;
+  /** Nothing starts while the answers in progress fill their budget. */
+  outputs: OutputBudget;
   log: Log;
 }
 
@@ -214,7 +211,7 @@ function asked({ context }: RunSnapshot): Asked {
 }
 
 interface Waiting extends Asked {
-  run_id: string;
+  run_id: RunKey;
   client: string;
   /** Its round. */
   at: number;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { asSvcError, SvcError } from '../../errors.ts';
-import { TERMINAL } from '../../runtime/contract.ts';
+import { isTerminalEvent } from '../../runtime/contract.ts';
 import type { Context } from './route.ts';
 import { pieceWriter } from './write-pieces.ts';
 
@@ -44,7 +44,7 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
       outflow.hold(page);
       await write(page.frames(events));
       outflow.release(page);
-      over = TERMINAL.has(events.at(-1)?.type as never);
+      over = isTerminalEvent(events.at(-1)?.type ?? '');
     }
     if (!over && ended.aborted) throw ended.reason;
     if (!over)

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { endBlockedStop } from '../../../src/daemon/blocked-stop.ts';
 import { SvcError } from '../../../src/errors.ts';
+import { Notifier } from '../../../src/kernel/notifier.ts';
 import { DiskMonitor } from '../../../src/runtime/disk/disk-monitor.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import { gatedStore, silent } from '../../helpers/kernel.ts';
@@ -28,13 +28,14 @@ async function boot() {
   const local = new ScriptedProvider('local', [output('hello'), finish()]);
   const remote = { far: { port: new ScriptedProvider('far', []), kind: 'local' as const } };
   const life = await bootRuntime({ local, store, remote });
-  const { kernel, clock, tell, config } = life;
-  const diskMonitor = new DiskMonitor({ store, clock, log: silent, tell });
-  kernel.stalls.onStall((cause) => diskMonitor.stalled(cause));
-  kernel.stalls.onResume(() => diskMonitor.resumed());
+  const { kernel, clock, daemon, config } = life;
+  new DiskMonitor({ kernel, store, clock, daemon, log: silent });
   const ended: (string | null)[] = [];
-  const blocked = endBlockedStop({ ...life, log: silent as never }, (failure) =>
-    ended.push(failure?.code ?? null),
+  const stopRequests = new Notifier<number>();
+  endBlockedStop(
+    { ...life, stopRequests, log: silent as never },
+    (failure) => ended.push(failure?.code ?? null),
+    new AbortController().signal,
   );
   const run = async (prompt: string, key: string | null = null) => {
     const { id } = await life.runtime.startRun({ prompt, idempotency_key: key }, 'test');
@@ -56,7 +57,8 @@ async function boot() {
     },
     stop: async (mode: 'drain' | 'force') => {
       const position = await life.runtime.lifecycle({ type: 'stop_requested', mode }, 'test');
-      blocked.check();
+      stopRequests.notify(0);
+      await turns();
       return position;
     },
     pass: async (ms: number) => {
@@ -188,7 +190,7 @@ test('a stop that the disk holds up goes on in its own way when the disk answers
   await pass(config.limits.stop_blocked_ms);
   assert.equal(ended, []);
   assert.is(closed.length, 1);
-  assert.ok(kernel.snapshot<DaemonSnapshot>(daemon)?.matches({ stopping: 'closing' }));
+  assert.ok(kernel.snapshot(daemon)?.matches({ stopping: 'closing' }));
 });
 
 test('on a disk with no space at all a stop ends soon, and hands over what was accepted', async () => {

@@ -4,10 +4,10 @@ import * as assert from 'uvu/assert';
 import { statePath } from '../../../machines/step.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { streamOf } from '../../../src/kernel/pages.ts';
-import { runRecord } from '../../../src/kernel/run-record.ts';
 import { digestOf, exportRun } from '../../../src/runtime/history/export.ts';
 import { foldRunFile, parseRunFile } from '../../../src/runtime/history/run-file.ts';
 import { Chain } from '../../../src/runtime/history/why.ts';
+import { runRecord } from '../../../src/runtime/runs/record.ts';
 import type { StoredEvent } from '../../../src/store/port.ts';
 import { makeHistory } from '../../helpers/history.ts';
 

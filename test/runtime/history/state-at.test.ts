@@ -134,9 +134,7 @@ test('a snapshot bounds its runs and their texts', async () => {
   const made: { id: string }[] = [];
   for (let count = 0; count < 5; count += 1)
     made.push(await many.runtime.startRun({ prompt: `p${count}` }, 'test'));
-  await waitFor('all are over', () =>
-    made.every(({ id }) => many.kernel.instance(id) === undefined),
-  );
+  await waitFor('all are over', () => made.every(({ id }) => !many.kernel.instances.has(id)));
   await waitFor('and settled', () => many.runtime.status().state === 'ready');
   for (const picture of [
     await many.runtime.snapshot({}),

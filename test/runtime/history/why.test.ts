@@ -61,7 +61,7 @@ test('a long answer keeps its first and last pieces, and counts the rest', async
   ]).flat();
   const long = await bootRuntime({ local: new ScriptedProvider('local', [...moves, finish()]) });
   const { id } = await long.runtime.startRun({ prompt: 'count' }, 'test');
-  await waitFor('it is over', () => long.kernel.instance(id) === undefined);
+  await waitFor('it is over', () => !long.kernel.instances.has(id));
   const { events, explanation } = await long.runtime.whyRun(id);
   const pieces = (await long.store.readStream(id, 1, 1000)).filter(
     ({ type }) => type === 'run.output_appended',

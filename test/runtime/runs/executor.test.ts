@@ -28,7 +28,7 @@ test('a part without text loses none of the text after it', async () => {
   ]);
   const { runtime, kernel } = await bootRuntime({ local });
   const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
-  await waitFor('the run has ended', () => kernel.instance(id) === undefined);
+  await waitFor('the run has ended', () => !kernel.instances.has(id));
   const run = await runtime.getRun(id);
   assert.is(run.state, 'completed');
   assert.is(run.output, 'Hello you');
@@ -105,9 +105,9 @@ test('an effect that is repeated does nothing more: its attempt is asked once, a
   const { runtime, kernel, executor } = await bootRuntime({ local });
   const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
   const again = () => executor.start({ run_id: id, attempt: 1 });
-  kernel.onFact(again);
+  kernel.subscribe('all', again);
   again();
-  await waitFor('the run has ended', () => kernel.instance(id) === undefined);
+  await waitFor('the run has ended', () => !kernel.instances.has(id));
   again();
   await turns();
   assert.is(local.asked.length, 1);
@@ -150,7 +150,7 @@ test('answers that are too large together lose the largest of the provider that 
     () => go.modest.opened,
     finish(),
   ]);
-  const { runtime, kernel, executor, scheduler } = await bootRuntime({
+  const { runtime, kernel, outputs, scheduler } = await bootRuntime({
     ...{ local: new ScriptedProvider('local', []), limits: { answers_bytes: 1024 } },
     remote: { greedy: { port: greedy, kind: 'local' }, modest: { port: modest, kind: 'local' } },
   });
@@ -158,9 +158,9 @@ test('answers that are too large together lose the largest of the provider that 
     (await runtime.startRun({ prompt, provider }, 'test')).id;
   const [large, other] = [await start('greedy', 'large'), await start('modest', 'x')];
   await turns();
-  assert.ok(executor.hasRoom);
+  assert.ok(outputs.hasRoom);
   go.greedy.open();
-  await waitFor('the large one has ended', () => kernel.instance(large) === undefined);
+  await waitFor('the large one has ended', () => !kernel.instances.has(large));
   const { state, error, output: kept } = await runtime.getRun(large);
   assert.equal([state, error?.code], ['failed', 'provider_failed']);
   assert.match(error?.message ?? '', 'larger together than the daemon holds (1024 bytes)');
@@ -169,9 +169,9 @@ test('answers that are too large together lose the largest of the provider that 
   assert.is((await runtime.getRun(other)).state, 'streaming');
   assert.is(scheduler.queued, 0);
   const next = await start('greedy', 'small');
-  await waitFor('the next one has ended', () => kernel.instance(next) === undefined);
+  await waitFor('the next one has ended', () => !kernel.instances.has(next));
   go.modest.open();
-  await waitFor('the other one has ended', () => kernel.instance(other) === undefined);
+  await waitFor('the other one has ended', () => !kernel.instances.has(other));
   assert.is((await runtime.getRun(other)).state, 'completed');
 });
 
@@ -198,7 +198,7 @@ test('while an answer that was cut still holds its text, a new run waits', async
   stopped.open();
   await waitFor(
     'both have ended',
-    () => kernel.instance(large) === undefined && kernel.instance(next) === undefined,
+    () => !kernel.instances.has(large) && !kernel.instances.has(next),
   );
   assert.equal(
     [(await runtime.getRun(large)).state, (await runtime.getRun(next)).state],

@@ -31,7 +31,7 @@ test('the same key and request give the same run: while it runs, when it has end
   const { runtime, kernel } = await bootRuntime({ local: answering(), store });
   const first = await runtime.startRun(keyed('a'), 'test');
   assert.is((await runtime.startRun(keyed('a'), 'test')).id, first.id);
-  await waitFor('it has ended', () => kernel.instance(first.id) === undefined);
+  await waitFor('it has ended', () => !kernel.instances.has(first.id));
   const again = await runtime.startRun(keyed('a'), 'another client');
   assert.equal([again.id, again.state, again.output], [first.id, 'completed', 'yes']);
   kernel.close();

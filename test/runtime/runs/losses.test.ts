@@ -62,7 +62,7 @@ test('a prompt that kills the engine ends after its losses, and each of its neig
   const killer = await start('killer');
   const neighbours = [await start('long'), await start('long'), await start('long')];
   for (const id of [...neighbours, killer])
-    await waitFor(`${id} has ended`, () => kernel.instance(id) === undefined);
+    await waitFor(`${id} has ended`, () => !kernel.instances.has(id));
   for (const id of neighbours) {
     const { state, output: text, attempts } = await runtime.getRun(id);
     assert.equal([state, text, attempts], ['completed', 'answer', 2]);
@@ -85,11 +85,8 @@ test('a run that comes later is answered before the killer has had all its turns
     if (deaths === 2) later = (await runtime.startRun({ prompt: 'long' }, 'b')).id;
   };
   const killer = (await runtime.startRun({ prompt: 'killer' }, 'a')).id;
-  await waitFor('the killer has ended', () => kernel.instance(killer) === undefined);
-  await waitFor(
-    'the later run has ended',
-    () => later !== '' && kernel.instance(later) === undefined,
-  );
+  await waitFor('the killer has ended', () => !kernel.instances.has(killer));
+  await waitFor('the later run has ended', () => later !== '' && !kernel.instances.has(later));
   assert.is((await runtime.getRun(later)).state, 'completed');
   assert.is(local.deaths, 7);
   const order = local.asked.map(({ request }) => request.prompt);

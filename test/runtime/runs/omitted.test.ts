@@ -53,7 +53,7 @@ for (const settings of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
     kernel.close();
     const local = speaker(6);
     const third = await bootRuntime({ local, store, boot_id: 'boot_3' });
-    await waitFor('it has ended', () => third.kernel.instance(id) === undefined);
+    await waitFor('it has ended', () => !third.kernel.instances.has(id));
     const { state, error, output: text } = await third.runtime.getRun(id);
     assert.equal([state, error?.code, text], ['interrupted', 'content_not_kept', 'Once upon a ']);
     assert.equal(local.asked, []);
@@ -67,7 +67,7 @@ test('nor is it when only its work is lost, and what the log tells of it is what
   });
   const local = speaker(5, lost);
   const { runtime, kernel, store, id } = await wentOn(local);
-  await waitFor('it has ended', () => kernel.instance(id) === undefined);
+  await waitFor('it has ended', () => !kernel.instances.has(id));
   const { state, error } = await runtime.getRun(id);
   assert.equal([state, error?.code], ['interrupted', 'engine_failed']);
   assert.is(local.asked.length, 1);
@@ -78,7 +78,7 @@ test('a run of which nothing was left out is taken up again, whatever this life 
   const { kernel, store, id } = await wentOn(new ScriptedProvider('local', [forever]));
   kernel.close();
   const third = await bootRuntime({ local: speaker(6), store, boot_id: 'boot_3' });
-  await waitFor('it has ended', () => third.kernel.instance(id) === undefined);
+  await waitFor('it has ended', () => !third.kernel.instances.has(id));
   const { state, output: text } = await third.runtime.getRun(id);
   assert.equal([state, text], ['completed', WORDS.join('')]);
 });

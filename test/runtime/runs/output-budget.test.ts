@@ -41,7 +41,8 @@ test('those that go on fit the bound, and a provider that holds less than anothe
 
 test('there is room again when an answer has ended, and then that is said', () => {
   let said = 0;
-  const budget = new OutputBudget(10, () => (said += 1));
+  const budget = new OutputBudget(10);
+  budget.onRoom(() => (said += 1));
   budget.open('run_1', 'p', () => {});
   budget.open('run_2', 'q', () => {});
   budget.add('run_1', 'é'.repeat(5));

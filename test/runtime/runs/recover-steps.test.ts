@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import { OutputBudget } from '../../../src/runtime/runs/output-budget.ts';
 import { recoverRuns } from '../../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../../src/runtime/runs/scheduler.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
@@ -34,7 +35,7 @@ async function boot() {
   };
   const { kernel, store, clock } = await bootKernel({ store: slow, boot_id: 'boot_2' });
   await kernel.append([
-    { stream: DAEMON, fact: bootStarted('boot_2', 2 * RUNS, clock.now() + START_MS) },
+    { stream: DAEMON, event: bootStarted('boot_2', 2 * RUNS, clock.now() + START_MS) },
   ]);
   await kernel.tryAppend(DAEMON, {
     type: 'daemon.listening',
@@ -44,6 +45,7 @@ async function boot() {
   const scheduler = new Scheduler({
     kernel,
     daemon: DAEMON,
+    outputs: new OutputBudget(1e6),
     places: { total: 1, perProvider: 1, local: 1, ofProvider: () => undefined },
     log: silent,
   });
@@ -63,7 +65,7 @@ async function boot() {
     scheduler,
     recover,
     steps,
-    daemon: () => kernel.snapshot<DaemonSnapshot>(DAEMON) as DaemonSnapshot,
+    daemon: () => kernel.snapshot(DAEMON) as DaemonSnapshot,
   };
 }
 

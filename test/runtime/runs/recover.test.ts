@@ -1,7 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Recovery } from '../../../machines/events.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { manualClock } from '../../../src/kernel/clock.ts';
 import type { AttemptRequest } from '../../../src/providers/port.ts';
@@ -112,7 +111,7 @@ test('a resumed run goes on from its recorded tokens: its provider is given them
   const { store, id } = await diedInAnswer('resume');
   const local = resuming();
   const { kernel, runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
-  await waitFor('it has ended', () => kernel.instance(id) === undefined);
+  await waitFor('it has ended', () => !kernel.instances.has(id));
   const run = await runtime.getRun(id);
   assert.is(run.state, 'completed');
   assert.is(run.output, words.join(''));
@@ -141,7 +140,7 @@ test('a resumed run tells its provider by how many threads it was computed; that
   before.kernel.close();
   const local = new ScriptedProvider('local', () => by(3, words.length, 1));
   const { kernel } = await bootRuntime({ local, store, boot_id: 'boot_2' });
-  await waitFor('it has ended', () => kernel.instance(id) === undefined);
+  await waitFor('it has ended', () => !kernel.instances.has(id));
   assert.is(local.asked[0]?.resume?.threads, 2);
   const outputs = (await store.readStream(id, 1, 100)).filter(
     ({ type }) => type === 'run.output_appended',
@@ -169,7 +168,7 @@ test('a restarted run discards what was recorded and is asked from the beginning
   const { store, id } = await diedInAnswer('restart');
   const local = resuming();
   const { kernel, runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
-  await waitFor('it has ended', () => kernel.instance(id) === undefined);
+  await waitFor('it has ended', () => !kernel.instances.has(id));
   assert.is((await runtime.getRun(id)).output, words.join(''));
   assert.equal(
     local.asked.map(({ resume }) => resume),
@@ -213,7 +212,7 @@ test('a run at a provider that cannot go on is asked again if nothing was delive
     before.kernel.close();
     const again = new ScriptedProvider('other', () => answer(0));
     const after = await bootRuntime({ local, store, boot_id: 'boot_2', remote: remote(again) });
-    await waitFor('it has ended', () => after.kernel.instance(id) === undefined);
+    await waitFor('it has ended', () => !after.kernel.instances.has(id));
     const run = await after.runtime.getRun(id);
     assert.is(run.state, state);
     assert.is(run.output, words.slice(0, said === 0 ? words.length : said).join(''));
@@ -344,7 +343,7 @@ test('however often the daemon dies, what was being answered and what waited are
   }
   const { kernel, runtime } = await bootRuntime({ local: resuming(), store, boot_id: 'boot_last' });
   for (const id of ids) {
-    await waitFor('it has ended', () => kernel.instance(id) === undefined);
+    await waitFor('it has ended', () => !kernel.instances.has(id));
     assert.is((await runtime.getRun(id)).output, words.join(''));
     assert.equal(await ends(store, id), ['run.completed']);
   }
@@ -376,7 +375,7 @@ test('what was cut off is served before what was queued, and what was queued in 
     boot_id: 'boot_2',
     limits: { local_runs: 1 },
   });
-  for (const id of ids) await waitFor('it has ended', () => kernel.instance(id) === undefined);
+  for (const id of ids) await waitFor('it has ended', () => !kernel.instances.has(id));
   assert.equal(
     local.asked.map(({ request }) => request.prompt),
     ['0', '1', '2', '3'],
@@ -458,7 +457,7 @@ test('a queued run whose provider is gone after a restart fails and says so', as
   const { id } = await before.runtime.startRun({ prompt: '2', provider: 'other' }, 'test');
   before.kernel.close();
   const after = await bootRuntime({ local, store, boot_id: 'boot_2' });
-  await waitFor('it has ended', () => after.kernel.instance(id) === undefined);
+  await waitFor('it has ended', () => !after.kernel.instances.has(id));
   const run = await after.runtime.getRun(id);
   assert.is(run.state, 'failed');
   assert.is(run.error?.code, 'provider_unknown');
@@ -475,8 +474,8 @@ test('no run is left without a deadline by a start', async () => {
   });
   await turns();
   for (const id of ids) {
-    const instance = kernel.instance(id);
-    assert.ok((instance?.snapshot as RunSnapshot | undefined)?.status === 'active', id);
+    const instance = kernel.instances.get(id);
+    assert.ok(instance?.snapshot.status === 'active', id);
     assert.ok(instance?.disarm !== null && instance?.disarm !== undefined, id);
   }
 });

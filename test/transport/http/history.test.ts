@@ -18,7 +18,7 @@ test.before(async () => {
   id = (await real.runtime.startRun({ prompt: 'secret prompt' }, 'test')).id;
   await waitFor(
     'it is settled',
-    () => real.kernel.instance(id) === undefined && real.runtime.status().state === 'ready',
+    () => !real.kernel.instances.has(id) && real.runtime.status().state === 'ready',
   );
 });
 test.after(() => real.close());
@@ -140,7 +140,7 @@ test('the machines of an answer agree with the kernel', () => {
   for (const { machine, state_path, stream } of real.runtime
     .machines()
     .machines.flatMap(({ instances }) => instances)) {
-    const instance = real.kernel.instance(stream);
+    const instance = real.kernel.instances.get(stream);
     assert.ok(
       instance !== undefined &&
         instance.definition.machine.id === machine &&

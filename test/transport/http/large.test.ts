@@ -29,7 +29,7 @@ test.before.each(async () => {
   id = (await real.runtime.startRun({ prompt: 'hello' }, 'test')).id;
   await waitFor(
     'it is settled',
-    () => real.kernel.instance(id) === undefined && real.runtime.status().state === 'ready',
+    () => !real.kernel.instances.has(id) && real.runtime.status().state === 'ready',
   );
 });
 test.after.each(async () => {

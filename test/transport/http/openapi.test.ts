@@ -21,7 +21,7 @@ test.before(async () => {
   id = (await real.runtime.startRun({ prompt: 'hello' }, 'test')).id;
   await waitFor(
     'it is settled',
-    () => real.runtime.status().state === 'ready' && real.kernel.instance(id) === undefined,
+    () => real.runtime.status().state === 'ready' && !real.kernel.instances.has(id),
   );
   document = (await ask(`${real.url}/openapi.json`)).json;
 });

@@ -52,8 +52,7 @@ const A_TURN = 2 * (TURN_BYTES / WRITE_BYTES);
 
 async function writeRun(name: string): Promise<void> {
   const request = { provider: 'nobody', model: 'm', cloud: false, prompt: 'hello', system: null };
-  const { stream, fact } = accepted(name, real.clock.now(), { request });
-  await real.kernel.append([{ stream, fact }]);
+  await real.kernel.append([accepted(name, real.clock.now(), { request })]);
 }
 
 test('an event for many followers of a run is written over several turns', async () => {

@@ -47,10 +47,8 @@ let made = 0;
 async function write(count: number, prompt = 'hello'): Promise<void> {
   for (let index = 0; index < count; index += 1) {
     made += 1;
-    const { stream, fact } = accepted(`run_x${made}`, real.clock.now(), {
-      request: { provider: 'nobody', model: 'm', cloud: false, prompt, system: null },
-    });
-    await real.kernel.append([{ stream, fact }]);
+    const request = { provider: 'nobody', model: 'm', cloud: false, prompt, system: null };
+    await real.kernel.append([accepted(`run_x${made}`, real.clock.now(), { request })]);
   }
 }
 

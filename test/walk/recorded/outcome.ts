@@ -6,9 +6,9 @@ import type { PullSnapshot } from '../../../machines/pull.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { can, init, stateName, statePath, step } from '../../../machines/step.ts';
 import { definitionOf } from '../../../src/kernel/registry.ts';
-import { runRecord } from '../../../src/kernel/run-record.ts';
 import { engineState, providerState } from '../../../src/runtime/history/records.ts';
 import { pullRecord } from '../../../src/runtime/pulls/record.ts';
+import { runRecord } from '../../../src/runtime/runs/record.ts';
 import { type StoredEvent, toFact } from '../../../src/store/port.ts';
 
 /** What users see of a stream while it is recorded. Names of inner states are in `state_paths` only. */

@@ -1,8 +1,9 @@
-import type { Failure, FinishReason, Recovery, Usage } from '../../machines/events.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
-import { stateName } from '../../machines/step.ts';
-import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
-import type { RunRow } from '../store/port.ts';
+import type { Failure, FinishReason, Recovery, Usage } from '../../../machines/events.ts';
+import type { RunSnapshot } from '../../../machines/run.ts';
+import { isIn, stateName } from '../../../machines/step.ts';
+import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
+import { isoTime } from '../../kernel/clock.ts';
+import type { RunRow } from '../../store/port.ts';
 
 /** A run as users see it. */
 export interface RunRecord {
@@ -53,7 +54,7 @@ export function runRecord(
     usage: context.usage ?? { input_tokens: null, output_tokens: null },
     queue_position,
     attempts: context.attempt,
-    created_at: time(context.created_at),
+    created_at: isoTime(context.created_at),
     started_at: timeOrNull(context.started_at),
     first_output_at: timeOrNull(context.first_output_at),
     ended_at: timeOrNull(context.ended_at),
@@ -83,16 +84,12 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
   };
 }
 
-export function time(at: number): string {
-  return new Date(at).toISOString();
-}
-
 function timeOrNull(at: number | null): string | null {
-  return at === null ? null : time(at);
+  return at === null ? null : isoTime(at);
 }
 
 function errorBody(snapshot: RunSnapshot, failure: Failure | null): ErrorBody | null {
-  if (snapshot.matches('cancelled')) return new SvcError('run_cancelled').body();
-  if (failure === null || snapshot.matches('completed')) return null;
+  if (isIn(snapshot, 'cancelled')) return new SvcError('run_cancelled').body();
+  if (failure === null || isIn(snapshot, 'completed')) return null;
   return fromBody(failure).body();
 }

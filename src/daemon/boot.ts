@@ -1,0 +1,155 @@
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import { isIn } from '../../machines/step.ts';
+import { asSvcError, fromBody, SvcError } from '../errors.ts';
+import { isFull } from '../store/failure.ts';
+import { endBlockedStop, endUnrecorded } from './blocked-stop.ts';
+import { exitAtOnce, notifyParent } from './exit.ts';
+import { collectWhenIdle } from './idle-memory.ts';
+import { buildParts, type Parts, type PartsOptions } from './parts.ts';
+import { listenToSignals } from './signals.ts';
+import { STOPPED, startDaemon } from './start.ts';
+import { closeAll, releaseAll } from './stop.ts';
+
+/**
+ * One boot of the daemon: starts the parts, and closes them when it ends.
+ *
+ * 1. The machine of the daemon decides what happens next; a boot only performs it.
+ * 2. A boot ends when the machine reaches a final state, or when events can no longer be recorded.
+ * 3. A start and a stop end in time even if the log takes no event: the disk may be full, or not answer.
+ */
+export class Boot {
+  private readonly parts: Parts;
+  private readonly outcome = Promise.withResolvers<SvcError | null>();
+  /** Aborts with the outcome; ends the timers and the listeners of the boot. */
+  private readonly ended = new AbortController();
+  private isStarting = true;
+  private starting: Promise<void> = Promise.resolve();
+
+  constructor(options: Omit<PartsOptions, 'onFatal'>) {
+    this.parts = buildParts({ ...options, onFatal: (error) => this.fail(error) });
+  }
+
+  /** Starts the daemon. Resolves once everything is closed, with the failure that ended the boot or null. */
+  async run(): Promise<SvcError | null> {
+    const { parts, ended } = this;
+    const { kernel, config, streams, clock } = parts;
+    const closed = new AbortController();
+    kernel.handle({
+      ...parts.handlers,
+      closeDaemon: () =>
+        void this.starting
+          .then(() => releaseAll(parts))
+          .catch((error: unknown) => this.fail(error)),
+    });
+    kernel.subscribe({ stream: streams.daemon }, (_, snapshot) => {
+      if (snapshot.status === 'done') this.outcome.resolve(failureOf(snapshot));
+    });
+    parts.stopRequests.subscribe((at) => this.endBy(at, () => void this.endWithoutLog()));
+    endBlockedStop(parts, this.outcome.resolve, ended.signal);
+    collectWhenIdle(config.limits.memory_idle_ms, ended.signal);
+    this.listen(closed.signal);
+    const start_deadline_at = clock.now() + config.limits.start_ms;
+    this.endBy(start_deadline_at, () => this.endStart(start_deadline_at));
+    this.starting = this.start();
+
+    const failure = await this.outcome.promise;
+    ended.abort();
+    if (failure !== null) logFailure(parts, failure);
+    const outcome = await closeAll(parts, failure);
+    closed.abort();
+    return outcome;
+  }
+
+  private async start(): Promise<void> {
+    try {
+      await startDaemon(this.parts).finally(() => {
+        this.isStarting = false;
+      });
+      notifyParent({ type: 'ready', status: this.parts.runtime.status() });
+    } catch (error) {
+      if (error !== STOPPED) this.fail(error);
+    }
+  }
+
+  private fail(error: unknown): void {
+    this.outcome.resolve(toFailure(error));
+  }
+
+  private async endWithoutLog(): Promise<void> {
+    this.outcome.resolve(await endUnrecorded(this.parts));
+  }
+
+  /** Each durable step of the recovery moves the deadline of the start. */
+  private endStart(at: number): void {
+    if (!this.isStarting) return;
+    const { kernel, streams } = this.parts;
+    const moved_to = kernel.snapshot(streams.daemon)?.context.start_deadline_at ?? 0;
+    if (moved_to > at) this.endBy(moved_to, () => this.endStart(moved_to));
+    else this.fail(kernel.stalled ?? new SvcError('start_timed_out'));
+  }
+
+  /** Calls shortly after this time, unless the boot has ended: a deadline that can be recorded comes first. */
+  private endBy(at: number, call: () => void): void {
+    const { clock } = this.parts;
+    const cancel = clock.after(at + SLACK_MS - clock.now(), call);
+    this.ended.signal.addEventListener('abort', cancel);
+  }
+
+  /** Signals ask the machine to stop. An uncaught error fails the boot. */
+  private listen(closed: AbortSignal): void {
+    const { log, runtime } = this.parts;
+    listenToSignals((mode) => {
+      if (mode === 'exit') {
+        log.warn({}, 'left at once, at the third signal');
+        return exitAtOnce();
+      }
+      runtime
+        .lifecycle({ type: 'stop_requested', mode }, 'signal')
+        .catch((error: unknown) =>
+          log.debug({ err: error }, 'a signal came when the daemon was stopping already'),
+        );
+    }, closed);
+    const on = (event: string, listener: (error: unknown) => void) => {
+      process.on(event, listener);
+      closed.addEventListener('abort', () => process.off(event, listener));
+    };
+    on('SIGUSR1', () => log.warn({}, 'SIGUSR1 asked for a debugger: none is opened'));
+    on('uncaughtException', (error) => this.fail(error));
+    on('unhandledRejection', (error) => this.fail(error));
+  }
+}
+
+const SLACK_MS = 500;
+
+function failureOf(final: DaemonSnapshot): SvcError | null {
+  const { error } = final.context;
+  return isIn(final, 'failed') ? fromBody(error ?? {}) : null;
+}
+
+/** A start that finds another daemon is no fault of this one: where it was found out is of no use to anybody. */
+function logFailure({ log }: Parts, failure: SvcError): void {
+  if (failure.code === 'daemon_already_running') log.warn({ code: failure.code }, failure.message);
+  else log.error({ code: failure.code, err: failure.cause ?? failure }, failure.message);
+}
+
+/** Maps what ended this life. Any lack of space becomes store_full; any other failure of a file names the file and the cause. */
+export function toFailure(thrown: unknown): SvcError {
+  const error = asSvcError(isFull(thrown) ? thrown : asFileFailure(thrown));
+  if (error.code === 'store_full' || !isFull(error.cause)) return error;
+  const what = error.code === 'internal' ? 'The daemon cannot write what it needs.' : error.message;
+  return new SvcError('store_full', `The disk is full. ${what}`, {
+    cause: error.cause,
+    hint: 'Free some space, then run: svc start',
+  });
+}
+
+/** A call of the system on a file that failed: Node tells which call, which file and why. */
+function asFileFailure(thrown: unknown): unknown {
+  const { syscall, path, code } = thrown as NodeJS.ErrnoException;
+  if (thrown instanceof SvcError || typeof syscall !== 'string' || typeof path !== 'string')
+    return thrown;
+  return new SvcError('home_unusable', `${path} cannot be used: ${syscall} failed (${code}).`, {
+    cause: thrown,
+    hint: 'Correct its owner and mode, and look at its disk; or choose another home with SVC_HOME.',
+  });
+}

@@ -1,0 +1,55 @@
+import type { Config } from '../config/config.ts';
+import type { Paths } from '../home/paths.ts';
+import type { DaemonLog } from '../logs/log.ts';
+import type { Runtime } from '../runtime/contract.ts';
+import { UnsentBytes } from '../runtime/send/unsent-bytes.ts';
+import { buildSignIn } from '../transport/auth/sign-in.ts';
+import { createHandlers } from '../transport/control/handlers.ts';
+import { ControlServer } from '../transport/control/server.ts';
+import { createGrpc } from '../transport/grpc/server.ts';
+import { createHttp } from '../transport/http/server.ts';
+import { attachSockets } from '../transport/ws/upgrade.ts';
+
+export interface TransportOptions {
+  paths: Paths;
+  config: Config;
+  token: string;
+  logging: DaemonLog;
+  runtime: Runtime;
+}
+
+/** Builds the servers in front of the runtime. They share one budget of unsent bytes. None is bound yet. */
+export function buildTransports({ paths, config, token, logging, runtime }: TransportOptions) {
+  const { limits } = config;
+  const { log } = logging;
+  const unsent = new UnsentBytes(limits, log);
+  const common = { runtime, limits, log, unsent };
+  const signIn = buildSignIn(paths, config, token);
+  const http = createHttp({ ...common, ...signIn.access, sessions: signIn.sessions });
+  const sockets = attachSockets(http, {
+    ...common,
+    ...signIn.access,
+    hub: logging.hub,
+    folder: paths.logs,
+  });
+  const grpc = createGrpc({ runtime, limits, log });
+  const handlers = createHandlers({
+    ...signIn.methods,
+    runtime,
+    limits,
+    config: () => config,
+    warning: () => http.warning(),
+  });
+  const control = new ControlServer({
+    socket: paths.socket,
+    handlers,
+    http: (socket) => {
+      signIn.admit(socket);
+      http.server.emit('connection', socket);
+    },
+    limits,
+    log,
+    unsent,
+  });
+  return { http, sockets, grpc, control };
+}

@@ -1,0 +1,106 @@
+import type { Config } from '../config/config.ts';
+import type { Paths } from '../home/paths.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { EffectHandlers, Log } from '../kernel/port.ts';
+import { type DaemonKey, type EngineKey, stream } from '../kernel/stream.ts';
+import { streamPort } from '../kernel/stream-port.ts';
+import { Puller } from '../models/puller.ts';
+import { createLocalProvider } from '../providers/local/provider.ts';
+import { createRemoteProvider } from '../providers/openai/provider.ts';
+import { Providers } from '../runtime/providers/providers.ts';
+import { Pulls } from '../runtime/pulls/pulls.ts';
+import { RunExecutor } from '../runtime/runs/executor.ts';
+import { OutputBudget } from '../runtime/runs/output-budget.ts';
+import { Scheduler } from '../runtime/runs/scheduler.ts';
+import type { EventStore } from '../store/port.ts';
+import { hostBootId } from './host.ts';
+
+export interface WorkOptions {
+  paths: Paths;
+  config: Config;
+  kernel: Kernel;
+  store: EventStore;
+  clock: Clock;
+  log: Log;
+  boot_id: string;
+  streams: { daemon: DaemonKey; engine: EngineKey };
+}
+
+/** Builds what answers prompts and downloads models: the providers, the scheduler, the executor and the pulls. */
+export function buildWork(options: WorkOptions) {
+  const { paths, config, kernel, store, clock, log, boot_id, streams } = options;
+  const { limits } = config;
+  const { env } = process;
+  const local = createLocalProvider({
+    engine: streamPort(kernel, streams.engine),
+    models: paths.models,
+    cache: paths.cache,
+    limits,
+    model: config.model,
+    threads: config.engine_threads,
+    together: config.engine_batching,
+    log,
+  });
+  const providers = new Providers({
+    kernel,
+    boot_id,
+    config,
+    env,
+    log,
+    local: local.provider,
+    remote: (id, settings) => createRemoteProvider({ id, config: settings, env, limits }),
+  });
+  const outputs = new OutputBudget(limits.answers_bytes);
+  const scheduler = new Scheduler({
+    kernel,
+    daemon: streams.daemon,
+    places: {
+      total: limits.active_runs,
+      perProvider: limits.provider_runs,
+      local: limits.local_runs,
+      ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
+    },
+    outputs,
+    log,
+  });
+  const executor = new RunExecutor({
+    kernel,
+    store,
+    limits,
+    log,
+    outputs,
+    provider: (request) => providers.portFor(request),
+    onOutcome: (id, failure) => providers.noteOutcome(id, failure),
+  });
+  const puller = new Puller({
+    folder: paths.models,
+    env,
+    limits,
+    log,
+    host_boot_id: hostBootId(),
+    stream: (id) => streamPort(kernel, stream.pull(id, boot_id)),
+    now: () => clock.now(),
+  });
+  const pulls = new Pulls({
+    kernel,
+    limits,
+    log,
+    boot_id,
+    daemon: streams.daemon,
+    puller,
+    modelAt: async (path) => {
+      const models = await local.provider.models(AbortSignal.timeout(limits.pull_idle_ms));
+      return models.find((model) => model.path === path) ?? null;
+    },
+  });
+  const handlers: Omit<EffectHandlers, 'closeDaemon'> = {
+    startAttempt: (params) => executor.start(params),
+    stopAttempt: (params) => executor.stop(params),
+    probeProvider: (params) => providers.handleProbe(params),
+    startPull: (params) => puller.start(params),
+    stopPull: (params) => puller.stop(params),
+    ...local.handlers,
+  };
+  return { local, providers, scheduler, puller, pulls, handlers };
+}

@@ -1,0 +1,30 @@
+/** Calls listeners at each change, and wakes those that wait for the next one. */
+export class Notifier<T = void> {
+  private readonly listeners = new Set<(value: T) => void>();
+
+  /** Calls the listener at each change until the signal aborts. */
+  subscribe(listener: (value: T) => void, signal?: AbortSignal): void {
+    if (signal?.aborted) return;
+    this.listeners.add(listener);
+    signal?.addEventListener('abort', () => this.listeners.delete(listener), { once: true });
+  }
+
+  /** Resolves at the next change, or when the signal aborts. */
+  next(signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const wake = () => {
+        this.listeners.delete(wake);
+        signal?.removeEventListener('abort', wake);
+        resolve();
+      };
+      this.listeners.add(wake);
+      signal?.addEventListener('abort', wake);
+    });
+  }
+
+  notify(value: T): void {
+    if (this.listeners.size === 0) return;
+    for (const listener of [...this.listeners]) listener(value);
+  }
+}

@@ -1,0 +1,78 @@
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import type { EngineSnapshot } from '../../machines/engine.ts';
+import type {
+  DaemonCreated,
+  DaemonEvent,
+  EngineCreated,
+  EngineEvent,
+  NewEvent,
+  ProviderCreated,
+  ProviderEvent,
+  PullCreated,
+  PullEvent,
+  RunCreated,
+  RunEvent,
+} from '../../machines/events.ts';
+import type { ProviderSnapshot } from '../../machines/provider.ts';
+import type { PullSnapshot } from '../../machines/pull.ts';
+import type { RunSnapshot } from '../../machines/run.ts';
+
+/**
+ * The keys of streams. The form of a key names its machine, so its type knows the states and the events of the stream.
+ */
+interface Machines {
+  daemon: Machine<`daemon:${string}`, DaemonSnapshot, DaemonCreated, DaemonEvent>;
+  engine: Machine<`engine:${string}`, EngineSnapshot, EngineCreated, EngineEvent>;
+  provider: Machine<`provider:${string}`, ProviderSnapshot, ProviderCreated, ProviderEvent>;
+  pull: Machine<`pull:${string}`, PullSnapshot, PullCreated, PullEvent>;
+  run: Machine<`run_${string}`, RunSnapshot, RunCreated, RunEvent>;
+}
+
+interface Machine<Key extends string, Snapshot, Created, Event> {
+  key: Key;
+  snapshot: Snapshot;
+  created: Created;
+  event: Event;
+}
+
+export type MachineName = keyof Machines;
+export type KeyOf<M extends MachineName> = Machines[M]['key'];
+export type DaemonKey = KeyOf<'daemon'>;
+export type EngineKey = KeyOf<'engine'>;
+export type ProviderKey = KeyOf<'provider'>;
+export type PullKey = KeyOf<'pull'>;
+export type RunKey = KeyOf<'run'>;
+export type StreamKey = KeyOf<MachineName>;
+
+export type MachineOf<K extends StreamKey> = {
+  [M in MachineName]: K extends KeyOf<M> ? M : never;
+}[MachineName];
+export type SnapshotOf<K extends StreamKey> = Machines[MachineOf<K>]['snapshot'];
+export type EventOf<K extends StreamKey> = Machines[MachineOf<K>]['event'];
+
+/** An event to append: the first event of a stream, or a later one. */
+export type Proposal = {
+  [M in MachineName]: {
+    stream: KeyOf<M>;
+    event: NewEvent<Machines[M]['created'] | Machines[M]['event']>;
+  };
+}[MachineName];
+
+export const stream = {
+  daemon: (boot_id: string): DaemonKey => `daemon:${boot_id}`,
+  engine: (boot_id: string): EngineKey => `engine:${boot_id}`,
+  /** `number` counts the providers of this boot: an id that was removed and added again has a new stream. */
+  provider: (id: string, boot_id: string, number: number): ProviderKey =>
+    `provider:${id}:${boot_id}:${number}`,
+  pull: (id: string, boot_id: string): PullKey => `pull:${id}:${boot_id}`,
+  /** The id of a run is also its key. Check an id of a request with `isRun` first. */
+  run: (run_id: string): RunKey => run_id as RunKey,
+};
+
+export function isDaemon(key: string): key is DaemonKey {
+  return key.startsWith('daemon:');
+}
+
+export function isRun(id: string): id is RunKey {
+  return id.startsWith('run_');
+}
