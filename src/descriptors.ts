@@ -4,14 +4,14 @@ import { causesOf } from './causes.ts';
 import { SvcError } from './errors.ts';
 
 /**
- * Descriptors: each open file and each connection takes one, and the system gives a process a limited number.
+ * File descriptors: each open file and each connection uses one, and the system limits their number.
  *
- * 1. Only the system knows whether one is free, so it is asked. Asking takes no disk.
- * 2. A failure that only looks like a lack of descriptors is never reported as one.
- * 3. A process without a free one can tell nobody: the system closes each connection before the process learns of it. So a client looks.
+ * 1. Only the system knows whether one is free, so the check opens the null device.
+ * 2. A vague error counts as a lack of descriptors only if that check fails too.
+ * 3. A daemon without a free descriptor cannot respond, so a client checks it from outside.
  */
 
-/** Why nothing can be opened now, as a sentence; null when a descriptor is free. */
+/** Why nothing can be opened now, as a sentence. Null: a descriptor is free. */
 export function descriptorTrouble(): string | null {
   try {
     closeSync(openSync(devNull, 'r'));
@@ -21,7 +21,7 @@ export function descriptorTrouble(): string | null {
   }
 }
 
-/** What a connection, a process or a read threw because no descriptor was free, as an error of ours; null when it has another cause. */
+/** The error as descriptors_exhausted. Null: it has another cause. */
 export function asExhausted(thrown: unknown): SvcError | null {
   const code = exhaustedCode(thrown);
   if (code !== null)
@@ -32,7 +32,7 @@ export function asExhausted(thrown: unknown): SvcError | null {
     : new SvcError('descriptors_exhausted', trouble, { cause: thrown });
 }
 
-/** Whether another process of this user has no descriptor free below its limit. False where the system does not tell (not Linux). */
+/** Whether another process of this user has no free descriptor. Always false outside Linux. */
 export function hasNoneFree(pid: number): boolean {
   try {
     const limit = Number(
@@ -46,9 +46,9 @@ export function hasNoneFree(pid: number): boolean {
   }
 }
 
-/** The process has as many as its limit allows, or the whole machine has. What only reads needs no space: there ENOSPC means the same. */
+/** The limit of the process or of the machine. A read needs no disk space, so its ENOSPC means the same. */
 const EXHAUSTED = /\b(EMFILE|ENFILE|ENOSPC)\b/;
-/** A program, a thread or a name that could not be loaded for want of a descriptor: the code does not say why. */
+/** Errors of programs, threads and name lookups. Their codes do not show the cause. */
 const VAGUE = /^(ERR_|EAI_|ENOTFOUND$|MODULE_NOT_FOUND$)/;
 
 function exhaustedCode(thrown: unknown): string | null {

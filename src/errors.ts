@@ -1,6 +1,6 @@
 /**
- * Every error a user can meet: one table gives its HTTP status, gRPC status, exit code, type and hint.
- * Code throws a code; each transport renders it from here. docs/errors.md is held to this table by a test.
+ * Every error of a user, with its HTTP status, gRPC status, exit code, type and hint.
+ * Code throws a code, and each transport renders it from this table. A test compares docs/errors.md with it.
  */
 
 export interface ErrorSpec {
@@ -68,8 +68,8 @@ export const errors = {
   },
   invalid_request: {
     ...invalid,
-    meaning: 'The request is not of the form that is expected.',
-    hint: 'Correct the named field and send it again.',
+    meaning: 'The request has a wrong form.',
+    hint: 'Correct the named field and send the request again.',
   },
   prompt_missing: {
     ...invalid,
@@ -79,24 +79,24 @@ export const errors = {
   prompt_too_large: {
     ...invalid,
     http: 413,
-    meaning: 'The prompt is larger than the daemon takes.',
+    meaning: 'The prompt is larger than the daemon accepts.',
     hint: 'Shorten it, or raise the limit prompt_bytes.',
   },
   prompt_not_text: {
     ...invalid,
-    meaning: 'The prompt is not UTF-8 text, or holds NUL bytes.',
+    meaning: 'The prompt is not UTF-8 text, or has NUL bytes.',
     hint: 'Convert the input to UTF-8 text first.',
   },
   body_too_large: {
     ...invalid,
     http: 413,
-    meaning: 'The request body is larger than the daemon takes.',
+    meaning: 'The request body is larger than the daemon accepts.',
     hint: 'Send less, or raise the limit body_bytes.',
   },
   context_length_exceeded: {
     ...invalid,
     meaning: 'Prompt and answer do not fit the context of the model.',
-    hint: 'Shorten the prompt, lower --max-tokens, or take a model with a longer context.',
+    hint: 'Shorten the prompt, lower --max-tokens, or use a model with a longer context.',
   },
   idempotency_conflict: {
     ...invalid,
@@ -111,7 +111,7 @@ export const errors = {
     exit: 5,
     type: 'authentication_error',
     retryable: false,
-    meaning: 'The request carries no token, or a wrong one.',
+    meaning: 'The request has no token, or a wrong one.',
     hint: 'Send Authorization: Bearer with the token that `svc token` prints.',
   },
   forbidden_origin: {
@@ -120,8 +120,8 @@ export const errors = {
     exit: 5,
     type: 'authentication_error',
     retryable: false,
-    meaning: 'The Host or Origin of the request is not one of ours.',
-    hint: 'Ask 127.0.0.1, or allow the origin with the setting allowed_origins.',
+    meaning: 'The daemon does not accept the Host or Origin of the request.',
+    hint: 'Use 127.0.0.1, or allow the origin with the setting allowed_origins.',
   },
   route_unknown: {
     ...unknown,
@@ -133,8 +133,8 @@ export const errors = {
     ...invalid,
     http: 405,
     grpc: 'UNIMPLEMENTED',
-    meaning: 'The route does not take this method.',
-    hint: 'Use a method named in the Allow header.',
+    meaning: 'The route does not accept this method.',
+    hint: 'Use a method of the Allow header.',
   },
   upgrade_required: {
     ...invalid,
@@ -149,20 +149,20 @@ export const errors = {
     grpc: 'DEADLINE_EXCEEDED',
     type: 'timeout_error',
     retryable: true,
-    meaning: 'The request did not come in whole in time.',
-    hint: 'Send it again, all at once.',
+    meaning: 'The request did not arrive in time.',
+    hint: 'Send the whole request again without a pause.',
   },
   headers_too_large: {
     ...invalid,
     http: 431,
     grpc: 'RESOURCE_EXHAUSTED',
-    meaning: 'The request headers are larger than the daemon takes.',
-    hint: 'Send fewer headers, or raise the limit header_bytes. In a browser, delete the cookies of this host: it sends those of every port.',
+    meaning: 'The request headers are larger than the daemon accepts.',
+    hint: 'Send fewer headers, or raise the limit header_bytes. In a browser, delete the cookies of this host: the browser sends those of every port.',
   },
   too_many_connections: {
     ...unavailable,
-    meaning: 'As many connections are in use as the daemon serves at one time.',
-    hint: 'Close some and try again shortly, or raise the limit connections.',
+    meaning: 'All connections of the daemon are in use.',
+    hint: 'Close some and try again, or raise the limit connections.',
   },
   run_unknown: {
     ...unknown,
@@ -180,8 +180,8 @@ export const errors = {
     http: 409,
     grpc: 'ALREADY_EXISTS',
     type: 'conflict_error',
-    meaning: 'The output file is there already.',
-    hint: 'Choose another name with --output, or move it away.',
+    meaning: 'The output file exists already.',
+    hint: 'Choose another name with --output, or move the file away.',
   },
   provider_unknown: {
     ...unknown,
@@ -213,35 +213,35 @@ export const errors = {
     http: 422,
     grpc: 'FAILED_PRECONDITION',
     meaning: 'The file is not a model that the engine can load.',
-    hint: 'Use a GGUF file of a text model; fetch it again if the download was cut.',
+    hint: 'Use a GGUF file of a text model. Download it again if it is incomplete.',
   },
   model_quarantined: {
     ...unknown,
     http: 422,
     grpc: 'FAILED_PRECONDITION',
     meaning:
-      'The model file hung or killed the engine when it was loaded, so this version of it is refused for a while.',
-    hint: 'Fetch or copy the file again: another version is tried at once. See what the engine printed with: svc logs --level debug',
+      'The model file hung or killed the engine while it was loading. This version of the file is refused for a while.',
+    hint: 'Download or copy the file again: a new version is tried at once. See the output of the engine with: svc logs --level debug',
   },
   model_in_use: {
     ...invalid,
     http: 409,
     grpc: 'FAILED_PRECONDITION',
     type: 'conflict_error',
-    meaning: 'The model is built in, or runs are using it.',
-    hint: 'Wait for the runs to end, or cancel them, and try again.',
+    meaning: 'The model is built in, or runs use it.',
+    hint: 'Wait for the runs or cancel them, then try again.',
   },
   pull_failed: {
     ...provider,
-    meaning: 'The model could not be fetched whole and verified.',
+    meaning: 'The model was not downloaded completely, or failed its check.',
     hint: 'Run the command again: it goes on where it stopped.',
   },
   pull_refused: {
     ...provider,
     exit: 5,
     retryable: false,
-    meaning: 'The other side does not give this model to us.',
-    hint: "Accept the model's terms on its page and start the daemon with a token of yours in HF_TOKEN.",
+    meaning: 'The server refuses to send this model.',
+    hint: "Accept the model's terms on its page, then start the daemon with your token in HF_TOKEN.",
   },
   pull_cancelled: {
     http: 499,
@@ -249,7 +249,7 @@ export const errors = {
     exit: 130,
     type: 'invalid_request_error',
     retryable: false,
-    meaning: 'Fetching the model was cancelled; what was fetched is kept.',
+    meaning: 'The download was cancelled. The downloaded part is kept.',
     hint: 'Run the command again: it goes on where it stopped.',
   },
   model_exists: {
@@ -257,8 +257,8 @@ export const errors = {
     http: 409,
     grpc: 'ALREADY_EXISTS',
     type: 'conflict_error',
-    meaning: 'There is another model of this name.',
-    hint: 'Give the new one a name of its own with --name, or remove the old one with: svc model remove <id>',
+    meaning: 'Another model has this name.',
+    hint: 'Name the new one with --name, or remove the old one with: svc model remove <id>',
   },
   busy: {
     http: 429,
@@ -266,15 +266,15 @@ export const errors = {
     exit: 8,
     type: 'rate_limit_error',
     retryable: true,
-    meaning: 'As many runs are queued as the daemon holds.',
-    hint: 'Try again shortly, or raise the limit queue_runs.',
+    meaning: 'The queue of the daemon is full.',
+    hint: 'Try again later, or raise the limit queue_runs.',
   },
   descriptors_exhausted: {
     ...unavailable,
     grpc: 'RESOURCE_EXHAUSTED',
     exit: 8,
-    meaning: 'The daemon has as many files and connections open as the system allows it.',
-    hint: 'Close connections to the daemon, or raise its limit of open files (ulimit -n) and start it again. It goes on by itself when some are free.',
+    meaning: 'The daemon has as many files and connections open as the system allows.',
+    hint: 'Close connections to the daemon, or raise its limit of open files (ulimit -n) and start it again. It recovers by itself once some are free.',
   },
   event_refused: {
     http: 409,
@@ -282,17 +282,17 @@ export const errors = {
     exit: 4,
     type: 'conflict_error',
     retryable: false,
-    meaning: 'The machine does not accept this event in its present state.',
-    hint: 'The answer names the state and the events accepted there.',
+    meaning: 'The machine does not accept this event in its current state.',
+    hint: 'See the state and its accepted events in the response.',
   },
   not_ready: {
     ...unavailable,
-    meaning: 'The daemon is not ready to take runs.',
-    hint: 'See why with: svc health',
+    meaning: 'The daemon is not ready for runs.',
+    hint: 'See the reason with: svc health',
   },
   daemon_stopping: {
     ...unavailable,
-    meaning: 'The daemon is stopping and takes no new runs.',
+    meaning: 'The daemon is stopping and accepts no new runs.',
     hint: 'Start it again with: svc start',
   },
   daemon_not_running: {
@@ -303,13 +303,13 @@ export const errors = {
   },
   daemon_already_running: {
     ...startup,
-    meaning: 'Another daemon owns this home.',
+    meaning: 'Another daemon uses this home.',
     hint: 'See it with: svc status. Stop it with: svc stop',
   },
   connection_lost: {
     ...unavailable,
     exit: 10,
-    meaning: 'The daemon went away before it had answered.',
+    meaning: 'The connection to the daemon ended before its response.',
     hint: 'See how it ended with: svc doctor',
   },
   start_timed_out: {
@@ -333,75 +333,75 @@ export const errors = {
     ...startup,
     exit: 6,
     meaning:
-      "The address cannot be bound, or is not on this machine's loopback while authentication is off.",
+      'The daemon cannot bind the address, or it is not a loopback address while authentication is off.',
     hint: 'Use 127.0.0.1, or turn authentication on in the configuration.',
   },
   config_invalid: {
     ...startup,
     exit: 6,
-    meaning: 'The configuration cannot be used.',
-    hint: 'Correct the line, variable or flag that is named; docs/operations.md lists the settings and what each takes.',
+    meaning: 'The configuration is invalid.',
+    hint: 'Correct the named line, variable or flag. See the settings in docs/operations.md.',
   },
   home_unusable: {
     ...startup,
     exit: 6,
-    meaning: 'A folder of the daemon cannot be written, or others can read it.',
-    hint: 'Correct its owner and mode (chmod 700), or choose another with SVC_HOME.',
+    meaning: 'The daemon cannot write a folder of its home, or other users can read it.',
+    hint: 'Correct its owner and mode (chmod 700), or choose another home with SVC_HOME.',
   },
   node_too_old: {
     ...startup,
     meaning: 'This Node.js is older than svc needs.',
-    hint: 'Install Node.js 22.13 or later, or run it through npx in a checkout, which brings its own.',
+    hint: 'Install Node.js 22.13 or later, or run svc through npx in a checkout: that uses its own Node.js.',
   },
   store_foreign: {
     ...startup,
     exit: 6,
-    meaning: 'The database is not an event log of svc, or one of a newer version.',
+    meaning: 'The database is not an event log of svc, or a newer version wrote it.',
     hint: 'Move the file away, or choose another home with SVC_HOME.',
   },
   store_corrupt: {
     ...startup,
-    meaning: 'The event log does not agree with itself.',
-    hint: 'Run svc doctor; keep a copy of the file before anything else.',
+    meaning: 'The event log is damaged.',
+    hint: 'Copy the file first, then run: svc doctor',
   },
   store_tail_lost: {
     ...startup,
-    meaning: 'The end of the event log is gone: fewer events are there than were acknowledged.',
-    hint: 'Run svc doctor. To go on without the lost events, write the word accept into the file that is named.',
+    meaning: 'The end of the event log is missing: it has fewer events than were committed.',
+    hint: 'Run svc doctor. To continue without the lost events, write the word accept into the named file.',
   },
   store_failed: {
     ...startup,
-    meaning: 'The event log could not be written, so nothing more is acknowledged.',
-    hint: 'Look at the disk (svc doctor), then start the daemon again.',
+    meaning: 'The daemon cannot write the event log, so it commits no more events.',
+    hint: 'Check the disk with svc doctor, then start the daemon again.',
   },
   store_full: {
     ...unavailable,
     http: 507,
     grpc: 'RESOURCE_EXHAUSTED',
     meaning: 'The disk is full: the event log cannot grow.',
-    hint: 'Free some space; the daemon then takes runs again.',
+    hint: 'Free some space: the daemon then accepts runs again.',
   },
   run_unconfirmed: {
     ...unavailable,
     meaning:
-      'The event log failed while the run was being recorded: whether it was is not known, and the daemon ends.',
-    hint: 'Start the daemon again, then send the request again with the same idempotency key: it gives the same run if that was recorded. Without a key, look first: svc runs list',
+      'The event log failed while the run was created. It is unknown whether the run exists, and the daemon stops.',
+    hint: 'Start the daemon again, then send the request again with the same idempotency key: that returns the run if it exists. Without a key, look first: svc runs list',
   },
   store_stalled: {
     ...unavailable,
-    meaning: 'The disk does not answer: the event log cannot be written now.',
-    hint: 'Look at the disk. The daemon goes on by itself when it answers; send the request again then, with the same idempotency key.',
+    meaning: 'The disk does not respond, so the event log cannot be written now.',
+    hint: 'Check the disk. The daemon continues once the disk responds. Then send the request again with the same idempotency key.',
   },
   engine_missing: {
     ...startup,
     exit: 9,
     meaning: 'llama.cpp is not available for this platform.',
-    hint: 'Run svc doctor; install again without --omit=optional.',
+    hint: 'Run svc doctor, or install again without --omit=optional.',
   },
   engine_crashed: {
     ...provider,
     meaning: 'The engine process died.',
-    hint: 'Run it again; if it repeats, see: svc logs and svc doctor',
+    hint: 'Run it again. If it happens again, see: svc logs, svc doctor',
   },
   engine_timed_out: {
     ...provider,
@@ -413,13 +413,13 @@ export const errors = {
   engine_failed: {
     ...provider,
     retryable: false,
-    meaning: 'The engine could not answer.',
+    meaning: 'The engine failed to answer.',
     hint: 'See: svc logs --run <id>',
   },
   provider_unreachable: {
     ...provider,
-    meaning: 'The provider does not answer at its address.',
-    hint: 'Check that it runs and the address is right: svc provider test <id>',
+    meaning: 'The provider does not respond at its address.',
+    hint: 'Check that it runs and that its address is right: svc provider test <id>',
   },
   provider_unauthorised: {
     ...provider,
@@ -427,50 +427,49 @@ export const errors = {
     exit: 5,
     retryable: false,
     meaning: 'The provider refused the credentials, or none are set.',
-    hint: 'Set the variable that `svc provider list` names, then start the daemon again.',
+    hint: 'Set the variable that `svc provider list` shows, then start the daemon again.',
   },
   provider_busy: {
     ...provider,
-    meaning: 'The provider has too much to do.',
+    meaning: 'The provider is busy.',
     hint: 'Try again later.',
   },
   provider_failed: {
     ...provider,
-    meaning: 'The provider answered with an error.',
+    meaning: 'The provider responded with an error.',
     hint: 'See: svc runs show <id>',
   },
   provider_rejected: {
     ...provider,
     retryable: false,
-    meaning: 'The provider did not accept the request.',
-    hint: 'See the message: often the model or a parameter is not known there.',
+    meaning: 'The provider rejected the request.',
+    hint: 'See the message: often the provider does not know the model or a parameter.',
   },
   stream_truncated: {
     ...provider,
     exit: 10,
-    meaning: 'The provider ended its answer without saying that it was complete.',
+    meaning: 'The answer of the provider is incomplete.',
     hint: 'The text so far is kept: svc runs show <id>',
   },
   run_interrupted: {
     ...unavailable,
     exit: 10,
-    meaning: 'The run was cut off; the text so far is kept.',
+    meaning: 'The run was interrupted. The text so far is kept.',
     hint: 'See it with svc runs show <id>, or ask again.',
   },
   content_not_kept: {
     ...unavailable,
     exit: 10,
     meaning:
-      'What was asked or answered is not kept in the log: a run that was cut off cannot be taken up again, and an answer not be told again.',
+      'The log does not keep prompts or outputs in full. An interrupted run cannot continue, and an answer cannot be read again.',
     hint: 'Ask again. The settings history.prompts, history.outputs and history.redact say what is kept.',
   },
   resume_failed: {
     ...unavailable,
     exit: 10,
     retryable: false,
-    meaning:
-      'The run was cut off, and cannot go on: its recorded text does not belong to the model that is there now.',
-    hint: 'The text so far is kept: svc runs show <id>. Ask again for a whole answer.',
+    meaning: 'The run was interrupted and cannot continue: another model wrote its text.',
+    hint: 'The text so far is kept: svc runs show <id>. Send the prompt again for a whole answer.',
   },
   run_cancelled: {
     http: 499,
@@ -487,7 +486,7 @@ export const errors = {
     exit: 124,
     type: 'timeout_error',
     retryable: true,
-    meaning: 'The run took longer than it was given.',
+    meaning: 'The run reached its time limit.',
     hint: 'Give it more with --timeout.',
   },
   timed_out: {
@@ -496,7 +495,7 @@ export const errors = {
     exit: 124,
     type: 'timeout_error',
     retryable: true,
-    meaning: 'The daemon did not answer in time.',
+    meaning: 'The daemon did not respond in time.',
     hint: 'See: svc status, svc logs',
   },
   internal: {
@@ -505,7 +504,7 @@ export const errors = {
     exit: 1,
     type: 'server_error',
     retryable: false,
-    meaning: 'Something unexpected went wrong in svc.',
+    meaning: 'An unexpected error occurred in svc.',
     hint: 'See: svc logs --level error',
   },
 } as const satisfies Record<string, ErrorSpec>;

@@ -1,6 +1,6 @@
-/** No answer of a provider or a hub nests deeper than a few levels. The parser takes seconds for millions of them. */
+/** Real responses nest a few levels deep. The parser needs seconds for millions of levels. */
 const DEPTH_MAX = 64;
-/** Objects and lists of one answer: each takes far more memory than text. A list of a few thousand files or models has fewer. */
+/** Objects and lists of one response. Each needs far more memory than its text. */
 const PARTS_MAX = 100_000;
 
 const QUOTE = 0x22;
@@ -34,13 +34,13 @@ export function asRecord(value: unknown): Record<string, unknown> {
 }
 
 export interface JsonMeasure {
-  /** Takes the next character or byte; true when there are more levels or parts by now than any answer has. */
+  /** Counts the next character or byte. True once there are too many levels or parts. */
   take(code: number): boolean;
-  /** No string goes over the end of a line. */
+  /** Ends an open string: no JSON string spans two lines. */
   endLine(): void;
 }
 
-/** Counts levels and parts of a JSON text before it is parsed. Brackets inside strings do not count. */
+/** Counts levels and parts of a JSON text before parsing. Brackets inside strings do not count. */
 export function measureJson(): JsonMeasure {
   let depth = 0;
   let parts = 0;

@@ -1,16 +1,15 @@
 const { setFlagsFromString } = process.getBuiltinModule('node:v8');
 
 /**
- * A pattern of the configuration, for all its places in a text. It runs on the engine of the language that takes linear time, whatever pattern
- * and text are, so that none can hold up the daemon. That engine knows no look-around, no references back and no repetition of more than 16;
- * it is case-sensitive. Throws SyntaxError for a pattern that is wrong or asks for more.
+ * Compiles a pattern of the configuration as a global RegExp. V8's linear-time engine runs it, so no pattern can block the
+ * daemon. That engine has no look-around, no back-references and no repetition above 16. Throws SyntaxError.
  */
 export function compilePattern(text: string): RegExp {
   setFlagsFromString('--enable-experimental-regexp-engine');
   return new RegExp(text, 'gl');
 }
 
-/** A way to take what these patterns match out of a text. Linear time is still time: a text that is too long to be searched is left out whole. */
+/** Returns a function that replaces every match of the patterns in a text. A text that is too long is replaced whole. */
 export function redactor(patterns: readonly string[]): (text: string) => string {
   const compiled = patterns.map(compilePattern);
   if (compiled.length === 0) return (text) => text;
