@@ -18,17 +18,17 @@ export interface AttemptOptions {
   task: Task;
   context: PullContext;
   report: Report;
-  /** From now on nobody else writes this file. Throws when somebody does. */
+  /** Reserves the file for this pull. Throws if another pull has it. */
   claim(file: string): void;
   signal: AbortSignal;
 }
 
 /**
- * One attempt to fetch a model, from where the last one stopped. Resolves when the model is in its paths; throws SvcError. What was
- * fetched stays, unless it turned out to be wrong.
+ * One attempt to download a model, from where the last one stopped. Resolves once the model is in
+ * its place. Throws SvcError. Keeps the downloaded bytes unless they are wrong.
  *
- * 1. A model of that name is there: it is the same, or the attempt fails.
- * 2. Else the missing bytes are fetched, verified, and take their name.
+ * 1. If a model of that name exists, it must be the same one.
+ * 2. Otherwise the attempt downloads the missing bytes, verifies the file and renames it.
  */
 export async function attemptPull(options: AttemptOptions): Promise<void> {
   const { task, context, report, claim, signal } = options;
@@ -50,7 +50,7 @@ export async function attemptPull(options: AttemptOptions): Promise<void> {
   await report.completed(paths.target);
 }
 
-/** Nothing is fetched: the file either hashes to what is wanted, or it is another. */
+/** Downloads nothing: the existing file has the wanted hash, or the attempt fails. */
 async function checkExisting(
   paths: PullPaths,
   source: Source,
@@ -84,7 +84,7 @@ async function fetchNew(paths: PullPaths, source: Source, options: AttemptOption
   await options.report.verified(found, sha256 !== null);
 }
 
-/** Resolves, once all bytes are on disk, with what the file must hash to, if anybody says. */
+/** Resolves with the expected hash, if known, once all bytes are on disk. */
 async function download(
   paths: PullPaths,
   source: Source,

@@ -1,7 +1,7 @@
 import type { Limits } from '../limits.ts';
 import type { HubClient } from './hub/client.ts';
 
-/** What every attempt works with. */
+/** The environment of an attempt. */
 export interface PullContext {
   hubClient: HubClient;
   limits: Limits;

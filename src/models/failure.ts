@@ -1,7 +1,7 @@
 import { isCertificateCode, systemCode } from '../causes.ts';
 import { type ErrorCode, isStoreError, SvcError, type SvcErrorOptions } from '../errors.ts';
 
-/** Why an attempt to fetch a model failed. Unless the options say so, another attempt is of no use. */
+/** An error of a download. By default another attempt does not help. */
 export function pullError(
   code: ErrorCode,
   message: string,
@@ -10,7 +10,7 @@ export function pullError(
   return new SvcError(code, message, { retryable: false, ...options });
 }
 
-/** Whatever was thrown, as one of ours; of a foreign error only a constant of the system is shown. */
+/** Anything thrown as an error of a download. Of a foreign error only its system code is shown. */
 export function asPullError(thrown: unknown): SvcError {
   if (thrown instanceof SvcError && !isStoreError(thrown)) return thrown;
   const code = systemCode(thrown);
@@ -29,7 +29,7 @@ export function asPullError(thrown: unknown): SvcError {
   );
 }
 
-/** A request that got no answer, or one that broke off. */
+/** The error of a request without a response, or of a broken response. */
 export function connectionError(thrown: unknown, host: string): SvcError {
   if (thrown instanceof SvcError) return thrown;
   const code = systemCode(thrown);

@@ -1,9 +1,9 @@
 import { SvcError } from '../errors.ts';
 
-/** Longest name of a model; with the endings that are added it stays under what file systems take. */
+/** Longest name of a model. With its extensions it fits all file systems. */
 const LENGTH_MAX = 128;
 
-/** What the user calls the model, checked. Throws invalid_request. */
+/** Checks a name from the user. Throws invalid_request. */
 export function readModelName(name: string): string {
   const bare = name.replace(/\.gguf$/i, '');
   if (
@@ -22,7 +22,7 @@ export function readModelName(name: string): string {
   );
 }
 
-/** The name for a file that somebody else named: nothing of it can lead out of the folder. Null when nothing is left of it. */
+/** Makes a safe name from a path of the other side. Null: no safe character is left. */
 export function modelNameOf(path: string): string | null {
   const [last = ''] = path.split(/[\\/]/).slice(-1);
   const bare = last
@@ -34,5 +34,5 @@ export function modelNameOf(path: string): string | null {
   return bare === '' || RESERVED.test(bare) ? null : bare;
 }
 
-/** Names that are devices on Windows, with whatever ending. */
+/** Device names on Windows, with any extension. */
 const RESERVED = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;

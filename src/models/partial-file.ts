@@ -2,17 +2,19 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import { type PullPaths, sizeOf } from './paths.ts';
 import { readSidecar, type Sidecar, writeSidecar } from './sidecar.ts';
 
-/** What identifies the file that is fetched. */
+/** The identity of the wanted file. */
 export type Identity = Pick<Sidecar, 'url' | 'etag' | 'size_bytes' | 'sha256'>;
 
 /**
- * The part of a model that is on disk.
+ * The downloaded part of a model.
  *
- * 1. All of its bytes are of the one file that its sidecar names; while it is emptied it has no sidecar.
- * 2. It outlives cancels, crashes and restarts; after a power cut it goes on from the bytes that were surely on disk.
+ * 1. All its bytes belong to the file that its sidecar names. While it is emptied, it has no
+ *    sidecar.
+ * 2. It survives cancels, crashes and restarts. After a power cut it continues from the last synced
+ *    byte.
  */
 export class PartialFile {
-  /** Bytes that are there. */
+  /** Downloaded bytes. */
   bytes: number;
   private readonly paths: PullPaths;
   private readonly sync_bytes: number;
@@ -33,7 +35,7 @@ export class PartialFile {
     this.bytes = bytes;
   }
 
-  /** What is there of the wanted file; of a file that may be another, nothing. */
+  /** Finds the part of the wanted file. Ignores the bytes of any other file. */
   static async find(
     paths: PullPaths,
     wanted: Identity,
@@ -43,24 +45,24 @@ export class PartialFile {
     const size = await sizeOf(paths.partial);
     if (sidecar === null || size === null || !isSame(sidecar, wanted))
       return new PartialFile(paths, options, null, 0);
-    // Where the system does not tell its lives apart, the power may have been cut in between.
+    // Without a boot id of the host, a power cut may have happened.
     const sameLife = sidecar.host_boot_id !== null && sidecar.host_boot_id === options.host_boot_id;
     const bytes = sameLife ? size : Math.min(size, sidecar.synced_bytes);
     return new PartialFile(paths, options, sidecar, leaveOne(bytes, sidecar.size_bytes));
   }
 
-  /** What the present bytes are part of; null when there are none. */
+  /** The file of the downloaded bytes. Null: there are none. */
   get identity(): Identity | null {
     return this.bytes === 0 ? null : this.sidecar;
   }
 
-  /** Forgets what is there; it is overwritten once something else begins. */
+  /** Forgets the downloaded bytes. The next file overwrites them. */
   startOver(): void {
     this.sidecar = null;
     this.bytes = 0;
   }
 
-  /** Gets ready to append: to what is there, or from nothing. */
+  /** Opens the file to append after the downloaded bytes. */
   async begin(identity: Identity): Promise<void> {
     if (this.sidecar === null || this.bytes === 0) await this.empty();
     this.handle ??= await open(this.paths.partial, 'r+');
@@ -94,7 +96,7 @@ export class PartialFile {
     return buffer.subarray(0, bytesRead);
   }
 
-  /** Everything appended is on disk, durably. */
+  /** Makes all appended bytes durable. */
   async sync(): Promise<void> {
     await this.opened().datasync();
     if (this.sidecar !== null) await this.note({ ...this.sidecar, synced_bytes: this.bytes });
@@ -123,7 +125,7 @@ export class PartialFile {
   }
 }
 
-/** The same content for sure: the same hash, or the same place with a validator that the other side will be request to confirm. */
+/** Whether the content is the same: by hash, or by URL and an ETag that the server will confirm. */
 function isSame(sidecar: Sidecar, wanted: Identity): boolean {
   if (
     sidecar.size_bytes !== null &&
@@ -135,7 +137,10 @@ function isSame(sidecar: Sidecar, wanted: Identity): boolean {
   return sidecar.url === wanted.url && sidecar.etag !== null;
 }
 
-/** There is always something to ask for, and with it whether the file is still the same; more bytes than the file has are not of it. */
+/**
+ * Drops the last byte of a complete file, so that a request can confirm the file. Drops all bytes
+ * if there are too many.
+ */
 function leaveOne(bytes: number, size: number | null): number {
   if (size === null || bytes < size) return bytes;
   return bytes === size ? Math.max(0, size - 1) : 0;

@@ -2,13 +2,13 @@ import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../home/atomic-write.ts';
 
-/** Where the files of one pull are, in the models folder. */
+/** Paths of one pull in the models folder. */
 export interface PullPaths {
   folder: string;
-  /** The model, once it is verified. */
+  /** The verified model. */
   target: string;
   partial: string;
-  /** What the partial file is a part of. */
+  /** Identity of the partial file. */
   sidecar: string;
 }
 
@@ -18,7 +18,7 @@ export async function preparePaths(folder: string, file: string): Promise<PullPa
   return { folder, target, partial: `${target}.partial`, sidecar: `${target}.partial.json` };
 }
 
-/** Null where there is no file. */
+/** Null: there is no file. */
 export async function sizeOf(path: string): Promise<number | null> {
   try {
     return (await stat(path)).size;
@@ -28,7 +28,7 @@ export async function sizeOf(path: string): Promise<number | null> {
   }
 }
 
-/** The whole file takes its name, durably. */
+/** Renames the complete file, durably. */
 export async function putInPlace(paths: PullPaths): Promise<void> {
   await rename(paths.partial, paths.target);
   await syncFolder(paths.folder);

@@ -1,32 +1,38 @@
 import type { Effects } from '../../machines/effects.ts';
 
-/** The port to whatever fetches models. Its implementation lives in `src/models/`; nothing above the kernel sees it. */
+/**
+ * The port to the downloader of models. Its implementation is in `src/models/`; only the runtime
+ * calls it.
+ */
 
 export interface PullInput {
-  /** `hf:user/repo[:QUANT]`, `hf:user/repo/file.gguf`, each with `@revision` if wanted, or the address of a file. */
+  /**
+   * `hf:user/repo[:QUANT]` or `hf:user/repo/file.gguf`, each with an optional `@revision`, or a
+   * URL.
+   */
   reference: string;
-  /** Name of the model in the models folder; by default that of the file. */
+  /** Name of the model in the models folder. Null: the name of the file. */
   name: string | null;
-  /** What the file must hash to, in hexadecimal. */
+  /** The expected sha256 of the file, in hexadecimal. */
   sha256: string | null;
 }
 
-/** A request that was understood. */
+/** A checked request. */
 export interface PullTask {
-  /** Equal for two requests that come to the same. */
+  /** Equal for two requests for the same file. */
   key: string;
-  /** The reference, without what may be secret in it. */
+  /** The reference without secrets. */
   shown: string;
 }
 
 export interface PullerPort<T extends PullTask = PullTask> {
   /** Throws invalid_request. */
   read(input: PullInput): T;
-  /** The task of a pull is known from here on until it is released. */
+  /** Keeps the task of a pull until `release`. */
   accept(pull_id: string, task: T): void;
   release(pull_id: string): void;
   start(params: Effects['startPull']): void;
   stop(params: Effects['stopPull']): void;
-  /** Ends every work and every connection. */
+  /** Stops all downloads and closes all connections. */
   close(): Promise<void>;
 }

@@ -14,11 +14,11 @@ import { freeBytes } from './space.ts';
 import { readTask, type Task } from './task.ts';
 
 /**
- * The work behind pulls.
+ * Downloads models: the effects of the pull machine.
  *
- * 1. At most one work of a pull goes on: an attempt begins when the work of the one before has ended.
+ * 1. A pull has one attempt at a time: an attempt starts when the one before has ended.
  * 2. At most one pull writes a file.
- * 3. What a work did is a fact before the work goes on; when nobody accepts the fact, the work stops.
+ * 3. A step is committed before the next one begins. If its event is refused, the attempt stops.
  */
 
 export interface PullerOptions {
@@ -43,7 +43,7 @@ export class Puller implements PullerPort<Task> {
   private readonly context: PullContext;
   private readonly tasks = new Map<string, Task>();
   private readonly works = new Map<string, Work>();
-  /** Who writes a file, by its name. */
+  /** The pull that writes a file, by file name. */
   private readonly claims = new Map<string, string>();
 
   constructor(options: PullerOptions) {
@@ -136,7 +136,7 @@ export class Puller implements PullerPort<Task> {
   }
 
   private claim(file: string, pull_id: string): void {
-    // Some file systems tell no small letters from large ones.
+    // Some file systems ignore case.
     const name = file.toLowerCase();
     const owner = this.claims.get(name);
     if (owner !== undefined && owner !== pull_id)
@@ -172,15 +172,15 @@ export class Puller implements PullerPort<Task> {
       this.options.now(),
       failure.retryAfterMs,
     );
-    // Once the bytes are all there nothing is tried again.
+    // After the download no other attempt is accepted.
     if (!(await stream.tryAppend(fact)))
       await stream.tryAppend({ type: 'pull.failed', attempt, error });
   }
 
-  /** A pull that was being cancelled has stopped. */
+  /** Ends a pull that is being cancelled. */
   private async recordEnd(pull_id: string): Promise<void> {
     const stream = this.options.stream(pull_id);
-    // It is gone when the pull is over.
+    // After its end a pull has no snapshot.
     const snapshot: PullSnapshot | undefined = stream.snapshot();
     if (snapshot?.matches('cancelling'))
       await stream.tryAppend({ type: 'pull.cancelled', forced: false });

@@ -15,7 +15,10 @@ export interface ReceiveOptions {
   signal: AbortSignal;
 }
 
-/** Writes what comes, no faster than the disk takes it. Throws SvcError when that was not the file, or not all of it. */
+/**
+ * Writes the response to the file, at the speed of the disk. Throws SvcError if it is not the
+ * wanted file, or incomplete.
+ */
 export async function receive(
   { answer, identity }: Transfer,
   partial: PartialFile,
@@ -54,14 +57,17 @@ export async function receive(
   }
 }
 
-/** Once the first bytes are there: a file that is none is not fetched to its end. */
+/** Checks the first bytes, so that a wrong file is not downloaded to its end. */
 async function isModel(partial: PartialFile, host: string): Promise<boolean> {
   if (partial.bytes < GGUF_MAGIC.length) return false;
   if (isGguf(await partial.head(GGUF_MAGIC.length))) return true;
   throw wrongFile('model_invalid', `What ${host} sends is not a GGUF file.`);
 }
 
-/** What comes, with what can go wrong on the way told apart from what can go wrong on the disk. */
+/**
+ * The chunks of the response. Errors of the connection become pull errors; errors of the disk do
+ * not.
+ */
 async function* chunks({ body, host }: Answer, signal: AbortSignal): AsyncIterable<Uint8Array> {
   try {
     for await (const chunk of body ?? []) {

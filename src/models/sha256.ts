@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 
-/** In pieces, so that the process does other work between them: one takes about a millisecond. */
+/** A piece needs about a millisecond, so that other work can run between two pieces. */
 const PIECE_BYTES = 256 * 1024;
 
-/** The hash of a file as it is on disk, in hexadecimal. `tell` hears how far it came. */
+/** Hashes a file, in hexadecimal. Calls `report` after each piece. */
 export async function sha256Of(
   path: string,
   signal: AbortSignal,

@@ -1,21 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import { writeAtomic } from '../home/atomic-write.ts';
 
-/** What is known of a partial file: enough to go on with it, or to see that it is part of something else. */
+/** The identity of a partial file, and how much of it is durable. */
 export interface Sidecar {
-  /** Without what follows a question mark. */
+  /** Without the query. */
   url: string;
-  /** As the other side sent it; only a strong one is kept. */
+  /** Only a strong ETag is kept. */
   etag: string | null;
   size_bytes: number | null;
   sha256: string | null;
-  /** So many bytes are surely on disk, whatever happens to the machine. */
+  /** Bytes that survive a power cut. */
   synced_bytes: number;
-  /** Life of the operating system in which it was written: while that lasts, what was written is there. */
+  /** Boot of the host that wrote it. In the same boot all written bytes are there. */
   host_boot_id: string | null;
 }
 
-/** Null when there is none that can be understood. */
+/** Null: there is none, or it is unreadable. */
 export async function readSidecar(path: string): Promise<Sidecar | null> {
   try {
     const value = JSON.parse(await readFile(path, 'utf8')) as unknown;

@@ -7,7 +7,7 @@ export async function freeBytes(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** Throws unless so many more bytes fit, and what the daemon itself needs of the disk is still there after them. */
+/** Throws unless the bytes fit and the daemon's own disk space stays free. */
 export async function checkSpace(
   { folder, limits, freeBytes: ask }: Pick<PullContext, 'folder' | 'limits' | 'freeBytes'>,
   bytes: number,

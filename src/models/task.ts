@@ -5,7 +5,7 @@ import { hubAddress } from './hub/address.ts';
 import { parseReference, type Reference, shownReference } from './hub/reference.ts';
 import type { PullInput, PullTask } from './port.ts';
 
-/** A request to fetch a model, understood. */
+/** A checked request to download a model. */
 export interface Task extends PullTask {
   reference: Reference;
   hub: URL;

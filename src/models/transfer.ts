@@ -5,7 +5,7 @@ import { refusal } from './hub/refusal.ts';
 import type { Source } from './hub/source.ts';
 import type { Identity, PartialFile } from './partial-file.ts';
 
-/** The rest of the file, about to come. */
+/** The response with the rest of the file. */
 export interface Transfer {
   answer: Answer;
   identity: Identity;
@@ -13,12 +13,13 @@ export interface Transfer {
 }
 
 /**
- * Asks for the bytes that are missing.
+ * Requests the missing bytes.
  *
- * 1. Nothing is there: the whole file.
- * 2. Something is there: the rest, on the condition that the file is still the same.
- * 3. The other side sends the whole file instead, because it changed or because it knows no ranges: from the start.
- * 4. It sends a range that does not go on from ours: the whole file is request for.
+ * 1. Without a partial file: the whole file.
+ * 2. With one: the rest, on the condition that the file is unchanged.
+ * 3. If the server sends the whole file, because it changed or because ranges are unsupported: from
+ *    the start.
+ * 4. If the range does not continue the partial file: the whole file in a second request.
  */
 export async function openTransfer(
   source: Source,
@@ -54,12 +55,12 @@ function conditions(source: Source, partial: PartialFile): Record<string, string
   return { range: `bytes=${partial.bytes}-`, ...(etag === null ? {} : { 'if-range': etag }) };
 }
 
-/** What the place that is request said of our bytes; one that holds the same file elsewhere never said anything. */
+/** The ETag that this URL gave for the partial file. Null for a mirror. */
 function validator(source: Source, { identity }: PartialFile): string | null {
   return identity !== null && identity.url === shownAddress(source.url) ? identity.etag : null;
 }
 
-/** Whether an answer with a part of the file begins where ours ends, and is of the same file. */
+/** Whether the response continues the partial file, and is of the same file. */
 function isContinuation({ headers }: Answer, source: Source, partial: PartialFile): boolean {
   const [, from = '', total = ''] =
     /^bytes (\d{1,15})-\d{1,15}\/(\d{1,15}|\*)$/.exec(headers.get('content-range') ?? '') ?? [];
@@ -112,7 +113,7 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
   return { answer, identity, revision: hubMetadata.commit ?? source.revision };
 }
 
-/** Size of the whole file; null when the answer does not say. */
+/** Size of the whole file. Null: unknown. */
 function sizeOfAnswer({ status, headers }: Answer, offset: number): number | null {
   if (status === 206)
     return wholeNumber(/\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? null);
@@ -120,7 +121,7 @@ function sizeOfAnswer({ status, headers }: Answer, offset: number): number | nul
   return length === null ? null : length + offset;
 }
 
-/** Only a strong validator says that two files are the same byte for byte. */
+/** Only a strong ETag guarantees identical bytes. */
 function strongEtag(headers: Headers): string | null {
   const etag = headers.get('etag');
   return etag !== null && /^"[\x21\x23-\x7e]{0,512}"$/.test(etag) ? etag : null;

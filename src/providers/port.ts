@@ -1,22 +1,23 @@
 import type { FinishReason, RunRequest, Usage } from '../../machines/events.ts';
 
 /**
- * The port to whatever answers prompts. Implementations live in `src/providers/`; nothing above the kernel sees them.
+ * The port to providers of answers. Implementations are in `src/providers/`; only the runtime calls
+ * them.
  */
 
 export type OutputPart =
   /**
-   * Text to append. `token_ids` are the ids it was decoded from, empty where the provider does not tell. `threads`: how many compute it,
-   * where that can change the answer.
+   * Text to append, and the ids of its tokens if the provider sends them. `threads`: the threads
+   * that compute it, if their number can change the answer.
    */
   | { type: 'output'; text: string; token_ids: number[]; threads?: number }
-  /** The last part of a complete answer. A stream that ends without it was cut off. */
+  /** The last part of a complete answer. A stream without it was cut off. */
   | { type: 'finish'; finish_reason: FinishReason; usage: Usage };
 
 export interface Resume {
   text: string;
   token_ids: number[];
-  /** Threads that computed it; null when that is not known. */
+  /** Threads that computed it. Null: unknown. */
   threads: number | null;
 }
 
@@ -24,12 +25,12 @@ export interface AttemptRequest {
   run_id: string;
   attempt: number;
   request: RunRequest;
-  /** What the log holds of the answer already: only what comes after it is streamed. Null: from the beginning. */
+  /** The part of the answer in the log: the stream continues after it. Null: a new answer. */
   resume: Resume | null;
 }
 
 export interface ModelRecord {
-  /** `provider/name`, as `--model` takes it. */
+  /** `provider/name`, the form of `--model`. */
   id: string;
   provider: string;
   name: string;
@@ -48,13 +49,13 @@ export interface ModelRecord {
 export interface ProviderPort {
   readonly id: string;
   /**
-   * Streams one answer. Aborting the signal stops the work: the iteration then ends or throws, and only when it has is the
-   * work over. Throws SvcError; anything else counts as provider_failed.
+   * Streams one answer. An abort stops the work, and the iteration ends or throws once the work
+   * has stopped. Throws SvcError; anything else counts as provider_failed.
    */
   stream(attempt: AttemptRequest, signal: AbortSignal): AsyncIterable<OutputPart>;
-  /** Throws SvcError when the provider cannot be asked. */
+  /** Throws SvcError if the provider cannot be reached. */
   models(signal: AbortSignal): Promise<ModelRecord[]>;
-  /** Is it there, and does it accept us? Spends no token. */
+  /** Checks the address and the credentials without using tokens. */
   probe(signal: AbortSignal): Promise<{ models: string[] }>;
   close(): Promise<void>;
 }

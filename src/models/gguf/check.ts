@@ -4,7 +4,7 @@ import { tensorBytes } from './tensors.ts';
 
 const FIRST_BYTES = 1024 * 1024;
 
-/** Throws SvcError unless the file is a GGUF file whose weights are all there. */
+/** Throws SvcError unless the file is a GGUF file with all its weights. */
 export async function checkGguf(path: string, header_bytes_max: number): Promise<void> {
   const handle = await open(path, 'r');
   try {

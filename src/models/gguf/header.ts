@@ -2,18 +2,21 @@ import type { SvcError } from '../../errors.ts';
 import { pullError } from '../failure.ts';
 import { isGguf } from './tensors.ts';
 
-/** What stands before the weights, as far as it tells whether the file is whole. */
+/** The header of a GGUF file, as far as the check needs it. */
 export interface GgufHeader {
   architecture: string;
-  /** Where the weights begin. */
+  /** Offset of the weights. */
   data_offset: number;
   tensors: { elements: number; type: number; offset: number }[];
 }
 
-/** Thrown when the bytes end before the header does. */
+/** Thrown if the bytes end before the header. */
 export const MORE = Symbol('more bytes');
 
-/** Reads the beginning of a GGUF file. Throws MORE, or SvcError when it is not one that llama.cpp reads. */
+/**
+ * Reads a GGUF header with strict bounds. Throws MORE, or SvcError if llama.cpp cannot read the
+ * file.
+ */
 export function readGgufHeader(bytes: Buffer): GgufHeader {
   const cursor = new Cursor(bytes);
   if (!isGguf(cursor.take(4))) throw invalid('it is not a GGUF file');
@@ -27,7 +30,7 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
   const tensorCount = cursor.count('tensors');
   const entryCount = cursor.count('entries');
   let architecture = '';
-  // The first of several files may hold no weights.
+  // The first file of a split model may have no weights.
   let isSplit = false;
   let alignment = 32;
   for (let index = 0; index < entryCount; index += 1) {
@@ -45,16 +48,16 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
   return { architecture, data_offset: Math.ceil(cursor.position / alignment) * alignment, tensors };
 }
 
-/** Entries and tensors of one file that are read. */
+/** Entries and tensors of one file. */
 const COUNT_MAX = 100_000;
-/** Texts of all lists of one file together: the vocabulary and its merges are less than a million. */
+/** Texts in all lists of one file. A vocabulary with its merges has less than a million. */
 const TEXTS_MAX = 2_000_000;
 const DIMENSIONS_MAX = 4;
 const UINT16 = 2;
 const UINT32 = 4;
 const STRING = 8;
 const ARRAY = 9;
-/** Bytes of a value, by its type; strings and arrays say theirs. */
+/** Bytes of a value by its type. Strings and arrays have a length field. */
 const VALUE_BYTES = [1, 1, 2, 2, 4, 4, 4, 1, Number.NaN, Number.NaN, 8, 8, 8];
 
 class Cursor {
@@ -120,7 +123,7 @@ class Cursor {
     return value;
   }
 
-  /** Moves on and returns where it was. */
+  /** Advances and returns the previous position. */
   private skip(length: number): number {
     const start = this.position;
     if (start + length > this.bytes.length) throw MORE;

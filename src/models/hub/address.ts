@@ -3,7 +3,7 @@ import { isAllowed } from './reference.ts';
 
 const DEFAULT_HUB = 'https://huggingface.co';
 
-/** The hub that the environment of the daemon names. */
+/** The hub from the environment of the daemon. */
 export function hubAddress(env: NodeJS.ProcessEnv): URL {
   const text = env.HF_ENDPOINT?.trim() || DEFAULT_HUB;
   const url = URL.canParse(text) ? new URL(text) : null;
@@ -13,7 +13,7 @@ export function hubAddress(env: NodeJS.ProcessEnv): URL {
   return url;
 }
 
-/** The user's token for the hub, from the environment of the daemon; it is in no fact, no log line and no message. */
+/** The user's token for the hub. No event, log line or message contains it. */
 export function hubToken(env: NodeJS.ProcessEnv): string | null {
   const token = env.HF_TOKEN?.trim() ?? '';
   if (token === '') return null;
@@ -24,7 +24,7 @@ export function hubToken(env: NodeJS.ProcessEnv): string | null {
   );
 }
 
-/** An address on the hub, each part of the path in its own place. */
+/** Builds a URL on the hub. Each part becomes one segment of the path. */
 export function onHub(hub: URL, ...parts: string[]): URL {
   const url = new URL(hub);
   url.pathname = [url.pathname.replace(/\/$/, ''), ...parts.map(encodeURIComponent)].join('/');

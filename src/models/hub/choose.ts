@@ -6,23 +6,23 @@ import type { HubReference } from './reference.ts';
 export interface HubFile {
   path: string;
   size_bytes: number;
-  /** Null for a file that the hub keeps in the repository itself. */
+  /** Null: the hub stores the file in the repository itself. */
   sha256: string | null;
 }
 
 export interface Choice {
   file: HubFile;
-  /** Models of the repository that were not chosen; empty when it was named. */
+  /** Other models of the repository. Empty if the reference names the file. */
   others: string[];
 }
 
 /**
- * Which file of a repository is meant.
+ * Chooses the file of a repository.
  *
- * 1. The path that was named, if it is there and is a whole model.
- * 2. The only file of the quantization that was named.
+ * 1. The named path, if it is there and is a whole model.
+ * 2. The only file of the named quantization.
  * 3. Without either: the only Q4_K_M, else the smallest model.
- * 4. Several that fit equally: none, and the choices are listed.
+ * 4. If several fit: none, and the error lists them.
  */
 export function chooseFile(
   files: readonly HubFile[],
@@ -70,7 +70,7 @@ function theOne(
   throw part === undefined ? unsure(models, `${repo} has no model in ${quant}`) : split(part.path);
 }
 
-/** Ends in the quantization, or has it before a dash, a dot or a slash: `Q4_K` is not in `model-Q4_K_M.gguf`. */
+/** Whether the quantization is a whole part of the name: `Q4_K` is not in `model-Q4_K_M.gguf`. */
 function hasQuant(path: string, quant: string): boolean {
   const escaped = quant.replace(/[.-]/g, '\\$&');
   return new RegExp(`(^|[-._/])${escaped}([-./]|$)`, 'i').test(path.replace(/\.gguf$/i, ''));
@@ -81,7 +81,7 @@ function isPart(path: string): boolean {
   return /-\d{5}-of-\d{5}\.gguf$/i.test(path);
 }
 
-/** Vision parts, importance matrices and adapters are GGUF files too, and answer no prompt. */
+/** Vision parts, importance matrices and adapters are GGUF files without a text model. */
 function isCompanion(path: string): boolean {
   return /(^|[-._/])(mmproj|imatrix|lora|adapter)([-._/]|$)/i.test(path);
 }

@@ -7,16 +7,16 @@ import { hubToken } from './address.ts';
 import { isAllowed } from './reference.ts';
 
 /**
- * GET requests, redirects included.
+ * GET requests with redirects.
  *
- * 1. The token of the hub is sent to the hub and to nobody else, wherever a redirect leads.
- * 2. Redirects are bounded, stay on https, and lead to this machine only from this machine.
+ * 1. The token of the hub is sent to the hub only, also after a redirect.
+ * 2. Redirects are bounded and stay on https. Only this machine may redirect to this machine.
  */
 
 export interface HubRequest {
   url: URL;
   headers?: Record<string, string>;
-  /** The hub whose token goes with the request, to its origin only; null: no token at all. */
+  /** The hub whose token is sent, to its origin only. Null: no token. */
   hub: URL | null;
   signal: AbortSignal;
 }
@@ -25,9 +25,9 @@ export interface Answer {
   status: number;
   headers: Headers;
   body: ReadableStream<Uint8Array> | null;
-  /** Where the last redirect led. */
+  /** Host of the last redirect. */
   host: string;
-  /** What the hub said of the file on the way. */
+  /** Headers of the hub about the file. */
   hubMetadata: HubMetadata;
 }
 
@@ -47,7 +47,10 @@ export class HubClient {
     this.limits = limits;
   }
 
-  /** Throws SvcError; once the signal has aborted it may throw anything. The body must be read or cancelled. */
+  /**
+   * Throws SvcError. After an abort it may throw anything. The caller must read or cancel the
+   * body.
+   */
   async get(request: HubRequest): Promise<Answer> {
     const hubMetadata: HubMetadata = { commit: null, sha256: null, size_bytes: null };
     for (let url = request.url, hops = 0; ; hops += 1) {
@@ -129,7 +132,7 @@ function matching(text: string | null, form: RegExp): string | null {
   return text !== null && form.test(text) ? text : null;
 }
 
-/** Null for what is no number of bytes. */
+/** Null: not a number of bytes. */
 export function wholeNumber(text: string | null): number | null {
   return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }

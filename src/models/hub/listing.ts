@@ -8,7 +8,7 @@ import type { Answer, HubClient } from './client.ts';
 import type { HubReference } from './reference.ts';
 import { refusal } from './refusal.ts';
 
-/** The files of a repository, page by page. Throws SvcError. */
+/** Lists the files of a repository, page by page. Throws SvcError. */
 export async function listFiles(
   hubClient: HubClient,
   hub: URL,
@@ -61,10 +61,10 @@ function readEntries(text: string, host: string): HubFile[] {
   return entries.flatMap((entry: unknown) => readEntry(entry) ?? []);
 }
 
-/** A longer one is no file that anybody means, and it would stand in messages. */
+/** A longer path is not a real file, and does not fit a message. */
 const PATH_MAX = 512;
 
-/** Null for a folder, and for what is not of the form of a file. */
+/** Null: a folder, or an unknown form. */
 function readEntry(entry: unknown): HubFile | null {
   if (
     !isRecord(entry) ||
@@ -83,7 +83,7 @@ function readEntry(entry: unknown): HubFile | null {
   };
 }
 
-/** A list goes on only on the hub itself: a mirror may name the hub that it mirrors. */
+/** Pages stay on the hub: a mirror may link to the hub that it mirrors. */
 function nextPage(link: string | null, from: URL, hub: URL): URL | null {
   const next = /<([^<>]+)>\s*;\s*rel="?next"?/.exec(link ?? '')?.[1];
   if (next === undefined || !URL.canParse(next, from.href)) return null;

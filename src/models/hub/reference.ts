@@ -8,16 +8,16 @@ export interface HubReference {
   kind: 'hub';
   repo: string;
   revision: string;
-  /** Such as `Q4_K_M`; null where none is named. */
+  /** Such as `Q4_K_M`. Null: none. */
   quant: string | null;
-  /** Path of the file in the repository; null: one is chosen. */
+  /** Path of the file in the repository. Null: `chooseFile` chooses one. */
   path: string | null;
 }
 
 const LENGTH_MAX = 4096;
 const DEFAULT_REVISION = 'main';
 
-/** Throws invalid_request. An address of the hub's own pages is read as what it shows. */
+/** Parses a reference. A URL of a hub page becomes a hub reference. Throws invalid_request. */
 export function parseReference(text: string, hub: URL): Reference {
   if (text.length > LENGTH_MAX) throw wrong('It is too long.');
   if (text.startsWith('hf:')) return parseHub(text.slice(3));
@@ -26,7 +26,7 @@ export function parseReference(text: string, hub: URL): Reference {
   return (url.origin === hub.origin ? parsePage(url, hub) : null) ?? { kind: 'url', url };
 }
 
-/** The reference as it may be shown: what follows a question mark can be a key. */
+/** The reference without its query, which may contain a key. */
 export function shownReference(reference: Reference): string {
   if (reference.kind === 'url') return shownAddress(reference.url);
   const { repo, revision, quant, path } = reference;
@@ -37,7 +37,7 @@ export function shownAddress(url: URL): string {
   return `${url.origin}${url.pathname}`;
 }
 
-/** Whether something may be fetched from there: nothing crosses a network in the clear. */
+/** Whether a download from the URL is allowed: https, or http on loopback. */
 export function isAllowed(url: URL): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname));
 }
@@ -54,7 +54,10 @@ function parseHub(text: string): HubReference {
   return hubReference(`${user}/${repo}`, revision, path.length === 0 ? null : path, quant);
 }
 
-/** `/user/repo`, `/user/repo/blob/main/file.gguf` and `/user/repo/resolve/main/file.gguf`; null: no page of a model. */
+/**
+ * Parses `/user/repo`, `/user/repo/blob/main/file.gguf` and `/user/repo/resolve/main/file.gguf`.
+ * Null: another page.
+ */
 function parsePage(url: URL, hub: URL): HubReference | null {
   const prefix = hub.pathname.replace(/\/$/, '');
   if (!url.pathname.startsWith(`${prefix}/`)) return null;

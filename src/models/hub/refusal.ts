@@ -3,7 +3,10 @@ import { retryAfter } from '../../http-client/retry-after.ts';
 import { pullError } from '../failure.ts';
 import type { Answer } from './client.ts';
 
-/** What an answer means that is not the file. `what` is what was request for; `hub` is the host that names and guards it, if one does. */
+/**
+ * The meaning of a response without the file. `what` was requested; `hub` is the host that guards
+ * it, if any.
+ */
 export function refusal(
   { status, headers, host }: Pick<Answer, 'status' | 'headers' | 'host'>,
   what: string,

@@ -8,10 +8,10 @@ import type { HubClient } from './client.ts';
 import { listFiles } from './listing.ts';
 import type { HubReference } from './reference.ts';
 
-/** Where a model is fetched from, as far as is known before the first byte of it. */
+/** The source of a download, before its first byte. */
 export interface Source {
   url: URL;
-  /** The hub that guards it; null for an address that stands for itself. */
+  /** The hub that guards the file. Null: a plain URL. */
   hub: URL | null;
   /** Name in the models folder. */
   file: string;
@@ -21,7 +21,7 @@ export interface Source {
   choices: string[];
 }
 
-/** Finds the one file that a task means. Throws SvcError. */
+/** Finds the file of a task. Throws SvcError. */
 export async function findSource(
   task: Task,
   hubClient: HubClient,

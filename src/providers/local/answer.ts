@@ -6,10 +6,10 @@ import type { FromEngine } from './engine/messages.ts';
 export type AnswerMessage = Extract<FromEngine, { id: number }>;
 
 /**
- * What the engine answers to one order, from the process to whoever reads it.
+ * The engine's answer to one order, from the process to its reader.
  *
- * 1. It ends once: by a finish, a failure, or because the work was stopped.
- * 2. What waits to be read is one text, no longer than the context of the model.
+ * 1. It ends once: with a finish, with a failure, or because the work was stopped.
+ * 2. Unread output is one text, not longer than the context of the model.
  */
 export class Answer {
   private text = '';
@@ -19,12 +19,12 @@ export class Answer {
   private wake: (() => void) | null = null;
   private readonly settled = Promise.withResolvers<void>();
 
-  /** `threads`: how many compute it; null when that is not known. */
+  /** `threads`: the threads that compute the answer. Null: unknown. */
   constructor(threads: number | null) {
     this.threads = threads;
   }
 
-  /** Resolves when the engine computes nothing for it any more. */
+  /** Resolves when the engine has no more work for it. */
   get ended(): Promise<void> {
     return this.settled.promise;
   }
@@ -37,12 +37,15 @@ export class Answer {
     } else this.finish(message);
   }
 
-  /** The work is gone although the engine did not say how it ended. */
+  /** Ends the answer without a message of the engine. */
   lose(failure: SvcError): void {
     this.finish(failure);
   }
 
-  /** The parts as they come. Ends without a finish when the work was stopped. Throws SvcError. */
+  /**
+   * Yields the parts as they arrive. Ends without a finish if the work was stopped. Throws
+   * SvcError.
+   */
   async *parts(): AsyncGenerator<OutputPart> {
     for (;;) {
       if (this.text !== '' || this.token_ids.length > 0) yield this.drain();

@@ -1,15 +1,15 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-/** How the engine process is begun: what `fork` is given. */
+/** Arguments for `fork`. */
 export interface EngineCommand {
   execPath?: string;
   execArgv: string[];
 }
 
 /**
- * The command that begins the engine process with less than the daemon has. Where util-linux is there, `setpriv` sees to it that neither the process
- * nor what it starts gains privileges, and that it dies with the daemon even while it computes without end.
+ * Returns the command that starts the engine process with restricted privileges. On Linux,
+ * `setpriv` prevents new privileges, and kills the process when the daemon dies.
  */
 export function engineCommand(
   node_flags: readonly string[],
@@ -22,10 +22,10 @@ export function engineCommand(
     : { execPath: setpriv, execArgv: [...RESTRAINTS, '--', program, ...flags] };
 }
 
-/** Exit codes with which `setpriv` says that the program behind it could not be begun. */
+/** Exit codes of `setpriv` for a program that did not start. */
 export const NOT_BEGUN: ReadonlySet<number | null> = new Set([126, 127]);
 
-/** For the script part of the process; weights and contexts are not in this heap. */
+/** Bound of the JavaScript heap. Weights and contexts are outside it. */
 const HEAP_MB = 1024;
 const RESTRAINTS = ['--no-new-privs', '--pdeathsig', 'KILL'];
 const PLACES = ['/usr/bin/setpriv', '/bin/setpriv'];
@@ -33,7 +33,7 @@ const PROBE_MS = 2000;
 
 let found: string | null | undefined;
 
-/** Tried once: an old or a small `setpriv` does not know all that is asked of it. */
+/** Tests `setpriv` once: an old or minimal version lacks some options. */
 function findSetpriv(): string | null {
   if (found !== undefined) return found;
   const place = process.platform === 'linux' ? PLACES.find((path) => existsSync(path)) : undefined;

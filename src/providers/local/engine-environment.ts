@@ -1,7 +1,7 @@
 /**
- * What the engine process sees of the daemon's environment: what its libraries need to find themselves, a folder for temporary files
- * and the graphics processor. Everything else stays behind, above all the keys of cloud providers. Names are listed one by one: a prefix
- * would let through whatever else begins with it.
+ * Selects the environment of the engine process: variables for its libraries, temporary files and
+ * the GPU. All other variables are dropped, above all the keys of cloud providers. The list has
+ * whole names, because a prefix could match a secret.
  */
 export function engineEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => NAMES.has(name.toUpperCase())));

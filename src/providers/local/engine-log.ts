@@ -2,7 +2,10 @@ import type { Readable } from 'node:stream';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 
-/** Sends what the engine process prints to the log, line by line. A long line is cut, and after many the rest is left out. */
+/**
+ * Copies the output of the engine process to the log, line by line. Cuts long lines, and drops
+ * lines after the bound.
+ */
 export function logLines(
   source: Readable,
   log: Log,

@@ -26,15 +26,16 @@ export interface EngineProcessOptions {
   env: NodeJS.ProcessEnv;
   limits: Limits;
   log: Log;
-  /** Proposes a fact of the engine machine. */
+  /** Appends an event to the stream of the engine. */
   report(fact: NewEvent<EngineEvent>): void;
 }
 
 /**
- * One life of the engine process.
+ * One engine process.
  *
- * 1. What happens to the process becomes facts that carry the attempt it belongs to; that it is gone is told once, and last.
- * 2. Every order has one answer, and every answer ends: when the process is gone, those that are open are lost.
+ * 1. Each event carries the attempt of its process. `engine.exited` is appended once, as the last
+ *    event.
+ * 2. Every order has one answer, and every answer ends: if the process dies, open answers are lost.
  */
 export class EngineProcess {
   readonly attempt: number;
@@ -69,7 +70,7 @@ export class EngineProcess {
     this.child.on('error', (error) => this.noteError(error));
     this.child.on('exit', (code, signal) => this.noteExit(code, signal));
     for (const source of [this.child.stdout, this.child.stderr]) {
-      // A process that could not be made has no streams, not even null.
+      // A process that could not start has no streams: they are undefined.
       if (source != null) logLines(source, log, limits, { engine_pid: this.child.pid });
     }
     const bound = { path: started.path, memory_bytes: limits.engine_memory_bytes };
@@ -78,18 +79,18 @@ export class EngineProcess {
     );
   }
 
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has exited. */
   get gone(): Promise<void> {
     return this.exit.promise;
   }
 
-  /** Somebody begins to use the process; true for the first. */
+  /** Adds a user of the process. True for the first one. */
   enter(): boolean {
     this.workers += 1;
     return this.workers === 1;
   }
 
-  /** Somebody who entered is done; true for the last, while the process lives. */
+  /** Removes a user. True for the last one, while the process lives. */
   leave(): boolean {
     this.workers -= 1;
     return this.workers === 0 && !this.isGone;
@@ -104,7 +105,7 @@ export class EngineProcess {
     return { id, answer };
   }
 
-  /** Makes the engine stop working on an order; its answer ends when it has. False: it has ended already. */
+  /** Asks the engine to stop an order; then its answer ends. False: it has ended already. */
   stopRun(id: number): boolean {
     if (this.answers.has(id)) this.send({ type: 'stop_run', id });
     return this.answers.has(id);
@@ -153,7 +154,7 @@ export class EngineProcess {
     }
   }
 
-  /** A process that could not be made does not exit either. */
+  /** Handles a process that could not start: it never exits. */
   private noteError(error: Error): void {
     this.options.log.warn({ err: error }, 'trouble with the engine process');
     if (this.child.pid !== undefined) return;
@@ -174,7 +175,7 @@ export class EngineProcess {
     this.child.kill('SIGKILL');
   }
 
-  /** What the process said before it went is heard first. */
+  /** Waits for the last messages before the exit is appended. */
   private noteExit(exit_code: number | null, signal: string | null): void {
     if (!this.hasStarted && NOT_BEGUN.has(exit_code))
       this.options.report({
@@ -203,7 +204,10 @@ export class EngineProcess {
     this.exit.resolve();
   }
 
-  /** A process that is stopped on purpose, or that was gone before it was asked, says nothing about the runs it computed. */
+  /**
+   * The error of open answers. A process that was stopped on purpose proves nothing against its
+   * runs.
+   */
   private loss(computing: number): SvcError {
     if (this.stopping)
       return new SvcError('run_interrupted', STOPPED, {
@@ -225,7 +229,7 @@ export class EngineProcess {
 
 const STOPPED = 'The engine was stopped before the answer was complete.';
 
-/** Why the process could not be made. */
+/** The reason that the process could not start. */
 export function notStarted(error: unknown): Failure {
   const exhausted = asExhausted(error);
   return exhausted === null
@@ -239,10 +243,13 @@ const NOT_STARTED: Failure = {
   retryable: true,
 };
 
-/** The engine listens to SIGUSR1 by itself, but not in its first instant. Older versions of Node do not know the option. */
+/**
+ * Keeps the debugger closed in the first moment, before the engine handles SIGUSR1. Older versions
+ * of Node do not know the option.
+ */
 const NO_DEBUGGER = ['--disable-sigusr1'].filter((option) =>
   process.allowedNodeEnvironmentFlags.has(option),
 );
 
-/** Beside this file, in the sources and in the build alike. */
+/** In the same folder in the sources and in the build. */
 const ENTRY = fileURLToPath(new URL(`./engine/main${extname(import.meta.url)}`, import.meta.url));

@@ -3,14 +3,14 @@ import { Worker } from 'node:worker_threads';
 import { asExhausted } from '../../descriptors.ts';
 import type { Limits } from '../../limits.ts';
 
-/** Null: nothing is wrong with the header of the file. */
+/** Null: the header is valid. */
 export interface Checked {
   problem: string | null;
 }
 
 /**
- * Reads the header of a model file strictly, in a thread with bounds on its time and memory: the file may be made to cost a lot.
- * Throws descriptors_exhausted, which says nothing of the file.
+ * Checks the header of a model file in a thread with bounds on time and memory, because the file
+ * may be hostile. Throws descriptors_exhausted, which is not about the file.
  */
 export async function checkHeader(
   path: string,
@@ -41,5 +41,5 @@ export async function checkHeader(
 }
 
 const HEAP_MB = 256;
-/** Beside this file, in the sources and in the build alike. */
+/** In the same folder in the sources and in the build. */
 const ENTRY = new URL(`./gguf-worker${extname(import.meta.url)}`, import.meta.url);

@@ -6,7 +6,7 @@ import { gguf } from '@huggingface/gguf';
 import { inspectModel, invalidModel, type ModelDescription, plainMetadata } from './inspection.ts';
 import type { Question, READING } from './inspector.ts';
 
-/** The thread that reads heads of model files: one may be large, or made to cost a lot. It answers paths in order. */
+/** Thread that reads headers of model files in order. A header may be large or hostile. */
 parentPort?.on('message', async (question: Question) => {
   parentPort?.postMessage('reading' satisfies typeof READING);
   parentPort?.postMessage(
@@ -14,7 +14,7 @@ parentPort?.on('message', async (question: Question) => {
   );
 });
 
-/** A file that takes no time to read is hashed along the way. */
+/** A smaller file is hashed at once. */
 const HASHED_BYTES_MAX = 8 * 1024 * 1024;
 
 async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<ModelDescription> {

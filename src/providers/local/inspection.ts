@@ -1,9 +1,11 @@
 import { GGMLFileQuantizationType, type GGUFParseOutput } from '@huggingface/gguf';
 import { tensorBytes } from '../../models/gguf/tensors.ts';
 
-/** What a list of models says of a file: a few short values, so that many files cost little. */
+/**
+ * The values of a model file in a list of models. They are small, so that many files fit in memory.
+ */
 export interface ModelInspection {
-  /** Null: the file can be used as far as its head tells. */
+  /** Null: the header is valid. */
   problem: string | null;
   quantization: string | null;
   parameters: number | null;
@@ -12,14 +14,17 @@ export interface ModelInspection {
   digest: string | null;
 }
 
-/** The metadata of one file, in plain values. A long list is given by its length, a long text by its beginning. */
+/**
+ * The metadata of one file as JSON values. A long list becomes its length, a long text its
+ * beginning.
+ */
 export interface ModelMetadata {
   metadata: Record<string, unknown>;
-  /** Entries of the file that are not in `metadata`: together they would be too large. */
+  /** Number of entries that do not fit the bound. */
   metadata_left_out: number;
 }
 
-/** A whole answer about one file; `metadata` is there when it was asked for. */
+/** The description of one file. `metadata` is null unless it was asked for. */
 export interface ModelDescription extends ModelInspection {
   metadata: ModelMetadata | null;
 }
@@ -32,7 +37,7 @@ const LIST_MAX = 16;
 const TEXT_MAX = 65_536;
 const PROBLEM_MAX = 240;
 
-/** Reads what is of interest out of the head of a file. Throws when the file is shorter than its head says. */
+/** Reads the header values of a file. Throws if the file is shorter than its header says. */
 export function inspectModel(
   { metadata, tensorInfos, tensorDataOffset, parameterCount }: Parsed,
   size_bytes: number,
@@ -58,7 +63,7 @@ export function inspectModel(
   };
 }
 
-/** The entries in the order of the file, as far as they fit the bound together; an entry that does not fit is left out. */
+/** Converts the entries in the order of the file. Skips an entry that exceeds the bound. */
 export function plainMetadata(metadata: object, bytes_max: number): ModelMetadata {
   const entries = Object.entries(metadata);
   const kept: [string, unknown][] = [];

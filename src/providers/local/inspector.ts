@@ -10,21 +10,22 @@ export interface FileVersion {
   modified_ms: number;
 }
 
-/** What the thread is asked. */
+/** A request to the thread. */
 export interface Question {
   path: string;
   size_bytes: number;
-  /** How much of the metadata comes back; null: none. */
+  /** Bound of the returned metadata. Null: none. */
   metadata_bytes: number | null;
 }
 
 type InspectorLimits = Pick<Limits, 'model_inspect_ms' | 'local_models' | 'model_metadata_bytes'>;
 
 /**
- * What model files say about themselves, read in a thread of its own, one file after the other.
+ * Reads the headers of model files in a thread, one file after the other.
  *
- * 1. A file that cannot be read, is not what it says, or takes too long counts as invalid; it harms nobody.
- * 2. What was found is kept for this very version of the file, for a bounded number of files. Metadata is never kept, nor a want of descriptors.
+ * 1. A file that is unreadable, invalid or too slow counts as invalid.
+ * 2. Results are cached by version of the file, for a bounded number of files. Metadata and a lack
+ *    of descriptors are not cached.
  * 3. The thread lives while there is a file to read.
  */
 export class Inspector {
@@ -51,7 +52,7 @@ export class Inspector {
     return inspection;
   }
 
-  /** Reads the file again, for its metadata. Never rejects. */
+  /** Reads the file again, with its metadata. Never rejects. */
   describe(file: FileVersion): Promise<ModelDescription> {
     return this.enqueue(file, this.limits.model_metadata_bytes);
   }
@@ -109,7 +110,7 @@ export class Inspector {
   }
 }
 
-/** Missing descriptors and a slow machine say nothing about the file: the next look may find it well. */
+/** A lack of descriptors and a slow machine are not about the file: the next read may succeed. */
 function isOfTheDaemon(problem: string | null): boolean {
   return (
     problem !== null &&
@@ -117,14 +118,14 @@ function isOfTheDaemon(problem: string | null): boolean {
   );
 }
 
-/** The thread sends it when it begins with a file. Its own start is no time of the file. */
+/** The thread sends it when it starts a file, so that its own start does not count. */
 export const READING = 'reading';
-/** For the thread to start, on a machine that is busy. */
+/** For the thread to start on a busy machine. */
 const START_MS = 60_000;
 const NOT_STARTED = 'the daemon has no time to read it now';
 
 const NOT_OPENED = 'the daemon can open no more files';
-/** A thread that wants more is ended, and the file with it. */
+/** A thread that needs more is ended, and the file counts as invalid. */
 const HEAP_MB = 512;
-/** Beside this file, in the sources and in the build alike. */
+/** In the same folder in the sources and in the build. */
 const ENTRY = new URL(`./inspect-worker${extname(import.meta.url)}`, import.meta.url);

@@ -7,9 +7,9 @@ import type { ModelFile } from './local-engine.ts';
 import { Quarantine } from './quarantine.ts';
 
 export interface LoadGuardOptions {
-  /** Path of the model that comes with the program. */
+  /** Path of the built-in model. */
   built_in: string;
-  /** Where versions that are refused are remembered. */
+  /** File of the refused versions. */
   file: string;
   limits: Pick<
     Limits,
@@ -19,11 +19,13 @@ export interface LoadGuardOptions {
 }
 
 /**
- * Which model files the engine is given. It owns what is known of their versions.
+ * Decides which model files the engine may load. It owns the knowledge about their versions.
  *
- * 1. Only a file whose header the strict reader has accepted is loaded; the built-in one needs no check.
- * 2. A version that hung the engine while it was loaded, or killed it twice in a row, is refused for a while.
- * 3. A version is a path with its size, its time of change and its inode. What is known is of one version, and of a bounded number.
+ * 1. The engine loads a file only after the strict check of its header. The built-in model needs no
+ *    check.
+ * 2. A version that hung the engine while loading, or killed it twice in a row, is refused for a
+ *    while.
+ * 3. A version is a path with size, modification time and inode. A bounded number is kept.
  */
 export class LoadGuard {
   private readonly options: LoadGuardOptions;
@@ -37,7 +39,7 @@ export class LoadGuard {
     this.quarantine = new Quarantine(options.file, this.now);
   }
 
-  /** To be called before each load. Throws SvcError: model_invalid, model_quarantined, descriptors_exhausted. */
+  /** Call it before each load. Throws model_invalid, model_quarantined, descriptors_exhausted. */
   async admit({ path, name }: ModelFile): Promise<void> {
     if (path === this.options.built_in) return;
     const version = await versionOf(path);
@@ -56,7 +58,7 @@ export class LoadGuard {
       throw new SvcError('model_invalid', known.problem, { retryable: false });
   }
 
-  /** The load of an admitted file failed. */
+  /** Records that the load of an admitted file failed. */
   async noteFailure({ path }: ModelFile, { code, retryable }: Failure): Promise<void> {
     const known = this.known.get(path);
     if (known === undefined || (code !== 'engine_timed_out' && code !== 'engine_crashed')) return;
@@ -92,7 +94,7 @@ interface KnownVersion {
   deaths: number;
 }
 
-/** One may be chance: the system can run out of memory, or a person can end the process. */
+/** One death may be chance: the system ran out of memory, or a user killed the process. */
 const DEATHS_MAX = 2;
 
 async function versionOf(path: string): Promise<string> {

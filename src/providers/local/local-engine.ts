@@ -17,7 +17,7 @@ export interface LocalEngineOptions {
   env: NodeJS.ProcessEnv;
   limits: Limits;
   log: Log;
-  /** The model that comes with the program: its chat template is trusted. */
+  /** The built-in model: its chat template is trusted. */
   built_in: string;
   guard: Pick<LoadGuard, 'admit' | 'noteFailure' | 'noteLoaded'>;
 }
@@ -31,16 +31,17 @@ export interface ModelFile {
 
 type FindModel = () => Promise<ModelFile>;
 type Order = Omit<RunOrder, 'type' | 'id'>;
-/** False: the process cannot be used after all. */
+/** False: the process cannot be used. */
 type Use = (process: EngineProcess) => boolean | Promise<boolean>;
 
 /**
- * The engine, as its machine says it is, and the process behind it.
+ * The engine process, driven by the engine machine.
  *
- * 1. Nothing is started, stopped or killed but by an effect of the machine; whoever needs the engine proposes facts and waits.
- * 2. Those who need it come one at a time, in order, so that two models do not keep each other from being loaded.
- * 3. A load that no turn waits for is stopped, and so is one of another model than the one that has the turn asks for.
- * 4. The machine is busy from before the first order of a process until after the end of its last.
+ * 1. Only effects of the machine start, stop or kill the process. Callers append events and wait.
+ * 2. Callers wait in a queue, so that two models do not prevent each other from loading.
+ * 3. A load without a waiting caller is stopped. So is the load of another model than the next
+ *    caller needs.
+ * 4. The machine is busy from before the first order of a process until after its last.
  */
 export class LocalEngine {
   readonly handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
@@ -57,12 +58,15 @@ export class LocalEngine {
     };
   }
 
-  /** Loads the model, unless it is there. Throws what `find` throws, SvcError, or the signal's reason. */
+  /** Loads the model if needed. Throws the errors of `find`, SvcError, or the signal's reason. */
   async warm(find: FindModel, signal: AbortSignal): Promise<void> {
     await this.take(find, null, signal, () => true);
   }
 
-  /** Asks the model for an answer, once it is loaded, with as many threads as are named. When the signal aborts, the engine is asked to stop; the answer ends when it has. */
+  /**
+   * Loads the model and asks it for an answer, with the given number of threads. An abort asks
+   * the engine to stop; then the answer ends.
+   */
   async ask(
     find: FindModel,
     order: Order,
@@ -81,13 +85,13 @@ export class LocalEngine {
     return { answer, stop };
   }
 
-  /** Ends the process without asking the machine: for when facts can no longer be recorded. */
+  /** Kills the process without the machine, for when no events can be appended. */
   async close(): Promise<void> {
     this.process?.kill();
     await this.process?.gone;
   }
 
-  /** The process with the model, in the caller's turn. */
+  /** Returns the process with the model loaded, in the caller's turn. */
   private async take(
     find: FindModel,
     threads: number | null,
@@ -132,7 +136,7 @@ export class LocalEngine {
     }
   }
 
-  /** Waits, and proposes what leads there, until the engine is warm with the model and `use` agrees. */
+  /** Appends events until the engine is warm with the model and `use` agrees. */
   private reach(
     model: ModelFile,
     threads: number | null,
@@ -165,7 +169,7 @@ export class LocalEngine {
         guard.noteLoaded(model);
         return process !== null && (await use(process)) ? process : null;
       } else if (isIn(snapshot, 'idle') || (isLoading(snapshot) && path !== model.path)) {
-        // A file that is refused does not cost the loaded one its place.
+        // Check the new file first: a refused file must not unload the current one.
         await guard.admit(model);
         await engine.tryAppend({ type: 'engine.stop_requested', reason: 'model_changed' });
       }
@@ -180,7 +184,7 @@ export class LocalEngine {
     return false;
   }
 
-  /** An engine that does not stop its work in time is stopped whole. */
+  /** Stops the whole engine if it does not stop the work in time. */
   private stopper(process: EngineProcess, id: number, answer: Answer): () => void {
     const { limits, log } = this.options;
     let timer: NodeJS.Timeout | null = null;
@@ -198,7 +202,7 @@ export class LocalEngine {
     };
   }
 
-  /** The process of an attempt. Where there is none any more, the machine hears that it is gone. */
+  /** Returns the process of an attempt. If there is none, reports its exit to the machine. */
   private find(attempt: number): EngineProcess | null {
     if (this.process?.attempt === attempt) return this.process;
     this.report({ type: 'engine.exited', attempt, exit_code: null, signal: null });
@@ -215,7 +219,7 @@ export class LocalEngine {
   }
 }
 
-/** Before the first look there may be no machine. */
+/** Before the first event there is no machine. */
 function isLoading(snapshot: EngineSnapshot | undefined): boolean {
   return isIn(snapshot, 'starting') || isIn(snapshot, 'loading');
 }

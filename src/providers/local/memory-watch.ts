@@ -1,10 +1,11 @@
 import { readFile, stat } from 'node:fs/promises';
 
 /**
- * Watches the memory that a process has of its own: weights that are mapped from the model file do not count. Only Linux tells it apart.
+ * Watches the private memory of a process. Weights mapped from the model file do not count, which
+ * only Linux can separate.
  *
  * 1. `onExceeded` is called at most once, and never after `stop`.
- * 2. One reading is under way at a time; it is repeated sooner when much is used already.
+ * 2. One reading runs at a time. Readings are more frequent once half of the bound is used.
  */
 export class MemoryWatch {
   private readonly pid: number;
@@ -27,7 +28,7 @@ export class MemoryWatch {
     clearTimeout(this.timer ?? undefined);
   }
 
-  /** Weights that are computed from those of the file take about as much as they take on disk. */
+  /** Adds the size of the file on disk: repacked weights need about that much. */
   private async begin(path: string, memory_bytes: number): Promise<void> {
     const blocks = await stat(path).then(
       (found) => found.blocks,
@@ -50,12 +51,12 @@ export class MemoryWatch {
   }
 }
 
-/** Unit in which the system counts what a file has on disk. */
+/** Unit of `blocks` in the result of stat. */
 const BLOCK_BYTES = 512;
 const SOON_MS = 100;
 const LATER_MS = 500;
 
-/** Bytes that are in memory or swapped out and belong to no file; 0 when the process is gone. */
+/** Private bytes in memory and in swap. 0: the process has exited. */
 async function ownMemory(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   const kib = (field: string) =>

@@ -7,10 +7,13 @@ import { GGUF_MAGIC, isGguf } from '../../models/gguf/tensors.ts';
 import type { FileVersion } from './inspector.ts';
 
 const DEPTH_MAX = 6;
-/** Later parts of a model that comes in several files; the first stands for all. */
+/** Later parts of a split model. The first part represents them. */
 const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/;
 
-/** The paths of all model files in the folder, sorted, with a bound on their number and on how deep they may lie. Throws descriptors_exhausted. */
+/**
+ * Lists the model files of the folder, sorted, with bounds on number and depth. Throws
+ * descriptors_exhausted.
+ */
 export async function modelFilesIn(folder: string, files_max: number): Promise<string[]> {
   const found: string[] = [];
   const walk = async (at: string, depth: number): Promise<void> => {
@@ -31,7 +34,7 @@ export async function modelFilesIn(folder: string, files_max: number): Promise<s
   return found;
 }
 
-/** The name of a file in the folder: its path there without the extension. Null when it lies elsewhere. */
+/** The name of a file: its path in the folder without the extension. Null: it is outside. */
 export function nameIn(folder: string, path: string): string | null {
   const inside = relative(folder, path);
   if (inside === '' || inside.startsWith('..') || isAbsolute(inside)) return null;
@@ -41,7 +44,7 @@ export function nameIn(folder: string, path: string): string | null {
     .replace(/\.gguf$/, '');
 }
 
-/** Null: there is no such file. Throws model_invalid for what is there and is not a readable file. */
+/** Null: there is no such file. Throws model_invalid for anything but a readable file. */
 export async function fileVersion(path: string): Promise<FileVersion | null> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (
@@ -62,7 +65,10 @@ export async function fileVersion(path: string): Promise<FileVersion | null> {
   return { path, size_bytes: found.size, modified_ms: found.mtimeMs };
 }
 
-/** Throws model_invalid when the file cannot be read or does not begin as a GGUF file does, and descriptors_exhausted. Never waits for a pipe. */
+/**
+ * Throws model_invalid unless the file begins like a GGUF file, and descriptors_exhausted. Never
+ * blocks on a pipe.
+ */
 export async function refuseForeign(path: string): Promise<void> {
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch(
     (error: NodeJS.ErrnoException) => {

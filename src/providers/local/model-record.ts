@@ -7,7 +7,7 @@ import type { ModelFile } from './local-engine.ts';
 
 export interface ModelFacts {
   file: ModelFile;
-  /** Null: it is not a file that can be read. */
+  /** Null: it is not a readable file. */
   version: FileVersion | null;
   /** Null: not read yet. */
   inspection: ModelInspection | null;
@@ -16,7 +16,7 @@ export interface ModelFacts {
   built_in: boolean;
 }
 
-/** A model as users see it; what is not known is null. */
+/** The public record of a model. An unknown value is null. */
 export function modelRecord({
   file,
   version,
@@ -48,7 +48,7 @@ export function modelRecord({
   };
 }
 
-/** What the engine does with a file. */
+/** The state of a model file in the engine. */
 export function stateOf(
   path: string,
   engine: EngineSnapshot | undefined,

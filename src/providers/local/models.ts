@@ -14,17 +14,17 @@ import type { EnginePort } from './wait-for-engine.ts';
 export interface LocalModelsOptions {
   folder: string;
   built_in: string;
-  /** The model of a run that names none. */
+  /** Model of a run without a model. */
   default: string;
   limits: Limits;
   engine: EnginePort;
 }
 
 /**
- * The model files there are: the built-in one, those in the models folder, and the default one wherever it lies.
+ * The available models: the built-in one, the files of the models folder, and the default model.
  *
- * 1. A name stands for at most one file; the built-in name is never taken by another.
- * 2. Only a file in the models folder is ever removed, and none that is in use.
+ * 1. A name means at most one file. No other file can have the built-in name.
+ * 2. Only a file in the models folder can be removed, and only while it is not in use.
  */
 export class LocalModels {
   private readonly options: LocalModelsOptions;
@@ -36,8 +36,9 @@ export class LocalModels {
   }
 
   /**
-   * The file that a name stands for: `svc-mini`, a name in the models folder, or a path; each also after `local/`.
-   * Throws model_unknown with the known names, and model_invalid for a file in the models folder.
+   * Finds the file for a name: `svc-mini`, a name in the models folder, or a path, each also
+   * after `local/`. Throws model_unknown with the known names, and model_invalid for a file in
+   * the models folder.
    */
   async find(name: string): Promise<ModelFile> {
     const short = shortName(name);
@@ -59,14 +60,17 @@ export class LocalModels {
     );
   }
 
-  /** Null: there is no such file. Throws model_invalid for what cannot be a model. */
+  /** Null: there is no such file. Throws model_invalid for a file that cannot be a model. */
   private async look(path: string): Promise<ModelFile | null> {
     if ((await fileVersion(path)) === null) return null;
     if (stateOf(path, this.options.engine.snapshot()) !== 'loaded') await refuseForeign(path);
     return this.fileAt(path);
   }
 
-  /** Whether what is wrong with a file may be said. Of any other path the answer says only that no model is there: no file is to be found out by it. */
+  /**
+   * Whether an error may describe the file. For any other path the error says only that there is
+   * no model, so that it reveals nothing about files.
+   */
   private isOurs(path: string): boolean {
     const { folder, built_in } = this.options;
     return (
@@ -74,12 +78,12 @@ export class LocalModels {
     );
   }
 
-  /** Names without the provider; nothing is read of the files. */
+  /** Names without the provider. Reads no file. */
   async names(): Promise<string[]> {
     return (await this.files()).map(({ name }) => name);
   }
 
-  /** Reads the heads of files that are new. What has not been read when the signal aborts is told with what is known by then. */
+  /** Reads the headers of new files. After an abort, returns what is known by then. */
   async list(signal: AbortSignal): Promise<ModelRecord[]> {
     const late = new Promise<null>((done) =>
       signal.aborted
@@ -96,7 +100,7 @@ export class LocalModels {
     );
   }
 
-  /** With what the file says about itself, as far as that fits its bound. Throws model_unknown, model_invalid. */
+  /** Shows a model with its metadata, up to the bound. Throws model_unknown, model_invalid. */
   async show(id: string): Promise<ModelRecord & ModelMetadata> {
     const file = await this.find(id);
     const { record, inspection } = await this.facts(file, await this.standard(), (version) =>
@@ -131,7 +135,7 @@ export class LocalModels {
     return record;
   }
 
-  /** Where the file of a name may lie, best place first. */
+  /** Possible paths for a name, in order of preference. */
   private places(name: string): string[] {
     const { folder, built_in } = this.options;
     if (name === nameOf(built_in)) return [built_in];
@@ -176,7 +180,7 @@ export class LocalModels {
   }
 }
 
-/** Without a descriptor nothing is known of the file. */
+/** Without a descriptor the file is unknown, not missing. */
 function nullUnlessExhausted(error: unknown): null {
   if (asSvcError(error).code === 'descriptors_exhausted') throw error;
   return null;

@@ -14,14 +14,14 @@ export interface LocalProviderOptions {
   engine: EnginePort;
   /** Folder of model files. */
   models: string;
-  /** Folder for what was measured. */
+  /** Folder for measurements. */
   cache: string;
   limits: Limits;
-  /** The model of a run that names none: `svc-mini`, a name in the models folder, or a path. */
+  /** Model of a run without a model: `svc-mini`, a name in the models folder, or a path. */
   model: string;
-  /** Null: measured when a model is first loaded. */
+  /** Null: measured at the first load of a model. */
   threads: number | null;
-  /** Compute runs together, not each by itself. */
+  /** Compute runs in one batch. */
   together?: boolean;
   log: Log;
   env?: NodeJS.ProcessEnv;
@@ -30,12 +30,14 @@ export interface LocalProviderOptions {
 export interface LocalProvider {
   provider: ProviderPort;
   handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
-  /** Loads the default model ahead of the first run. Throws SvcError. */
+  /** Loads the default model before the first run. Throws SvcError. */
   warm(): Promise<void>;
   models: Pick<LocalModels, 'show' | 'remove'>;
 }
 
-/** The provider `local`: llama.cpp in a process of its own, which the engine machine starts, stops and waits for. */
+/**
+ * Creates the provider `local`: llama.cpp in an engine process, which the engine machine controls.
+ */
 export function createLocalProvider({
   engine,
   models: folder,
@@ -112,7 +114,10 @@ export function createLocalProvider({
   return { provider, handlers: local.handlers, warm, models };
 }
 
-/** With more threads than the machine has, an answer takes hundreds of times as long; then it goes on with as many as the engine chooses. */
+/**
+ * Ignores a recorded number above the threads of this machine: that would be hundreds of times
+ * slower.
+ */
 function threadsFor(recorded: number | null): number | null {
   return recorded !== null && recorded <= availableParallelism() ? recorded : null;
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 
-/** Why a version of a file is refused, and until when. */
+/** A refused version of a file. */
 export interface Sentence {
   version: string;
   /** End of the sentence "The model …". */
@@ -12,9 +12,10 @@ export interface Sentence {
 /**
  * Versions of model files that hung or killed the engine, by path.
  *
- * 1. One is refused until its time is over, also by a later life of the daemon; another version of the file is free at once.
- * 2. At most `ENTRIES_MAX` are kept; the oldest make room.
- * 3. A file that cannot be read or understood counts as empty: what is in it only saves time.
+ * 1. A version is refused until its time is over, also after a restart. Another version is free at
+ *    once.
+ * 2. At most `ENTRIES_MAX` are kept. The oldest are dropped.
+ * 3. An unreadable file counts as empty: its content only saves time.
  */
 export class Quarantine {
   private readonly file: string;
@@ -44,7 +45,10 @@ export class Quarantine {
     await this.writing;
   }
 
-  /** Written beside and renamed, so that no reader finds half a file. Without it a restart forgets. */
+  /**
+   * Writes a new file and renames it, so that no reader finds half a file. A failed write only
+   * loses the memory of a restart.
+   */
   private async write(): Promise<void> {
     const draft = `${this.file}.${process.pid}`;
     try {

@@ -1,14 +1,17 @@
-/** One after the other, in the order of asking. */
+/** A queue: one turn at a time, in order. */
 export class Turns {
   private last: Promise<void> = Promise.resolve();
   private present = 0;
 
-  /** Turns that are asked for or taken, and have not ended. */
+  /** Turns that wait or run. */
   get wanted(): number {
     return this.present;
   }
 
-  /** Resolves with the way to end this turn, once all earlier ones have ended. Throws the signal's reason; such a turn is skipped. */
+  /**
+   * Waits for all earlier turns. Returns a function that ends this turn. Throws the signal's
+   * reason and skips the turn.
+   */
   async take(signal: AbortSignal): Promise<() => void> {
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     this.present += 1;

@@ -3,7 +3,10 @@ import { SvcError } from '../../errors.ts';
 import { stateOf } from './model-record.ts';
 import { type EnginePort, waitForEngine } from './wait-for-engine.ts';
 
-/** Resolves when the engine does not hold the file; one that it holds without working is unloaded. Throws model_in_use. */
+/**
+ * Unloads the model if the engine is idle. Resolves once the engine does not use the file. Throws
+ * model_in_use.
+ */
 export async function unloadModel(
   engine: EnginePort,
   path: string,

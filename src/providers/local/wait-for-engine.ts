@@ -5,8 +5,8 @@ import type { StreamPort } from '../../kernel/port.ts';
 export type EnginePort = StreamPort<EngineSnapshot, EngineEvent>;
 
 /**
- * Looks at the engine's machine after each of its facts, until `look` returns something. No fact is missed between a look and the
- * wait that follows it. `look` may propose facts. Throws the signal's reason.
+ * Calls `look` after each event of the engine until it returns a value. No event is missed between
+ * two calls. `look` may append events. Throws the signal's reason.
  */
 export async function waitForEngine<T>(
   engine: EnginePort,

@@ -1,15 +1,18 @@
 /**
- * Whether an answer of the built-in model is kept or replaced by a sentence that says it is not sure.
- * The model file carries the numbers: how many first tokens are judged, and the least they must reach.
+ * Decides whether an answer of the built-in model is sent or replaced by "not sure". The model file
+ * has the numbers.
  */
 export interface ConfidenceRule {
-  /** How many of the first tokens are judged; a shorter answer is judged whole. */
+  /** Number of first tokens to judge. A shorter answer is judged whole. */
   readonly tokens: number;
   /** Least geometric mean of their probabilities. */
   readonly minimum: number;
 }
 
-/** Takes the probability of each chosen token, in order. Waits with `undecided` until enough tokens are there or `ended`. */
+/**
+ * Judges the probabilities of the chosen tokens, in order. `undecided` until there are enough
+ * tokens, or `ended`.
+ */
 export function judge(
   rule: ConfidenceRule,
   probabilities: readonly number[],
@@ -20,7 +23,7 @@ export function judge(
   return confidence(rule, probabilities) >= rule.minimum ? 'accepted' : 'declined';
 }
 
-/** An answer without a single token has no confidence. */
+/** An answer without tokens has confidence 0. */
 export function confidence(rule: ConfidenceRule, probabilities: readonly number[]): number {
   const judged = probabilities.slice(0, rule.tokens);
   if (judged.length === 0) return 0;

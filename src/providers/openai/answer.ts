@@ -6,9 +6,12 @@ import { type Finish, finishPart } from './finish.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 
 /**
- * The stream of the AI SDK as ours. An answer is complete in one case only: exactly one finish, of a known reason, no error
- * before it, and the stream closed without throwing. After an error nothing more is delivered: text behind a hole is not an
- * answer. Reasoning is not part of the text. Throws SvcError, also for a text of more than `bytesMax`, and what the stream throws.
+ * Converts the stream of the AI SDK to output parts, without reasoning.
+ *
+ * 1. An answer is complete only after exactly one finish with a known reason, and no error.
+ * 2. Nothing is delivered after an error: text behind a gap is not an answer.
+ *
+ * Throws SvcError, also for a text of more than `bytesMax`, and the errors of the stream.
  */
 export async function* readAnswer(
   stream: ReadableStream<LanguageModelV4StreamPart>,
@@ -45,7 +48,7 @@ function* output(text: string): Generator<OutputPart> {
   if (text !== '') yield { type: 'output', text, token_ids: [] };
 }
 
-/** Some servers cut a character in two, one half in each of two events; on disk a half is lost. */
+/** Some servers split a surrogate pair over two events. On disk each half would be lost. */
 function wholeCharacters(): { push(text: string): string; end(): string } {
   let half = '';
   return {
@@ -58,7 +61,13 @@ function wholeCharacters(): { push(text: string): string; end(): string } {
   };
 }
 
-/** 1. The end came too early. 2. An event that is not one of an answer: it may still say what is wrong. 3. The provider's own error. */
+/**
+ * An error part means one of three things:
+ *
+ * 1. The stream ended too early.
+ * 2. An event has an unknown form, and may contain an error message.
+ * 3. The provider reports an error.
+ */
 function errorPart(error: unknown, asked: RequestContext, secrets: Secrets): SvcError {
   if (error instanceof Error && error.name === 'AI_InvalidResponseDataError') return truncated();
   if (!(error instanceof Error)) return toFailure(parseUpstreamError({ error }, secrets), asked);

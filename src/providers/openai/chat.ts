@@ -20,7 +20,10 @@ export interface Chat {
   secrets: Secrets;
 }
 
-/** Asks, and gives the AI SDK's stream of the answer. The SDK makes the request and reads the events; the way there is ours. */
+/**
+ * Sends the request and returns the AI SDK's stream of the answer. The SDK builds the request and
+ * parses the events; the connection is ours.
+ */
 export async function openChat(
   chat: Chat,
   signal: AbortSignal,
@@ -62,7 +65,7 @@ async function fetchEvents(
   return new Response(body?.pipeThrough(guardEvents(limits, refuse)) ?? '');
 }
 
-/** A success that is no stream: an error that forgot its status, or another kind of server. */
+/** A success without a stream: an error without its status, or another kind of server. */
 function notEvents(
   text: string,
   asked: { key_env: string | null; model: string },

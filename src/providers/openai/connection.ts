@@ -3,7 +3,7 @@ import { asExhausted } from '../../descriptors.ts';
 import { type ErrorCode, SvcError } from '../../errors.ts';
 import { truncated } from './failure.ts';
 
-/** A request that got no response. */
+/** The failure of a request without a response. */
 export function connectionFailure(thrown: unknown, base_url: string): SvcError {
   const own = ownFailure(thrown);
   if (own !== null) return own;
@@ -26,7 +26,7 @@ export function connectionFailure(thrown: unknown, base_url: string): SvcError {
   );
 }
 
-/** A stream that broke off, or could not be read on. */
+/** The failure of a stream that broke or cannot be read. */
 export function streamFailure(thrown: unknown): SvcError {
   const own = ownFailure(thrown);
   if (own !== null) return own;
@@ -39,12 +39,12 @@ export function streamFailure(thrown: unknown): SvcError {
   );
 }
 
-/** What is known by name already, and what never came to the provider, since no descriptor was free. */
+/** An error of the table in the chain of causes, or a lack of descriptors. */
 function ownFailure(thrown: unknown): SvcError | null {
   return causesOf(thrown).find((error) => error instanceof SvcError) ?? asExhausted(thrown);
 }
 
-/** Connections are closed under what they carry in one case only: their provider is no longer wanted. */
+/** undici reports it for a destroyed connection: the provider was removed. */
 const REMOVED = 'UND_ERR_DESTROYED';
 
 interface Connection {

@@ -3,9 +3,10 @@ import type { Dispatcher } from 'undici';
 /**
  * The connections to one provider.
  *
- * 1. A connection carries one exchange at a time, so that giving up an exchange closes exactly its connection.
- * 2. An exchange that was given up is over when its connection is closed.
- * 3. Those whose exchange ended well are kept for the next one, up to a bound; undici closes them when they stay idle.
+ * 1. A connection carries one exchange at a time, so aborting an exchange closes exactly its
+ *    connection.
+ * 2. An aborted exchange ends when its connection is closed.
+ * 3. Connections of complete exchanges are reused, up to a bound. undici closes idle ones.
  */
 export class Connections {
   private readonly make: () => Promise<Dispatcher>;
@@ -32,7 +33,7 @@ export class Connections {
     else await dispatcher.destroy();
   }
 
-  /** Ends what is under way too. */
+  /** Closes active connections too. */
   async close(): Promise<void> {
     this.closed = true;
     await Promise.all(

@@ -5,15 +5,15 @@ import type { Limits } from '../../limits.ts';
 import { tooDeep, tooLarge } from './failure.ts';
 
 /**
- * Lets a stream of server-sent events through, byte for byte, and fails it in these cases:
+ * Passes server-sent events through, byte for byte, and fails the stream in these cases:
  *
- * 1. it begins like a page or a JSON document: `refuse` says what its text means (undefined: too long to be read);
- * 2. one event is larger than the bound: the parser behind would hold it all;
- * 3. the whole is larger than the bound;
- * 4. one event nests too deeply: the parser behind would take long over it.
+ * 1. It begins like a page or a JSON document. `refuse` interprets its text (undefined: too long).
+ * 2. One event is larger than the bound: the parser would buffer all of it.
+ * 3. The whole stream is larger than the bound.
+ * 4. One event nests too deeply: the parser would need too long.
  *
- * One turn of the event loop lets at most `EVENTS_A_TURN` events of a stream through. The parser works in microtasks, so one
- * read with a thousand tiny events would keep the event loop from everything else until the last one is parsed.
+ * One turn of the event loop passes at most `EVENTS_A_TURN` events. The parser works in microtasks,
+ * so a thousand tiny events at once would block the event loop.
  */
 export function guardEvents(
   limits: Limits,
@@ -63,15 +63,15 @@ const CR = 0x0d;
 const SPACE = new Set([LF, CR, 0x20, 0x09, 0xef, 0xbb, 0xbf]);
 const DOCUMENT = new Set([0x7b, 0x5b, 0x3c]);
 
-/** Each takes the parser about a tenth of a millisecond, and 64 answers come at one time. */
+/** The parser needs about 0.1 ms for each event, and 64 answers may arrive at one time. */
 export const EVENTS_A_TURN = 8;
 
 interface Scanned {
-  /** The most bytes between two empty lines that were gathered within the chunk. */
+  /** The most bytes between two empty lines in this chunk. */
   largest: number;
-  /** Where the chunk is cut, so that no part ends more than `EVENTS_A_TURN` events. */
+  /** Offsets that split the chunk, so that no part ends more than `EVENTS_A_TURN` events. */
   turns: number[];
-  /** Whether an event has more levels or parts than any answer. */
+  /** Whether an event has too many levels or parts. */
   isDeep: boolean;
 }
 

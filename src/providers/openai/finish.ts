@@ -6,7 +6,10 @@ import { type Secrets, sanitize } from './upstream-error.ts';
 
 export type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
 
-/** The end of a complete answer as ours. Throws stream_truncated for any other: a reason that is not known may be a failure. */
+/**
+ * Converts the end of a complete answer. Throws stream_truncated for an unknown reason, which may
+ * be a failure.
+ */
 export function finishPart({ finishReason, usage }: Finish, secrets: Secrets): OutputPart {
   const { unified, raw } = finishReason;
   const reason =
@@ -36,7 +39,7 @@ const UNIFIED: Partial<Record<Finish['finishReason']['unified'], FinishReason>> 
   'tool-calls': 'tool_calls',
 };
 
-/** Reasons of servers that do not keep to OpenAI's words. */
+/** Reasons of servers that do not use OpenAI's names. */
 const OTHER: Record<string, FinishReason> = Object.assign(Object.create(null), {
   eos: 'stop',
   eos_token: 'stop',

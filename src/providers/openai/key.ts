@@ -1,7 +1,10 @@
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 
-/** The key of a request, read anew for each; null where none is configured. Throws provider_unauthorised, which never shows it. */
+/**
+ * Reads the key for a request. Null: none is configured. Throws provider_unauthorised, which never
+ * shows the key.
+ */
 export function readKey({ key_env }: ProviderConfig, env: NodeJS.ProcessEnv): string | null {
   if (key_env === null) return null;
   const key = env[key_env]?.trim() ?? '';

@@ -2,7 +2,7 @@ import { SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
 import type { ModelRecord } from '../port.ts';
 
-/** Where the list comes from. */
+/** The provider that sent the list. */
 export interface Listed {
   provider: string;
   /** The configured default. */
@@ -10,7 +10,10 @@ export interface Listed {
   modelsMax: number;
 }
 
-/** `{data: […]}` as OpenAI has it, `{models: […]}`, or the bare list. What nobody tells is null. Throws provider_rejected. */
+/**
+ * Reads a list of models: `{data: […]}` as OpenAI sends it, `{models: […]}`, or the bare list. A
+ * missing value becomes null. Throws provider_rejected.
+ */
 export function readModels(value: unknown, { provider, model, modelsMax }: Listed): ModelRecord[] {
   const body = asRecord(value);
   const list = [value, body.data, body.models].find(Array.isArray);
@@ -62,7 +65,7 @@ function toRecord(
   };
 }
 
-/** The first that is a whole number above zero; servers call the same thing by several names. */
+/** The first positive integer. Servers use several names for the same value. */
 function positive(...values: unknown[]): number | null {
   return (
     values.find((value): value is number => Number.isSafeInteger(value) && Number(value) > 0) ??

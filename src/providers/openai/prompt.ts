@@ -3,8 +3,8 @@ import type { RunRequest } from '../../../machines/events.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 
 /**
- * A run as the AI SDK takes it. A seed that nobody asked for is not sent: some servers refuse a request with a parameter that they
- * do not know.
+ * Converts a run for the AI SDK. Only an explicit seed is sent: some servers refuse unknown
+ * parameters.
  */
 export function callOptions({
   prompt,
@@ -25,7 +25,7 @@ export function callOptions({
   };
 }
 
-/** OpenAI's newer models refuse the old name of this parameter; every other server knows only that one. */
+/** OpenAI's newer models refuse `max_tokens`; all other servers know only that name. */
 export function adaptBody({
   base_url,
 }: ProviderConfig): ((body: Record<string, unknown>) => Record<string, unknown>) | null {

@@ -18,7 +18,10 @@ export interface RemoteOptions {
   limits: Limits;
 }
 
-/** A server that speaks OpenAI's chat completions, on this machine or elsewhere. Nothing is loaded or opened before it is asked. */
+/**
+ * Creates the provider for a server with OpenAI's chat completions. It loads and opens nothing
+ * before the first request.
+ */
 export function createRemoteProvider(options: RemoteOptions): ProviderPort {
   const upstream = new Upstream(options.config, options.env, options.limits);
   const models = (signal: AbortSignal) => listModels(options, new Exchange(upstream), signal);
@@ -31,7 +34,7 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
   };
 }
 
-/** Once the signal has aborted it ends, without a finish and when the connection is closed. */
+/** Streams one answer. After an abort it ends without a finish, once the connection is closed. */
 async function* streamAnswer(
   { id, config, env, limits }: RemoteOptions,
   exchange: Exchange,
@@ -112,5 +115,5 @@ async function listModels(
   }
 }
 
-/** A server without a list of models is there all the same. */
+/** A server without a list of models is available all the same. */
 const NO_LIST = new Set([404, 405, 501]);

@@ -1,20 +1,23 @@
 import { asRecord } from '../../json.ts';
-/** What must not come back out of a provider's own words. */
+/** Texts that no message may repeat. */
 export interface Secrets {
   key: string | null;
   texts: readonly (string | null)[];
 }
 
-/** What a provider says went wrong, as far as it may be shown. */
+/** The error of an upstream, as far as a message may show it. */
 export interface UpstreamError {
   message: string | null;
-  /** Its own code or type for it. */
+  /** The upstream's own code or type. */
   code: string | null;
-  /** Whether it speaks of the model; told also where its words may not be shown. */
+  /** Whether the message is about the model, also if the message is hidden. */
   isAboutModel: boolean;
 }
 
-/** Reads the error forms in use: `{error: {message, code, type}}`, `{error: "…"}`, `{message}`, `{detail}`. */
+/**
+ * Reads the common forms: `{error: {message, code, type}}`, `{error: "…"}`, `{message}`,
+ * `{detail}`.
+ */
 export function parseUpstreamError(value: unknown, secrets: Secrets): UpstreamError {
   const outer = asRecord(value);
   const inner = asRecord(outer.error);
@@ -31,12 +34,12 @@ export function parseUpstreamError(value: unknown, secrets: Secrets): UpstreamEr
   };
 }
 
-/** The provider's words as the end of one of our sentences. */
+/** The upstream's message as the end of one of our sentences. */
 export function quote({ message }: UpstreamError): string {
   return message === null ? '' : ` It says: ${message}`;
 }
 
-/** One bounded line; null when it repeats the key, or a piece of what was asked. */
+/** Reduces a message to one bounded line. Null: it repeats the key, or a part of the prompt. */
 export function sanitize(message: string, { key, texts }: Secrets): string | null {
   const line = oneLine(message.slice(0, 4 * MESSAGE_MAX));
   if (
@@ -51,10 +54,10 @@ export function sanitize(message: string, { key, texts }: Secrets): string | nul
 const MESSAGE_MAX = 240;
 const CODE_MAX = 80;
 
-/** Twice these many characters of the key, or of a prompt, are always found. */
+/** The search finds every part of twice this length, of the key or of a prompt. */
 const KEY_PIECE = 6;
 const TEXT_PIECE = 16;
-/** A prompt as short as a word's ending is in every sentence. */
+/** A shorter prompt occurs in every sentence. */
 const SHORTEST = 4;
 
 function repeats(line: string, secret: string, piece: number): boolean {
@@ -64,7 +67,7 @@ function repeats(line: string, secret: string, piece: number): boolean {
   return false;
 }
 
-/** Control and formatting characters would let a provider write on the terminal. */
+/** Control and formatting characters could change the terminal. */
 function oneLine(text: string): string {
   return text
     .toWellFormed()

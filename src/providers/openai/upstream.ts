@@ -17,19 +17,19 @@ export interface Request {
   url: string;
   headers?: Headers;
   body?: string;
-  /** The model that is asked for; null when it is about none. */
+  /** The model of the request. Null: the request is about none. */
   model: string | null;
-  /** The key is sent with the request; nothing of it all comes back in a message. */
+  /** The request sends the key. Error messages never repeat these texts. */
   secrets: Secrets;
   signal: AbortSignal;
 }
 
-/** A body of success. */
+/** The body of a successful response. */
 export type Body = ReadableStream<Uint8Array> | null;
 
 type Fetched = Awaited<ReturnType<typeof import('undici').fetch>>;
 
-/** The way to one provider. It loads and opens nothing before the first request. */
+/** One provider's connections. It loads and opens nothing before the first request. */
 export class Upstream {
   readonly config: ProviderConfig;
   readonly limits: Limits;
@@ -52,7 +52,7 @@ export class Upstream {
   }
 }
 
-/** One request with its answer, on a connection of its own. Whoever makes one ends it. */
+/** One request and its response, on its own connection. The caller must end it. */
 export class Exchange {
   private readonly upstream: Upstream;
   private dispatcher: Dispatcher | null = null;
@@ -61,7 +61,7 @@ export class Exchange {
     this.upstream = upstream;
   }
 
-  /** Throws SvcError. Once the signal has aborted it may throw anything. */
+  /** Throws SvcError. After an abort it may throw anything. */
   async send(request: Request): Promise<Body> {
     const response = await this.fetch(request).catch((thrown: unknown) => {
       throw request.signal.aborted
@@ -72,7 +72,10 @@ export class Exchange {
     return response.body;
   }
 
-  /** `complete`: the answer was read to its end. Otherwise resolves when the connection is closed. */
+  /**
+   * `complete`: the response was read to its end. Otherwise resolves when the connection is
+   * closed.
+   */
   async end(ended: 'complete' | 'broken'): Promise<void> {
     if (this.dispatcher !== null) await this.upstream.connections.give(this.dispatcher, ended);
     this.dispatcher = null;

@@ -2,17 +2,18 @@ import { SvcError } from '../../../errors.ts';
 import { TokenText } from './token-text.ts';
 
 /**
- * The text of an answer, which may have been begun before.
+ * The text of an answer, which may continue an earlier one.
  *
- * 1. What was delivered before and what is returned here are together the text of all tokens: nothing is missing, nothing comes twice.
+ * 1. The earlier text and the returned text together are the text of all tokens, without gaps or
+ *    repeats.
  */
 export class AnswerText extends TokenText<number> {
-  /** Characters that were delivered before, of text that is not returned yet: the answer had come to its end. */
+  /** Characters of the earlier text that are not yet returned here. */
   private ahead = 0;
 
   /**
-   * Brings the text up to where the answer was cut off; returns what of it was not delivered. Throws resume_failed when the
-   * recorded tokens are not this model's.
+   * Continues after the given tokens and text. Returns the text that was not delivered yet.
+   * Throws resume_failed if the tokens do not belong to this model.
    */
   resume(
     { token_ids, text: delivered }: { token_ids: readonly number[]; text: string },

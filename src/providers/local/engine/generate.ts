@@ -14,17 +14,17 @@ export interface Generation {
   order: RunOrder;
   pause: ContextPause;
   signal: AbortSignal;
-  /** Takes tokens of the answer, in order. */
+  /** Receives the tokens of the answer, in order. */
   emit(tokens: readonly Token[]): void;
 }
 
-/** How freely an answer is drawn when the request does not say. */
+/** Default sampling temperature. */
 const TEMPERATURE = 0.7;
 
 /**
- * Answers one run, token by token. Null when the signal ended it, which is looked at between two tokens and between two
- * batches of the prompt. When the request gives no temperature, the built-in model answers greedily (0), any other at 0.7.
- * Throws SvcError: context_length_exceeded.
+ * Answers one run, token by token. Checks the signal between two tokens and two batches of the
+ * prompt; null: it aborted. The default temperature is 0 for the built-in model, else 0.7. Throws
+ * context_length_exceeded.
  */
 export async function generate({
   loaded,
@@ -38,7 +38,7 @@ export async function generate({
   const prompt = fittingPrompt(loaded, order);
   const answered = (order.resume?.token_ids ?? []) as Token[];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
-  // An answer that has begun to be delivered was judged before.
+  // The filter judged an answer before its first output.
   const filter: ConfidenceFilter = createConfidenceFilter(answered.length > 0 ? null : rule);
   const sampling = {
     temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE),

@@ -2,8 +2,8 @@ import type { Llama } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
 
 /**
- * Loads llama.cpp, with a graphics processor where one can be used. Its library is imported here, when the process has told
- * that it is up. Throws engine_missing where there is no build for this platform.
+ * Loads llama.cpp, on a GPU if possible. Imports the library late, after the process reported its
+ * start. Throws engine_missing if there is no build for this platform.
  */
 export async function startLlama(threads_max: number): Promise<Llama> {
   try {

@@ -25,29 +25,30 @@ export interface LoadedModel {
   model: LlamaModel;
   wrapper: ChatWrapper;
   sequences: LlamaContextSequence[];
-  /** Renders the chat template within its time. Throws SvcError: engine_timed_out. */
+  /** Renders the chat template with a time limit. Throws engine_timed_out. */
   rendered: <T>(work: () => T) => T;
-  /** Tokens that end an answer, besides those that the model file names. */
+  /** Tokens that end an answer, besides those of the model file. */
   stops: ReadonlySet<Token>;
   token_bytes_max: number;
   /** Tokens of one run, prompt and answer together. */
   context_length: number;
-  /** Tokens of a prompt that are computed in one go. */
+  /** Tokens of a prompt in one batch. */
   batch: number;
   built_in: boolean;
-  /** When an answer is not sure enough, and the tokens of what is said then. */
+  /** The confidence rule, and the tokens of the answer that replaces a declined one. */
   gate: ConfidenceRule | null;
   fallback: Token[];
   info: Loaded;
 }
 
-/** An abort is looked at between batches; the graphics processor is quick enough for large ones. */
+/** The signal is checked between batches, so a slow processor gets small ones. */
 const BATCH_CPU = 128;
 const BATCH_GPU = 512;
 
 /**
- * Each run is computed by itself, in turn. Computed together with others, its rounding would depend on who else is there, which can tip
- * a draw: the same seed would not give the same answer, and one that was cut off could not go on the same.
+ * Computes each run by itself. Batching with other runs changes the rounding, which can change a
+ * sampled token. Then the same seed gives another answer, and an interrupted answer cannot continue
+ * identically.
  */
 const EACH_BY_ITSELF: BatchingOptions = {
   itemPrioritizationStrategy: ({ items, size }) =>
@@ -55,14 +56,16 @@ const EACH_BY_ITSELF: BatchingOptions = {
 };
 
 /**
- * The template of the built-in model is used as it is. For another model the library first compares the
- * template with those it knows, which takes about a second.
+ * Options of the chat template. The one of the built-in model is used directly. For another model the
+ * library compares it with known templates first, which takes about a second.
  */
 function wrapperOptions({ template_ms }: LoadOrder): { type: 'auto' | 'jinjaTemplate' } {
   return { type: template_ms === null ? 'jinjaTemplate' : 'auto' };
 }
 
-/** Loads a model file. Throws SvcError: engine_missing, model_invalid, engine_failed (too little memory). */
+/**
+ * Loads a model file. Throws engine_missing, model_invalid, or engine_failed for too little memory.
+ */
 export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   const startedAt = performance.now();
   const available = Math.max(1, availableParallelism());
@@ -119,7 +122,7 @@ async function openModel(llama: Llama, path: string): Promise<LlamaModel> {
   }
 }
 
-/** With less memory than all runs need, fewer are answered at one time. */
+/** Reduces the number of parallel runs until the context fits in memory. */
 async function openContext(
   model: LlamaModel,
   options: LlamaContextOptions & { sequences: number },

@@ -4,8 +4,8 @@ import { type FromEngine, type LoadOrder, parseToEngine, type ToEngine } from '.
 import { Runs } from './runs.ts';
 
 /**
- * The engine process: it loads one model, answers runs with it, and ends when it is told to or when its daemon is gone.
- * A signal that the terminal sends to the whole group is the daemon's to handle.
+ * The engine process. It loads one model and answers runs. It exits on request and when the daemon
+ * is gone. The daemon handles the signals that a terminal sends to the group.
  */
 let runs: Runs | null = null;
 
@@ -15,7 +15,7 @@ process.on('message', (value) => {
   else receive(order);
 });
 process.on('disconnect', () => process.exit(0));
-// Node opens a debugger at SIGUSR1 where nothing listens to it.
+// Without a listener, Node opens a debugger at SIGUSR1.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1'] as const)
   process.on(signal, () => {});
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});

@@ -4,7 +4,10 @@ const TOKENS_LEAST = 2;
 const TOKENS_MOST = 64;
 const CONTEXT_TOKENS = 256;
 
-/** Tokens per second of a short greedy answer with this many threads. The first token is not counted: it warms caches. */
+/**
+ * Measures tokens per second of a short greedy answer. The first token warms caches and does not
+ * count.
+ */
 export async function measureSpeed(
   model: LlamaModel,
   threads: number,

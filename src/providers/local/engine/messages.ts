@@ -1,23 +1,23 @@
 import type { Failure, FinishReason, Usage } from '../../../../machines/events.ts';
 import { isRecord } from '../../../json.ts';
 
-/** What the daemon asks of its engine process. */
+/** Messages to the engine process. */
 export type ToEngine = LoadOrder | RunOrder | { type: 'stop_run'; id: number } | { type: 'stop' };
 
 export interface LoadOrder {
   type: 'load';
   path: string;
-  /** Null: measured, or remembered from an earlier measurement. */
+  /** Null: measured, or known from an earlier measurement. */
   threads: number | null;
-  /** Where measured threads are remembered. */
+  /** File of measured thread numbers. */
   threads_file: string;
-  /** Runs that are answered at one time. */
+  /** Runs at one time. */
   parallel: number;
-  /** Most tokens of one run, prompt and answer together. */
+  /** Tokens of one run, prompt and answer together. */
   context_tokens: number;
-  /** Compute runs together, not each by itself. */
+  /** Compute runs in one batch. */
   together: boolean;
-  /** Longest rendering of the chat template; null for the template that comes with the program. */
+  /** Time limit of the chat template. Null: none, for the built-in model. */
   template_ms: number | null;
 }
 
@@ -29,11 +29,14 @@ export interface RunOrder {
   max_tokens: number;
   temperature: number | null;
   seed: number;
-  /** The answer goes on after these tokens, which were delivered as this much text; none: from its beginning. */
+  /** The tokens and text to continue after. Null: a new answer. */
   resume: { token_ids: number[]; text: string } | null;
 }
 
-/** What the engine process answers. Each run order is answered by outputs, then by exactly one of finished, failed and stopped. */
+/**
+ * Messages of the engine process. Each run order gets outputs, then exactly one of finished, failed
+ * and stopped.
+ */
 export type FromEngine =
   | { type: 'started' }
   | ({ type: 'loaded' } & Loaded)
@@ -51,12 +54,12 @@ export interface Loaded {
   chat_template: string;
 }
 
-/** Null when it is not one of ours. */
+/** Null: not a message to the engine. */
 export function parseToEngine(value: unknown): ToEngine | null {
   return hasShape(value, toEngine) ? (value as ToEngine) : null;
 }
 
-/** Null when it is not one of ours. */
+/** Null: not a message of the engine. */
 export function parseFromEngine(value: unknown): FromEngine | null {
   return hasShape(value, fromEngine) ? (value as FromEngine) : null;
 }

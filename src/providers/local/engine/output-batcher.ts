@@ -1,8 +1,8 @@
-/** After this much silence the next text goes out at once, so the first token never waits. */
+/** After this much silence the next text is sent at once, so the first token never waits. */
 const GATHER_MS = 12;
 const GATHER_TOKENS = 16;
 
-/** Gathers the output of one run, so that a fast model does not cost one message for each token. */
+/** Batches the output of one run, so that a fast model does not send one message for each token. */
 export class OutputBatcher {
   private readonly send: (text: string, token_ids: number[]) => void;
   private text = '';

@@ -2,14 +2,17 @@ import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 
 export interface OwnMetadata {
-  /** The model was made for this program. */
+  /** The model belongs to this program. */
   built_in: boolean;
   gate: ConfidenceRule | null;
-  /** What is said in place of an answer that is not sure enough. */
+  /** The answer that replaces a declined one. */
   fallback: string;
 }
 
-/** The metadata under `svc` that the built-in model carries; a file that has it in part or in another form is treated as without. */
+/**
+ * Reads the `svc` metadata of the built-in model. A file with an incomplete or wrong form counts as
+ * without.
+ */
 export function readOwnMetadata(metadata: object): OwnMetadata {
   const own = asRecord(asRecord(metadata).svc);
   const { tokens, minimum, fallback } = asRecord(own.confidence);

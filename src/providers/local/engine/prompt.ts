@@ -7,7 +7,10 @@ export interface Asked {
   system: string | null;
 }
 
-/** The tokens that ask the model. Throws context_length_exceeded when they leave no room for an answer: nothing is ever cut. */
+/**
+ * Returns the tokens of the prompt. Throws context_length_exceeded if they leave no room for an
+ * answer: a prompt is never cut.
+ */
 export function fittingPrompt(
   { model, wrapper, context_length, token_bytes_max, rendered }: LoadedModel,
   asked: Asked,
@@ -27,14 +30,14 @@ function tooLong(tokens: string, context_length: number): SvcError {
 }
 
 /**
- * The tokens that ask the model, in the form of its own chat template, up to where its answer begins. What the user wrote
- * becomes plain text only: a control token spelled out in it stays text. There is no system text unless one is given.
+ * Renders the prompt with the chat template of the model, up to the start of the answer. User text
+ * stays plain text, also if it spells a control token.
  */
 export function promptTokens(model: LlamaModel, wrapper: ChatWrapper, asked: Asked): Token[] {
   return contextOf(wrapper, asked).contextText.tokenize(model.tokenizer);
 }
 
-/** Tokens that end an answer besides those of the model file: the control tokens at which its template ends one. */
+/** The control tokens with which the chat template ends an answer. */
 export function stopTokens(model: LlamaModel, wrapper: ChatWrapper): ReadonlySet<Token> {
   const triggers = contextOf(wrapper, { prompt: '', system: null }).stopGenerationTriggers;
   const single = triggers
@@ -43,7 +46,7 @@ export function stopTokens(model: LlamaModel, wrapper: ChatWrapper): ReadonlySet
   return new Set(single.flat().filter((token) => model.isSpecialToken(token)));
 }
 
-/** Most bytes that one token of the model stands for: a text of more bytes than that for each token cannot fit. */
+/** The most bytes of one token: a longer text for a number of tokens cannot fit. */
 export function tokenBytesMax(model: LlamaModel): number {
   const pieces: readonly string[] = model.fileInfo.metadata.tokenizer?.ggml?.tokens ?? [];
   return pieces.reduce((most, piece) => Math.max(most, Buffer.byteLength(piece)), 4);

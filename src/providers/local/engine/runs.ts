@@ -8,11 +8,13 @@ import type { FromEngine, RunOrder } from './messages.ts';
 import { OutputBatcher } from './output-batcher.ts';
 
 /**
- * The runs being answered in the one context, and those that wait for a place in it.
+ * The active runs in the one context, and the runs that wait for a sequence.
  *
- * 1. A run has a sequence of the context to itself, from its start to its end; there are as many places as sequences.
- * 2. Each order is answered by outputs and then exactly one of finished, failed and stopped; after it nothing is computed for it.
- * The daemon bounds how many orders it has open, and so the ones that wait.
+ * 1. A run owns one sequence of the context from its start to its end.
+ * 2. Each order gets outputs, then exactly one of finished, failed and stopped. After it nothing is
+ *    computed.
+ *
+ * The daemon bounds its open orders, and so the waiting ones.
  */
 export class Runs {
   private readonly loaded: LoadedModel;
@@ -88,7 +90,7 @@ export class Runs {
   }
 }
 
-/** Number of tokens that the model knows; 0 where the file does not tell. */
+/** Number of tokens of the model. 0: unknown. */
 function vocabularyOf({ model }: LoadedModel): number {
   return model.fileInfo.metadata.tokenizer?.ggml?.tokens?.length ?? 0;
 }

@@ -5,29 +5,29 @@ import { seedAt } from './seed.ts';
 
 export interface Step {
   token: Token;
-  /** Probability of the token; null where it was not asked for. */
+  /** Probability of the token. Null: not requested. */
   probability: number | null;
 }
 
 export interface Continuation {
   prompt: readonly Token[];
-  /** Tokens of the answer that are there already. */
+  /** Tokens of the answer so far. */
   answered: readonly Token[];
 }
 
 export interface Sampling {
   temperature: number;
   seed: number;
-  /** How many of the first tokens come with their probability. */
+  /** Number of first tokens with their probability. */
   judged: number;
-  /** Tokens of the prompt that are computed in one go. */
+  /** Tokens of the prompt in one batch. */
   batch: number;
   pause: ContextPause;
 }
 
 /**
- * Endless tokens after a prompt and what was answered already, the one that ends the answer included; ends only when the signal aborts. A drawn token is
- * one call with a seed of its own, so that an answer taken up again at any position goes on the same.
+ * Generates tokens after a prompt and an earlier answer, end tokens included, until the signal
+ * aborts. Each sampled token has its own seed, so a resumed answer continues identically.
  */
 export async function* steps(
   sequence: LlamaContextSequence,
@@ -61,8 +61,8 @@ export async function* steps(
 }
 
 /**
- * Computes tokens that were answered before, each by itself as it was the first time: computed together, their rounding would
- * differ, which can tip a draw. Returns the last one, which is computed with the draw that follows it.
+ * Computes earlier tokens one by one, as the first time: a batch changes the rounding, which can
+ * change a sampled token. Returns the last token, which the next step computes.
  */
 async function replay(
   sequence: LlamaContextSequence,
@@ -81,7 +81,10 @@ async function replay(
   return next;
 }
 
-/** Computes a long prompt in batches, so that an abort need not wait for all of it. Returns the tokens of the last one. */
+/**
+ * Computes a long prompt in batches, with a check of the signal between them. Returns the tokens of
+ * the last batch.
+ */
 async function prefill(
   sequence: LlamaContextSequence,
   prompt: readonly Token[],

@@ -2,34 +2,34 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 
 /**
- * How many threads generate fastest, measured and then remembered for a model on a machine.
- * A guess is dangerous: on a busy machine one thread more than there are cores can be a hundred times slower.
+ * Finds the fastest number of threads by measurement, and remembers it for a model on a machine. On
+ * a busy machine, one thread more than there are cores can be a hundred times slower.
  */
 
 export interface ThreadsOptions {
-  /** Names the model file and its version. */
+  /** The model file and its version. */
   model_key: string;
-  /** Names the engine: its version and what it computes on. */
+  /** The version of the engine and its device. */
   engine_key: string;
-  /** JSON file of what was measured; one that cannot be read or understood counts as empty. */
+  /** JSON file of measurements. An unreadable file counts as empty. */
   file: string;
-  /** Threads that this process may use at one time. */
+  /** Threads that this process may use. */
   available: number;
-  /** Tokens per second with this many threads; `limit_ms` bounds the measurement. */
+  /** Returns tokens per second. `limit_ms` bounds the measurement. */
   measure(threads: number, limit_ms: number): Promise<number>;
 }
 
 export interface ThreadsFound {
   threads: number;
-  /** Tokens per second by number of threads, empty when remembered. */
+  /** Tokens per second by number of threads. Empty: remembered. */
   measured: Record<string, number>;
 }
 
-/** One candidate; a token that takes longer is waited for all the same. */
+/** Time for one candidate. A slow token may exceed it. */
 const CANDIDATE_MS = 200;
-/** All candidates; the next one is not begun after it. */
+/** Time for all candidates. After it no other one starts. */
 const CALIBRATION_MS = 1000;
-/** More threads must be worth it, since they take time from everything else. */
+/** The least gain that justifies more threads, which other programs need too. */
 const GAIN_LEAST = 1.05;
 const ENTRIES_MAX = 64;
 
@@ -43,7 +43,7 @@ export async function findThreads(options: ThreadsOptions): Promise<ThreadsFound
   return found;
 }
 
-/** Tries 1, 2, 4 … threads and stops when more are not worth it. */
+/** Tries 1, 2, 4 … threads and stops when more bring too little. */
 async function measureAll({ available, measure }: ThreadsOptions): Promise<ThreadsFound> {
   const measured: Record<string, number> = {};
   const end = performance.now() + CALIBRATION_MS;
@@ -79,7 +79,7 @@ async function readRemembered(file: string): Promise<Record<string, number>> {
   }
 }
 
-/** Written beside and renamed, so that nobody reads half a file. */
+/** Writes a new file and renames it, so that no reader finds half a file. */
 async function remember(file: string, threads: Record<string, number>): Promise<void> {
   const newest = Object.fromEntries(Object.entries(threads).slice(-ENTRIES_MAX));
   const draft = `${file}.${process.pid}`;

@@ -2,9 +2,9 @@ import { createContext, Script } from 'node:vm';
 import { SvcError } from '../../../errors.ts';
 
 /**
- * Does synchronous work that a model file controls, such as rendering its chat template, and ends it at the limit. The script engine itself
- * breaks off what runs inside such a call, which no code in it can catch. The limit is one of computing: on a machine that gave the process
- * less than that in the time, the work, which must be safe to repeat, is given more time. Throws SvcError: engine_timed_out.
+ * Runs synchronous work that a model file controls, such as its chat template, with a time limit.
+ * V8 stops the work, and no code in it can catch that. The limit is CPU time: on a busy machine the
+ * work is repeated with more time, so it must be repeatable. Throws engine_timed_out.
  */
 export function withinTime<T>(limit_ms: number, what: string, work: () => T): T {
   for (let timeout = limit_ms; ; timeout *= 2) {
@@ -25,6 +25,6 @@ export function withinTime<T>(limit_ms: number, what: string, work: () => T): T 
 }
 
 const CALL = new Script('work()');
-/** The part of the limit that must have been computed. */
+/** The part of the limit that must be CPU time. */
 const COMPUTED = 0.8;
 const TIMES_MAX = 4;

@@ -1,25 +1,25 @@
-/** The part of a tokenizer that turns tokens into text; `before` are tokens whose text is there already. */
+/** Converts tokens to text. `before` are the tokens of earlier text. */
 export type Detokenize<T> = (tokens: readonly T[], before: readonly T[]) => string;
 
 /** Replaces bytes that are not, or not yet, a character. */
 const REPLACEMENT = '\ufffd';
-/** Tokens that are looked at again before it is asked whether the older ones can be left. */
+/** Pending tokens from which the older ones are removed if possible. */
 const PENDING_MAX = 16;
-/** A character has at most four bytes, so an unfinished one lies within as many tokens. */
+/** A character has at most four bytes, so an unfinished one has at most four tokens. */
 const UNFINISHED_MAX = 4;
 const BEFORE_MAX = 3;
 
 /**
- * Text from tokens as they come. A character whose bytes are spread over tokens is held until it is whole.
+ * Converts tokens to text as they arrive. Buffers a character until its bytes are complete.
  *
- * 1. All that was returned, in order, is the text of all tokens together.
- * 2. Bytes that can never become a character come out as U+FFFD, as they do in the text of all tokens.
+ * 1. The returned texts together are the text of all tokens.
+ * 2. Bytes that can never become a character become U+FFFD, as in the text of all tokens.
  */
 export class TokenText<T> {
   private readonly detokenize: Detokenize<T>;
   private pending: T[] = [];
   private before: T[] = [];
-  /** Length of the text of `pending` that was returned. */
+  /** Length of the returned part of the text of `pending`. */
   private returned = 0;
 
   constructor(detokenize: Detokenize<T>) {
@@ -37,14 +37,14 @@ export class TokenText<T> {
     return fresh;
   }
 
-  /** What is left: bytes that did not become a character. */
+  /** Returns the rest: bytes that did not become a character. */
   end(): string {
     const rest = this.detokenize(this.pending, this.before).slice(this.returned);
     this.leave(this.pending.length);
     return rest;
   }
 
-  /** Leaves the older tokens where the text can be cut between two tokens without changing it. */
+  /** Removes older tokens at a position where the text can be split without a change. */
   private leaveOlder(text: string): void {
     for (let count = this.pending.length - UNFINISHED_MAX; count > 0; count -= 1) {
       const older = this.detokenize(this.pending.slice(0, count), this.before);
