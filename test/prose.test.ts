@@ -7,14 +7,8 @@ import { hardWords, longSentences, type Prose, proseOfPage, proseOfSource } from
 const TO_DO: readonly string[] = [
   'src/cli/',
   'src/daemon',
-  'src/errors.ts',
-  'src/limits.ts',
-  'src/descriptors.ts',
   'src/main.ts',
-  'src/pattern.ts',
   'src/kernel/',
-  'src/models/',
-  'src/providers/',
   'src/runtime/disk/',
   'src/runtime/health/',
   'src/runtime/providers/',
@@ -31,7 +25,6 @@ const TO_DO: readonly string[] = [
   'test/providers/',
   'test/runtime/',
   'docs/cli.md',
-  'docs/errors.md',
   'docs/operations.md',
 ];
 

@@ -76,7 +76,7 @@ async function fetchNew(paths: PullPaths, source: Source, options: AttemptOption
   if (sha256 !== null && found !== sha256) {
     throw pullError(
       'pull_failed',
-      `What was fetched is not the file: its sha256 is ${found}, not ${sha256}. It was deleted.`,
+      `The downloaded file has the sha256 ${found}, not ${sha256}. It was deleted.`,
       { discard: true },
     );
   }
@@ -135,10 +135,10 @@ async function hash(path: string, { context, report, signal }: AttemptOptions): 
 function taken({ file, sha256 }: Source): SvcError {
   const why =
     sha256 === null
-      ? 'whether it is the same cannot be told without --sha256, since nobody says what the new one hashes to'
-      : 'it is another one';
+      ? 'without --sha256 the two files cannot be compared: the hash of the new one is unknown'
+      : 'it is a different file';
   return pullError(
     'model_exists',
-    `There is a model ${file.replace(/\.gguf$/, '')} already, and ${why}.`,
+    `A model ${file.replace(/\.gguf$/, '')} exists already; ${why}.`,
   );
 }

@@ -22,11 +22,9 @@ export function asPullError(thrown: unknown): SvcError {
     return pullError('pull_failed', `The models folder cannot be used (${code}).`, {
       cause: thrown,
     });
-  return pullError(
-    'pull_failed',
-    'The model could not be fetched, for a reason that is in the log.',
-    { cause: thrown },
-  );
+  return pullError('pull_failed', 'The download failed. The reason is in the log.', {
+    cause: thrown,
+  });
 }
 
 /** The error of a request without a response, or of a broken response. */

@@ -76,10 +76,7 @@ export class Puller implements PullerPort<Task> {
     const ended = Promise.resolve(before?.ended)
       .then(() => this.work(pull_id, attempt, abort))
       .catch((error: unknown) =>
-        this.options.log.error(
-          { err: error, pull_id },
-          'the outcome of a pull could not be recorded',
-        ),
+        this.options.log.error({ err: error, pull_id }, 'the outcome of a pull was not recorded'),
       )
       .finally(() => this.works.get(pull_id)?.abort === abort && this.works.delete(pull_id));
     this.works.set(pull_id, { abort, ended });
@@ -90,7 +87,7 @@ export class Puller implements PullerPort<Task> {
     if (work !== undefined) work.abort.abort();
     else
       this.recordEnd(pull_id).catch((error: unknown) =>
-        this.options.log.error({ err: error, pull_id }, 'the end of a pull could not be recorded'),
+        this.options.log.error({ err: error, pull_id }, 'the end of a pull was not recorded'),
       );
   }
 
@@ -106,7 +103,8 @@ export class Puller implements PullerPort<Task> {
     const { log } = this.options;
     const task = this.tasks.get(pull_id);
     try {
-      if (task === undefined) throw pullError('pull_failed', 'The pull is not known any more.');
+      if (task === undefined)
+        throw pullError('pull_failed', 'The daemon does not know this pull any more.');
       if (!signal.aborted)
         await attemptPull({
           task,
@@ -140,24 +138,25 @@ export class Puller implements PullerPort<Task> {
     const name = file.toLowerCase();
     const owner = this.claims.get(name);
     if (owner !== undefined && owner !== pull_id)
-      throw pullError('busy', `Another pull is fetching ${file} now.`);
+      throw pullError('busy', `Another pull downloads ${file} now.`);
     this.claims.set(name, pull_id);
   }
 
   private report(pull_id: string, attempt: number, abort: AbortController): Report {
     const stream = this.options.stream(pull_id);
-    const tell = async (fact: NewEvent<PullEvent>) => {
-      if (!(await stream.tryAppend(fact))) abort.abort();
+    const append = async (event: NewEvent<PullEvent>) => {
+      if (!(await stream.tryAppend(event))) abort.abort();
       abort.signal.throwIfAborted();
     };
     return {
       resolved: (source, offset_bytes) =>
-        tell({ type: 'pull.resolved', attempt, ...source, offset_bytes }),
-      progressed: (bytes) => tell({ type: 'pull.progressed', attempt, bytes }),
-      downloaded: (bytes, existing) => tell({ type: 'pull.downloaded', attempt, bytes, existing }),
-      hashed: (bytes) => tell({ type: 'pull.hashed', attempt, bytes }),
-      verified: (sha256, compared) => tell({ type: 'pull.verified', attempt, sha256, compared }),
-      completed: (path) => tell({ type: 'pull.completed', attempt, path }),
+        append({ type: 'pull.resolved', attempt, ...source, offset_bytes }),
+      progressed: (bytes) => append({ type: 'pull.progressed', attempt, bytes }),
+      downloaded: (bytes, existing) =>
+        append({ type: 'pull.downloaded', attempt, bytes, existing }),
+      hashed: (bytes) => append({ type: 'pull.hashed', attempt, bytes }),
+      verified: (sha256, compared) => append({ type: 'pull.verified', attempt, sha256, compared }),
+      completed: (path) => append({ type: 'pull.completed', attempt, path }),
     };
   }
 
@@ -166,14 +165,14 @@ export class Puller implements PullerPort<Task> {
     const snapshot: PullSnapshot | undefined = stream.snapshot();
     const error = failure.summary();
     if (snapshot?.context.attempt !== attempt) return;
-    const fact = afterPullFailure(
+    const event = afterPullFailure(
       snapshot.context,
       error,
       this.options.now(),
       failure.retryAfterMs,
     );
     // After the download no other attempt is accepted.
-    if (!(await stream.tryAppend(fact)))
+    if (!(await stream.tryAppend(event)))
       await stream.tryAppend({ type: 'pull.failed', attempt, error });
   }
 

@@ -36,7 +36,7 @@ export async function receive(
       if (partial.bytes + chunk.length > most)
         throw wrongFile(
           'pull_failed',
-          `${answer.host} sends more than the ${most} bytes that are taken.`,
+          `${answer.host} sends more than the accepted ${most} bytes.`,
         );
       await partial.append(chunk);
       if (!known) known = await isModel(partial, answer.host);
@@ -61,7 +61,7 @@ export async function receive(
 async function isModel(partial: PartialFile, host: string): Promise<boolean> {
   if (partial.bytes < GGUF_MAGIC.length) return false;
   if (isGguf(await partial.head(GGUF_MAGIC.length))) return true;
-  throw wrongFile('model_invalid', `What ${host} sends is not a GGUF file.`);
+  throw wrongFile('model_invalid', `The file from ${host} is not a GGUF file.`);
 }
 
 /**

@@ -8,14 +8,14 @@ const PIECE_BYTES = 256 * 1024;
 export async function sha256Of(
   path: string,
   signal: AbortSignal,
-  tell: (bytes: number) => Promise<void>,
+  report: (bytes: number) => Promise<void>,
 ): Promise<string> {
   const hash = createHash('sha256');
   let bytes = 0;
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
     hash.update(piece as Buffer);
     bytes += (piece as Buffer).length;
-    await tell(bytes);
+    await report(bytes);
   }
   return hash.digest('hex');
 }

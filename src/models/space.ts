@@ -14,10 +14,11 @@ export async function checkSpace(
 ): Promise<void> {
   const free = await ask(folder);
   if (free >= bytes + limits.pull_spare_bytes) return;
-  const rest = bytes > 0 ? `${mebibytes(bytes)} are still to come` : 'The disk is nearly full';
+  const rest =
+    bytes > 0 ? `The download needs ${mebibytes(bytes)} more` : 'The disk is nearly full';
   throw pullError(
     'pull_failed',
-    `${rest}, and of the ${mebibytes(free)} that are free ${mebibytes(limits.pull_spare_bytes)} are left for the daemon.`,
+    `${rest}: ${mebibytes(free)} are free, and the daemon keeps ${mebibytes(limits.pull_spare_bytes)} of them.`,
   );
 }
 

@@ -22,11 +22,11 @@ export function readTask(input: PullInput, env: NodeJS.ProcessEnv): Task {
   if (reference.kind === 'url' && name === null && !/\.gguf$/i.test(reference.url.pathname)) {
     throw new SvcError('invalid_request', 'The address does not end in .gguf.', {
       param: 'reference',
-      hint: 'If a GGUF file is there all the same, name the model with --name.',
+      hint: 'If it is a GGUF file anyway, name the model with --name.',
     });
   }
   if (reference.kind === 'url' && name === null && modelNameOf(reference.url.pathname) === null) {
-    throw new SvcError('invalid_request', 'The file has no name that a model can have.', {
+    throw new SvcError('invalid_request', 'The name of the file is not valid for a model.', {
       param: 'name',
       hint: 'Name the model with --name.',
     });
@@ -49,7 +49,7 @@ function readHub(env: NodeJS.ProcessEnv): URL {
     const { message } = asPullError(thrown);
     throw new SvcError('config_invalid', message, {
       param: 'HF_ENDPOINT',
-      hint: 'Set HF_ENDPOINT to the address of a hub, or not at all, and start the daemon again.',
+      hint: 'Set HF_ENDPOINT to the address of a hub, or unset it. Then start the daemon again.',
     });
   }
 }

@@ -84,7 +84,7 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
   if (!/^(identity)?$/i.test(headers.get('content-encoding') ?? ''))
     throw pullError(
       'pull_failed',
-      `${host} sends the file compressed, so that it can be neither resumed nor checked.`,
+      `${host} sends the file compressed: it can be neither resumed nor checked.`,
     );
   if (
     source.sha256 !== null &&
@@ -93,14 +93,14 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
   ) {
     throw pullError(
       'pull_failed',
-      `${what} changed on ${source.hub?.host ?? host} while it was request for.`,
+      `${what} changed on ${source.hub?.host ?? host} during the request.`,
       { retryable: true },
     );
   }
   const size = sizeOfAnswer(answer, partial.bytes);
   const wanted = source.size_bytes ?? hubMetadata.size_bytes;
   if (size !== null && wanted !== null && size !== wanted) {
-    throw pullError('pull_failed', `${host} sends ${size} bytes where ${wanted} were said.`, {
+    throw pullError('pull_failed', `${host} sends ${size} bytes instead of ${wanted}.`, {
       retryable: true,
     });
   }

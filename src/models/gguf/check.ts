@@ -5,14 +5,14 @@ import { tensorBytes } from './tensors.ts';
 const FIRST_BYTES = 1024 * 1024;
 
 /** Throws SvcError unless the file is a GGUF file with all its weights. */
-export async function checkGguf(path: string, header_bytes_max: number): Promise<void> {
+export async function checkGguf(path: string, headerBytesMax: number): Promise<void> {
   const handle = await open(path, 'r');
   try {
     const { size } = await handle.stat();
     for (
-      let length = Math.min(FIRST_BYTES, header_bytes_max);
+      let length = Math.min(FIRST_BYTES, headerBytesMax);
       ;
-      length = Math.min(length * 4, header_bytes_max)
+      length = Math.min(length * 4, headerBytesMax)
     ) {
       const { buffer, bytesRead } = await handle.read(
         Buffer.allocUnsafe(Math.min(length, size)),
@@ -23,8 +23,8 @@ export async function checkGguf(path: string, header_bytes_max: number): Promise
       const header = readIfWhole(buffer.subarray(0, bytesRead));
       if (header !== null) return checkSize(header, size);
       if (bytesRead >= size) throw invalid('it ends in the middle of its header');
-      if (length >= header_bytes_max)
-        throw invalid(`its header is longer than ${header_bytes_max} bytes`);
+      if (length >= headerBytesMax)
+        throw invalid(`its header is longer than ${headerBytesMax} bytes`);
     }
   } finally {
     await handle.close();
@@ -40,10 +40,10 @@ function readIfWhole(bytes: Buffer): GgufHeader | null {
   }
 }
 
-function checkSize({ data_offset, tensors }: GgufHeader, size: number): void {
+function checkSize({ dataOffset, tensors }: GgufHeader, size: number): void {
   const end = tensors.reduce(
     (most, { elements, type, offset }) =>
-      Math.max(most, data_offset + offset + tensorBytes(type, elements)),
+      Math.max(most, dataOffset + offset + tensorBytes(type, elements)),
     0,
   );
   if (end > size) throw invalid(`it has ${size} bytes of at least ${Math.ceil(end)}`);

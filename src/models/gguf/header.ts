@@ -6,7 +6,7 @@ import { isGguf } from './tensors.ts';
 export interface GgufHeader {
   architecture: string;
   /** Offset of the weights. */
-  data_offset: number;
+  dataOffset: number;
   tensors: { elements: number; type: number; offset: number }[];
 }
 
@@ -45,7 +45,7 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
   if (architecture === '') throw invalid('it does not name its architecture');
   if (alignment === 0 || alignment > 1_048_576) throw invalid('its alignment is not one');
   const tensors = Array.from({ length: tensorCount }, () => cursor.tensor());
-  return { architecture, data_offset: Math.ceil(cursor.position / alignment) * alignment, tensors };
+  return { architecture, dataOffset: Math.ceil(cursor.position / alignment) * alignment, tensors };
 }
 
 /** Entries and tensors of one file. */
@@ -139,7 +139,7 @@ function width(type: number): number {
 }
 
 export function invalid(why: string): SvcError {
-  return pullError('model_invalid', `The file is no model that can be loaded: ${why}.`, {
+  return pullError('model_invalid', `The engine cannot load the file: ${why}.`, {
     discard: true,
   });
 }

@@ -8,7 +8,10 @@ export function hubAddress(env: NodeJS.ProcessEnv): URL {
   const text = env.HF_ENDPOINT?.trim() || DEFAULT_HUB;
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !isAllowed(url) || url.username !== '' || url.search !== '') {
-    throw pullError('pull_failed', 'HF_ENDPOINT, where the daemon runs, is not an https address.');
+    throw pullError(
+      'pull_failed',
+      'HF_ENDPOINT in the environment of the daemon is not an https address.',
+    );
   }
   return url;
 }
@@ -18,10 +21,7 @@ export function hubToken(env: NodeJS.ProcessEnv): string | null {
   const token = env.HF_TOKEN?.trim() ?? '';
   if (token === '') return null;
   if (/^[\x21-\x7e]{1,4096}$/.test(token)) return token;
-  throw pullError(
-    'pull_refused',
-    'HF_TOKEN, where the daemon runs, holds something that is not a token.',
-  );
+  throw pullError('pull_refused', 'HF_TOKEN in the environment of the daemon is not a token.');
 }
 
 /** Builds a URL on the hub. Each part becomes one segment of the path. */

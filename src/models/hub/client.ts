@@ -115,7 +115,7 @@ function redirected(from: URL, location: string): URL {
   if (url !== null && isAllowed(url) && !inward && url.username === '') return url;
   throw pullError(
     'pull_failed',
-    `${from.host} redirects to an address that models are not fetched from.`,
+    `${from.host} redirects to an address that is not allowed for downloads.`,
   );
 }
 

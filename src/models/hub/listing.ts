@@ -57,7 +57,7 @@ async function readText(
 function readEntries(text: string, host: string): HubFile[] {
   const entries = parseForeignJson(text);
   if (!Array.isArray(entries))
-    throw pullError('pull_failed', `${host} does not answer as a model hub does.`);
+    throw pullError('pull_failed', `${host} does not respond like a model hub.`);
   return entries.flatMap((entry: unknown) => readEntry(entry) ?? []);
 }
 

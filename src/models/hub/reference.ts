@@ -19,7 +19,7 @@ const DEFAULT_REVISION = 'main';
 
 /** Parses a reference. A URL of a hub page becomes a hub reference. Throws invalid_request. */
 export function parseReference(text: string, hub: URL): Reference {
-  if (text.length > LENGTH_MAX) throw wrong('It is too long.');
+  if (text.length > LENGTH_MAX) throw wrong('The reference is too long.');
   if (text.startsWith('hf:')) return parseHub(text.slice(3));
   if (!/^https?:\/\//i.test(text)) throw wrong();
   const url = parseAddress(text);
@@ -50,7 +50,7 @@ function parseHub(text: string): HubReference {
   if (more.length > 0 || (quant !== null && path.length > 0)) throw wrong();
   if (!NAME.test(user) || !NAME.test(repo)) throw wrong('A repository is named user/repo.');
   if (quant !== null && !QUANT.test(quant))
-    throw wrong('After the colon stands a quantization, such as Q4_K_M.');
+    throw wrong('The part after the colon must be a quantization, such as Q4_K_M.');
   return hubReference(`${user}/${repo}`, revision, path.length === 0 ? null : path, quant);
 }
 
@@ -81,10 +81,11 @@ function hubReference(
   path: string[] | null,
   quant: string | null,
 ): HubReference {
-  if (!REVISION.test(revision)) throw wrong('After the @ stands a branch, a tag or a commit.');
+  if (!REVISION.test(revision))
+    throw wrong('The part after the @ must be a branch, a tag or a commit.');
   if (path === null) return { kind: 'hub', repo, revision, quant, path: null };
   if (path.some((part) => part === '' || part === '.' || part === '..' || UNPRINTABLE.test(part)))
-    throw wrong('The path of the file is not one.');
+    throw wrong('The path of the file is not valid.');
   if (!/\.gguf$/i.test(path.at(-1) ?? ''))
     throw wrong('The file must be a GGUF file, with a name that ends in .gguf.');
   return { kind: 'hub', repo, revision, quant, path: path.join('/') };
@@ -93,10 +94,9 @@ function hubReference(
 function parseAddress(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null) throw wrong('The address cannot be read.');
-  if (!isAllowed(url))
-    throw wrong('A model comes over https only; http is for this machine alone.');
+  if (!isAllowed(url)) throw wrong('Downloads need https; http is allowed only from this machine.');
   if (url.username !== '' || url.password !== '')
-    throw wrong('An address with a name and a password in it is not taken.');
+    throw wrong('The address must not contain a user name or a password.');
   url.hash = '';
   return url;
 }
@@ -109,7 +109,7 @@ function decode(part: string): string {
   }
 }
 
-function wrong(why = 'It is not a reference to a model.'): SvcError {
+function wrong(why = 'This is not a reference to a model.'): SvcError {
   return new SvcError('invalid_request', why, {
     param: 'reference',
     hint: 'Give hf:user/repo, hf:user/repo:Q4_K_M, hf:user/repo/file.gguf or https://…/file.gguf',

@@ -16,23 +16,23 @@ export function refusal(
   if (says === 'GatedRepo')
     return pullError(
       'pull_refused',
-      `${what} is given only to those who accepted its terms on ${host}, and to their token (${status}).`,
+      `${host} sends ${what} only to users who accepted its terms, with their token (${status}).`,
     );
   if (says === 'RepoNotFound')
     return pullError(
       'model_unknown',
-      `${host} has no ${what}, or shows it only to some (${status}).`,
+      `${host} has no ${what}, or hides it from this user (${status}).`,
     );
   if (status === 404 || status === 410)
     return pullError('model_unknown', `${host} has no ${what} (${status}).`);
   const expired = (status === 401 || status === 403) && hub !== null && hub !== host;
   if (expired || status === 408 || status === 425 || status === 429 || status >= 500) {
-    return pullError('pull_failed', `${host} does not give ${what} now (${status}).`, {
+    return pullError('pull_failed', `${host} does not send ${what} now (${status}).`, {
       retryable: true,
       retryAfterMs: retryAfter(headers),
     });
   }
   if (status === 401 || status === 403)
-    return pullError('pull_refused', `${host} does not give us ${what} (${status}).`);
-  return pullError('pull_failed', `${host} does not give ${what} (${status}).`);
+    return pullError('pull_refused', `${host} refuses to send ${what} (${status}).`);
+  return pullError('pull_failed', `${host} does not send ${what} (${status}).`);
 }

@@ -59,7 +59,7 @@ async function onTheHub(
   if (task.sha256 !== null && file.sha256 !== null && task.sha256 !== file.sha256) {
     throw pullError(
       'pull_failed',
-      `${hub.host} has another file than the one request for: its sha256 is ${file.sha256}.`,
+      `${hub.host} has another file than the requested one: its sha256 is ${file.sha256}.`,
     );
   }
   return {
@@ -84,7 +84,7 @@ function fileName({ name }: Task, path: string): string {
   if (found === null)
     throw pullError(
       'invalid_request',
-      'The file has no name that a model can have. Give one with --name.',
+      'The name of the file is not valid for a model. Give one with --name.',
     );
   return `${found}.gguf`;
 }

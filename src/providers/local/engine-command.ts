@@ -12,10 +12,10 @@ export interface EngineCommand {
  * `setpriv` prevents new privileges, and kills the process when the daemon dies.
  */
 export function engineCommand(
-  node_flags: readonly string[],
+  nodeFlags: readonly string[],
   program: string = process.execPath,
 ): EngineCommand {
-  const flags = [`--max-old-space-size=${HEAP_MB}`, ...node_flags];
+  const flags = [`--max-old-space-size=${HEAP_MB}`, ...nodeFlags];
   const setpriv = findSetpriv();
   return setpriv === null
     ? { execArgv: flags }

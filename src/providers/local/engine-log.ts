@@ -12,7 +12,7 @@ export function logLines(
   limits: Pick<Limits, 'log_line_bytes' | 'engine_log_lines'>,
   fields: object,
 ): void {
-  const length_max = Math.floor(limits.log_line_bytes / 4);
+  const lengthMax = Math.floor(limits.log_line_bytes / 4);
   let rest = '';
   let lines = 0;
   const write = (line: string) => {
@@ -22,13 +22,13 @@ export function logLines(
       fields,
       lines > limits.engine_log_lines
         ? 'more of what the engine prints is left out'
-        : line.slice(0, length_max),
+        : line.slice(0, lengthMax),
     );
   };
   source.setEncoding('utf8');
   source.on('data', (text: string) => {
     const parts = (rest + text).split('\n');
-    rest = (parts.pop() ?? '').slice(0, length_max);
+    rest = (parts.pop() ?? '').slice(0, lengthMax);
     for (const line of parts) write(line.trimEnd());
   });
   source.on('end', () => write(rest.trimEnd()));

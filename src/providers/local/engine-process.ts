@@ -27,7 +27,7 @@ export interface EngineProcessOptions {
   limits: Limits;
   log: Log;
   /** Appends an event to the stream of the engine. */
-  report(fact: NewEvent<EngineEvent>): void;
+  report(event: NewEvent<EngineEvent>): void;
 }
 
 /**
@@ -42,7 +42,7 @@ export class EngineProcess {
   private readonly options: EngineProcessOptions;
   private readonly child: ChildProcess;
   private readonly answers = new Map<number, Answer>();
-  private last_id = 0;
+  private lastId = 0;
   private stopping = false;
   private isGone = false;
   private hasStarted = false;
@@ -73,7 +73,7 @@ export class EngineProcess {
       // A process that could not start has no streams: they are undefined.
       if (source != null) logLines(source, log, limits, { engine_pid: this.child.pid });
     }
-    const bound = { path: started.path, memory_bytes: limits.engine_memory_bytes };
+    const bound = { path: started.path, memoryBytes: limits.engine_memory_bytes };
     this.memory = new MemoryWatch(this.child.pid ?? 0, bound, (used_bytes) =>
       this.noteMemory(used_bytes),
     );
@@ -97,7 +97,7 @@ export class EngineProcess {
   }
 
   ask(order: Omit<RunOrder, 'type' | 'id'>): { id: number; answer: Answer } {
-    const id = ++this.last_id;
+    const id = ++this.lastId;
     const answer = new Answer(this.threads);
     if (this.isGone) answer.lose(this.loss(0));
     else this.answers.set(id, answer);

@@ -9,8 +9,8 @@ export interface Checked {
 }
 
 /**
- * Checks the header of a model file in a thread with bounds on time and memory, because the file
- * may be hostile. Throws descriptors_exhausted, which is not about the file.
+ * Checks the header of a model file in a thread with bounds on time and memory. The file may be
+ * hostile. Throws descriptors_exhausted, which is not about the file.
  */
 export async function checkHeader(
   path: string,
@@ -22,8 +22,7 @@ export async function checkHeader(
     workerData: { path, header_bytes: limits.model_header_bytes },
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   });
-  const end = (why: string) =>
-    resolve({ problem: `The file is no model that can be loaded: ${why}.` });
+  const end = (why: string) => resolve({ problem: `The engine cannot load the file: ${why}.` });
   const timer = setTimeout(() => end('reading its header takes too long'), limits.model_inspect_ms);
   worker.on('message', resolve);
   worker.on('error', (error) => {
@@ -31,7 +30,7 @@ export async function checkHeader(
     if (exhausted === null) end('reading its header takes too much memory');
     else reject(exhausted);
   });
-  worker.on('exit', () => end('reading its header was broken off'));
+  worker.on('exit', () => end('reading its header was interrupted'));
   try {
     return await promise;
   } finally {

@@ -64,14 +64,14 @@ export function inspectModel(
 }
 
 /** Converts the entries in the order of the file. Skips an entry that exceeds the bound. */
-export function plainMetadata(metadata: object, bytes_max: number): ModelMetadata {
+export function plainMetadata(metadata: object, bytesMax: number): ModelMetadata {
   const entries = Object.entries(metadata);
   const kept: [string, unknown][] = [];
   let bytes = 0;
   for (const [key, value] of entries) {
     const entry: [string, unknown] = [key.slice(0, 256), plain(value)];
     const size = Buffer.byteLength(JSON.stringify(entry));
-    if (bytes + size > bytes_max) continue;
+    if (bytes + size > bytesMax) continue;
     bytes += size;
     kept.push(entry);
   }

@@ -92,8 +92,8 @@ export class Inspector {
       message: (message: ModelDescription | typeof READING) =>
         message === READING ? read() : resolve(message),
       error: (error: unknown) =>
-        end(asExhausted(error) === null ? 'reading it took too much' : NOT_OPENED),
-      exit: () => end('reading it was broken off'),
+        end(asExhausted(error) === null ? 'reading it needed too much memory' : NOT_OPENED),
+      exit: () => end('reading it was interrupted'),
     };
     for (const [event, listener] of Object.entries(listeners)) worker.on(event, listener);
     worker.postMessage(question);

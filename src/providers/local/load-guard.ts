@@ -43,8 +43,8 @@ export class LoadGuard {
   async admit({ path, name }: ModelFile): Promise<void> {
     if (path === this.options.built_in) return;
     const version = await versionOf(path);
-    const held = this.quarantine.find(path, version);
-    if (held !== null) throw refused(name, held.reason, held.until);
+    const refusal = this.quarantine.find(path, version);
+    if (refusal !== null) throw refused(name, refusal.reason, refusal.until);
     let known = this.known.get(path);
     if (known?.version !== version) {
       known = {
@@ -69,7 +69,7 @@ export class LoadGuard {
       code === 'engine_timed_out'
         ? 'hung the engine when it was loaded'
         : 'killed the engine when it was loaded';
-    await this.quarantine.hold(path, { version: known.version, reason, until });
+    await this.quarantine.add(path, { version: known.version, reason, until });
     known.deaths = 0;
   }
 

@@ -123,7 +123,7 @@ export class LocalEngine {
         env,
         limits,
         log,
-        report: (fact) => this.report(fact),
+        report: (event) => this.report(event),
       });
     } catch (error) {
       log.warn({ err: error }, 'trouble with the engine process');
@@ -209,12 +209,12 @@ export class LocalEngine {
     return null;
   }
 
-  private report(fact: NewEvent<EngineEvent>): void {
+  private report(event: NewEvent<EngineEvent>): void {
     const { engine, log } = this.options;
     engine
-      .tryAppend(fact)
+      .tryAppend(event)
       .catch((error: unknown) =>
-        log.debug({ err: error, fact: fact.type }, 'a fact of the engine was not recorded'),
+        log.debug({ err: error, event: event.type }, 'a event of the engine was not recorded'),
       );
   }
 }

@@ -15,12 +15,12 @@ export class MemoryWatch {
 
   constructor(
     pid: number,
-    { path, memory_bytes }: { path: string; memory_bytes: number },
+    { path, memoryBytes }: { path: string; memoryBytes: number },
     onExceeded: (used_bytes: number) => void,
   ) {
     this.pid = pid;
     this.onExceeded = onExceeded;
-    if (process.platform === 'linux') void this.begin(path, memory_bytes);
+    if (process.platform === 'linux') void this.begin(path, memoryBytes);
   }
 
   stop(): void {
@@ -29,12 +29,12 @@ export class MemoryWatch {
   }
 
   /** Adds the size of the file on disk: repacked weights need about that much. */
-  private async begin(path: string, memory_bytes: number): Promise<void> {
+  private async begin(path: string, memoryBytes: number): Promise<void> {
     const blocks = await stat(path).then(
       (found) => found.blocks,
       () => 0,
     );
-    await this.look(memory_bytes + blocks * BLOCK_BYTES);
+    await this.look(memoryBytes + blocks * BLOCK_BYTES);
   }
 
   private async look(bound: number): Promise<void> {

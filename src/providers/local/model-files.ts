@@ -14,7 +14,7 @@ const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/;
  * Lists the model files of the folder, sorted, with bounds on number and depth. Throws
  * descriptors_exhausted.
  */
-export async function modelFilesIn(folder: string, files_max: number): Promise<string[]> {
+export async function modelFilesIn(folder: string, filesMax: number): Promise<string[]> {
   const found: string[] = [];
   const walk = async (at: string, depth: number): Promise<void> => {
     const entries = await readdir(at, { withFileTypes: true }).catch((error: unknown) => {
@@ -23,7 +23,7 @@ export async function modelFilesIn(folder: string, files_max: number): Promise<s
       return [];
     });
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      if (found.length >= files_max) return;
+      if (found.length >= filesMax) return;
       const path = join(at, entry.name);
       if (entry.isDirectory() && depth < DEPTH_MAX) await walk(path, depth + 1);
       else if (!entry.isDirectory() && entry.name.endsWith('.gguf') && !LATER_PART.test(entry.name))

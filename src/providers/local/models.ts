@@ -42,15 +42,15 @@ export class LocalModels {
    */
   async find(name: string): Promise<ModelFile> {
     const short = shortName(name);
-    const places = this.places(short);
-    for (const path of places) {
+    const candidates = this.candidates(short);
+    for (const path of candidates) {
       const found = this.isOurs(path)
-        ? await this.look(path)
-        : await this.look(path).catch(nullUnlessExhausted);
+        ? await this.probe(path)
+        : await this.probe(path).catch(nullUnlessExhausted);
       if (found !== null) return found;
     }
     const known = await this.names();
-    const what = places.every((path) => this.isOurs(path))
+    const what = candidates.every((path) => this.isOurs(path))
       ? 'There is no model'
       : 'There is no GGUF file that the daemon can read, and no model,';
     throw new SvcError(
@@ -61,7 +61,7 @@ export class LocalModels {
   }
 
   /** Null: there is no such file. Throws model_invalid for a file that cannot be a model. */
-  private async look(path: string): Promise<ModelFile | null> {
+  private async probe(path: string): Promise<ModelFile | null> {
     if ((await fileVersion(path)) === null) return null;
     if (stateOf(path, this.options.engine.snapshot()) !== 'loaded') await refuseForeign(path);
     return this.fileAt(path);
@@ -85,25 +85,26 @@ export class LocalModels {
 
   /** Reads the headers of new files. After an abort, returns what is known by then. */
   async list(signal: AbortSignal): Promise<ModelRecord[]> {
-    const late = new Promise<null>((done) =>
+    const aborted = new Promise<null>((done) =>
       signal.aborted
         ? done(null)
         : signal.addEventListener('abort', () => done(null), { once: true }),
     );
-    const standard = await this.standard();
+    const defaultFile = await this.findDefault();
     const files = await this.files();
-    if (standard !== null && !files.some(({ path }) => path === standard.path))
-      files.push(standard);
-    const inspect = (version: FileVersion) => Promise.race([this.inspector.inspect(version), late]);
+    if (defaultFile !== null && !files.some(({ path }) => path === defaultFile.path))
+      files.push(defaultFile);
+    const inspect = (version: FileVersion) =>
+      Promise.race([this.inspector.inspect(version), aborted]);
     return Promise.all(
-      files.map(async (file) => (await this.facts(file, standard, inspect)).record),
+      files.map(async (file) => (await this.facts(file, defaultFile, inspect)).record),
     );
   }
 
   /** Shows a model with its metadata, up to the bound. Throws model_unknown, model_invalid. */
   async show(id: string): Promise<ModelRecord & ModelMetadata> {
     const file = await this.find(id);
-    const { record, inspection } = await this.facts(file, await this.standard(), (version) =>
+    const { record, inspection } = await this.facts(file, await this.findDefault(), (version) =>
       this.inspector.describe(version),
     );
     return { ...record, ...(inspection?.metadata ?? { metadata: {}, metadata_left_out: 0 }) };
@@ -128,7 +129,7 @@ export class LocalModels {
       file.path,
       AbortSignal.timeout(3 * this.options.limits.engine_stop_ms),
     );
-    const { record } = await this.facts(file, await this.standard(), (version) =>
+    const { record } = await this.facts(file, await this.findDefault(), (version) =>
       this.inspector.inspect(version),
     );
     await unlink(file.path);
@@ -136,7 +137,7 @@ export class LocalModels {
   }
 
   /** Possible paths for a name, in order of preference. */
-  private places(name: string): string[] {
+  private candidates(name: string): string[] {
     const { folder, built_in } = this.options;
     if (name === nameOf(built_in)) return [built_in];
     const inside = resolve(folder, name.endsWith('.gguf') ? name : `${name}.gguf`);
@@ -160,19 +161,19 @@ export class LocalModels {
     return has === null ? files : [this.fileAt(built_in), ...files];
   }
 
-  private standard(): Promise<ModelFile | null> {
+  private findDefault(): Promise<ModelFile | null> {
     return this.find(this.options.default).catch(nullUnlessExhausted);
   }
 
   private async facts<I extends ModelInspection>(
     file: ModelFile,
-    standard: ModelFile | null,
+    defaultFile: ModelFile | null,
     inspect: (version: FileVersion) => Promise<I | null>,
   ): Promise<{ record: ModelRecord; inspection: I | null }> {
     const { built_in, engine } = this.options;
     const version = await fileVersion(file.path).catch(() => null);
     const inspection = version === null ? null : await inspect(version);
-    const flags = { default: file.path === standard?.path, built_in: file.path === built_in };
+    const flags = { default: file.path === defaultFile?.path, built_in: file.path === built_in };
     return {
       record: modelRecord({ file, version, inspection, engine: engine.snapshot(), ...flags }),
       inspection,

@@ -70,7 +70,7 @@ export function createLocalProvider({
     signal: AbortSignal,
   ): AsyncGenerator<OutputPart> {
     if (streams >= Math.max(limits.local_runs, limits.provider_runs))
-      throw new SvcError('provider_busy', 'The engine has as many runs as it takes.', {
+      throw new SvcError('provider_busy', 'The engine has its maximum number of runs.', {
         retryable: true,
       });
     streams += 1;

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 
 /** A refused version of a file. */
-export interface Sentence {
+export interface Refusal {
   version: string;
-  /** End of the sentence "The model …". */
+  /** End of the refusal "The model …". */
   reason: string;
   until: number;
 }
@@ -20,27 +20,27 @@ export interface Sentence {
 export class Quarantine {
   private readonly file: string;
   private readonly now: () => number;
-  private readonly held: Map<string, Sentence>;
+  private readonly refusals: Map<string, Refusal>;
   private writing: Promise<void> = Promise.resolve();
 
   constructor(file: string, now: () => number) {
     this.file = file;
     this.now = now;
-    this.held = readHeld(file);
+    this.refusals = readRefusals(file);
   }
 
-  find(path: string, version: string): Sentence | null {
-    const sentence = this.held.get(path);
-    return sentence !== undefined && sentence.version === version && sentence.until > this.now()
-      ? sentence
+  find(path: string, version: string): Refusal | null {
+    const refusal = this.refusals.get(path);
+    return refusal !== undefined && refusal.version === version && refusal.until > this.now()
+      ? refusal
       : null;
   }
 
-  async hold(path: string, sentence: Sentence): Promise<void> {
-    this.held.delete(path);
-    this.held.set(path, sentence);
-    for (const [other, { until }] of this.held)
-      if (until <= this.now() || this.held.size > ENTRIES_MAX) this.held.delete(other);
+  async add(path: string, refusal: Refusal): Promise<void> {
+    this.refusals.delete(path);
+    this.refusals.set(path, refusal);
+    for (const [other, { until }] of this.refusals)
+      if (until <= this.now() || this.refusals.size > ENTRIES_MAX) this.refusals.delete(other);
     this.writing = this.writing.then(() => this.write());
     await this.writing;
   }
@@ -52,11 +52,8 @@ export class Quarantine {
   private async write(): Promise<void> {
     const draft = `${this.file}.${process.pid}`;
     try {
-      await writeFile(
-        draft,
-        `${JSON.stringify({ held: Object.fromEntries(this.held) }, null, 2)}\n`,
-        { mode: 0o600 },
-      );
+      const text = JSON.stringify({ held: Object.fromEntries(this.refusals) }, null, 2);
+      await writeFile(draft, `${text}\n`, { mode: 0o600 });
       await rename(draft, this.file);
     } catch {}
   }
@@ -64,11 +61,11 @@ export class Quarantine {
 
 const ENTRIES_MAX = 64;
 
-function readHeld(file: string): Map<string, Sentence> {
+function readRefusals(file: string): Map<string, Refusal> {
   try {
     const { held } = JSON.parse(readFileSync(file, 'utf8')) as { held: Record<string, unknown> };
-    const known = Object.entries(held).filter((entry): entry is [string, Sentence] =>
-      isSentence(entry[1]),
+    const known = Object.entries(held).filter((entry): entry is [string, Refusal] =>
+      isRefusal(entry[1]),
     );
     return new Map(known.slice(-ENTRIES_MAX));
   } catch {
@@ -76,7 +73,7 @@ function readHeld(file: string): Map<string, Sentence> {
   }
 }
 
-function isSentence(value: unknown): value is Sentence {
-  const { version, reason, until } = (value ?? {}) as Partial<Sentence>;
+function isRefusal(value: unknown): value is Refusal {
+  const { version, reason, until } = (value ?? {}) as Partial<Refusal>;
   return typeof version === 'string' && typeof reason === 'string' && Number.isSafeInteger(until);
 }

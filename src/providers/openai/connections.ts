@@ -20,13 +20,13 @@ export class Connections {
     this.idleMax = idleMax;
   }
 
-  async take(): Promise<Dispatcher> {
+  async acquire(): Promise<Dispatcher> {
     const dispatcher = this.idle.pop() ?? (await this.make());
     this.busy.add(dispatcher);
     return dispatcher;
   }
 
-  async give(dispatcher: Dispatcher, ended: 'complete' | 'broken'): Promise<void> {
+  async release(dispatcher: Dispatcher, ended: 'complete' | 'broken'): Promise<void> {
     this.busy.delete(dispatcher);
     if (ended === 'complete' && !this.closed && this.idle.length < this.idleMax)
       this.idle.push(dispatcher);

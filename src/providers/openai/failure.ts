@@ -42,7 +42,7 @@ export function statusFailure(
   if (status === 407)
     return failure(
       'provider_unreachable',
-      'The proxy on the way to the provider asks for credentials',
+      'The proxy before the provider asks for credentials',
       false,
     );
   if (status === 401 || status === 403) {

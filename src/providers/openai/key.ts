@@ -8,13 +8,10 @@ import { SvcError } from '../../errors.ts';
 export function readKey({ key_env }: ProviderConfig, env: NodeJS.ProcessEnv): string | null {
   if (key_env === null) return null;
   const key = env[key_env]?.trim() ?? '';
-  if (key === '')
-    throw unauthorised(
-      `The environment variable ${key_env}, which is to hold the key, is not set.`,
-    );
+  if (key === '') throw unauthorised(`The environment variable ${key_env} for the key is not set.`);
   if (!/^[\x21-\x7e]+$/.test(key))
     throw unauthorised(
-      `The environment variable ${key_env} holds characters that a key cannot have.`,
+      `The environment variable ${key_env} has characters that are not valid in a key.`,
     );
   return key;
 }

@@ -77,7 +77,7 @@ export class Exchange {
    * closed.
    */
   async end(ended: 'complete' | 'broken'): Promise<void> {
-    if (this.dispatcher !== null) await this.upstream.connections.give(this.dispatcher, ended);
+    if (this.dispatcher !== null) await this.upstream.connections.release(this.dispatcher, ended);
     this.dispatcher = null;
   }
 
@@ -90,7 +90,7 @@ export class Exchange {
     signal,
   }: Request): Promise<Fetched> {
     const { fetch } = await import('undici');
-    this.dispatcher ??= await this.upstream.connections.take();
+    this.dispatcher ??= await this.upstream.connections.acquire();
     if (secrets.key !== null) headers.set('authorization', `Bearer ${secrets.key}`);
     return fetch(url, {
       method,

@@ -12,11 +12,11 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-gguf-'));
 const HEADER_MAX = 16 * 1024 * 1024;
 
 /** Null: it is a whole model. */
-async function verdict(bytes: Buffer, header_max = HEADER_MAX): Promise<string | null> {
+async function verdict(bytes: Buffer, headerMax = HEADER_MAX): Promise<string | null> {
   const path = join(folder, 'file.gguf');
   writeFileSync(path, bytes);
   try {
-    await checkGguf(path, header_max);
+    await checkGguf(path, headerMax);
     return null;
   } catch (error) {
     assert.is((error as SvcError).code, 'model_invalid');

@@ -93,7 +93,7 @@ test('a model in several files is refused clearly, however it was asked for', ()
   for (const want of [{}, { quant: 'Q4_K_M' }, { path: 'm-Q4_K_M-00001-of-00003.gguf' }]) {
     const failure = refused(split, want);
     assert.is(failure.code, 'model_invalid');
-    assert.match(failure.message, /several files/);
+    assert.match(failure.message, /split model/);
   }
 });
 

@@ -155,7 +155,7 @@ pulls('a file of another size than the hub lists is not read', async ({ pull, hu
   hub.usual = { bytes: makeModel(600) };
   const { error } = await pull('hf:user/tiny');
   assert.is(error?.code, 'pull_failed');
-  assert.match(error?.message ?? '', /bytes where/);
+  assert.match(error?.message ?? '', /bytes instead of/);
   assert.equal(inFolder(), []);
 });
 
@@ -227,7 +227,7 @@ pulls(
     const { error } = await harness.pull('hf:user/tiny');
     assert.is(
       error?.message,
-      `${new URL(harness.hub.url).host} does not answer as a model hub does.`,
+      `${new URL(harness.hub.url).host} does not respond like a model hub.`,
     );
   },
   { limits: { pull_list_bytes: 32 * 1024 * 1024 } },

@@ -20,8 +20,8 @@ function find(
     return speeds[threads] ?? 0;
   };
   return findThreads({
-    model_key: 'm 1 2',
-    engine_key: 'e',
+    modelKey: 'm 1 2',
+    engineKey: 'e',
     file,
     available: 8,
     measure,
@@ -54,8 +54,8 @@ test('what was measured is remembered for this model on this engine only', async
   assert.is((await find({ 1: 10, 2: 20 })).threads, 2);
   assert.equal((await find({ 1: 10, 2: 1 })).tried, []);
   assert.is((await find({ 1: 10, 2: 1 })).threads, 2);
-  assert.is((await find({ 1: 10, 2: 1 }, { model_key: 'm 1 3' })).threads, 1);
-  assert.is((await find({ 1: 10, 2: 1 }, { engine_key: 'f' })).threads, 1);
+  assert.is((await find({ 1: 10, 2: 1 }, { modelKey: 'm 1 3' })).threads, 1);
+  assert.is((await find({ 1: 10, 2: 1 }, { engineKey: 'f' })).threads, 1);
   assert.is((await find({ 1: 10, 2: 1 }, { available: 4 })).threads, 1);
 });
 
@@ -88,7 +88,7 @@ test('a folder that cannot be written costs the memory, not the answer', async (
 });
 
 test('the file is bounded', async () => {
-  for (let model = 0; model < 80; model += 1) await find({ 1: 10 }, { model_key: `m ${model}` });
+  for (let model = 0; model < 80; model += 1) await find({ 1: 10 }, { modelKey: `m ${model}` });
   const { threads } = JSON.parse(readFileSync(file, 'utf8'));
   assert.is(Object.keys(threads).length, 64);
   assert.ok(Object.keys(threads).at(-1)?.startsWith('m 79'));

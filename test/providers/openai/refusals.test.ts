@@ -277,7 +277,7 @@ test('a key that is none is told without a request, and not shown', async () => 
     env: { TEST_KEY: `${SECRET_KEY}\r\nx-evil: 1` },
   });
   const seen = await outcome(provider);
-  assert.match(seen.failure?.message ?? '', /holds characters that a key cannot have/);
+  assert.match(seen.failure?.message ?? '', /has characters that are not valid in a key/);
   assertSecret(seen.failure);
   assert.equal(upstream.received, []);
   await upstream.stop();

@@ -29,7 +29,7 @@ export interface LoadedModel {
   rendered: <T>(work: () => T) => T;
   /** Tokens that end an answer, besides those of the model file. */
   stops: ReadonlySet<Token>;
-  token_bytes_max: number;
+  bytesPerTokenMax: number;
   /** Tokens of one run, prompt and answer together. */
   context_length: number;
   /** Tokens of a prompt in one batch. */
@@ -99,7 +99,7 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
     ...{ model, wrapper, sequences, context_length, batch, built_in, gate },
     rendered,
     stops: rendered(() => stopTokens(model, wrapper)),
-    token_bytes_max: tokenBytesMax(model),
+    bytesPerTokenMax: tokenBytesMax(model),
     fallback: model.tokenize(fallback),
     info: {
       threads,
@@ -144,11 +144,11 @@ async function chooseThreads(
   const { getModuleVersion } = await import('node-llama-cpp');
   const { size, mtimeMs } = await stat(order.path);
   return findThreads({
-    model_key: `${order.path} ${size} ${mtimeMs}`,
-    engine_key: `node-llama-cpp ${await getModuleVersion()} ${model.llama.gpu || 'cpu'}`,
+    modelKey: `${order.path} ${size} ${mtimeMs}`,
+    engineKey: `node-llama-cpp ${await getModuleVersion()} ${model.llama.gpu || 'cpu'}`,
     file: order.threads_file,
     available,
-    measure: (threads, limit_ms) => measureSpeed(model, threads, limit_ms),
+    measure: (threads, limitMs) => measureSpeed(model, threads, limitMs),
   });
 }
 

@@ -11,7 +11,7 @@ const CONTEXT_TOKENS = 256;
 export async function measureSpeed(
   model: LlamaModel,
   threads: number,
-  limit_ms: number,
+  limitMs: number,
 ): Promise<number> {
   const context = await model.createContext({
     contextSize: Math.min(CONTEXT_TOKENS, model.trainContextSize),
@@ -19,7 +19,7 @@ export async function measureSpeed(
     threads,
   });
   try {
-    return await speedOf(context.getSequence(), startToken(model), limit_ms);
+    return await speedOf(context.getSequence(), startToken(model), limitMs);
   } finally {
     await context.dispose();
   }
@@ -28,7 +28,7 @@ export async function measureSpeed(
 async function speedOf(
   sequence: ReturnType<Awaited<ReturnType<LlamaModel['createContext']>>['getSequence']>,
   start: Token,
-  limit_ms: number,
+  limitMs: number,
 ): Promise<number> {
   let counted = -1;
   let startedAt = performance.now();
@@ -37,7 +37,7 @@ async function speedOf(
     if (counted === 0) startedAt = performance.now();
     else if (
       counted >= TOKENS_MOST ||
-      (counted >= TOKENS_LEAST && performance.now() - startedAt > limit_ms)
+      (counted >= TOKENS_LEAST && performance.now() - startedAt > limitMs)
     )
       break;
   }

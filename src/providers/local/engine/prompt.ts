@@ -12,10 +12,12 @@ export interface Asked {
  * answer: a prompt is never cut.
  */
 export function fittingPrompt(
-  { model, wrapper, context_length, token_bytes_max, rendered }: LoadedModel,
+  { model, wrapper, context_length, bytesPerTokenMax, rendered }: LoadedModel,
   asked: Asked,
 ): Token[] {
-  const least = Math.ceil(Buffer.byteLength(asked.prompt + (asked.system ?? '')) / token_bytes_max);
+  const least = Math.ceil(
+    Buffer.byteLength(asked.prompt + (asked.system ?? '')) / bytesPerTokenMax,
+  );
   if (least >= context_length) throw tooLong(`at least ${least}`, context_length);
   const tokens = rendered(() => promptTokens(model, wrapper, asked));
   if (tokens.length >= context_length) throw tooLong(`${tokens.length}`, context_length);

@@ -1,6 +1,6 @@
 /**
- * The seed of one token, from the seed of the run and the position, so that a resumed answer
- * continues identically. Never returns the value that means "random" in llama.cpp.
+ * The seed of one token, from the seed of the run and the position. So a resumed answer continues
+ * identically. Never returns the value that means "random" in llama.cpp.
  */
 export function seedAt(seed: number, position: number): number {
   let mixed = (seed ^ Math.imul(position + 1, 0x9e3779b1)) >>> 0;

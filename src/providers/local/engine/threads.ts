@@ -8,15 +8,15 @@ import { cpus } from 'node:os';
 
 export interface ThreadsOptions {
   /** The model file and its version. */
-  model_key: string;
+  modelKey: string;
   /** The version of the engine and its device. */
-  engine_key: string;
+  engineKey: string;
   /** JSON file of measurements. An unreadable file counts as empty. */
   file: string;
   /** Threads that this process may use. */
   available: number;
-  /** Returns tokens per second. `limit_ms` bounds the measurement. */
-  measure(threads: number, limit_ms: number): Promise<number>;
+  /** Returns tokens per second. `limitMs` bounds the measurement. */
+  measure(threads: number, limitMs: number): Promise<number>;
 }
 
 export interface ThreadsFound {
@@ -34,7 +34,7 @@ const GAIN_LEAST = 1.05;
 const ENTRIES_MAX = 64;
 
 export async function findThreads(options: ThreadsOptions): Promise<ThreadsFound> {
-  const key = `${options.model_key} | ${options.engine_key} | ${cpus()[0]?.model ?? 'unknown'} x ${options.available}`;
+  const key = `${options.modelKey} | ${options.engineKey} | ${cpus()[0]?.model ?? 'unknown'} x ${options.available}`;
   const remembered = await readRemembered(options.file);
   const known = remembered[key];
   if (known !== undefined && known <= options.available) return { threads: known, measured: {} };

@@ -6,8 +6,8 @@ import { SvcError } from '../../../errors.ts';
  * V8 stops the work, and no code in it can catch that. The limit is CPU time: on a busy machine the
  * work is repeated with more time, so it must be repeatable. Throws engine_timed_out.
  */
-export function withinTime<T>(limit_ms: number, what: string, work: () => T): T {
-  for (let timeout = limit_ms; ; timeout *= 2) {
+export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
+  for (let timeout = limitMs; ; timeout *= 2) {
     const before = process.cpuUsage();
     try {
       return CALL.runInContext(createContext({ work }), { timeout }) as T;
@@ -15,8 +15,8 @@ export function withinTime<T>(limit_ms: number, what: string, work: () => T): T 
       if ((error as NodeJS.ErrnoException | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT')
         throw error;
       const { user, system } = process.cpuUsage(before);
-      if ((user + system) / 1000 < limit_ms * COMPUTED && timeout < limit_ms * TIMES_MAX) continue;
-      throw new SvcError('engine_timed_out', `${what} took longer than ${limit_ms} ms.`, {
+      if ((user + system) / 1000 < limitMs * COMPUTED && timeout < limitMs * TIMES_MAX) continue;
+      throw new SvcError('engine_timed_out', `${what} took longer than ${limitMs} ms.`, {
         cause: error,
         retryable: false,
       });
