@@ -5,7 +5,7 @@ import { definitionOf } from '../../src/kernel/registry.ts';
 import { type StoredEvent, toFact } from '../../src/store/port.ts';
 import { Hub } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
-import { House } from './life.ts';
+import { Harness } from './harness.ts';
 import { startHeld } from './walk-run.ts';
 
 /**
@@ -39,36 +39,39 @@ export function statesOf(
 }
 
 async function record(): Promise<StoredEvent[]> {
-  const house = await House.build(
+  const harness = await Harness.build(
     { LIMIT_RUN_ATTEMPTS: 2, LIMIT_QUEUE_RUNS: 8, LIMIT_PROVIDER_RUNS: 3 },
     { engine: true },
   );
   const hub = await Hub.start({ 'small.gguf': makeModel(16) });
   try {
-    await house.start('ready');
+    await harness.start('ready');
     for (const [prompt, state] of [
       ['say say finish', 'completed'],
       ['503', 'failed'],
       ['say cut', 'interrupted'],
     ] as const) {
-      await house.untilRun(await house.run(prompt, { provider: 'up' }), state);
+      await harness.untilRun(await harness.run(prompt, { provider: 'up' }), state);
     }
-    const cancelled = await house.run('say hold', { provider: 'up' });
-    await house.cancel(cancelled);
-    await house.untilRun(await house.run('hold', { provider: 'up', timeout_ms: 200 }), 'timed_out');
-    await house.home.svc(['model', 'pull', `${hub.url}/small.gguf`]);
+    const cancelled = await harness.run('say hold', { provider: 'up' });
+    await harness.cancel(cancelled);
+    await harness.untilRun(
+      await harness.run('hold', { provider: 'up', timeout_ms: 200 }),
+      'timed_out',
+    );
+    await harness.home.svc(['model', 'pull', `${hub.url}/small.gguf`]);
     for (const prompt of ['hold', '503 after', 'say hold', 'hold', 'hold'])
-      await house.run(prompt, { provider: 'up' });
-    const { id, engine } = await startHeld(house);
+      await harness.run(prompt, { provider: 'up' });
+    const { id, engine } = await startHeld(harness);
     process.kill(engine, 'SIGCONT');
-    await house.cancel(id);
-    await house.kill();
-    await house.start('running.accepting');
-    await house.askToStop('force');
-    await house.gone(0);
-    return await house.events();
+    await harness.cancel(id);
+    await harness.kill();
+    await harness.start('running.accepting');
+    await harness.askToStop('force');
+    await harness.gone(0);
+    return await harness.events();
   } finally {
-    await house.close();
+    await harness.close();
     await hub.stop();
   }
 }

@@ -3,10 +3,10 @@ import * as assert from 'uvu/assert';
 import { edgesOf } from './edges.ts';
 import { walkParts } from './walk-parts.ts';
 
-test('random lives of the real parts keep every promise, and refuse every late fact', async () => {
-  const { walked, lives, stale } = await walkParts();
+test('random scenarios of the real parts keep every promise, and refuse every late event', async () => {
+  const { walked, scenarios, stale } = await walkParts();
   assert.ok(stale > 1000, `${stale} late facts`);
-  assert.ok(walked.facts > 100 * 60, `${walked.facts} facts in ${lives} lives`);
+  assert.ok(walked.facts > 100 * 60, `${walked.facts} facts in ${scenarios} scenarios`);
   for (const name of ['daemon', 'run'] as const) {
     const edges = edgesOf(name);
     for (const edge of walked.of(name))

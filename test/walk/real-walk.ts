@@ -2,20 +2,20 @@ import * as assert from 'uvu/assert';
 import { possible } from '../store/inject.ts';
 import { canMount } from './disk.ts';
 import { edgesOf, type MachineName } from './edges.ts';
-import { excuseOf } from './excuses.ts';
-import { livesOf } from './lives.ts';
-import { leadLives } from './real.ts';
+import { exemptionOf } from './exemptions.ts';
+import { runScenarios } from './real.ts';
+import { scenariosOf } from './scenarios.ts';
 
-/** Leads the lives of one machine. Throws when an edge that an outside can cause was not walked, as their logs tell. */
+/** Runs the scenarios of one machine. Throws if their logs lack an edge that a test can cause. */
 export async function walkForReal(name: MachineName): Promise<void> {
-  const walked = (await leadLives(livesOf(name))).of(name);
+  const walked = (await runScenarios(scenariosOf(name))).of(name);
   const edges = edgesOf(name);
   const unknown = [...walked].filter((edge) => !edges.has(edge));
   assert.equal(unknown, [], `the walk over the graph did not find: ${unknown.join('; ')}`);
   const left = [...edges].filter(
     (edge) =>
       !walked.has(edge) &&
-      excuseOf(name, edge) === null &&
+      exemptionOf(name, edge) === null &&
       (canMount || !NEEDS_DISK.test(edge)) &&
       (possible || !NEEDS_TRACE.test(edge)),
   );

@@ -1,22 +1,22 @@
 import { Walked } from './edges.ts';
 import { closeOpened } from './opened.ts';
 
-/** Lives that are led at the same time: a life waits more than it works. */
+/** How many scenarios run at the same time: a scenario waits more than it works. */
 const AT_ONCE = 3;
 
 /** Runs every boot and returns the walked edges. Closes everything, then throws the first error. */
-export async function leadLives(lives: readonly (() => Promise<Walked>)[]): Promise<Walked> {
+export async function runScenarios(scenarios: readonly (() => Promise<Walked>)[]): Promise<Walked> {
   const all = new Walked();
-  const waiting = [...lives];
+  const waiting = [...scenarios];
   const failures: Error[] = [];
   const lead = async () => {
-    for (let life = waiting.shift(); life !== undefined; life = waiting.shift()) {
+    for (let scenario = waiting.shift(); scenario !== undefined; scenario = waiting.shift()) {
       try {
-        all.add(await life());
+        all.add(await scenario());
       } catch (error) {
         failures.push(
           new Error(
-            `the life ${life.name}: ${error instanceof Error ? error.message : String(error)}`,
+            `the scenario ${scenario.name}: ${error instanceof Error ? error.message : String(error)}`,
             { cause: error },
           ),
         );

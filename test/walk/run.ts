@@ -1,7 +1,7 @@
 import { edgesOf, MACHINES, type MachineName, type Walked } from './edges.ts';
-import { excuseOf } from './excuses.ts';
-import { livesOf } from './lives.ts';
-import { leadLives } from './real.ts';
+import { exemptionOf } from './exemptions.ts';
+import { runScenarios } from './real.ts';
+import { scenariosOf } from './scenarios.ts';
 import { walkCrashes, walkSimplePaths } from './walk-crash.ts';
 import { walkFold } from './walk-fold.ts';
 import { walkKernel } from './walk-kernel.ts';
@@ -34,11 +34,11 @@ for (const name of MACHINES) {
   const fold = walkFold(name);
   const kernel = await walkKernel(name);
   const crash = await walkCrashes(name);
-  const walked = await leadLives(livesOf(name));
+  const walked = await runScenarios(scenariosOf(name));
   real.set(name, walked);
   const missing = [...edges].filter((edge) => !walked.of(name).has(edge)).sort();
   for (const edge of missing)
-    left.push(`${name}: ${edge}\n    ${excuseOf(name, edge) ?? 'NO EXCUSE'}`);
+    left.push(`${name}: ${edge}\n    ${exemptionOf(name, edge) ?? 'NO EXEMPTION'}`);
   const of = (found: ReadonlySet<string>) =>
     `${[...edges].filter((edge) => found.has(edge)).length}`;
   rows.push([
@@ -60,13 +60,13 @@ process.stdout.write(
   `\nsimple paths of the daemon: ${simple.paths} (kernel), cut at ${simple.cuts} places (crash)\n`,
 );
 process.stdout.write(
-  `random lives of the real parts: ${parts.lives}, ${parts.walked.facts} facts, ${parts.stale} stale facts refused\n`,
+  `random scenarios of the real parts: ${parts.scenarios}, ${parts.walked.facts} events, ${parts.stale} stale events refused\n`,
 );
 process.stdout.write(
   `\nnot walked in a real daemon:\n${left.map((line) => `  ${line}`).join('\n')}\n`,
 );
 process.stdout.write(`\n${Math.round((performance.now() - started) / 1000)} s\n`);
-if (left.some((line) => line.includes('NO EXCUSE'))) process.exitCode = 1;
+if (left.some((line) => line.includes('NO EXEMPTION'))) process.exitCode = 1;
 else writeWalked();
 
 function print(table: readonly string[][]): void {

@@ -23,7 +23,7 @@ import type { Edge, MachineName } from './edges.ts';
 import { essence, follow, openKernel, streamOf, undated } from './walk-kernel.ts';
 
 /**
- * Every path of the cover, cut off after its last fact, and recovered from the log by another life.
+ * Every path of the cover, cut off after its last fact, and recovered from the log by another boot.
  * A path to an edge is a path to its source, then the edge. So each prefix of a path is another
  * path: so the paths are cut at every place.
  */
@@ -128,7 +128,7 @@ async function isToldOf(
   }
 }
 
-/** Machines that belong to one life of the daemon: the next life has its own, and these stay as they were. */
+/** Machines that belong to one boot of the daemon: the next boot has its own, and these stay as they were. */
 async function staysAsItWas(
   store: EventStore,
   stream: string,
@@ -143,7 +143,7 @@ async function recoverAll(
   model: Model,
 ): Promise<void> {
   const unfinished = [...before.values()].filter(({ status }) => status === 'active').length;
-  const second = await nextLife(store, 'boot_2');
+  const second = await nextBoot(store, 'boot_2');
   assert.is(
     second.queued + second.suspended + second.ended,
     unfinished,
@@ -163,7 +163,7 @@ async function recoverAll(
     );
   }
   // Another crash before anything was done: nothing ends twice, and what waits waits on.
-  const third = await nextLife(store, 'boot_3');
+  const third = await nextBoot(store, 'boot_3');
   assert.equal(
     [third.queued, third.suspended, third.ended],
     [second.queued, second.suspended, 0],
@@ -172,11 +172,11 @@ async function recoverAll(
   await endAll(third.kernel, [...before.keys()].map(stream.run));
   for (const stream of before.keys())
     assert.is((await terminalFacts(store, stream)).length, 1, `${stream} has one end`);
-  const last = await nextLife(store, 'boot_4');
+  const last = await nextBoot(store, 'boot_4');
   assert.equal([last.queued, last.suspended, last.ended], [0, 0, 0], model.name);
 }
 
-async function nextLife(store: EventStore, boot_id: string) {
+async function nextBoot(store: EventStore, boot_id: string) {
   const { kernel, clock } = await openKernel(store, boot_id);
   const daemon = stream.daemon(boot_id);
   const scheduler = new Scheduler({

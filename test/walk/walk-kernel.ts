@@ -67,7 +67,7 @@ export async function walkKernel(name: MachineName): Promise<KernelWalk> {
   return walk;
 }
 
-/** Proposes a life, fact by fact; the state after each is the one that the pure fold has. */
+/** Proposes a path event by event, and compares each state with the pure fold. */
 export async function follow(
   kernel: Kernel,
   clock: FrozenClock,

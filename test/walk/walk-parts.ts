@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { Walked } from './edges.ts';
 import { type Action, World } from './world.ts';
 
-const LIVES = 400;
+const SCENARIOS = 400;
 const ACTIONS_MAX = 60;
 
 const at = fc.nat({ max: 5 });
@@ -52,10 +52,13 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('stale' as const), at }) },
 );
 
-/** Random lives of the runtime with its real parts, the same ones each time. Throws the shortest life that breaks a promise. */
+/**
+ * Random scenarios of the runtime with its real parts, from fixed seeds. Throws the shortest one
+ * that breaks a promise.
+ */
 export async function walkParts(
   seed = 5,
-): Promise<{ walked: Walked; lives: number; stale: number }> {
+): Promise<{ walked: Walked; scenarios: number; stale: number }> {
   const walked = new Walked();
   let stale = 0;
   const property = fc.asyncProperty(
@@ -67,6 +70,6 @@ export async function walkParts(
       stale += world.stale;
     },
   );
-  await fc.assert(property, { numRuns: LIVES, seed, endOnFailure: false });
-  return { walked, lives: LIVES, stale };
+  await fc.assert(property, { numRuns: SCENARIOS, seed, endOnFailure: false });
+  return { walked, scenarios: SCENARIOS, stale };
 }

@@ -1,8 +1,11 @@
 import * as assert from 'uvu/assert';
 import type { Walked } from './edges.ts';
-import { House, waitLong } from './life.ts';
+import { Harness, waitLong } from './harness.ts';
 
-/** Lives of providers: an upstream that answers, refuses, fails or says nothing, asked by probes and by runs. */
+/**
+ * Scenarios of providers: an upstream answers, refuses, fails or stays silent, for probes and for
+ * runs.
+ */
 
 const CLOUD = { kind: 'cloud' };
 /** No probe comes by itself, none is given up while it is answered, and no attempt is made twice. */
@@ -10,7 +13,7 @@ const QUIET = { LIMIT_PROBE_EVERY_MS: 3_600_000, LIMIT_PROBE_MS: 60_000, LIMIT_R
 
 /** The state of a cloud provider comes from its runs, because no probe is sent. */
 async function toldByRuns(): Promise<Walked> {
-  const house = await House.build(QUIET, {
+  const harness = await Harness.build(QUIET, {
     providers: {
       up: {},
       good: CLOUD,
@@ -21,11 +24,11 @@ async function toldByRuns(): Promise<Walked> {
       lost: CLOUD,
     },
   });
-  await house.start('ready');
-  await is(house, 'unused', 'unknown');
-  await is(house, 'keyless', 'unauthorised');
+  await harness.start('ready');
+  await is(harness, 'unused', 'unknown');
+  await is(harness, 'keyless', 'unauthorised');
   await asks(
-    house,
+    harness,
     'good',
     ['finish', 'available'],
     ['500', 'degraded'],
@@ -36,7 +39,7 @@ async function toldByRuns(): Promise<Walked> {
     ['401', 'unauthorised'],
   );
   await asks(
-    house,
+    harness,
     'bad',
     ['500', 'degraded'],
     ['500', 'degraded'],
@@ -44,92 +47,92 @@ async function toldByRuns(): Promise<Walked> {
     ['finish', 'available'],
     ['500', 'degraded'],
   );
-  await asks(house, 'refused', ['401', 'unauthorised']);
-  await asks(house, 'lost', ['500', 'degraded'], ['500', 'degraded'], ['500', 'unavailable']);
+  await asks(harness, 'refused', ['401', 'unauthorised']);
+  await asks(harness, 'lost', ['500', 'degraded'], ['500', 'degraded'], ['500', 'unavailable']);
   for (const id of ['unused', 'good', 'bad', 'lost', 'up'])
-    assert.is((await house.home.svc(['provider', 'remove', id])).code, 0, id);
-  await house.kill();
-  return house.leave();
+    assert.is((await harness.home.svc(['provider', 'remove', id])).code, 0, id);
+  await harness.kill();
+  return harness.leave();
 }
 
 /** With a limit of one, the first failure is one too many. */
 async function oneTooMany(): Promise<Walked> {
-  const house = await House.build(
+  const harness = await Harness.build(
     { ...QUIET, LIMIT_PROBE_FAILURES: 1 },
     { providers: { up: {}, new: CLOUD } },
   );
-  await house.start('ready');
-  await is(house, 'up', 'available');
-  await asks(house, 'up', ['500', 'unavailable']);
-  await asks(house, 'new', ['500', 'unavailable']);
-  await house.kill();
-  return house.leave();
+  await harness.start('ready');
+  await is(harness, 'up', 'available');
+  await asks(harness, 'up', ['500', 'unavailable']);
+  await asks(harness, 'new', ['500', 'unavailable']);
+  await harness.kill();
+  return harness.leave();
 }
 
 /** What probes tell, asked for in each state. */
 async function toldByProbes(): Promise<Walked> {
-  const house = await House.build(QUIET);
-  await house.start('ready');
-  await is(house, 'up', 'available');
-  await probes(house, 500, 'degraded');
-  await probes(house, 500, 'degraded');
-  await probes(house, 500, 'unavailable');
-  await probes(house, 401, 'unauthorised');
-  await probes(house, 'list', 'available');
+  const harness = await Harness.build(QUIET);
+  await harness.start('ready');
+  await is(harness, 'up', 'available');
+  await probes(harness, 500, 'degraded');
+  await probes(harness, 500, 'degraded');
+  await probes(harness, 500, 'unavailable');
+  await probes(harness, 401, 'unauthorised');
+  await probes(harness, 'list', 'available');
   // An answer to a run outweighs a probe that still waits.
-  house.upstream.listing = 'hold';
-  const probing = house.home.svc(['provider', 'test', 'up']);
-  await waitLong('the upstream is asked', () => house.upstream.isAsked);
-  await is(house, 'up', 'probing');
-  await asks(house, 'up', ['finish', 'available']);
-  house.upstream.answerLists('list');
+  harness.upstream.listing = 'hold';
+  const probing = harness.home.svc(['provider', 'test', 'up']);
+  await waitLong('the upstream is asked', () => harness.upstream.isAsked);
+  await is(harness, 'up', 'probing');
+  await asks(harness, 'up', ['finish', 'available']);
+  harness.upstream.answerLists('list');
   await probing;
-  house.upstream.listing = 'hold';
-  const again = house.home.svc(['provider', 'test', 'up']);
-  await waitLong('the upstream is asked again', () => house.upstream.isAsked);
-  assert.is((await house.home.svc(['provider', 'remove', 'up'])).code, 0);
-  house.upstream.answerLists('list');
+  harness.upstream.listing = 'hold';
+  const again = harness.home.svc(['provider', 'test', 'up']);
+  await waitLong('the upstream is asked again', () => harness.upstream.isAsked);
+  assert.is((await harness.home.svc(['provider', 'remove', 'up'])).code, 0);
+  harness.upstream.answerLists('list');
   await again;
   // One that has never worked is unavailable at once.
-  house.upstream.listing = 500;
-  await house.home.svc([
+  harness.upstream.listing = 500;
+  await harness.home.svc([
     'provider',
     'add',
     'new',
     '--base-url',
-    house.upstream.base_url,
+    harness.upstream.base_url,
     '--kind',
     'local',
   ]);
-  await is(house, 'new', 'unavailable');
-  await house.kill();
-  return house.leave();
+  await is(harness, 'new', 'unavailable');
+  await harness.kill();
+  return harness.leave();
 }
 
 async function asks(
-  house: House,
+  harness: Harness,
   id: string,
   ...turns: [prompt: string, state: string][]
 ): Promise<void> {
   for (const [prompt, state] of turns) {
-    const run = await house.run(prompt, { provider: id, model: 'm' });
-    await house.untilRun(run, prompt === 'finish' ? 'completed' : 'failed');
-    await is(house, id, state);
+    const run = await harness.run(prompt, { provider: id, model: 'm' });
+    await harness.untilRun(run, prompt === 'finish' ? 'completed' : 'failed');
+    await is(harness, id, state);
   }
 }
 
-async function probes(house: House, listing: 'list' | 401 | 500, state: string): Promise<void> {
-  house.upstream.listing = listing;
-  await house.home.svc(['provider', 'test', 'up']);
-  await is(house, 'up', state);
+async function probes(harness: Harness, listing: 'list' | 401 | 500, state: string): Promise<void> {
+  harness.upstream.listing = listing;
+  await harness.home.svc(['provider', 'test', 'up']);
+  await is(harness, 'up', state);
 }
 
-function is(house: House, id: string, state: string): Promise<unknown> {
+function is(harness: Harness, id: string, state: string): Promise<unknown> {
   return waitLong(`${id} is ${state}`, async () =>
-    (await house.report()).providers.some(
+    (await harness.report()).providers.some(
       (provider) => provider.id === id && provider.state === state,
     ),
   );
 }
 
-export const providerLives = [toldByRuns, oneTooMany, toldByProbes];
+export const providerScenarios = [toldByRuns, oneTooMany, toldByProbes];

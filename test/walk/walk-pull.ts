@@ -8,7 +8,7 @@ import { Hub } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
 import type { Started } from '../helpers/svc.ts';
 import type { Walked } from './edges.ts';
-import { House, type Settings, waitLong } from './life.ts';
+import { Harness, type Settings, waitLong } from './harness.ts';
 import { closeLater } from './opened.ts';
 
 /** Downloads of models from a hub that the test scripts. */
@@ -31,8 +31,8 @@ function largeModel(): Buffer {
 
 let large: Buffer | null = null;
 
-interface HubHouse {
-  house: House;
+interface HubHarness {
+  harness: Harness;
   hub: Hub;
   pull(file: string, ...flags: string[]): Promise<number | null>;
   begin(file: string, ...flags: string[]): Started;
@@ -42,21 +42,21 @@ interface HubHouse {
 async function build(
   settings: Settings = {},
   files: Record<string, Buffer> = {},
-): Promise<HubHouse> {
+): Promise<HubHarness> {
   const hub = await Hub.start({ 'small.gguf': SMALL, ...files });
   const stopHub = closeLater(() => hub.stop());
-  const house = await House.build({ ...SETTINGS, ...settings });
-  await house.start('ready');
+  const harness = await Harness.build({ ...SETTINGS, ...settings });
+  await harness.start('ready');
   const begin = (file: string, ...flags: string[]) =>
-    house.home.spawn(['model', 'pull', `${hub.url}/${file}`, ...flags]);
+    harness.home.spawn(['model', 'pull', `${hub.url}/${file}`, ...flags]);
   return {
-    house,
+    harness,
     hub,
     begin,
     pull: async (file, ...flags) => (await begin(file, ...flags).ended).code,
     leave: async () => {
-      await house.kill();
-      const walked = await house.leave();
+      await harness.kill();
+      const walked = await harness.leave();
       await stopHub();
       return walked;
     },
@@ -77,7 +77,7 @@ async function fetched(): Promise<Walked> {
 
 /** Something else takes the place of the model while it is fetched. */
 async function placeTaken(): Promise<Walked> {
-  const { house, leave } = await build();
+  const { harness, leave } = await build();
   const answers: ServerResponse[] = [];
   const server = createServer((_, response) => {
     response.writeHead(200, { 'content-length': SMALL.length }).write(SMALL.subarray(0, 30_000));
@@ -85,15 +85,15 @@ async function placeTaken(): Promise<Walked> {
   });
   const stopServer = closeLater(() => server.close().closeAllConnections());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { ended } = house.home.spawn([
+  const { ended } = harness.home.spawn([
     'model',
     'pull',
     `http://127.0.0.1:${(server.address() as AddressInfo).port}/late.gguf`,
   ]);
   await waitLong('it is being fetched', () =>
-    existsSync(join(house.home.paths.models, 'late.gguf.partial')),
+    existsSync(join(harness.home.paths.models, 'late.gguf.partial')),
   );
-  mkdirSync(join(house.home.paths.models, 'late.gguf'));
+  mkdirSync(join(harness.home.paths.models, 'late.gguf'));
   for (const answer of answers) answer.end(SMALL.subarray(30_000));
   assert.is.not((await ended).code, 0);
   await stopServer();
@@ -142,4 +142,4 @@ async function interrupt({ child, ended }: Started): Promise<void> {
   assert.is((await ended).code, 130);
 }
 
-export const pullLives = [fetched, placeTaken, givenUp, cancelled];
+export const pullScenarios = [fetched, placeTaken, givenUp, cancelled];

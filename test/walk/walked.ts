@@ -1,19 +1,19 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { edgesOf, MACHINES } from './edges.ts';
-import { excuseOf } from './excuses.ts';
+import { exemptionOf } from './exemptions.ts';
 
 /** What the diagrams are coloured by: for each edge, whether a real daemon walks it, or the kernel and the fold only. */
 export const WALKED_FILE = 'machines/diagrams/walked/walked.json';
 
 /**
- * The content of the file. An edge is `real` unless it has an excuse: `npm run walk` fails if an
- * edge without an excuse is not walked.
+ * The content of the file. An edge is `real` unless it has an exemption: `npm run walk` fails if an
+ * edge without an exemption is not walked.
  */
 export function walkedText(): string {
   const all = MACHINES.map((name) => {
     const edges = [...edgesOf(name)]
       .sort()
-      .map((edge) => [edge, excuseOf(name, edge) === null ? 'real' : 'kernel']);
+      .map((edge) => [edge, exemptionOf(name, edge) === null ? 'real' : 'kernel']);
     return [name, Object.fromEntries(edges)];
   });
   return `${JSON.stringify(Object.fromEntries(all), null, 2)}\n`;

@@ -13,8 +13,8 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import { type EventStore, type StoredEvent, toFact } from '../../src/store/port.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { turns } from '../helpers/turns.ts';
-import { DeskProvider, type Move } from './desk-provider.ts';
 import { Walked } from './edges.ts';
+import { type Move, SteppedProvider } from './stepped-provider.ts';
 import { essence } from './walk-kernel.ts';
 
 export type Action =
@@ -52,9 +52,9 @@ export class World {
   private readonly folded = new Map<string, AnyMachineSnapshot>();
   private readonly ids: string[] = [];
   private boots = 0;
-  private life!: Awaited<ReturnType<typeof bootRuntime>>;
-  private local!: DeskProvider;
-  private up!: DeskProvider;
+  private current!: Awaited<ReturnType<typeof bootRuntime>>;
+  private local!: SteppedProvider;
+  private up!: SteppedProvider;
   private released = 0;
   /** Facts that came late or twice, and were refused. */
   stale = 0;
@@ -88,14 +88,14 @@ export class World {
       assert.ok(ends.length <= 1, `${id} has ${ends.length} ends`);
       assert.is((await this.store.getRun(id))?.finished, ends.length === 1, id);
     }
-    this.life.kernel.close();
+    this.current.kernel.close();
     this.local.release();
     this.up.release();
     return walked;
   }
 
   private async perform(action: Action): Promise<void> {
-    const { runtime, tell } = this.life;
+    const { runtime, tell } = this.current;
     if (action.do === 'run') await this.start(action);
     else if (action.do === 'cancel')
       this.pick(action.at, (id) => void runtime.cancelRun(id, 'test').catch(() => undefined));
@@ -113,13 +113,13 @@ export class World {
     else if (action.do === 'let_go') this.letGo();
     else if (action.do === 'stale') await this.proposeStale(action.at);
     else this.move(action);
-    if (this.life.closed.length > this.released) this.release();
+    if (this.current.closed.length > this.released) this.release();
   }
 
   /** What the daemon does when its machine asks it to close. */
   private release(): void {
-    this.released = this.life.closed.length;
-    void releaseAll(this.life as unknown as Parts).catch(() => undefined);
+    this.released = this.current.closed.length;
+    void releaseAll(this.current as unknown as Parts).catch(() => undefined);
   }
 
   private async start({
@@ -130,14 +130,14 @@ export class World {
     const input = { prompt: 'x', provider, model: 'm', recovery, timeout_ms };
     const open =
       this.daemon().hasTag('ready') && this.daemon().context.unsettled < LIMITS.queue_runs;
-    const run = await this.life.runtime.startRun(input, 'test').catch(() => null);
+    const run = await this.current.runtime.startRun(input, 'test').catch(() => null);
     assert.is(run !== null, open, `a run in ${statePath(this.daemon())}`);
     if (run !== null) this.ids.push(run.id);
   }
 
   private move({ do: move, at }: Extract<Action, { do: Move }>): void {
-    const desks = [...this.local.desks, ...this.up.desks];
-    desks[at % Math.max(1, desks.length)]?.put(move);
+    const answers = [...this.local.answers, ...this.up.answers];
+    answers[at % Math.max(1, answers.length)]?.put(move);
   }
 
   private letGo(): void {
@@ -147,7 +147,7 @@ export class World {
 
   /** A fact of an attempt before the present one, or of a state that is over, changes nothing. */
   private async proposeStale(at: number): Promise<void> {
-    const { kernel } = this.life;
+    const { kernel } = this.current;
     await this.pick(at, async (id) => {
       const before = kernel.tail(id);
       const attempt = (before?.context.attempt ?? 0) - 1;
@@ -180,18 +180,18 @@ export class World {
   /** Another boot on the same log. Nothing receives late effects of the boot before. */
   private async boot(): Promise<void> {
     if (this.boots > 0) {
-      this.life.kernel.close();
+      this.current.kernel.close();
       this.letGo();
     }
     this.boots += 1;
     this.released = 0;
-    this.local = new DeskProvider('local');
-    this.up = new DeskProvider('up');
+    this.local = new SteppedProvider('local');
+    this.up = new SteppedProvider('up');
     this.clock.advance(this.boots % 2 === 0 ? 60_000 : 0);
-    this.life = await bootRuntime({
+    this.current = await bootRuntime({
       local: this.local,
       remote: { up: { port: this.up, kind: 'local' } },
-      store: this.ofLife(this.boots),
+      store: this.ofBoot(this.boots),
       clock: this.clock,
       boot_id: `boot_${this.boots}`,
       limits: LIMITS,
@@ -200,7 +200,7 @@ export class World {
   }
 
   /** A dead process writes nothing. */
-  private ofLife(boot: number): EventStore {
+  private ofBoot(boot: number): EventStore {
     return {
       ...this.store,
       append: (commit) =>
@@ -209,11 +209,11 @@ export class World {
   }
 
   private daemon(): DaemonSnapshot {
-    return this.life.kernel.snapshot(this.life.daemon) as DaemonSnapshot;
+    return this.current.kernel.snapshot(this.current.daemon) as DaemonSnapshot;
   }
 
   private async check(): Promise<void> {
-    const { kernel, runtime, scheduler } = this.life;
+    const { kernel, runtime, scheduler } = this.current;
     for (const event of await this.store.readAll(this.seen + 1, 100_000)) this.fold(event);
     for (const [stream, instance] of kernel.instances)
       assert.equal(essence(instance.snapshot), essence(this.folded.get(stream)), stream);

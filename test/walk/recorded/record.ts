@@ -7,11 +7,11 @@ import type { StoredEvent } from '../../../src/store/port.ts';
 import { coverOf } from '../../machines/cover.ts';
 import { models } from '../../machines/models/all.ts';
 import { MACHINES, type MachineName } from '../edges.ts';
-import { livesOf } from '../lives.ts';
-import { leadLives } from '../real.ts';
+import { runScenarios } from '../real.ts';
+import { scenariosOf } from '../scenarios.ts';
 import { follow, openKernel, streamOf } from '../walk-kernel.ts';
 import { parseLines, RECORDED, readRecorded } from './logs.ts';
-import { moreLives } from './more-lives.ts';
+import { moreScenarios } from './more-scenarios.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
 import { SHOWS, type Story, storyOf } from './shows.ts';
 
@@ -53,12 +53,13 @@ async function record(logs: readonly string[]): Promise<void> {
 }
 
 async function ledEvents(): Promise<StoredEvent[]> {
-  const walks = [await leadLives(moreLives)];
-  for (const name of MACHINES as readonly MachineName[]) walks.push(await leadLives(livesOf(name)));
+  const walks = [await runScenarios(moreScenarios)];
+  for (const name of MACHINES as readonly MachineName[])
+    walks.push(await runScenarios(scenariosOf(name)));
   return walks.flatMap(({ logs }) => logs.flat());
 }
 
-/** Streams from their first event on; of one that was read in several lives, all events. */
+/** Streams from their first event on; of one that was read in several boots, all events. */
 function wholeStreams(events: readonly StoredEvent[]): StoredEvent[][] {
   const streams = [...Map.groupBy(events, ({ stream }) => stream).values()];
   const whole = streams.map((all) =>

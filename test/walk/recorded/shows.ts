@@ -177,7 +177,7 @@ export const SHOWS: Readonly<Record<string, Readonly<Record<string, Shows>>>> = 
   },
 };
 
-/** Ended by the next life of the daemon. */
+/** Ended by the next boot of the daemon. */
 function isOfDaemon({ events }: Story): boolean {
   return events.at(-1)?.boot_id !== events[0]?.boot_id;
 }

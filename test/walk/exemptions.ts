@@ -1,7 +1,7 @@
 import type { Edge, MachineName } from './edges.ts';
 
 /** The edges that a test cannot cause in a running daemon, each with the reason. */
-export interface Excuse {
+export interface Exemption {
   edges: RegExp;
   why: string;
 }
@@ -9,7 +9,7 @@ export interface Excuse {
 const UNCAUGHT =
   'only an uncaught error, a bug, leads here; a failed log also ends the process, and records nothing';
 
-export const excuses: Record<MachineName, readonly Excuse[]> = {
+export const exemptions: Record<MachineName, readonly Exemption[]> = {
   daemon: [
     {
       edges: /^starting\.binding \| daemon\.(stop_requested|start_deadline_passed) /,
@@ -49,6 +49,6 @@ export const excuses: Record<MachineName, readonly Excuse[]> = {
   ],
 };
 
-export function excuseOf(name: MachineName, edge: Edge): string | null {
-  return excuses[name].find(({ edges }) => edges.test(edge))?.why ?? null;
+export function exemptionOf(name: MachineName, edge: Edge): string | null {
+  return exemptions[name].find(({ edges }) => edges.test(edge))?.why ?? null;
 }

@@ -9,7 +9,7 @@ import type {
 export type Move = 'say' | 'finish' | 'fail' | 'refuse' | 'lose' | 'cut';
 
 /** One answer that waits for the test to say how it goes on. */
-class Desk {
+class StepQueue {
   private readonly moves: Move[] = [];
   private wake: () => void = () => undefined;
 
@@ -36,9 +36,9 @@ class Desk {
  * A provider whose answers go on move by move. A stubborn one ignores a stop until the test
  * releases it.
  */
-export class DeskProvider implements ProviderPort {
+export class SteppedProvider implements ProviderPort {
   readonly id: string;
-  readonly desks = new Set<Desk>();
+  readonly answers = new Set<StepQueue>();
   stubborn = false;
   private letGo: () => void = () => undefined;
 
@@ -53,13 +53,13 @@ export class DeskProvider implements ProviderPort {
   }
 
   async *stream(_: AttemptRequest, signal: AbortSignal): AsyncIterable<OutputPart> {
-    const desk = new Desk();
-    this.desks.add(desk);
+    const answer = new StepQueue();
+    this.answers.add(answer);
     try {
       for (
-        let move = await desk.take(signal);
+        let move = await answer.take(signal);
         move !== null && move !== 'cut';
-        move = await desk.take(signal)
+        move = await answer.take(signal)
       ) {
         if (move === 'say') yield { type: 'output', text: 'text ', token_ids: [1] };
         else if (move === 'finish') {
@@ -73,7 +73,7 @@ export class DeskProvider implements ProviderPort {
       }
       while (this.stubborn) await new Promise<void>((resolve) => (this.letGo = resolve));
     } finally {
-      this.desks.delete(desk);
+      this.answers.delete(answer);
     }
   }
 

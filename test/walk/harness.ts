@@ -37,7 +37,7 @@ export interface Answered {
   body: Record<string, unknown>;
 }
 
-/** Limits and settings of one life, without their prefix: `{ LIMIT_START_MS: 1000 }`. */
+/** Limits and settings of one boot, without their prefix: `{ LIMIT_START_MS: 1000 }`. */
 export type Settings = Record<string, string | number>;
 
 /**
@@ -45,7 +45,7 @@ export type Settings = Record<string, string | number>;
  * outside: command line, HTTP, gRPC, signals and a scripted upstream. The walked edges come from
  * the event log only.
  */
-export class House {
+export class Harness {
   readonly home: Home;
   readonly upstream: ScriptedUpstream;
   /** Ends everything. */
@@ -63,7 +63,7 @@ export class House {
   static async build(
     settings: Settings = {},
     options: { engine?: boolean; providers?: Record<string, object>; folder?: string } = {},
-  ): Promise<House> {
+  ): Promise<Harness> {
     const upstream = await ScriptedUpstream.start();
     const home = makeHome({
       SVC_MODEL: options.engine ? 'endless' : 'absent',
@@ -87,7 +87,7 @@ export class House {
       home.paths.config,
       JSON.stringify({ default_provider: options.engine ? 'local' : 'up', providers }),
     );
-    return new House(home, upstream);
+    return new Harness(home, upstream);
   }
 
   /** Starts a daemon, and waits for nothing. `node`: the program that runs it. */
@@ -170,8 +170,8 @@ export class House {
   }
 
   /**
-   * Repeats a part until the log has this edge, because a short state can be over before a busy
-   * machine sees it. The part leaves no daemon behind. It gets the number of the try, and returns
+   * Repeats a part until the log has this edge. A short state can be over before a busy machine
+   * sees it. The part leaves no daemon behind. It gets the number of the try, and returns
    * `false` if it came too late.
    */
   async untilWalked(
@@ -322,7 +322,7 @@ export class House {
     return engineProcesses(this.pid);
   }
 
-  /** The whole event log, without what was removed from it. Only while no daemon lives here. */
+  /** The whole event log, without removed events. Only while no daemon runs here. */
   async events(): Promise<StoredEvent[]> {
     const store = createSqliteStore({
       database: this.home.paths.database,
@@ -343,7 +343,7 @@ export class House {
     return events;
   }
 
-  /** What was walked so far. Only while no daemon lives here. */
+  /** What was walked so far. Only while no daemon runs here. */
   async walked(): Promise<Walked> {
     const walked = new Walked();
     walked.addLog(await this.events());

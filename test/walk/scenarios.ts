@@ -1,0 +1,19 @@
+import type { MachineName, Walked } from './edges.ts';
+import { daemonScenarios } from './walk-daemon.ts';
+import { engineScenarios } from './walk-engine.ts';
+import { providerScenarios } from './walk-provider.ts';
+import { pullScenarios } from './walk-pull.ts';
+import { runScenarios } from './walk-run.ts';
+
+const scenarios: Record<MachineName, readonly (() => Promise<Walked>)[]> = {
+  daemon: daemonScenarios,
+  run: runScenarios,
+  provider: providerScenarios,
+  engine: engineScenarios,
+  pull: pullScenarios,
+};
+
+/** The scenarios in which a real daemon walks every edge of this machine. */
+export function scenariosOf(name: MachineName): readonly (() => Promise<Walked>)[] {
+  return scenarios[name];
+}
