@@ -77,7 +77,7 @@ export async function loadAttack(name: string): Promise<Attack> {
   return attack;
 }
 
-/** Starts a daemon in a home of its own, attacks it, and reports what it cost. */
+/** Starts a daemon in a temporary home, attacks it, and reports the cost. */
 export async function runAttack(name: string, scale: Scale): Promise<AttackOutcome> {
   const attack = await loadAttack(name);
   const home = makeHome(attack.env?.(scale));
@@ -150,7 +150,7 @@ async function meet(home: Home, life: Life): Promise<Victim> {
   };
 }
 
-/** A process of its own asks `/livez`, so that the attacker's work does not count as the daemon's. */
+/** A separate process asks `/livez`, so that the attacker's work does not count as the daemon's. */
 async function startWatch({ port, pid }: Victim): Promise<{ stop(): Promise<Watched> }> {
   const child = fork(
     fileURLToPath(new URL('./watcher.ts', import.meta.url)),

@@ -15,7 +15,7 @@ export function childrenOf({ pid }: Victim): number[] {
   }
 }
 
-/** Looks at the engine process until `stop`, which resolves with the most memory of its own that any life of it had, in MiB. */
+/** Watches the engine process until `stop`. Resolves with the peak of its private memory in MiB. */
 export function watchEngine(victim: Victim): { stop(): Promise<number> } {
   let peak_mib = 0;
   let over = false;

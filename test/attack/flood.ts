@@ -7,7 +7,10 @@ import type { Victim } from './attack.ts';
 
 const PIECE = 'x'.repeat(60_000);
 
-/** A server that answers `endless` without end, `size:<n>` with a text of so many characters, and anything else with a short one. */
+/**
+ * A server with three answers: `endless` never ends, `size:<n>` has that many characters, and
+ * others are short.
+ */
 export function startFlood(): Promise<Upstream> {
   return Upstream.start(async (exchange) => {
     if (exchange.received.method === 'GET') return exchange.reply(200, { data: [{ id: 'm' }] });

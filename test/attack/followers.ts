@@ -60,7 +60,7 @@ export async function readRun(
   };
 }
 
-/** Asks until a client that reads is served: whoever reads nothing is cut or let go by then. */
+/** Asks until the daemon serves a client that reads. By then it has disconnected silent clients. */
 export async function readWhenServed(victim: Victim, id: string): Promise<number> {
   for (let times = 0; times < READS_MAX; times += 1) {
     const { status, bytes, ended } = await readRun(victim, id).catch(() => ({

@@ -7,7 +7,10 @@ import { waitFor } from '../helpers/wait.ts';
 import { serve } from '../torture/daemon.ts';
 import { asOther, canBeOther } from './other-user.ts';
 
-/** Another user tries the local socket over and over while the daemon starts, under a umask that keeps nothing from anybody. */
+/**
+ * Another user connects to the local socket again and again while the daemon starts. The umask
+ * protects nothing.
+ */
 const test = suite('a race for the local socket');
 if (!canBeOther) process.stdout.write('skipped: no other user to be\n');
 

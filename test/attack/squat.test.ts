@@ -8,7 +8,7 @@ import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 import { asOther } from './other-user.ts';
 
-/** Another user takes the port while the daemon is away, under a page that is signed in and reconnects by itself. */
+/** Another user binds the port while the daemon is down. A signed-in page reconnects by itself. */
 const test = suite('a squatter on the port');
 const executable = findChromium();
 if (executable === null) process.stdout.write('skipped: no chromium\n');

@@ -14,7 +14,7 @@ export type Half = 'open' | 'blind' | 'fresh' | 'independent' | 'second';
 /** So many of the first questions were once read whole while the corpus grew, so they are all open. */
 const seen = 56;
 
-/** The files that came after the first one, each a half of its own. */
+/** The later files. Each is one half. */
 const later = [
   ['blind', 'fresh'],
   ['independent', 'independent'],

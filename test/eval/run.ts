@@ -1,5 +1,5 @@
-// `npm run eval`: accuracy by kind of question, with the confidence gate and without. `-- --failures` also shows the open half's failures,
-// `-- --open` asks only that half, as the one to look at while a model is being made.
+// `npm run eval`: accuracy by kind of question, with and without the confidence rule.
+// `-- --failures` also shows the failures of the open half. `-- --open` asks only that half.
 import { parseArgs } from 'node:util';
 import { modelFile, openAsker } from './ask.ts';
 import { type Grade, grade } from './grade.ts';

@@ -13,7 +13,7 @@ const FILE = 'tiny-Q4_K_M.gguf';
 const MODEL = makeModel(3 * 1024);
 const KILLS = [300_000, 1_000_000, 2_345_678];
 
-/** A process of its own that fetches the model; killed with the test. */
+/** A child process that downloads the model. The test kills it. */
 function fetchIn(folder: string, hub: Hub): { child: ChildProcess; ended: Promise<string> } {
   const child = spawn(
     process.execPath,

@@ -11,7 +11,10 @@ const SIZES = {
 const PIECE_MS = 50;
 let upstream: Upstream | null = null;
 
-/** An event is written once for all who follow its run, and nobody who reads is cut or misses anything. */
+/**
+ * An event is written once for all followers of its run. No reading follower is cut or misses an
+ * event.
+ */
 export const attack: Attack = {
   summary: 'many followers read many answers as they are written',
   env: () => ({ SVC_LIMIT_CONNECTIONS: '1200', SVC_LIMIT_PROVIDER_RUNS: '64' }),

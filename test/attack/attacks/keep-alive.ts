@@ -48,7 +48,7 @@ const server = new HeldServer();
 /** Connections opened at one time. Fewer than the spare ones, or the newest push out those that have not asked yet. */
 const TOGETHER: Record<Scale, number> = { short: 4, long: 20 };
 
-/** Each asks on a connection of its own, is answered, and stays. */
+/** Each client sends a request on its own connection, gets a response, and stays. */
 async function askAndStay({ port, host }: Victim, count: number, together: number): Promise<void> {
   const wires: AttackWire[] = [];
   const request = `GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`;

@@ -9,7 +9,7 @@ const AT_ONE_TIME = 16;
 const LEFT_MIB = { short: 110, long: 130 };
 let upstream: Upstream | null = null;
 
-/** Memory that many runs took is given back when the daemon is idle. */
+/** An idle daemon frees the memory of many runs. */
 export const attack: Attack = {
   summary: 'many quick runs, one after the other, and then nothing',
   env: () => ({ SVC_LIMIT_MEMORY_IDLE_MS: '1000' }),

@@ -2,7 +2,7 @@ import { waitFor } from '../../helpers/wait.ts';
 import type { Attack } from '../attack.ts';
 import { type AttackWire, askOn, closeWires, openWire, openWires } from '../wires.ts';
 
-/** A connection with more requests open than it may have is closed, and what it sent beyond is not even parsed. */
+/** A connection with too many open requests is closed. Its further requests are not parsed. */
 export const attack: Attack = {
   summary:
     'clients without a token pipeline thousands of requests on each connection and read nothing',

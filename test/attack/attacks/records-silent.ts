@@ -9,7 +9,7 @@ const SIZES = {
 };
 let upstream: Upstream | null = null;
 
-/** A record that is large is sent a piece at a time, and all that clients have not taken has one bound. */
+/** A large record is sent in pieces. All unsent bytes share one bound. */
 export const attack: Attack = {
   summary: 'clients ask for the records of large runs and read nothing',
   env: (scale) => (scale === 'short' ? { SVC_LIMIT_UNSENT_BYTES: String(32 * MIB) } : {}),

@@ -2,7 +2,10 @@ import { waitFor } from '../../helpers/wait.ts';
 import type { Attack } from '../attack.ts';
 import { askOn, closeWires, openWire, openWires, repeatFor } from '../wires.ts';
 
-/** Health has places of its own, and a sign-in has seconds for its body. What the token opened stays. */
+/**
+ * Health has reserved connections, and a sign-in has seconds for its body. Requests with the token
+ * stay open.
+ */
 export const attack: Attack = {
   summary: 'more clients than there are connections send the body of a sign-in one byte at a time',
   env: (scale) =>

@@ -32,7 +32,7 @@ const USUAL = files(
   ['m.imatrix.gguf', 2],
 );
 
-test('without a word more the model in Q4_K_M is taken, and the others are told', () => {
+test('by default the model in Q4_K_M is chosen, and the others are listed', () => {
   const { file, others } = choose(USUAL);
   assert.is(file.path, 'm-Q4_K_M.gguf');
   assert.equal(others, ['m-Q2_K.gguf', 'm-Q4_K_S.gguf', 'm-Q8_0.gguf']);
@@ -84,7 +84,7 @@ test('a file is taken by its path, also one that would not be chosen', () => {
   assert.ok(missing.message.includes('m-Q4_K_M.gguf'));
 });
 
-test('a model in several files is refused clearly, however it was asked for', () => {
+test('a split model is refused for every form of reference', () => {
   const split = files(
     ['m-Q4_K_M-00001-of-00003.gguf', 1],
     ['m-Q4_K_M-00002-of-00003.gguf', 1],

@@ -45,7 +45,7 @@ test('every form of a reference is read as what it says', () => {
     assert.equal(parseReference(text, HUB), { kind: 'hub', ...expected }, text);
 });
 
-test('an address stands for itself, without its fragment, and is shown without what may be a key', () => {
+test('a URL keeps all but its fragment, and is shown without its query', () => {
   const reference = parseReference('https://example.org/a/b.gguf?token=secret#x', HUB);
   assert.is(
     reference.kind === 'url' && reference.url.href,
@@ -139,7 +139,7 @@ test('a name of the user is taken only if it is one', () => {
   }
 });
 
-test('a name of somebody else is made one, or there is none', () => {
+test('a foreign file name becomes a safe name, or none', () => {
   const names: [string, string | null][] = [
     ['a/b/Model-Q4_K_M.gguf', 'Model-Q4_K_M'],
     ['../../etc/passwd.gguf', 'passwd'],
