@@ -26,6 +26,7 @@ const TABLES = [
   'src/config/provider.ts',
   'src/config/settings.ts',
   'src/home/atomic-write.ts',
+  'src/home/disk.ts',
 ];
 /** Interfaces between the kernel, the providers and the model downloads. */
 const PORTS = ['src/kernel/port.ts', 'src/providers/port.ts', 'src/models/port.ts'];

@@ -1,7 +1,8 @@
 import { dirname } from 'node:path';
+import { syncFolder } from './disk.ts';
 
 // Not imported: see paths.ts.
-const { promises } = process.getBuiltinModule('node:fs');
+const fs = process.getBuiltinModule('node:fs');
 
 export interface AtomicWriteOptions {
   mode?: number;
@@ -27,28 +28,17 @@ export async function writeAtomic(
 ): Promise<void> {
   try {
     await writeDraft(draft, text, mode, sync);
-    if (!keep) await promises.rename(draft, file);
+    if (!keep) await fs.promises.rename(draft, file);
     else await linkOrRename(draft, file);
     if (sync) await syncFolder(dirname(file));
   } finally {
     // The first failure is the one to report.
-    await promises.rm(draft, { force: true }).catch(() => {});
-  }
-}
-
-/** Makes new names in a folder durable. Windows has no such call. */
-export async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const handle = await promises.open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
+    await fs.promises.rm(draft, { force: true }).catch(() => {});
   }
 }
 
 async function writeDraft(draft: string, text: string, mode: number, sync: boolean): Promise<void> {
-  const handle = await promises.open(draft, 'w', mode);
+  const handle = await fs.promises.open(draft, 'w', mode);
   try {
     await handle.chmod(mode);
     await handle.writeFile(text);
@@ -60,8 +50,8 @@ async function writeDraft(draft: string, text: string, mode: number, sync: boole
 
 /** A file system without links lets the last writer win. */
 async function linkOrRename(draft: string, file: string): Promise<void> {
-  await promises.link(draft, file).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') await promises.rename(draft, file);
+  await fs.promises.link(draft, file).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') await fs.promises.rename(draft, file);
   });
 }
 

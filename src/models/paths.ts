@@ -1,6 +1,6 @@
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncFolder } from '../home/atomic-write.ts';
+import { syncFolder } from '../home/disk.ts';
 
 /** Paths of one pull in the models folder. */
 export interface PullPaths {

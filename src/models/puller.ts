@@ -2,6 +2,7 @@ import type { Effects } from '../../machines/effects.ts';
 import type { NewEvent, PullEvent } from '../../machines/events.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
 import type { SvcError } from '../errors.ts';
+import { freeBytes } from '../home/disk.ts';
 import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { attemptPull } from './attempt.ts';
@@ -10,7 +11,6 @@ import { asPullError, pullError } from './failure.ts';
 import { HubClient } from './hub/client.ts';
 import type { PullerPort, PullInput } from './port.ts';
 import type { Report } from './report.ts';
-import { freeBytes } from './space.ts';
 import { readTask, type Task } from './task.ts';
 
 /**

@@ -1,11 +1,5 @@
-import { statfs } from 'node:fs/promises';
 import type { PullContext } from './context.ts';
 import { pullError } from './failure.ts';
-
-export async function freeBytes(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder);
-  return bavail * bsize;
-}
 
 /** Throws unless the bytes fit and the daemon's own disk space stays free. */
 export async function checkSpace(

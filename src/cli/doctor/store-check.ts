@@ -1,9 +1,11 @@
 import { statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
+import { freeBytesSync } from '../../home/disk.ts';
 import { defaultLimits } from '../../limits.ts';
 import type { VerifiedRecord } from '../../runtime/contract.ts';
-import { freeBytes, isWhole, reserveFile } from '../../store/files/reserve.ts';
+import { isWhole, reserveFile } from '../../store/files/reserve.ts';
 import { inspectStore, type StoreContents } from '../../store/inspect/inspect.ts';
 import { toFact } from '../../store/port.ts';
 import { ago, bytes } from '../print/format.ts';
@@ -76,7 +78,7 @@ function reserve(database: string, config: Patient['config']): Check[] {
       ),
     ];
   const hint = `Free ${bytes(2 * reserve_bytes)} where the event log is: it is then put back by itself, at the latest when the daemon starts.`;
-  const free = freeBytes(file);
+  const free = freeBytesSync(dirname(file));
   if (free < reserve_bytes)
     return [
       fail(

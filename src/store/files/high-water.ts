@@ -9,6 +9,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { syncFolderSync } from '../../home/disk.ts';
 
 /**
  * The high-water mark: a file that says how far the log had come, so that a truncated log is
@@ -106,7 +107,7 @@ export class HighWater {
         throw new Error('A part of the high-water mark was written.');
     }
     fsyncSync(this.fd);
-    if (process.platform !== 'win32') syncFolder(dirname(this.file));
+    syncFolderSync(dirname(this.file));
   }
 
   close(): void {
@@ -126,15 +127,6 @@ export class HighWater {
 function slot({ seq, hash: at }: Mark, log_id: string): string {
   const body = `svc-high-water 2 ${log_id} ${seq} ${at}`;
   return `${`${body} ${hash('sha256', body)}`.padEnd(SLOT_BYTES - 1)}\n`;
-}
-
-function syncFolder(folder: string): void {
-  const fd = openSync(folder, constants.O_RDONLY);
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
 }
 
 function slotsOf(bytes: Buffer): [KnownMark | null, KnownMark | null] {

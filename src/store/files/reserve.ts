@@ -1,15 +1,7 @@
 import { randomFillSync } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  fsyncSync,
-  openSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { freeBytesSync } from '../../home/disk.ts';
 import { isFull } from '../failure.ts';
 
 /**
@@ -52,7 +44,7 @@ export class Reserve {
 
   private make(): boolean {
     rmSync(this.file, { force: true });
-    if (freeBytes(this.file) < this.bytes + SPARE_BYTES) return false;
+    if (freeBytesSync(dirname(this.file)) < this.bytes + SPARE_BYTES) return false;
     try {
       write(this.file, this.bytes);
       return true;
@@ -66,12 +58,6 @@ export class Reserve {
 
 export function reserveFile(database: string): string {
   return join(dirname(database), 'events.reserve');
-}
-
-/** Bytes that a user may still write on the disk of a file. */
-export function freeBytes(file: string): number {
-  const { bavail, bsize } = statfsSync(dirname(file));
-  return bavail * bsize;
 }
 
 /** True if all blocks of the file are allocated: a sparse file reserves nothing. */
