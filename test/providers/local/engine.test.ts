@@ -152,7 +152,7 @@ test('work of a dead process does not count as work of the next one', async () =
   await idle();
 });
 
-test('an engine that is stopped under its runs tells them that they were interrupted', async () => {
+test('stopping the engine interrupts its runs', async () => {
   const { end } = await begin(LONG);
   await local.engine.tryAppend({ type: 'engine.stop_requested', reason: 'daemon_stopping' });
   const interrupted = await failure(end);
@@ -177,7 +177,7 @@ test('a signal of the terminal is left to the daemon', async () => {
   await idle();
 });
 
-test('work that does not stop when it is told to takes the engine with it, and the next run has a new one', async () => {
+test('work that does not stop ends the engine, and the next run gets a new one', async () => {
   const { end, abort } = await begin(LONG);
   const pid = local.pid();
   process.kill(pid, 'SIGSTOP');
@@ -190,7 +190,7 @@ test('work that does not stop when it is told to takes the engine with it, and t
   await idle();
 });
 
-test('a process that cannot be made is told as such, and the machine rests', async () => {
+test('a process that cannot start is reported, and the machine is cold again', async () => {
   await local.engine.fireDeadline();
   await waitFor('it is unloaded', () => local.state() === 'cold');
   const program = process.execPath;
@@ -214,7 +214,7 @@ test('an engine that hangs is killed by its deadlines', async () => {
   assert.throws(() => process.kill(pid, 0));
 });
 
-test('a file that only looks like a model is told as invalid and is not tried again', async () => {
+test('a file that only looks like a model is invalid and is not tried again', async () => {
   const whole = readFileSync(join(local.folder, 'short.gguf'));
   writeFileSync(join(local.folder, 'half.gguf'), whole.subarray(0, Math.floor(whole.length / 2)));
   const invalid = await failure(hear(local, { model: 'half' }));
@@ -230,7 +230,7 @@ test('a file that only looks like a model is told as invalid and is not tried ag
   assert.is(local.state(), 'cold');
 });
 
-test('an engine that dies while it loads is told as crashed, and the next run waits until it may be tried again', async () => {
+test('an engine that dies while it loads has crashed, and the next run waits for the retry', async () => {
   const heard = hear(local, { model: 'short' });
   heard.catch(() => {});
   await waitFor('the process loads', () => local.state() === 'loading', { every_ms: 1 });

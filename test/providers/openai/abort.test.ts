@@ -127,7 +127,7 @@ test('aborted within the body of an error, it ends', async () => {
   await upstream.stop();
 });
 
-test('aborted before it began, it asks nobody', async () => {
+test('an abort before the start sends no request', async () => {
   const { upstream } = await serve((x) => x.answer('Hello'));
   const provider = remote(upstream.base_url);
   assert.equal(await outcome(provider, { signal: AbortSignal.abort() }), {

@@ -155,7 +155,7 @@ test('a server of another kind is not taken for a provider', async () => {
   }
 });
 
-test('refused credentials are told, and sent', async () => {
+test('refused credentials are sent, and reported', async () => {
   const { failure, received } = await listed(
     (x) => x.reply(401, { error: { message: `bad key ${SECRET_KEY}` } }),
     { config: { key_env: 'TEST_KEY' } },
@@ -166,7 +166,7 @@ test('refused credentials are told, and sent', async () => {
   assert.is(received[0]?.headers.authorization, `Bearer ${SECRET_KEY}`);
 });
 
-test('a missing key is told without a request', async () => {
+test('a missing key is reported without a request', async () => {
   const { failure, received } = await listed((x) => x.reply(200, []), {
     config: { key_env: 'TEST_KEY' },
     env: {},

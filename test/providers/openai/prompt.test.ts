@@ -44,7 +44,7 @@ test('every setting of a run is sent', async () => {
   assert.equal([body.model, body.max_tokens, body.temperature, body.seed], ['other/m:2', 5, 0, 7]);
 });
 
-test('a seed that nobody asked for is not sent', async () => {
+test('only an explicit seed is sent', async () => {
   assert.is((await sent({ seed: 7, seed_asked: false })).seed, undefined);
 });
 
@@ -53,7 +53,7 @@ test('a prompt is sent as it is, whatever is in it', async () => {
   assert.equal((await sent({ prompt })).messages, [{ role: 'user', content: prompt }]);
 });
 
-test('the default model stands in for one that is not named', async () => {
+test('a request without a model uses the default model', async () => {
   assert.is((await sent({ model: '' }, { config: { model: 'default' } })).model, 'default');
 });
 

@@ -115,7 +115,7 @@ test('the environment is the one that is given, not that of the process', () =>
     else process.env.HTTP_PROXY = before;
   }));
 
-test('a proxy that refuses is told, without its address', () =>
+test('a proxy that refuses is reported without its address', () =>
   withProxy(async (_, address) => {
     const provider = remote(elsewhere, {
       env: { HTTP_PROXY: address.replace('//', '//user:proxy-password@') },
@@ -127,7 +127,7 @@ test('a proxy that refuses is told, without its address', () =>
     await provider.close();
   }, 407));
 
-test('a proxy that is no address is told', async () => {
+test('a proxy variable that is not an address is reported', async () => {
   const provider = remote(elsewhere, { env: { HTTPS_PROXY: 'proxy-password@:::' } });
   const { failure } = await outcome(provider);
   assert.is(failure?.code, 'provider_unreachable');

@@ -223,7 +223,7 @@ test('429 brings the wait that it asks for', async () => {
   assert.equal(waits, [7000, 1500, null, null]);
 });
 
-test('a server that is not there is told with its address', async () => {
+test('an unreachable server is reported with its address', async () => {
   const port = await freePort();
   await assertConnection(
     `http://127.0.0.1:${port}/v1`,
@@ -232,21 +232,21 @@ test('a server that is not there is told with its address', async () => {
   );
 });
 
-test('a name that is not known is told', () =>
+test('an unknown host name is reported', () =>
   assertConnection(
     'http://no-such-host.invalid/v1',
     'provider_unreachable',
     /ENOTFOUND|EAI_AGAIN/,
   ));
 
-test('a port that HTTP clients do not use is told', () =>
+test('a port that HTTP clients do not use is reported', () =>
   assertConnection(
     'http://127.0.0.1:6000/v1',
     'provider_unreachable final',
     /a port that HTTP clients do not use/,
   ));
 
-test('TLS to a server without it is told', async () => {
+test('TLS to a server without it is reported', async () => {
   const upstream = await Upstream.start();
   await assertConnection(
     upstream.base_url.replace('http:', 'https:'),
@@ -256,7 +256,7 @@ test('TLS to a server without it is told', async () => {
   await upstream.stop();
 });
 
-test('a missing key is told without a request', async () => {
+test('a missing key is reported without a request', async () => {
   const upstream = await Upstream.start();
   for (const env of [{}, { TEST_KEY: '' }, { TEST_KEY: ' \n' }]) {
     const provider = remote(upstream.base_url, { config: { key_env: 'TEST_KEY' }, env });
@@ -270,7 +270,7 @@ test('a missing key is told without a request', async () => {
   await upstream.stop();
 });
 
-test('a key that is none is told without a request, and not shown', async () => {
+test('an invalid key is reported without a request, and not shown', async () => {
   const upstream = await Upstream.start();
   const provider = remote(upstream.base_url, {
     config: { key_env: 'TEST_KEY' },
@@ -283,7 +283,7 @@ test('a key that is none is told without a request, and not shown', async () => 
   await upstream.stop();
 });
 
-test('the key is read anew for each request', async () => {
+test('each request reads the key again', async () => {
   const upstream = await Upstream.start();
   const env: NodeJS.ProcessEnv = { TEST_KEY: 'first\n' };
   const provider = remote(upstream.base_url, { config: { key_env: 'TEST_KEY' }, env });

@@ -68,7 +68,7 @@ test('a message with the key, or most of it, is not shown', () => {
   assert.is(sanitize('Incorrect API key', { key, texts: [] }), 'Incorrect API key');
 });
 
-test('a piece of a prompt never gets through, wherever it stands', () => {
+test('a part of a prompt never gets through, at any position', () => {
   const word = fc
     .string({ unit: fc.constantFrom(...'abcdefghij 0123456789'), minLength: 60, maxLength: 120 })
     .filter((text) => text.trim().length > 50);
