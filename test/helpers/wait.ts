@@ -22,3 +22,11 @@ export async function waitFor<T>(
     await sleep(every_ms);
   }
 }
+
+/** The code of the error that the work ends with; undefined when it succeeds. */
+export async function codeOf(work: Promise<unknown>): Promise<string | undefined> {
+  return work.then(
+    () => undefined,
+    (error: { code?: string }) => error.code,
+  );
+}

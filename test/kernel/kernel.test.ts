@@ -8,6 +8,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import { type Commit, toFact } from '../../src/store/port.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
+import { codeOf } from '../helpers/wait.ts';
 
 const RUN = 'run_1';
 
@@ -302,6 +303,48 @@ test('the projection of a run agrees with the fold of its stream at every step',
   assert.is(row?.record?.output, folded.context.output);
   assert.is(row?.record?.seq, 4);
   assert.is(row?.seq, 4);
+});
+
+test('an append of nothing settles and commits nothing', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { kernel } = await bootKernel({ store });
+  await kernel.append([]);
+  assert.equal(store.appends, []);
+});
+
+test('a listener hears its topic until its signal aborts', async () => {
+  const { kernel, clock } = await bootKernel();
+  const heard: string[] = [];
+  const listening = new AbortController();
+  kernel.subscribe({ stream: RUN }, ({ type }) => heard.push(`stream ${type}`), listening.signal);
+  kernel.subscribe({ machine: 'run' }, ({ stream }) => heard.push(`machine ${stream}`));
+  kernel.subscribe({ machine: 'pull' }, () => heard.push('a pull'));
+  await kernel.append([accepted(RUN, clock.now()), accepted('run_other', clock.now())]);
+  assert.equal(heard, ['stream run.accepted', `machine ${RUN}`, 'machine run_other']);
+  listening.abort();
+  await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
+  assert.equal(heard.slice(3), [`machine ${RUN}`]);
+});
+
+test('a wait ends with the state it waits for, with the machine, with its signal or with the kernel', async () => {
+  const { kernel, clock } = await bootKernel();
+  await kernel.append([accepted(RUN, clock.now()), accepted('run_other', clock.now())]);
+  const started = kernel.waitFor(RUN, ({ context }) => context.attempt === 1);
+  await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
+  await started;
+
+  const gone = kernel.waitFor('run_other', () => false);
+  kernel.forget('run_other');
+  await gone;
+
+  const cancelled = new AbortController();
+  const waiting = kernel.waitFor(RUN, () => false, cancelled.signal);
+  cancelled.abort(new SvcError('pull_cancelled'));
+  assert.is(await codeOf(waiting), 'pull_cancelled');
+
+  const closed = kernel.waitFor(RUN, () => false);
+  kernel.close();
+  assert.is(await codeOf(closed), 'daemon_stopping');
 });
 
 test.run();

@@ -473,4 +473,15 @@ test('a run that is not known is said to be so', async () => {
     assert.ok(message.length < 200, 'no more of an id is repeated than helps');
 });
 
+test('the stream of another machine is no run: it is not shown, followed or cancelled', async () => {
+  const { runtime, streams } = await bootRuntime({ local: new ScriptedProvider('local', []) });
+  const { signal } = new AbortController();
+  const follow = async () => {
+    for await (const _ of runtime.followRun(streams.daemon, { signal }));
+  };
+  assert.is(await codeOf(runtime.getRun(streams.daemon)), 'run_unknown');
+  assert.is(await codeOf(follow()), 'run_unknown');
+  assert.is(await codeOf(runtime.cancelRun(streams.daemon, 'test')), 'run_unknown');
+});
+
 test.run();
