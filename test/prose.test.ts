@@ -6,10 +6,7 @@ import { hardWords, longSentences, type Prose, proseOfPage, proseOfSource } from
 /** Not yet in plain words. The list only gets shorter: a line that is done fails the test. */
 const TO_DO: readonly string[] = [
   'src/cli/',
-  'src/daemon',
   'src/main.ts',
-  'src/kernel/',
-  'src/runtime/disk/',
   'src/runtime/health/',
   'src/runtime/providers/',
   'src/runtime/pulls/',

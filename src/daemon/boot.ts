@@ -126,13 +126,13 @@ function failureOf(final: DaemonSnapshot): SvcError | null {
   return isIn(final, 'failed') ? fromBody(error ?? {}) : null;
 }
 
-/** A start that finds another daemon is no fault of this one: where it was found out is of no use to anybody. */
+/** A start that finds another daemon is no fault of this one, so its stack is not logged. */
 function logFailure({ log }: Parts, failure: SvcError): void {
   if (failure.code === 'daemon_already_running') log.warn({ code: failure.code }, failure.message);
   else log.error({ code: failure.code, err: failure.cause ?? failure }, failure.message);
 }
 
-/** Maps what ended this life. Any lack of space becomes store_full; any other failure of a file names the file and the cause. */
+/** Maps the fatal error. Any lack of space becomes store_full. Any other file failure names the file and the cause. */
 export function toFailure(thrown: unknown): SvcError {
   const error = asSvcError(isFull(thrown) ? thrown : asFileFailure(thrown));
   if (error.code === 'store_full' || !isFull(error.cause)) return error;
@@ -143,7 +143,7 @@ export function toFailure(thrown: unknown): SvcError {
   });
 }
 
-/** A call of the system on a file that failed: Node tells which call, which file and why. */
+/** A failed system call on a file: Node names the call, the file and the cause. */
 function asFileFailure(thrown: unknown): unknown {
   const { syscall, path, code } = thrown as NodeJS.ErrnoException;
   if (thrown instanceof SvcError || typeof syscall !== 'string' || typeof path !== 'string')

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Identifies the life of the operating system, so that a power cut can be told from a kill; null where it does not tell. */
+/** The boot id of the operating system, which distinguishes a power cut from a kill; null where there is none. */
 export function hostBootId(): string | null {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

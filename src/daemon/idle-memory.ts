@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
- * Collects garbage when the daemon has become idle, until the signal aborts. V8 collects only when it needs space,
- * so a process that does nothing would keep the memory of its last work.
+ * Collects garbage when the daemon has become idle, until the signal aborts. V8 collects only when it needs
+ * space. Without this, an idle process keeps the memory of its last work.
  *
  * 1. It collects after a whole interval with next to no work, so no request waits for it.
  * 2. It collects once after each time of work.

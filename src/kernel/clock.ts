@@ -1,15 +1,15 @@
 /** Time as the kernel sees it. */
 export interface Clock {
-  /** Milliseconds since the epoch. Never goes back within one life of the process. */
+  /** Milliseconds since the epoch. It never goes back while the process runs. */
   now(): number;
-  /** Calls once after `ms`; returns the way to call it off. */
+  /** Calls once after `ms`. Returns a function that cancels the call. */
   after(ms: number, call: () => void): () => void;
 }
 
-/** Farther behind the wall clock than a clock that is kept right by a time server ever gets at once. */
+/** A time server never moves a clock this far at once. */
 const SLEPT_MS = 30_000;
 
-/** Longest wait that a timer of the platform takes. */
+/** The longest delay of a platform timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /**
@@ -50,7 +50,7 @@ export function isoTime(at: number): string {
 }
 
 export interface ManualClock extends Clock {
-  /** Moves time on and fires what became due, in order of time. */
+  /** Advances the time and fires due timers, in order. */
   advance(ms: number): void;
 }
 

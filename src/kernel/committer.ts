@@ -7,16 +7,16 @@ import type { Instance } from './instance.ts';
 import type { Stalls } from './stalls.ts';
 
 /**
- * The road into the store: facts wait here for their commit, and are numbered on the way.
+ * Batches events into commits and assigns their sequence numbers. It owns the queue of pending events.
  *
- * 1. One commit is in progress at a time; what comes meanwhile makes the next one. No timer makes batches.
- * 2. The facts of one proposal are never in two commits.
- * 3. After a commit whose outcome is unknown nothing more is acknowledged, ever.
- * 4. A full disk is not unknown: the same commit is tried again until there is space, once a second, whatever comes meanwhile.
- * 5. A commit that is late is waited for, however long: only the disk knows its outcome. The stall lasts until it returns.
+ * 1. One commit runs at a time. Events that arrive meanwhile form the next commit; no timer batches them.
+ * 2. One commit has all events of an append.
+ * 3. After a commit with an unknown outcome, nothing more is acknowledged.
+ * 4. A full disk is a known outcome: the same commit is retried once a second until there is space.
+ * 5. A late commit has no timeout: only the disk knows its outcome. The stall lasts until the commit returns.
  */
 
-/** One fact on its way. The last one of a proposal carries `settle`. */
+/** One pending event. The last one of an append carries `settle`. */
 export interface Pending {
   event: StoredEvent;
   instance: Instance;
@@ -31,25 +31,25 @@ export interface CommitterOptions {
   clock: Clock;
   commit_events: number;
   commit_late_ms: number;
-  /** Called for each fact that has become durable, in log order. */
+  /** Called for each durable event, in log order. */
   onDurable(item: Pending): void;
-  /** Learns when no commit can be made, and when they are made again. What waits goes on waiting. */
+  /** Hears when the disk takes no commits, and when it takes them again. */
   stalls: Stalls;
-  /** The store cannot be trusted any more: called once. */
+  /** Called once, when the store cannot be trusted any more. */
   onFatal(error: SvcError): void;
 }
 
 const FULL_RETRY_MS = 1000;
 
 export class Committer {
-  /** Position of the last durable fact. */
+  /** Position of the last durable event. */
   durableSeq = 0;
   lastCommitMs: number | null = null;
   /** Set once the outcome of a commit is unknown. */
   failure: SvcError | null = null;
   isOpen = false;
   private readonly options: CommitterOptions;
-  /** What the last commit was told. */
+  /** Whether the last commit used the reserve. */
   private full = false;
   private pending: Pending[] = [];
   private committing = false;
@@ -58,26 +58,26 @@ export class Committer {
     this.options = options;
   }
 
-  /** Facts that wait for their commit. */
+  /** Events that wait for their commit. */
   get backlog(): number {
     return this.pending.length;
   }
 
-  /** The store is open at this position: what was held becomes the first commit. */
+  /** The store is open at this position. All pending events become the first commit. */
   open(last_seq: number): void {
     this.durableSeq = last_seq;
     this.isOpen = true;
     this.flush();
   }
 
-  /** Takes the facts of one proposal; resolves when they are durable. */
+  /** Takes the events of one append; resolves when they are durable. */
   push(items: readonly Pending[]): Promise<void> {
     if (items.length === 0) return Promise.resolve();
     return new Promise<void>((resolve, reject) => {
       const last = items.at(-1);
       if (last !== undefined) last.settle = { resolve, reject };
       this.pending.push(...items);
-      // On a full disk the next try is on its way already.
+      // On a full disk, the next retry is already scheduled.
       queueMicrotask(() => this.options.stalls.cause === null && this.flush());
     });
   }
@@ -92,7 +92,7 @@ export class Committer {
     void this.commit(batch);
   }
 
-  /** As many facts as one commit takes, and what is needed to end the last proposal. */
+  /** The events of the next commit: up to the limit, and the rest of the last append. */
   private batchSize(): number {
     let size = Math.min(this.pending.length, this.options.commit_events);
     while (this.pending[size - 1]?.settle === null) size += 1;

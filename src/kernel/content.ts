@@ -1,24 +1,24 @@
 import { redactor } from '../pattern.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../store/port.ts';
 
-/** What of the texts goes to disk; `redact` are regular expressions. */
+/** Which texts are stored; `redact` are regular expressions. */
 export interface ContentSettings {
   prompts: 'keep' | 'omit';
   outputs: 'keep' | 'omit';
   redact: readonly string[];
 }
 
-/** Whether the log holds all that was asked and answered. A run of which it does not cannot be taken up after a crash. */
+/** Whether prompts and outputs are stored in full. If not, runs cannot resume after a crash. */
 export function keepsContent({ prompts, outputs, redact }: ContentSettings): boolean {
   return prompts === 'keep' && outputs === 'keep' && redact.length === 0;
 }
 
 /**
- * What is done to a commit on its way to disk; those who follow live see it as it was. The chain of hashes covers what is stored.
+ * Removes texts from a commit before it is stored. Live followers see them. The chain of hashes covers what is stored.
  *
- * 1. A prompt or an answer that is omitted is in no stored event, row or error message of its own fields.
- * 2. With patterns, pieces of an answer are stored without their text, since a secret may be cut in two by them; the finished record has
- *    the whole answer, redacted.
+ * 1. An omitted prompt or output is in no field of a stored event, row or error.
+ * 2. With patterns, output events are stored without their text, because they may split a secret.
+ *    The finished record has the whole output, redacted.
  */
 export function stripper(settings: ContentSettings): (commit: Commit) => Commit {
   if (keepsContent(settings)) return (commit) => commit;
@@ -29,7 +29,7 @@ export function stripper(settings: ContentSettings): (commit: Commit) => Commit 
   });
 }
 
-/** The store as the kernel sees it: what it appends may be stripped on its way to disk. */
+/** The store of the kernel, which may strip texts from commits. */
 export type KernelStore = EventStore & { omitsOutput?: boolean };
 
 export function strippingStore(store: EventStore, settings: ContentSettings): KernelStore {
@@ -41,7 +41,7 @@ export function strippingStore(store: EventStore, settings: ContentSettings): Ke
   };
 }
 
-/** A piece of an answer with the text that its run has in memory, where the log does not hold it; null when it cannot be told any more. */
+/** An output event with its text, restored from the run in memory if it was stored without. Null when the text is lost. */
 export function withText(event: StoredEvent, output = ''): StoredEvent | null {
   const { chars, ...data } = event.data;
   if (event.type !== 'run.output_appended' || typeof chars !== 'number') return event;
@@ -71,7 +71,7 @@ class Texts {
     return this.settings.outputs === 'omit' ? '' : this.redact(text);
   }
 
-  /** Whether pieces of an answer keep their text. */
+  /** Whether output events keep their text. */
   get keepsPieces(): boolean {
     return this.settings.outputs === 'keep' && this.settings.redact.length === 0;
   }

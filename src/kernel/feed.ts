@@ -21,14 +21,14 @@ export interface FollowOptions {
   /** Events from this position of the log on. */
   from_seq?: number;
   signal: AbortSignal;
-  /** True for the event after which nothing more comes. */
+  /** True for the last event of the stream. */
   isLast(event: Pick<PagedEvent, 'type'>): boolean;
 }
 
 /**
- * The events of one stream, page by page: replayed, then live. A follower holds a cursor: what it has not read yet is in memory or on
- * disk, so that a slow one costs one page at most, and misses nothing. Only where the disk does not hold what is said, it holds the run too.
- * Throws content_not_kept where an answer has a text that nobody knows any more: a hole would look like the whole.
+ * The events of one stream, page by page: replayed, then live. A follower keeps only a cursor and one page, so a slow
+ * one uses little memory and misses nothing. If output is omitted from the log, it also keeps the run in memory.
+ * Throws content_not_kept where the text of an output is lost: a gap would look complete.
  */
 export async function* followStream(
   sources: Sources,
@@ -63,7 +63,7 @@ export async function* followStream(
   }
 }
 
-/** What is in memory is the whole of what was said, also where the disk holds less. */
+/** Events in memory have their text, even if the log omits it. */
 function fromMemory(
   pages: EventPages,
   instance: Instance | undefined,
@@ -76,7 +76,7 @@ function fromMemory(
   );
 }
 
-/** Where the disk holds less than was said, the page is made for this follower alone: it holds the run that knows the rest. */
+/** If the log omits output, the page is made for this follower alone, from the run that it keeps. */
 async function fromStore(
   { kernel, store, pages }: Sources,
   stream: string,
@@ -105,7 +105,7 @@ function sliceOf(
 function notKept(stream: string): never {
   throw new SvcError(
     'content_not_kept',
-    'What the run has said so far is not kept in the log, so that it cannot be told again.',
+    'The log does not keep the output of this run, so it cannot be replayed.',
     {
       hint: `What is kept: svc runs show ${stream}`,
     },

@@ -8,18 +8,18 @@ import { Notifier } from './notifier.ts';
 import { definitionOf, type MachineDefinition } from './registry.ts';
 import { textLength } from './text-length.ts';
 
-/** Facts of one stream that are kept for those who follow it, by their number and by their texts; older ones are read from the store. */
+/** Recent events that an instance keeps for followers, by number and by size. Older ones are read from the store. */
 export const RECENT_MAX = 512;
 export const RECENT_BYTES_MAX = 256 * 1024;
 
 const ON_TIME = { ms: 0, before: [] };
 
 /**
- * One machine in memory.
+ * One machine with its state in memory.
  *
- * 1. `tail` includes facts that are proposed and not yet durable: decisions are made on it, nobody outside sees it.
- * 2. `snapshot` is the fold of durable facts, `version` the number of them.
- * 3. A deadline counts from when the effects of its fact were asked for, however long the fact had waited for its commit.
+ * 1. `tail` includes proposed events that are not durable yet. Decisions use it; clients never see it.
+ * 2. `snapshot` is the fold of `version` durable events.
+ * 3. A deadline counts from the time of the effects of its event: the wait for the commit costs no time.
  */
 export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   readonly stream: string;
@@ -28,18 +28,18 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   tailVersion: number;
   snapshot: S;
   version: number;
-  /** Position in the log of the last durable fact. */
+  /** Position of the last durable event in the log. */
   seq = 0;
-  /** The state after the last durable fact, and when it was entered; empty while there is none. */
+  /** The durable state and the time it was entered; empty before the first durable event. */
   path = '';
   since = 0;
-  /** The last durable facts, oldest first, without gaps; at least the last one. */
+  /** The last durable events, oldest first, without gaps; at least the last one. */
   recent: StoredEvent[] = [];
   private recentBytes = 0;
-  /** Calls off the armed timer. */
+  /** Cancels the armed timer. */
   disarm: (() => void) | null = null;
   armedFor = Number.POSITIVE_INFINITY;
-  /** How long the last fact waited for its commit, if it asks for effects, and the times of the deadlines that there were before it. */
+  /** Commit latency of the last event that requested effects, and the deadlines that existed before it. */
   private late: { ms: number; before: number[] } = ON_TIME;
   private readonly changed = new Notifier();
 
@@ -52,7 +52,7 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
     this.version = version;
   }
 
-  /** A fact of this stream became durable, and its effects are asked for this long after it was proposed. */
+  /** Applies a durable event. `late_ms` is the time from its proposal to its effects. */
   commit(event: StoredEvent, snapshot: S, late_ms = 0): void {
     this.late =
       late_ms <= 0
@@ -74,7 +74,7 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
     this.wake();
   }
 
-  /** What comes true by itself: in the durable state, and only where what is on its way to the log leaves it standing. */
+  /** Deadlines of the durable state that the uncommitted events do not cancel. */
   deadlines(): Deadline[] {
     const { ms, before } = this.late;
     const durable = this.definition
@@ -89,7 +89,7 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
     );
   }
 
-  /** To half of the bounds, so that it is not done at each fact. */
+  /** Drops to half of the bounds, so that it does not run at each event. */
   private dropOldest(): void {
     let dropped = 0;
     while (
@@ -119,7 +119,7 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   }
 }
 
-/** What the run of this instance has said so far; undefined where there is none. */
+/** The output of the run so far; undefined for other machines. */
 export function outputOf(instance: Instance | undefined): string | undefined {
   return (instance?.snapshot.context as Partial<RunContext> | undefined)?.output;
 }

@@ -17,12 +17,12 @@ import { Stalls } from './stalls.ts';
 import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } from './stream.ts';
 
 /**
- * The one writer: it owns every machine's state and the order of facts.
+ * The single writer: it owns the state of every machine and the order of events.
  *
- * 1. A fact is durable before its state, its event or its effect is seen by anybody. The one exception is the time before
- *    the store is open: then the state shows at once, so that `starting` can be seen, and the facts become the first commit.
- * 2. A proposal is accepted whole or not at all, by the machines themselves.
- * 3. Timers are derived from the durable states of the machines, and from when the effects of a fact were asked for.
+ * 1. An event is durable before its state, its effects or the event itself are visible. The exception is the time before the
+ *    store is open: the state is visible at once, so that clients see `starting`.
+ * 2. An append is accepted whole or not at all, by the machines.
+ * 3. Timers come from the deadlines of durable states.
  */
 
 export interface KernelOptions {
@@ -43,18 +43,18 @@ export type EventListener<K extends StreamKey> = (
   snapshot: SnapshotOf<K>,
 ) => void;
 
-/** A deadline that its machine does not accept yet is not asked about more often than this. */
+/** Time between two tries of a deadline that its machine refuses. */
 const REFUSED_AGAIN_MS = 100;
 
 export class Kernel {
   readonly clock: Clock;
-  /** Nothing more comes: whoever follows a stream leaves. */
+  /** No more events come: followers end. */
   closed = false;
-  /** The pieces of an answer are stored without their text: only a run in memory knows it. */
+  /** Output is stored without its text: only a run in memory has it. */
   readonly omitsOutput: boolean;
   private readonly options: KernelOptions;
   private readonly committer: Committer;
-  /** Tells those who would rather not wait when the disk turns out to be full, or late. */
+  /** Whether the disk takes commits. */
   readonly stalls: Stalls;
   readonly instances = new Map<string, Instance>();
   /** By key of a stream, name of a machine, or `all`. */
@@ -75,12 +75,12 @@ export class Kernel {
     });
   }
 
-  /** Position of the last durable fact. */
+  /** Position of the last durable event. */
   get durableSeq(): number {
     return this.committer.durableSeq;
   }
 
-  /** Facts that wait for their commit. */
+  /** Events that wait for their commit. */
   get backlog(): number {
     return this.committer.backlog;
   }
@@ -89,12 +89,12 @@ export class Kernel {
     return this.committer.lastCommitMs;
   }
 
-  /** Why no commit can be made now: store_full or store_stalled; null while commits are made. */
+  /** Why the disk takes no commits: store_full or store_stalled; null when it does. */
   get stalled(): SvcError | null {
     return this.stalls.cause;
   }
 
-  /** Set once the outcome of a commit is unknown: nothing more is acknowledged. */
+  /** Set when the outcome of a commit is unknown: nothing more is acknowledged. */
   get failure(): SvcError | null {
     return this.committer.failure;
   }
@@ -103,14 +103,14 @@ export class Kernel {
     return this.committer.isOpen;
   }
 
-  /** The store can be asked from now on: what was held becomes the first commit. */
+  /** The store is open. All pending events become the first commit. */
   open(last_seq: number): void {
     this.committer.open(last_seq);
   }
 
   /**
-   * Records facts together: all or none. Resolves once they are durable.
-   * Rejects with event_refused, `details.state` and `details.accepted`, when a machine does not accept its fact; then nothing has changed.
+   * Appends events together: all or none. Resolves once they are durable.
+   * Rejects with event_refused when a machine refuses its event; then nothing has changed.
    */
   async append(proposals: readonly Proposal[]): Promise<void> {
     if (this.committer.failure !== null) throw this.committer.failure;
@@ -129,7 +129,7 @@ export class Kernel {
     await this.committer.push(drafted);
   }
 
-  /** Like `append` for one fact; false when the machine does not accept it. */
+  /** Appends one event; false when the machine refuses it. */
   async tryAppend<K extends StreamKey>(stream: K, event: NewEvent<EventOf<K>>): Promise<boolean> {
     if (!this.accepts(stream, event)) return false;
     await this.append([{ stream, event } as Proposal]);
@@ -157,7 +157,7 @@ export class Kernel {
     return this.instances.get(stream) as Instance<SnapshotOf<K>> | undefined;
   }
 
-  /** Hears the events of one stream, of all streams of a machine, or of the whole log, until the signal aborts or the kernel closes. */
+  /** Hears the events of a stream, of a machine, or of the log. It ends with the signal or the kernel. */
   subscribe<K extends StreamKey>(
     topic: { stream: K },
     listener: EventListener<K>,
@@ -204,7 +204,7 @@ export class Kernel {
     this.handlers = handlers;
   }
 
-  /** Folds a stream from the store into memory. Its effects are not asked for again, and its deadlines wait for its next fact. */
+  /** Folds a stream from the store into memory. It performs no effects, and sets no timer before the next event. */
   async load<K extends StreamKey>(stream: K): Promise<SnapshotOf<K> | undefined> {
     const instance = await foldStream(this.options.store, stream);
     if (instance === undefined) return undefined;
@@ -212,7 +212,7 @@ export class Kernel {
     return this.snapshot(stream);
   }
 
-  /** Leaves a finished machine to the store. */
+  /** Drops a finished machine from memory; the store keeps it. */
   forget(stream: StreamKey): void {
     const instance = this.instances.get(stream);
     if (instance === undefined) return;
@@ -221,7 +221,7 @@ export class Kernel {
     instance.wake();
   }
 
-  /** Timers off; whoever follows a stream is let go. */
+  /** Stops the timers and ends the followers. */
   close(): void {
     this.closed = true;
     for (const instance of this.instances.values()) {
@@ -232,7 +232,7 @@ export class Kernel {
     this.listeners.removeAllListeners();
   }
 
-  /** The order is: state, then those who follow, then effects; the proposer is told last. */
+  /** The order is: state, followers, listeners, effects. The caller of append comes last. */
   private publish(item: Pending): void {
     const { instance, event, snapshot, effects } = item;
     instance.commit(event, snapshot, effects.length === 0 ? 0 : this.clock.now() - event.at);
@@ -249,7 +249,7 @@ export class Kernel {
     (this.handlers[type] as (params: unknown, id: string) => void)(params, id);
   }
 
-  /** Sets the timer of an instance to its earliest deadline; one that moved later is looked at again when it fires. */
+  /** Sets the timer to the earliest deadline. A timer that fires too early is set again. */
   private arm(instance: Instance, notBefore = 0): void {
     const at = Math.max(
       notBefore,

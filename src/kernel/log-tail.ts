@@ -6,10 +6,10 @@ import { Notifier } from './notifier.ts';
 import { textLength } from './text-length.ts';
 
 /**
- * The end of the whole log, kept in memory for those who follow it.
+ * The end of the whole log, kept in memory for its followers.
  *
  * 1. It has no gaps, and is bounded by the number of events and by their texts; what is older is read from the store.
- * 2. It is kept only while somebody follows.
+ * 2. It is kept only while it has a follower.
  */
 export class LogTail {
   private readonly kernel: Kernel;
@@ -29,7 +29,7 @@ export class LogTail {
     this.limits = limits;
   }
 
-  /** One more follower; returns the way to leave. Throws busy, not_ready. */
+  /** Adds a follower. Returns a function that removes it. Throws busy, not_ready. */
   enter(): () => void {
     if (!this.kernel.isOpen) throw new SvcError('not_ready');
     if (this.followers >= this.limits.event_followers)

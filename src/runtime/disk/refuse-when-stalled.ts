@@ -3,14 +3,14 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { EventStore } from '../../store/port.ts';
 
 /**
- * A disk that does not answer may do so for ever, and a client waits for what it asked. So what needs the log is refused with store_stalled:
- * at once while a commit is late, and when one becomes late meanwhile. A full disk is no such case: what is there can be read.
+ * Rejects with store_stalled while a commit is late, or when one becomes late: a stalled disk may never answer.
+ * A full disk still answers reads, so it rejects nothing here.
  */
 export function unlessLate<T>(kernel: Kernel, ask: () => Promise<T>): Promise<T> {
   return unlessStalled(kernel, ask, (cause) => cause.code === 'store_stalled');
 }
 
-/** What has to be recorded is refused on a full disk too, with store_full. A commit that is under way may come into effect later. */
+/** Also rejects with store_full on a full disk, for work that appends. A commit in progress may still take effect. */
 export async function unlessStalled<T>(
   kernel: Kernel,
   ask: () => Promise<T>,
@@ -27,7 +27,7 @@ export async function unlessStalled<T>(
   }
 }
 
-/** The store as requests see it: none of them waits for a disk that does not answer. */
+/** A store for requests: none of them waits for a stalled disk. */
 export function answeringStore(store: EventStore, kernel: Kernel): EventStore {
   const methods = Object.entries(store) as [string, (...query: unknown[]) => Promise<unknown>][];
   const answering = methods.map(([name, method]) => [

@@ -17,26 +17,26 @@ export interface RetentionOptions {
 }
 
 /**
- * Keeps the history within its bounds: a round at the start, and then one in each `prune_every_ms`.
+ * Keeps the history within its bounds: a round at the start, then one every `prune_every_ms`.
  *
- * 1. A round goes in small steps, and commits pass between them.
- * 2. A clock that has leapt is not believed for an hour: one start with a wrong clock must not remove what is not old.
- * 3. The store is given the time since which the clock has run evenly, so that a run from a wrong clock is not taken for an old one.
- * 4. Each round that removed something is one fact. A round that failed is logged, and the next one comes all the same.
+ * 1. A round works in small steps, and commits pass between them.
+ * 2. After a clock jump, age-based pruning is skipped for an hour: one boot with a wrong clock deletes no recent history.
+ * 3. The store gets the time of the last clock jump: a run from a wrong clock does not count as old.
+ * 4. A round that removed runs appends one event. A round that failed is logged, and the next one runs.
  */
 export class Retention {
   private readonly options: RetentionOptions;
-  private callOff = () => {};
-  private goOn = () => {};
+  private cancelTimer = () => {};
+  private resume = () => {};
   private closed = false;
-  /** Of the round before. */
-  private seen_at: number | null = null;
-  private leapt_at = Number.NEGATIVE_INFINITY;
-  /** The clock has not leapt in this boot since then. */
+  /** The time of the last round. */
+  private lastSeenAt: number | null = null;
+  private clockJumpedAt = Number.NEGATIVE_INFINITY;
+  /** The clock has not jumped in this boot since then. */
   private even_since: number | null = null;
-  /** Why the write-ahead log cannot be written back, as the last round found; null when it can. */
+  /** Why the last round could not write the write-ahead log back; null when it could. */
   trouble: string | null = null;
-  /** What the last round found to warn of. */
+  /** The warnings of the last round. */
   private warned = '';
   private round: Promise<void> = Promise.resolve();
 
@@ -53,17 +53,17 @@ export class Retention {
       .then(() => this.later());
   }
 
-  /** Resolves when no step is under way any more. */
+  /** Resolves when no step is running. */
   async close(): Promise<void> {
     this.closed = true;
-    this.callOff();
-    this.goOn();
+    this.cancelTimer();
+    this.resume();
     await this.round;
   }
 
   private later(): void {
     if (this.closed) return;
-    this.callOff = this.options.kernel.clock.after(this.options.limits.prune_every_ms, () =>
+    this.cancelTimer = this.options.kernel.clock.after(this.options.limits.prune_every_ms, () =>
       this.start(),
     );
   }
@@ -71,9 +71,9 @@ export class Retention {
   private async prune(): Promise<void> {
     const { kernel, store, daemon, boot_id, keep, limits, log } = this.options;
     const now = kernel.clock.now();
-    const believed = this.believes(now);
+    const isTrusted = this.isClockTrusted(now);
     const query: PruneQuery = {
-      before_at: keep.keep_days === null || !believed ? null : now - keep.keep_days * DAY_MS,
+      before_at: keep.keep_days === null || !isTrusted ? null : now - keep.keep_days * DAY_MS,
       max_bytes: keep.keep_bytes,
       large_bytes: limits.history_large_bytes,
       young_at: now - limits.history_young_ms,
@@ -99,17 +99,17 @@ export class Retention {
     }
   }
 
-  /** Rounds are minutes apart, and one boot mostly begins where the one before ended. */
-  private believes(now: number): boolean {
+  /** Rounds are minutes apart, and a boot mostly begins soon after the last one. */
+  private isClockTrusted(now: number): boolean {
     const { kernel, daemon } = this.options;
-    const before = this.seen_at ?? kernel.snapshot(daemon)?.context.last_boot?.at ?? now;
-    if (now - before > LEAP_MS) this.leapt_at = now;
-    if (this.even_since === null || now - before > LEAP_MS) this.even_since = now;
-    this.seen_at = now;
-    return now - this.leapt_at >= BELIEVED_MS;
+    const before = this.lastSeenAt ?? kernel.snapshot(daemon)?.context.last_boot?.at ?? now;
+    if (now - before > CLOCK_JUMP_MS) this.clockJumpedAt = now;
+    if (this.even_since === null || now - before > CLOCK_JUMP_MS) this.even_since = now;
+    this.lastSeenAt = now;
+    return now - this.clockJumpedAt >= CLOCK_DISTRUST_MS;
   }
 
-  /** Once for each thing that is wrong, until it is another or none. */
+  /** Logs each warning once, until the warnings change. */
   private warn({ over, trouble }: PruneReport): void {
     this.trouble =
       trouble === undefined
@@ -131,15 +131,15 @@ export class Retention {
     this.warned = wrong.join();
   }
 
-  /** What waits for its commit goes first. */
+  /** Lets pending commits pass. */
   private pause(): Promise<void> {
     return new Promise((resolve) => {
-      this.goOn = resolve;
-      this.callOff = this.options.kernel.clock.after(STEP_PAUSE_MS, resolve);
+      this.resume = resolve;
+      this.cancelTimer = this.options.kernel.clock.after(STEP_PAUSE_MS, resolve);
     });
   }
 
-  /** A full disk is told by others. */
+  /** The disk monitor reports a full disk. */
   private report(error: unknown): void {
     if (hasCode(error, 'store_full')) return;
     this.options.log.error({ err: error }, 'history could not be removed');
@@ -147,8 +147,8 @@ export class Retention {
 }
 
 const DAY_MS = 86_400_000;
-/** Farther than this from one round, or boot, to the next is a leap. */
-const LEAP_MS = DAY_MS;
-const BELIEVED_MS = 3_600_000;
+/** A longer time between two rounds or boots is a clock jump. */
+const CLOCK_JUMP_MS = DAY_MS;
+const CLOCK_DISTRUST_MS = 3_600_000;
 const STEP_RUNS = 50;
 const STEP_PAUSE_MS = 5;
