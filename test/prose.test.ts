@@ -5,15 +5,11 @@ import { hardWords, longSentences, type Prose, proseOfPage, proseOfSource } from
 
 /** Not yet in plain words. The list only gets shorter: a line that is done fails the test. */
 const TO_DO: readonly string[] = [
-  'src/cli/',
-  'src/main.ts',
   'src/runtime/health/',
   'src/runtime/providers/',
   'src/runtime/pulls/',
   'src/runtime/runs/',
-  'test/cli/',
   'test/daemon/',
-  'test/e2e/',
   'test/helpers/',
   'test/kernel/',
   'test/providers/',

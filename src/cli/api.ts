@@ -12,10 +12,10 @@ import { isTerminal } from './print/output.ts';
 import { openStdout } from './print/stdout-stream.ts';
 
 /**
- * One request of the HTTP interface, over the local socket: no token and no port are needed.
+ * One HTTP request over the local socket, without a token or a port.
  *
- * 1. The answer goes to stdout as it comes and is never gathered; an error of ours ends the command with its exit code.
- * 2. Ctrl-C, and a reader of stdout who leaves, close the connection.
+ * 1. The response is streamed to stdout. An error of svc sets the exit code.
+ * 2. Ctrl-C and a closed stdout close the connection.
  */
 export async function run({ args, flags, paths }: Context): Promise<number> {
   const [method = '', path = ''] = args;
@@ -24,7 +24,7 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
   if (!/^\/[\x21-\x7e]*$/.test(path))
     throw new SvcError(
       'usage',
-      `The path must begin with / and hold no spaces, not ${JSON.stringify(path)}.`,
+      `The path must begin with / and have no spaces, not ${JSON.stringify(path)}.`,
     );
   const body = typeof flags.data === 'string' ? await readBody(flags.data) : null;
   const interrupt = onInterrupt();
@@ -94,7 +94,7 @@ async function unreached(
   return new SvcError('connection_lost', undefined, { cause });
 }
 
-/** Throws connection_lost for an answer that is cut off. */
+/** Throws connection_lost for a truncated response. */
 async function pass(
   answer: IncomingMessage,
   write: (text: string) => Promise<void>,
@@ -122,11 +122,9 @@ async function readError(answer: IncomingMessage): Promise<SvcError> {
       (JSON.parse(Buffer.concat(chunks).toString('utf8')) as { error: Partial<ErrorBody> }).error,
     );
   } catch (cause) {
-    return new SvcError(
-      'connection_lost',
-      'The error that the daemon answered with cannot be read.',
-      { cause },
-    );
+    return new SvcError('connection_lost', 'The error response of the daemon is unreadable.', {
+      cause,
+    });
   }
 }
 
@@ -154,7 +152,7 @@ async function readStdin(): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** What the health routes answer with when the daemon is not ready is an answer and no error. */
+/** The health routes answer with an error status, but no error body, if the daemon is not ready. */
 const NOT_SERVING = 4;
 const FAILED = 400;
 const ERROR_BYTES_MAX = 1024 * 1024;

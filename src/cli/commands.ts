@@ -1,6 +1,6 @@
 /**
- * Every command of `svc`, as data. The parser, the help, the completion scripts, the docs and the
- * text that the built-in model is trained on are made from this table.
+ * Every command of `svc`, as data. The parser, the help, the completion scripts and the docs are
+ * made from this table. The training text of the built-in model is too.
  */
 
 export interface FlagSpec {

@@ -6,8 +6,9 @@ import type { Context } from './context.ts';
 import { note, print, printJson } from './print/output.ts';
 
 /**
- * Opens the console in the browser, signed in. Where there is none the address is printed; it is good for one sign-in, within a minute.
- * The address is a secret and every user can read a command line, so the browser is given the name of a page that leads there.
+ * Opens the console in the browser, signed in. Without a browser the address is printed. It is
+ * valid for one sign-in, for one minute. The address is a secret, and other users can read a command
+ * line. So the browser opens a private file that leads there.
  */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const [program, ...args] = flags['no-open'] === true ? [] : opener();
@@ -22,7 +23,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   return 0;
 }
 
-/** Whether the system's own way to open an address took it. */
+/** Whether the system's opener accepted the address. */
 function open(program: string, args: readonly string[]): Promise<boolean> {
   return new Promise((resolve) => {
     const child = spawn(program, args, { stdio: 'ignore', detached: true });
@@ -44,5 +45,5 @@ function opener(): string[] {
   return BROWSER || DISPLAY || WAYLAND_DISPLAY ? ['xdg-open'] : [];
 }
 
-/** One that has not failed by then has opened it. */
+/** An opener that has not failed by then has succeeded. */
 const PATIENCE_MS = 3_000;

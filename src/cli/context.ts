@@ -1,18 +1,18 @@
 import type { Paths } from '../home/paths.ts';
 
-/** What a command is given. */
+/** The input of a command. */
 export interface Context {
   args: readonly string[];
   flags: Flags;
   json: boolean;
-  /** Found when it is asked for: a command that needs no home also works where there is none. Throws home_unusable. */
+  /** Found on use, so a command that needs no home works without one. Throws home_unusable. */
   readonly paths: Paths;
 }
 
-/** By name: the value, or true for a flag without one. */
+/** Flags by name: the value, or true for a switch. */
 export type Flags = Readonly<Record<string, string | true>>;
 
-/** One command: does its work, prints it, and resolves with the exit code. Throws SvcError. */
+/** One command: prints its result and resolves with the exit code. Throws SvcError. */
 export interface CommandModule {
   run(context: Context): Promise<number>;
 }

@@ -1,32 +1,32 @@
 /**
- * Ctrl-C, and the other ways to be asked to end.
+ * Ctrl-C (SIGINT) and SIGTERM.
  *
- * 1. The first aborts the signal: whoever waits stops its work and comes to an end.
- * 2. The second ends the process at once, with the exit code of the first.
+ * 1. The first aborts the signal, and the command ends in order.
+ * 2. The second ends the process at once, with the same exit code.
  */
 export interface Interrupt {
   readonly signal: AbortSignal;
-  /** Leaves the signals to the system again. */
+  /** Restores the default handling of the signals. */
   release(): void;
 }
 
 export const INTERRUPTED = 130;
 
-/** `onFirst` is called at the first: what there is to say to whoever now waits. */
+/** Calls `onFirst` at the first interrupt. */
 export function onInterrupt(onFirst: () => void = () => {}): Interrupt {
   const controller = new AbortController();
-  const heard = () => {
+  const onSignal = () => {
     if (controller.signal.aborted) process.exit(INTERRUPTED);
     controller.abort();
     onFirst();
   };
-  process.on('SIGINT', heard);
-  process.on('SIGTERM', heard);
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
   return {
     signal: controller.signal,
     release: () => {
-      process.off('SIGINT', heard);
-      process.off('SIGTERM', heard);
+      process.off('SIGINT', onSignal);
+      process.off('SIGTERM', onSignal);
     },
   };
 }

@@ -6,7 +6,7 @@ import { askDaemon } from './connect/ask-daemon.ts';
 import type { Context } from './context.ts';
 import { print, printJson } from './print/output.ts';
 
-/** From its file, so that it can be had while no daemon runs; a start keeps the token that is there. */
+/** Reads the token from its file, which works without a daemon. A start keeps the token. */
 export async function run({ paths, args, json }: Context): Promise<number> {
   const [action] = args;
   if (action !== undefined && action !== 'rotate')
@@ -17,7 +17,10 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   return 0;
 }
 
-/** A daemon that runs makes the new token, and ends what the old one let in. One that began meanwhile may have read the old file. */
+/**
+ * A running daemon replaces the token and disconnects the clients of the old one. Without one, the
+ * file is replaced; a daemon that started meanwhile may have read the old file, so it is asked again.
+ */
 async function rotate(paths: Paths): Promise<string> {
   const asked = async () => (await askDaemon(paths, 'token.rotate')).token;
   return asked().catch(async (error: unknown) => {
@@ -48,6 +51,6 @@ export function readToken(file: string): string {
   }
   throw new SvcError(
     'daemon_not_running',
-    'There is no token yet: the first start of the daemon makes it.',
+    'There is no token yet: the first start of the daemon creates it.',
   );
 }

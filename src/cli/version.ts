@@ -4,7 +4,7 @@ import { oneLine } from '../logs/plain.ts';
 import type { Context } from './context.ts';
 import { print, printJson } from './print/output.ts';
 
-/** Version of the program, and of the daemon that runs: as its runtime file says, so that no connection is needed. */
+/** Prints the version of the program and of the running daemon, from its runtime file. */
 export async function run(context: Context): Promise<number> {
   const version = programVersion();
   const daemon = daemonVersion(context);
@@ -16,11 +16,11 @@ export async function run(context: Context): Promise<number> {
       platform: `${process.platform}-${process.arch}`,
     });
   else if (daemon === null || daemon === version) print(`svc ${version}`);
-  else print(`svc ${version}\nThe running daemon is ${oneLine(daemon)}. To change it: svc restart`);
+  else print(`svc ${version}\nThe running daemon is ${oneLine(daemon)}. To update it: svc restart`);
   return 0;
 }
 
-/** Null where there is none, also for want of a home. */
+/** Null without a daemon or a home. */
 function daemonVersion(context: Context): string | null {
   try {
     const found = readRuntimeFile(context.paths.runtime);

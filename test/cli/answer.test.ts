@@ -4,7 +4,7 @@ import { completed, output, run, suiteWithDaemon } from './fake-daemon.ts';
 /** Which text is the answer, where the history keeps another, less, or very much of it. */
 const test = suiteWithDaemon('the answer of svc run');
 
-test('the answer is what was told on the way, whatever is kept of it', async ({ home, daemon }) => {
+test('the answer comes from the events, whatever the record keeps', async ({ home, daemon }) => {
   for (const kept of ['w<redacted> and w<redacted>', '', 'w1']) {
     for (const recovery of ['resume', 'restart'] as const) {
       daemon.on('run.start', ({ event, result }) => {
@@ -22,10 +22,7 @@ test('the answer is what was told on the way, whatever is kept of it', async ({ 
   }
 });
 
-test('an answer of which nothing was told on the way is the one that is kept', async ({
-  home,
-  daemon,
-}) => {
+test('without output events the answer comes from the record', async ({ home, daemon }) => {
   daemon.on('run.start', ({ event, result }) => {
     event({ run });
     result(completed('kept'));
@@ -46,7 +43,7 @@ test('an attempt that counts no more is no part of it', async ({ home, daemon })
   assert.is(JSON.parse((await home.svc(['run', 'p', '--json'])).stdout).output, 'second');
 });
 
-test('one that is attached to from its beginning is whole; from an event on, only what was told since is printed', async ({
+test('attach prints the whole answer; with --from only the output since that event', async ({
   home,
   daemon,
 }) => {

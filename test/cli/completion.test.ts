@@ -69,7 +69,7 @@ test('bash offers the values a flag is chosen from, and leaves free ones to the 
 });
 
 for (const shell of ['zsh', 'fish']) {
-  test(`${shell} is told every command and every flag`, async ({ home }) => {
+  test(`the script for ${shell} has every command and every flag`, async ({ home }) => {
     const { code, stdout } = await home.svc(['completion', shell]);
     assert.is(code, 0);
     for (const { name, flags } of commands) {

@@ -32,7 +32,7 @@ async function failure(promise: Promise<unknown>): Promise<SvcError> {
   return assert.unreachable('it did not fail') as never;
 }
 
-test('nobody there is daemon_not_running, a socket of others is unauthorised', async ({
+test('no listener is daemon_not_running, a socket of another user is unauthorised', async ({
   home,
   daemon,
   client,
@@ -97,10 +97,7 @@ test('a stream gives its events, then its result', async ({ daemon, client }) =>
   assert.is((await stream.result).state, 'completed');
 });
 
-test('events that nobody takes stop the reading, and nothing is lost', async ({
-  daemon,
-  client,
-}) => {
+test('unread events stop the reading, and none is lost', async ({ daemon, client }) => {
   const piece = 'x'.repeat(1024);
   let sent = 0;
   let full = false;
@@ -152,7 +149,7 @@ test('a call ends by its time, by its signal, and by the end of the connection',
   assert.is((await failure(client.call('health'))).code, 'connection_lost');
 });
 
-test("a late answer of a call that was given up is nobody's", async ({ daemon, client }) => {
+test('a late answer of an abandoned call is ignored', async ({ daemon, client }) => {
   let answer = () => {};
   daemon.on('run.get', ({ result }) => {
     answer = () => result(run);

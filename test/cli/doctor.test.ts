@@ -85,7 +85,7 @@ test('what is in the place of something else is a failure that names it, and so 
   put.link(token);
   assert.match(
     (await homeChecks(home)).checks.map(({ detail }) => detail).join('\n'),
-    `${token} is a link that leads nowhere.`,
+    `${token} is a broken link.`,
   );
 });
 

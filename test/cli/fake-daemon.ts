@@ -8,22 +8,22 @@ import { createLineSplitter } from '../../src/transport/control/lines.ts';
 import type { Results, RuntimeFile } from '../../src/transport/control/protocol.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
-/** What a method of the fake does with one request. */
+/** The reply of a fake method to one request. */
 export interface Reply {
   params: Record<string, unknown>;
   event(event: unknown): void;
   result(result: unknown): void;
   error(error: object): void;
-  /** Bytes as they are, whole lines or not. */
+  /** Sends bytes that need not be lines. */
   raw(text: string): void;
-  /** Closes the connection, as a daemon does that dies. */
+  /** Closes the connection, as a dying daemon does. */
   hangUp(): void;
 }
 
 export type Method = (reply: Reply) => void;
 
 export interface FakeDaemon {
-  /** All that was asked, in order. */
+  /** All requests, in order. */
   readonly asked: { method: string; params: Record<string, unknown> }[];
   readonly connections: Set<Socket>;
   on(method: string, does: Method): void;
@@ -59,7 +59,7 @@ export const health: Results['health'] = {
 
 export const runtimeFile: RuntimeFile = {
   pid: process.pid,
-  // Not proven: nothing may send a signal to the process of the test.
+  // Unproven, so that no command signals the process of the test.
   process_start: null,
   boot_id: 'boot_1',
   version: '0.1.0',
@@ -69,7 +69,7 @@ export const runtimeFile: RuntimeFile = {
   addresses: { http: null, grpc: null, socket: null },
 };
 
-/** Serves the protocol on the home's socket from this process; what a test does not say is answered as a daemon that is ready would. */
+/** Serves the protocol on the socket of the home; the default replies are those of a ready daemon. */
 export async function startFakeDaemon(home: Home): Promise<FakeDaemon> {
   const methods = new Map<string, Method>([
     ['status', ({ result }) => result(status)],
@@ -117,7 +117,7 @@ async function listen(server: Server, socket: string): Promise<void> {
   await new Promise<void>((resolve) => server.listen(socket, resolve));
 }
 
-/** A run that has just been accepted. */
+/** A run that was just accepted. */
 export const run: Results['run.get'] = {
   id: 'run_1',
   state: 'queued',
@@ -155,7 +155,7 @@ export function output(text: string, seq = 2): object {
   };
 }
 
-/** A suite in which each test has a home of its own, and a daemon in it that answers as it is told. */
+/** A suite where each test has its own home with a fake daemon. */
 export function suiteWithDaemon(name: string): Test<{ home: Home; daemon: FakeDaemon }> {
   const test = suite<{ home: Home; daemon: FakeDaemon }>(name);
   test.before.each(async (context) => {
@@ -169,7 +169,7 @@ export function suiteWithDaemon(name: string): Test<{ home: Home; daemon: FakeDa
   return test;
 }
 
-/** The record of the run when it has this answer. */
+/** The record of the completed run. */
 export const completed = (text: string) => ({
   ...run,
   state: 'completed',

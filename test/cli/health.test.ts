@@ -225,7 +225,7 @@ test('over gRPC: a stock health service is understood', async ({ home, ends }) =
   assert.equal(lines(), [true, false]);
 });
 
-test('--watch tells each change, the going and the coming back, until it is interrupted', async ({
+test('--watch prints each change, the loss and the return of the daemon, until interrupted', async ({
   home,
   daemon,
 }) => {
@@ -249,7 +249,7 @@ test('--watch tells each change, the going and the coming back, until it is inte
   assert.is((await ended).code, 130);
 });
 
-test('nobody there: exit 3 over each transport', async ({ home, daemon }) => {
+test('without a daemon each transport exits 3', async ({ home, daemon }) => {
   await daemon.close();
   for (const source of ['http', 'grpc', 'socket']) {
     const { code, stdout, stderr } = await home.svc(['health', '--source', source, '--json']);

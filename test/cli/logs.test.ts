@@ -11,13 +11,13 @@ import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { runtimeFile } from './fake-daemon.ts';
 
-interface Door {
+interface LogServer {
   server: Server;
   asked: URL[];
   clients: WebSocket[];
 }
 
-const test = suite<{ home: Home; door: Door }>('svc logs');
+const test = suite<{ home: Home; door: LogServer }>('svc logs');
 
 const line = (n: number, more: object = {}) =>
   JSON.stringify({
@@ -44,11 +44,11 @@ test.after.each(async ({ home, door }) => {
   await home.close();
 });
 
-/** A daemon's log channel that asks for the token and does what it is told with a client. */
-async function openDoor(home: Home, serve: (client: WebSocket) => void): Promise<Door> {
+/** A log endpoint that checks the token and passes each client to `serve`. */
+async function openLogServer(home: Home, serve: (client: WebSocket) => void): Promise<LogServer> {
   const server = createServer();
   const sockets = new WebSocketServer({ noServer: true });
-  const door: Door = { server, asked: [], clients: [] };
+  const door: LogServer = { server, asked: [], clients: [] };
   server.on('upgrade', (request, socket, head) => {
     if (request.headers.authorization !== 'Bearer secret') {
       socket.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n');
@@ -63,7 +63,7 @@ async function openDoor(home: Home, serve: (client: WebSocket) => void): Promise
   return listenAt(home, door);
 }
 
-async function listenAt(home: Home, door: Door): Promise<Door> {
+async function listenAt(home: Home, door: LogServer): Promise<LogServer> {
   const { server } = door;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   mkdirSync(home.paths.data, { recursive: true });
@@ -111,7 +111,7 @@ test('without a daemon there is nothing to follow: the lines, then exit 3', asyn
 
 test('a daemon is asked over its channel, with the token and what is wanted', async (context) => {
   const { home } = context;
-  context.door = await openDoor(home, (client) => {
+  context.door = await openLogServer(home, (client) => {
     client.send(
       line(7, { run_id: 'run_1', err: { message: 'it broke', stack: 'Error: it broke\n at x' } }),
     );
@@ -149,7 +149,7 @@ test('a daemon is asked over its channel, with the token and what is wanted', as
 
 test('following goes on until the daemon stops, or Ctrl-C', async (context) => {
   const { home } = context;
-  context.door = await openDoor(home, (client) => client.send(line(1)));
+  context.door = await openLogServer(home, (client) => client.send(line(1)));
   const follow = home.spawn(['logs', '--tail', '--json']);
   await waitFor('the first line is there', () => follow.stdout() === `${line(1)}\n`);
   context.door.clients[0]?.send(line(2));
@@ -166,19 +166,21 @@ test('following goes on until the daemon stops, or Ctrl-C', async (context) => {
   assert.is(code, 0);
   assert.is(
     stderr,
-    '3 lines came faster than they were read, and are left out.\nThe daemon stopped.\n',
+    '3 lines were dropped: they came faster than they were read.\nThe daemon stopped.\n',
   );
 });
 
 test('a channel that breaks in the middle is an error; one that refuses is made good by the files', async (context) => {
   const { home } = context;
-  context.door = await openDoor(home, (client) => client.send(line(1), () => client.terminate()));
+  context.door = await openLogServer(home, (client) =>
+    client.send(line(1), () => client.terminate()),
+  );
   const broken = await home.svc(['logs', '-f', '--json']);
   assert.is(broken.code, 10);
   assert.is(broken.stdout, `${line(1)}\n`);
 });
 
-test('a refusal is told as the daemon tells it, and is never taken for a daemon that does not run', async (context) => {
+test('the refusal of the daemon is shown, and does not count as a stopped daemon', async (context) => {
   const { home } = context;
   const told = new SvcError('invalid_request', 'tail must be a whole number from 0 to 5.', {
     param: 'tail',
@@ -223,7 +225,7 @@ test('a daemon that is silent is read from its files, and cannot be followed', a
   );
 });
 
-test('what cannot be asked is refused before anybody is asked, exit 2', async ({ home }) => {
+test('an invalid query is refused before any request, exit 2', async ({ home }) => {
   for (const args of [
     ['--run', 'a b'],
     ['--run', 'x'.repeat(81)],
@@ -238,7 +240,7 @@ test('what cannot be asked is refused before anybody is asked, exit 2', async ({
 
 test('a reader who leaves ends it, quietly', async (context) => {
   const { home } = context;
-  context.door = await openDoor(home, (client) => {
+  context.door = await openLogServer(home, (client) => {
     const speak = () =>
       client.readyState === client.OPEN && client.send(line(1), () => setImmediate(speak));
     speak();

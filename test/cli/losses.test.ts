@@ -4,10 +4,8 @@ import { type Home, makeHome } from '../helpers/svc.ts';
 import { hasTerminal, onTerminal } from '../helpers/terminal.ts';
 import { type FakeDaemon, output, run, startFakeDaemon } from './fake-daemon.ts';
 
-/** A daemon that is lost again and again while a run is followed. */
-const test = suite<{ home: Home; daemon: FakeDaemon }>(
-  'a run whose daemon is lost again and again',
-);
+/** The daemon is lost repeatedly while a run is followed. */
+const test = suite<{ home: Home; daemon: FakeDaemon }>('a run whose daemon is lost repeatedly');
 
 const GONE = 'The daemon is gone; waiting for it to come back.';
 
@@ -20,7 +18,7 @@ test.after.each(async ({ home, daemon }) => {
   await home.close();
 });
 
-/** Each connection gives one more event, and is then broken off. */
+/** Each connection sends one more event, then closes. */
 function neverStay(daemon: FakeDaemon): void {
   let seq = 40;
   daemon.on('run.start', ({ event, hangUp }) => {
@@ -34,7 +32,7 @@ function neverStay(daemon: FakeDaemon): void {
   });
 }
 
-test('is given up by its bound although each connection brings something: one line, exit 10, and how to go on', async ({
+test('is abandoned at its limit even with progress: one line, exit 10, and a hint', async ({
   home,
   daemon,
 }) => {
@@ -55,7 +53,7 @@ test('is given up by its bound although each connection brings something: one li
   }
 });
 
-test('is given up by --timeout where that is given', async ({ home, daemon }) => {
+test('is abandoned at --timeout if given', async ({ home, daemon }) => {
   neverStay(daemon);
   const { code, stderr } = await home.svc(['run', 'p', '--timeout', '0.2', '--json'], {
     env: { SVC_LIMIT_RECONNECT_MS: '86400000' },
@@ -64,7 +62,7 @@ test('is given up by --timeout where that is given', async ({ home, daemon }) =>
   assert.is(JSON.parse(stderr).error.code, 'run_interrupted');
 });
 
-test('is waited for as often as it takes within the bound, and said once', async ({
+test('is awaited as often as needed within the limit, and reported once', async ({
   home,
   daemon,
 }) => {
@@ -94,7 +92,7 @@ test('is waited for as often as it takes within the bound, and said once', async
 
 const onTty = hasTerminal ? test : test.skip;
 
-onTty('is said on a terminal in one line that goes again', async ({ home, daemon }) => {
+onTty('is shown on a terminal in one line that is erased', async ({ home, daemon }) => {
   let asked = 0;
   daemon.on('run.start', ({ event, hangUp }) => {
     event({ run });

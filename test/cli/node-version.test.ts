@@ -26,7 +26,7 @@ function runAs(version: string) {
   );
 }
 
-test('an old Node is told in one line, exit 1', () => {
+test('an old Node is refused in one line, exit 1', () => {
   for (const version of ['12.22.0', '18.20.0', '22.12.9']) {
     const { status, stdout, stderr } = runAs(version);
     assert.is(status, 1);
@@ -51,7 +51,7 @@ test('the bin can be read by an old Node: no import before the check, and no new
   assert.not.match(text, /\?\?=|\|\|=|\bawait\b|\?\.|\?\?/);
 });
 
-test('compiled code is kept only where nobody else can write', () => {
+test('compiled code is kept only in a private folder', () => {
   if (process.getuid === undefined) return;
   const own = `svc-${process.getuid()}`;
   for (const [make, kept] of [

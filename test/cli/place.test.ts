@@ -34,7 +34,7 @@ test.after.each(async ({ folder, home, daemon }) => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a socket in the temporary folder is used only where nobody else could have put it', async ({
+test('a socket in the temporary folder is used only in a private folder', async ({
   home,
   daemon,
 }) => {
@@ -83,7 +83,7 @@ test('a daemon that was started with another temporary folder is found where it 
   await sleeper.end();
 });
 
-test('a user whom the system does not know is told to set SVC_HOME, exit 6; the version needs no home', ({
+test('a user without an entry in the system has to set SVC_HOME, exit 6; the version needs no home', ({
   folder,
 }) => {
   if (process.getuid?.() !== 0) return;
@@ -109,7 +109,7 @@ test('a user whom the system does not know is told to set SVC_HOME, exit 6; the 
   assert.is(svc(['status'], { SVC_HOME: join(folder, 'x'.repeat(120)) }).status, 3);
 });
 
-test('a relative SVC_HOME in a folder that is gone is told, exit 6', ({ folder }) => {
+test('a relative SVC_HOME in a deleted folder is an error, exit 6', ({ folder }) => {
   if (process.platform !== 'linux') return;
   const gone = join(folder, 'gone');
   mkdirSync(gone);

@@ -161,7 +161,7 @@ test('a provider is tested: 0 when it answers, 5 when it refuses us, 9 when it i
   }
 });
 
-test('config show tells the values of the file when the daemon does not answer', async ({
+test('config show prints the values of the file when the daemon does not answer', async ({
   home,
   daemon,
 }) => {
@@ -169,13 +169,10 @@ test('config show tells the values of the file when the daemon does not answer',
   const { code, stdout, stderr } = await home.svc(['config', 'show']);
   assert.is(code, 0);
   assert.match(stdout, 'log_level');
-  assert.match(stderr, 'The daemon does not answer: this is what its next start uses.');
+  assert.match(stderr, 'The daemon does not answer. Its next start uses these values.');
 });
 
-test('a configuration that is no file is told with what to do about it', async ({
-  home,
-  daemon,
-}) => {
+test('a configuration that is not a file is an error with a hint', async ({ home, daemon }) => {
   await daemon.close();
   mkdirSync(home.paths.config, { recursive: true });
   const { code, stderr } = await home.svc(['config', 'show']);
@@ -184,7 +181,7 @@ test('a configuration that is no file is told with what to do about it', async (
   assert.match(stderr, 'hint: Move it away');
 });
 
-test('what is wrong with a provider is told in flags', async ({ home }) => {
+test('errors of provider settings name the flags', async ({ home }) => {
   for (const [args, message] of [
     [['x', '--base-url', 'ftp://h'], '--base-url must be an http or https address.'],
     [
@@ -305,7 +302,7 @@ test('config show says what is in force and from where; a mistake in the file is
   assert.match(JSON.parse(broken.stderr).error.message, ':2:');
 });
 
-test('the token is printed from its file, and made by nobody but the daemon', async ({ home }) => {
+test('the token is printed from its file, and only the daemon creates it', async ({ home }) => {
   const none = await home.svc(['token']);
   assert.equal([none.code, none.stdout], [3, '']);
   mkdirSync(home.paths.data, { recursive: true });

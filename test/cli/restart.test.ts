@@ -13,7 +13,7 @@ test.after.each(async ({ home }) => {
   await home.close();
 });
 
-test('a mistake in the configuration is told while the daemon still runs, and with words that help', async ({
+test('a mistake in the configuration is reported with a hint while the daemon still runs', async ({
   home,
 }) => {
   const daemon = await startFakeDaemon(home);
@@ -33,7 +33,7 @@ test('a mistake in the configuration is told while the daemon still runs, and wi
   await daemon.close();
 });
 
-test('an address that the new daemon would refuse is told while the old one still runs', async ({
+test('an address that the new daemon would refuse is reported while the old one still runs', async ({
   home,
 }) => {
   const daemon = await startFakeDaemon(home);
@@ -51,7 +51,7 @@ test('an address that the new daemon would refuse is told while the old one stil
   await daemon.close();
 });
 
-test('the doctor tells it too', async ({ home }) => {
+test('the doctor reports it too', async ({ home }) => {
   writeFileSync(home.paths.config, '{ "auth": false }');
   const { stdout } = await home.svc(['doctor', '--json'], { env: { SVC_HTTP: '0.0.0.0:0' } });
   const { checks } = JSON.parse(stdout) as {

@@ -140,7 +140,7 @@ test('each end of a run has its exit code, text so far on stdout, error on stder
   }
 });
 
-test('after a break the answer goes on behind the last event, and is printed whole', async ({
+test('after a disconnect the answer continues after the last event, and is complete', async ({
   home,
   daemon,
 }) => {
@@ -175,7 +175,7 @@ test('a start whose answer was lost is sent again with the same key', async ({ h
   assert.is(new Set(keys).size, 1);
 });
 
-test('a daemon that breaks off again and again without a new event is given up, with the text so far and exit 10', async ({
+test('a daemon that disconnects repeatedly without progress is abandoned, with the text so far and exit 10', async ({
   home,
   daemon,
 }) => {
@@ -191,10 +191,7 @@ test('a daemon that breaks off again and again without a new event is given up, 
   assert.match(stderr, /\nerror: .+\nhint: .+svc runs attach run_1\n$/);
 });
 
-test('an answer that may be asked again from its beginning is printed at its end only', async ({
-  home,
-  daemon,
-}) => {
+test('an answer that may start again is printed at its end only', async ({ home, daemon }) => {
   daemon.on('run.start', ({ event, result }) => {
     event({ run: { ...run, recovery: 'restart' } });
     event({ ...output('first try'), seq: 40 });

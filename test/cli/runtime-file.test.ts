@@ -48,7 +48,7 @@ test('it is written whole, for its owner only, and read as it was', async ({ pat
   assert.equal(readdirSync(join(path, '..')), ['runtime.json']);
 });
 
-test('what is missing, cut, foreign or absurd is told apart, and never thrown', ({
+test('a missing, cut, foreign or absurd file is distinguished, and does not throw', ({
   path,
   folder,
 }) => {
@@ -104,7 +104,7 @@ test('a process is ours only with its start time; one that has ended is gone', a
 
 test('a process that has ended and was not collected by its parent is gone', async () => {
   if (process.platform !== 'linux') return;
-  // The shell starts a child, tells its pid, and becomes a program that never collects it; only then does the child end.
+  // The shell starts a child, prints its pid, and becomes a program that never reaps it.
   const parent = spawn('sh', ['-c', 'cat <&3 & echo $!; exec sleep 1000 3<&-'], {
     stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
   });

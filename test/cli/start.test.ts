@@ -21,7 +21,7 @@ test.after.each(async ({ home }) => {
 
 const starting = { ...status, state: 'starting', state_path: 'starting.probing' };
 
-test('one that runs already is told so, exit 0', async ({ home }) => {
+test('a running daemon is reported, exit 0', async ({ home }) => {
   const daemon = await startFakeDaemon(home);
   const plain = await home.svc(['start']);
   assert.equal([plain.code, plain.stderr], [0, '']);
@@ -33,7 +33,7 @@ test('one that runs already is told so, exit 0', async ({ home }) => {
   await daemon.close();
 });
 
-test('flags that one which runs already does not take are told', async ({ home }) => {
+test('flags that do not apply to a running daemon are reported', async ({ home }) => {
   const daemon = await startFakeDaemon(home);
   const { code, stderr } = await home.svc([
     'start',
@@ -46,13 +46,13 @@ test('flags that one which runs already does not take are told', async ({ home }
     [code, stderr],
     [
       0,
-      'Not applied, since svc runs already: --grpc 127.0.0.1:0 --log-level debug. To apply: svc restart --grpc 127.0.0.1:0 --log-level debug\n',
+      'Not applied, because svc is running already: --grpc 127.0.0.1:0 --log-level debug. To apply: svc restart --grpc 127.0.0.1:0 --log-level debug\n',
     ],
   );
   await daemon.close();
 });
 
-test('a failure that the daemon has logged is told once', async ({ home }) => {
+test('a failure that the daemon logged is printed once', async ({ home }) => {
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   const { port } = taken.address() as AddressInfo;
@@ -62,7 +62,7 @@ test('a failure that the daemon has logged is told once', async ({ home }) => {
   await new Promise((resolve) => taken.close(resolve));
 });
 
-test('a daemon whose socket was deleted is told by start and run alike, and no second one is started', async ({
+test('start and run report a daemon without its socket, and start no second one', async ({
   home,
 }) => {
   const { pid, process_start, end } = await startSleeper();
@@ -82,13 +82,13 @@ test('a daemon whose socket was deleted is told by start and run alike, and no s
   await end();
 });
 
-test('an empty HOME is not the folder one happens to be in', () => {
+test('an empty HOME is not the working folder', () => {
   for (const env of [{ HOME: '' }, { HOME: 'here' }, { HOME: '', XDG_STATE_HOME: 'state' }]) {
     for (const path of Object.values(findPaths(env))) assert.ok(isAbsolute(path), path);
   }
 });
 
-test('one that is starting is waited for, and so it is by svc run', async ({ home }) => {
+test('start and run wait for a starting daemon', async ({ home }) => {
   const daemon = await startFakeDaemon(home);
   let ready = () => {};
   daemon.on('status', ({ result }) => result(starting));
@@ -141,9 +141,7 @@ test('a daemon that does not answer is not started twice', async ({ home }) => {
   await daemon.close();
 });
 
-test('what the daemon says is wrong is said with its exit code, to start and to run alike', async ({
-  home,
-}) => {
+test('start and run print the error of the daemon with its exit code', async ({ home }) => {
   mkdirSync(home.folder, { recursive: true, mode: 0o700 });
   writeFileSync(home.paths.config, '{ "http": 5 }');
   for (const args of [
@@ -156,7 +154,7 @@ test('what the daemon says is wrong is said with its exit code, to start and to 
   }
 });
 
-test('a home that cannot be written is exit 6, also where making folders never ends', async () => {
+test('a home that cannot be written is exit 6, also where mkdir never ends', async () => {
   for (const SVC_HOME of [
     '/dev/null',
     '/dev/null/x',
@@ -170,7 +168,7 @@ test('a home that cannot be written is exit 6, also where making folders never e
   }
 });
 
-test('what the daemon writes besides its log is kept in one file, emptied when it has grown', async ({
+test('the stderr of the daemon goes to one file, which is emptied above its bound', async ({
   home,
 }) => {
   writeFileSync(home.paths.config, '{ "http": 5 }');

@@ -29,7 +29,7 @@ const using = async (home: Home, use: (daemon: FakeDaemon) => Promise<void>) => 
   }
 };
 
-test('a daemon that answers tells its own status, exit 0', async ({ home }) => {
+test('a daemon that answers reports its own status, exit 0', async ({ home }) => {
   await using(home, async (daemon) => {
     assert.equal(await json(home), { code: 0, record: status });
     const addresses = { http: 'http://127.0.0.1:4780', grpc: '127.0.0.1:4781', socket: '/x.sock' };
@@ -137,9 +137,7 @@ test('a process of ours without a socket: starting in its first minute, then unr
   await end();
 });
 
-test('a daemon that accepts and never answers is told apart from one that is not there', async ({
-  home,
-}) => {
+test('a silent daemon is distinguished from a stopped one', async ({ home }) => {
   await using(home, async (daemon) => {
     daemon.on('status', () => {});
     await writeRuntimeFile(home.paths.runtime, {

@@ -9,10 +9,7 @@ const test = suiteWithDaemon('svc stop');
 const lifecycle = (daemon: FakeDaemon) =>
   daemon.asked.filter(({ method }) => method === 'lifecycle').map(({ params }) => params);
 
-test('it returns when the daemon is gone, and tells what is waited for', async ({
-  home,
-  daemon,
-}) => {
+test('it returns when the daemon is gone, and says what it waits for', async ({ home, daemon }) => {
   daemon.on('status', ({ result }) =>
     result({ ...status, state: 'running', runs: { active: 2, queued: 1, finished: 0 } }),
   );
@@ -85,7 +82,7 @@ test('a daemon that does not end in its time: exit 1, and nothing is killed that
   assert.is(JSON.parse(stderr).error.code, 'stop_timed_out');
 });
 
-test('nobody there: says so, exit 0', async ({ home, daemon }) => {
+test('without a daemon it says so, exit 0', async ({ home, daemon }) => {
   await daemon.close();
   assert.equal(await home.svc(['stop']), {
     code: 0,

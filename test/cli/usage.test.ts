@@ -74,7 +74,7 @@ test('help is on stdout with exit 0, for everything, every group and every comma
   assert.is((await home.svc(['runs'])).stdout, (await home.svc(['help', 'runs'])).stdout);
 });
 
-test('what is not known is refused with exit 2 and what was probably meant', async ({ home }) => {
+test('an unknown command or flag is refused with exit 2 and a suggestion', async ({ home }) => {
   for (const [argv, hint] of [
     [['rn', 'x'], 'svc run'],
     [['sttaus'], 'svc status'],
@@ -107,7 +107,7 @@ test('what is not known is refused with exit 2 and what was probably meant', asy
   }
 });
 
-test('arguments are counted, and a prompt in several words is told about quotes', () => {
+test('arguments are counted, and the error for a prompt of several words mentions quotes', () => {
   assert.match(refused('runs show', []), 'needs <id>');
   assert.match(refused('status', ['x']), 'takes no arguments');
   assert.match(refused('runs show', ['a', 'b']), '"b" is one too many');
@@ -116,7 +116,7 @@ test('arguments are counted, and a prompt in several words is told about quotes'
   assert.match(refused('runs export', ['']), 'must not be empty');
 });
 
-test('flags that do not go together are refused, not left aside', async ({ home }) => {
+test('flags that exclude each other are refused', async ({ home }) => {
   for (const argv of [
     ['status', '--why', '--at', '3'],
     ['run', 'p', '--detach', '--cancel-on-disconnect'],
@@ -172,19 +172,17 @@ test('a tail takes a number or nothing', () => {
   }
 });
 
-test('a wrong value is told with the help of its command', async ({ home }) => {
+test('the error of a wrong value points to the help of its command', async ({ home }) => {
   assert.match((await home.svc(['run', 'x', '--seed', '-1'])).stderr, 'hint: See: svc run --help');
   assert.match((await home.svc(['logs', '--level', 'loud'])).stderr, 'hint: See: svc logs --help');
 });
 
-test('a log without such lines is said to have none', async ({ home }) => {
+test('a log without matching lines says so', async ({ home }) => {
   const { code, stdout, stderr } = await home.svc(['logs', '--level', 'INFO']);
-  assert.equal([code, stdout, stderr], [0, '', 'There are no such lines.\n']);
+  assert.equal([code, stdout, stderr], [0, '', 'No matching lines.\n']);
 });
 
-test('a value that is not of the right form is refused with exit 2 before anything is asked', async ({
-  home,
-}) => {
+test('a malformed value is refused with exit 2 before any request', async ({ home }) => {
   for (const argv of [
     ['logs', '--tail', 'abc'],
     ['logs', '--tail', '-5'],

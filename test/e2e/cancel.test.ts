@@ -7,9 +7,9 @@ import { waitFor } from '../helpers/wait.ts';
 import { addModels, hear } from '../torture/answers.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
 import { ask, stream } from '../torture/http.ts';
-import { BEGIN, whileEngineStands } from './local-life.ts';
+import { BEGIN, whileEngineIsStopped } from './local-life.ts';
 
-/** Cancelled in every state, by anybody: the answer comes when the work has stopped. */
+/** Cancelled in every state, by any client: the answer comes when the work has stopped. */
 const test = suite<Context>('cancel');
 
 interface Context {
@@ -63,7 +63,7 @@ test('in the queue: it leaves it, those behind it move up, and it is never asked
   assert.is(context.home.server.chats, 1);
 });
 
-test('before the first word and in the middle of the answer: the upstream is let go by then', async (context) => {
+test('before the first word and in the middle of the answer: the upstream request is closed by then', async (context) => {
   const first = await start(context);
   await asked(context);
   await checkCancelled(context, first.id);
@@ -140,7 +140,7 @@ test('a cancel that was under way when the daemon died has happened', async (con
   context.life = await serve(context.home, { env: { SVC_LIMIT_CANCEL_GRACE_MS: '600000' } });
   const run = await start(context, { provider: 'local', model: 'slow', max_tokens: 900 });
   await reaches(context, run.id, 'streaming');
-  await whileEngineStands(context.life, async () => {
+  await whileEngineIsStopped(context.life, async () => {
     const client = await connect(context.home.paths.socket);
     void client.call('run.cancel', { id: run.id }).catch(() => {});
     await reaches(context, run.id, 'cancelling');

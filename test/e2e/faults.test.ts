@@ -60,7 +60,7 @@ async function withHome(
   }
 }
 
-/** A home on a disk of its own. */
+/** A home on a separate disk. */
 async function onSmallDisk(work: (home: HeldHome) => Promise<void>): Promise<void> {
   await withHome({ SVC_LIMIT_RESERVE_BYTES: String(1024 * 1024) }, async (home) => {
     const config = readFileSync(home.paths.config);
@@ -199,7 +199,7 @@ for (const [call, error] of [
 (canLimit ? test : test.skip)(
   'no file descriptor left: it lives, says so, and takes connections again when there are some',
   () =>
-    // Without a model of its own it starts no engine until one is asked for; connections that say nothing are left open.
+    // Without a model no engine starts until a run needs it. Silent connections stay open.
     withHome({ SVC_MODEL: 'none', SVC_LIMIT_HEADER_MS: '600000' }, async (home) => {
       addModels(home);
       const life = await serve(home, {
@@ -230,7 +230,7 @@ for (const [call, error] of [
         return run.ended_at !== null && run;
       });
       assert.is(found.state, 'failed');
-      // Its own error says it when the model file could not be opened, the log when that could and an engine not be started.
+      // The error says it if the model file could not be opened, else the log does.
       assert.match(`${found.error?.message}\n${life.printed()}`, /EMFILE/);
       for (const socket of held) socket.destroy();
       before.close();

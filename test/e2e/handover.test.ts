@@ -4,7 +4,7 @@ import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { addModels, type Heard, hear } from '../torture/answers.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
-import { BEGIN, ENVIRONMENT, hearUndisturbed, whileEngineStands } from './local-life.ts';
+import { BEGIN, ENVIRONMENT, hearUndisturbed, whileEngineIsStopped } from './local-life.ts';
 
 /** A stop finishes what fits in its time and hands the rest over to the next start. */
 const test = suite<Context>('hand-over');
@@ -73,7 +73,7 @@ for (const timeout of ['0', '1']) {
     const { home } = context;
     const local = await start(context, LOCAL);
     await waitFor('it has begun', async () => (await get(context, local.id)).output !== '', BEGIN);
-    const [stopping, queued, [streaming = '', asked = '']] = await whileEngineStands(
+    const [stopping, queued, [streaming = '', asked = '']] = await whileEngineIsStopped(
       context.life,
       async () => {
         const others = [await start(context), await start(context)];

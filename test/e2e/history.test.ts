@@ -72,7 +72,7 @@ test('prompts and answers that are omitted are in no file, while the client saw 
   assert.match(listed.stdout, 'completed');
   await home.svc(['stop']);
   assert.equal(holding(home, ['Rumpelstiltskin', 'Zwerg', 'nase']), []);
-  assert.is((await home.svc(['doctor'])).stdout.includes('chain and database check out'), true);
+  assert.is((await home.svc(['doctor'])).stdout.includes('chain and database are intact'), true);
 });
 
 test('what a pattern matches is in no file, also when the answer comes in pieces', async ({
@@ -115,7 +115,7 @@ test('runs beyond the bounds go while the daemon runs, and their text with them'
   const { stdout } = await home.svc(['runs', 'list', '--json']);
   assert.match(stdout, 'Rumpelstiltskin 3');
   await home.svc(['stop']);
-  assert.match((await home.svc(['doctor'])).stdout, 'chain and database check out');
+  assert.match((await home.svc(['doctor'])).stdout, 'chain and database are intact');
 });
 
 test('every file of a used home is for its owner only, whatever the mode mask is', async ({

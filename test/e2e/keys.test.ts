@@ -5,7 +5,7 @@ import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 import { type Answer, ask, stream } from '../torture/http.ts';
 
-/** The same key and the same request: one run, whoever asks, however often, and whatever happens to the daemon. */
+/** The same key and request give one run, from any client, also after a crash of the daemon. */
 const test = suite<Context>('idempotency keys');
 
 interface Context {

@@ -130,7 +130,7 @@ test('a port that another program uses is named, with exit 6, and nothing is lef
   assert.is((await status(home)).code, 3);
 });
 
-test('a killed daemon is told from a stopped one, and the next start records how it ended', async ({
+test('a killed daemon is distinguished from a stopped one, and the next start records how it ended', async ({
   home,
 }) => {
   await home.svc(['start']);
@@ -148,7 +148,7 @@ test('a killed daemon is told from a stopped one, and the next start records how
   assert.is((await status(home)).record.last_boot.ending, 'clean');
 });
 
-test('a runtime file whose pid is another program by now harms nobody', async ({ home }) => {
+test('a runtime file whose pid belongs to another program does no harm', async ({ home }) => {
   const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e9)'], {
     stdio: 'ignore',
   });

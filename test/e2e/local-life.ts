@@ -22,7 +22,7 @@ export function withLocalModels(test: Test<{ home: Home; life: Life }>): void {
   });
 }
 
-/** The answer to a request in a home of its own, where nothing happens to it. */
+/** The answer to a request in an undisturbed home. */
 export async function hearUndisturbed(request: Record<string, unknown>): Promise<Heard> {
   const home = makeHome(ENVIRONMENT);
   try {
@@ -36,8 +36,8 @@ export async function hearUndisturbed(request: Record<string, unknown>): Promise
   }
 }
 
-/** Does something while the engine stands still, so that no answer that has begun can end meanwhile, however long it takes. */
-export async function whileEngineStands<T>(life: Life, work: () => Promise<T>): Promise<T> {
+/** Does something while the engine is stopped, so that no answer ends meanwhile. */
+export async function whileEngineIsStopped<T>(life: Life, work: () => Promise<T>): Promise<T> {
   const pid = await enginePid(life);
   process.kill(pid, 'SIGSTOP');
   try {

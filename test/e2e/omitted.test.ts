@@ -19,7 +19,7 @@ test.before.each(async (context) => {
 });
 test.after.each(({ home }) => home.close());
 
-test('gets the whole text while the run goes on, and afterwards is told that it is not kept, with no hole', async ({
+test('gets the whole text while the run is active, and later an error that it is not kept', async ({
   home,
 }) => {
   const { server } = home;

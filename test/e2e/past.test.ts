@@ -63,7 +63,7 @@ const events = async () =>
     .split('\n')
     .map((line) => JSON.parse(line) as { seq: number; stream: string; type: string });
 
-test('status --at tells what was', async () => {
+test('status --at prints a past state', async () => {
   const accepted = (await events()).find(({ type }) => type === 'run.accepted')?.seq ?? 0;
   const picture = JSON.parse(
     (await home.svc(['status', '--at', String(accepted), '--json'])).stdout,
@@ -80,7 +80,7 @@ test('status --at tells what was', async () => {
   assert.is((await home.svc(['status', '--at', '999999'])).code, 2);
 });
 
-test('runs why tells how it came, and runs replay what it was, also of an earlier event', async () => {
+test('runs why explains a run, and runs replay shows its state at any event', async () => {
   const why = await home.svc(['runs', 'why', id]);
   assert.is(why.code, 0, why.stderr);
   assert.match(why.stdout, /the provider local began answering \(attempt 1\)/);
@@ -215,7 +215,7 @@ test('the address of the console signs in once, and its cookie is good after a r
       headers: { cookie, 'sec-fetch-site': 'same-origin', ...more.headers },
     });
   assert.is((await get('/v1/runtime/state')).json.status.state, 'ready');
-  // Another program may be given the port while nobody holds it.
+  // Another program may get the port while it is free.
   await waitFor('the port is free', async () => {
     const { code, stderr } = await home.svc(['restart', '--http', url.slice('http://'.length)]);
     if (code === 6 && stderr.includes('Another program listens')) return false;
@@ -272,7 +272,7 @@ test('the events are followed across what happens, in order and without a gap', 
   );
 });
 
-test('without a daemon the past is told from its log, which is not touched', async () => {
+test('without a daemon the history is read from the log, which is not changed', async () => {
   const before = readFileSync(home.paths.database);
   assert.match((await home.svc(['runs', 'why', id])).stdout, /the answer was complete/);
   assert.match((await home.svc(['runs', 'replay', id])).stdout, /^completed after/);
@@ -287,7 +287,7 @@ test('without a daemon the past is told from its log, which is not touched', asy
   await fresh.close();
 });
 
-test('after kill -9 it is told too, with what is only in the journal of the database', async () => {
+test('after kill -9 the history includes events that are only in the WAL', async () => {
   assert.is((await home.svc(['start'])).code, 0);
   const { id: late } = JSON.parse(
     (await home.svc(['run', 'What is a provider?', '--json'])).stdout,

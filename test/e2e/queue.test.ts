@@ -105,7 +105,7 @@ test('shows each run its place: in its record, in the list, and as it changes', 
   assert.equal(places, [2, 1]);
 });
 
-test('serves two clients in turn, whoever came with more', async (context) => {
+test('serves two clients in turn, however many runs each has', async (context) => {
   await again(context, { env: { SVC_LIMIT_QUEUE_RUNS: '50' } });
   const ids = new Map<string, string>();
   for (let count = 0; count < 6; count += 1)
@@ -154,7 +154,7 @@ test('has a number for one provider', async (context) => {
   assert.equal([runs.active, runs.queued], [2, 1]);
 });
 
-test('has a deadline of its own, and the total one counts there too: exit 124', async (context) => {
+test('has its own deadline, and the total one counts there too: exit 124', async (context) => {
   await post(context, 'a');
   await asked(context, 1);
   const total = await context.home.svc(['run', 'x', '--no-start', '--timeout', '1']);

@@ -89,7 +89,7 @@ test('what a client has seen is on disk, the cut run gets one end, and the queue
   assert.is(home.server.chats, 3);
 });
 
-test('a run of which nothing was delivered is asked again', async (context) => {
+test('a run without delivered output starts again', async (context) => {
   const { id } = await start(context, 'x');
   await asked(context);
   await killAndStart(context);
@@ -110,7 +110,7 @@ test('a run of which nothing was delivered is asked again', async (context) => {
   ]);
 });
 
-test('with recovery=restart a run of which text was delivered is asked again, and nobody is given the old text', async (context) => {
+test('with recovery=restart a run with delivered text starts again, and the old text is dropped', async (context) => {
   const { home } = context;
   const client = home.spawn(['run', 'x', '--recovery', 'restart', '--no-start']);
   await asked(context);
@@ -155,7 +155,7 @@ test('nine deaths of the daemon do not end a run: none of them is its fault', as
   assert.is(run.attempts, 10);
 });
 
-test('how the last daemon ended is told by status and doctor', async (context) => {
+test('status and doctor report how the last daemon ended', async (context) => {
   const { home } = context;
   const lastBoot = async () =>
     JSON.parse((await home.svc(['status', '--json'])).stdout).last_boot as {
@@ -179,7 +179,7 @@ test('how the last daemon ended is told by status and doctor', async (context) =
   assert.is((await lastBoot())?.ending, 'clean');
 });
 
-test('Ctrl-C cancels the work: the upstream is let go before the command ends', async (context) => {
+test('Ctrl-C cancels the work: the upstream request is closed before the command ends', async (context) => {
   const { home } = context;
   const run = home.spawn(['run', 'long', '--no-start']);
   await asked(context);

@@ -61,7 +61,7 @@ test('by the death of the engine, goes on while the daemon never stops', async (
   assert.is(status.pid, life.pid);
 });
 
-/** Asks /readyz for as long as it is not stopped; tells which answers there were. */
+/** Polls /readyz until stopped, and collects the answers. */
 function watchReady(home: Home): { stop(): Promise<number[]> } {
   const seen = new Set<number>();
   let over = false;

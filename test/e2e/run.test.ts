@@ -6,7 +6,7 @@ import { HeldServer } from '../helpers/paused-server.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 
-/** The main job on the built program with the real engine: one daemon for all tests, since each prompt stands by itself. */
+/** Prompts on the built program with the real engine: one daemon for all tests. */
 const test = suite('a prompt, from the command line');
 let home: Home;
 
@@ -256,7 +256,7 @@ test('logs are the same from the daemon and from its files', async () => {
   assert.is((await home.svc(['logs', '--tail', 'abc'])).code, 2);
 });
 
-test('doctor tells how a killed daemon died and which runs it had', async () => {
+test('doctor reports how a killed daemon died and which runs it had', async () => {
   await withHeldServer(async (server, base_url) => {
     await home.svc(['start']);
     await home.svc(['provider', 'add', 'held', '--base-url', base_url, '--model', 'held']);

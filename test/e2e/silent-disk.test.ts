@@ -17,7 +17,7 @@ test.before.each((context) => {
 });
 test.after.each(({ home }) => home.close());
 
-/** A daemon of which one commit is late. */
+/** A daemon with one late commit. */
 async function stalled(home: Home) {
   const started = await home.svc(['start']);
   assert.is(started.code, 0, started.stderr);

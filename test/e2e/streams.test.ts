@@ -8,14 +8,14 @@ import { waitFor } from '../helpers/wait.ts';
 import { hear } from '../torture/answers.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 import { ask, type Sent, stream } from '../torture/http.ts';
-import { BEGIN, hearUndisturbed, whileEngineStands, withLocalModels } from './local-life.ts';
+import { BEGIN, hearUndisturbed, whileEngineIsStopped, withLocalModels } from './local-life.ts';
 
-/** Whoever follows an answer gets all of it, over the death and the restart of the daemon. */
+/** A follower gets the whole answer, over a crash and a restart of the daemon. */
 const test = suite<{ home: Home; life: Life }>('streams that survive');
 
 withLocalModels(test);
 
-/** Long enough that an answer of which the first words were seen is far from its end. */
+/** Long enough that an answer whose first words arrived is far from its end. */
 const REQUEST = { prompt: 'all of it', model: 'slow', temperature: 0.8, seed: 4, max_tokens: 300 };
 const FLAGS = ['--model', 'slow', '--temperature', '0.8', '--seed', '4', '--max-tokens', '300'];
 
@@ -40,7 +40,7 @@ function cutOff(
   { home, life }: { home: Home; life: Life },
   ...command: string[]
 ): Promise<Outcome> {
-  return whileEngineStands(life, async () => {
+  return whileEngineIsStopped(life, async () => {
     const stopping = home.spawn(command);
     await waitFor('they are cut off', async () =>
       (await life.ask((client) => client.call('run.list'))).runs.every(
@@ -74,7 +74,7 @@ test('svc run prints the answer whole when the daemon is killed: it starts it ag
   assert.is((await context.home.svc(['stop', '--force'])).code, 0);
 });
 
-test('svc run --no-start prints the answer whole when somebody else starts the daemon again, also twice', async (context) => {
+test('svc run --no-start prints the whole answer when another command restarts the daemon, also twice', async (context) => {
   const command = await begun(context.home, '--no-start');
   for (let kill = 1; kill <= 2; kill += 1) {
     const seen = command.stdout().length;
@@ -136,7 +136,7 @@ test('svc runs attach follows from the beginning, or from a position, of a run t
     async () => (await life.ask((client) => client.call('run.get', { id }))).output !== '',
     BEGIN,
   );
-  const attached = await whileEngineStands(life, async () => {
+  const attached = await whileEngineIsStopped(life, async () => {
     const following = [home.spawn(['runs', 'attach', id]), home.spawn(['runs', 'attach', id])];
     await waitFor('both have begun to print', () =>
       following.every((command) => command.stdout() !== ''),

@@ -7,7 +7,7 @@ test('daemon: every edge that an outside can cause is walked in a real daemon', 
 
 if (!canMount) {
   process.stdout.write('skipped: a full disk, since mounting is not permitted here\n');
-  test.skip('daemon: the edges that need a disk of its own', () => undefined);
+  test.skip('daemon: the edges that need a separate disk', () => undefined);
 }
 
 test.run();

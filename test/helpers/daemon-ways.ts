@@ -19,7 +19,7 @@ export const stop: Step = {
 };
 const ready = [listening, opened, recovered, probed];
 
-/** A way from the beginning to every state of the daemon, in an order in which a life can pass them. */
+/** Steps from the start to every state of the daemon, in a possible order. */
 export const WAYS: Record<string, Step[]> = {
   'starting.binding': [],
   'starting.opening': [listening],

@@ -1,7 +1,7 @@
 import { commands, shownFlags } from '../commands.ts';
 import { choices, firstWords, groupOf, groups } from './words.ts';
 
-/** Written for bash 3.2 too, which is what macOS has. */
+/** Works in bash 3.2, the version of macOS. */
 export function bashScript(): string {
   return `_svc() {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} name=\${COMP_WORDS[1]} words
@@ -34,7 +34,7 @@ ${commands.map((spec) => `      '${spec.name}') words='${[...(choices(spec.args)
 complete -o default -F _svc svc`;
 }
 
-/** After a flag that takes a value: its choices, or files. */
+/** Completes the value of a flag: its choices, or files. */
 function valueCases(): string {
   const lines = commands.flatMap((spec) =>
     shownFlags(spec)

@@ -8,7 +8,7 @@ const INSTALL: Record<string, string> = {
   fish: 'svc completion fish > ~/.config/fish/completions/svc.fish',
 };
 
-/** The completion script of a shell, made from the table of commands. */
+/** Prints the completion script of a shell, generated from the table of commands. */
 export async function run({ args, json }: Context): Promise<number> {
   const [shell = ''] = args;
   const script = await make(shell);
@@ -22,6 +22,6 @@ async function make(shell: string): Promise<string> {
   if (shell === 'zsh') return (await import('./zsh.ts')).zshScript();
   if (shell === 'fish') return (await import('./fish.ts')).fishScript();
   throw new SvcError('usage', `There is no completion for ${JSON.stringify(shell)}.`, {
-    hint: 'There is one for bash, zsh and fish.',
+    hint: 'Supported shells: bash, zsh, fish.',
   });
 }

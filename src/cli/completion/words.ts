@@ -1,8 +1,6 @@
 import { type CommandSpec, commands } from '../commands.ts';
 
-/** What can be completed, in the words of the command line. */
-
-/** First words, each once: commands and groups. */
+/** Commands and groups, each once. */
 export function firstWords(): { word: string; summary: string }[] {
   const names = new Set(commands.map(({ name }) => name.split(' ', 1)[0] ?? name));
   return [...names].map((word) => ({
@@ -15,7 +13,7 @@ export function firstWords(): { word: string; summary: string }[] {
   }));
 }
 
-/** Commands of a group such as `runs`; none for a command. */
+/** The commands of a group such as `runs`; empty for a command. */
 export function groupOf(word: string): CommandSpec[] {
   return commands.filter(({ name }) => name.startsWith(`${word} `));
 }
@@ -26,7 +24,7 @@ export function groups(): string[] {
     .filter((word) => groupOf(word).length > 0);
 }
 
-/** Values that a flag or an argument is chosen from, such as `<http|grpc|socket>`; null when it is free. */
+/** The choices of a flag or an argument, such as `<http|grpc|socket>`; null for free text. */
 export function choices(shown: string | undefined): string[] | null {
   const inner = shown?.replace(/^[<[]|[>\]]$/g, '') ?? '';
   if (inner === 'shell') return ['bash', 'zsh', 'fish'];

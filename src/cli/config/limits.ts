@@ -1,7 +1,7 @@
 import { loadConfig } from '../../config/config.ts';
 import { defaultLimits, type Limits } from '../../limits.ts';
 
-/** A configuration that cannot be read must not keep anybody from the log, or from an answer. */
+/** The configured limits. An unreadable configuration must not block reading the log. */
 export function limitsOf(file: string): Limits {
   try {
     return loadConfig(file).limits;

@@ -6,7 +6,7 @@ import type { Context } from '../context.ts';
 import { note, paint, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
 
-/** What is in force: of the daemon that runs, else what the next start would use. */
+/** The configuration of the running daemon, else that of the next start. */
 export async function run({ paths, json }: Context): Promise<number> {
   const { running, why } = await ask(paths);
   const config = running ?? loadConfig(paths.config);
@@ -58,13 +58,13 @@ export async function run({ paths, json }: Context): Promise<number> {
     `${table(['SETTING', 'VALUE', 'FROM'], rows)}\n\n${paint('dim', `File: ${oneLine(file)}`)}`,
   );
   note(
-    `${Object.keys(limits).length - changed.length} limits have their defaults; all are in: svc config show --json`,
+    `${Object.keys(limits).length - changed.length} limits have their default. To see all: svc config show --json`,
   );
-  if (why !== null) note(`The daemon ${why}: this is what its next start uses.`);
+  if (why !== null) note(`The daemon ${why}. Its next start uses these values.`);
   return 0;
 }
 
-/** The daemon's own configuration, or why it does not tell it. */
+/** The configuration of the daemon, or why there is none. */
 async function ask(
   paths: Context['paths'],
 ): Promise<{ running: Config | null; why: string | null }> {

@@ -3,7 +3,7 @@ import type { CallOptions, ControlClient } from '../../transport/control/client.
 import type { Method, Results } from '../../transport/control/protocol.ts';
 import { connectDaemon } from './connect-daemon.ts';
 
-/** Asks one thing of the daemon over a connection of its own. Throws daemon_not_running. */
+/** Sends one request to the daemon over a new connection. Throws daemon_not_running. */
 export async function askDaemon<M extends Method>(
   paths: Paths,
   method: M,
@@ -13,7 +13,7 @@ export async function askDaemon<M extends Method>(
   return withDaemon(paths, (client) => client.call(method, params, options));
 }
 
-/** Connects, uses, and closes the connection however it ends. */
+/** Connects, calls `use`, and always closes the connection. */
 export async function withDaemon<T>(
   paths: Paths,
   use: (client: ControlClient) => Promise<T>,

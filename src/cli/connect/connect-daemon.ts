@@ -11,7 +11,10 @@ import {
 // Not imported: see paths.ts.
 const { lstatSync } = process.getBuiltinModule('node:fs');
 
-/** Throws daemon_not_running, timed_out, and home_unusable for a socket that may be another user's. Its calls throw descriptors_exhausted too. */
+/**
+ * Throws daemon_not_running, timed_out, and home_unusable for a socket that may be another user's.
+ * Its calls throw descriptors_exhausted too.
+ */
 export async function connectDaemon(
   paths: Paths,
   options: Omit<ConnectOptions, 'whyUnread'> = {},
@@ -19,7 +22,10 @@ export async function connectDaemon(
   return connect(findSocket(paths), { ...options, whyUnread: () => whyUnread(paths) });
 }
 
-/** Why a connection closed unread: a daemon without a free descriptor lives, and the system closes each connection to it. Null for another cause. */
+/**
+ * Why a connection closed before any answer: the OS closes connections to a daemon without free
+ * descriptors. Null for another cause.
+ */
 export async function whyUnread({ runtime }: Paths): Promise<SvcError | null> {
   const found = readRuntimeFile(runtime);
   if (found.kind !== 'present' || ownerOf(found.file) !== 'ours') return null;
@@ -28,21 +34,22 @@ export async function whyUnread({ runtime }: Paths): Promise<SvcError | null> {
 }
 
 /**
- * Where the daemon listens. A socket that is not in the home is in the temporary folder, which is everybody's and which each
- * process may be given another of: the daemon that runs says where its own is, and whoever could have put one there is told from us.
+ * The socket of the daemon. If the path is too long for the home, the socket is in the temporary
+ * folder. That folder is shared and may differ per process. So the path comes from the runtime file,
+ * and the owner of its folder is checked.
  */
 export function findSocket(paths: Paths): string {
   if (process.platform === 'win32' || dirname(paths.socket) === dirname(paths.runtime))
     return paths.socket;
   const found = readRuntimeFile(paths.runtime);
-  const told =
+  const running =
     found.kind === 'present' && ownerOf(found.file) === 'ours' ? found.file.addresses.socket : null;
-  const socket = told ?? paths.socket;
+  const socket = running ?? paths.socket;
   refuseOthers(dirname(socket));
   return socket;
 }
 
-/** A link is refused too: whoever made it can make it lead elsewhere. */
+/** A link is refused too: its owner can change its target. */
 function refuseOthers(folder: string): void {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (
@@ -52,9 +59,9 @@ function refuseOthers(folder: string): void {
     return;
   throw new SvcError(
     'home_unusable',
-    `Others can change the folder ${folder}, where the local socket belongs.`,
+    `Other users can change the folder ${folder} of the local socket.`,
     {
-      hint: 'Set TMPDIR to a folder of yours, or choose a home with a shorter path with SVC_HOME.',
+      hint: 'Set TMPDIR to a folder of your own, or SVC_HOME to a shorter path.',
     },
   );
 }

@@ -1,13 +1,13 @@
 import { openLogs } from '../../logs/files.ts';
 
-/** The error of the last daemon in its log, if there is one: a log of events that cannot be written does not have it. */
+/** The last error in the log file of the last daemon; the event log may lack it. */
 export async function lastError(folder: string): Promise<Record<string, unknown> | null> {
   const lines = await lastLines(folder);
   const boot_id = lines.at(-1)?.boot_id;
   return lines.findLast((line) => line.boot_id === boot_id && isError(line)) ?? null;
 }
 
-/** Why this life of the daemon ended, as a sentence; null where it did not say. */
+/** Why this boot of the daemon ended, as a sentence; null if its log does not say. */
 export async function endOf(boot_id: string, folder: string): Promise<string | null> {
   const lines = (await lastLines(folder).catch(() => [])).filter(
     (line) => line.boot_id === boot_id,
@@ -16,7 +16,7 @@ export async function endOf(boot_id: string, folder: string): Promise<string | n
   const error = lines.findLast((line) => isError(line) && line.code === failure);
   return error === undefined
     ? null
-    : `It ended because of an error: ${String(error.msg)} (${String(failure)})`;
+    : `It ended with an error: ${String(error.msg)} (${String(failure)})`;
 }
 
 function isError({ level, code }: Record<string, unknown>): boolean {
@@ -36,7 +36,7 @@ async function lastLines(folder: string): Promise<Record<string, unknown>[]> {
   }
 }
 
-/** The first line may be cut. */
+/** Skips the first line if it is cut. */
 function parseLine(line: string): Record<string, unknown>[] {
   try {
     return [JSON.parse(line) as Record<string, unknown>];

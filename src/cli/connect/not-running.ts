@@ -1,6 +1,6 @@
 import { hasCode } from '../../errors.ts';
 
-/** For `catch`: what to do instead when no daemon runs; every other error stays an error. */
+/** For `catch`: calls `instead` when no daemon runs; other errors are thrown again. */
 export function whenNotRunning<T>(instead: () => T): (thrown: unknown) => T {
   return (thrown) => {
     if (hasCode(thrown, 'daemon_not_running')) return instead();

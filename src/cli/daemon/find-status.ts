@@ -7,7 +7,7 @@ import { connectDaemon } from '../connect/connect-daemon.ts';
 
 type Status = Results['status'];
 
-/** A status; what only a daemon that answers can tell is null when none does. */
+/** A status; fields that need an answer of the daemon are null without one. */
 export type StatusShown = {
   [K in keyof Status]: K extends 'state' | 'home' | 'addresses' ? Status[K] : Status[K] | null;
 };
@@ -19,16 +19,16 @@ export interface Found {
 }
 
 const ANSWER_MS = 3_000;
-const NOBODY: StatusShown['addresses'] = { http: null, grpc: null, socket: null };
+const NO_ADDRESSES: StatusShown['addresses'] = { http: null, grpc: null, socket: null };
 
 /**
- * What there is to say about the daemon, and the exit code for it.
+ * The status of the daemon, and its exit code.
  *
  * 1. It answers on its socket: its own status, 0.
- * 2. It takes the connection and says nothing, or has no descriptor for one: `unresponsive`, 4.
- * 3. There is no socket, and its process is proven alive: `starting`, 0, in its first minute, unless it had a socket already;
- *    then `unresponsive`, 4.
- * 4. Its process is gone and its runtime file was left behind: `crashed`, 1, with the error that its log gives as the reason.
+ * 2. It accepts the connection without an answer, or has no free descriptor: `unresponsive`, 4.
+ * 3. There is no socket and the process is alive: `starting`, 0, during its first minute.
+ *    After that, or if it had a socket already: `unresponsive`, 4.
+ * 4. The process is gone and left its runtime file: `crashed`, 1, with the error of its log.
  * 5. There is no runtime file: `stopped`, 3.
  */
 export async function findStatus(
@@ -59,7 +59,7 @@ function withoutDescriptors(paths: Paths, { message, hint }: SvcError): Found {
   return { ...found, status: { ...found.status, warning: `${message} ${hint}` } };
 }
 
-/** While it was asked; what does not speak the protocol breaks off too, and lives. */
+/** Whether the daemon died during the request. Another program on the socket is alive. */
 function diedMeanwhile(paths: Paths, { code }: SvcError): boolean {
   const found = readRuntimeFile(paths.runtime);
   return (
@@ -112,7 +112,7 @@ function empty(paths: Paths): StatusShown {
     version: null,
     boot_id: null,
     home: paths.home,
-    addresses: NOBODY,
+    addresses: NO_ADDRESSES,
     runs: null,
     seq: null,
     last_boot: null,

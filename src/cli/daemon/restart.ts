@@ -9,7 +9,7 @@ import { WAIT } from './start-daemon.ts';
 import { runsText, stopOptions } from './stop.ts';
 import { stopDaemon } from './stop-daemon.ts';
 
-/** What is wrong with the command line or the configuration is found before anything is stopped. */
+/** Checks the command line and the configuration before it stops the daemon. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const wait_ms = secondsFlag(flags, 'wait', WAIT) ?? WAIT.default_ms;
   const start = { paths, flags: settingFlags(flags), wait_ms };

@@ -4,7 +4,7 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import type { Context, Flags } from '../context.ts';
 import { choiceFlag, textFlag } from '../parse/flag-values.ts';
 
-/** The daemon itself: in the foreground, or in the background where `svc start` started it. */
+/** Runs the daemon: in the foreground, or in the background for `svc start`. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const background = flags.background === true;
   try {
@@ -17,7 +17,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   }
 }
 
-/** The flags that set a setting of the daemon. */
+/** The flags that change a setting of the daemon. */
 export function settingFlags(flags: Flags): Partial<Settings> {
   const given = {
     http: addressFlag(flags, 'http'),
@@ -37,7 +37,7 @@ function addressFlag(flags: Flags, name: string): string | undefined {
   );
 }
 
-/** False when nobody listens. */
+/** False without a listening parent. */
 function tellParent(message: object): boolean {
   if (process.send === undefined || !process.connected) return false;
   return process.send(message, () => process.connected && process.disconnect());

@@ -16,11 +16,12 @@ import type { Paths } from '../../home/paths.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 
 /**
- * Starts the daemon in the background and waits for what it says of its start.
+ * Starts the daemon in the background and waits until it is ready.
  *
- * 1. It gets its own session, its own working folder and no terminal: closing ours does not end it.
- * 2. What it writes besides its log goes to a file that is emptied when it has grown over its bound.
- * 3. Waiting ends with ready, with why not, with the end of the process, or with the time. The daemon itself is never ended here.
+ * 1. It has its own session and working folder and no terminal: closing ours does not end it.
+ * 2. Its stderr goes to a file, which is emptied above its bound.
+ * 3. The wait ends with ready, with an error, with the end of the process, or with the time.
+ *    The daemon is never ended here.
  */
 
 export interface SpawnOptions {
@@ -33,7 +34,7 @@ type Message = { type: 'ready'; status: Results['status'] } | { type: 'failed'; 
 
 const STDERR_BYTES_MAX = 1024 * 1024;
 
-/** Throws what the daemon says is wrong, start_timed_out, or internal when it died without a word. */
+/** Throws the error of the daemon, start_timed_out, or internal if it died without an error. */
 export async function spawnDaemon({
   paths,
   flags,
@@ -71,7 +72,10 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
     const timer = setTimeout(
       () =>
         fail(
-          new SvcError('start_timed_out', 'The daemon was not ready in time; it goes on starting.'),
+          new SvcError(
+            'start_timed_out',
+            'The daemon was not ready in time. It is still starting.',
+          ),
         ),
       wait_ms,
     );
@@ -93,7 +97,7 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
             { hint: 'See: svc doctor', ...details },
           ),
         );
-      // Its last word may still be on the way when its end is known.
+      // Its last message may arrive after its exit.
       if (child.connected) child.on('disconnect', died);
       else died();
     });
@@ -112,25 +116,27 @@ function openOutput(file: string): number {
     const { code } = cause as NodeJS.ErrnoException;
     const hint =
       code === 'ENOTDIR'
-        ? { hint: 'What should be a folder of it is a file; choose another place with SVC_HOME.' }
+        ? {
+            hint: 'A part of the path is a file, not a folder. Choose another place with SVC_HOME.',
+          }
         : {};
     throw new SvcError('home_unusable', `${file} cannot be written (${code}).`, { cause, ...hint });
   }
 }
 
-/** Step by step: the recursive mkdir of Node never ends in a folder that takes no folders, such as /proc. */
+/** Recursive by hand: the recursive mkdir of Node never ends in folders such as /proc. */
 function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
   makeFolder(dirname(folder));
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    // Another command may have made it meanwhile.
+    // Another command may have created it meanwhile.
     if (!existsSync(folder)) throw error;
   }
 }
 
-/** The same program as this one: the build, or the sources when those are run. */
+/** This program: the build, or the sources. */
 function programFile(): string {
   return fileURLToPath(new URL(`../../main${extname(import.meta.url)}`, import.meta.url));
 }
@@ -139,7 +145,7 @@ function words(flags: Partial<Settings>): string[] {
   return Object.entries(flags).map(([name, value]) => `--${name.replaceAll('_', '-')}=${value}`);
 }
 
-/** Paths that are meant from here must still be right in the daemon's working folder. */
+/** Makes paths absolute, because the daemon has another working folder. */
 function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { SVC_HOME, SVC_MODEL } = env;
   return {

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Settings } from '../../config/settings.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
@@ -14,13 +15,13 @@ export interface StartOptions {
   paths: Paths;
   flags: Partial<Settings>;
   wait_ms: number;
-  /** Called when no daemon is there and one is going to be started. */
+  /** Called before a daemon is started. */
   onStart?: () => void;
 }
 
 export interface Started {
   status: Status;
-  /** False when one was running already. */
+  /** False if one was running already. */
   started: boolean;
 }
 
@@ -30,11 +31,11 @@ const ANSWER_MS = 3_000;
 const RETRY_MS = 50;
 
 /**
- * A daemon that is ready, whoever started it.
+ * Resolves with a ready daemon, and starts one if needed.
  *
- * 1. One answers: its start is waited for; one that is stopping is waited for and followed by a new one.
- * 2. None does, and one lives that had a socket: it is ending, or its socket was deleted. It is given a short time to end.
- * 3. There is none: one is started. If another command does so at the same time, one of the two wins, and both wait for that one.
+ * 1. A daemon answers: waits until it is ready. If it is stopping, waits for its end, then starts one.
+ * 2. None answers, but a process that had a socket is alive: gives it a short time to end.
+ * 3. There is none: starts one. If two commands do so at once, one wins and both wait for it.
  */
 export async function startDaemon(options: StartOptions): Promise<Started> {
   const { paths, flags, wait_ms, onStart } = options;
@@ -53,7 +54,7 @@ export async function startDaemon(options: StartOptions): Promise<Started> {
   }
 }
 
-/** The status of the daemon that answers once it is ready; null when there is none, or no longer. */
+/** The status of the daemon once it is ready; null if there is none, or it ends. */
 async function whenAnswering(paths: Paths, deadline: number): Promise<Status | null> {
   let client: ControlClient;
   try {
@@ -74,7 +75,7 @@ async function whenAnswering(paths: Paths, deadline: number): Promise<Status | n
   }
 }
 
-/** Null once no process is left that had a socket. Throws timed_out for one that stays and cannot be reached. */
+/** Null once no process without its socket is left. Throws timed_out for one that remains. */
 async function whenEnding(paths: Paths, deadline: number): Promise<Status | null> {
   for (const until = Math.min(deadline, Date.now() + ANSWER_MS); ; ) {
     const socketless = withoutSocket(paths);
@@ -88,11 +89,11 @@ async function whenEnding(paths: Paths, deadline: number): Promise<Status | null
         },
       );
     }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    await delay(RETRY_MS);
   }
 }
 
-/** A daemon that has told where its socket is, of which there is nothing to see. */
+/** A daemon whose socket file is missing. */
 function withoutSocket(paths: Paths): { pid: number } | null {
   const found = readRuntimeFile(paths.runtime);
   if (
@@ -104,7 +105,7 @@ function withoutSocket(paths: Paths): { pid: number } | null {
   return process.platform === 'win32' || existsSync(findSocket(paths)) ? null : found.file;
 }
 
-/** Waits until it is ready, or has ended. */
+/** Waits until the daemon is ready or has ended. */
 async function nextStatus(client: ControlClient, deadline: number): Promise<Status> {
   const watch = client.stream(
     'health.watch',
@@ -118,12 +119,12 @@ async function nextStatus(client: ControlClient, deadline: number): Promise<Stat
   return client.call('status');
 }
 
-/** The one that won may not have opened its socket yet, and nothing tells when it does. */
+/** Polls: the winner may not have opened its socket yet. */
 async function answerOfWinner(paths: Paths, deadline: number): Promise<Status> {
   while (Date.now() < deadline) {
     const status = await whenAnswering(paths, deadline);
     if (status !== null) return status;
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    await delay(RETRY_MS);
   }
   throw new SvcError(
     'daemon_already_running',

@@ -33,18 +33,18 @@ export function printStarted({ status, started }: Started, json: boolean): void 
   );
 }
 
-/** A daemon that runs keeps its settings until it is started again. */
+/** A running daemon keeps its settings until a restart. */
 function noteNotApplied(settings: StartOptions['flags']): void {
   const words = Object.entries(settings).map(
     ([name, value]) => `--${name.replaceAll('_', '-')} ${value}`,
   );
   if (words.length > 0)
     note(
-      `Not applied, since svc runs already: ${words.join(' ')}. To apply: svc restart ${words.join(' ')}`,
+      `Not applied, because svc is running already: ${words.join(' ')}. To apply: svc restart ${words.join(' ')}`,
     );
 }
 
-/** A start that fails shows the last that the daemon wrote, without what the error itself tells. */
+/** Adds the last lines of the daemon's log to the error of a failed start. */
 export async function startOrExplain(options: StartOptions, json: boolean): Promise<Started> {
   const before = { at: Date.now(), bytes: sizeOf(options.paths.stderr) };
   try {
@@ -65,7 +65,7 @@ export async function startOrExplain(options: StartOptions, json: boolean): Prom
 
 const LINES = 10;
 
-/** Its log, and where it could not log, what it wrote besides. */
+/** The log of the daemon; its stderr if it could not log. */
 async function writtenSince(
   paths: Paths,
   { at, bytes }: { at: number; bytes: number },
@@ -75,12 +75,12 @@ async function writtenSince(
   const { readLine } = await import('../../logs/filter.ts');
   const { formatLine } = await import('../logs/format-line.ts');
   const lines = await readTail(paths.logs, { lines: LINES, since: at });
-  const isTold = (line: string) => {
+  const isRepeat = (line: string) => {
     const { code, failure, msg } = readLine(line) ?? {};
     return msg === 'stopped' || (error instanceof SvcError && [code, failure].includes(error.code));
   };
   if (lines.length > 0)
-    return lines.filter((line) => !isTold(line)).map((line) => formatLine(line, 2));
+    return lines.filter((line) => !isRepeat(line)).map((line) => formatLine(line, 2));
   const text = readFileSync(paths.stderr).subarray(bytes).toString('utf8').trimEnd();
   return text === '' ? [] : text.split('\n').slice(-LINES).map(oneLine);
 }

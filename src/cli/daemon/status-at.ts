@@ -5,7 +5,7 @@ import { localTime, shortened } from '../print/format.ts';
 import { paint, print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
 
-/** The whole picture as it was after an event. */
+/** The state of the daemon after an event. */
 export async function printStatusAt({ paths, json }: Context, at: number): Promise<void> {
   const picture = await askDaemon(paths, 'state', { at });
   if (json) return printJson(picture);

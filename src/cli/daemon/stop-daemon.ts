@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
@@ -9,20 +10,20 @@ import { connectDaemon } from '../connect/connect-daemon.ts';
 export interface StopOptions {
   paths: Paths;
   force: boolean;
-  /** Longest wait for active runs; undefined: what the daemon is configured with. */
+  /** Longest wait for active runs; undefined: as the daemon is configured. */
   timeout_ms: number | undefined;
-  /** Called when runs are being waited for. */
+  /** Called when the stop waits for runs. */
   onDrain?: (runs: Results['status']['runs']) => void;
-  /** Called when it does not answer and is sent a signal. */
+  /** Called when a silent daemon is sent a signal. */
   onSilent?: (pid: number) => void;
 }
 
 export interface Stopped {
   was_running: boolean;
   pid: number | null;
-  /** It did not end by itself. */
+  /** Whether it was killed. */
   killed: boolean;
-  /** What became of its runs: how many finished meanwhile, are handed over to the next start, or ended as interrupted. Null when it could not tell. */
+  /** How many runs finished, were handed over to the next start, or were interrupted. Null if unknown. */
   runs: Results['stopped'];
 }
 
@@ -35,9 +36,9 @@ const POLL_MS = 10;
 /**
  * Stops the daemon, and resolves when its process is gone.
  *
- * 1. It is asked over its socket; one that does not answer there is asked with SIGTERM.
- * 2. With `force`, one that has not ended in its time is killed.
- * 3. A signal goes only to a process that is proven to be the daemon.
+ * 1. The request goes over the socket; a silent daemon gets SIGTERM.
+ * 2. With `force`, a daemon that has not ended in time is killed.
+ * 3. Only a process that is proven to be the daemon gets a signal.
  */
 export async function stopDaemon(options: StopOptions): Promise<Stopped> {
   const client = await connectDaemon(options.paths, { timeout_ms: ANSWER_MS }).catch(noAnswer);
@@ -57,7 +58,7 @@ function noAnswer(error: unknown): null {
   throw error;
 }
 
-/** The daemon's process; null where that cannot be proven, as with a daemon in a container. */
+/** The process of the daemon; null if unproven, as with a daemon in a container. */
 function provenProcess(paths: Paths): Identity | null {
   const found = readRuntimeFile(paths.runtime);
   return found.kind === 'present' && ownerOf(found.file) === 'ours' ? found.file : null;
@@ -79,24 +80,26 @@ async function stopAnswering(
     ...(force ? { timeout_ms: 0 } : timeout_ms === undefined ? {} : { timeout_ms }),
   };
   await client.call('lifecycle', event).catch((error: unknown) => {
-    // Refused: it is stopping already. Lost: it was so quick.
+    // Refused: it is stopping already. Lost: it has ended already.
     if (!hasCode(error, 'event_refused', 'connection_lost')) throw error;
   });
   if (!force && runs.active + runs.queued > 0) onDrain?.(runs);
   const gone =
-    identity === null ? await within(client.closed, patience) : await isGone(identity, patience);
+    identity === null
+      ? await settlesWithin(client.closed, patience)
+      : await isGone(identity, patience);
   if (!gone) return killOrGiveUp(identity, pid, force);
   const outcome = await report;
   if (outcome instanceof SvcError) throw outcome;
   return { was_running: true, pid, killed: false, runs: outcome };
 }
 
-/** A daemon that ended since its disk gave no answer says so; any other that ended without a report is gone, which is what was asked for. */
+/** Keeps the error of a stalled disk. Any other daemon without a report has stopped as requested. */
 function unanswered(error: unknown): SvcError | null {
   return hasCode(error, 'store_stalled') ? error : null;
 }
 
-/** How long it may take until it has to be gone: its own deadlines, and some. */
+/** Longest time until the process is gone: the deadlines of the daemon, and a margin. */
 async function patienceOf(
   client: ControlClient,
   { force, timeout_ms }: StopOptions,
@@ -108,7 +111,7 @@ async function patienceOf(
   return (force ? 0 : (timeout_ms ?? drain_ms)) + close_ms + MARGIN_MS;
 }
 
-/** Nobody answers: there may be a process all the same. */
+/** There may be a process without an answer. */
 async function stopSilent(
   identity: Identity | null,
   { force, timeout_ms, onSilent }: StopOptions,
@@ -138,19 +141,17 @@ async function killOrGiveUp(
   });
 }
 
-/** The system tells nobody but its parent when a process ends, so it is asked again and again. */
+/** Polls: only the parent of a process is notified of its exit. */
 async function isGone(identity: Identity, within_ms: number): Promise<boolean> {
   for (const deadline = Date.now() + within_ms; Date.now() < deadline; ) {
     if (ownerOf(identity) !== 'ours') return true;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await delay(POLL_MS);
   }
   return false;
 }
 
-async function within(fact: Promise<void>, ms: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const passed = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  return Promise.race([fact.then(() => true), passed]).finally(() => clearTimeout(timer));
+async function settlesWithin(promise: Promise<void>, ms: number): Promise<boolean> {
+  const timer = new AbortController();
+  const passed = delay(ms, false, { signal: timer.signal }).catch(() => false);
+  return Promise.race([promise.then(() => true), passed]).finally(() => timer.abort());
 }

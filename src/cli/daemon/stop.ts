@@ -14,11 +14,11 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
 export function stopOptions(paths: StopOptions['paths'], flags: Flags, json: boolean): StopOptions {
   const onDrain: StopOptions['onDrain'] = ({ active, queued }) =>
     note(
-      `Waiting for ${active + queued} ${active + queued === 1 ? 'run' : 'runs'} to end. Not to wait: svc stop --force`,
+      `Waiting for ${active + queued} ${active + queued === 1 ? 'run' : 'runs'} to end. To stop at once: svc stop --force`,
     );
   const onSilent: StopOptions['onSilent'] = (pid) =>
     note(
-      `The daemon (pid ${pid}) does not answer; it was sent SIGTERM. To end it at once: svc stop --force`,
+      `The daemon (pid ${pid}) does not answer and was sent SIGTERM. To kill it: svc stop --force`,
     );
   return {
     paths,
@@ -33,7 +33,7 @@ function stoppedText({ was_running, pid, killed, runs }: Stopped): string {
   if (!killed && runs !== null && hadRuns(runs))
     return `svc has stopped (pid ${pid}): ${runsText(runs)}.`;
   return killed
-    ? `svc did not end by itself and was killed (pid ${pid}). Its next start recovers its runs.`
+    ? `svc did not stop in time and was killed (pid ${pid}). The next start recovers its runs.`
     : `svc has stopped (pid ${pid}).`;
 }
 
@@ -41,7 +41,7 @@ function hadRuns({ finished, handed_over, ended }: NonNullable<Results['stopped'
   return finished + handed_over + ended > 0;
 }
 
-/** What became of the runs, as a sentence. */
+/** The outcome of the runs, as a sentence. */
 export function runsText({
   finished,
   handed_over,

@@ -4,28 +4,28 @@ import type { RuntimeFound } from '../../home/runtime-file.ts';
 import type { ProviderRecord, ReportRecord } from '../../runtime/contract.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 
-/** One thing that was looked at. */
+/** The result of one check. */
 export interface Check {
   name: string;
   status: 'ok' | 'warn' | 'fail';
-  /** What was found, in a sentence. */
+  /** The finding, as a sentence. */
   detail: string;
-  /** What to do about it; null when there is nothing to do. */
+  /** What to do about it; null for nothing. */
   hint: string | null;
 }
 
-/** What the running daemon says of itself. */
-export interface Alive {
+/** The answers of the running daemon. */
+export interface RunningDaemon {
   status: Results['status'];
   report: ReportRecord;
   providers: ProviderRecord[];
 }
 
-/** What checks look at. `config` is null when it cannot be used, `alive` when no daemon answers. */
-export interface Patient {
+/** The input of a check. `config` is null if unusable, `running` if no daemon answers. */
+export interface DoctorContext {
   paths: Paths;
   config: Config | null;
-  alive: Alive | null;
+  running: RunningDaemon | null;
   runtime: RuntimeFound;
 }
 

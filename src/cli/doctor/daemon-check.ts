@@ -2,23 +2,23 @@ import { hasNoneFree } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import { ownerOf } from '../../home/runtime-file.ts';
 import { ago, duration } from '../print/format.ts';
-import { type Alive, type Check, fail, ok, type Patient, warn } from './check.ts';
+import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 
 const ENDINGS: Record<string, string> = {
-  failed: 'failed, and said why in its log',
-  killed: 'was killed, or crashed without a word',
-  power_lost: 'ended with the power of the machine',
+  failed: 'failed; its log has the reason',
+  killed: 'was killed, or crashed without a log line',
+  power_lost: 'ended when the machine lost power',
 };
 
-export function checkDaemon({ alive, runtime, paths }: Patient): Check[] {
-  if (alive !== null) return [running(alive), ...lastBoot(alive.status.last_boot)];
+export function checkDaemon({ running, runtime, paths }: DoctorContext): Check[] {
+  if (running !== null) return [describe(running), ...lastBoot(running.status.last_boot)];
   if (runtime.kind === 'missing') return [ok('daemon', 'not running')];
   if (runtime.kind === 'corrupt')
     return [
       warn(
         'daemon',
         `The runtime file cannot be used: ${runtime.reason}.`,
-        `Run: svc start (it is written anew), or delete ${paths.runtime}`,
+        `Run: svc start (it replaces the file), or delete ${paths.runtime}`,
       ),
     ];
   const { pid, started_at, version } = runtime.file;
@@ -29,15 +29,15 @@ export function checkDaemon({ alive, runtime, paths }: Patient): Check[] {
       return [
         warn(
           'daemon',
-          `A process ${pid} is there, and may or may not be the daemon; it does not answer.`,
-          'Look at it before you end it.',
+          `Process ${pid} may be the daemon; it does not answer.`,
+          'Check it before you end it.',
         ),
       ];
     case 'other':
       return [
         warn(
           'daemon',
-          `The daemon ${version} died without a clean stop; its pid ${pid} is another program's by now.`,
+          `The daemon ${version} died without a clean stop; its pid ${pid} belongs to another program now.`,
           'Run: svc start',
         ),
       ];
@@ -46,7 +46,7 @@ export function checkDaemon({ alive, runtime, paths }: Patient): Check[] {
         warn(
           'daemon',
           `The daemon ${version} (pid ${pid}, started ${ago(started_at)}) died without a clean stop.`,
-          'Run: svc start. It settles what was left.',
+          'Run: svc start. It recovers the unfinished runs.',
         ),
       ];
   }
@@ -60,14 +60,14 @@ function silent(pid: number, started_at: string): Check {
   return fail('daemon', `${detail} ${message}`, hint);
 }
 
-/** A daemon that runs may take no runs, such as in `running.disk_stalled`; the report says so, and why. */
-function running({ status: { state_path, pid, since }, report }: Alive): Check {
+/** A running daemon may refuse runs, such as in `running.disk_stalled`; the report has the reason. */
+function describe({ status: { state_path, pid, since }, report }: RunningDaemon): Check {
   const detail = `${state_path} for ${duration(Date.now() - Date.parse(since))}, pid ${pid}`;
   if (!/^(ready|running)/.test(state_path)) return warn('daemon', detail, 'See: svc health');
   if (report.status !== 'fail') return ok('daemon', detail);
   return fail(
     'daemon',
-    `${detail}. It takes no runs: ${report.reason ?? 'it is not ready.'}`,
+    `${detail}. It accepts no runs: ${report.reason ?? 'it is not ready.'}`,
     'See: svc health',
   );
 }

@@ -6,27 +6,27 @@ import { oneLine } from '../../logs/plain.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { paint, print, printJson } from '../print/output.ts';
-import { type Alive, type Check, fail, ok, type Patient, warn } from './check.ts';
+import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 import { checkDaemon } from './daemon-check.ts';
 import { checkEngine, checkModel } from './engine-check.ts';
 import { checkDisk, checkFolders, checkToken } from './home-check.ts';
-import { checkLastError, checkLastWords, checkLogs } from './log-check.ts';
+import { checkLastError, checkLogs, checkStderr } from './log-check.ts';
 import { checkPlaces } from './place-check.ts';
 import { checkPorts } from './port-check.ts';
 import { checkNode, checkVersions } from './program-check.ts';
 import { checkProviders } from './provider-check.ts';
 import { checkStore } from './store-check.ts';
 
-/** Looks at everything that can go wrong, with or without a daemon. Exit 1 if a check fails. */
+/** Checks all that can go wrong, with or without a daemon. Exit 1 if a check fails. */
 export async function run({ paths, json }: Context): Promise<number> {
   const { config, check: configured } = readConfig(paths.config);
-  const patient: Patient = {
+  const context: DoctorContext = {
     paths,
     config,
-    alive: await askAlive(paths),
+    running: await askRunning(paths),
     runtime: readRuntimeFile(paths.runtime),
   };
-  const looked = await Promise.all(
+  const results = await Promise.all(
     [
       checkNode,
       checkVersions,
@@ -42,38 +42,38 @@ export async function run({ paths, json }: Context): Promise<number> {
       checkProviders,
       checkLogs,
       checkLastError,
-      checkLastWords,
-    ].map((check) => look(check, patient)),
+      checkStderr,
+    ].map((check) => runCheck(check, context)),
   );
-  const checks = [configured, ...looked.flat()];
+  const checks = [configured, ...results.flat()];
   const failed = checks.some((check) => check.status === 'fail');
   if (json) printJson({ ok: !failed, checks });
   else print(checks.map(line).join('\n'));
   return failed ? 1 : 0;
 }
 
-/** A check that itself fails is a finding, not the end of the others. */
-async function look(
-  check: (patient: Patient) => Check[] | Promise<Check[]>,
-  patient: Patient,
+/** A check that throws is a finding; the others continue. */
+async function runCheck(
+  check: (context: DoctorContext) => Check[] | Promise<Check[]>,
+  context: DoctorContext,
 ): Promise<Check[]> {
   try {
-    return await check(patient);
+    return await check(context);
   } catch (thrown) {
     const error = asSvcError(thrown);
     const name = check.name.replace(/^check/, '').toLowerCase();
     return [
       fail(
         name,
-        error.code === 'internal' ? 'This could not be looked at.' : error.message,
+        error.code === 'internal' ? 'This check failed to run.' : error.message,
         error.hint,
       ),
     ];
   }
 }
 
-function readConfig(file: string): { config: Patient['config']; check: Check } {
-  let config: Patient['config'] = null;
+function readConfig(file: string): { config: DoctorContext['config']; check: Check } {
+  let config: DoctorContext['config'] = null;
   try {
     config = loadConfig(file);
     refuseOpenBind(config);
@@ -93,7 +93,7 @@ function checkNames(renamed: Config['renamed'], file: string): Check {
   );
 }
 
-async function askAlive(paths: Patient['paths']): Promise<Alive | null> {
+async function askRunning(paths: DoctorContext['paths']): Promise<RunningDaemon | null> {
   try {
     return await withDaemon(paths, async (client) => {
       const [status, report, { providers }] = await Promise.all([

@@ -4,15 +4,15 @@ import { extname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { packageRoot } from '../../home/paths.ts';
-import { type Check, fail, ok, type Patient, warn } from './check.ts';
+import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
-/** The file is beside this one, from the sources and from the build alike. */
+/** The file is beside this one, in the sources and in the build. */
 const PROBE = fileURLToPath(new URL(`./engine-probe${extname(import.meta.url)}`, import.meta.url));
 const PROBE_MS = 30_000;
 const BUILT_IN = 'svc-mini';
 
-export async function checkEngine({ alive }: Patient): Promise<Check[]> {
-  const engine = alive?.report.engine;
+export async function checkEngine({ running }: DoctorContext): Promise<Check[]> {
+  const engine = running?.report.engine;
   if (engine?.state.startsWith('warm'))
     return [
       ok(
@@ -42,7 +42,7 @@ export async function checkEngine({ alive }: Patient): Promise<Check[]> {
   }
 }
 
-export async function checkModel({ config, paths }: Patient): Promise<Check[]> {
+export async function checkModel({ config, paths }: DoctorContext): Promise<Check[]> {
   if (config === null) return [];
   const path =
     config.model === BUILT_IN
@@ -55,7 +55,7 @@ export async function checkModel({ config, paths }: Patient): Promise<Check[]> {
     return [
       fail(
         'model',
-        `The default model ${config.model} is not there: ${path} cannot be read.`,
+        `The default model ${config.model} is missing: ${path} cannot be read.`,
         'See: svc model list, and the setting `model` in svc config show',
       ),
     ];
@@ -65,7 +65,7 @@ export async function checkModel({ config, paths }: Patient): Promise<Check[]> {
       : fail(
           'model',
           `The default model ${path} is not a GGUF file.`,
-          'Fetch it again, or choose another with SVC_MODEL.',
+          'Download it again, or choose another with SVC_MODEL.',
         ),
   ];
 }

@@ -1,6 +1,6 @@
 import { getLlama } from 'node-llama-cpp';
 
-/** A process of its own: loads llama.cpp as the engine does, and prints which build it is and how many cores it counts. */
+/** A separate process: loads llama.cpp as the engine does, and prints its build and its cores. */
 const llama = await getLlama({ gpu: 'auto', build: 'never', progressLogs: false });
 console.log(JSON.stringify({ gpu: llama.gpu, cores: llama.cpuMathCores }));
 await llama.dispose();

@@ -1,14 +1,14 @@
 import { access, constants, stat, statfs } from 'node:fs/promises';
 import { bytes } from '../print/format.ts';
-import { type Check, fail, ok, type Patient, warn } from './check.ts';
+import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 const MIB = 1024 * 1024;
 /** Below this the event log may soon be unable to grow. */
 const FREE_LOW = 1024 * MIB;
 const FREE_OUT = 64 * MIB;
 
-/** Prompts and answers are in these folders: they are for their owner only, and must be writable. */
-export async function checkFolders({ paths }: Patient): Promise<Check[]> {
+/** These folders have prompts and answers: private to their owner, and writable. */
+export async function checkFolders({ paths }: DoctorContext): Promise<Check[]> {
   const folders = [
     ...new Set([
       ...(process.env.SVC_HOME === undefined ? [] : [paths.home]),
@@ -32,8 +32,8 @@ async function checkFolder(folder: string): Promise<Check | null> {
   if (refusal === 'EROFS')
     return fail(
       'home',
-      `The folder ${folder} is on a disk that is read-only.`,
-      'Mount it for writing, or choose another home with SVC_HOME.',
+      `The folder ${folder} is on a read-only disk.`,
+      'Mount it writable, or choose another home with SVC_HOME.',
     );
   if (refusal !== null)
     return fail(
@@ -53,12 +53,12 @@ async function checkFolder(folder: string): Promise<Check | null> {
     ? null
     : fail(
         'home',
-        `Others can read the folder ${folder} (mode ${mode.toString(8).padStart(4, '0')}).`,
+        `Other users can read the folder ${folder} (mode ${mode.toString(8).padStart(4, '0')}).`,
         `Run: chmod 700 ${folder}`,
       );
 }
 
-export async function checkToken({ paths }: Patient): Promise<Check[]> {
+export async function checkToken({ paths }: DoctorContext): Promise<Check[]> {
   const info = await stat(paths.token).catch(() => null);
   if (!info?.isFile() || process.platform === 'win32') return [];
   const mode = info.mode & 0o777;
@@ -66,20 +66,24 @@ export async function checkToken({ paths }: Patient): Promise<Check[]> {
   return [
     fail(
       'token',
-      `Others can read the token ${paths.token} (mode ${mode.toString(8).padStart(4, '0')}).`,
-      `Run: chmod 600 ${paths.token}, or delete it and restart to have a new one made.`,
+      `Other users can read the token ${paths.token} (mode ${mode.toString(8).padStart(4, '0')}).`,
+      `Run: chmod 600 ${paths.token}, or delete it and restart to create a new one.`,
     ),
   ];
 }
 
-export async function checkDisk({ paths }: Patient): Promise<Check[]> {
+export async function checkDisk({ paths }: DoctorContext): Promise<Check[]> {
   const info = await statfs(paths.data).catch(() => null);
   if (info === null) return [];
   const free = info.bavail * info.bsize;
-  const detail = `${bytes(free)} free where the event log is`;
+  const detail = `${bytes(free)} free on the disk of the event log`;
   if (free < FREE_OUT)
     return [
-      fail('disk', `${detail}.`, 'Free some space: runs are refused when the log cannot grow.'),
+      fail(
+        'disk',
+        `${detail}.`,
+        'Free some space: the daemon refuses runs when the log cannot grow.',
+      ),
     ];
   return [
     free < FREE_LOW ? warn('disk', `${detail}.`, 'Free some space soon.') : ok('disk', detail),

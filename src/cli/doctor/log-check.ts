@@ -2,9 +2,9 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lastError } from '../connect/last-error.ts';
 import { bytes } from '../print/format.ts';
-import { type Check, ok, type Patient, warn } from './check.ts';
+import { type Check, type DoctorContext, ok, warn } from './check.ts';
 
-export async function checkLogs({ paths }: Patient): Promise<Check[]> {
+export async function checkLogs({ paths }: DoctorContext): Promise<Check[]> {
   const names = await readdir(paths.logs).catch(() => null);
   if (names === null) return [];
   const sizes = await Promise.all(
@@ -18,22 +18,22 @@ export async function checkLogs({ paths }: Patient): Promise<Check[]> {
   return [ok('logs', `${bytes(sizes.reduce((sum, size) => sum + size, 0))} in ${paths.logs}`)];
 }
 
-/** What the process wrote when it could not log: it is empty unless something broke. */
-export async function checkLastWords({ paths }: Patient): Promise<Check[]> {
+/** The stderr of the daemon is empty unless something broke. */
+export async function checkStderr({ paths }: DoctorContext): Promise<Check[]> {
   const text = (await readFile(paths.stderr, 'utf8').catch(() => '')).trim();
   if (text === '') return [];
   return [
     warn(
-      'last words',
+      'stderr',
       text.split('\n').slice(-LINES).join(' | ').slice(-LENGTH),
-      `The whole is in ${paths.stderr}`,
+      `All of it is in ${paths.stderr}`,
     ),
   ];
 }
 
-/** Why the last daemon ended, if it said so: a log that takes no event, such as on a disk that fails, is told only here. */
-export async function checkLastError({ paths, alive }: Patient): Promise<Check[]> {
-  if (alive !== null) return [];
+/** Why the last daemon ended. A failing disk is reported only here, not in the event log. */
+export async function checkLastError({ paths, running }: DoctorContext): Promise<Check[]> {
+  if (running !== null) return [];
   const error = await lastError(paths.logs);
   if (error === null) return [];
   return [

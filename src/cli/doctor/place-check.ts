@@ -1,9 +1,9 @@
 import { access, constants, lstat, stat } from 'node:fs/promises';
 import { reserveFile } from '../../store/files/reserve.ts';
-import { type Check, fail, type Patient } from './check.ts';
+import { type Check, type DoctorContext, fail } from './check.ts';
 
-/** Whether each place of the home is what the daemon needs there: a start that finds a folder in the place of a file is refused. */
-export async function checkPlaces({ paths }: Patient): Promise<Check[]> {
+/** Whether each path of the home is a file, a folder or a socket as the daemon needs. */
+export async function checkPlaces({ paths }: DoctorContext): Promise<Check[]> {
   const {
     database,
     highWater,
@@ -35,17 +35,17 @@ export async function checkPlaces({ paths }: Patient): Promise<Check[]> {
   return found.filter((check) => check !== null);
 }
 
-const AWAY = 'Move it away; svc makes a new one when it starts.';
+const AWAY = 'Move it away; svc creates a new one when it starts.';
 
 async function checkFile(file: string): Promise<Check | null> {
   const info = await lstat(file).catch(() => null);
   if (info === null) return null;
   const target = info.isSymbolicLink() ? await stat(file).catch(() => null) : info;
-  if (target === null) return fail('home', `${file} is a link that leads nowhere.`, AWAY);
+  if (target === null) return fail('home', `${file} is a broken link.`, AWAY);
   if (!target.isFile())
     return fail(
       'home',
-      `${file} is ${target.isDirectory() ? 'a folder' : 'no file'}; a file of svc belongs there.`,
+      `${file} is ${target.isDirectory() ? 'a folder' : 'not a file'}; svc needs a file there.`,
       AWAY,
     );
   const refusal = await access(file, constants.R_OK | constants.W_OK).then(
@@ -65,13 +65,13 @@ async function checkIsFolder(folder: string): Promise<Check | null> {
   const info = await stat(folder).catch(() => null);
   return info === null || info.isDirectory()
     ? null
-    : fail('home', `${folder} is no folder; a folder of svc belongs there.`, AWAY);
+    : fail('home', `${folder} is not a folder; svc needs a folder there.`, AWAY);
 }
 
-/** On Windows it is a pipe, which has no place on the disk. */
+/** On Windows it is a pipe, which is not a file. */
 async function checkSocket(socket: string): Promise<Check | null> {
   const info = process.platform === 'win32' ? null : await lstat(socket).catch(() => null);
   return info?.isDirectory()
-    ? fail('home', `${socket} is a folder; the local socket of svc belongs there.`, AWAY)
+    ? fail('home', `${socket} is a folder; svc needs its socket there.`, AWAY)
     : null;
 }

@@ -1,20 +1,22 @@
 import { createServer } from 'node:net';
 import { parseAddress } from '../../config/address.ts';
-import { type Check, fail, ok, type Patient, warn } from './check.ts';
+import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 import { portOwner } from './port-owner.ts';
 
-/** Whether the daemon, once started, could listen where it is told to. */
-export async function checkPorts({ config, alive }: Patient): Promise<Check[]> {
-  if (alive?.status.warning != null)
+/** Whether a daemon could listen on the configured addresses. */
+export async function checkPorts({ config, running }: DoctorContext): Promise<Check[]> {
+  if (running?.status.warning != null)
     return [
       warn(
         'listeners',
-        alive.status.warning,
-        'Find that program with: ss -ltnp, and stop it or choose another port.',
+        running.status.warning,
+        'Find that program with: ss -ltnp. Stop it, or choose another port.',
       ),
     ];
-  if (alive !== null)
-    return [ok('listeners', `${alive.status.addresses.http}, gRPC ${alive.status.addresses.grpc}`)];
+  if (running !== null)
+    return [
+      ok('listeners', `${running.status.addresses.http}, gRPC ${running.status.addresses.grpc}`),
+    ];
   if (config === null) return [];
   const checks = await Promise.all([
     checkPort('http', config.http),
@@ -43,7 +45,7 @@ async function checkPort(name: string, address: string): Promise<Check> {
   );
 }
 
-/** The error code of binding there; null when it worked. */
+/** The error code of the bind; null if it worked. */
 function tryBind(host: string, port: number): Promise<string | null> {
   return new Promise((resolve) => {
     const server = createServer();

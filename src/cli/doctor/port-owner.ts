@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 
-/** The process that listens on a TCP port of this machine, as `name (pid 1)`; null where the system does not tell. */
+/** The process that listens on a TCP port of this machine, as `name (pid 1)`; null if unknown. */
 export async function portOwner(port: number): Promise<string | null> {
   const inodes = new Set(
     (
@@ -9,7 +9,8 @@ export async function portOwner(port: number): Promise<string | null> {
   );
   if (inodes.size === 0) return null;
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
-  for (const pid of pids) if (await holds(pid, inodes)) return `${await nameOf(pid)} (pid ${pid})`;
+  for (const pid of pids)
+    if (await hasSocket(pid, inodes)) return `${await nameOf(pid)} (pid ${pid})`;
   return null;
 }
 
@@ -24,7 +25,7 @@ async function listening(table: string, port: number): Promise<string[]> {
   });
 }
 
-async function holds(pid: string, inodes: ReadonlySet<string>): Promise<boolean> {
+async function hasSocket(pid: string, inodes: ReadonlySet<string>): Promise<boolean> {
   const files = await readdir(`/proc/${pid}/fd`).catch(() => []);
   const links = await Promise.all(
     files.map((file) => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')),

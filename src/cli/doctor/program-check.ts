@@ -1,5 +1,5 @@
 import { programVersion } from '../../home/version.ts';
-import { type Check, ok, type Patient, warn } from './check.ts';
+import { type Check, type DoctorContext, ok, warn } from './check.ts';
 
 /** The bin has refused a version that is too old. */
 export function checkNode(): Check[] {
@@ -7,13 +7,13 @@ export function checkNode(): Check[] {
 }
 
 /** The command line and the daemon may be of different versions after an upgrade. */
-export function checkVersions({ alive }: Patient): Check[] {
+export function checkVersions({ running }: DoctorContext): Check[] {
   const mine = programVersion();
-  if (alive === null || alive.status.version === mine) return [ok('version', `svc ${mine}`)];
+  if (running === null || running.status.version === mine) return [ok('version', `svc ${mine}`)];
   return [
     warn(
       'version',
-      `This is svc ${mine}, the daemon that runs is ${alive.status.version}.`,
+      `This is svc ${mine}; the running daemon is ${running.status.version}.`,
       'Run: svc restart',
     ),
   ];

@@ -1,8 +1,8 @@
-import { type Check, fail, ok, type Patient, warn } from './check.ts';
+import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
-export function checkProviders({ alive, config }: Patient): Check[] {
-  if (alive !== null) {
-    return alive.providers.map(({ id, state, reason }) => {
+export function checkProviders({ running, config }: DoctorContext): Check[] {
+  if (running !== null) {
+    return running.providers.map(({ id, state, reason }) => {
       const name = `provider ${id}`;
       if (state === 'unauthorised')
         return fail(
@@ -14,10 +14,10 @@ export function checkProviders({ alive, config }: Patient): Check[] {
         return warn(
           name,
           reason ?? 'It does not answer.',
-          `Start it, or look at its address with: svc provider test ${id}`,
+          `Start it, or check its address with: svc provider test ${id}`,
         );
       return state === 'degraded'
-        ? warn(name, reason ?? 'It failed lately.', `See: svc provider test ${id}`)
+        ? warn(name, reason ?? 'It failed recently.', `See: svc provider test ${id}`)
         : ok(name, state);
     });
   }
@@ -26,7 +26,7 @@ export function checkProviders({ alive, config }: Patient): Check[] {
     return [
       warn(
         `provider ${id}`,
-        `The variable ${key_env} is not set here; a daemon started from here could not ask this provider.`,
+        `The variable ${key_env} is not set here; a daemon that is started here has no key for this provider.`,
         `Set ${key_env}, then start the daemon.`,
       ),
     ];

@@ -9,12 +9,12 @@ import { isWhole, reserveFile } from '../../store/files/reserve.ts';
 import { inspectStore, type StoreContents } from '../../store/inspect/inspect.ts';
 import { toFact } from '../../store/port.ts';
 import { ago, bytes } from '../print/format.ts';
-import { type Alive, type Check, fail, ok, type Patient, warn } from './check.ts';
+import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 
-/** The event log: whole and in agreement with itself, and, when the daemon is dead, what it tells of its end. */
-export async function checkStore({ paths, config, alive }: Patient): Promise<Check[]> {
-  if (alive !== null) {
-    return [inUse(alive, paths.database), ...reserve(paths.database, config)];
+/** The event log: complete and consistent. Without a daemon, also how the last one ended. */
+export async function checkStore({ paths, config, running }: DoctorContext): Promise<Check[]> {
+  if (running !== null) {
+    return [inUse(running, paths.database), ...reserve(paths.database, config)];
   }
   const found = await inspectStore({
     database: paths.database,
@@ -28,8 +28,8 @@ export async function checkStore({ paths, config, alive }: Patient): Promise<Che
           ? ok('event log', 'none yet')
           : fail(
               'event log',
-              `It is gone: ${found.high_water.seq} events were acknowledged.`,
-              `Put ${paths.database} back, or delete ${paths.highWater} to begin anew.`,
+              `It is missing: ${found.high_water.seq} events were acknowledged.`,
+              `Restore ${paths.database}, or delete ${paths.highWater} to start with an empty log.`,
             ),
       ];
     case 'in_use':
@@ -47,15 +47,15 @@ export async function checkStore({ paths, config, alive }: Patient): Promise<Che
   }
 }
 
-/** What the daemon's slow check of the whole log has found. A daemon of an older version has none. */
-function inUse({ report }: Alive, database: string): Check {
+/** The result of the daemon's slow check of the log. An older daemon has none. */
+function inUse({ report }: RunningDaemon, database: string): Check {
   const { seq, lag, size_bytes } = report.log;
   const verified: VerifiedRecord | undefined = report.log.verified;
   if (verified !== undefined && verified.damaged > 0) return damaged(verified.problems, database);
   const checked =
     verified?.at == null
-      ? 'the first check of the whole is under way'
-      : `the whole was checked ${ago(verified.at)}`;
+      ? 'the first check of the whole log is in progress'
+      : `the whole log was checked ${ago(verified.at)}`;
   return ok('event log', `${seq} events, ${bytes(size_bytes)}, ${lag} waiting; ${checked}`);
 }
 
@@ -64,8 +64,8 @@ function damaged(problems: readonly string[], database: string): Check {
   return fail('event log', problems.slice(0, PROBLEMS).join(' '), hint);
 }
 
-/** What is held so that a full disk does not end everything; once it was used, the daemon puts it back where there is space. */
-function reserve(database: string, config: Patient['config']): Check[] {
+/** The file that lets the last events fit on a full disk. The daemon restores it after use. */
+function reserve(database: string, config: DoctorContext['config']): Check[] {
   const { reserve_bytes } = config?.limits ?? defaultLimits;
   const file = reserveFile(database);
   if (isWhole(file, reserve_bytes)) return [];
@@ -73,11 +73,11 @@ function reserve(database: string, config: Patient['config']): Check[] {
     return [
       fail(
         'reserve',
-        `${file}, the place of the reserve, is not a file: the daemon does not start.`,
+        `The reserve ${file} is not a file: the daemon does not start.`,
         'Move it away.',
       ),
     ];
-  const hint = `Free ${bytes(2 * reserve_bytes)} where the event log is: it is then put back by itself, at the latest when the daemon starts.`;
+  const hint = `Free ${bytes(2 * reserve_bytes)} on the disk of the event log. The daemon then restores it, at its next start at the latest.`;
   const free = freeBytesSync(dirname(file));
   if (free < reserve_bytes)
     return [
@@ -90,8 +90,8 @@ function reserve(database: string, config: Patient['config']): Check[] {
   return [
     warn(
       'reserve',
-      `The reserve of the event log (${file}) is not there.`,
-      free < 2 * reserve_bytes ? hint : 'It is made when the daemon starts.',
+      `The reserve of the event log (${file}) is missing.`,
+      free < 2 * reserve_bytes ? hint : 'The daemon creates it when it starts.',
     ),
   ];
 }
@@ -99,11 +99,11 @@ function reserve(database: string, config: Patient['config']): Check[] {
 function integrity({ verify, database_bytes, wal_bytes }: StoreContents, database: string): Check {
   const size = bytes(database_bytes + wal_bytes);
   if (verify.ok)
-    return ok('event log', `${verify.events} events, ${size}, chain and database check out`);
+    return ok('event log', `${verify.events} events, ${size}, chain and database are intact`);
   return damaged(verify.problems, database);
 }
 
-/** The last state of a daemon that recorded no end, and the runs that it had. */
+/** How the last daemon ended, and its unfinished runs. */
 function postMortem({ last_boot, runs, unfinished_runs }: StoreContents): Check[] {
   if (last_boot === null) return [];
   const [first, ...rest] = last_boot.events.map(toFact);
@@ -130,7 +130,7 @@ function postMortem({ last_boot, runs, unfinished_runs }: StoreContents): Check[
     warn(
       'last boot',
       `It died ${at} in the state ${statePath(last)}, with ${queued}.`,
-      'Run: svc start. It settles what was left.',
+      'Run: svc start. It recovers the unfinished runs.',
     ),
   ];
 }

@@ -4,10 +4,10 @@ import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { findSocket } from '../connect/connect-daemon.ts';
 
 /**
- * The address of a transport. The runtime file tells it; a file that cannot be read is made good by asking on the socket.
- * The address of a dead daemon is not used: another program may listen there by now.
+ * The address of a transport, from the runtime file, or from the socket if the file is unreadable.
+ * The address of a dead daemon is not used: another program may listen there now.
  */
-export async function findDoor(paths: Paths, name: 'http' | 'grpc' | 'socket'): Promise<string> {
+export async function findAddress(paths: Paths, name: 'http' | 'grpc' | 'socket'): Promise<string> {
   if (name === 'socket') return findSocket(paths);
   const found = readRuntimeFile(paths.runtime);
   if (found.kind === 'present' && ['gone', 'other'].includes(ownerOf(found.file)))

@@ -2,7 +2,7 @@ import type { Client, ServiceError } from '@grpc/grpc-js';
 import { SvcError } from '../../errors.ts';
 import { ANSWER_MS, type Answer, type Source } from './source.ts';
 
-/** The standard health service, grpc.health.v1. Its two messages have one field each, so they are read by hand. */
+/** The standard health service, grpc.health.v1. Its messages have one field each: coded by hand. */
 const CHECK = '/grpc.health.v1.Health/Check';
 const WATCH = '/grpc.health.v1.Health/Watch';
 const SERVING = 1;
@@ -39,7 +39,7 @@ export const grpc: Source = {
   },
 };
 
-/** The library is imported here: where this file is one with others (src/cli/quick.ts), it would else be loaded for each of them. */
+/** Imports the library on use: the bundle of the quick commands contains this file. */
 async function open(address: string): Promise<Client> {
   const { Client, credentials } = await import('@grpc/grpc-js');
   return new Client(address.replace(/^[a-z]+:\/\//, ''), credentials.createInsecure(), {
@@ -62,7 +62,7 @@ function check(client: Client, service: string): Promise<number> {
 
 function failure(error: ServiceError): SvcError {
   if (error.code === DEADLINE_EXCEEDED)
-    return new SvcError('timed_out', `Nothing answered within ${ANSWER_MS / 1000} s.`, {
+    return new SvcError('timed_out', `There was no answer within ${ANSWER_MS / 1000} s.`, {
       cause: error,
     });
   return new SvcError(

@@ -3,12 +3,12 @@ import { escapeJson, oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag } from '../parse/flag-values.ts';
 import { paint, print, printJson } from '../print/output.ts';
-import { findDoor } from './address.ts';
+import { findAddress } from './address.ts';
 import type { Answer, Source } from './source.ts';
 
 const SOURCES = ['http', 'grpc', 'socket'] as const;
 
-/** Exit 0 when the daemon is ready, 4 when it is not, 3 when it cannot be reached over that transport. */
+/** Exit 0 if the daemon is ready, 4 if not, 3 if the transport does not reach it. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const name = choiceFlag(flags, 'source', SOURCES) ?? 'http';
   const source = await load(name);
@@ -20,7 +20,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
       json ? print(escapeJson(JSON.stringify({ source: name, ...answer }))) : show(answer),
     );
   }
-  const answer = await source.ask(await findDoor(paths, name)).catch(unreachable(name));
+  const answer = await source.ask(await findAddress(paths, name)).catch(unreachable(name));
   show(answer);
   return answer.ready ? 0 : NOT_SERVING;
 }
@@ -34,7 +34,7 @@ function load(name: (typeof SOURCES)[number]): Promise<Source> {
     : import('./http.ts').then(({ http }) => http);
 }
 
-/** Whatever keeps the answer from coming, the daemon cannot be reached there. */
+/** Any failure means that the daemon cannot be reached over this transport. */
 function unreachable(name: string): (error: unknown) => never {
   return (error) => {
     if (hasCode(error, 'daemon_not_running')) throw error;
@@ -44,14 +44,14 @@ function unreachable(name: string): (error: unknown) => never {
         : '.';
     throw new SvcError(
       'daemon_not_running',
-      `The daemon cannot be reached over ${doorName(name)}${why}`,
+      `The daemon cannot be reached over ${sourceName(name)}${why}`,
       { cause: error, hint: 'See: svc status' },
     );
   };
 }
 
-/** As it stands in a sentence. */
-function doorName(name: string): string {
+/** The name of the source in a sentence. */
+function sourceName(name: string): string {
   return name === 'socket' ? 'the socket' : name;
 }
 

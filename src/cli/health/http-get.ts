@@ -11,8 +11,8 @@ export interface Response {
 const BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * One GET over a connection of its own. Written by hand since an import of node:http takes longer than all the rest of a
- * command. Throws timed_out, connection_lost for an answer that is cut off, and daemon_not_running for what is no answer.
+ * One GET over a new connection, by hand: importing node:http takes longer than the whole command.
+ * Throws timed_out, daemon_not_running, and connection_lost for a truncated or foreign answer.
  */
 export function httpGet(base_url: string, path: string, timeout_ms: number): Promise<Response> {
   const { hostname, port, host } = new URL(
@@ -22,7 +22,7 @@ export function httpGet(base_url: string, path: string, timeout_ms: number): Pro
   const chunks: Buffer[] = [];
   return new Promise<Response>((resolve, reject) => {
     socket.setTimeout(timeout_ms, () =>
-      reject(new SvcError('timed_out', `Nothing answered within ${timeout_ms / 1000} s.`)),
+      reject(new SvcError('timed_out', `There was no answer within ${timeout_ms / 1000} s.`)),
     );
     socket.on('error', (cause: NodeJS.ErrnoException) =>
       reject(
@@ -41,7 +41,7 @@ export function httpGet(base_url: string, path: string, timeout_ms: number): Pro
       chunks.push(chunk);
       bytes += chunk.length;
       if (bytes > BYTES_MAX)
-        reject(new SvcError('connection_lost', 'The answer is longer than any of ours.'));
+        reject(new SvcError('connection_lost', 'The answer is longer than any of svc.'));
     });
     socket.on('end', () => {
       try {

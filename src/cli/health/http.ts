@@ -3,14 +3,14 @@ import { httpGet, type Response } from './http-get.ts';
 import { ANSWER_MS, type Answer, type Source } from './source.ts';
 
 export const http: Source = {
-  /** What is ready is live, so that is asked only of what is not. */
+  /** A ready daemon is live, so `/livez` is asked only if it is not ready. */
   async ask(address) {
     const ready = await httpGet(address, '/readyz', ANSWER_MS);
     const live = ready.status === OK ? ready : await httpGet(address, '/livez', ANSWER_MS);
     return answer(live, ready);
   },
 
-  /** HTTP tells no changes, so it is asked again and again. */
+  /** Polls: HTTP has no notification of changes. */
   async *watch(address, signal) {
     let last = '';
     while (!signal.aborted) {
@@ -25,16 +25,10 @@ export const http: Source = {
 const OK = 200;
 const POLL_MS = 500;
 
-export function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done);
-  });
+/** Resolves early when the signal aborts. */
+export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  const { setTimeout: delay } = await import('node:timers/promises');
+  await delay(ms, undefined, { signal }).catch(() => {});
 }
 
 function answer(live: Response, ready: Response): Answer {
@@ -52,7 +46,7 @@ function answer(live: Response, ready: Response): Answer {
   };
 }
 
-/** A port can be another program's by now: only a health record is taken as an answer. */
+/** Accepts only a health record: another program may use the port now. */
 function read(body: string): Omit<Answer, 'live' | 'ready'> {
   let value: unknown;
   try {
@@ -62,5 +56,5 @@ function read(body: string): Omit<Answer, 'live' | 'ready'> {
   }
   if (typeof value === 'object' && value !== null && 'state_path' in value && 'status' in value)
     return value as Omit<Answer, 'live' | 'ready'>;
-  throw new SvcError('daemon_not_running', 'What answers there is not the daemon.');
+  throw new SvcError('daemon_not_running', 'The process on this address is not an svc daemon.');
 }

@@ -1,4 +1,4 @@
-/** What a transport says of the daemon's health; null where that transport does not tell it. */
+/** The health of the daemon; null for fields that the transport does not have. */
 export interface Answer {
   live: boolean;
   ready: boolean;
@@ -12,11 +12,11 @@ export interface Answer {
 }
 
 export interface Source {
-  /** Throws when it cannot be reached. */
+  /** Throws if the daemon cannot be reached. */
   ask(address: string): Promise<Answer>;
-  /** One answer now and one at each change, until the connection ends or the signal aborts. */
+  /** Yields now and at each change, until the connection ends or the signal aborts. */
   watch(address: string, signal: AbortSignal): AsyncIterable<Answer>;
 }
 
-/** For the daemon to answer; it only has to look into its memory. */
+/** Longest wait for an answer, which the daemon has in memory. */
 export const ANSWER_MS = 3_000;

@@ -2,13 +2,13 @@ import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { note } from '../print/output.ts';
-import { findDoor } from './address.ts';
+import { findAddress } from './address.ts';
 import { sleep } from './http.ts';
 import type { Answer, Source } from './source.ts';
 
 const RETRY_MS = 500;
 
-/** Shows each change until it is interrupted; a daemon that goes away is one, and so is its coming back. */
+/** Shows each change until interrupted; the loss and the return of the daemon are changes too. */
 export async function watch(
   paths: Paths,
   source: Source,
@@ -19,7 +19,7 @@ export async function watch(
   let reached = true;
   while (!interrupt.signal.aborted) {
     try {
-      for await (const answer of source.watch(await findDoor(paths, name), interrupt.signal)) {
+      for await (const answer of source.watch(await findAddress(paths, name), interrupt.signal)) {
         reached = true;
         show(answer);
       }

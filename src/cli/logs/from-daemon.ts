@@ -9,12 +9,12 @@ const GOING_AWAY = 1001;
 const LINES_WAITING_MAX = 1024;
 const REFUSAL_BYTES_MAX = 64 * 1024;
 
-/** How it ended: all was sent, or the daemon stopped. */
+/** Why the lines ended: all were sent, or the daemon stopped. */
 export type Ending = 'done' | 'stopped';
 
 /**
- * The log lines of a running daemon, each as it comes. Reads no faster than they are taken.
- * Throws what the daemon refuses it with, daemon_not_running when nobody listens, timed_out when nobody answers, connection_lost.
+ * Streams the log lines of a running daemon, with backpressure.
+ * Throws the refusal of the daemon, daemon_not_running, timed_out, connection_lost.
  */
 export async function linesFromDaemon(
   http: string,
@@ -48,7 +48,7 @@ export async function linesFromDaemon(
       taken.catch(fail);
     });
     socket.on('unexpected-response', (_, response) => void readRefusal(response).then(fail));
-    socket.on('error', (cause) => (signal.aborted ? resolve('done') : fail(noDoor(cause))));
+    socket.on('error', (cause) => (signal.aborted ? resolve('done') : fail(noAddress(cause))));
     socket.on('close', (code) => {
       const ended = () =>
         code === DONE || signal.aborted
@@ -61,7 +61,7 @@ export async function linesFromDaemon(
   });
 }
 
-/** The error that the answer carries, where it carries one. */
+/** The error in the response, if it has one. */
 async function readRefusal(response: IncomingMessage): Promise<SvcError> {
   let text = '';
   try {
@@ -70,21 +70,21 @@ async function readRefusal(response: IncomingMessage): Promise<SvcError> {
     const { error } = JSON.parse(text) as { error?: Partial<ErrorBody> };
     if (typeof error?.code === 'string') return fromBody(error);
   } catch {
-    // Then what it was is told by its status alone.
+    // The body is no error of svc: the status has to do.
   }
   return new SvcError(
     'connection_lost',
-    `What listens on the daemon's HTTP address refused to send a log (${response.statusCode}).`,
+    `The server on the daemon's HTTP address refused to send a log (${response.statusCode}).`,
   );
 }
 
-/** Only a refused connection means that no daemon is there. One that hangs accepts it and is silent; one that dies resets it. */
-function noDoor(cause: Error): SvcError {
+/** Only a refused connection means no daemon. A hung one accepts it; a dying one resets it. */
+function noAddress(cause: Error): SvcError {
   const { code } = cause as NodeJS.ErrnoException;
   if (code === 'ECONNRESET')
     return new SvcError(
       'connection_lost',
-      'The daemon broke off the connection on its HTTP address.',
+      'The daemon closed the connection on its HTTP address.',
       { cause },
     );
   return new SvcError(

@@ -4,7 +4,7 @@ import { readLine } from '../../logs/filter.ts';
 import { escapeJson, oneLine } from '../../logs/plain.ts';
 import { openTail } from '../../logs/tail.ts';
 import type { Context } from '../context.ts';
-import { findDoor } from '../health/address.ts';
+import { findAddress } from '../health/address.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { note } from '../print/output.ts';
 import { openStdout, type StdoutStream } from '../print/stdout-stream.ts';
@@ -13,7 +13,7 @@ import { formatLine } from './format-line.ts';
 import { linesFromDaemon } from './from-daemon.ts';
 import { type LogQuery, readQuery } from './query.ts';
 
-/** From the daemon when it runs; from its files when it does not. One that is silent is read from its files too, where nobody wants to follow it. */
+/** From the daemon if it runs, else from its files. Without --follow, also if it is silent. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const query = readQuery(flags);
   const stdout = openStdout();
@@ -33,9 +33,9 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   if (query.follow && ending === 'none')
     throw new SvcError(
       'daemon_not_running',
-      'The daemon does not run, so there is nothing to follow.',
+      'The daemon is not running, so there is nothing to follow.',
     );
-  if (lines === 0 && !query.follow && !json) note('There are no such lines.');
+  if (lines === 0 && !query.follow && !json) note('No matching lines.');
   if (query.follow && ending === 'stopped' && !json) note('The daemon stopped.');
   return 0;
 }
@@ -53,14 +53,14 @@ async function fromDaemon(
       shown = true;
       return show(line);
     };
-    const http = await findDoor(paths, 'http');
+    const http = await findAddress(paths, 'http');
     return await linesFromDaemon(http, readToken(paths.token), query, take, signal);
   } catch (error) {
     if (!(error instanceof SvcError) || shown) throw error;
     if (error.code !== 'daemon_not_running' && (query.follow || !SILENT.includes(error.code)))
       throw error;
     if (error.code !== 'daemon_not_running' && !json)
-      note(`${oneLine(error.message)} These lines are from its files.`);
+      note(`${oneLine(error.message)} The lines come from its files.`);
     return 'none';
   }
 }
@@ -81,11 +81,11 @@ async function fromFiles(
   }
 }
 
-/** Lines that the daemon left out for a reader who is too slow are told apart from the log. */
+/** Lines that were dropped for a slow reader are reported on stderr. */
 function showLine(stdout: StdoutStream, line: string, json: boolean): Promise<void> {
   if (json) return stdout.write(`${escapeJson(line)}\n`);
   const missed = readLine(line)?.missed;
   if (typeof missed === 'number')
-    note(`${missed} lines came faster than they were read, and are left out.`);
+    note(`${missed} lines were dropped: they came faster than they were read.`);
   return typeof missed === 'number' ? Promise.resolve() : stdout.write(`${formatLine(line)}\n`);
 }

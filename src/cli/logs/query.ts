@@ -12,7 +12,7 @@ export interface LogQuery extends TailQuery {
 
 const LINES_DEFAULT = 100;
 
-/** What lines are asked for. A bare --tail follows, as people expect of a tail. */
+/** The lines to print. A bare --tail follows, as `tail -f` does. */
 export function readQuery(flags: Flags): LogQuery {
   const bare = flags.tail === true;
   const level = choiceFlag(flags, 'level', LOG_LEVELS);
@@ -36,7 +36,7 @@ function readRun(text: string | undefined): string | undefined {
   });
 }
 
-/** As the daemon takes them. */
+/** The ids that the daemon accepts. */
 const RUN_ID = /^[\w-]{1,80}$/;
 
 function readSince(text: string | undefined): number | undefined {
@@ -48,7 +48,7 @@ function readSince(text: string | undefined): number | undefined {
       `--since must be an RFC 3339 time or an age such as 10m, 2h, 1d, not ${JSON.stringify(text)}.`,
       { param: 'since' },
     );
-  // Outside of them it cannot be written as a time of RFC 3339, which is how the daemon is told.
+  // RFC 3339, the format of the request, cannot express other years.
   if (since < YEAR_0 || since > YEAR_9999)
     throw new SvcError('usage', `--since ${text} is not within the years 0 to 9999.`, {
       param: 'since',

@@ -7,12 +7,12 @@ import type { Context } from '../context.ts';
 import { choiceFlag } from '../parse/flag-values.ts';
 import { print, printJson } from '../print/output.ts';
 import { ascii } from './ascii.ts';
-import { type Living, markMermaid, markSvg } from './mark.ts';
+import { type Instance, markMermaid, markSvg } from './mark.ts';
 import { readDiagram } from './read-diagram.ts';
 
 const FORMATS = ['mermaid', 'svg', 'json', 'ascii'] as const;
 
-/** The machines of the daemon. They are part of the program, so only --live needs a daemon. */
+/** The machines are part of the program, so only --live needs a daemon. */
 export async function run(context: Context): Promise<number> {
   const { args, flags, json } = context;
   const [name] = args;
@@ -20,19 +20,19 @@ export async function run(context: Context): Promise<number> {
   const chosen = name === undefined ? machines : machines.filter(({ id }) => id === name);
   if (chosen.length === 0) throw unknownMachine(name);
   if (format === 'svg' && name === undefined)
-    throw new SvcError('usage', 'A picture is of one machine: svc machines <name> --format svg', {
+    throw new SvcError('usage', 'An SVG shows one machine: svc machines <name> --format svg', {
       hint: KNOWN,
     });
-  const living: Living[] | null =
+  const current: Instance[] | null =
     flags.live === true
       ? (await askDaemon(context.paths, 'machines')).machines.flatMap(({ instances }) => instances)
       : null;
-  const of = (id: string) => (living ?? []).filter(({ machine }) => machine === id);
+  const of = (id: string) => (current ?? []).filter(({ machine }) => machine === id);
   if (format === 'json')
     printJson({
       machines: chosen.map((machine) => ({
         ...describe(machine),
-        ...(living === null ? {} : { instances: of(machine.id) }),
+        ...(current === null ? {} : { instances: of(machine.id) }),
       })),
     });
   if (format === 'mermaid')

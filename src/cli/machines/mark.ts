@@ -1,22 +1,22 @@
-/** Where a living machine stands. */
-export interface Living {
+/** The state of one machine of the daemon. */
+export interface Instance {
   machine: string;
   state_path: string;
 }
 
 const COLOUR = '#c2185b';
 
-/** Marks the states that something is in. */
-export function markMermaid(text: string, living: readonly Living[]): string {
-  const ids = pathsOf(living).map((path) => path.replaceAll('.', '_'));
+/** Marks the current states. */
+export function markMermaid(text: string, instances: readonly Instance[]): string {
+  const ids = pathsOf(instances).map((path) => path.replaceAll('.', '_'));
   return ids.length === 0
     ? text
     : `${text.trimEnd()}\n  classDef present stroke:${COLOUR},stroke-width:4px\n  class ${ids.join(',')} present\n`;
 }
 
-/** The same in a picture, by the ids that its states have. */
-export function markSvg(text: string, living: readonly Living[]): string {
-  const selectors = pathsOf(living).map((path) => `[id="state:${path}"] :is(path, polygon)`);
+/** Marks the current states of an SVG, by their ids. */
+export function markSvg(text: string, instances: readonly Instance[]): string {
+  const selectors = pathsOf(instances).map((path) => `[id="state:${path}"] :is(path, polygon)`);
   if (selectors.length === 0) return text;
   return text.replace(
     /(<svg[^>]*>)/,
@@ -24,6 +24,6 @@ export function markSvg(text: string, living: readonly Living[]): string {
   );
 }
 
-function pathsOf(living: readonly Living[]): string[] {
-  return [...new Set(living.map(({ state_path }) => state_path))].sort();
+function pathsOf(instances: readonly Instance[]): string[] {
+  return [...new Set(instances.map(({ state_path }) => state_path))].sort();
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../home/paths.ts';
 
-/** The picture of a machine, as it was made from it. */
+/** The generated diagram of a machine. */
 export function readDiagram(name: string): string {
   return readFileSync(join(packageRoot(), 'machines', 'diagrams', `${name}.svg`), 'utf8');
 }

@@ -30,5 +30,5 @@ export async function run({ paths, json }: Context): Promise<number> {
   return 0;
 }
 
-/** Providers are asked; each has its own, shorter time to answer. */
+/** Each provider has its own, shorter limit. */
 const LIST_MS = 30_000;

@@ -4,18 +4,18 @@ import { bytes, duration } from '../print/format.ts';
 import { note } from '../print/output.ts';
 
 const STEP_PERCENT = 10;
-/** A step of a file whose size is not known. */
+/** A step of a file of unknown size. */
 const STEP_BYTES = 256 * 1024 * 1024;
-/** The rate is that of about so long a time. */
+/** The rate is the average of this time. */
 const RATE_MS = 5_000;
 
 /**
- * Progress on stderr: one line that is written over, on a terminal; a line at every tenth, elsewhere; or none. What a person should
- * know besides (what was chosen, why it is tried again) is a line of its own.
+ * Progress on stderr: on a terminal one line that is overwritten, elsewhere a line per 10%, or none.
+ * Notes, such as the chosen file or the reason of a retry, have separate lines.
  */
 export class PullProgress {
   private readonly mode: 'line' | 'steps' | 'none';
-  private readonly told = new Set<string>();
+  private readonly noted = new Set<string>();
   private readonly marks: { at: number; bytes: number }[] = [];
   private open = false;
 
@@ -25,18 +25,18 @@ export class PullProgress {
 
   show(record: PullRecord): void {
     if (this.mode === 'none') return;
-    this.tell(record);
+    this.notes(record);
     if (record.state === 'downloading') this.at(record, record.bytes, '');
     if (record.state === 'verifying') this.at(record, record.hashed_bytes, 'verifying ');
   }
 
-  /** Leaves the line that is written over. */
+  /** Ends the line that is overwritten. */
   end(): void {
     if (this.open) write('\n');
     this.open = false;
   }
 
-  private tell(record: PullRecord): void {
+  private notes(record: PullRecord): void {
     const {
       file,
       choices,
@@ -52,24 +52,24 @@ export class PullProgress {
     if (file !== null && choices.length > 0)
       this.once('choice', `Taking ${file}. The repository also has ${choices.join(', ')}.`);
     if (attempt === 1 && offset_bytes > 0 && !existing && state === 'downloading')
-      this.once('resumed', `Going on from ${bytes(offset_bytes)}.`);
+      this.once('resumed', `Resuming at ${bytes(offset_bytes)}.`);
     if (existing)
-      this.once(
-        'existing',
-        'A model of this name is there already; verifying that it is the same.',
-      );
+      this.once('existing', 'A model with this name exists; verifying that it is the same.');
     if (retry_at !== null && error !== null)
       this.once(
         `failed ${attempt}`,
         `${error.message} Trying again in ${duration(Date.parse(retry_at) - Date.now())}.`,
       );
     if (state === 'completed' && verified === false)
-      this.once('unverified', `Nobody says what the file should hash to. Its sha256 is ${sha256}.`);
+      this.once(
+        'unverified',
+        `The server publishes no hash for the file. Its sha256 is ${sha256}.`,
+      );
   }
 
   private once(key: string, text: string): void {
-    if (this.told.has(key)) return;
-    this.told.add(key);
+    if (this.noted.has(key)) return;
+    this.noted.add(key);
     if (this.open) write('\r\u001b[K');
     this.open = false;
     note(oneLine(text));
@@ -120,7 +120,7 @@ function columns(): number {
   return Math.max(20, process.stderr.columns || 80);
 }
 
-/** To the terminal as it is, with nothing after it. */
+/** Writes to the terminal without a line break. */
 function write(text: string): void {
   process.stderr.write(text);
 }

@@ -9,10 +9,10 @@ import { isTerminal, note, print, printJson } from '../print/output.ts';
 import { PullProgress } from './pull-progress.ts';
 
 /**
- * Fetches a model and prints its id.
+ * Downloads a model and prints its id.
  *
- * 1. The work goes on for as long as somebody waits for it: Ctrl-C cancels it unless another command waits for the same.
- * 2. After Ctrl-C the command ends when the work has stopped; a second Ctrl-C does not wait for that.
+ * 1. Ctrl-C cancels the download, unless another command waits for the same model.
+ * 2. After Ctrl-C the command ends when the work has stopped. A second Ctrl-C ends it at once.
  */
 export async function run({ args, flags, paths, json }: Context): Promise<number> {
   const input = {
@@ -27,7 +27,7 @@ export async function run({ args, flags, paths, json }: Context): Promise<number
     const model = await follow(client, input, interrupt.signal, progress);
     progress.end();
     if (model === null) {
-      note('Another command waits for the same model: it goes on without this one.');
+      note('Another command waits for the same model, so the download continues.');
       return INTERRUPTED;
     }
     if (json) printJson(model);
@@ -40,7 +40,7 @@ export async function run({ args, flags, paths, json }: Context): Promise<number
   }
 }
 
-/** Null when it was interrupted and goes on for others. */
+/** Null if interrupted while the download continues for others. */
 async function follow(
   client: ControlClient,
   input: Record<string, unknown>,
@@ -67,5 +67,5 @@ async function follow(
   return Promise.race([all, left.promise]);
 }
 
-/** Above the longest grace that the daemon can be configured to give the work. */
+/** Above the longest configurable grace for the work. */
 const CANCEL_MS = 660_000;

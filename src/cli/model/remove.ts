@@ -9,7 +9,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   if (json) printJson(model);
   else
     print(
-      `Removed ${oneLine(model.id)}${model.size_bytes === null ? '' : `: ${bytes(model.size_bytes)} are free again`}.`,
+      `Removed ${oneLine(model.id)}${model.size_bytes === null ? '' : `: ${bytes(model.size_bytes)} freed`}.`,
     );
   return 0;
 }

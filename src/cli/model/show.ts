@@ -29,7 +29,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     shortened(typeof value === 'string' ? value : JSON.stringify(value), VALUE_WIDTH),
   ]);
   if (model.metadata_left_out > 0)
-    metadata.push(['…', `${model.metadata_left_out} more entries, which are too large to show`]);
+    metadata.push(['…', `${model.metadata_left_out} more entries, too large to show`]);
   print(
     `${oneLine(model.id)}${model.default ? ' (the default)' : ''}\n${known}${metadata.length === 0 ? '' : `\n\nIts file says\n${fields(metadata)}`}`,
   );

@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import type { Flags } from '../context.ts';
 
-/** Values of flags, read as what they have to be; undefined where the flag is not given. All throw usage. */
+/** Parsed values of flags; undefined for a flag that is not given. All throw usage. */
 
 export function textFlag(flags: Flags, name: string): string | undefined {
   const value = flags[name];
@@ -9,7 +9,7 @@ export function textFlag(flags: Flags, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Digits only: `1e3`, `0x10`, `+5` and `5.0` are not how people mean to write a count. */
+/** Digits only: `1e3`, `0x10`, `+5` and `5.0` are refused. */
 export function wholeFlag(
   flags: Flags,
   name: string,
@@ -43,7 +43,7 @@ export function numberFlag(
   );
 }
 
-/** Seconds on the command line, milliseconds from here on. */
+/** Seconds on the command line, milliseconds in the code. */
 export function secondsFlag(
   flags: Flags,
   name: string,

@@ -20,8 +20,8 @@ const VERSION = ['--version', '-v'];
 export const VALUED = FLAGS.filter(({ value }) => value !== undefined).map(({ name }) => name);
 
 /**
- * Separates the flags of a command line from its words. Left alone, the parser of sade takes the
- * word after a switch as its value, reads a lone `-` as a flag, and expands `-pname`.
+ * Separates the flags of a command line from its words, because the parser of sade guesses.
+ * It reads the word after a switch as its value. It reads a lone `-` as a flag.
  * Throws usage for a flag that no command has.
  */
 export function splitLine(argv: readonly string[]): Line {

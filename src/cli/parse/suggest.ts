@@ -1,4 +1,4 @@
-/** The one of `known` that was most likely meant by `given`; null when none is near. */
+/** The most similar of the known names; null if none is near. */
 export function suggest(given: string, known: readonly string[]): string | null {
   let best: string | null = null;
   let least = Math.max(1, Math.floor(given.length / 3)) + 1;
@@ -9,7 +9,7 @@ export function suggest(given: string, known: readonly string[]): string | null 
   return best;
 }
 
-/** Inserted, removed, changed or swapped letters from one word to the other. */
+/** Number of inserted, removed, changed or swapped letters between two words. */
 function editDistance(from: string, to: string): number {
   let before: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);

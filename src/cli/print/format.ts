@@ -1,4 +1,4 @@
-/** Times, sizes and tables as a person reads them. */
+/** Times, sizes and texts for a reader. */
 
 /** `40 ms`, `3 s`, `12 min`, `5 h`, `2 days`. */
 export function duration(ms: number): string {
@@ -11,12 +11,29 @@ export function duration(ms: number): string {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
-/** A time of the log as local date and time; what is no time stays as it is. */
+/** Local date and time; a text that is no time is returned as it is. */
 export function localTime(rfc3339: string): string {
   const at = new Date(rfc3339);
-  if (Number.isNaN(at.getTime())) return rfc3339;
-  const two = (value: number) => String(value).padStart(2, '0');
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  return Number.isNaN(at.getTime()) ? rfc3339 : `${date(at)} ${clock(at)}`;
+}
+
+/** Local time of day with milliseconds, with the date if that is not today. */
+export function shortTime(at: Date): string {
+  if (Number.isNaN(at.getTime())) return '--:--:--.---';
+  const time = `${clock(at)}.${digits(at.getMilliseconds(), 3)}`;
+  return at.toDateString() === new Date().toDateString() ? time : `${date(at)} ${time}`;
+}
+
+function date(at: Date): string {
+  return `${at.getFullYear()}-${digits(at.getMonth() + 1)}-${digits(at.getDate())}`;
+}
+
+function clock(at: Date): string {
+  return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => digits(part)).join(':');
+}
+
+function digits(value: number, width = 2): string {
+  return String(value).padStart(width, '0');
 }
 
 export function ago(rfc3339: string): string {
@@ -32,7 +49,7 @@ export function bytes(count: number | null): string {
   return `${step === 0 || value >= 100 ? Math.round(value) : Math.round(value * 10) / 10} ${units[step]}`;
 }
 
-/** `1.5 B` of parameters as people write them: `1.5B`. */
+/** Number of parameters: `1.5B`. */
 export function parameters(count: number | null): string {
   if (count === null) return '-';
   if (count >= 1e9) return `${Math.round(count / 1e8) / 10}B`;

@@ -6,14 +6,14 @@ import { escapeJson, oneLine } from '../../logs/plain.ts';
 const { fstatSync, writeSync } = process.getBuiltinModule('node:fs');
 
 /**
- * What a command prints. stdout carries the answer or the data and nothing else; all else goes to stderr.
- * Written straight to the file descriptors: the streams of the process cost a tenth of a short command's time.
+ * The output of a command. stdout has the answer or the data only; the rest goes to stderr.
+ * It writes to the file descriptors: the streams of Node cost a tenth of a quick command.
  */
 
-/** Thrown when whoever read our stdout has gone (`svc logs | head`): there is nobody left to tell anything. */
+/** Thrown when the reader of stdout is gone (`svc logs | head`). */
 export const READER_GONE = Symbol('reader gone');
 
-/** A line, or lines, on stdout. */
+/** Prints lines on stdout. */
 export function print(text: string): void {
   if (!writeAll(1, `${text}\n`)) throw READER_GONE;
 }
@@ -22,12 +22,12 @@ export function printJson(value: unknown): void {
   print(escapeJson(JSON.stringify(value, null, 2)));
 }
 
-/** Something for the person, on stderr. */
+/** Prints a message for the user on stderr. */
 export function note(text: string): void {
   writeAll(2, `${text}\n`);
 }
 
-/** An error on stderr, in the form that was asked for. */
+/** Prints an error on stderr, as text or JSON. */
 export function printError(error: SvcError, json: boolean): void {
   if (json) note(escapeJson(JSON.stringify({ error: error.body() })));
   else
@@ -38,7 +38,7 @@ export function printError(error: SvcError, json: boolean): void {
 
 type Style = Parameters<typeof styleText>[0];
 
-/** The text in a style, where the descriptor is a terminal that shows it. */
+/** Adds a style if the descriptor is a terminal with colours. */
 export function paint(style: Style, text: string, fd: 1 | 2 = 1): string {
   return hasColour(fd)
     ? process.getBuiltinModule('node:util').styleText(style, text, { validateStream: false })
@@ -47,7 +47,7 @@ export function paint(style: Style, text: string, fd: 1 | 2 = 1): string {
 
 export function isTerminal(fd: 0 | 1 | 2): boolean {
   try {
-    // Most often it is a pipe or a file, which is told without loading the terminal's module.
+    // Checked first: a pipe or a file does not need the tty module.
     return fstatSync(fd).isCharacterDevice() && process.getBuiltinModule('node:tty').isatty(fd);
   } catch {
     return false;
@@ -66,7 +66,7 @@ function hasColour(fd: 1 | 2): boolean {
   return found;
 }
 
-/** False when the reader has gone. A full pipe is waited for, as a blocking write would. */
+/** False if the reader is gone. Waits for a full pipe, as a blocking write does. */
 function writeAll(fd: 1 | 2, text: string): boolean {
   const bytes = Buffer.from(text);
   for (let sent = 0; sent < bytes.length; ) {
@@ -79,7 +79,7 @@ function writeAll(fd: 1 | 2, text: string): boolean {
         if (fd === 2) return false;
         throw new SvcError('internal', `The output cannot be written (${code}).`, {
           cause: error,
-          hint: 'Look at where stdout goes: is there space, and is it open?',
+          hint: 'Check the target of stdout: does it have space, and is it open?',
         });
       }
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);

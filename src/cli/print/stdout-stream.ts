@@ -1,15 +1,15 @@
 import { SvcError } from '../../errors.ts';
 
 /**
- * stdout for output that comes bit by bit.
+ * stdout for streamed output.
  *
- * 1. `write` resolves when there is room for more: what is printed is never gathered in memory.
- * 2. `gone` is aborted when whoever read it has left; what is written from then on goes nowhere.
+ * 1. `write` resolves when there is room for more, so output does not collect in memory.
+ * 2. `gone` aborts when the reader is gone; later writes are dropped.
  */
 export interface StdoutStream {
   readonly gone: AbortSignal;
   write(text: string): Promise<void>;
-  /** Resolves when all of it is out, or the reader has left. Throws what kept it from being written. */
+  /** Resolves when all is written, or the reader is gone. Throws the error of a failed write. */
   flush(): Promise<void>;
 }
 
@@ -45,6 +45,6 @@ export function openStdout(): StdoutStream {
 function unwritable(cause: NodeJS.ErrnoException): SvcError {
   return new SvcError('internal', `The output cannot be written (${cause.code}).`, {
     cause,
-    hint: 'Look at where stdout goes: is there space, and is it open?',
+    hint: 'Check the target of stdout: does it have space, and is it open?',
   });
 }

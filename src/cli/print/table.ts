@@ -1,7 +1,7 @@
 import { oneLine } from '../../logs/plain.ts';
 import { paint } from './output.ts';
 
-/** Rows under a heading, columns aligned; the last one is as wide as it likes. */
+/** Aligned columns under a heading; the last column is not padded. */
 export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
   const clean = rows.map((row) => row.map((cell) => oneLine(cell)));
   const widths = heading.map((name, column) =>
@@ -14,7 +14,7 @@ export function table(heading: readonly string[], rows: readonly (readonly strin
   return [paint('dim', line(heading)), ...clean.map(line)].join('\n');
 }
 
-/** Names and their values, one a line; a value that is null is left out. */
+/** One name and value per line; null values are omitted. */
 export function fields(rows: readonly (readonly [name: string, value: string | null])[]): string {
   const shown = rows.flatMap(([name, value]): [string, string][] =>
     value === null ? [] : [[oneLine(name), oneLine(value)]],

@@ -30,13 +30,13 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
       ),
     );
     if (settings.kind === 'cloud')
-      note(`Prompts leave this machine when it is asked: svc run "…" --provider ${id}`);
-    else note(`Ask it with: svc run "…" --provider ${id}`);
+      note(`Prompts to it leave this machine: svc run "…" --provider ${id}`);
+    else note(`To use it: svc run "…" --provider ${id}`);
   }
   return 0;
 }
 
-/** A local provider is probed before the answer. */
+/** The daemon probes a local provider before it answers. */
 const ADD_MS = 70_000;
 
 function readSettings(id: string, flags: Flags): ProviderConfig {
@@ -65,7 +65,7 @@ function readSettings(id: string, flags: Flags): ProviderConfig {
 
 const WHERE = 'svc provider add';
 
-/** What is wrong, in the words of the command line. */
+/** The error with flags instead of settings. */
 function inFlags(id: string, { message, param }: SvcError): SvcError {
   const what = message
     .slice(`${WHERE}: provider ${brief(id)}: `.length)

@@ -3,10 +3,10 @@ import type { ProviderConfig } from '../../config/provider.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 
-/** As the daemon tells it; where no daemon was asked, nothing is known since any time. */
+/** A provider; without a daemon `since` is unknown. */
 export type ProviderShown = Omit<Results['provider.test'], 'since'> & { since: string | null };
 
-/** The providers of the configuration, the built-in engine first, as nobody has asked them yet. */
+/** The providers of the configuration in the state `unknown`, the built-in engine first. */
 export function configuredProviders(paths: Paths): ProviderShown[] {
   const { providers, default_provider } = loadConfig(paths.config);
   const engine = shown('local', {

@@ -8,7 +8,7 @@ import { configuredProviders } from './configured.ts';
 
 const REASON_WIDTH = 60;
 
-/** Without a daemon: what is configured, in the state `unknown`. Nothing is started for it. */
+/** Without a daemon, lists the configured providers in the state `unknown`. */
 export async function run({ paths, json }: Context): Promise<number> {
   const { providers, asked } = await askDaemon(paths, 'provider.list').then(
     ({ providers }) => ({ providers, asked: true }),
@@ -36,7 +36,7 @@ export async function run({ paths, json }: Context): Promise<number> {
   );
   if (!asked)
     note(
-      'The daemon is not running: these are configured, and their state is not known. Start it with: svc start',
+      'The daemon is not running, so the state of these providers is unknown. Start it with: svc start',
     );
   return 0;
 }

@@ -13,7 +13,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   if (id === 'local')
     throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', {
       param: 'id',
-      hint: 'To ask another one: svc run "…" --provider <id>',
+      hint: 'To use another provider: svc run "…" --provider <id>',
     });
   const provider: ProviderShown = await askDaemon(paths, 'provider.remove', { id }).catch(
     whenNotRunning(() => removeFromFile(paths, id)),

@@ -4,7 +4,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
 
-/** Exit 0 when it answers, 5 when it refuses our credentials, 9 when it does not answer. */
+/** Exit 0 if it answers, 5 if it refuses the credentials, 9 if it does not answer. */
 export async function run({ paths, args, json }: Context): Promise<number> {
   const provider = await askDaemon(
     paths,
@@ -29,5 +29,5 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     : errors.provider_unreachable.exit;
 }
 
-/** The daemon's own bound on a probe is shorter. */
+/** Above the daemon's limit for a probe. */
 const TEST_MS = 70_000;

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 const REPLACEMENT = '\u{fffd}';
 
 /**
- * Whether a command line argument was UTF-8. Node has put replacement characters where it was not; one that was really
- * written can be told from those only by the bytes, where the system shows them.
+ * Whether a command line argument was UTF-8. Node replaces invalid bytes by replacement characters.
+ * Only the raw bytes, where the OS shows them, distinguish these from characters of the user.
  */
 export function isArgumentText(argument: string): boolean {
   if (!argument.includes(REPLACEMENT)) return true;

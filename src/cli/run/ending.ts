@@ -6,18 +6,18 @@ export interface Ending {
   error: SvcError | null;
 }
 
-/** The exit code of a run that has ended, and what there is to say about it. */
+/** The exit code of a finished run, and its error. */
 export function ending({ id, state, error, output }: Results['run.get']): Ending {
   if (state === 'completed') return { exit: 0, error: null };
   const cause = error === null ? fallback(state) : fromBody(error);
-  const kept = output === '' ? '' : ' The text so far is kept.';
-  const told = new SvcError(cause.code, `${cause.message}${kept}`, {
+  const kept = output === '' ? '' : ' The text so far is saved.';
+  const shown = new SvcError(cause.code, `${cause.message}${kept}`, {
     hint: output === '' ? cause.hint : `See: svc runs show ${id}`,
   });
-  return { exit: EXIT[state] ?? cause.spec.exit, error: told };
+  return { exit: EXIT[state] ?? cause.spec.exit, error: shown };
 }
 
-/** States that have one exit code whatever brought them about. */
+/** States with one exit code for every cause. */
 const EXIT: Record<string, number> = {
   cancelled: errors.run_cancelled.exit,
   timed_out: errors.run_timed_out.exit,

@@ -6,17 +6,17 @@ import { note } from '../print/output.ts';
 
 const BUILT_IN = /^(local\/)?svc-mini$/;
 
-/** Says once per home that the built-in model is a small one, and how to use another. */
+/** Says once per home that the built-in model is small, and how to use another. */
 export function noteBuiltIn({ provider, model }: Results['run.get'], paths: Paths): void {
   if (provider !== 'local' || !BUILT_IN.test(model)) return;
   try {
     mkdirSync(paths.cache, { recursive: true, mode: 0o700 });
     writeFileSync(join(paths.cache, 'built-in-noted'), '', { flag: 'wx', mode: 0o600 });
   } catch {
-    // It was said before, or cannot be remembered; then it is better not to say it each time.
+    // It was said before, or the file cannot be written. Do not repeat it for each prompt.
     return;
   }
   note(
-    'This is the built-in model: small, and made to talk about svc. For a larger one: svc run "…" --model <file.gguf>, or svc provider add --help',
+    'This is the built-in model: it is small and knows only svc. To use a larger one: svc run "…" --model <file.gguf>, or svc provider add --help',
   );
 }

@@ -3,8 +3,8 @@ import { isTerminal } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
 
 /**
- * The answer on stdout, as it comes. Line breaks at its end are held back until more text follows, so that it ends with
- * exactly one; on a terminal, what would move the cursor is made visible. Nothing is printed of an answer that has no text.
+ * Streams the answer to stdout. Line breaks at the end wait until more text follows, so the output
+ * ends with exactly one. On a terminal, control characters are escaped. An empty answer prints nothing.
  */
 export class AnswerPrinter {
   private readonly stdout: StdoutStream;
@@ -18,7 +18,7 @@ export class AnswerPrinter {
     this.clean = isTerminal(1) ? plain : (text) => text;
   }
 
-  /** Whether the cursor is behind text of the answer; it counts as moved to a line of its own from then on. */
+  /** Whether the cursor is behind text of the answer. The caller then moves it to a new line. */
   leaveLine(): boolean {
     const was = this.midLine;
     this.midLine = false;
@@ -35,7 +35,7 @@ export class AnswerPrinter {
     await this.stdout.write(this.clean(body));
   }
 
-  /** Prints what of the answer has not been printed on the way, and the end of its last line. */
+  /** Prints the rest of the answer and the final line break. */
   async end(rest: string, complete: boolean): Promise<void> {
     await this.append(rest);
     if (this.begun || complete) await this.stdout.write('\n');

@@ -6,25 +6,26 @@ import { limitSpecs } from '../../limits.ts';
 import { note } from '../print/output.ts';
 import { isArgumentText } from './argument-text.ts';
 
-/** How long stdin may be silent before the person is told that it is being waited for. */
+/** After this silence the user sees that the command waits for stdin. */
 const SILENCE_MS = 1_500;
 
 /**
- * The prompt: the argument, then what is piped in, with an empty line between.
+ * The prompt: the argument, then the text from stdin, with an empty line between.
  *
- * 1. stdin is read when it is a pipe, a file or a socket; a terminal only for `-`.
- * 2. Reading ends as soon as there is too much. The final line break is the pipe's, not the prompt's.
+ * 1. stdin is read if it is a pipe, a file or a socket; a terminal only for `-`.
+ * 2. Reading ends above the limit. The final line break of stdin is removed.
  * Throws prompt_missing, prompt_not_text, prompt_too_large.
  */
 export async function readPrompt(argument: string | undefined, paths: Paths): Promise<string> {
-  const spoken = argument === '-' ? '' : (argument ?? '');
-  const bytes_max = bytesMax(paths, Buffer.byteLength(spoken));
-  if (Buffer.byteLength(spoken) > bytes_max) throw tooLarge(bytes_max);
+  const argued = argument === '-' ? '' : (argument ?? '');
+  const bytes_max = bytesMax(paths, Buffer.byteLength(argued));
+  if (Buffer.byteLength(argued) > bytes_max) throw tooLarge(bytes_max);
   const reads = argument === '-' || isPiped();
   const piped = reads ? withoutLastBreak(toText(await readStdin(bytes_max))) : '';
-  const prompt = [spoken, piped].filter((part) => part !== '').join('\n\n');
-  if (prompt.includes('\0')) throw new SvcError('prompt_not_text', 'The prompt holds NUL bytes.');
-  if (!isArgumentText(spoken))
+  const prompt = [argued, piped].filter((part) => part !== '').join('\n\n');
+  if (prompt.includes('\0'))
+    throw new SvcError('prompt_not_text', 'The prompt contains NUL bytes.');
+  if (!isArgumentText(argued))
     throw new SvcError('prompt_not_text', 'The prompt is not UTF-8 text.');
   if (prompt.trim() === '') throw new SvcError('prompt_missing');
   if (Buffer.byteLength(prompt) > bytes_max) throw tooLarge(bytes_max);
@@ -40,7 +41,7 @@ function isPiped(): boolean {
   }
 }
 
-/** The limit is the daemon's; a configuration that cannot be read is for the daemon to complain about. */
+/** The limit of the daemon. The daemon reports an unreadable configuration, not this command. */
 function bytesMax(paths: Paths, wanted: number): number {
   const { value } = limitSpecs.prompt_bytes;
   if (wanted <= value && !isPiped()) return value;
@@ -76,7 +77,7 @@ function toText(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (cause) {
-    throw new SvcError('prompt_not_text', 'What comes from stdin is not UTF-8 text.', { cause });
+    throw new SvcError('prompt_not_text', 'The text from stdin is not UTF-8.', { cause });
   }
 }
 

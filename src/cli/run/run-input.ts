@@ -6,7 +6,7 @@ import type { Flags } from '../context.ts';
 import { numberFlag, secondsFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
 import { isArgumentText } from './argument-text.ts';
 
-/** A run as the daemon takes it, without its prompt. What is left out is the daemon's choice. */
+/** The request of a run without its prompt. The daemon has defaults for omitted fields. */
 export function readRunInput(flags: Flags): Record<string, unknown> {
   const model = textFlag(flags, 'model');
   const fields = {
@@ -36,7 +36,7 @@ function readSystem(flags: Flags): string | undefined {
   return system;
 }
 
-/** The daemon runs in another folder, so a path from here must say where it is. A bare name of a file may also be one of the models folder. */
+/** The daemon has another working folder, so a path is made absolute. A bare name may be in the models folder. */
 function absoluteModel(model: string): string {
   const isPath = /^\.{1,2}[\\/]/.test(model) || (model.endsWith('.gguf') && existsSync(model));
   return isPath ? resolve(model) : model;

@@ -8,9 +8,9 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   if (json) printJson(record);
   else if (record.state === 'cancelled')
     print(`${oneLine(record.id)} is cancelled; its work has stopped.`);
-  else print(oneLine(`${record.id} had ended before: ${record.state}.`));
+  else print(oneLine(`${record.id} had already ended: ${record.state}.`));
   return 0;
 }
 
-/** Above the longest grace that the daemon can be configured to give the work. */
+/** Above the longest configurable grace for the work. */
 const CANCEL_MS = 660_000;

@@ -12,7 +12,7 @@ import { type Output, openOutput } from './output-file.ts';
 import { salvage } from './salvage.ts';
 import { noSuchRun } from './why.ts';
 
-/** One run as a file that can be replayed, or the whole log as JSON lines. Exit 1 when some of it could not be read. */
+/** Exports one run for replay, or the whole log as JSON lines. Exit 1 if a part is unreadable. */
 export async function run({ paths, args, flags }: Context): Promise<number> {
   const [id] = args;
   const all = flags.all === true;
@@ -51,16 +51,16 @@ async function exportOne(
   output: Output,
   redact: boolean,
 ): Promise<number> {
-  let said = false;
+  let found = false;
   for await (const piece of exportRun(log, id, {
     redact,
     version: programVersion(),
     now: Date.now(),
   })) {
-    said = true;
+    found = true;
     await output.write(piece);
   }
-  if (!said) throw noSuchRun(id);
+  if (!found) throw noSuchRun(id);
   return 0;
 }
 
@@ -71,15 +71,15 @@ async function exportAll(
   signal: AbortSignal,
 ): Promise<number> {
   let exit = 0;
-  const complain = (problem: string) => {
+  const report = (problem: string) => {
     exit = 1;
     note(oneLine(problem));
   };
-  for await (const event of salvage(log, complain)) {
+  for await (const event of salvage(log, report)) {
     if (signal.aborted) return INTERRUPTED;
     if (output.gone) return 0;
     await output.write(`${JSON.stringify(redact ? redacted(event) : event)}\n`);
   }
-  for (const problem of await log.problems()) complain(problem);
+  for (const problem of await log.problems()) report(problem);
   return exit;
 }

@@ -39,17 +39,17 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   );
   if (json) printJson(page);
   else if (page.runs.length === 0 && page.damaged === undefined)
-    note('There are no such runs. Make one with: svc run "…"');
+    note('No matching runs. Start one with: svc run "…"');
   else {
     print(table(['RUN', 'STATE', 'MODEL', 'STARTED', 'TOOK', 'PROMPT'], page.runs.map(row)));
-    if (page.next !== null) note(`There are more: svc runs list --limit ${limit * 5}`);
+    if (page.next !== null) note(`More runs: svc runs list --limit ${limit * 5}`);
   }
   for (const { message } of page.damaged ?? [])
     note(`${paint('yellow', 'warning:', 2)} ${oneLine(message)} See: svc doctor`);
   return page.damaged === undefined ? 0 : 1;
 }
 
-/** As many pages as the limit takes; the daemon bounds the length of one. */
+/** Reads pages up to the limit; the daemon bounds the length of a page. */
 async function readPages(
   client: ControlClient,
   filter: object,

@@ -5,19 +5,19 @@ import type { ControlClient } from '../../transport/control/client.ts';
 import { limitsOf } from '../config/limits.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 
-/** The event log, wherever it can be had: from the daemon that runs, or from a copy of its file when none does. */
+/** The event log: from the running daemon, or from a copy of its file without one. */
 export interface OpenLog {
   from: 'daemon' | 'file';
   /** Position of the last event. */
   last_seq: number;
   readAll(from_seq: number, limit: number): Promise<StoredEvent[]>;
   readStream(stream: string, from_version: number, limit: number): Promise<StoredEvent[]>;
-  /** What is wrong with the log, in sentences; of a daemon that runs, what its slow check knows. */
+  /** Damage of the log, as sentences; from the slow check of a running daemon. */
   problems(): Promise<string[]>;
   close(): void;
 }
 
-/** Uses the log and closes it however that ends. Throws daemon_not_running when there is no log at all. */
+/** Opens the log, calls `use`, and closes it. Throws daemon_not_running if there is no log. */
 export async function withLog<T>(paths: Paths, use: (log: OpenLog) => Promise<T>): Promise<T> {
   const log = await openLog(paths);
   try {

@@ -5,17 +5,17 @@ import { escapeJson } from '../../logs/plain.ts';
 import { isTerminal } from '../print/output.ts';
 import { openStdout } from '../print/stdout-stream.ts';
 
-/** Where an export goes. Nothing of it is gathered in memory. */
+/** The target of an export. Output does not collect in memory. */
 export interface Output {
-  /** Whoever reads it has left. */
+  /** The reader is gone. */
   readonly gone: boolean;
   write(text: string): Promise<void>;
   close(): Promise<void>;
-  /** It will not be whole: a file of ours is deleted. */
+  /** Deletes the incomplete file. */
   abandon(): Promise<void>;
 }
 
-/** A new file, private to its owner, or stdout. Throws output_exists: what is there is never overwritten. */
+/** A new private file, or stdout. Throws output_exists: an existing file is never overwritten. */
 export function openOutput(file: string | undefined): Output {
   return file === undefined ? toStdout() : toFile(file);
 }
@@ -68,7 +68,7 @@ function create(file: string): number {
     return openSync(file, 'wx', 0o600);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST')
-      throw new SvcError('output_exists', `${file} is there already, and is left as it is.`);
+      throw new SvcError('output_exists', `${file} exists and is not overwritten.`);
     throw unwritable(file, error);
   }
 }

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { SvcError } from '../../errors.ts';
 
-/** A file as text. One that is no regular file, too large or not UTF-8 is refused before it can hold anybody up. Throws export_invalid, usage. */
+/** Reads a file as text. Throws export_invalid for special, large or binary files, and usage. */
 export function readWhole(name: string, bytes_max: number): string {
   let fd: number;
   try {

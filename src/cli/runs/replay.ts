@@ -14,7 +14,7 @@ import { readWhole } from './read-whole.ts';
 import { recordText } from './show.ts';
 import { noSuchRun } from './why.ts';
 
-/** What a run was after an event: folded again from the log, or from a file that another machine wrote. */
+/** The state of a run after an event, folded from the log or from an export. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const at = wholeFlag(flags, 'at', { min: 1, max: Number.MAX_SAFE_INTEGER });
   const name = args[0] ?? '';
@@ -55,13 +55,13 @@ function foldFile({ config }: Context['paths'], name: string, at?: number): Chai
   const written = file.exported_at === '' ? '' : ` at ${file.exported_at}`;
   note(
     oneLine(
-      `${file.run_id}, written by svc ${file.program_version}${written}${file.redacted ? '; what was said is left out' : ''}.`,
+      `${file.run_id}, written by svc ${file.program_version}${written}${file.redacted ? '; redacted' : ''}.`,
     ),
   );
   return foldRunFile(file, at);
 }
 
-/** Says what is there instead. */
+/** The error if the run has no event up to `at`. */
 async function notThen(
   paths: Context['paths'],
   id: string,

@@ -3,13 +3,13 @@ import type { StoredEvent } from '../../store/port.ts';
 import type { OpenLog } from './open-log.ts';
 
 const PAGE = 500;
-/** The log itself is damaged; anything else that goes wrong ends the reading. */
+/** Errors of a damaged log; any other error ends the export. */
 const DAMAGE = new Set(['store_corrupt', 'store_failed']);
 
-/** Every event of the log that can be read, in order. What cannot is told by its positions, and stepped over. */
+/** Every readable event of the log, in order. Reports the positions of unreadable ones. */
 export async function* salvage(
   log: Pick<OpenLog, 'last_seq' | 'readAll'>,
-  complain: (problem: string) => void,
+  report: (problem: string) => void,
 ): AsyncIterable<StoredEvent> {
   let lost = null as { from: number; to: number } | null;
   for (let next = 1; next <= log.last_seq; ) {
@@ -19,16 +19,16 @@ export async function* salvage(
       next += 1;
       continue;
     }
-    if (lost !== null) complain(sentence(lost));
+    if (lost !== null) report(sentence(lost));
     lost = null;
     if (page.length === 0) break;
     for (const event of page) if (event.seq <= log.last_seq) yield event;
     next = (page.at(-1)?.seq ?? next) + 1;
   }
-  if (lost !== null) complain(sentence(lost));
+  if (lost !== null) report(sentence(lost));
 }
 
-/** A page, or what of it can be read; null when not even its first event can. */
+/** A page, or its readable beginning; null if the first event is unreadable. */
 async function readOrNull(
   log: Pick<OpenLog, 'readAll'>,
   from_seq: number,

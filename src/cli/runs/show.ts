@@ -16,7 +16,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   return 0;
 }
 
-/** A run for a person to read. */
+/** A run as text. */
 export function recordText(record: Results['run.get']): string {
   const { usage, error } = record;
   const head = fields([
@@ -48,7 +48,7 @@ export function recordText(record: Results['run.get']): string {
   return `${oneLine(record.id)}\n${head}${system}\n\nPrompt\n${indented(record.prompt)}\n\nAnswer\n${answer}`;
 }
 
-/** Set apart from our own lines, which none of its own can then be taken for. */
+/** Indents foreign text, so that it cannot imitate our lines. */
 function indented(text: string): string {
   return plain(text).replace(/^/gm, '  ');
 }
