@@ -31,7 +31,7 @@ async function homeChecks(home: Home): Promise<{ code: number | null; checks: Ch
   };
 }
 
-test('what is in the place of something else is a failure that names it, and so is what leads nowhere', async ({
+test('a file of the wrong kind and a broken link are failures that name the path', async ({
   home,
 }) => {
   const {
@@ -76,7 +76,7 @@ test('what is in the place of something else is a failure that names it, and so 
     const check = checks.find(({ detail }) => detail.startsWith(`${path} is `));
     assert.equal(
       [check?.status, check?.hint],
-      ['fail', 'Move it away; svc makes a new one when it starts.'],
+      ['fail', 'Move it away; svc creates a new one when it starts.'],
       path,
     );
     assert.match(check?.detail ?? '', kind === 'folder' ? 'is a folder' : 'is no folder');

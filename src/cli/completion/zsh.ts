@@ -2,47 +2,55 @@ import { type CommandSpec, commands, type FlagSpec, shownFlags } from '../comman
 import { choices, firstWords, groupOf, groups } from './words.ts';
 
 export function zshScript(): string {
-  return `#compdef svc
-_svc() {
-  local -a names
-  if (( CURRENT == 2 )); then
-    names=(
-${firstWords()
-  .map(({ word, summary }) => `      ${described(word, summary)}`)
-  .join('\n')}
-    )
-    _describe 'command' names
-    return
-  fi
-  local name=$words[2]
-  case $name in
-    ${groups().join('|')})
-      if (( CURRENT == 3 )); then
-        case $name in
-${groups()
-  .map(
-    (word) =>
-      `          ${word}) names=(${groupOf(word)
-        .map(({ name, summary }) => described(name.split(' ')[1] ?? '', summary))
-        .join(' ')}) ;;`,
-  )
-  .join('\n')}
-        esac
-        _describe 'command' names
-        return
-      fi
-      name="$name $words[3]"
-      shift words
-      (( CURRENT-- ))
-      ;;
-  esac
-  shift words
-  (( CURRENT-- ))
-  case $name in
-${commands.map((spec) => `    ${quoted(spec.name)}) _arguments ${specs(spec).join(' ')} ;;`).join('\n')}
-  esac
+  return [
+    '#compdef svc',
+    '_svc() {',
+    ...chooseFirstWord(),
+    '  local name=$words[2]',
+    '  case $name in',
+    ...chooseSecondWord(),
+    '  esac',
+    '  shift words',
+    '  (( CURRENT-- ))',
+    '  case $name in',
+    ...commands.map((spec) => `    ${quoted(spec.name)}) _arguments ${specs(spec).join(' ')} ;;`),
+    '  esac',
+    '}',
+    'if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _svc "$@"; else compdef _svc svc; fi',
+  ].join('\n');
 }
-if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _svc "$@"; else compdef _svc svc; fi`;
+
+function chooseFirstWord(): string[] {
+  return [
+    '  local -a names',
+    '  if (( CURRENT == 2 )); then',
+    '    names=(',
+    ...firstWords().map(({ word, summary }) => `      ${described(word, summary)}`),
+    '    )',
+    "    _describe 'command' names",
+    '    return',
+    '  fi',
+  ];
+}
+
+/** The branch of the groups: completes their second word, else makes it a part of the name. */
+function chooseSecondWord(): string[] {
+  const names = (group: string) =>
+    groupOf(group).map(({ name, summary }) => described(name.split(' ')[1] ?? '', summary));
+  return [
+    `    ${groups().join('|')})`,
+    '      if (( CURRENT == 3 )); then',
+    '        case $name in',
+    ...groups().map((group) => `          ${group}) names=(${names(group).join(' ')}) ;;`),
+    '        esac',
+    "        _describe 'command' names",
+    '        return',
+    '      fi',
+    '      name="$name $words[3]"',
+    '      shift words',
+    '      (( CURRENT-- ))',
+    '      ;;',
+  ];
 }
 
 function specs(spec: CommandSpec): string[] {
