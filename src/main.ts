@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The bin. It says that Node is too old, so it has no imports and no syntax that an old Node
- * cannot parse.
+ * The bin. An old Node must be able to say that it is too old. So this file has no imports and
+ * only syntax that an old Node can parse.
  */
 
 // Without a listener, SIGUSR1 makes Node open a debugger port to every user of the machine.

@@ -72,7 +72,7 @@ const accepted = {
     ...{ first_output_ms: 1, idle_ms: 1, cancel_grace_ms: 1 },
   },
 };
-const picture = {
+const snapshot = {
   ...{
     status: { ...status, state: EVIL, state_path: EVIL, version: EVIL },
     runs: [evilRun],
@@ -124,7 +124,7 @@ function turnHostile(daemon: FakeDaemon): void {
     'run.list': { runs: [evilRun], next: null },
     'run.get': evilRun,
     'run.cancel': { ...evilRun, id: EVIL, state: EVIL },
-    picture,
+    state: snapshot,
     config: {
       model: EVIL,
       sources: {},

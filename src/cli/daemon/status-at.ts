@@ -7,13 +7,13 @@ import { fields, table } from '../print/table.ts';
 
 /** The state of the daemon after an event. */
 export async function printStatusAt({ paths, json }: Context, at: number): Promise<void> {
-  const picture = await askDaemon(paths, 'state', { at });
-  if (json) return printJson(picture);
-  const { status, runs, queue, providers, engine } = picture;
+  const snapshot = await askDaemon(paths, 'state', { at });
+  if (json) return printJson(snapshot);
+  const { status, runs, queue, providers, engine } = snapshot;
   const head = fields([
     ['state', `${status.state_path} since ${localTime(status.since)}`],
-    ['event', `${picture.seq} of ${picture.first_seq} to ${picture.last_seq}`],
-    ['boot', `${picture.boot_id}, pid ${status.pid}, version ${status.version}`],
+    ['event', `${snapshot.seq} of ${snapshot.first_seq} to ${snapshot.last_seq}`],
+    ['boot', `${snapshot.boot_id}, pid ${status.pid}, version ${status.version}`],
     ['runs', `${status.runs.active} active, ${queue.length} queued of ${queue.capacity}`],
     ['engine', `${engine.state_path}${engine.model === null ? '' : `, ${engine.model}`}`],
     ...providers.map((provider): [string, string] => [
@@ -27,7 +27,7 @@ export async function printStatusAt({ paths, json }: Context, at: number): Promi
     `${run.provider}/${run.model}`,
     shortened(run.prompt, PROMPT_WIDTH),
   ]);
-  print(`${paint('bold', oneLine(status.state))} at ${localTime(picture.at)}\n${head}`);
+  print(`${paint('bold', oneLine(status.state))} at ${localTime(snapshot.at)}\n${head}`);
   if (rows.length > 0) print(`\n${table(['RUN', 'STATE', 'MODEL', 'PROMPT'], rows)}`);
 }
 
