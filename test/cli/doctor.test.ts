@@ -79,7 +79,7 @@ test('a file of the wrong kind and a broken link are failures that name the path
       ['fail', 'Move it away; svc creates a new one when it starts.'],
       path,
     );
-    assert.match(check?.detail ?? '', kind === 'folder' ? 'is a folder' : 'is no folder');
+    assert.match(check?.detail ?? '', kind === 'folder' ? 'is a folder' : 'is not a folder');
   }
   for (const [path] of all) rmSync(path, { recursive: true });
   put.link(token);
