@@ -64,7 +64,6 @@ async function followOver(following: Following): Promise<Run> {
     const before = cursor.next_seq;
     try {
       const client = await connectDaemon(paths);
-      connectedOnce = true;
       losses.connected();
       steps.onReconnect();
       try {
@@ -73,6 +72,8 @@ async function followOver(following: Following): Promise<Run> {
         client.close();
       }
     } catch (error) {
+      // An unread connection ends with daemon_not_running: no daemon has answered it.
+      connectedOnce ||= !hasCode(error, 'daemon_not_running');
       if (mayStart && isAbsent(error, connectedOnce)) {
         mayStart = false;
         await startDaemon?.('absent');
