@@ -14,8 +14,6 @@ const TO_DO: readonly string[] = [
   'test/kernel/',
   'test/providers/',
   'test/runtime/',
-  'docs/cli.md',
-  'docs/operations.md',
 ];
 
 const sources = list('{src,machines,test,tools}/**/*.{ts,js}').filter(

@@ -67,6 +67,7 @@ function withoutCode(text: string): string {
   return text
     .replace(/\*\*/g, '')
     .replace(/```[\s\S]*?```/g, '')
+    .replace(/<br>/g, '\n\n')
     .replace(/`[^`]*`/g, '`')
     .replace(/\]\([^)]*\)/g, ']')
     .replace(/https?:\S+/g, '`');

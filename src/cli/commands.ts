@@ -335,7 +335,7 @@ const table = [
   command('runs export', {
     args: '[id]',
     summary:
-      'Write a run as a file for `runs replay`, or with --all the whole log as JSON lines, even if the log is damaged. Writes to stdout unless --output is given.',
+      'Write a run as a file for `runs replay`. With --all, write the whole log as JSON lines, even if the log is damaged. Writes to stdout unless --output is given.',
     flags: [
       {
         name: 'all',

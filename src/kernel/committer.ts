@@ -50,7 +50,7 @@ export class Committer {
   isOpen = false;
   private readonly options: CommitterOptions;
   /** Whether the last commit used the reserve. */
-  private full = false;
+  private reserveUsed = false;
   private pending: Pending[] = [];
   private committing = false;
 
@@ -77,7 +77,7 @@ export class Committer {
       const last = items.at(-1);
       if (last !== undefined) last.settle = { resolve, reject };
       this.pending.push(...items);
-      // On a full disk, the next retry is already scheduled.
+      // In a microtask, so that appends of one turn share a commit. During a stall the next commit is already scheduled.
       queueMicrotask(() => this.options.stalls.cause === null && this.flush());
     });
   }
@@ -88,7 +88,7 @@ export class Committer {
     this.committing = true;
     const batch = this.pending.splice(0, this.batchSize());
     let seq = this.durableSeq;
-    for (const item of batch) number(item, ++seq);
+    for (const item of batch) assignSeq(item, ++seq);
     void this.commit(batch);
   }
 
@@ -101,7 +101,7 @@ export class Committer {
 
   private async commit(batch: Pending[]): Promise<void> {
     const started = performance.now();
-    const onTime = this.options.clock.after(this.options.commit_late_ms, () =>
+    const cancelLateTimer = this.options.clock.after(this.options.commit_late_ms, () =>
       this.options.stalls.begin(late(this.options.commit_late_ms)),
     );
     let full: boolean;
@@ -111,12 +111,12 @@ export class Committer {
         runs: batch.flatMap((item) => item.row ?? []),
       }));
     } catch (thrown) {
-      onTime();
+      cancelLateTimer();
       this.committing = false;
-      this.refuse(batch, asSvcError(thrown, 'store_failed'));
+      this.retryOrFail(batch, asSvcError(thrown, 'store_failed'));
       return;
     }
-    onTime();
+    cancelLateTimer();
     this.lastCommitMs = performance.now() - started;
     this.durableSeq = batch.at(-1)?.event.seq ?? this.durableSeq;
     this.committing = false;
@@ -125,12 +125,13 @@ export class Committer {
       this.options.onDurable(item);
       item.settle?.resolve();
     }
-    if (full !== this.full) this.options.stalls.reserveUsed(full);
-    this.full = full;
+    if (full !== this.reserveUsed) this.options.stalls.reserveUsed(full);
+    this.reserveUsed = full;
     this.flush();
   }
 
-  private refuse(batch: Pending[], error: SvcError): void {
+  /** A full disk: the same batch again, later. Any other error: reject all pending events. */
+  private retryOrFail(batch: Pending[], error: SvcError): void {
     if (error.code === 'store_full') {
       this.options.stalls.begin(error);
       this.pending.unshift(...batch);
@@ -154,7 +155,7 @@ function late(commit_late_ms: number): SvcError {
   );
 }
 
-function number({ event, row }: Pending, seq: number): void {
+function assignSeq({ event, row }: Pending, seq: number): void {
   event.seq = seq;
   if (row === null) return;
   row.seq = seq;

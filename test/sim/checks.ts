@@ -1,5 +1,5 @@
 import { readyWhen } from '../../machines/daemon.ts';
-import { runsToStart } from '../../machines/scheduler.ts';
+import { runsToStart } from '../../machines/runs-to-start.ts';
 import { isIn, statePath } from '../../machines/step.ts';
 import type { Instance } from '../../src/kernel/instance.ts';
 import type { RunView } from './oracle.ts';

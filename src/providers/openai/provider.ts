@@ -34,7 +34,9 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
   };
 }
 
-/** Streams one answer. After an abort it ends without a finish, once the connection is closed. */
+/**
+ * Streams one answer. After an abort it closes the connection, then ends without a `finish` part.
+ */
 async function* streamAnswer(
   { id, config, env, limits }: RemoteOptions,
   exchange: Exchange,
@@ -70,6 +72,7 @@ async function* streamAnswer(
   }
 }
 
+/** The models that the server lists. Empty for a server without a list. */
 async function listModels(
   { id, config, env, limits }: RemoteOptions,
   exchange: Exchange,
@@ -107,7 +110,7 @@ async function listModels(
         `The provider at ${config.base_url} does not answer in time.`,
         { retryable: true },
       );
-    if (thrown instanceof SvcError && thrown.status !== null && NO_LIST.has(thrown.status))
+    if (thrown instanceof SvcError && thrown.status !== null && NO_LIST_STATUSES.has(thrown.status))
       return [];
     throw streamFailure(thrown);
   } finally {
@@ -115,5 +118,5 @@ async function listModels(
   }
 }
 
-/** A server without a list of models is available all the same. */
-const NO_LIST = new Set([404, 405, 501]);
+/** Statuses of a server that has no list of models. It can answer prompts all the same. */
+const NO_LIST_STATUSES = new Set([404, 405, 501]);

@@ -1,7 +1,7 @@
 import { arrive, emptyQueue, type FairQueue, leave, serve } from '../../../machines/fair-queue.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { nextAttempt } from '../../../machines/run-next.ts';
-import { type Concurrency, runsToStart } from '../../../machines/scheduler.ts';
+import { type Concurrency, runsToStart } from '../../../machines/runs-to-start.ts';
 import { isIn, statePath } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { Notifier } from '../../kernel/notifier.ts';
@@ -10,19 +10,19 @@ import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
 import type { OutputBudget } from './output-budget.ts';
 
 /**
- * Who waits and who is being answered.
+ * Starts the waiting runs in their order. It owns the queue and the list of active runs.
  *
- * 1. Both lists follow the run machines; nothing is in them that is not unsettled.
- * 2. Runs that were cut off go first; the rest is fair by client, so that no client delays another with a long backlog. One
- *    that killed the engine alone waits by turns too: those that it cut off go first.
- * 3. After a restart the order of the queue is the order of acceptance, by the same turns.
- * 4. A settled run is told to the daemon machine, once.
+ * 1. Both lists follow the run machines, and have only runs that are not settled.
+ * 2. Runs that were cut off go first. The others are served in rounds, so a client with a long backlog delays no other.
+ * 3. A run that killed the engine while it ran alone is served in rounds too. The runs that it cut off go first.
+ * 4. After a restart the queue has the order of acceptance, by the same rounds.
+ * 5. The daemon machine gets one `daemon.run_settled` for each run.
  */
 export class Scheduler {
   /** In the order in which they are served. */
   private queue: Waiting[] = [];
-  private readonly active = new Map<RunKey, Asked>();
-  /** By provider: how far one has come says nothing about another. */
+  private readonly active = new Map<RunKey, Demand>();
+  /** The rounds of each provider. They advance independently. */
   private readonly turns = new Map<string, FairQueue>();
   private arrivals = 0;
   private readonly options: SchedulerOptions;
@@ -67,13 +67,13 @@ export class Scheduler {
     this.moves.subscribe(listener, signal);
   }
 
-  /** Takes up a run that an earlier life of the daemon left: in the queue, or being ended. */
+  /** Adds a run of an earlier boot: to the queue if it waits, else to the active runs. */
   adopt(run_id: RunKey, snapshot: RunSnapshot): void {
     if (snapshot.hasTag('waiting')) this.enqueue(run_id, snapshot);
-    else this.active.set(run_id, asked(snapshot));
+    else this.active.set(run_id, demandOf(snapshot));
   }
 
-  /** Starts what may start now. */
+  /** Starts the runs that may start now. */
   next(): void {
     const { kernel, daemon, places, outputs } = this.options;
     if (!outputs.hasRoom) return;
@@ -85,8 +85,8 @@ export class Scheduler {
       ),
     );
     if (started.size === 0) return;
-    for (const { run_id, provider, at } of this.queue)
-      if (started.has(run_id)) this.turns.set(provider, serve(this.turnsOf(provider), at));
+    for (const { run_id, provider, round } of this.queue)
+      if (started.has(run_id)) this.turns.set(provider, serve(this.turnsOf(provider), round));
     this.queue = this.queue.filter(({ run_id }) => !started.has(run_id));
     this.moves.notify();
   }
@@ -95,8 +95,8 @@ export class Scheduler {
     const { kernel } = this.options;
     const tail = kernel.tail(run_id);
     if (tail === undefined || !tail.hasTag('waiting')) return false;
-    this.active.set(run_id, asked(tail));
-    this.report(kernel.tryAppend(run_id, nextAttempt(tail)), run_id);
+    this.active.set(run_id, demandOf(tail));
+    this.logFailure(kernel.tryAppend(run_id, nextAttempt(tail)), run_id);
     return true;
   }
 
@@ -105,12 +105,12 @@ export class Scheduler {
     else if (snapshot.hasTag('waiting')) this.wait(run_id, snapshot);
     else if (!this.active.has(run_id)) {
       this.leaveQueue(run_id);
-      this.active.set(run_id, asked(snapshot));
+      this.active.set(run_id, demandOf(snapshot));
     }
     this.next();
   }
 
-  /** A run whose next attempt is on its way to the log already waits no more. */
+  /** A run whose next attempt waits for its commit is already active. */
   private wait(run_id: RunKey, snapshot: RunSnapshot): void {
     const tail = this.options.kernel.tail(run_id);
     if (
@@ -125,25 +125,26 @@ export class Scheduler {
 
   private enqueue(run_id: RunKey, snapshot: RunSnapshot): void {
     const { client, deaths } = snapshot.context;
-    const { provider, model, isolated } = asked(snapshot);
-    const killer = isolated && deaths > 0;
-    const at = isIn(snapshot, 'queued') || killer ? this.arrive(provider, client) : BEFORE_ALL;
+    const { provider, model, isolated } = demandOf(snapshot);
+    const killedEngine = isolated && deaths > 0;
+    const round =
+      isIn(snapshot, 'queued') || killedEngine ? this.arrive(provider, client) : BEFORE_ALL;
     this.arrivals += 1;
     let index = this.queue.length;
-    while (index > 0 && (this.queue[index - 1]?.at ?? BEFORE_ALL) > at) index -= 1;
+    while (index > 0 && (this.queue[index - 1]?.round ?? BEFORE_ALL) > round) index -= 1;
     this.queue.splice(index, 0, {
       run_id,
       provider,
       model,
       isolated,
       client,
-      at,
-      came: this.arrivals,
+      round,
+      arrival: this.arrivals,
     });
     this.moves.notify();
   }
 
-  /** The round of a run that has just come. Where nobody waits, the rounds go on from those of the other providers. */
+  /** The round of a new run. At an idle provider it joins the furthest round of all providers. */
   private arrive(provider: string, client: string): number {
     const { round, next } = this.turnsOf(provider);
     const isIdle = !this.queue.some((other) => other.provider === provider);
@@ -160,16 +161,16 @@ export class Scheduler {
   }
 
   private leaveQueue(run_id: RunKey): void {
-    const left = this.queue.find((waiting) => waiting.run_id === run_id);
-    if (left === undefined) return;
-    const { provider, client, at } = left;
-    this.queue = this.queue.filter((waiting) => waiting !== left);
-    if (at !== BEFORE_ALL) {
+    const gone = this.queue.find((waiting) => waiting.run_id === run_id);
+    if (gone === undefined) return;
+    const { provider, client, round } = gone;
+    this.queue = this.queue.filter((waiting) => waiting !== gone);
+    if (round !== BEFORE_ALL) {
       this.turns.set(provider, leave(this.turnsOf(provider), client));
-      for (const behind of this.queue)
-        if (behind.provider === provider && behind.client === client && behind.at > at)
-          behind.at -= 1;
-      this.queue.sort((a, b) => a.at - b.at || a.came - b.came);
+      for (const later of this.queue)
+        if (later.provider === provider && later.client === client && later.round > round)
+          later.round -= 1;
+      this.queue.sort((a, b) => a.round - b.round || a.arrival - b.arrival);
     }
     this.moves.notify();
   }
@@ -179,10 +180,10 @@ export class Scheduler {
     this.active.delete(run_id);
     this.leaveQueue(run_id);
     kernel.forget(run_id);
-    this.report(kernel.tryAppend(daemon, { type: 'daemon.run_settled', run_id }), run_id);
+    this.logFailure(kernel.tryAppend(daemon, { type: 'daemon.run_settled', run_id }), run_id);
   }
 
-  private report(recorded: Promise<unknown>, run_id: string): void {
+  private logFailure(recorded: Promise<unknown>, run_id: string): void {
     recorded.catch((error: unknown) =>
       this.options.log.error({ err: error, run_id }, 'a fact of the queue could not be recorded'),
     );
@@ -199,25 +200,25 @@ export interface SchedulerOptions {
   log: Log;
 }
 
-interface Asked {
+/** What a run needs to start. */
+interface Demand {
   provider: string;
   model: string;
   isolated: boolean;
 }
 
-function asked({ context }: RunSnapshot): Asked {
+function demandOf({ context }: RunSnapshot): Demand {
   const { provider, model } = context.request;
   return { provider, model, isolated: context.isolated };
 }
 
-interface Waiting extends Asked {
+interface Waiting extends Demand {
   run_id: RunKey;
   client: string;
-  /** Its round. */
-  at: number;
-  /** How many came before it. */
-  came: number;
+  round: number;
+  /** Counts the runs that entered the queue: the order within a round. */
+  arrival: number;
 }
 
-/** The round of a run that was cut off. */
+/** The round of a run that was cut off: before all others. */
 const BEFORE_ALL = -1;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type ActiveRun, type QueuedRun, runsToStart } from '../../machines/scheduler.ts';
+import { type ActiveRun, type QueuedRun, runsToStart } from '../../machines/runs-to-start.ts';
 
 const places = { total: 10, perProvider: 2, local: 2 };
 const waiting = (run_id: string, provider: string, model = 'm'): QueuedRun => ({
