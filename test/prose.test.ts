@@ -9,9 +9,6 @@ const TO_DO: readonly string[] = [
   'src/runtime/providers/',
   'src/runtime/pulls/',
   'src/runtime/runs/',
-  'test/daemon/',
-  'test/helpers/',
-  'test/kernel/',
   'test/providers/',
   'test/runtime/',
 ];

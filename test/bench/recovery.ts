@@ -6,7 +6,7 @@ import { init, step } from '../../machines/step.ts';
 import { runRow } from '../../src/runtime/runs/record.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { launch, ready } from '../torture/daemon.ts';
 
 /**
@@ -72,8 +72,8 @@ const rounds = Number(process.argv[4] ?? 7);
 const BOOT = 'boot_00000000000000000000000001';
 const LIMITS = { SVC_LIMIT_QUEUE_RUNS: '100000', SVC_LIMIT_RUN_LOSSES: '1000' };
 
-const empty = await makeHeldHome(LIMITS);
-const full = await makeHeldHome(LIMITS);
+const empty = await makePausedHome(LIMITS);
+const full = await makePausedHome(LIMITS);
 const began = performance.now();
 const events = await fillLog(full);
 console.log(
@@ -97,7 +97,7 @@ console.log(
 await life.kill();
 await Promise.all([empty.close(), full.close()]);
 
-async function startOf(home: HeldHome): Promise<number> {
+async function startOf(home: PausedHome): Promise<number> {
   const started = performance.now();
   const one = launch(home);
   await ready(one);
@@ -106,7 +106,7 @@ async function startOf(home: HeldHome): Promise<number> {
   return took;
 }
 
-async function fillLog(home: HeldHome): Promise<number> {
+async function fillLog(home: PausedHome): Promise<number> {
   mkdirSync(dirname(home.paths.database), { recursive: true, mode: 0o700 });
   const store = createSqliteStore({
     database: home.paths.database,

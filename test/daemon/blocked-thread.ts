@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 
 /**
- * Loaded into a daemon before its own code: once there is a pipe `held` in its home, the store's thread waits after its next commit for
- * somebody who writes there, in a call of the system that nothing but the end of the process breaks off.
+ * A preload for a daemon. It blocks the store thread after a commit when the home has a pipe
+ * `held`. The thread waits for a writer of the pipe, in a system call. Only the end of the process
+ * ends that call.
  */
 if (!isMainThread) {
   const pipe = join(process.env.SVC_HOME ?? '', 'held');

@@ -21,7 +21,7 @@ for (const [trouble, code, fails] of [
   ['full when ready', 'store_full', false],
   ['silent when ready', 'stop_timed_out', true],
 ] as const) {
-  test(`a stop ends in its time although nothing can be recorded: ${trouble}`, async ({ home }) => {
+  test(`a stop ends in time when the store records nothing: ${trouble}`, async ({ home }) => {
     const daemon = serve(home, trouble);
     await waitFor('the daemon is ready', isReady(daemon), { within_ms: 50_000 });
     daemon.child.kill('SIGUSR2');
@@ -30,7 +30,7 @@ for (const [trouble, code, fails] of [
     daemon.child.kill('SIGTERM');
     const { code: exit, signal } = await daemon.ended;
     assert.is(signal, null, daemon.out());
-    // On a full disk all runs are handed over; what a silent one has recorded is not known.
+    // On a full disk the stop hands over all runs. After a silent disk no record is certain.
     assert.is(exit !== 0, fails);
     assert.match(daemon.out(), new RegExp(code));
   });
@@ -38,12 +38,10 @@ for (const [trouble, code, fails] of [
 
 for (const [trouble, code, start_ms] of [
   ['opens never', 'start_timed_out', '1000'],
-  // Long enough for the store to be opened on a busy machine.
+  // Long enough to open the store on a busy machine.
   ['full when opened', 'store_full', '8000'],
 ] as const) {
-  test(`a start ends in its time although nothing can be recorded: ${trouble}`, async ({
-    home,
-  }) => {
+  test(`a start ends in time when the store records nothing: ${trouble}`, async ({ home }) => {
     const daemon = serve(home, trouble, { SVC_LIMIT_START_MS: start_ms });
     const { code: exit, signal } = await daemon.ended;
     assert.is(signal, null, daemon.out());

@@ -13,7 +13,7 @@ test.before.each((context) => {
 });
 test.after.each(({ home }) => home.close());
 
-for (const [fact, close_ms, signals, told] of [
+for (const [fact, close_ms, signals, output] of [
   [
     'it leaves when its time is over',
     '300',
@@ -33,7 +33,7 @@ for (const [fact, close_ms, signals, told] of [
     spawnSync('mkfifo', [join(home.folder, 'held')]);
     for (const signal of signals) daemon.child.kill(signal);
     assert.equal(await daemon.ended, { code: null, signal: 'SIGKILL' }, daemon.out());
-    assert.match(daemon.out(), told);
+    assert.match(daemon.out(), output);
   });
 }
 

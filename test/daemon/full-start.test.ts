@@ -18,7 +18,7 @@ test.before.each((context) => {
 });
 test.after.each(({ home }) => home.close());
 
-/** What a route answers: its status and its text. */
+/** The status and the text of a route. */
 async function ask(home: Home, path: string): Promise<string> {
   const { http } = JSON.parse(readFileSync(home.paths.runtime, 'utf8')).addresses as {
     http: string;

@@ -29,7 +29,7 @@ const failureOf = (work: Promise<unknown>) =>
   work.then(() => null).catch((error: SvcError) => error);
 const pathsOf = (home: string) => findPaths({ SVC_HOME: home });
 
-test('first starts at one time agree on the token, which only its owner can read', async ({
+test('first starts at the same time agree on the token, and only its owner can read it', async ({
   folder,
 }) => {
   const file = join(folder, 'token');
@@ -41,7 +41,7 @@ test('first starts at one time agree on the token, which only its owner can read
   assert.is(await readSecret(file), tokens[0]);
 });
 
-test('a token that was cut short is made anew', async ({ folder }) => {
+test('a truncated token is replaced', async ({ folder }) => {
   const file = join(folder, 'token');
   writeFileSync(file, 'short');
   const token = await readSecret(file);
@@ -49,7 +49,9 @@ test('a token that was cut short is made anew', async ({ folder }) => {
   assert.is(await readSecret(file), token);
 });
 
-test('a token with a damaged byte is replaced by one that clients can send', async ({ folder }) => {
+test('a token with a damaged byte is replaced by a token that clients can send', async ({
+  folder,
+}) => {
   const file = join(folder, 'token');
   for (const byte of [0x00, 0x20, 0xaa]) {
     const bytes = Buffer.from(await readSecret(file));
@@ -61,7 +63,7 @@ test('a token with a damaged byte is replaced by one that clients can send', asy
   }
 });
 
-test('a token file that cannot be made is an error that names it', async ({ folder }) => {
+test('the error for a token file that cannot be made names the file', async ({ folder }) => {
   const file = join(folder, 'token');
   mkdirSync(file);
   const failure = await failureOf(readSecret(file));
@@ -70,7 +72,7 @@ test('a token file that cannot be made is an error that names it', async ({ fold
   assert.equal(readdirSync(folder), ['token']);
 });
 
-test('whatever the umask, what is made is for its owner only', async ({ folder }) => {
+test('only the owner can read what the daemon makes, for every umask', async ({ folder }) => {
   const before = process.umask(0);
   try {
     const paths = pathsOf(join(folder, 'deep', 'home'));
@@ -91,7 +93,7 @@ test('whatever the umask, what is made is for its owner only', async ({ folder }
   }
 });
 
-test('a home behind a symbolic link is used; one that leads nowhere, or to what others can read, is refused', async ({
+test('a home behind a symbolic link works; a broken link or a home that others can read is refused', async ({
   folder,
 }) => {
   const real = join(folder, 'real');
@@ -111,7 +113,7 @@ test('a home behind a symbolic link is used; one that leads nowhere, or to what 
   );
 });
 
-test('a file where a folder should be is named', async ({ folder }) => {
+test('the error for a file in the place of a folder names it', async ({ folder }) => {
   chmodSync(folder, 0o700);
   writeFileSync(join(folder, 'logs'), 'x');
   const failure = await failureOf(prepareHome(pathsOf(folder), true));

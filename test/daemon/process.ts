@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { packageRoot } from '../../src/home/paths.ts';
 import type { Home } from '../helpers/svc.ts';
 
-/** A daemon in a process of its own, from the sources. Its store does from a step on what `trouble` says; `none`: it is as it is; `held`: see blocked-thread.ts. */
+/**
+ * Starts a daemon from the sources in a separate process. `trouble` says what its store does and
+ * from which step on. `none` changes nothing; for `held`, see blocked-thread.ts.
+ */
 export function serve(home: Home, trouble: string, limits: NodeJS.ProcessEnv = {}) {
   const root = packageRoot();
   const folder = join(root, 'test', 'daemon');
@@ -14,7 +17,7 @@ export function serve(home: Home, trouble: string, limits: NodeJS.ProcessEnv = {
     env: { ...home.env, ...limits },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 60_000,
-    // Not the one by which it may end itself.
+    // Not the signal that the daemon sends to itself.
     killSignal: 'SIGALRM',
   });
   let out = '';

@@ -4,7 +4,10 @@ import { asSvcError, SvcError } from '../../src/errors.ts';
 import { findPaths } from '../../src/home/paths.ts';
 import { packError } from '../../src/store/sqlite/thrown-error.ts';
 
-/** The real daemon over a real store, until its disk is in trouble: from the start, or from SIGUSR2 on. The first argument names the trouble. */
+/**
+ * The real daemon over a real store with a failing disk. The disk fails from the start or from
+ * SIGUSR2 on. The first argument names the trouble.
+ */
 const trouble = process.argv[2] ?? '';
 let begun = !['none', 'held'].includes(trouble) && !trouble.endsWith('when ready');
 
@@ -13,7 +16,7 @@ process.on('SIGUSR2', () => {
   console.log('in trouble');
 });
 
-/** A call that the thread of the store never sees has no answer, or the answer of a full disk. */
+/** A call that does not reach the store thread has no answer, or the answer of a full disk. */
 const { postMessage } = Worker.prototype;
 Worker.prototype.postMessage = function (this: Worker, ...args: Parameters<typeof postMessage>) {
   const { id, method } = args[0] as { id?: number; method?: string };

@@ -1,7 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { connect } from '../../src/transport/control/client.ts';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { addModels, hear } from '../torture/answers.ts';
@@ -13,12 +13,12 @@ import { BEGIN, whileEngineIsStopped } from './local-life.ts';
 const test = suite<Context>('cancel');
 
 interface Context {
-  home: HeldHome;
+  home: PausedHome;
   life: Life;
 }
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome({ SVC_LIMIT_PROVIDER_RUNS: '1', SVC_ENGINE_THREADS: '1' });
+  context.home = await makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '1', SVC_ENGINE_THREADS: '1' });
   addModels(context.home);
   context.life = await serve(context.home);
 });

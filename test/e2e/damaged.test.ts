@@ -13,17 +13,17 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../src/limits.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { event } from '../store/samples.ts';
 import { serve } from '../torture/daemon.ts';
 import { ask } from '../torture/http.ts';
 
 /** Damage of the event log, as a person at the command line meets it. */
-const test = suite<{ home: HeldHome }>('a damaged event log');
+const test = suite<{ home: PausedHome }>('a damaged event log');
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome({
+  context.home = await makePausedHome({
     SVC_LIMIT_RESERVE_BYTES: '65536',
     SVC_LIMIT_VERIFY_PAUSE_MS: '1',
   });
@@ -31,7 +31,7 @@ test.before.each(async (context) => {
 test.after.each(({ home }) => home.close());
 
 /** Finished runs, oldest first. */
-async function answered(home: HeldHome, count: number): Promise<string[]> {
+async function answered(home: PausedHome, count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let index = 0; index < count; index += 1) {
     const { json } = await ask(home, '/v1/runs', {
@@ -51,7 +51,7 @@ async function answered(home: HeldHome, count: number): Promise<string[]> {
 }
 
 /** Makes what is there older than the events that a start looks at. */
-async function grow({ paths }: HeldHome): Promise<void> {
+async function grow({ paths }: PausedHome): Promise<void> {
   const store = createSqliteStore({
     database: paths.database,
     highWater: paths.highWater,
@@ -67,7 +67,7 @@ async function grow({ paths }: HeldHome): Promise<void> {
   await store.close();
 }
 
-function change({ paths }: HeldHome, sql: string): void {
+function change({ paths }: PausedHome, sql: string): void {
   const db = new Database(paths.database);
   db.exec(sql);
   db.close();

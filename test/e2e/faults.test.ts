@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { connect } from '../../src/transport/control/client.ts';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { addModels, hear } from '../torture/answers.ts';
 import { type Life, serve } from '../torture/daemon.ts';
@@ -44,15 +44,15 @@ function mounts(): boolean {
   return disk !== null;
 }
 
-const post = (home: HeldHome, body: object = { prompt: 'x' }) =>
+const post = (home: PausedHome, body: object = { prompt: 'x' }) =>
   ask(home, '/v1/runs', { method: 'POST', body });
-const state = async (home: HeldHome, id: string) => (await ask(home, `/v1/runs/${id}`)).json;
+const state = async (home: PausedHome, id: string) => (await ask(home, `/v1/runs/${id}`)).json;
 
 async function withHome(
   env: NodeJS.ProcessEnv,
-  work: (home: HeldHome) => Promise<void>,
+  work: (home: PausedHome) => Promise<void>,
 ): Promise<void> {
-  const home = await makeHeldHome(env);
+  const home = await makePausedHome(env);
   try {
     await work(home);
   } finally {
@@ -61,7 +61,7 @@ async function withHome(
 }
 
 /** A home on a separate disk. */
-async function onSmallDisk(work: (home: HeldHome) => Promise<void>): Promise<void> {
+async function onSmallDisk(work: (home: PausedHome) => Promise<void>): Promise<void> {
   await withHome({ SVC_LIMIT_RESERVE_BYTES: String(1024 * 1024) }, async (home) => {
     const config = readFileSync(home.paths.config);
     const disk = mountOver(home.folder, 24);

@@ -1,6 +1,6 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { addModels, type Heard, hear } from '../torture/answers.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
@@ -10,12 +10,12 @@ import { BEGIN, ENVIRONMENT, hearUndisturbed, whileEngineIsStopped } from './loc
 const test = suite<Context>('hand-over');
 
 interface Context {
-  home: HeldHome;
+  home: PausedHome;
   life: Life;
 }
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome({ SVC_LIMIT_PROVIDER_RUNS: '2', ...ENVIRONMENT });
+  context.home = await makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '2', ...ENVIRONMENT });
   addModels(context.home);
   context.life = await serve(context.home);
 });

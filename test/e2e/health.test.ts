@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type HeldHome, makeHeldHome, runtimeOf } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome, runtimeOf } from '../helpers/daemon.ts';
 import { grpcHealth } from '../helpers/grpc-health.ts';
 import { waitFor } from '../helpers/wait.ts';
 
 /** Every state of a real process, seen over every transport at once. */
-const test = suite<{ home: HeldHome }>('health in every state');
+const test = suite<{ home: PausedHome }>('health in every state');
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome({ SVC_LIMIT_PROBE_MS: '60000' });
+  context.home = await makePausedHome({ SVC_LIMIT_PROBE_MS: '60000' });
 });
 test.after.each(async ({ home }) => {
   await home.close();
@@ -24,7 +24,7 @@ interface Seen {
   cli: Record<'http' | 'grpc' | 'socket', number | null>;
 }
 
-async function look(home: HeldHome): Promise<Seen> {
+async function look(home: PausedHome): Promise<Seen> {
   const { addresses } = await runtimeOf(home);
   const ask = async (path: string) => {
     const response = await fetch(`${addresses.http}${path}`);
@@ -160,7 +160,7 @@ test('health --watch prints each change', async ({ home }) => {
 });
 
 /** The engine is warmed in the background of a ready daemon. */
-async function enginePid(home: HeldHome): Promise<number> {
+async function enginePid(home: PausedHome): Promise<number> {
   const { addresses } = await runtimeOf(home);
   return waitFor(
     'the engine is warm',

@@ -2,17 +2,17 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 
-const test = suite<{ home: HeldHome }>('what is kept of runs');
+const test = suite<{ home: PausedHome }>('what is kept of runs');
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome({ SVC_LIMIT_PRUNE_EVERY_MS: '1000' });
+  context.home = await makePausedHome({ SVC_LIMIT_PRUNE_EVERY_MS: '1000' });
 });
 test.after.each(({ home }) => home.close());
 
-function configure({ paths }: HeldHome, history: object): void {
+function configure({ paths }: PausedHome, history: object): void {
   writeFileSync(
     paths.config,
     JSON.stringify({ ...JSON.parse(readFileSync(paths.config, 'utf8')), history }),
@@ -20,7 +20,7 @@ function configure({ paths }: HeldHome, history: object): void {
 }
 
 /** A run from its prompt to the end of its answer, as a user has it. */
-async function ask(home: HeldHome, prompt: string, answer: readonly string[]): Promise<string> {
+async function ask(home: PausedHome, prompt: string, answer: readonly string[]): Promise<string> {
   const run = home.spawn(['run', prompt]);
   await waitFor('the provider is asked', () => home.server.streams.size === 1);
   for (const piece of answer) home.server.say(piece);
@@ -49,7 +49,7 @@ function ifThere<T>(read: () => T): T | null {
 }
 
 /** Files of the home that hold one of these; not the configuration, nor the reserve, whose bytes are random and so hold every short word. */
-function holding({ folder, paths }: HeldHome, words: readonly string[]): string[] {
+function holding({ folder, paths }: PausedHome, words: readonly string[]): string[] {
   const files = walk(folder).filter(
     (path) =>
       path !== paths.config &&

@@ -1,6 +1,6 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 import { type Answer, ask, stream } from '../torture/http.ts';
@@ -9,12 +9,12 @@ import { type Answer, ask, stream } from '../torture/http.ts';
 const test = suite<Context>('idempotency keys');
 
 interface Context {
-  home: HeldHome;
+  home: PausedHome;
   life: Life;
 }
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome();
+  context.home = await makePausedHome();
   context.life = await serve(context.home);
 });
 test.after.each(async ({ home, life }) => {
@@ -22,7 +22,7 @@ test.after.each(async ({ home, life }) => {
   await home.close();
 });
 
-const post = (home: HeldHome, key: string, body: object = { prompt: 'x' }): Promise<Answer> =>
+const post = (home: PausedHome, key: string, body: object = { prompt: 'x' }): Promise<Answer> =>
   ask(home, '/v1/runs', { method: 'POST', body, headers: { 'idempotency-key': key } });
 const count = async ({ life }: Context) =>
   (await life.ask((client) => client.call('run.list', { limit: 100 }))).runs.length;

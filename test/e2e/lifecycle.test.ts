@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { processStart } from '../../src/home/runtime-file.ts';
-import { type HeldHome, makeHeldHome, runtimeOf } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome, runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome, type Started } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -41,8 +41,8 @@ const isGone = (pid: number) => {
 };
 
 /** Does it with a home whose provider the test holds, besides the one that each test has. */
-async function withHeldHome(work: (home: HeldHome) => Promise<void>): Promise<void> {
-  const home = await makeHeldHome();
+async function withHeldHome(work: (home: PausedHome) => Promise<void>): Promise<void> {
+  const home = await makePausedHome();
   try {
     await work(home);
   } finally {
@@ -220,7 +220,7 @@ test('an address that others can reach is refused while nothing asks for a token
 });
 
 /** A daemon in the foreground, in the middle of the answer of a run. */
-async function serveHalfAnAnswer(home: HeldHome): Promise<{ serving: Started; run: Started }> {
+async function serveHalfAnAnswer(home: PausedHome): Promise<{ serving: Started; run: Started }> {
   const serving = home.spawn(['serve']);
   await waitFor('the daemon is ready', () => /"msg":"ready"/.test(serving.stdout()));
   const run = home.spawn(['run', 'hello', '--no-start']);

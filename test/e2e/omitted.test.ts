@@ -1,13 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 
-const test = suite<{ home: HeldHome }>('who follows a run whose answer is not kept');
+const test = suite<{ home: PausedHome }>('who follows a run whose answer is not kept');
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome({});
+  context.home = await makePausedHome({});
   const { paths } = context.home;
   writeFileSync(
     paths.config,

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, type LifeOptions, type Run, serve } from '../torture/daemon.ts';
 import { asClient, ask, stream } from '../torture/http.ts';
@@ -10,12 +10,12 @@ import { asClient, ask, stream } from '../torture/http.ts';
 const test = suite<Context>('the queue');
 
 interface Context {
-  home: HeldHome;
+  home: PausedHome;
   life: Life;
 }
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome({ SVC_LIMIT_PROVIDER_RUNS: '1', SVC_LIMIT_QUEUE_RUNS: '3' });
+  context.home = await makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '1', SVC_LIMIT_QUEUE_RUNS: '3' });
   context.life = await serve(context.home);
 });
 test.after.each(async ({ home, life }) => {

@@ -1,15 +1,15 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
 import { stream } from '../torture/http.ts';
 
 /** Runs at another provider, whose daemon is killed with SIGKILL. */
-const test = suite<{ home: HeldHome; life: Life }>('after a kill');
+const test = suite<{ home: PausedHome; life: Life }>('after a kill');
 
 test.before.each(async (context) => {
-  context.home = await makeHeldHome({ SVC_LIMIT_PROVIDER_RUNS: '1' });
+  context.home = await makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '1' });
   context.life = await serve(context.home);
 });
 test.after.each(async ({ home, life }) => {
@@ -18,7 +18,7 @@ test.after.each(async ({ home, life }) => {
 });
 
 interface Context {
-  home: HeldHome;
+  home: PausedHome;
   life: Life;
 }
 

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HeldServer } from '../helpers/paused-server.ts';
+import { PausedServer } from '../helpers/paused-server.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -24,9 +24,9 @@ const error = (text: string) =>
 
 /** Does something with a server that the test holds, at this address, which is closed afterwards. */
 async function withHeldServer(
-  work: (server: HeldServer, base_url: string) => Promise<void>,
+  work: (server: PausedServer, base_url: string) => Promise<void>,
 ): Promise<void> {
-  const server = new HeldServer();
+  const server = new PausedServer();
   const base_url = await server.listen();
   try {
     await work(server, base_url);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type HeldHome, makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import type { Home, Outcome, Started } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { hear } from '../torture/answers.ts';
@@ -209,10 +209,10 @@ test('svc run starts a daemon where one was dying, which still took its connecti
   assert.is((await home.svc(['stop'])).code, 0);
 });
 
-const remote = suite<{ home: HeldHome; life: Life }>('a start whose answer is lost');
+const remote = suite<{ home: PausedHome; life: Life }>('a start whose answer is lost');
 
 remote('is sent again with the same key, so that there is one run', async () => {
-  const home = await makeHeldHome();
+  const home = await makePausedHome();
   let life = await serve(home);
   try {
     const command = home.spawn(['run', 'x', '--no-start']);

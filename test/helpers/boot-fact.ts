@@ -1,6 +1,6 @@
 import type { DaemonCreated, NewEvent } from '../../machines/events.ts';
 
-/** The first fact of a daemon, as of one process on one host. */
+/** The first event of a daemon, from one process on one host. */
 export function bootStarted(
   boot_id: string,
   capacity: number,

@@ -2,17 +2,17 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { readRuntimeFile } from '../../src/home/runtime-file.ts';
 import type { RuntimeFile } from '../../src/transport/control/protocol.ts';
-import { HeldServer } from './paused-server.ts';
+import { PausedServer } from './paused-server.ts';
 import { type Home, makeHome } from './svc.ts';
 import { waitFor } from './wait.ts';
 
-export interface HeldHome extends Home {
-  server: HeldServer;
+export interface PausedHome extends Home {
+  server: PausedServer;
 }
 
-/** A home whose default provider is a server that the test holds in its hand. */
-export async function makeHeldHome(env: NodeJS.ProcessEnv = {}): Promise<HeldHome> {
-  const server = new HeldServer();
+/** A home whose default provider is a server that the test pauses. */
+export async function makePausedHome(env: NodeJS.ProcessEnv = {}): Promise<PausedHome> {
+  const server = new PausedServer();
   const base_url = await server.listen();
   const home = makeHome(env);
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
@@ -30,7 +30,7 @@ export async function makeHeldHome(env: NodeJS.ProcessEnv = {}): Promise<HeldHom
   };
 }
 
-/** The runtime file of the home's daemon, once there is one. */
+/** The runtime file of the daemon of this home; null before the daemon writes it. */
 export function runtimeOf(home: Home): Promise<RuntimeFile> {
   return waitFor('the daemon has written its runtime file', () => {
     const found = readRuntimeFile(home.paths.runtime);

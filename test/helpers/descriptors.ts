@@ -1,7 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 
-/** Takes descriptors away from a process: `free` are left. Returns what gives them back. Linux only. */
+/**
+ * Opens descriptors until a process has only `free` left. Returns the function that closes them.
+ * Linux only.
+ */
 export function takeDescriptors(pid: number, free = 0): () => void {
   const limits = () =>
     execFileSync(

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 
 /**
- * Pids of the engine processes that this daemon has started, whether or not they have loaded a model. One that is not its own program yet does
- * not count: until then the daemon waits for it, and would wait on if it were stopped.
+ * Pids of the engine processes of this daemon, with or without a model. A process that does not yet
+ * run its own program does not count. The daemon still waits for it, and would hang if a test
+ * stopped it.
  */
 export async function engineProcesses(daemon: number): Promise<number[]> {
   const children = await readFile(`/proc/${daemon}/task/${daemon}/children`, 'utf8').catch(

@@ -15,28 +15,28 @@ import {
   TERMINAL,
 } from '../../src/runtime/contract.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
-import { CREATED, NOW, stop, WAYS } from './daemon-ways.ts';
+import { CREATED, EVENTS_TO, NOW, stop } from './daemon-paths.ts';
 
 /**
- * A runtime whose daemon is the real machine, folded by the test. Its runs are lists of events that
- * the test appends. It records its calls, so that a test can show what a health answer reads.
+ * A runtime that folds the real daemon machine. The test appends the events of its runs. It records
+ * its calls, so that a test can show what a health answer reads.
  */
 export interface FakeRuntime extends Runtime {
-  /** Folds an event into the daemon's machine. Throws when the machine refuses it. */
+  /** Folds an event into the daemon machine. Throws when the machine refuses it. */
   tell(fact: NewEvent<DaemonEvent>): void;
   /** Folds events until the daemon is in the state. */
   bring(path: string): void;
   readonly path: string;
-  /** Methods called, in order. */
+  /** The methods called, in order. */
   readonly calls: string[];
   /** The inputs of startRun. */
   readonly inputs: RunInput[];
   providers: ProviderRecord[];
   /** Appends an event to a run and wakes its followers. */
   append(run_id: string, type: string, data?: Record<string, unknown>): EventRecord;
-  /** Followers that have not ended. */
+  /** The number of open followers. */
   readonly following: number;
-  /** Events that followers have asked for. */
+  /** The number of events that followers read. */
   readonly given: number;
   /** Makes the next call of this method throw. */
   fail(method: keyof Runtime, error: unknown): void;
@@ -51,7 +51,7 @@ export function fakeRuntime(): FakeRuntime {
   const listeners = new Set<() => void>();
   const failures = new Map<string, unknown>();
   let wakers = new Set<() => void>();
-  let held: (() => void)[] = [];
+  let waitingCancels: (() => void)[] = [];
   let seq = 0;
   let following = 0;
   let given = 0;
@@ -113,7 +113,7 @@ export function fakeRuntime(): FakeRuntime {
     },
     bring(path) {
       daemon = init(daemonMachine, CREATED).snapshot;
-      for (const fact of WAYS[path] ?? []) fake.tell(fact);
+      for (const fact of EVENTS_TO[path] ?? []) fake.tell(fact);
       if (statePath(daemon) !== path)
         throw new Error(`the way to ${path} leads to ${statePath(daemon)}`);
     },
@@ -140,8 +140,8 @@ export function fakeRuntime(): FakeRuntime {
     },
     fail: (method, error) => failures.set(method, error),
     release() {
-      for (const resolve of held) resolve();
-      held = [];
+      for (const resolve of waitingCancels) resolve();
+      waitingCancels = [];
     },
 
     probe() {
@@ -222,7 +222,7 @@ export function fakeRuntime(): FakeRuntime {
       note('cancelRun');
       const { record } = find(id);
       if (record.ended_at === null) {
-        await new Promise<void>((resolve) => held.push(resolve));
+        await new Promise<void>((resolve) => waitingCancels.push(resolve));
         fake.append(id, 'run.cancelled', { forced: false });
       }
       return { ...record };

@@ -6,7 +6,7 @@ type Check = (
   answer: (error: Error | null, response?: { status: string }) => void,
 ) => void;
 
-/** What the standard health service says of each name, asked by a stock client without headers. */
+/** The answer of the standard health service for each name, to a stock client without headers. */
 export async function grpcHealth(address: string, names: readonly string[]): Promise<string[]> {
   const Client = makeClientConstructor(service as never, 'Health');
   const client = new Client(address, credentials.createInsecure());

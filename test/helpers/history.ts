@@ -9,16 +9,17 @@ import { finish, output, ScriptedProvider, untilAborted } from './scripted-provi
 import { turns } from './turns.ts';
 import { waitFor } from './wait.ts';
 
-/** What the daemon had in memory right after a fact. */
+/** The state of the daemon in memory right after an event. */
 export interface Seen {
-  /** State by stream, of machines that lived. */
+  /** The state of each active machine, by its stream. */
   states: Record<string, string>;
   outputs: Record<string, string>;
 }
 
 /**
- * Two lives of a daemon over one log: runs that complete, fail, wait, are cancelled, and one that the death of the first life cuts off. What
- * was in memory after each fact is noted from the machines themselves, so that the past can be held to it.
+ * Two boots of a daemon over one log. Their runs complete, fail, wait, are cancelled or are cut off
+ * when the first boot crashes. The machines record their state after each event, so that a test can
+ * compare the folded history.
  */
 export async function makeHistory() {
   const store = createMemoryStore();

@@ -3,60 +3,61 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 
 /**
- * A model hub on loopback that does to each download what the test says. It counts what it sent and keeps what it was asked, so
- * that a test can see a byte that was fetched twice and a token that went to the wrong place.
+ * A model hub on loopback that behaves for each download as the test says. It counts the bytes it
+ * sends and records the requests. So a test sees a byte fetched twice, or a token sent to the wrong
+ * host.
  */
 
-/** What is done to one download; by default the file is sent whole, or from where it is asked for. */
+/** How the hub answers one download. By default it sends the whole file or the requested range. */
 export interface Behaviour {
   status?: number;
   headers?: Record<string, string>;
-  /** Answered in place of the file. */
+  /** Answers with this in place of the file. */
   body?: string;
   redirect?: string;
-  /** The range that is asked for is not looked at. */
+  /** Ignores the requested range. */
   noRanges?: boolean;
-  /** The other side of a range: another part is sent than was asked for. */
+  /** Sends another range than the requested one. */
   rangeFrom?: number;
-  /** Null: none is sent. */
+  /** Null sends none. */
   etag?: string | null;
-  /** No length is said, and the end is the end of the chunks. */
+  /** Sends no length; the last chunk ends the body. */
   chunked?: boolean;
-  /** Said in place of the real one; the connection ends after the bytes that are there. */
+  /** Sends this length in place of the real one; the connection ends after the real bytes. */
   claimedLength?: number;
-  /** Sent in place of the file's. */
+  /** Sends these bytes in place of the file. */
   bytes?: Buffer;
-  /** After so many bytes of this answer the connection is cut. */
+  /** Cuts the connection after this many bytes of the answer. */
   cutAfter?: number;
-  /** After so many bytes of this answer nothing more comes, and the connection stays. */
+  /** Sends this many bytes of the answer, then nothing; the connection stays open. */
   hangAfter?: number;
-  /** No answer at all. */
+  /** Never answers. */
   silent?: boolean;
 }
 
 export interface Asked {
   path: string;
   headers: IncomingMessage['headers'];
-  /** Bytes of the answer's body. */
+  /** Bytes of the body. */
   sent: number;
   status: number;
 }
 
 export class Hub {
-  /** By path, as they are listed and sent now. */
+  /** The files by path, as the hub lists and sends them now. */
   readonly files = new Map<string, Buffer>();
-  /** What is done to the next downloads, one after the other; then each is as `usual`. */
+  /** Behaviour of the next downloads, in order; later ones are `usual`. */
   readonly next: Behaviour[] = [];
   usual: Behaviour = {};
-  /** What is done to the next listings. */
+  /** Behaviour of the next listings, in order. */
   readonly nextLists: Behaviour[] = [];
   readonly asked: Asked[] = [];
-  /** Answers that are under way. */
+  /** Answers in progress. */
   readonly open = new Set<ServerResponse>();
   private readonly sockets = new Set<Socket>();
-  /** Whether the list says what a file hashes to. */
+  /** Whether the list has the hash of a file. */
   hashes = true;
-  /** What is listed in place of the real hash. */
+  /** Listed in place of the real hash. */
   listedHash: string | null = null;
   commit = 'c'.repeat(40);
   pageSize = 1000;
@@ -90,7 +91,7 @@ export class Hub {
     return this.asked.filter(({ path }) => path.startsWith('/api/'));
   }
 
-  /** Bytes of files that were sent, all downloads together. */
+  /** Bytes of files sent in all downloads. */
   get sent(): number {
     return this.downloads.reduce((sum, { sent }) => sum + sent, 0);
   }

@@ -20,7 +20,10 @@ export interface KernelHarness {
   fatal: SvcError[];
 }
 
-/** A kernel over a memory store with a clock that the test moves. It is opened unless `open` is false. */
+/**
+ * A kernel over a memory store, with a clock that the test moves. It is open unless `open` is
+ * false.
+ */
 export async function bootKernel(
   options: {
     store?: EventStore;
@@ -76,7 +79,7 @@ export function request(changes: Partial<RunRequest> = {}): RunRequest {
   };
 }
 
-/** The fact that creates a run, with deadlines counted from `now`. */
+/** The event that creates a run, with deadlines counted from `now`. */
 export function accepted(
   run_id: string,
   now: number,
@@ -101,14 +104,14 @@ export function accepted(
   };
 }
 
-/** Wraps a store so that each append waits for the test, or fails as the test says. */
+/** Wraps a store so that the test completes or fails each append. */
 export function gatedStore(inner: EventStore): EventStore & {
   appends: number[];
   hold(): void;
   release(): void;
   failWith(error: Error | null): void;
 } {
-  let held: (() => void)[] | null = null;
+  let waitingAppends: (() => void)[] | null = null;
   let failure: Error | null = null;
   const appends: number[] = [];
   return {
@@ -134,11 +137,11 @@ export function gatedStore(inner: EventStore): EventStore & {
     close: () => inner.close(),
     appends,
     hold: () => {
-      held ??= [];
+      waitingAppends ??= [];
     },
     release: () => {
-      const waiting = held ?? [];
-      held = null;
+      const waiting = waitingAppends ?? [];
+      waitingAppends = null;
       for (const resolve of waiting) resolve();
     },
     failWith: (error) => {
@@ -146,7 +149,8 @@ export function gatedStore(inner: EventStore): EventStore & {
     },
     append: async (commit) => {
       appends.push(commit.events.length);
-      if (held !== null) await new Promise<void>((resolve) => held?.push(resolve));
+      if (waitingAppends !== null)
+        await new Promise<void>((resolve) => waitingAppends?.push(resolve));
       if (failure !== null) throw failure;
       return inner.append(commit);
     },

@@ -20,15 +20,15 @@ export interface LocalHarness extends LocalProvider {
   folder: string;
   models_folder: string;
   engine: StreamDriver<EngineSnapshot, EngineEvent>;
-  /** What the engine process printed. */
+  /** The output of the engine process. */
   printed: string[];
   state(): string;
-  /** Pid of the engine process; throws when none is loaded. */
+  /** Pid of the engine process; throws when there is none. */
   pid(): number;
   close(): Promise<void>;
 }
 
-/** The local provider with the real engine process and the real machine, in a folder of its own. */
+/** The local provider with the real engine process and the real machine, in a separate folder. */
 export function makeLocalProvider(
   options: Partial<Omit<LocalProviderOptions, 'limits'>> & { limits?: Partial<Limits> } = {},
 ): LocalHarness {
@@ -110,7 +110,7 @@ export interface Heard {
 
 let asked = 0;
 
-/** Reads a whole answer; `heard` shows it while it comes. */
+/** Reads a whole answer; `heard` holds the part so far. */
 export async function hear(
   local: LocalProvider,
   changes: Partial<RunRequest> = {},
@@ -132,7 +132,7 @@ export async function hear(
   return heard;
 }
 
-/** The failure that the work ends with. */
+/** The failure of the work. */
 export async function failure(work: Promise<unknown>): Promise<SvcError> {
   const thrown = await work.then(
     () => null,

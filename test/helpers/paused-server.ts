@@ -2,13 +2,13 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * A model server on this machine that answers only when the test lets it: its list of models and its answers can each be held, so
- * that a daemon can be kept in any of its states.
+ * A model server on this machine that answers only when the test says so. The test pauses its list
+ * of models and its answers, and so keeps a daemon in any of its states.
  */
-export class HeldServer {
+export class PausedServer {
   /** Chat requests that are open now. */
   readonly streams = new Set<ServerResponse>();
-  /** Chat requests there ever were. */
+  /** All chat requests so far. */
   chats = 0;
   private readonly server: Server;
   private lists: ServerResponse[] = [];
@@ -30,7 +30,7 @@ export class HeldServer {
     this.holding = true;
   }
 
-  /** Whether somebody waits for the list of models. */
+  /** Whether a client waits for the list of models. */
   get asked(): boolean {
     return this.lists.length > 0;
   }
@@ -40,7 +40,7 @@ export class HeldServer {
     for (const response of this.lists.splice(0)) this.list(response);
   }
 
-  /** Says one more piece in every open answer. */
+  /** Sends one more piece in every open answer. */
   say(text: string): void {
     for (const response of this.streams) chunk(response, { content: text }, null);
   }

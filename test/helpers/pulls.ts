@@ -12,7 +12,7 @@ import { bootRuntime, type RuntimeOptions } from './runtime.ts';
 import { ScriptedProvider } from './scripted-provider.ts';
 import { waitFor } from './wait.ts';
 
-/** A small GGUF file that is whole; another one for each seed. */
+/** A small complete GGUF file, different for each seed. */
 export function makeModel(kibibytes: number, seed = 1): Buffer {
   const data = new Float32Array(kibibytes * 256).map((_, index) =>
     Math.fround(Math.sin(index * seed)),
@@ -23,7 +23,7 @@ export function makeModel(kibibytes: number, seed = 1): Buffer {
   );
 }
 
-/** Lists the models folder, as the engine's provider does. */
+/** Lists the models folder, as the engine provider does. */
 class FolderProvider extends ScriptedProvider {
   private readonly folder: string;
 
@@ -70,7 +70,10 @@ export interface Ending {
 
 export type PullHarness = Awaited<ReturnType<typeof bootPulls>>;
 
-/** The runtime with a hub and an empty models folder of its own. The clock moves only when a pull waits for its next attempt. */
+/**
+ * The runtime with a hub and an empty models folder. The clock moves only when a pull waits for its
+ * next attempt.
+ */
 export async function bootPulls(
   files: Record<string, Buffer>,
   options: Partial<RuntimeOptions> = {},
@@ -124,7 +127,7 @@ export async function bootPulls(
   return {
     ...harness,
     hub,
-    /** A server of another origin, that has the same files. */
+    /** A server of another origin with the same files. */
     elsewhere: async () => {
       const other = await Hub.start(files);
       others.push(other);
@@ -136,10 +139,10 @@ export async function bootPulls(
     path: (file: string) => join(folder, file),
     sizeOf: (file: string) =>
       readdirSync(folder).includes(file) ? statSync(join(folder, file)).size : 0,
-    /** The facts of every pull, in order. */
+    /** The events of every pull, in order. */
     facts: async () =>
       (await store.readAll(1, 10_000)).filter(({ stream }) => stream.startsWith('pull:')),
-    /** Waits until so many bytes are on disk. */
+    /** Waits until this many bytes are on disk. */
     fetched: (file: string, bytes: number) =>
       waitFor(
         `${bytes} bytes of ${file} are on disk`,
@@ -159,10 +162,10 @@ export async function bootPulls(
 export const MODEL = makeModel(512);
 export const OTHER = makeModel(512, 2);
 export const FILE = 'tiny-Q4_K_M.gguf';
-/** Where a download is broken off. */
+/** Where a test cuts a download. */
 export const CUT = 200_000;
 
-/** A test with a hub and a folder of its own; the hub has MODEL as FILE. */
+/** A test with its own hub and folder; the hub has MODEL as FILE. */
 export function pulls(
   name: string,
   body: (harness: PullHarness) => Promise<void>,
@@ -178,12 +181,12 @@ export function pulls(
   });
 }
 
-/** The address of FILE, for a pull that asks no hub. */
+/** The address of FILE, for a pull without a hub. */
 export function address({ hub }: PullHarness): string {
   return `${hub.url}/${FILE}`;
 }
 
-/** The model is there, byte for byte, and nothing beside it. */
+/** The model is complete, and the folder has no other file. */
 export function isThere({ inFolder, path }: PullHarness, model = MODEL, file = FILE): void {
   assert.equal(inFolder(), [file]);
   assert.ok(readFileSync(path(file)).equals(model));

@@ -58,7 +58,7 @@ export interface Outcome {
   failure: SvcError | null;
 }
 
-/** What came of one attempt. Throws whatever is thrown and is not a SvcError. */
+/** The outcome of one attempt. Rethrows any error that is not a SvcError. */
 export async function outcome(
   provider: ProviderPort,
   options: {

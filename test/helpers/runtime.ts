@@ -31,18 +31,21 @@ export interface RuntimeOptions {
   limits?: Partial<Limits>;
   store?: EventStore;
   boot_id?: string;
-  /** A life of its own begins at the same time as every other, unless it is given the clock. */
+  /** The clock of this boot. By default every boot starts at the same time. */
   clock?: ManualClock;
   env?: NodeJS.ProcessEnv;
-  /** Where models are fetched to, and what the puller is told of the machine. */
+  /** The models folder, and what the puller knows of the machine. */
   puller?: Partial<Pick<PullerOptions, 'folder' | 'host_boot_id' | 'freeBytes' | 'log'>>;
-  /** What is wrong with the log. */
+  /** The fault of the log. */
   trouble?: () => string | null;
-  /** Go no further than this step of the start. */
+  /** The last step of the start. */
   until?: 'opened' | 'recovered' | 'ready';
 }
 
-/** Everything of the daemon but its sockets and its process: real kernel, machines and runtime, with a clock that the test moves. */
+/**
+ * The whole daemon without sockets and process: real kernel, machines and runtime, with a clock
+ * that the test moves.
+ */
 export async function bootRuntime(options: RuntimeOptions) {
   const { boot_id = 'boot_1', env = {}, remote = {}, until = 'ready' } = options;
   const loaded = loadConfig(NOWHERE, { env: {} });

@@ -8,8 +8,8 @@ import type {
 type Move = OutputPart | Error | (() => Promise<void> | void);
 
 /**
- * A provider that does what it is told, one move at a time: a part is yielded, an error thrown, a function awaited. It counts how
- * many streams are open, so that a test can see work that goes on when it should not.
+ * A provider that follows a script of moves: it yields a part, throws an error or awaits a
+ * function. It counts its open streams, so that a test sees work that does not stop.
  */
 export class ScriptedProvider implements ProviderPort {
   readonly id: string;
@@ -63,13 +63,13 @@ export const finish = (): OutputPart => ({
   usage: { input_tokens: 1, output_tokens: 1 },
 });
 
-/** Resolves when the signal aborts: work that goes on until it is stopped. */
+/** Resolves when the signal aborts: work that runs until it is stopped. */
 export const untilAborted = (signal: AbortSignal) => () =>
   new Promise<void>((resolve) =>
     signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true }),
   );
 
-/** A promise and the way to resolve it. */
+/** A promise and its resolve function. */
 export function gate(): { opened: Promise<void>; open(): void } {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {

@@ -6,11 +6,11 @@ import { Notifier } from '../../src/kernel/notifier.ts';
 import type { StreamPort } from '../../src/kernel/port.ts';
 
 export interface StreamDriver<S, E extends MachineEvent> extends StreamPort<S, E> {
-  /** Every fact so far, the refused ones left out. */
+  /** Every accepted event so far. */
   readonly facts: E[];
-  /** Makes the next deadline of the present state come true; throws when there is none. */
+  /** Fires the next deadline of the present state; throws when there is none. */
   fireDeadline(): Promise<void>;
-  /** Proposals are refused as a kernel refuses them whose store has failed. */
+  /** Refuses proposals, as a kernel with a failed store does. */
   fail(error: Error): void;
 }
 
@@ -22,8 +22,9 @@ export interface StreamDriverOptions<S, E extends MachineEvent> {
 }
 
 /**
- * One machine, driven as the kernel drives it, without a store: a fact is accepted at once or not at all, shows in the state a
- * turn later, is told to listeners then, and its effects come last. Deadlines come true only when the test says so.
+ * Drives one machine as the kernel does, without a store. It accepts or refuses an event at once.
+ * The state shows it one turn later; then listeners get it, and its effects run last. Deadlines
+ * fire only when the test says so.
  */
 export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent>({
   machine,

@@ -21,7 +21,7 @@ export interface Home {
   env: NodeJS.ProcessEnv;
   /** Runs a command to its end. */
   svc(args: readonly string[], options?: RunOptions): Promise<Outcome>;
-  /** Starts a command and leaves it running; it is ended with the home. */
+  /** Starts a command and leaves it running; `close` ends it. */
   spawn(args: readonly string[], options?: RunOptions): Started;
   /** Ends every process of this home and deletes it. */
   close(): Promise<void>;
@@ -31,9 +31,9 @@ export interface RunOptions {
   /** Null leaves it open. */
   stdin?: string | Buffer | null;
   env?: NodeJS.ProcessEnv;
-  /** The node that runs it. */
+  /** The Node.js binary that runs it. */
   node?: string;
-  /** A command, with its arguments, that runs the program. */
+  /** A command with its arguments that runs the program. */
   wrapper?: readonly string[];
 }
 
@@ -44,11 +44,11 @@ export interface Started {
   ended: Promise<Outcome>;
 }
 
-/** Longest life of a command, and of a daemon in the foreground: they bound a hang. */
+/** Longest time for a command, and for a daemon in the foreground: they bound a hang. */
 const BOUND_MS = 120_000;
 const DAEMON_BOUND_MS = 600_000;
 
-/** A temporary home with free ports, so that nothing of the machine's own daemon is touched. */
+/** A temporary home with free ports, apart from the daemon of this machine. */
 export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
   const base = {

@@ -1,14 +1,17 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { PROGRAM } from './svc.ts';
 
-/** The program with a terminal for its stdout and stderr, as a person has it. `script` makes one; elsewhere such tests are skipped. */
+/**
+ * The program with a terminal for its stdout and stderr. `script` makes the terminal; without
+ * `script` such tests are skipped.
+ */
 export const hasTerminal =
   process.platform === 'linux' && spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
 if (!hasTerminal) console.log('skipped: no terminal can be made here');
 
 export interface Shown {
   code: number | null;
-  /** All that reached the terminal, both streams, line breaks as they were written. */
+  /** Everything written to the terminal by both streams, with its line breaks. */
   text: string;
 }
 

@@ -8,8 +8,9 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 
 /**
- * A server on loopback that speaks OpenAI's chat completions as a test tells it to, byte for byte where it matters. It records
- * what it was asked and knows which of its connections are open, so that a test can see work that goes on when it should not.
+ * A server on loopback that speaks the chat completions of OpenAI. The test controls it to the
+ * byte. It records requests and knows its open connections, so that a test sees work that does not
+ * stop.
  */
 
 export interface Received {
@@ -23,7 +24,7 @@ export class Exchange {
   readonly received: Received;
   readonly response: ServerResponse;
   readonly socket: Socket;
-  /** Resolves when the connection is closed, by whichever side. */
+  /** Resolves when either side closes the connection. */
   readonly closed: Promise<void>;
 
   constructor(received: Received, response: ServerResponse, socket: Socket) {
@@ -37,7 +38,7 @@ export class Exchange {
     return JSON.parse(this.received.body) as Record<string, unknown>;
   }
 
-  /** Begins a stream of events, unless it has begun. */
+  /** Begins a stream of events, once. */
   open(headers: Record<string, string> = {}): this {
     if (this.response.headersSent) return this;
     this.response.writeHead(200, { 'content-type': 'text/event-stream', ...headers });
@@ -45,7 +46,7 @@ export class Exchange {
     return this;
   }
 
-  /** Any bytes; resolves when they are handed to the system. */
+  /** Sends any bytes; resolves when the system has them. */
   write(bytes: string | Uint8Array): Promise<void> {
     return new Promise((resolve, reject) =>
       this.response.write(bytes, (error) => (error ? reject(error) : resolve())),
@@ -81,7 +82,7 @@ export class Exchange {
     this.end();
   }
 
-  /** The whole of a good answer. */
+  /** A whole successful answer. */
   async answer(...texts: string[]): Promise<void> {
     this.open();
     for (const text of texts) await this.text(text);

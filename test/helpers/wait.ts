@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface WaitOptions {
-  /** Longest wait, in milliseconds. Generous: it bounds a hang, it is no statement about speed. */
+  /** Longest wait, in milliseconds. It bounds a hang and says nothing about speed. */
   within_ms?: number;
   every_ms?: number;
 }
 
-/** Asks until there is an answer that is neither false, null nor undefined, and returns it. Throws, naming `fact`, when the wait is over. */
+/**
+ * Polls until the answer is not false, null or undefined, and returns it. Throws with the name of
+ * `fact` after the longest wait.
+ */
 export async function waitFor<T>(
   fact: string,
   ask: () => T | Promise<T>,
@@ -23,7 +26,7 @@ export async function waitFor<T>(
   }
 }
 
-/** The code of the error that the work ends with; undefined when it succeeds. */
+/** The code of the error of the work; undefined when it succeeds. */
 export async function codeOf(work: Promise<unknown>): Promise<string | undefined> {
   return work.then(
     () => undefined,

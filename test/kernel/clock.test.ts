@@ -5,7 +5,7 @@ import { SystemClock } from '../../src/kernel/clock.ts';
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
-/** A clock whose wall can be set, as by hand or by a night of sleep, in which the monotonic one stands still. */
+/** A clock for tests: its wall clock can jump, and its monotonic clock stops during sleep. */
 function world() {
   const state = { offset: 0, works: false };
   const clock = new SystemClock(() => Date.now() + state.offset);
@@ -17,14 +17,14 @@ function world() {
 const near = (value: number, wanted: number) =>
   assert.ok(Math.abs(value - wanted) < 5000, `${value} is not near ${wanted}`);
 
-test('after a night of sleep an idle daemon tells the right time again', () => {
+test('an idle daemon has the right time again after a night of sleep', () => {
   const { state, ahead_ms } = world();
   near(ahead_ms(), 0);
   state.offset = 8 * HOUR_MS;
   near(ahead_ms(), 8 * HOUR_MS);
 });
 
-test('while there is work a leap of the wall clock moves nothing, and when it is done time is right', () => {
+test('a jump of the wall clock moves no time during work, and the time is right after it', () => {
   const { state, ahead_ms } = world();
   state.works = true;
   state.offset = YEAR_MS;
@@ -33,7 +33,7 @@ test('while there is work a leap of the wall clock moves nothing, and when it is
   near(ahead_ms(), YEAR_MS);
 });
 
-test('it never goes back, whatever is done to the wall clock', () => {
+test('the time never goes back, whatever happens to the wall clock', () => {
   const { state, clock } = world();
   let last = clock.now();
   for (const offset of [-HOUR_MS, HOUR_MS, 0, -YEAR_MS, 2 * HOUR_MS, 1000]) {

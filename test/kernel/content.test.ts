@@ -49,13 +49,13 @@ function sample(): Commit {
   };
 }
 
-test('what is kept goes to disk as it is', () => {
+test('content that is kept is stored as it is', () => {
   const commit = sample();
   assert.ok(keepsContent(KEEP));
   assert.is(stripper(KEEP)(commit), commit);
 });
 
-test('an omitted prompt is in no event and no record, and the run says that it is not kept', () => {
+test('an omitted prompt is in no event and no record, and the run shows that it is not kept', () => {
   const { events, runs } = stripper({ ...KEEP, prompts: 'omit' })(sample());
   const [accepted, first] = events;
   assert.equal(accepted?.data.request, { provider: 'p', model: 'm', prompt: '', system: null });
@@ -68,7 +68,7 @@ test('an omitted prompt is in no event and no record, and the run says that it i
   );
 });
 
-test('an omitted answer leaves the count of its characters, and none of its tokens', () => {
+test('an omitted answer keeps its number of characters and none of its tokens', () => {
   const { events, runs } = stripper({ ...KEEP, outputs: 'omit' })(sample());
   assert.equal(events[1]?.data, { attempt: 1, text: '', token_ids: [], chars: 12 });
   assert.equal(events[2]?.data, { attempt: 1, text: '', token_ids: [], chars: 5 });
@@ -76,7 +76,7 @@ test('an omitted answer leaves the count of its characters, and none of its toke
   assert.is(runs[1]?.record?.prompt, 'my key is sk-12345678');
 });
 
-test('what a pattern matches is nowhere in what is stored, also where two pieces of an answer cut it', () => {
+test('the store never holds a match of a pattern, even across two pieces of an answer', () => {
   const stored = stripper({ ...KEEP, redact: ['sk-[0-9]{8}', 'nothing'] })(sample());
   const text = JSON.stringify(stored);
   for (const secret of ['sk-1', '12345678', '45678', '87654321'])
@@ -86,21 +86,21 @@ test('what a pattern matches is nowhere in what is stored, also where two pieces
   assert.match(JSON.stringify(stored.events[0]?.data.request), 'be brief, [redacted]');
 });
 
-test('what is in memory stays as it was', () => {
+test('the copy in memory does not change', () => {
   const commit = sample();
   const before = JSON.stringify(commit);
   stripper({ prompts: 'omit', outputs: 'omit', redact: ['.'] })(commit);
   assert.is(JSON.stringify(commit), before);
 });
 
-test('events and rows that carry nothing of it are the same objects', () => {
+test('events and rows without content are the same objects', () => {
   const commit = sample();
   const stored = stripper({ prompts: 'omit', outputs: 'omit', redact: [] })(commit);
   assert.is(stored.events[4], commit.events[4]);
   assert.is(stored.runs[0], commit.runs[0]);
 });
 
-test('a text that is too long to be searched is left out whole', () => {
+test('a text too long to search is left out whole', () => {
   const commit = sample();
   const requestOf = ({ events: [first] }: Commit) => first?.data.request as { prompt: string };
   requestOf(commit).prompt = `${'x'.repeat(300_000)} sk-12345678`;
@@ -108,7 +108,7 @@ test('a text that is too long to be searched is left out whole', () => {
   assert.match(requestOf(stored).prompt, 'left out');
 });
 
-test('a pattern that would take for ever on another engine is done at once, and what only that one can do is refused', () => {
+test('a pattern that is slow on a backtracking engine ends at once, and one that needs backtracking is refused', () => {
   assert.is('a'.repeat(100_000).replace(compilePattern('(a+)+b'), ''), 'a'.repeat(100_000));
   assert.is('x sk-aB_9 y'.replace(compilePattern('\\bsk-[\\w-]{3,}'), '#'), 'x # y');
   for (const wrong of ['(a)\\1', '(?=a)b', '(?<!a)b', 'a{17}', '(', '[', '*'])

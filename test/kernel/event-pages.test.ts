@@ -10,7 +10,7 @@ const event = (seq: number, text = 'é'): StoredEvent => ({
   ...{ at: 1_000, boot_id: 'boot_1', data: { text } },
 });
 
-test('a page holds each event as JSON and as a server-sent event, in one piece of bytes', () => {
+test('a page holds each event as JSON and as a server-sent event, in one buffer', () => {
   const stored = [event(1), event(2, 'line\nline\u2028😀'), event(3)];
   const page = new EventPage(stored.map(toRecord));
   assert.equal(
@@ -29,7 +29,7 @@ test('a page holds each event as JSON and as a server-sent event, in one piece o
   );
 });
 
-test('followers at the same place share one page, read once and written once', async () => {
+test('followers at the same position share one page, read once and written once', async () => {
   const pages = new EventPages(1e6);
   const leave = pages.enter();
   let reads = 0;
@@ -49,7 +49,7 @@ test('followers at the same place share one page, read once and written once', a
   leave();
 });
 
-test('few pages are read at a time, however many are asked for', async () => {
+test('the number of pages read at the same time has a bound', async () => {
   const pages = new EventPages(1e6);
   pages.enter();
   let [now, most] = [0, 0];
@@ -64,7 +64,7 @@ test('few pages are read at a time, however many are asked for', async () => {
   assert.is(most, 4);
 });
 
-test('what is kept has a bound: the page asked for longest ago goes, and all of it when nobody follows', async () => {
+test('the cache is bounded: the least recently used page leaves first, and all leave with the last follower', async () => {
   const pages = new EventPages(25_000);
   const leave = pages.enter();
   let reads = 0;
@@ -89,7 +89,7 @@ test('what is kept has a bound: the page asked for longest ago goes, and all of 
   again();
 });
 
-test('a read that fails is told to all who wait for it, and the next one reads again', async () => {
+test('all followers of a failed read get its error, and the next read tries again', async () => {
   const pages = new EventPages(1e6);
   pages.enter();
   const failing = () => Promise.reject(new Error('the disk'));

@@ -21,7 +21,7 @@ const LIMITS = { feed_events: 16, feed_bytes: 1e6, event_followers: 2, store_pag
 const isLast = ({ type }: { type: string }) => type === 'run.completed';
 const never = () => new AbortController().signal;
 
-/** A run of many pieces that are stored without their text; it ends when it is told to. */
+/** A run of many pieces, stored without their text. It ends when the test says so. */
 async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
   const store = strippingStore(createMemoryStore(), {
     prompts: 'keep',
@@ -70,7 +70,7 @@ const codeOf = (work: Promise<unknown>) =>
 for (const history of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
   const what = JSON.stringify(history);
 
-  test(`one who falls behind gets the whole text, while the run goes on and after its end: ${what}`, async () => {
+  test(`a slow follower gets the whole text, during the run and after its end: ${what}`, async () => {
     const { follow, said, end, ended } = await begun(history);
     const [during, after] = [follow(), follow()];
     await Promise.all([during.next(), after.next()]);
@@ -84,7 +84,7 @@ for (const history of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
     assert.is(await textOf(after), ANSWER.join(''));
   });
 
-  test(`who comes when the run has left memory is told that its text is not kept, instead of a hole: ${what}`, async () => {
+  test(`a follower of a run that left memory learns that its text is not kept: ${what}`, async () => {
     const { follow, said, end, ended, runtime, id } = await begun(history);
     await said();
     end();
@@ -99,7 +99,7 @@ for (const history of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
   });
 }
 
-test('one who follows the whole log and falls behind gets the text of a run that is in memory, and later what the log holds', async () => {
+test('a slow follower of the whole log gets the text of a run in memory, and later what the log holds', async () => {
   const { kernel, store, said, end, ended } = await begun({ outputs: 'omit' });
   const tail = new LogTail(kernel, LIMITS);
   const read = () =>

@@ -52,7 +52,7 @@ test('a follower gets every event once: replayed, then live, to the last one', a
   assert.equal(following.versions, [1, 2, 3, 4, 5, 6, 7]);
 });
 
-test('a follower that falls behind what is in memory reads the log and misses nothing', async () => {
+test('a follower that falls behind memory reads the log and misses nothing', async () => {
   const { kernel, follow, say, complete } = await streaming();
   const events = follow(RUN, { signal: new AbortController().signal, isLast })[
     Symbol.asyncIterator
@@ -82,21 +82,21 @@ test('a follower from a position gets nothing before it', async () => {
   assert.equal(following.versions, [4, 5]);
 });
 
-test('a follower leaves when it is told to, and when the kernel closes', async () => {
+test('a follower leaves when its signal aborts and when the kernel closes', async () => {
   const { kernel, follow } = await streaming();
   const abort = new AbortController();
-  const told = collect(follow(RUN, { signal: abort.signal, isLast }));
+  const followed = collect(follow(RUN, { signal: abort.signal, isLast }));
   const closed = collect(follow(RUN, { signal: new AbortController().signal, isLast }));
   await turns();
   abort.abort();
-  await told.done;
+  await followed.done;
   kernel.close();
   await closed.done;
-  assert.equal(told.versions, [1, 2]);
+  assert.equal(followed.versions, [1, 2]);
   assert.equal(closed.versions, [1, 2]);
 });
 
-test('large events leave memory sooner, and those who follow read them from the log', async () => {
+test('large events leave memory sooner, and their followers read them from the log', async () => {
   const { kernel, follow, say, complete } = await streaming();
   const text = 'x'.repeat(RECENT_BYTES_MAX / 4);
   for (let index = 0; index < 20; index += 1) await say(text);
@@ -113,7 +113,7 @@ test('large events leave memory sooner, and those who follow read them from the 
   );
 });
 
-test('the stream of a run that is not known is empty', async () => {
+test('the stream of an unknown run is empty', async () => {
   const { follow } = await streaming();
   const following = collect(follow('run_none', { signal: new AbortController().signal, isLast }));
   await following.done;

@@ -12,7 +12,7 @@ import { codeOf } from '../helpers/wait.ts';
 
 const RUN = 'run_1';
 
-test('nobody sees a fact before it is durable: not its state, its event or its effect', async () => {
+test('the state, event and effect of a proposal appear only after it is durable', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel, clock, effects } = await bootKernel({ store });
   await kernel.append([accepted(RUN, clock.now())]);
@@ -60,7 +60,7 @@ test('a proposal is recorded whole or not at all', async () => {
   assert.is((await store.readStream(RUN, 1, 10)).length, 1);
 });
 
-test('facts proposed during a commit make the next one, and a proposal is never cut in two', async () => {
+test('proposals made during a commit go into the next one, each of them whole', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel, clock } = await bootKernel({ store, limits: { commit_events: 3 } });
   store.hold();
@@ -83,7 +83,7 @@ test('facts proposed during a commit make the next one, and a proposal is never 
   );
 });
 
-test('after a commit of unknown outcome nothing is acknowledged any more, and it is told once', async () => {
+test('after a commit of unknown outcome nothing is acknowledged, and the failure is reported once', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel, clock, fatal } = await bootKernel({ store });
   store.failWith(new Error('disk on fire'));
@@ -106,7 +106,7 @@ test('after a commit of unknown outcome nothing is acknowledged any more, and it
   assert.is(kernel.durableSeq, 0);
 });
 
-test('a full disk keeps the facts waiting and goes on by itself when there is space', async () => {
+test('events wait while the disk is full, and continue when there is space', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel, clock, fatal } = await bootKernel({ store });
   store.failWith(new SvcError('store_full'));
@@ -124,25 +124,25 @@ test('a full disk keeps the facts waiting and goes on by itself when there is sp
   assert.is((await store.readAll(1, 10)).length, 1);
 });
 
-test('that the reserve is used is told once, and once that it is not any more', async () => {
+test('the start and the end of using the reserve are each reported once', async () => {
   const inner = createMemoryStore();
   let full = false;
   const store = {
     ...inner,
     append: async (commit: Commit) => ({ ...(await inner.append(commit)), full }),
   };
-  const told: boolean[] = [];
+  const reports: boolean[] = [];
   const { kernel, clock } = await bootKernel({ store });
-  kernel.stalls.onReserve((isUsed) => told.push(isUsed));
+  kernel.stalls.onReserve((isUsed) => reports.push(isUsed));
   for (const [index, is] of [false, true, true, false, false, true].entries()) {
     full = is;
     await kernel.append([accepted(`run_${index}`, clock.now())]);
   }
-  assert.equal(told, [true, false, true]);
+  assert.equal(reports, [true, false, true]);
   assert.is(kernel.stalled, null);
 });
 
-test('a deadline that moved later while its timer ran comes true in its time, to the millisecond', async () => {
+test('a deadline that moves later while its timer runs fires on time, to the millisecond', async () => {
   const { kernel, clock } = await bootKernel();
   await kernel.append([accepted(RUN, clock.now(), { first_output_ms: 2_000, idle_ms: 1_950 })]);
   await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
@@ -161,7 +161,7 @@ test('a deadline that moved later while its timer ran comes true in its time, to
   assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'cancelling.by_deadline');
 });
 
-test('facts before the store is open show at once and become the first commit', async () => {
+test('events before the store opens show at once and become the first commit', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel } = await bootKernel({ store, open: false });
   const fact = {
@@ -186,7 +186,7 @@ test('facts before the store is open show at once and become the first commit', 
   assert.equal(store.appends, [2]);
 });
 
-test('a deadline comes true by itself, once, and only if nothing happened before', async () => {
+test('a deadline fires once, and only if nothing happens before it', async () => {
   const { kernel, clock } = await bootKernel();
   const types: string[] = [];
   kernel.subscribe('all', (event) => types.push(event.type));
@@ -226,7 +226,7 @@ test('output moves the deadline of silence', async () => {
   assert.is(statePath(kernel.snapshot(RUN) as RunSnapshot), 'cancelling.by_deadline');
 });
 
-test('a deadline that waits for its commit is not asked for again', async () => {
+test('a deadline that waits for its commit does not fire again', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel, clock } = await bootKernel({ store });
   await kernel.append([accepted(RUN, clock.now())]);
@@ -241,7 +241,7 @@ test('a deadline that waits for its commit is not asked for again', async () => 
   assert.equal(types, ['run.accepted', 'run.deadline_passed']);
 });
 
-test('a loaded stream has the state it had, asks for no effect again, and its deadlines wait for its next fact', async () => {
+test('a loaded stream has its last state and repeats no effect; its deadlines wait for its next event', async () => {
   const { kernel, clock, store } = await bootKernel();
   await kernel.append([accepted(RUN, clock.now())]);
   await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
@@ -305,14 +305,14 @@ test('the projection of a run agrees with the fold of its stream at every step',
   assert.is(row?.seq, 4);
 });
 
-test('an append of nothing settles and commits nothing', async () => {
+test('an empty append resolves and commits nothing', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel } = await bootKernel({ store });
   await kernel.append([]);
   assert.equal(store.appends, []);
 });
 
-test('a listener hears its topic until its signal aborts', async () => {
+test('a listener gets its topic until its signal aborts', async () => {
   const { kernel, clock } = await bootKernel();
   const heard: string[] = [];
   const listening = new AbortController();
@@ -326,7 +326,7 @@ test('a listener hears its topic until its signal aborts', async () => {
   assert.equal(heard.slice(3), [`machine ${RUN}`]);
 });
 
-test('a wait ends with the state it waits for, with the machine, with its signal or with the kernel', async () => {
+test('a wait ends with the awaited state, with the machine, with its signal or with the kernel', async () => {
   const { kernel, clock } = await bootKernel();
   await kernel.append([accepted(RUN, clock.now()), accepted('run_other', clock.now())]);
   const started = kernel.waitFor(RUN, ({ context }) => context.attempt === 1);

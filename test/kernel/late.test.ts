@@ -11,19 +11,19 @@ async function boot() {
   const store = gatedStore(createMemoryStore());
   const harness = await bootKernel({ store, limits: { commit_late_ms: LATE_MS } });
   const { kernel, clock } = harness;
-  const told: string[] = [];
-  kernel.stalls.onStall(({ code }) => told.push(code));
-  kernel.stalls.onResume(() => told.push('resumed'));
+  const reports: string[] = [];
+  kernel.stalls.onStall(({ code }) => reports.push(code));
+  kernel.stalls.onResume(() => reports.push('resumed'));
   return {
     ...harness,
     store,
-    told,
+    reports,
     propose: (id: string) => kernel.append([accepted(id, clock.now())]),
   };
 }
 
-test('a commit that does not return is a stall after its time, with its beginning, and ends when it returns', async () => {
-  const { kernel, clock, store, told, propose } = await boot();
+test('a commit that exceeds its time is a stall with a beginning, and the stall ends when it returns', async () => {
+  const { kernel, clock, store, reports, propose } = await boot();
   store.hold();
   const waiting = propose('run_1');
   await turns();
@@ -34,14 +34,14 @@ test('a commit that does not return is a stall after its time, with its beginnin
   assert.is(kernel.stalls.began_at, clock.now());
   assert.is(typeof kernel.stalled?.details?.retry_after_ms, 'number');
   clock.advance(600_000);
-  assert.equal(told, ['store_stalled']);
+  assert.equal(reports, ['store_stalled']);
   store.release();
   await waiting;
   assert.is(kernel.stalled, null);
-  assert.equal(told, ['store_stalled', 'resumed']);
+  assert.equal(reports, ['store_stalled', 'resumed']);
 });
 
-test('what is proposed during the stall is recorded behind it, with the time of its proposal', async () => {
+test('proposals made during a stall are recorded after it, with the time of their proposal', async () => {
   const { kernel, clock, store, propose } = await boot();
   store.hold();
   const waiting = [propose('run_1')];
@@ -57,8 +57,8 @@ test('what is proposed during the stall is recorded behind it, with the time of 
   assert.is(kernel.backlog, 0);
 });
 
-test('a commit that is late and then finds the disk full is told as both, and goes on when there is space', async () => {
-  const { kernel, clock, store, told, propose } = await boot();
+test('a late commit that then finds the disk full is reported as both, and continues when there is space', async () => {
+  const { kernel, clock, store, reports, propose } = await boot();
   store.hold();
   store.failWith(new SvcError('store_full'));
   const waiting = propose('run_1');
@@ -70,17 +70,17 @@ test('a commit that is late and then finds the disk full is told as both, and go
   store.failWith(null);
   clock.advance(1_000);
   await waiting;
-  assert.equal(told, ['store_stalled', 'store_full', 'resumed']);
+  assert.equal(reports, ['store_stalled', 'store_full', 'resumed']);
 });
 
-test('commits that return in their time are no stall, however many there are', async () => {
-  const { kernel, clock, told, propose } = await boot();
+test('commits that return in time are no stall, however many there are', async () => {
+  const { kernel, clock, reports, propose } = await boot();
   for (let index = 0; index < 20; index += 1) {
     await propose(`run_${index}`);
     clock.advance(LATE_MS);
   }
   assert.is(kernel.stalled, null);
-  assert.equal(told, []);
+  assert.equal(reports, []);
 });
 
 test.run();

@@ -25,7 +25,7 @@ async function open(limits: Partial<typeof LIMITS> = {}) {
   const tail = new LogTail(harness.kernel, { ...LIMITS, ...limits });
   const pages = new EventPages(1e6);
   let made = 0;
-  /** That many runs are accepted, one fact each. */
+  /** Accepts this many runs, one event each. */
   const write = async (count: number, prompt = 'hello') => {
     for (let index = 0; index < count; index += 1) {
       made += 1;
@@ -52,7 +52,7 @@ async function all(events: AsyncIterable<{ seq: number }>): Promise<number[]> {
 const upTo = (last: number, first = 1) =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
-test('without following it gives what is there from a position on, and ends', async () => {
+test('a read without follow returns the events from a position on, and ends', async () => {
   const { write, follow } = await open();
   await write(100);
   assert.equal(await all(follow({ follow: false, from_seq: 1 })), upTo(100));
@@ -61,7 +61,7 @@ test('without following it gives what is there from a position on, and ends', as
   assert.equal(await all(follow({ follow: false })), []);
 });
 
-test('what is written while it is replayed comes once, in order, and what is written after that too', async () => {
+test('events written during and after a replay arrive once and in order', async () => {
   const { write, follow } = await open();
   await write(50);
   const stop = new AbortController();
@@ -77,7 +77,7 @@ test('what is written while it is replayed comes once, in order, and what is wri
   assert.equal(seqs, upTo(120));
 });
 
-test('one who keeps up is fed from memory', async () => {
+test('a fast follower reads from memory', async () => {
   const { write, follow, reads } = await open();
   await write(10);
   const stop = new AbortController();
@@ -90,7 +90,7 @@ test('one who keeps up is fed from memory', async () => {
   assert.equal(reads, []);
 });
 
-test('one who is slow is fed from the log: it misses nothing, and holds nothing', async () => {
+test('a slow follower reads from the log: it misses nothing and buffers nothing', async () => {
   const { write, follow, reads } = await open();
   const events = follow({ from_seq: 1 })[Symbol.asyncIterator]();
   await write(1);
@@ -114,7 +114,7 @@ test('large texts push older events out of memory', async () => {
   assert.is(tail.read(21, 1), null, 'nothing is kept when nobody follows');
 });
 
-test('it gives only what is wanted', async () => {
+test('a filter selects the events', async () => {
   const { write, follow } = await open();
   await write(30);
   assert.equal(
@@ -123,7 +123,7 @@ test('it gives only what is wanted', async () => {
   );
 });
 
-test('followers have a bound, and one that left makes room', async () => {
+test('the number of followers is bounded, and one that leaves makes room', async () => {
   const { write, follow } = await open();
   await write(1);
   const open2 = [follow({ from_seq: 1 }), follow({ from_seq: 1 })].map((events) =>
@@ -136,7 +136,7 @@ test('followers have a bound, and one that left makes room', async () => {
   await open2[1]?.return?.(undefined);
 });
 
-test('before the log is open nobody follows; when the kernel closes each is told', async () => {
+test('a log that is not open refuses followers; a kernel that closes ends each of them', async () => {
   const { kernel } = await bootKernel({ open: false });
   const sources = {
     kernel,

@@ -20,7 +20,7 @@ async function boot() {
     store,
     fill: () => store.failWith(new SvcError('store_full')),
     free: () => store.failWith(null),
-    /** Lets time pass in steps, each with all that follows from it. */
+    /** Lets time pass in steps, and waits for the effects of each step. */
     pass: async (ms: number, step = 100) => {
       for (let passed = 0; passed < ms; passed += step) {
         clock.advance(step);
@@ -50,7 +50,7 @@ async function boot() {
   };
 }
 
-test('while the disk is full a commit is tried once a second, however many facts come', async () => {
+test('a full disk gets one commit attempt a second, however many events arrive', async () => {
   const { kernel, clock, store, fill, free, pass } = await boot();
   fill();
   const waiting: Promise<void>[] = [];
@@ -71,7 +71,7 @@ test('while the disk is full a commit is tried once a second, however many facts
   assert.is(store.appends.length, 12);
 });
 
-test('a probe that waits for its commit does not fail, and has its whole time once it is asked for', async () => {
+test('a probe that waits for its commit does not fail, and gets its whole time once it starts', async () => {
   const { kernel, effects, configure, fill, free, pass, types, asked } = await boot();
   await configure();
   fill();
@@ -88,7 +88,7 @@ test('a probe that waits for its commit does not fail, and has its whole time on
   assert.is(effects.length, 1);
 });
 
-test('the time of a run passes while its facts wait, and its work is given its grace from when it is told to stop', async () => {
+test('the time of a run passes while its events wait, and the grace of its work starts with the request to stop', async () => {
   const { kernel, clock, fill, free, pass, say, types, asked } = await boot();
   await kernel.append([
     accepted(RUN, clock.now(), { deadline_at: clock.now() + 4_000, idle_ms: 3_000 }),
@@ -109,7 +109,7 @@ test('the time of a run passes while its facts wait, and its work is given its g
   assert.equal(await types(RUN), [...before, 'run.timed_out']);
 });
 
-test('an attempt whose start waits for its commit has its whole time to begin, and the run no more than its own', async () => {
+test('an attempt whose start waits for its commit gets its whole time to begin, and the run gets no more time', async () => {
   const { kernel, clock, fill, free, pass, say, types } = await boot();
   const now = clock.now();
   await kernel.append([accepted(RUN, now, { deadline_at: now + 36_000, first_output_ms: 5_000 })]);
@@ -126,7 +126,7 @@ test('an attempt whose start waits for its commit has its whole time to begin, a
   assert.equal((await types(RUN)).slice(3), ['run.deadline_passed']);
 });
 
-test('the time of a run comes true in its time, also when there is always a fact on its way', async () => {
+test('the deadline of a run fires on time, even when an event is always on its way', async () => {
   const { kernel, clock, store, say, types } = await boot();
   await kernel.append([accepted(RUN, clock.now(), { deadline_at: clock.now() + 4_000 })]);
   await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });

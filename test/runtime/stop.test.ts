@@ -20,19 +20,19 @@ const inAnswer = () =>
   ]);
 
 async function boot(local: ScriptedProvider, store: EventStore, boot_id: string) {
-  const life = await bootRuntime({ local, store, boot_id, limits: { local_runs: 2 } });
+  const booted = await bootRuntime({ local, store, boot_id, limits: { local_runs: 2 } });
   const start = async (prompt: string, recovery: Recovery = 'resume') =>
-    (await life.runtime.startRun({ prompt, recovery }, 'test')).id;
-  return { ...life, start };
+    (await booted.runtime.startRun({ prompt, recovery }, 'test')).id;
+  return { ...booted, start };
 }
 
-async function stop(life: Awaited<ReturnType<typeof boot>>, mode: 'drain' | 'force') {
-  await life.runtime.lifecycle({ type: 'stop_requested', mode, timeout_ms: 1000 }, 'test');
-  if (mode === 'drain') life.clock.advance(1000);
-  await waitFor('it is asked to let go', () => life.closed.length === 1);
-  await releaseAll(life);
-  life.kernel.close();
-  return life.runtime.stopped();
+async function stop(booted: Awaited<ReturnType<typeof boot>>, mode: 'drain' | 'force') {
+  await booted.runtime.lifecycle({ type: 'stop_requested', mode, timeout_ms: 1000 }, 'test');
+  if (mode === 'drain') booted.clock.advance(1000);
+  await waitFor('it is asked to let go', () => booted.closed.length === 1);
+  await releaseAll(booted);
+  booted.kernel.close();
+  return booted.runtime.stopped();
 }
 
 for (const mode of ['drain', 'force'] as const)
@@ -75,43 +75,43 @@ test('what ends within the time of the drain is finished, also what was queued',
     output('done'),
     finish(),
   ]);
-  const life = await boot(local, store, 'boot_1');
-  for (const prompt of ['1', '2', '3']) await life.start(prompt);
-  await life.runtime.lifecycle({ type: 'stop_requested', mode: 'drain' }, 'test');
+  const booted = await boot(local, store, 'boot_1');
+  for (const prompt of ['1', '2', '3']) await booted.start(prompt);
+  await booted.runtime.lifecycle({ type: 'stop_requested', mode: 'drain' }, 'test');
   for (let index = 0; index < 3; index += 1) {
     await turns();
     doors.shift()?.();
   }
-  await waitFor('it is asked to let go', () => life.closed.length === 1);
-  assert.equal(life.closed, [{ interrupt: false }]);
-  await releaseAll(life);
-  assert.equal(await life.runtime.stopped(), { finished: 3, handed_over: 0, ended: 0 });
+  await waitFor('it is asked to let go', () => booted.closed.length === 1);
+  assert.equal(booted.closed, [{ interrupt: false }]);
+  await releaseAll(booted);
+  assert.equal(await booted.runtime.stopped(), { finished: 3, handed_over: 0, ended: 0 });
   assert.equal(await store.unfinishedRuns(), []);
 });
 
 test('a follower of a run that is handed over is told that it goes on after the next start', async () => {
-  const life = await boot(inAnswer(), createMemoryStore(), 'boot_1');
-  const id = await life.start('x');
+  const booted = await boot(inAnswer(), createMemoryStore(), 'boot_1');
+  const id = await booted.start('x');
   const following = codeOf(
     (async () => {
-      for await (const _ of life.runtime.followRun(id, { signal: new AbortController().signal }));
+      for await (const _ of booted.runtime.followRun(id, { signal: new AbortController().signal }));
     })(),
   );
   await turns();
-  await stop(life, 'force');
+  await stop(booted, 'force');
   assert.is(await following, 'daemon_stopping');
 });
 
 test('a run that is cancelled while the daemon stops is cancelled, and is finished in the report', async () => {
   const store = createMemoryStore();
-  const life = await boot(inAnswer(), store, 'boot_1');
-  const id = await life.start('x');
+  const booted = await boot(inAnswer(), store, 'boot_1');
+  const id = await booted.start('x');
   await turns(20);
-  await life.runtime.lifecycle({ type: 'stop_requested', mode: 'drain' }, 'test');
-  assert.is((await life.runtime.cancelRun(id, 'test')).state, 'cancelled');
-  await waitFor('it is asked to let go', () => life.closed.length === 1);
-  await releaseAll(life);
-  assert.equal(await life.runtime.stopped(), { finished: 1, handed_over: 0, ended: 0 });
+  await booted.runtime.lifecycle({ type: 'stop_requested', mode: 'drain' }, 'test');
+  assert.is((await booted.runtime.cancelRun(id, 'test')).state, 'cancelled');
+  await waitFor('it is asked to let go', () => booted.closed.length === 1);
+  await releaseAll(booted);
+  assert.equal(await booted.runtime.stopped(), { finished: 1, handed_over: 0, ended: 0 });
 });
 
 test.run();

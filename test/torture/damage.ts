@@ -4,7 +4,7 @@ import { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import type { DamagedRun, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
-import { makeHeldHome } from '../helpers/daemon.ts';
+import { makePausedHome } from '../helpers/daemon.ts';
 import type { Home } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { serve } from './daemon.ts';
@@ -29,7 +29,7 @@ const LIMITS = { ...defaultLimits, reserve_bytes: 65_536 };
 
 /** Damages the log of a killed daemon, with its WAL, again and again: cuts it, or flips one bit. */
 export async function damageLog(times: number, draw: Random): Promise<Damages> {
-  const home = await makeHeldHome({ SVC_LIMIT_RESERVE_BYTES: String(LIMITS.reserve_bytes) });
+  const home = await makePausedHome({ SVC_LIMIT_RESERVE_BYTES: String(LIMITS.reserve_bytes) });
   try {
     await writeLog(home);
     const saved = join(home.folder, 'saved');
@@ -55,7 +55,7 @@ export async function damageLog(times: number, draw: Random): Promise<Damages> {
   }
 }
 
-async function writeLog(home: Awaited<ReturnType<typeof makeHeldHome>>): Promise<void> {
+async function writeLog(home: Awaited<ReturnType<typeof makePausedHome>>): Promise<void> {
   const life = await serve(home);
   for (let run = 0; run < 30; run += 1) {
     await ask(home, '/v1/runs', {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HeldServer } from '../../helpers/paused-server.ts';
+import { PausedServer } from '../../helpers/paused-server.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import type { Attack, Scale, Victim } from '../attack.ts';
 import { type AttackWire, askOn, closeWires, openWire, openWires } from '../wires.ts';
@@ -43,7 +43,7 @@ export const attack: Attack = {
 };
 
 /** A provider that answers only when a test says so: what follows its run stays open. */
-const server = new HeldServer();
+const server = new PausedServer();
 
 /** Connections opened at one time. Fewer than the spare ones, or the newest push out those that have not asked yet. */
 const TOGETHER: Record<Scale, number> = { short: 4, long: 20 };

@@ -200,7 +200,7 @@ test('a path outside of the models folder is answered alike, whatever is there',
     writeFileSync(at('secret'), 'a key');
     chmodSync(at('secret'), 0);
     symlinkSync(at('loop'), at('loop'));
-    const told = new Set<string>();
+    const errors = new Set<string>();
     for (const name of [
       'nothing',
       'folder',
@@ -211,13 +211,13 @@ test('a path outside of the models folder is answered alike, whatever is there',
       'loop',
     ]) {
       const { code, message, details } = await refusal(local.models.show(at(name)));
-      told.add(JSON.stringify([code, message.replace(at(name), '<path>'), details]));
+      errors.add(JSON.stringify([code, message.replace(at(name), '<path>'), details]));
     }
     for (const device of ['/dev/zero', '/etc/shadow']) {
       const { code, message, details } = await refusal(local.models.show(device));
-      told.add(JSON.stringify([code, message.replace(device, '<path>'), details]));
+      errors.add(JSON.stringify([code, message.replace(device, '<path>'), details]));
     }
-    assert.is(told.size, 1, [...told].join('\n'));
+    assert.is(errors.size, 1, [...errors].join('\n'));
     makeGguf(at('model.gguf'));
     assert.is((await local.models.show(at('model.gguf'))).path, at('model.gguf'));
   } finally {

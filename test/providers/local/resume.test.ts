@@ -95,9 +95,11 @@ test('an answer goes on with as many threads as it was begun with, also when not
   try {
     const request = { ...LONG, model: 'random', temperature: 0.8 };
     const whole = await hear(first, request);
-    const told = whole.parts.flatMap((part) => (part.type === 'output' ? [part.threads] : []));
+    const threadCounts = whole.parts.flatMap((part) =>
+      part.type === 'output' ? [part.threads] : [],
+    );
     assert.ok(
-      told.length > 0 && told.every((threads) => threads === 2),
+      threadCounts.length > 0 && threadCounts.every((threads) => threads === 2),
       'each part says by how many it was computed',
     );
     await hear(second, { ...request, max_tokens: 2 });

@@ -27,28 +27,28 @@ async function boot() {
   };
   const local = new ScriptedProvider('local', [output('hello'), finish()]);
   const remote = { far: { port: new ScriptedProvider('far', []), kind: 'local' as const } };
-  const life = await bootRuntime({ local, store, remote });
-  const { kernel, clock, daemon, config } = life;
+  const booted = await bootRuntime({ local, store, remote });
+  const { kernel, clock, daemon, config } = booted;
   new DiskMonitor({ kernel, store, clock, daemon, log: silent });
   const ended: (string | null)[] = [];
   const stopRequests = new Notifier<number>();
   endBlockedStop(
-    { ...life, stopRequests, log: silent as never },
+    { ...booted, stopRequests, log: silent as never },
     (failure) => ended.push(failure?.code ?? null),
     new AbortController().signal,
   );
   const run = async (prompt: string, key: string | null = null) => {
-    const { id } = await life.runtime.startRun({ prompt, idempotency_key: key }, 'test');
-    for await (const _ of life.runtime.followRun(id, { signal: new AbortController().signal }));
-    return life.runtime.getRun(id);
+    const { id } = await booted.runtime.startRun({ prompt, idempotency_key: key }, 'test');
+    for await (const _ of booted.runtime.followRun(id, { signal: new AbortController().signal }));
+    return booted.runtime.getRun(id);
   };
   return {
-    ...life,
+    ...booted,
     ...{ store, reads, local, ended, run },
     hang: async () => {
       store.hold();
       const waiting = codeOf(
-        life.runtime.startRun({ prompt: 'finds it', idempotency_key: 'key' }, 'test'),
+        booted.runtime.startRun({ prompt: 'finds it', idempotency_key: 'key' }, 'test'),
       );
       await turns();
       clock.advance(config.limits.commit_late_ms);
@@ -56,7 +56,7 @@ async function boot() {
       return waiting;
     },
     stop: async (mode: 'drain' | 'force') => {
-      const position = await life.runtime.lifecycle({ type: 'stop_requested', mode }, 'test');
+      const position = await booted.runtime.lifecycle({ type: 'stop_requested', mode }, 'test');
       stopRequests.notify(0);
       await turns();
       return position;

@@ -186,12 +186,12 @@ test('positions around removed runs still have a snapshot', async () => {
 
 test('the event log is read unchanged', async () => {
   const stop = new AbortController();
-  const told = [];
+  const records = [];
   for await (const event of eventsOf(
     runtime.followLog({ follow: false, from_seq: 1 }, stop.signal),
   ))
-    told.push(event);
-  assert.equal(told, events.map(toRecord));
+    records.push(event);
+  assert.equal(records, events.map(toRecord));
 });
 
 /** A store that lost some of its events. */

@@ -13,7 +13,7 @@ const withoutTime = (line: string) =>
   line
     .replace(/^(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} /, '')
     .replace(/\d\d:\d\d:\d\d\.\d{3}/g, '<time>');
-const told = async (id: string) => (await runtime.whyRun(id)).explanation.map(withoutTime);
+const explain = async (id: string) => (await runtime.whyRun(id)).explanation.map(withoutTime);
 
 test('each event of a run has the state that it led to', async () => {
   const { events, complete } = await runtime.whyRun(ids.completed);
@@ -27,21 +27,21 @@ test('each event of a run has the state that it led to', async () => {
 
 test('the explanation has sentences for an answer', async () => {
   assert.match(
-    (await told(ids.completed)).join('\n'),
+    (await explain(ids.completed)).join('\n'),
     /^it was accepted from somebody, for the provider local\nthe provider local was asked \(attempt 1\)\nthe provider local began answering \(attempt 1\): 13 characters in (one piece, at|\d pieces, the last at) <time>\nthe answer was complete \(stop; 1 tokens in, 1 tokens out\)$/,
   );
 });
 
 test('the explanation has sentences for a failure, a cancellation, a crash', async () => {
   assert.match(
-    (await told(ids.failed)).at(-1) ?? '',
+    (await explain(ids.failed)).at(-1) ?? '',
     /^it failed: It does not like fail secretly \(provider_rejected\)$/,
   );
-  assert.equal((await told(ids.cancelled)).slice(-2), [
+  assert.equal((await explain(ids.cancelled)).slice(-2), [
     'its cancellation was requested (by somebody)',
     'it was cancelled; its work has stopped',
   ]);
-  const cut = (await told(ids.cut)).join('\n');
+  const cut = (await explain(ids.cut)).join('\n');
   assert.match(cut, /found it unfinished at its next start/);
   assert.match(cut, /\(attempt 2\)/);
 });

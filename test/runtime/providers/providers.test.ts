@@ -71,10 +71,10 @@ test('a list of models that is the one before is not told again, and another one
     models = next;
     await runtime.testProvider('local');
   }
-  const told = (await store.readAll(1, 1000))
+  const recorded = (await store.readAll(1, 1000))
     .filter(({ type }) => type === 'provider.probe_succeeded')
     .map(({ data }) => data.models);
-  assert.equal(told, [['a', 'b'], null, ['b'], null]);
+  assert.equal(recorded, [['a', 'b'], null, ['b'], null]);
   assert.is(runtime.listProviders().find(({ id }) => id === 'local')?.models, 1);
 });
 

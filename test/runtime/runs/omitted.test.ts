@@ -35,12 +35,12 @@ async function wentOn(
     async () => (await first.runtime.getRun(id)).output === 'Once upon a ',
   );
   first.kernel.close();
-  const life = await bootRuntime({
+  const booted = await bootRuntime({
     local: second,
     store: strippingStore(store, { ...KEEP, ...settings }),
     boot_id: 'boot_2',
   });
-  return { ...life, store, id };
+  return { ...booted, store, id };
 }
 
 for (const settings of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {

@@ -10,7 +10,7 @@ test('those that go on fit the bound, and a provider that holds less than anothe
       const budget = new OutputBudget(1000);
       const sizes = new Map<string, number>();
       const cut = new Set<string>();
-      const held = (provider: string) =>
+      const bytesOf = (provider: string) =>
         [...sizes].reduce(
           (sum, [id, bytes]) => (id[0] === provider && !cut.has(id) ? sum + bytes : sum),
           0,
@@ -25,7 +25,7 @@ test('those that go on fit the bound, and a provider that holds less than anothe
           budget.open(id, provider, () => {
             for (const other of ['a', 'b', 'c'])
               assert.ok(
-                held(provider) >= held(other),
+                bytesOf(provider) >= bytesOf(other),
                 `${provider} was cut and holds less than ${other}`,
               );
             cut.add(id);
@@ -33,7 +33,7 @@ test('those that go on fit the bound, and a provider that holds less than anothe
         }
         sizes.set(id, (sizes.get(id) ?? 0) + bytes);
         budget.add(id, 'x'.repeat(bytes));
-        assert.ok(held('a') + held('b') + held('c') <= 1000);
+        assert.ok(bytesOf('a') + bytesOf('b') + bytesOf('c') <= 1000);
       }
     }),
   );

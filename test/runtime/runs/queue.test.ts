@@ -99,15 +99,15 @@ test('whoever watches is told each place of the run, and that it waits no more',
   const ids: string[] = [];
   for (let index = 0; index < 4; index += 1)
     ids.push((await runtime.startRun({ prompt: String(index) }, 'test')).id);
-  const told: (number | null)[] = [];
-  runtime.watchQueue(ids[3] as string, (position) => told.push(position));
-  assert.equal(told, [3]);
+  const positions: (number | null)[] = [];
+  runtime.watchQueue(ids[3] as string, (position) => positions.push(position));
+  assert.equal(positions, [3]);
   await one();
   await runtime.cancelRun(ids[2] as string, 'test');
   await one();
-  assert.equal(told, [3, 2, 1, null]);
+  assert.equal(positions, [3, 2, 1, null]);
   await one();
-  assert.equal(told, [3, 2, 1, null]);
+  assert.equal(positions, [3, 2, 1, null]);
   const late: (number | null)[] = [];
   runtime.watchQueue(ids[3] as string, (position) => late.push(position));
   assert.equal(late, [null]);
@@ -119,10 +119,10 @@ test('one who stops watching hears nothing more', async () => {
   for (let index = 0; index < 3; index += 1)
     await runtime.startRun({ prompt: String(index) }, 'test');
   const { id } = await runtime.startRun({ prompt: 'last' }, 'test');
-  const told: (number | null)[] = [];
-  runtime.watchQueue(id, (position) => told.push(position))();
+  const positions: (number | null)[] = [];
+  runtime.watchQueue(id, (position) => positions.push(position))();
   await one();
-  assert.equal(told, [3]);
+  assert.equal(positions, [3]);
 });
 
 test('a provider with a number of its own is never asked for more, and the others are not held up by it', async () => {

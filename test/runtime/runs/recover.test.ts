@@ -80,8 +80,8 @@ test('how the boot before ended is told from two of its facts, whatever it has r
     },
   };
   const last = await store.lastEvent(daemon);
-  const told = await readLastBoot(counted, daemon.replace('daemon:', ''), null);
-  assert.equal(told, {
+  const lastBoot = await readLastBoot(counted, daemon.replace('daemon:', ''), null);
+  assert.equal(lastBoot, {
     boot_id: daemon.replace('daemon:', ''),
     ending: 'killed',
     at: last?.at,
@@ -145,8 +145,8 @@ test('a resumed run tells its provider by how many threads it was computed; that
   const outputs = (await store.readStream(id, 1, 100)).filter(
     ({ type }) => type === 'run.output_appended',
   );
-  const told = outputs.flatMap(({ data }) => (data.threads === undefined ? [] : [data.threads]));
-  assert.equal(told, [2, 1]);
+  const threads = outputs.flatMap(({ data }) => (data.threads === undefined ? [] : [data.threads]));
+  assert.equal(threads, [2, 1]);
 });
 
 test('a follower that was cut off by the death of the daemon gets the rest of a resumed run, without a repeat', async () => {

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { WAYS } from '../../helpers/daemon-ways.ts';
+import { EVENTS_TO } from '../../helpers/daemon-paths.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { ask, boot } from '../http/boot.ts';
 import { type HealthClient, healthClient, reflect, type Served, serve } from './boot.ts';
@@ -27,7 +27,7 @@ test.after.each(async ({ grpc, client }) => {
 
 test('in every state gRPC agrees with HTTP', async ({ grpc, client }) => {
   const http = await boot();
-  for (const path of Object.keys(WAYS)) {
+  for (const path of Object.keys(EVENTS_TO)) {
     grpc.runtime.bring(path);
     http.runtime.bring(path);
     const serving = async (route: string) =>

@@ -2,7 +2,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { daemonMachine } from '../../../machines/daemon.ts';
 import { describe } from '../../../machines/describe.ts';
-import { WAYS } from '../../helpers/daemon-ways.ts';
+import { EVENTS_TO } from '../../helpers/daemon-paths.ts';
 import { ask, type Booted, boot } from './boot.ts';
 
 const test = suite<{ http: Booted }>('health over HTTP');
@@ -35,11 +35,11 @@ const leaves = describe(daemonMachine)
   .map(({ path }) => path);
 
 test('the tests cover all states of the machine', () => {
-  assert.equal(Object.keys(WAYS).sort(), leaves.sort());
+  assert.equal(Object.keys(EVENTS_TO).sort(), leaves.sort());
 });
 
 test('in every state each route has its status, with a body that agrees', async ({ http }) => {
-  for (const path of Object.keys(WAYS)) {
+  for (const path of Object.keys(EVENTS_TO)) {
     http.runtime.bring(path);
     const state = path.split('.')[0] ?? '';
     const expected = {

@@ -19,8 +19,8 @@ export const stop: Step = {
 };
 const ready = [listening, opened, recovered, probed];
 
-/** Steps from the start to every state of the daemon, in a possible order. */
-export const WAYS: Record<string, Step[]> = {
+/** Events that lead from the start to every state of the daemon, in a possible order. */
+export const EVENTS_TO: Record<string, Step[]> = {
   'starting.binding': [],
   'starting.opening': [listening],
   'starting.recovering': [listening, opened],

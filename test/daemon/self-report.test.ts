@@ -9,10 +9,10 @@ import { waitFor } from '../helpers/wait.ts';
 import { isReady, serve } from './process.ts';
 
 const test = suite<{ home: Home; client: ControlClient; out(): string }>(
-  'what a daemon tells of itself',
+  'the report of a daemon about itself',
 );
 
-/** The whole report, with the token. */
+/** The whole health report, read with the token. */
 async function report(client: ControlClient): Promise<ReportRecord> {
   const { addresses } = await client.call('status');
   const { token } = await client.call('token');
@@ -35,39 +35,34 @@ test.after(async ({ home, client }) => {
   await home.close();
 });
 
-test('the log has the size of its files as they are, not as they were at the start', async ({
-  home,
-  client,
-}) => {
+test('the report has the present size of the log files', async ({ home, client }) => {
   const onDisk = () =>
     [home.paths.database, `${home.paths.database}-wal`].reduce(
       (bytes, file) => bytes + statSync(file).size,
       0,
     );
   await waitFor(
-    'both tell the same',
+    'both sizes are equal',
     async () => (await report(client)).log.size_bytes === onDisk(),
   );
 });
 
-test('the first address that is recorded is the one that there was: the socket came later', async ({
-  client,
-}) => {
+test('the first recorded addresses have no socket, the second ones do', async ({ client }) => {
   const { boot_id } = await client.call('status');
   const { events } = await client.call('log.stream', {
     stream: `daemon:${boot_id}`,
     from_version: 1,
     limit: 10,
   });
-  const told = events
+  const sockets = events
     .filter(({ type }) => type === 'daemon.listening')
     .map(({ data }) => (data.addresses as { socket: string | null }).socket);
-  assert.is(told.length, 2);
-  assert.is(told[0], null);
-  assert.ok(told[1]);
+  assert.is(sockets.length, 2);
+  assert.is(sockets[0], null);
+  assert.ok(sockets[1]);
 });
 
-test('what the history leaves out is in no line of its log either', ({ home, out }) => {
+test('the log file redacts what the history redacts', ({ home, out }) => {
   for (const text of [out(), readFileSync(join(home.paths.logs, 'svc.log'), 'utf8')]) {
     assert.match(text, /\[redacted\]/);
     assert.not.match(text, /svc\.sock/);
