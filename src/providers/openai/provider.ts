@@ -6,7 +6,7 @@ import type { Limits } from '../../limits.ts';
 import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from './answer.ts';
 import { openChat } from './chat.ts';
-import { streamFailure } from './connection.ts';
+import { streamFailure } from './connection-failure.ts';
 import { readKey } from './key.ts';
 import { readModels } from './models.ts';
 import { Exchange, Upstream } from './upstream.ts';

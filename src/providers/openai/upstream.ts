@@ -7,7 +7,7 @@ import { createDispatcher } from '../../http-client/dispatcher.ts';
 import { retryAfter } from '../../http-client/retry-after.ts';
 import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
-import { connectionFailure } from './connection.ts';
+import { connectionFailure } from './connection-failure.ts';
 import { Connections } from './connections.ts';
 import { statusFailure } from './failure.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';

@@ -5,7 +5,7 @@ import type { EventRecord } from '../../kernel/event-record.ts';
 import type { RunRecord } from '../runs/record.ts';
 import { anything, flag, object, oneOf, text, time, whole } from './vocabulary.ts';
 
-/** What answers hold, in the form that users see: snake_case, RFC 3339 times. A test checks real answers against it. */
+/** The answers in the form that users see: snake_case, RFC 3339 times. A test checks real answers against these schemas. */
 
 export const orNull = <S extends v.GenericSchema>(schema: S) => v.nullable(schema);
 
