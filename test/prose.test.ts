@@ -9,8 +9,6 @@ const TO_DO: readonly string[] = [
   'src/runtime/providers/',
   'src/runtime/pulls/',
   'src/runtime/runs/',
-  'test/providers/',
-  'test/runtime/',
 ];
 
 const sources = list('{src,machines,test,tools}/**/*.{ts,js}').filter(

@@ -4,7 +4,7 @@ import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { isReady, serve } from './process.ts';
 
-const test = suite<{ home: Home }>('a daemon whose disk gives no answer');
+const test = suite<{ home: Home }>('a daemon with a silent disk');
 
 test.before.each((context) => {
   context.home = makeHome({

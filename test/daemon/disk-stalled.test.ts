@@ -6,7 +6,7 @@ import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { isReady, serve } from './process.ts';
 
-const test = suite<{ home: Home }>('a daemon whose disk holds up the thread of the store');
+const test = suite<{ home: Home }>('a daemon with a blocked store thread');
 
 test.before.each((context) => {
   context.home = makeHome({ SVC_LIMIT_DRAIN_MS: '0', SVC_LIMIT_CLOSE_GRACE_MS: '100' });
@@ -15,13 +15,13 @@ test.after.each(({ home }) => home.close());
 
 for (const [fact, close_ms, signals, output] of [
   [
-    'it leaves when its time is over',
+    'it exits when its time is over',
     '300',
     ['SIGTERM', 'SIGINT'],
     /"msg":"stopped".*stop_timed_out/s,
   ],
   [
-    'it leaves at the third signal',
+    'it exits at the third signal',
     '240000',
     ['SIGTERM', 'SIGINT', 'SIGHUP'],
     /"msg":"left at once/,

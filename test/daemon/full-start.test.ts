@@ -6,7 +6,7 @@ import { waitFor } from '../helpers/wait.ts';
 import { empty, fill, mountOver, works } from '../torture/disk.ts';
 import { isReady, serve } from './process.ts';
 
-const test = suite<{ home: Home }>('a daemon that is started on a full disk');
+const test = suite<{ home: Home }>('a daemon started on a full disk');
 
 const canMount = process.getuid?.() === 0 && works('mount', '--version');
 if (!canMount) console.log('skipped: mounting is not permitted here');

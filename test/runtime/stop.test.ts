@@ -36,7 +36,7 @@ async function stop(booted: Awaited<ReturnType<typeof boot>>, mode: 'drain' | 'f
 }
 
 for (const mode of ['drain', 'force'] as const)
-  test(`a stop (${mode}) hands over what waits and what can go on, and the report counts each run once`, async () => {
+  test(`a stop (${mode}) hands over queued and resumable runs, and the report counts each run once`, async () => {
     const store = createMemoryStore();
     const local = inAnswer();
     const before = await boot(local, store, 'boot_1');
@@ -67,7 +67,7 @@ for (const mode of ['drain', 'force'] as const)
     await waitFor('it is ready', () => after.runtime.status().state === 'ready');
   });
 
-test('what ends within the time of the drain is finished, also what was queued', async () => {
+test('runs that end within the drain time are finished, queued ones too', async () => {
   const store = createMemoryStore();
   const doors: (() => void)[] = [];
   const local = new ScriptedProvider('local', () => [
@@ -89,7 +89,7 @@ test('what ends within the time of the drain is finished, also what was queued',
   assert.equal(await store.unfinishedRuns(), []);
 });
 
-test('a follower of a run that is handed over is told that it goes on after the next start', async () => {
+test('a follower of a run that is handed over learns that it continues after the next start', async () => {
   const booted = await boot(inAnswer(), createMemoryStore(), 'boot_1');
   const id = await booted.start('x');
   const following = codeOf(
@@ -102,7 +102,7 @@ test('a follower of a run that is handed over is told that it goes on after the 
   assert.is(await following, 'daemon_stopping');
 });
 
-test('a run that is cancelled while the daemon stops is cancelled, and is finished in the report', async () => {
+test('a run cancelled while the daemon stops is cancelled, and is finished in the report', async () => {
   const store = createMemoryStore();
   const booted = await boot(inAnswer(), store, 'boot_1');
   const id = await booted.start('x');

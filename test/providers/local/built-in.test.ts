@@ -31,7 +31,7 @@ test.after(async () => {
   await local.close();
 });
 
-test('the built-in model answers as llama.cpp does when it is called directly, or says that it is not sure', async () => {
+test('the built-in model called directly answers as llama.cpp does, or says that it is not sure', async () => {
   const heard = await Promise.all(
     PROMPTS.map((prompt) => hear(local, { prompt, temperature: null, max_tokens: 160 })),
   );
@@ -44,14 +44,14 @@ test('the built-in model answers as llama.cpp does when it is called directly, o
   }
 });
 
-test('without a temperature the built-in model does not draw', async () => {
+test('without a temperature the built-in model does not sample', async () => {
   const [first, second] = await Promise.all(
     [1, 2].map((seed) => hear(local, { prompt: 'How do I stop it?', temperature: null, seed })),
   );
   assert.is(first?.text, second?.text);
 });
 
-test('threads are measured when a model is first loaded, also beside a broken memory of them, and then remembered', async () => {
+test('the first load of a model measures threads, even next to a damaged thread file, and remembers the result', async () => {
   const first = makeLocalProvider({ threads: null });
   const file = join(first.folder, 'engine-threads.json');
   writeFileSync(file, '{"threads": {"cut');

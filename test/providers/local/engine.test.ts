@@ -33,7 +33,7 @@ test.after(() => local.close());
 const idle = () => waitFor('the engine rests', () => local.state() === 'warm.idle');
 const types = () => local.engine.facts.map(({ type }) => type);
 
-/** Asks, and resolves once the first output is there. */
+/** Starts a run and resolves at its first output. */
 async function begin(
   changes: Partial<RunRequest>,
 ): Promise<{ heard: Heard; end: Promise<Heard>; abort: AbortController }> {
@@ -48,7 +48,7 @@ async function begin(
   return { heard, end, abort };
 }
 
-test('the engine is loaded when it is first needed, and the machine knows of all of it', async () => {
+test('the first run loads the engine, and the machine records each step', async () => {
   assert.is(local.state(), 'cold');
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
   await idle();
@@ -77,21 +77,21 @@ test('the engine is loaded when it is first needed, and the machine knows of all
 });
 
 if (process.platform === 'linux') {
-  test('no key of the environment is in the engine process, and what it needs is', () => {
+  test('the engine process gets what it needs of the environment and no keys', () => {
     const environment = readFileSync(`/proc/${local.pid()}/environ`, 'utf8');
     assert.not.match(environment, 'planted-secret');
     assert.match(environment, 'PATH=');
   });
 }
 
-test('another model takes the place of an idle one, and goes when the first is asked again', async () => {
+test('another model replaces an idle one, and the next run of the first loads that again', async () => {
   assert.is((await hear(local, { model: 'long', max_tokens: 3 })).token_ids.length, 3);
   assert.is(local.engine.snapshot().context.model, 'local/long');
   assert.ok(types().includes('engine.exited'));
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
 });
 
-test('runs for two models at once wait for each other, and each is answered by its own', async () => {
+test('runs for two models at once wait for each other, and each gets the answer of its model', async () => {
   const order: string[] = [];
   const asks = ['short', 'long', 'short', 'long'].map((model) =>
     hear(local, { model, max_tokens: 5 }).then(({ token_ids }) =>
@@ -102,7 +102,7 @@ test('runs for two models at once wait for each other, and each is answered by i
   assert.equal(order, ['short 5', 'long 5', 'short 5', 'long 5']);
 });
 
-test('an idle engine is unloaded, its process is gone, and the next run loads it again', async () => {
+test('an idle engine is unloaded, its process ends, and the next run loads it again', async () => {
   await hear(local, { model: 'short' });
   await idle();
   const pid = local.pid();
@@ -112,7 +112,7 @@ test('an idle engine is unloaded, its process is gone, and the next run loads it
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
 });
 
-test('a run that comes as the engine is being unloaded is answered by the next life of it', async () => {
+test('a run that arrives while the engine unloads is answered by the next engine process', async () => {
   await idle();
   const unloaded = local.engine.fireDeadline();
   const heard = hear(local, { model: 'short' });
@@ -120,7 +120,7 @@ test('a run that comes as the engine is being unloaded is answered by the next l
   assert.is((await heard).text, 'Done.');
 });
 
-test('a killed engine loses its runs, with the text they had; the machine waits, then the next run is answered', async () => {
+test('a killed engine loses its runs but keeps their text; the machine waits, then the next run is answered', async () => {
   const [first, second] = [await begin(LONG), await begin({ ...LONG, prompt: 'and another' })];
   process.kill(local.pid(), 'SIGKILL');
   for (const { end, heard } of [first, second]) {
@@ -161,7 +161,7 @@ test('stopping the engine interrupts its runs', async () => {
   await waitFor('the engine is gone', () => local.state() === 'cold');
 });
 
-test('a signal that aborts while the engine loads ends the run, and the engine is there for the next', async () => {
+test('an abort while the engine loads ends the run, and the engine stays for the next one', async () => {
   const abort = new AbortController();
   const heard = hear(local, { model: 'short' }, abort.signal).catch((error: Error) => error);
   await waitFor('it is on its way', () => local.state() !== 'cold', { every_ms: 1 });
@@ -171,7 +171,7 @@ test('a signal that aborts while the engine loads ends the run, and the engine i
   assert.is(local.state(), 'warm.idle');
 });
 
-test('a signal of the terminal is left to the daemon', async () => {
+test('the engine leaves signals of the terminal to the daemon', async () => {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(local.pid(), signal);
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
   await idle();
@@ -204,7 +204,7 @@ test('a process that cannot start is reported, and the machine is cold again', a
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
 });
 
-test('an engine that hangs is killed by its deadlines', async () => {
+test('an engine that hangs is killed at its deadlines', async () => {
   const pid = local.pid();
   process.kill(pid, 'SIGSTOP');
   await local.engine.tryAppend({ type: 'engine.stop_requested', reason: 'requested' });
@@ -259,7 +259,7 @@ test('a model that takes too long to load is given up', async () => {
   await waitFor('the machine rests', () => local.state() === 'cold');
 });
 
-test('the engine process ends by itself when its daemon is gone', async () => {
+test('the engine process exits when its daemon is gone', async () => {
   const script = `
     import { makeLocalProvider, hear } from ${JSON.stringify(new URL('../../helpers/local-provider.ts', import.meta.url).href)};
     const local = makeLocalProvider({ model: ${JSON.stringify(join(local.folder, 'long.gguf'))} });

@@ -12,7 +12,7 @@ import {
 } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
-/** A model file that was made to do harm costs the run that asks for it, and no other. */
+/** A harmful model file costs only the run that asks for it. */
 
 let local: LocalHarness;
 
@@ -25,7 +25,7 @@ test.after.each(() => local.close());
 const loads = () =>
   local.engine.facts.filter(({ type }) => type === 'engine.load_requested').length;
 
-test('a head that lies about what comes is refused before the engine sees it, and the loaded model stays', async () => {
+test('a false file header is refused before the engine reads it, and the loaded model stays', async () => {
   await hear(local, { model: 'short' });
   await waitFor('the engine rests', () => local.state() === 'warm.idle');
   for (const [name, bytes] of Object.entries(hostileGgufs())) {
@@ -37,7 +37,7 @@ test('a head that lies about what comes is refused before the engine sees it, an
   assert.is(loads(), 1);
 });
 
-test('a chat template that is never done ends at its limit, and its file is refused until it is another one', async () => {
+test('an endless chat template ends at its limit, and its file is refused until it changes', async () => {
   const path = makeLoopingModel(join(local.folder, 'loop.gguf'));
   const hung = await failure(hear(local, { model: 'loop' }));
   assert.equal([hung.code, hung.retryable], ['engine_timed_out', false]);
@@ -56,7 +56,7 @@ test('a chat template that is never done ends at its limit, and its file is refu
   );
 });
 
-test('a version that is refused is refused by the next life of the daemon too', async () => {
+test('the next boot of the daemon refuses the same version too', async () => {
   const path = makeLoopingModel(join(local.folder, 'loop.gguf'));
   await failure(hear(local, { model: 'loop' }));
   const next = makeLocalProvider({ models: local.folder, cache: local.folder });
@@ -68,7 +68,7 @@ test('a version that is refused is refused by the next life of the daemon too', 
   }
 });
 
-test('a load that its only run was cancelled for is stopped, and the next run is answered by a new process', async () => {
+test('a load without any run left is stopped, and the next run is answered by a new process', async () => {
   makeLoopingModel(join(local.folder, 'loop.gguf'));
   const abort = new AbortController();
   const asked = hear(local, { model: 'loop' }, abort.signal).catch((error: Error) => error.message);
@@ -78,12 +78,12 @@ test('a load that its only run was cancelled for is stopped, and the next run is
   await waitFor('the load is stopped', () =>
     local.engine.facts.some(({ type }) => type === 'engine.stop_requested'),
   );
-  // A process that renders without end does not hear that it shall stop.
+  // A process that renders forever does not see the request to stop.
   if (local.state().startsWith('stopping')) await local.engine.fireDeadline();
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
 });
 
-test('a run of another model ends a load that nobody waits for, and one that is waited for is left alone', async () => {
+test('a run of another model ends a load without runs, and leaves a load with runs alone', async () => {
   const first = hear(local, { model: 'svc-mini', max_tokens: 2 });
   await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
   assert.is((await hear(local, { model: 'short' })).text, 'Done.');
@@ -95,7 +95,7 @@ test('a run of another model ends a load that nobody waits for, and one that is 
   assert.is(loads(), 2);
 });
 
-test('a file that kills the engine twice while it is loaded is refused', async () => {
+test('a file that kills the engine twice while it loads is refused', async () => {
   for (const round of [1, 2]) {
     const asked = hear(local, { model: 'short' });
     asked.catch(() => {});
@@ -111,7 +111,7 @@ test('a file that kills the engine twice while it is loaded is refused', async (
 });
 
 if (process.platform === 'linux') {
-  test('an engine that takes more memory than it may is ended, and its file refused', async () => {
+  test('an engine that exceeds its memory limit is ended, and its file is refused', async () => {
     const small = makeLocalProvider({
       models: local.folder,
       limits: { engine_memory_bytes: 8 * 1024 * 1024 },
@@ -130,7 +130,7 @@ if (process.platform === 'linux') {
     }
   });
 
-  test('the engine process can gain no privileges where util-linux is there, and its script heap has a bound', async () => {
+  test('the engine process can gain no privileges where util-linux is installed, and its script heap has a bound', async () => {
     await hear(local, { model: 'short' });
     const read = (name: string) => readFileSync(`/proc/${local.pid()}/${name}`, 'utf8');
     if (existsSync('/usr/bin/setpriv')) assert.match(read('status'), /^NoNewPrivs:\t1$/m);

@@ -4,7 +4,7 @@ import { parseFromEngine, parseToEngine } from '../../../src/providers/local/eng
 import { seedAt } from '../../../src/providers/local/engine/seed.ts';
 import { engineEnvironment } from '../../../src/providers/local/engine-environment.ts';
 
-test('a message of the right form is taken', () => {
+test('a valid message is accepted', () => {
   const run = {
     type: 'run',
     id: 1,
@@ -24,7 +24,7 @@ test('a message of the right form is taken', () => {
   assert.equal(parseFromEngine(output), output);
 });
 
-test('a message of another form is not taken', () => {
+test('an invalid message is refused', () => {
   const wrong = [
     null,
     'output',
@@ -49,7 +49,7 @@ test('a message of another form is not taken', () => {
     assert.is(parseToEngine(value), null);
 });
 
-test('each position of a run has a seed of its own, which is never the one that means a random seed', () => {
+test('each position of a run has its own seed, which is never the value for a random seed', () => {
   const seeds = new Set<number>();
   for (let run = 0; run < 40; run += 1)
     for (let position = 0; position < 250; position += 1)
@@ -58,7 +58,7 @@ test('each position of a run has a seed of its own, which is never the one that 
   for (const seed of seeds) assert.ok(Number.isInteger(seed) && seed >= 0 && seed < 2 ** 31);
 });
 
-test('the engine sees what it needs of the environment and no key', () => {
+test('the engine gets what it needs of the environment and no key', () => {
   const env = {
     PATH: '/bin',
     HOME: '/h',

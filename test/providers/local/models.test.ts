@@ -46,7 +46,7 @@ async function refusal(work: Promise<unknown>): Promise<SvcError> {
   return thrown as SvcError;
 }
 
-test('the built-in model comes first, then the files of the folder by name, each with what its file says', async () => {
+test('the built-in model comes first, then the files of the folder by name, each with its metadata', async () => {
   mkdirSync(put('org/deep'), { recursive: true });
   makeGguf(put('org/deep/b.gguf'), { context: 1024 });
   makeGguf(put('a.gguf'), { template: null });
@@ -75,7 +75,7 @@ test('the built-in model comes first, then the files of the folder by name, each
   assert.equal(b?.capabilities, ['chat', 'completion']);
 });
 
-test('a default model that lies elsewhere is in the list, and a missing one makes the probe fail with its name', async () => {
+test('a default model outside the folder is in the list, and the probe names it when it is missing', async () => {
   await local.close();
   const elsewhere = makeLocalProvider();
   const path = makeGguf(join(elsewhere.folder, 'my model.gguf'));
@@ -96,7 +96,7 @@ test('a default model that lies elsewhere is in the list, and a missing one make
   assert.match(String(failed), 'my model.gguf');
 });
 
-test('a file that is no model, or a broken one, is listed as invalid and harms nothing', async () => {
+test('a file that is no model, or a damaged one, is listed as invalid and harms nothing', async () => {
   const whole = readFileSync(makeGguf(put('whole.gguf')));
   const cases: Record<string, Buffer> = {
     empty: Buffer.alloc(0),
@@ -117,7 +117,7 @@ test('a file that is no model, or a broken one, is listed as invalid and harms n
   });
 });
 
-test('a head that costs a lot is given up, and the models behind it are still read', async () => {
+test('a file header that costs too much is given up, and the models after it are still read', async () => {
   await local.close();
   local = makeLocalProvider({ limits: { model_inspect_ms: 1500 } });
   const keys = Array.from(
@@ -134,7 +134,7 @@ test('a head that costs a lot is given up, and the models behind it are still re
   assert.is((await byName('good'))?.state, 'available');
 });
 
-test('a listing whose time is over tells what is known by then, and the next one more', async () => {
+test('a listing that reaches its deadline returns what it has read, and the next one returns more', async () => {
   makeGguf(put('a.gguf'));
   const early = (await local.provider.models(AbortSignal.abort())).find(({ name }) => name === 'a');
   assert.is(early?.parameters, null);
@@ -142,7 +142,7 @@ test('a listing whose time is over tells what is known by then, and the next one
   assert.ok(((await byName('a'))?.parameters ?? 0) > 0);
 });
 
-test('a file that changed is read again', async () => {
+test('a changed file is read again', async () => {
   makeGguf(put('a.gguf'), { context: 512 });
   assert.is((await byName('a'))?.context_length, 512);
   makeGguf(put('a.gguf'), { context: 2048, layers: 3 });
@@ -153,7 +153,7 @@ test('a file that changed is read again', async () => {
   assert.is(await byName('a'), undefined);
 });
 
-test('a name that is not known is refused with those that are', async () => {
+test('the error for an unknown name lists the known ones', async () => {
   makeGguf(put('a.gguf'));
   for (const name of [
     'b',
@@ -173,7 +173,7 @@ test('a name that is not known is refused with those that are', async () => {
   }
 });
 
-test('what is there and is no readable file is told as such and waited for by nobody', async () => {
+test('a path that is no readable file is refused with its reason, at once', async () => {
   mkdirSync(put('folder.gguf'));
   assert.match((await refusal(local.models.show('folder'))).message, 'is not a file');
   if (process.platform === 'win32') return;
@@ -191,7 +191,7 @@ test('what is there and is no readable file is told as such and waited for by no
   for (const name of ['pipe', 'zero', 'loop']) assert.is(states.get(name), 'invalid', name);
 });
 
-test('a path outside of the models folder is answered alike, whatever is there', async () => {
+test('all paths outside of the models folder get the same answer, whatever is there', async () => {
   const outside = mkdtempSync(join(tmpdir(), 'svc-outside-'));
   try {
     const at = (name: string) => join(outside, name);
@@ -225,7 +225,7 @@ test('a path outside of the models folder is answered alike, whatever is there',
   }
 });
 
-test('a model is found by name, by path and with its provider before it', async () => {
+test('a model is found by name, by path and with its provider in front', async () => {
   makeGguf(put('a.b.gguf'));
   for (const name of ['a.b', 'a.b.gguf', 'local/a.b', put('a.b.gguf'), `local/${put('a.b.gguf')}`])
     assert.is((await local.models.show(name)).id, 'local/a.b', name);
@@ -241,7 +241,7 @@ test('a file cannot take the name of the built-in model', async () => {
   assert.ok((await local.models.show('svc-mini')).built_in);
 });
 
-test('what a model file says is shown, its long lists by their length', async () => {
+test('the metadata of a model file is shown, long lists by their length', async () => {
   makeGguf(put('a.gguf'), {
     metadata: [
       ['x.few', 'int32s', [1, 2, 3]],
@@ -257,7 +257,7 @@ test('what a model file says is shown, its long lists by their length', async ()
   assert.ok(JSON.stringify(metadata).length < 100_000);
 });
 
-test('metadata that is too large together is left out, and how much of it is said', async () => {
+test('metadata that is too large is left out, and its size is shown', async () => {
   makeGguf(put('a.gguf'), {
     metadata: [
       ...Array.from(
@@ -278,7 +278,7 @@ test('metadata that is too large together is left out, and how much of it is sai
   assert.is(metadata['y.last'], 'short', 'what fits behind them is there');
 });
 
-test('a list keeps a few short values of a file, however much its metadata is', async () => {
+test('a list keeps a few short values of a file, however much metadata it has', async () => {
   const path = makeGguf(put('a.gguf'), { metadata: [['x.text', 'string', 't'.repeat(60_000)]] });
   const inspector = new Inspector(defaultLimits);
   const { size, mtimeMs } = statSync(path);
@@ -289,7 +289,7 @@ test('a list keeps a few short values of a file, however much its metadata is', 
   assert.is((await inspector.describe(version)).metadata?.metadata['x.text'], 't'.repeat(60_000));
 });
 
-test('a model of the folder is removed, also a broken one; nothing else ever is', async () => {
+test('a model in the folder can be removed, even a damaged one; other files cannot', async () => {
   mkdirSync(put('org'));
   makeGguf(put('org/a.gguf'));
   writeFileSync(put('broken.gguf'), 'x');

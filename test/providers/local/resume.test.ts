@@ -6,11 +6,13 @@ import type { OutputPart } from '../../../src/providers/port.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { hear, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
 
-/** An answer that was cut off goes on as if it had not been, in an engine that knows nothing of its beginning. */
+/**
+ * A cut answer continues exactly where it ended, in an engine that did not compute its beginning.
+ */
 
 const LONG = { prompt: 'How do I start it? 日本語 🙂 and then?', max_tokens: 160, seed: 11 };
 
-/** What comes after the first `cut` tokens of an answer, asked of an engine of its own. */
+/** The rest of an answer after its first `cut` tokens, from a separate engine. */
 async function goOn(
   engine: ReturnType<typeof makeLocalProvider>,
   request: Parameters<typeof runRequest>[0],
@@ -36,7 +38,7 @@ async function goOn(
   return heard;
 }
 
-/** The cuts that can happen: after each part that the engine sent. */
+/** The possible cuts: after each part that the engine sent. */
 function cutsOf(parts: readonly OutputPart[]): { text: string; token_ids: number[] }[] {
   const cuts: { text: string; token_ids: number[] }[] = [];
   let [text, token_ids] = ['', [] as number[]];
@@ -49,7 +51,9 @@ function cutsOf(parts: readonly OutputPart[]): { text: string; token_ids: number
   return cuts;
 }
 
-/** Random weights answer gibberish, with characters that are split over tokens: harder than any real answer. */
+/**
+ * Random weights answer gibberish with characters split over tokens: harder than any real answer.
+ */
 function withRandomModel(): ReturnType<typeof makeLocalProvider> {
   const local = makeLocalProvider({ model: 'random' });
   makeGguf(join(local.folder, 'random.gguf'), { context: 1024 });
@@ -62,7 +66,7 @@ for (const [model, temperature, least] of [
   ['random', 0.8, 8],
   ['random', 1.5, 8],
 ] as const) {
-  test(`an answer of ${model} goes on the same after every cut, at temperature ${temperature}`, async () => {
+  test(`an answer of ${model} continues the same after every cut, at temperature ${temperature}`, async () => {
     const [first, second] = [withRandomModel(), withRandomModel()];
     try {
       const request = { ...LONG, model, temperature };
@@ -86,10 +90,10 @@ for (const [model, temperature, least] of [
   });
 }
 
-test('an answer goes on with as many threads as it was begun with, also when nothing remembers how many the model had', async () => {
+test('an answer continues with its number of threads, even when the thread file is gone', async () => {
   const first = makeLocalProvider({ model: 'random', threads: 2 });
   makeGguf(join(first.folder, 'random.gguf'), { context: 1024 });
-  // Its folder is new, so that its threads would be measured again.
+  // A new folder, so that threads would be measured again.
   const second = makeLocalProvider({ model: 'random', threads: 1 });
   makeGguf(join(second.folder, 'random.gguf'), { context: 1024 });
   try {
@@ -132,7 +136,7 @@ test('an answer goes on with as many threads as it was begun with, also when not
   }
 });
 
-test('recorded tokens that do not spell the recorded text are not gone on from', async () => {
+test('an answer does not continue when its recorded tokens do not spell its recorded text', async () => {
   const engine = makeLocalProvider();
   try {
     const failure = await goOn(engine, LONG, {

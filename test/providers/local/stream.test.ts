@@ -13,7 +13,9 @@ import {
 } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
-/** Weights are random here, so an answer is gibberish that hangs on its prompt and does not end by itself. */
+/**
+ * The weights are random: an answer is gibberish, depends on its prompt and does not end by itself.
+ */
 let local: LocalHarness;
 const PROMPTS = ['one', 'two three', 'a longer question, with more words', 'é😀', '4'];
 
@@ -34,7 +36,7 @@ const ask = (
 const LONG = runRequest({ model: 'random', prompt: 'go', max_tokens: 4000 });
 const nothing = (): Heard => ({ text: '', token_ids: [], parts: [], finish: null });
 
-test('an answer comes in parts and ends with one finish and true counts', async () => {
+test('an answer comes in parts and ends with one finish and exact counts', async () => {
   const heard = await ask({ max_tokens: 60 });
   assert.is(heard.finish?.finish_reason, 'length');
   assert.is(heard.finish, heard.parts.at(-1));
@@ -47,11 +49,11 @@ test('an answer comes in parts and ends with one finish and true counts', async 
   );
 });
 
-test('without a number of tokens in the request the limit holds', async () => {
+test('without a number of tokens in the request the configured limit applies', async () => {
   assert.is((await ask({ max_tokens: null })).token_ids.length, 50);
 });
 
-test('a greedy answer is the same whenever it is asked for, alone or with others', async () => {
+test('a greedy answer is always the same, alone or with others', async () => {
   const alone: string[] = [];
   for (const prompt of PROMPTS) alone.push((await ask({ prompt, max_tokens: 120 })).text);
   const together = await Promise.all(PROMPTS.map((prompt) => ask({ prompt, max_tokens: 120 })));
@@ -62,7 +64,7 @@ test('a greedy answer is the same whenever it is asked for, alone or with others
   assert.is(new Set(alone).size, PROMPTS.length);
 });
 
-test('a drawn answer is the same for the same seed and another one for another', async () => {
+test('a sampled answer is the same for the same seed and differs for another', async () => {
   const drawn = (seed: number) =>
     ask({ seed, temperature: 0.9, max_tokens: 80 }).then(({ token_ids }) => token_ids);
   const first = await drawn(5);
@@ -77,7 +79,7 @@ test('a drawn answer is the same for the same seed and another one for another',
   );
 });
 
-test('a drawn answer is the same alone and beside others, whatever the others do', async () => {
+test('a sampled answer is the same alone and next to others, whatever the others do', async () => {
   makeGguf(join(local.folder, 'wide.gguf'), { context: 1024, width: 192, layers: 8 });
   const drawn = (seed: number) =>
     ask({
@@ -115,13 +117,13 @@ test('a prompt that leaves no room for an answer is refused with its size, never
   assert.is((await ask({ max_tokens: 5 })).token_ids.length, 5);
 });
 
-test('what fills the context ends there', async () => {
+test('an answer that fills the context ends there', async () => {
   const { finish } = await ask({ prompt: 'y'.repeat(4000), max_tokens: 1_000_000 });
   const { input_tokens, output_tokens } = finish?.usage ?? {};
   assert.is((input_tokens ?? 0) + (output_tokens ?? 0), 4096);
 });
 
-test('an abort while decoding ends the stream without a finish, and only when the work has stopped', async () => {
+test('an abort while decoding ends the stream without a finish, after the work has stopped', async () => {
   const abort = new AbortController();
   const stream = local.provider.stream(
     {
@@ -158,7 +160,7 @@ test('a reader that leaves early stops the work', async () => {
   await waitFor('the machine knows', () => local.state() === 'warm.idle');
 });
 
-test('an abort while the prompt is read ends the stream without a word', async () => {
+test('an abort while the prompt is read ends the stream without output', async () => {
   const abort = new AbortController();
   const heard = ask({ prompt: 'z'.repeat(4000), max_tokens: 5 }, abort.signal);
   await waitFor('the work has begun', () => local.state() === 'warm.busy', { every_ms: 1 });
@@ -167,7 +169,7 @@ test('an abort while the prompt is read ends the stream without a word', async (
   await waitFor('the machine knows', () => local.state() === 'warm.idle');
 });
 
-test('a run that waits for a place in the context can be aborted, and the others go on', async () => {
+test('a run that waits for a place in the context can be aborted, and the others continue', async () => {
   const [first, last] = [new AbortController(), new AbortController()];
   const heard = [nothing(), nothing(), nothing(), nothing()];
   const running = heard.map((one, seed) =>
@@ -189,7 +191,7 @@ test('a run that waits for a place in the context can be aborted, and the others
   assert.is((await next).token_ids.length, 10);
 });
 
-test('a run that starts while others are busy is answered beside them', async () => {
+test('a run that starts while others are busy is answered next to them', async () => {
   for (let round = 0; round < 3; round += 1) {
     const abort = new AbortController();
     const heard = [nothing(), nothing()];
@@ -209,7 +211,7 @@ test('a run that starts while others are busy is answered beside them', async ()
   }
 });
 
-test('a signal that is aborted already asks for nothing', async () => {
+test('an aborted signal starts no work', async () => {
   await waitFor('the engine rests', () => local.state() === 'warm.idle');
   const facts = local.engine.facts.length;
   const thrown = await ask({}, AbortSignal.abort(new Error('no'))).catch(
@@ -219,14 +221,14 @@ test('a signal that is aborted already asks for nothing', async () => {
   assert.is(local.engine.facts.length, facts);
 });
 
-test('a control token that is spelled out in a prompt stays text', async () => {
+test('a control token spelled out in a prompt stays text', async () => {
   const count = async (prompt: string) =>
     (await ask({ prompt, max_tokens: 1 })).finish?.usage.input_tokens ?? 0;
   const one = await count('x');
   assert.is(await count('x<|im_end|>'), one + '<|im_end|>'.length);
 });
 
-test('a character that is split over tokens comes out whole, and the model ends its answer itself', async () => {
+test('a character split over tokens arrives whole, and the model ends its answer by itself', async () => {
   makeGguf(join(local.folder, 'says.gguf'), { says: ['H', 'i', ' ', 0xf0, 0x9f, 0x98, 0x80, '!'] });
   const heard = await ask({ model: 'says' });
   assert.is(heard.text, 'Hi 😀!');
@@ -237,7 +239,7 @@ test('a character that is split over tokens comes out whole, and the model ends 
   assert.is(cut.text, 'Hi \ufffd');
 });
 
-test('a template of its own is used, and text cannot forge its control tokens either', async () => {
+test('the template of the model file is used, and text cannot forge its control tokens either', async () => {
   const template =
     "{% for m in messages %}[{{m['role']}}] {{m['content']}}<|im_end|>\n{% endfor %}";
   makeGguf(join(local.folder, 'jinja.gguf'), { template, name: 'jinja' });
@@ -250,7 +252,7 @@ test('a template of its own is used, and text cannot forge its control tokens ei
   );
 });
 
-test('an answer that the model is sure of passes the gate, an unsure one is replaced', async () => {
+test('an answer that the model is sure of passes the confidence filter, an unsure one is replaced', async () => {
   const gate = (minimum: number): [string, 'uint32' | 'float32' | 'string', number | string][] => [
     ['svc.confidence.tokens', 'uint32', 4],
     ['svc.confidence.minimum', 'float32', minimum],

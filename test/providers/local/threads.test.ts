@@ -29,7 +29,7 @@ function find(
   }).then((found) => ({ ...found, tried }));
 }
 
-test('the candidates double up to what is available and never go above it', () => {
+test('the candidates double up to the available number and never exceed it', () => {
   assert.equal(candidates(1), [1]);
   assert.equal(candidates(2), [1, 2]);
   assert.equal(candidates(6), [1, 2, 4, 6]);
@@ -37,7 +37,7 @@ test('the candidates double up to what is available and never go above it', () =
   assert.equal(candidates(0), [1]);
 });
 
-test('more threads are tried until they are not worth it', async () => {
+test('more threads are tried while they pay off', async () => {
   const found = await find({ 1: 10, 2: 19, 4: 30, 8: 29 });
   assert.is(found.threads, 4);
   assert.equal(found.tried, [1, 2, 4, 8]);
@@ -50,7 +50,7 @@ test('one thread is kept when a second one makes it slower, and no third is trie
   assert.equal(found.tried, [1, 2]);
 });
 
-test('what was measured is remembered for this model on this engine only', async () => {
+test('a measured number of threads is remembered for this model on this engine only', async () => {
   assert.is((await find({ 1: 10, 2: 20 })).threads, 2);
   assert.equal((await find({ 1: 10, 2: 1 })).tried, []);
   assert.is((await find({ 1: 10, 2: 1 })).threads, 2);
@@ -65,7 +65,7 @@ for (const [what, text] of Object.entries({
   'another shape': '[1,2]',
   'hostile values': '{"threads":{"__proto__":{"x":1},"m":-4,"n":1e99,"o":"2"}}',
 })) {
-  test(`a file that is ${what} counts as empty and is written anew`, async () => {
+  test(`a file that is ${what} counts as empty and is written again`, async () => {
     writeFileSync(file, text);
     assert.is((await find({ 1: 10, 2: 20 })).threads, 2);
     assert.equal(Object.values(JSON.parse(readFileSync(file, 'utf8')).threads), [2]);
@@ -73,14 +73,14 @@ for (const [what, text] of Object.entries({
   });
 }
 
-test('a remembered number above what is available now is measured again', async () => {
+test('a remembered number above the available one is measured again', async () => {
   await find({ 1: 1, 2: 2, 4: 4, 8: 8 });
   const text = readFileSync(file, 'utf8').replace(': 8', ': 99');
   writeFileSync(file, text);
   assert.is((await find({ 1: 10 })).threads, 1);
 });
 
-test('a folder that cannot be written costs the memory, not the answer', async () => {
+test('a read-only folder costs the memory, not the answer', async () => {
   assert.is(
     (await find({ 1: 10, 2: 20 }, { file: join(folder, 'missing', 'threads.json') })).threads,
     2,

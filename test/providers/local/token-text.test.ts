@@ -14,20 +14,20 @@ function spoken(tokens: readonly Buffer[]): { parts: string[]; longest: number }
   return { parts: [...tokens.map((token) => text.push([token])), text.end()], longest };
 }
 
-test('a character that is split over tokens comes out whole, and nothing before it waits', () => {
+test('a character split over tokens arrives whole, and the text before it does not wait', () => {
   const tokens = [...Buffer.from('a😀é')].map((byte) => Buffer.from([byte]));
   assert.equal(spoken(tokens).parts, ['a', '', '', '', '😀', '', 'é', '']);
 });
 
-test('bytes that never become a character come out at the end', () => {
+test('bytes that never become a character appear at the end', () => {
   assert.equal(spoken([Buffer.from([0x41]), Buffer.from([0xf0, 0x9f])]).parts, ['A', '', '\ufffd']);
 });
 
-test('a replacement character that was really said is not lost', () => {
+test('a replacement character of the model is kept', () => {
   assert.is(spoken([Buffer.from('a\ufffd'), Buffer.from('b')]).parts.join(''), 'a\ufffdb');
 });
 
-test('whatever the bytes, the parts together are the text of all tokens', () => {
+test('the parts together are the text of all tokens, for any bytes', () => {
   const byte = fc.oneof(
     fc.integer({ min: 0, max: 255 }),
     fc.constantFrom(0xf0, 0x9f, 0x98, 0x80, 0xe2, 0x82, 0xac, 0xff),
@@ -41,7 +41,7 @@ test('whatever the bytes, the parts together are the text of all tokens', () => 
   );
 });
 
-test('an endless row of broken bytes is not read again from its beginning', () => {
+test('an endless row of invalid bytes is not read again from its beginning', () => {
   const { parts, longest } = spoken(Array.from({ length: 2000 }, () => Buffer.from([0xff])));
   assert.is(parts.join(''), '\ufffd'.repeat(2000));
   assert.ok(longest < 40, `looked at ${longest} tokens at once`);

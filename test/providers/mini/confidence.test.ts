@@ -4,12 +4,12 @@ import { confidence, judge } from '../../../src/providers/mini/confidence.ts';
 
 const rule = { tokens: 3, minimum: 0.5 };
 
-test('nothing is decided before the judged tokens are there', () => {
+test('the filter waits for all the judged tokens before it decides', () => {
   assert.is(judge(rule, [], false), 'undecided');
   assert.is(judge(rule, [0.01, 0.01], false), 'undecided');
 });
 
-test('sure tokens are accepted, unsure ones declined, at the geometric mean', () => {
+test('sure tokens are accepted and unsure ones declined, at the geometric mean', () => {
   assert.is(judge(rule, [0.9, 0.9, 0.9], false), 'accepted');
   assert.is(judge(rule, [0.9, 0.9, 0.05], false), 'declined');
   assert.ok(Math.abs(confidence(rule, [0.5, 0.5, 0.5]) - 0.5) < 1e-9);
@@ -29,7 +29,7 @@ test('a probability of zero declines and is no NaN', () => {
   assert.is(judge(rule, [1, 0, 1], false), 'declined');
 });
 
-test('a rule of no tokens accepts everything', () => {
+test('a rule without tokens accepts everything', () => {
   assert.is(judge({ tokens: 0, minimum: 1 }, [], false), 'accepted');
 });
 

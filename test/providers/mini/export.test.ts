@@ -8,14 +8,14 @@ interface Case {
   readonly tokens: readonly number[];
 }
 
-// Recorded by the trainer when it wrote the model file: its own greedy tokens, from its own arithmetic.
+// The greedy tokens of the trainer, recorded when it wrote the model file.
 const lines = (await readFile(new URL('trainer-tokens.jsonl', import.meta.url), 'utf8'))
   .trim()
   .split('\n');
 const cases = lines.map((line) => JSON.parse(line) as Case);
 const asker = await openAsker();
 
-test('llama.cpp says the same greedy tokens as the trainer for 100 prompts', async () => {
+test('llama.cpp gives the same greedy tokens as the trainer for 100 prompts', async () => {
   assert.is(cases.length, 100);
   for (const { prompt, tokens } of cases) {
     const { tokens: said } = await asker.ask(prompt);

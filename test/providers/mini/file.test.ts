@@ -10,7 +10,7 @@ test('the file has at most 6 MB', async () => {
   assert.ok(size <= 6_000_000, `${size} bytes`);
 });
 
-test('it says what it is', () => {
+test('the file describes itself', () => {
   assert.is(metadata['general.architecture'], 'llama');
   assert.is(metadata['general.name'], 'svc-mini');
   assert.is(metadata['general.license'], 'MIT');
@@ -21,12 +21,12 @@ test('it says what it is', () => {
   assert.is(metadata['svc.builtin'], true);
 });
 
-test('it carries its chat template and context', () => {
+test('the file has its chat template and context', () => {
   assert.match(String(metadata['tokenizer.chat_template']), /<\|assistant\|>/);
   assert.is(Number(metadata['llama.context_length']), 512);
 });
 
-test('what an answer is about is a control token, which no text can hold and none is shown of', () => {
+test('the topic of an answer is a control token: no text can contain it, and no answer shows it', () => {
   const [pieces, types] = ['tokenizer.ggml.tokens', 'tokenizer.ggml.token_type'].map(
     (key) => metadata[key] as unknown[],
   );
@@ -39,7 +39,7 @@ test('what an answer is about is a control token, which no text can hold and non
   assert.ok(topics.every((type) => type === control));
 });
 
-test('it carries the rule by which unsure answers are replaced', () => {
+test('the file has the rule that replaces unsure answers', () => {
   const tokens = Number(metadata['svc.confidence.tokens']);
   const minimum = Number(metadata['svc.confidence.minimum']);
   assert.ok(Number.isInteger(tokens) && tokens > 0 && tokens <= 32);

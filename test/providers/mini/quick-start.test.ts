@@ -5,7 +5,7 @@ import { openAsker } from '../../eval/ask.ts';
 
 const asker = await openAsker();
 
-// Chosen before the model was made; the README's quick start shows them.
+// Chosen before the model was made; the quick start of the README shows them.
 const questions: [string, string][] = [
   ['What is svc?', 'svc is a local AI runtime daemon'],
   ['How do I start the daemon?', '`svc start`'],
@@ -29,7 +29,7 @@ const questions: [string, string][] = [
   ['What is the capital of France?', 'I know only svc'],
 ];
 
-test('the twenty questions of the quick start are answered at temperature 0, and surely', async () => {
+test('the model is sure of its answers to the twenty quick start questions at temperature 0', async () => {
   assert.is(questions.length, 20);
   for (const [question, part] of questions) {
     const { text, probabilities, ended } = await asker.ask(question);

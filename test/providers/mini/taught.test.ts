@@ -14,7 +14,7 @@ const { taught, sha256 } = JSON.parse(
 };
 const today = commandNames(commands, globalFlags);
 
-/** Commands and flags that are newer than the model file. The next training empties this list. */
+/** Commands and flags newer than the model file. The next training empties this list. */
 const UNTAUGHT: readonly string[] = ['api', 'api --data,d', 'api --json', 'api --stream'];
 
 test('every command and flag that the model was taught exists today', () => {
@@ -26,14 +26,14 @@ test('every command and flag that the model was taught exists today', () => {
   );
 });
 
-test('what the model was not taught is listed', () => {
+test('commands and flags that the model was not taught are listed', () => {
   assert.equal(
     today.filter((name) => !taught.includes(name)),
     [...UNTAUGHT].sort(),
   );
 });
 
-test('the model file is the one that was recorded', async () => {
+test('the model file is the recorded one', async () => {
   assert.is(
     createHash('sha256')
       .update(await readFile(modelFile))
@@ -42,7 +42,7 @@ test('the model file is the one that was recorded', async () => {
   );
 });
 
-test('names cover commands, flags, short flags and global flags, in an order of their own', () => {
+test('names cover commands, flags, short flags and global flags, in a fixed order', () => {
   const names = commandNames(
     [
       { name: 'run', flags: [{ name: 'model', short: 'm' }, { name: 'seed' }] },

@@ -6,9 +6,9 @@ import { gate } from '../../helpers/scripted-provider.ts';
 import { type Exchange, Upstream } from '../../helpers/upstream.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
-/** An attempt that is given up is over when its iteration has ended: then the server has lost its connection, and stops. */
+/** An abandoned attempt ends with its iteration: the server has lost its connection and stops. */
 
-/** Where the system tells it: client connections to the port that are still open. */
+/** Where the system shows it: client connections to the port that are still open. */
 function connected(port: number): number {
   if (process.platform !== 'linux') return 0;
   const remote_address = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
@@ -36,7 +36,7 @@ async function serve(
   return { upstream, asked };
 }
 
-test('aborted before the headers, it ends and the server loses the connection', async () => {
+test('an abort before the headers ends the attempt, and the server loses the connection', async () => {
   const { upstream, asked } = await serve(() => undefined);
   const provider = remote(upstream.base_url);
   const abort = new AbortController();
@@ -52,7 +52,7 @@ test('aborted before the headers, it ends and the server loses the connection', 
   await upstream.stop();
 });
 
-test('closed before the headers or within the answer, the failure says that the provider was removed', async () => {
+test('when the provider closes before the headers or within the answer, the failure says that it was removed', async () => {
   for (const delivered of ['', 'Hel']) {
     const { upstream, asked } = await serve(async (x) => {
       if (delivered === '') return;
@@ -72,7 +72,7 @@ test('closed before the headers or within the answer, the failure says that the 
   }
 });
 
-test('aborted within the answer, it ends with what was delivered and the server loses the connection', async () => {
+test('an abort within the answer ends with the delivered text, and the server loses the connection', async () => {
   const { upstream, asked } = await serve(async (x) => {
     x.open();
     await x.text('Hel');
@@ -90,7 +90,7 @@ test('aborted within the answer, it ends with what was delivered and the server 
   await upstream.stop();
 });
 
-test('aborted while a server sends as fast as it can, it ends', async () => {
+test('an abort ends the attempt while a server sends at full speed', async () => {
   const { upstream, asked } = await serve(async (x) => {
     x.open();
     while (!x.socket.destroyed) await x.text('word ').catch(() => undefined);
@@ -109,7 +109,7 @@ test('aborted while a server sends as fast as it can, it ends', async () => {
   await upstream.stop();
 });
 
-test('aborted within the body of an error, it ends', async () => {
+test('an abort within the body of an error ends the attempt', async () => {
   const begun = gate();
   const { upstream, asked } = await serve((x) => {
     x.response.writeHead(500, { 'content-type': 'application/json' });
@@ -140,7 +140,7 @@ test('an abort before the start sends no request', async () => {
   await upstream.stop();
 });
 
-test('an answer that is read no further is given up', async () => {
+test('a reader that leaves ends the answer', async () => {
   const { upstream, asked } = await serve(async (x) => {
     x.open();
     await x.text('Hel');
@@ -157,7 +157,7 @@ test('an answer that is read no further is given up', async () => {
   await upstream.stop();
 });
 
-test('an answer that failed leaves no connection behind', async () => {
+test('a failed answer leaves no connection open', async () => {
   const { upstream, asked } = await serve(async (x) => {
     x.open();
     await x.event('not json');
@@ -170,7 +170,7 @@ test('an answer that failed leaves no connection behind', async () => {
   await upstream.stop();
 });
 
-test('a server that drips is waited for as long as the run machine lets it', async () => {
+test('the run machine decides how long a slow server may take', async () => {
   const { upstream } = await serve(async (x) => {
     for (const byte of Buffer.from(
       'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n',
@@ -195,7 +195,7 @@ test('a server that drips is waited for as long as the run machine lets it', asy
   await upstream.stop();
 });
 
-test('closing ends what is under way', async () => {
+test('closing ends the attempts in progress', async () => {
   const { upstream, asked } = await serve(async (x) => {
     x.open();
     await x.text('Hel');
@@ -211,7 +211,7 @@ test('closing ends what is under way', async () => {
   await upstream.stop();
 });
 
-test('a hundred attempts that are given up leave nothing behind', async () => {
+test('a hundred abandoned attempts leave nothing behind', async () => {
   const { upstream } = await serve(async (x) => {
     x.open();
     await x.text('Hel');

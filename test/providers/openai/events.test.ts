@@ -12,7 +12,7 @@ const small: Limits = {
   provider_error_bytes: 60,
 };
 
-/** What comes through, or the failure. */
+/** The parsed events, or the failure. */
 async function guarded(chunks: Uint8Array[], limits = small): Promise<string> {
   const refuse = (text: string | undefined) =>
     new SvcError('provider_rejected', `document: ${text ?? 'too long'}`, {
@@ -48,7 +48,7 @@ function cut(text: string, places: number[]): Uint8Array[] {
 const places = fc.array(fc.nat(1000), { maxLength: 12 });
 const eol = fc.constantFrom('\n', '\r\n', '\r');
 
-test('events come through as they are, however they are cut', async () => {
+test('events arrive as they are, for every cut', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.stringMatching(/^[a-z:äß ]{0,12}$/), { maxLength: 8 }),
@@ -62,7 +62,7 @@ test('events come through as they are, however they are cut', async () => {
   );
 });
 
-test('an event that is too large is found, however it is cut', async () => {
+test('an event that is too large is refused, for every cut', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.nat(3),
@@ -99,7 +99,7 @@ test('an event that nests deeper than any answer is refused before it is parsed'
   );
 });
 
-test('one turn of the event loop lets few events through, however many come in one read', async () => {
+test('one turn of the event loop passes few events, however many one read has', async () => {
   const events = 500;
   const source = new Blob(['data: x\n\n'.repeat(events)]).stream();
   const refuse = () => new SvcError('provider_rejected', 'document', { retryable: false });
@@ -116,18 +116,18 @@ test('one turn of the event loop lets few events through, however many come in o
     most = Math.max(most, inTurn);
   }
   assert.is(all, events);
-  // A turn of the count and one of the guard may fall between each other.
+  // One turn of the counter and one of the guard may fall between each other.
   assert.ok(most <= 2 * EVENTS_A_TURN, `${most} events came in one turn`);
 });
 
-test('small events without end are too much too', async () => {
+test('an endless sequence of small events is refused too', async () => {
   assert.match(
     await guarded(cut('data: x\n\n'.repeat(100), [])),
     /more for an answer than the daemon accepts \(400 bytes\)/,
   );
 });
 
-test('a document is handed over whole, however it is cut', async () => {
+test('a document arrives whole, for every cut', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom('{"error":"grün"}', ' \r\n<html>', '\uFEFF[1]'),
@@ -142,7 +142,7 @@ test('a document is handed over whole, however it is cut', async () => {
   );
 });
 
-test('a document that is too long is left', async () => {
+test('a document that is too long is refused', async () => {
   assert.is(await guarded(cut(`{${' '.repeat(500)}}`, [50, 100])), 'document: too long');
 });
 

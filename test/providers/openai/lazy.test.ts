@@ -13,7 +13,7 @@ registerHooks({
   },
 });
 
-test('nothing heavy is loaded before it is needed', async () => {
+test('heavy modules load only when they are needed', async () => {
   const heavy = () => HEAVY.filter((name) => loaded.has(name));
   const upstream = await Upstream.start((x) =>
     x.received.method === 'GET' ? x.reply(200, []) : x.answer('Hello'),

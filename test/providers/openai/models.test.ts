@@ -26,7 +26,7 @@ async function listed(scenario: (exchange: Exchange) => unknown, options: Remote
 
 const names = (models: { name: string }[]) => models.map(({ name }) => name);
 
-test('the list of OpenAI is read, and nothing that it does not tell is made up', async () => {
+test('the OpenAI list is read, and values that it lacks stay unknown', async () => {
   const { models, received } = await listed((x) =>
     x.reply(200, {
       object: 'list',
@@ -70,7 +70,7 @@ test('a bare list, and one under another name, are read', async () => {
   assert.equal((await listed((x) => x.reply(200, { data: [] }))).models, []);
 });
 
-test('what servers tell of a model is kept', async () => {
+test('facts that servers add to a model are kept', async () => {
   const { models } = await listed((x) =>
     x.reply(200, {
       data: [
@@ -104,7 +104,7 @@ test('the configured model is the default one', async () => {
   );
 });
 
-test('entries that are no models are left out, and none is there twice', async () => {
+test('entries that are no models are left out, and none is listed twice', async () => {
   const list = [
     { id: 'a' },
     { id: 'a' },
@@ -139,7 +139,7 @@ test('a list that is too long is refused', async () => {
   assert.instance(probed, SvcError);
 });
 
-test('a server without a list is there, with no models', async () => {
+test('a server without a list is available, with no models', async () => {
   for (const status of [404, 405])
     assert.equal(
       (await listed((x) => x.reply(status, { error: { message: 'no such route' } }))).probed,
@@ -147,7 +147,7 @@ test('a server without a list is there, with no models', async () => {
     );
 });
 
-test('a server of another kind is not taken for a provider', async () => {
+test('a server of another kind is not accepted as a provider', async () => {
   for (const body of ['<!doctype html>', '{"ok":true}', '"list"', '5', '', '{"data":{}}']) {
     const { failure } = await listed((x) => x.response.end(body));
     assert.is(failure?.code, 'provider_rejected', body);
@@ -175,7 +175,7 @@ test('a missing key is reported without a request', async () => {
   assert.equal(received, []);
 });
 
-test('a probe that is given up says that there was no answer in time', async () => {
+test('an aborted probe reports that there was no answer in time', async () => {
   const upstream = await Upstream.start(() => undefined);
   const provider = remote(upstream.base_url);
   const abort = new AbortController();

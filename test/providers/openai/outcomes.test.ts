@@ -6,21 +6,21 @@ import { gate } from '../../helpers/scripted-provider.ts';
 import { chunk, type Exchange, Upstream } from '../../helpers/upstream.ts';
 
 /**
- * Whatever a server does, an answer is complete or it has failed, and which of both is exact. Every row: what the server
- * does, the text that was delivered, and what came of it.
+ * An answer is complete or it has failed, whatever a server does. Each row has the behaviour of the
+ * server, the delivered text and the outcome.
  */
 
 type Expected =
   | `complete ${'stop' | 'length' | 'content_filter' | 'tool_calls'}`
   | `${ErrorCode}${' lost' | ''} ${'again' | 'final'}`;
 
-/** `heard` resolves when the first text has been delivered: a reset throws away what is still under way. */
+/** `heard` resolves when the first text is delivered, because a reset discards data in flight. */
 type Row = (exchange: Exchange, heard: Promise<void>) => unknown;
 
 const rows: [fact: string, scenario: Row, text: string, expected: Expected, message?: RegExp][] = [
   ['a whole answer is complete', (x) => x.answer('Hel', 'lo'), 'Hello', 'complete stop'],
   [
-    'an answer without [DONE] is complete when it gave its reason',
+    'an answer with a finish reason and without [DONE] is complete',
     async (x) => {
       x.open();
       await x.text('Hi');
@@ -31,7 +31,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'complete stop',
   ],
   [
-    'an answer that reached its longest is complete',
+    'an answer that reached its length limit is complete',
     async (x) => {
       x.open();
       await x.text('Hi');
@@ -42,7 +42,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'complete length',
   ],
   [
-    'an answer that was filtered is complete, and says so',
+    'a filtered answer is complete, with that reason',
     async (x) => {
       x.open();
       await x.text('Hi');
@@ -53,7 +53,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'complete content_filter',
   ],
   [
-    'a reason in the words of another API is understood',
+    'a finish reason of another API is understood',
     async (x) => {
       x.open();
       await x.text('Hi');
@@ -113,7 +113,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'complete stop',
   ],
   [
-    'a character that is split over packets arrives whole',
+    'a character split over packets arrives whole',
     async (x) => {
       x.open();
       for (const byte of Buffer.from(`data: ${JSON.stringify(chunk({ content: 'grün 🐦' }))}\n\n`))
@@ -125,7 +125,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'complete stop',
   ],
   [
-    'a character that is split over events arrives whole',
+    'a character split over events arrives whole',
     async (x) => {
       x.open();
       for (const half of ['\\ud83d', '\\udc26'])
@@ -137,7 +137,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'complete stop',
   ],
   [
-    'a body of no declared form is read as events',
+    'a body without a content type is read as events',
     (x) => x.open({ 'content-type': 'application/json' }).answer('Hi'),
     'Hi',
     'complete stop',
@@ -176,7 +176,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'stream_truncated lost again',
   ],
   [
-    'a connection that is closed within the answer is a cut answer',
+    'a connection closed within the answer is a cut answer',
     async (x) => {
       x.open();
       await x.text('Hel');
@@ -187,7 +187,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     /broke in the middle.*UND_ERR_SOCKET/,
   ],
   [
-    'a connection that is reset within the answer is a cut answer',
+    'a connection reset within the answer is a cut answer',
     async (x, heard) => {
       x.open();
       await x.text('Hel');
@@ -223,7 +223,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'stream_truncated lost again',
   ],
   [
-    'a reason that is not one of a complete answer is none',
+    'the reason of an incomplete answer does not complete it',
     async (x) => {
       x.open();
       await x.text('Hel');
@@ -269,7 +269,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'stream_truncated lost again',
   ],
   [
-    'an error within the answer fails it, in the words of the provider',
+    'an error within the answer fails it, with the message of the provider',
     async (x) => {
       x.open();
       await x.text('Hel');
@@ -281,7 +281,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     /reports an error\. It says: Out of memory$/,
   ],
   [
-    'an error with the number of a status means what the status means',
+    'an error with a status number means what the status means',
     async (x) => {
       x.open();
       await x.event({ error: { message: 'Rate limit', code: 429 } });
@@ -292,7 +292,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     /status 429/,
   ],
   [
-    'an error that is a plain text is read',
+    'a plain text error is read',
     async (x) => {
       x.open();
       await x.text('Hel');
@@ -320,14 +320,14 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'provider_rejected final',
   ],
   [
-    'an error that comes as a success is one',
+    'an error with a success status is an error',
     (x) => x.reply(200, { error: { message: 'quota used up' } }),
     '',
     'provider_failed again',
     /It says: quota used up$/,
   ],
   [
-    'an endless document is left',
+    'an endless document is abandoned',
     async (x) => {
       x.open();
       await x.write('<');
@@ -337,7 +337,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     'provider_rejected final',
   ],
   [
-    'an endless event is left',
+    'an endless event is abandoned',
     async (x) => {
       x.open();
       await x.text('Hel');
@@ -349,7 +349,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     /more for one event/,
   ],
   [
-    'an endless event of short lines is left',
+    'an endless event of short lines is abandoned',
     async (x) => {
       x.open();
       await x.text('Hel');
@@ -360,7 +360,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     /more for one event/,
   ],
   [
-    'an endless answer is left',
+    'an endless answer is abandoned',
     async (x) => {
       x.open();
       while (!x.socket.destroyed)
@@ -371,7 +371,7 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
     /more for an answer/,
   ],
   [
-    'a text beyond its bound is left, and what came before is kept',
+    'text beyond its bound is abandoned, and the text before it is kept',
     async (x) => {
       x.open();
       await x.text('x'.repeat(1024 * 1024 - 100));

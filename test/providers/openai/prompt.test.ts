@@ -5,7 +5,7 @@ import { adaptBody } from '../../../src/providers/openai/prompt.ts';
 import { outcome, type RemoteOptions, remote } from '../../helpers/remote.ts';
 import { Upstream } from '../../helpers/upstream.ts';
 
-/** What the server is sent for a run. */
+/** The request that the server gets for a run. */
 async function sent(
   request: Partial<RunRequest>,
   options: RemoteOptions = {},
@@ -18,7 +18,7 @@ async function sent(
   return JSON.parse(upstream.received[0]?.body ?? '{}') as Record<string, unknown>;
 }
 
-test('only what was asked for is sent, and always for a stream with its usage', async () => {
+test('a request has only the fields of the run, and always asks for a stream with usage', async () => {
   assert.equal(await sent({ prompt: 'Hi', seed: 7 }), {
     model: 'm',
     seed: 7,
@@ -48,7 +48,7 @@ test('only an explicit seed is sent', async () => {
   assert.is((await sent({ seed: 7, seed_asked: false })).seed, undefined);
 });
 
-test('a prompt is sent as it is, whatever is in it', async () => {
+test('a prompt is sent as it is, whatever it contains', async () => {
   const prompt = 'a"\\\n\u0000\u2028𝄞 {{x}} </s>';
   assert.equal((await sent({ prompt })).messages, [{ role: 'user', content: prompt }]);
 });
@@ -57,7 +57,7 @@ test('a request without a model uses the default model', async () => {
   assert.is((await sent({ model: '' }, { config: { model: 'default' } })).model, 'default');
 });
 
-test('OpenAI is sent the new name of the longest answer, others the old one', () => {
+test('OpenAI gets the new name of the output limit, others the old one', () => {
   const config = {
     adapter: 'openai-compatible',
     kind: 'cloud',

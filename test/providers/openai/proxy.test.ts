@@ -6,7 +6,7 @@ import { outcome, remote, SECRET_KEY } from '../../helpers/remote.ts';
 import { gate } from '../../helpers/scripted-provider.ts';
 import { Upstream } from '../../helpers/upstream.ts';
 
-/** A proxy that tunnels every name to one port of this machine, and remembers which were asked for. */
+/** A proxy that tunnels every name to one port of this machine, and records the requested names. */
 class Tunnel {
   readonly tunnels: string[] = [];
   readonly status: number;
@@ -26,7 +26,7 @@ class Tunnel {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** Connections that were ever opened to it. */
+  /** All connections opened to it so far. */
   get touched(): number {
     return this.sockets.size;
   }
@@ -63,7 +63,7 @@ async function withProxy(
   await upstream.stop();
 }
 
-test('this machine is never asked through a proxy', () =>
+test('requests to this machine never use a proxy', () =>
   withProxy(async (proxy, address, upstream) => {
     const env = {
       HTTP_PROXY: address,
@@ -81,7 +81,7 @@ test('this machine is never asked through a proxy', () =>
     assert.is(proxy.touched, 0);
   }));
 
-test('an address elsewhere is asked through the proxy of the environment', () =>
+test('requests to other machines use the proxy of the environment', () =>
   withProxy(async (proxy, address) => {
     const provider = remote(elsewhere, {
       config: { key_env: 'KEY' },
@@ -93,7 +93,7 @@ test('an address elsewhere is asked through the proxy of the environment', () =>
     await provider.close();
   }));
 
-test('an address that the environment excepts is asked directly', () =>
+test('an address that the environment excepts is requested directly', () =>
   withProxy(async (proxy, address) => {
     const provider = remote(elsewhere, {
       env: { HTTP_PROXY: address, NO_PROXY: 'example.org,provider.invalid' },
@@ -103,7 +103,7 @@ test('an address that the environment excepts is asked directly', () =>
     await provider.close();
   }));
 
-test('the environment is the one that is given, not that of the process', () =>
+test('the proxy comes from the given environment, not from that of the process', () =>
   withProxy(async (proxy, address) => {
     const before = process.env.HTTP_PROXY;
     process.env.HTTP_PROXY = address;
@@ -135,7 +135,7 @@ test('a proxy variable that is not an address is reported', async () => {
   await provider.close();
 });
 
-test('a silent proxy does not keep an attempt that is given up', async () => {
+test('a silent proxy does not delay an abort', async () => {
   const asked = gate();
   const closed = gate();
   const silent = createNetServer((socket) => {

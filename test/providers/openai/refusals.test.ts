@@ -12,7 +12,9 @@ import {
 } from '../../helpers/remote.ts';
 import { type Scenario, Upstream } from '../../helpers/upstream.ts';
 
-/** A server that refuses, or is no server: what each refusal means, and that no word of it gives away what was sent. */
+/**
+ * A server that refuses or is no server: what each refusal means. No message repeats what was sent.
+ */
 
 const MIB = 1024 * 1024;
 const echo = `bad request: {"content":"${SECRET_PROMPT}"} with key ${SECRET_KEY}`;
@@ -22,31 +24,31 @@ const error = (message: string, more: object = {}) => ({
 
 const rows: [fact: string, scenario: Scenario, expected: string, message: RegExp][] = [
   [
-    '401 is refused credentials',
+    '401 means refused credentials',
     (x) => x.reply(401, error(`Incorrect API key provided: ${SECRET_KEY}`)),
     'provider_unauthorised final',
     /^The provider refused the credentials in TEST_KEY \(status 401\)\.$/,
   ],
   [
-    '403 is refused credentials',
+    '403 means refused credentials',
     (x) => x.reply(403, error('No access')),
     'provider_unauthorised final',
     /\(status 403\)\. It says: No access$/,
   ],
   [
-    '404 about a model is an unknown model',
+    '404 with a model means an unknown model',
     (x) => x.reply(404, error('The model does not exist', { code: null })),
     'model_unknown final',
     /does not have the model "m" \(status 404\)/,
   ],
   [
-    'the code of an unknown model is one with any status',
+    'the code of an unknown model means that with any status',
     (x) => x.reply(400, error('No', { code: 'model_not_found' })),
     'model_unknown final',
     /status 400/,
   ],
   [
-    '404 about nothing is a wrong address',
+    '404 without a model means a wrong address',
     (x) => x.response.writeHead(404).end('404 page not found'),
     'provider_rejected final',
     /a base_url usually ends in \/v1 \(status 404\)\.$/,
@@ -82,19 +84,19 @@ const rows: [fact: string, scenario: Scenario, expected: string, message: RegExp
     /^The provider failed \(status 503\)\.$/,
   ],
   [
-    '400 is a request that is not accepted',
+    '400 means a refused request',
     (x) => x.reply(400, error('temperature must be at most 2')),
     'provider_rejected final',
     /did not accept the request \(status 400\)\. It says: temperature must be at most 2$/,
   ],
   [
-    '422 with the words of another framework is read',
+    '422 with the message of another framework is read',
     (x) => x.reply(422, { detail: 'max_tokens: too many' }),
     'provider_rejected final',
     /It says: max_tokens: too many$/,
   ],
   [
-    'a prompt that is too long is told as that',
+    'a prompt that is too long is reported as such',
     (x) => x.reply(400, error('too long', { code: 'context_length_exceeded' })),
     'context_length_exceeded final',
     /do not fit/,
@@ -112,13 +114,13 @@ const rows: [fact: string, scenario: Scenario, expected: string, message: RegExp
     /status 302/,
   ],
   [
-    'words that repeat the prompt are left out',
+    'a message that repeats the prompt is omitted',
     (x) => x.reply(400, error(echo)),
     'provider_rejected final',
     /^The provider did not accept the request \(status 400\)\.$/,
   ],
   [
-    'words that repeat a piece of the prompt are left out',
+    'a message that repeats a piece of the prompt is omitted',
     (x) => x.reply(400, error(`input was "…${SECRET_PROMPT.slice(20, 60)}…"`)),
     'provider_rejected final',
     /\(status 400\)\.$/,
@@ -130,7 +132,7 @@ const rows: [fact: string, scenario: Scenario, expected: string, message: RegExp
     /^The provider failed \(status 500\)\.$/,
   ],
   [
-    'words cannot write on the terminal',
+    'a message cannot control the terminal',
     (x) => x.reply(400, error('a\u001b[2J\u202eb\r\nc')),
     'provider_rejected final',
     /It says: a \[2J b c$/,
@@ -157,25 +159,25 @@ const rows: [fact: string, scenario: Scenario, expected: string, message: RegExp
     /^The provider failed \(status 500\)\.$/,
   ],
   [
-    'gigantic headers are not taken',
+    'gigantic headers are refused',
     (x) => x.socket.write(`HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(2 * MIB)}\r\n\r\n`),
     'provider_failed final',
     /larger headers.*UND_ERR_HEADERS_OVERFLOW/,
   ],
   [
-    'something else than HTTP is told',
+    'an answer that is not HTTP is reported',
     (x) => x.socket.end('SSH-2.0-OpenSSH_9.2\r\n'),
     'provider_failed final',
     /does not answer in HTTP\.$/,
   ],
   [
-    'a connection that is closed before the answer is told',
+    'a connection closed before the answer is reported',
     (x) => x.socket.end(),
     'provider_unreachable again',
     /closed the connection before it answered/,
   ],
   [
-    'a connection that is reset before the answer is told',
+    'a connection reset before the answer is reported',
     (x) => x.socket.resetAndDestroy(),
     'provider_unreachable again',
     /closed the connection before it answered \(ECONNRESET\)/,
@@ -206,7 +208,7 @@ for (const [fact, scenario, expected, message] of rows) {
   });
 }
 
-test('429 brings the wait that it asks for', async () => {
+test('the delay of a 429 answer is used', async () => {
   const waits: (number | null | undefined)[] = [];
   for (const headers of [
     { 'retry-after': '7' },
@@ -223,7 +225,7 @@ test('429 brings the wait that it asks for', async () => {
   assert.equal(waits, [7000, 1500, null, null]);
 });
 
-test('an unreachable server is reported with its address', async () => {
+test('the error for an unreachable server has its address', async () => {
   const port = await freePort();
   await assertConnection(
     `http://127.0.0.1:${port}/v1`,
@@ -239,14 +241,14 @@ test('an unknown host name is reported', () =>
     /ENOTFOUND|EAI_AGAIN/,
   ));
 
-test('a port that HTTP clients do not use is reported', () =>
+test('a port that HTTP clients block is reported', () =>
   assertConnection(
     'http://127.0.0.1:6000/v1',
     'provider_unreachable final',
     /a port that HTTP clients do not use/,
   ));
 
-test('TLS to a server without it is reported', async () => {
+test('TLS to a server without TLS is reported', async () => {
   const upstream = await Upstream.start();
   await assertConnection(
     upstream.base_url.replace('http:', 'https:'),
@@ -332,7 +334,7 @@ async function assertConnection(
   await provider.close();
 }
 
-/** However it is printed. */
+/** The error in every printed form. */
 function assertSecret(failure: Error | null): void {
   const shown = [
     JSON.stringify(failure),

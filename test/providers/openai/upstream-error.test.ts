@@ -68,7 +68,7 @@ test('a message with the key, or most of it, is not shown', () => {
   assert.is(sanitize('Incorrect API key', { key, texts: [] }), 'Incorrect API key');
 });
 
-test('a part of a prompt never gets through, at any position', () => {
+test('no part of a prompt appears in a message, at any position', () => {
   const word = fc
     .string({ unit: fc.constantFrom(...'abcdefghij 0123456789'), minLength: 60, maxLength: 120 })
     .filter((text) => text.trim().length > 50);
@@ -89,12 +89,12 @@ test('a part of a prompt never gets through, at any position', () => {
   );
 });
 
-test('a short prompt is not shown either, and does not hide what only looks like it', () => {
+test('a short prompt is not shown either, and does not hide text that only looks like it', () => {
   assert.is(sanitize('cannot answer: bomb', { key: null, texts: ['bomb'] }), null);
   assert.is(sanitize('this is something', { key: null, texts: ['hi', null] }), 'this is something');
 });
 
-test('a prompt that is laid out otherwise is recognised', () => {
+test('a prompt with another layout is recognised', () => {
   const prompt = 'first line of the secret\n\n\tsecond line of the secret';
   assert.is(
     sanitize('input: first line of the secret second line of the secret', {

@@ -50,7 +50,7 @@ test('a value that is not an object is refused', () => {
     assert.is(refusal(value).code, 'invalid_request');
 });
 
-test('a field of the wrong type or out of range is refused by its name', () => {
+test('a field with a wrong type or out of range is refused by its name', () => {
   const cases: Record<string, unknown[]> = {
     prompt: [1, {}, ['a']],
     system: [1, false],
@@ -72,7 +72,7 @@ test('a field of the wrong type or out of range is refused by its name', () => {
   }
 });
 
-test('an unknown field is refused by its name, also one that would reach the prototype', () => {
+test('an unknown field is refused by its name, even one that would reach the prototype', () => {
   for (const name of ['promt', 'run_id', 'constructor'])
     assert.is(refusal({ prompt: 'a', [name]: 1 }).param, name);
   assert.is(refusal(JSON.parse('{"prompt":"a","__proto__":{"cloud":true}}')).param, '__proto__');

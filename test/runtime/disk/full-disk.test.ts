@@ -10,7 +10,7 @@ import { turns } from '../../helpers/turns.ts';
 const codeOf = (work: Promise<unknown>) =>
   work.then(() => null).catch((error: SvcError) => error.code);
 
-test('a run that finds the disk full is refused at once, is never asked of anybody, and the next one is answered when there is space', async () => {
+test('a run that finds the disk full is refused at once and never sent, and the next one is answered when there is space', async () => {
   const store = gatedStore(createMemoryStore());
   const local = new ScriptedProvider('local', [output('hello'), finish()]);
   const { runtime, clock } = await bootRuntime({ local, store });

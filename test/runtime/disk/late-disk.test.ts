@@ -68,7 +68,7 @@ async function boot() {
   };
 }
 
-test('a late commit is a state that is alive and not ready; requests are refused at once, and all goes on when the disk answers', async () => {
+test('a daemon with a late commit is alive and not ready: it refuses requests at once and continues when the disk answers', async () => {
   const { runtime, clock, store, local, hang, run, daemon } = await boot();
   const before = await run('before');
   assert.is(await hang(), 'store_stalled');
@@ -133,7 +133,7 @@ test('a read that waits when the disk stops answering is refused too', async () 
   assert.is(await reading, 'store_stalled');
 });
 
-test('a change of the providers, and a pull, that wait when the disk stops answering are refused; the change comes when the disk answers', async () => {
+test('a provider change or a pull that waits for a silent disk is refused; the change takes effect when the disk answers', async () => {
   const { runtime, store, clock, config } = await boot();
   store.hold();
   const pulling = new AbortController();
@@ -169,7 +169,7 @@ test('a change of the providers is refused on a disk without any space', async (
 });
 
 for (const mode of ['drain', 'force'] as const)
-  test(`a stop (${mode}) does not wait for a disk that does not answer, and says so`, async () => {
+  test(`a stop (${mode}) does not wait for a silent disk, and reports that`, async () => {
     const { hang, stop, pass, ended, config, runtime } = await boot();
     await hang();
     assert.match((await stop(mode)).state_path, /^stopping\./);
@@ -180,7 +180,7 @@ for (const mode of ['drain', 'force'] as const)
     assert.is(runtime.probe().live, true);
   });
 
-test('a stop that the disk holds up goes on in its own way when the disk answers in time', async () => {
+test('a stop that the disk delays continues normally when the disk answers in time', async () => {
   const { hang, stop, pass, ended, config, store, closed, kernel, daemon } = await boot();
   await hang();
   await stop('force');
@@ -193,7 +193,7 @@ test('a stop that the disk holds up goes on in its own way when the disk answers
   assert.ok(kernel.snapshot(daemon)?.matches({ stopping: 'closing' }));
 });
 
-test('on a disk with no space at all a stop ends soon, and hands over what was accepted', async () => {
+test('on a disk without any space a stop ends soon, and hands over the accepted runs', async () => {
   const { runtime, store, stop, pass, ended, config, run } = await boot();
   await run('before');
   store.failWith(new SvcError('store_full'));
@@ -204,7 +204,7 @@ test('on a disk with no space at all a stop ends soon, and hands over what was a
   assert.equal(await runtime.stopped(), { finished: 0, handed_over: 0, ended: 0 });
 });
 
-test('a run whose commit has an unknown outcome is told so, may be sent again with its key, and the next request is refused as failed', async () => {
+test('a run with a commit of unknown outcome can be sent again with its key, and the next request is refused as failed', async () => {
   const { runtime, store } = await boot();
   store.failWith(new SvcError('store_failed'));
   const error = await runtime.startRun({ prompt: 'x', idempotency_key: 'k' }, 'test').then(

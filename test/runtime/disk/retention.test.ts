@@ -12,8 +12,8 @@ import { waitFor } from '../../helpers/wait.ts';
 const DAY_MS = 86_400_000;
 const NOW = 100 * DAY_MS;
 
-/** A retention over a store that answers as it is told, and a kernel of which only the clock and the facts are asked. */
-function world(
+/** A retention over a store with scripted answers. Its kernel has only a clock and the events. */
+function setUp(
   keep: RetentionOptions['keep'],
   answers: (PruneReport | Error)[],
   last_at: number | null = null,
@@ -53,7 +53,7 @@ function world(
     limits: { ...defaultLimits, prune_every_ms: 60_000 },
     log,
   });
-  /** Time passes a little at a time, as long as somebody waits. */
+  /** Moves the clock in small steps until the wait ends. */
   const until = (what: string, done: () => boolean, step_ms = 10) =>
     waitFor(what, () => {
       clock.advance(step_ms);
@@ -62,8 +62,8 @@ function world(
   return { clock, asked, facts, logged, warned, retention, until };
 }
 
-test('a round goes on as long as there is more, and is one fact; the next comes in its time', async () => {
-  const { asked, facts, retention, until } = world({ keep_days: 30, keep_bytes: 5000 }, [
+test('a round continues while there is more and is one event; the next starts on time', async () => {
+  const { asked, facts, retention, until } = setUp({ keep_days: 30, keep_bytes: 5000 }, [
     { runs: 50, events: 200, more: true },
     { runs: 3, events: 12, more: false },
   ]);
@@ -79,8 +79,8 @@ test('a round goes on as long as there is more, and is one fact; the next comes 
   await retention.close();
 });
 
-test('a clock that is far ahead of the boot before is not believed for an hour: by age nothing goes, by size it does', async () => {
-  const { asked, retention, until } = world(
+test('a clock far ahead of the last boot is not trusted for an hour: rounds remove by size, not by age', async () => {
+  const { asked, retention, until } = setUp(
     { keep_days: 30, keep_bytes: 5000 },
     [],
     NOW - 31 * DAY_MS,
@@ -94,8 +94,8 @@ test('a clock that is far ahead of the boot before is not believed for an hour: 
   await retention.close();
 });
 
-test('nor is one that leaps while the daemon runs; one that was off for a night is', async () => {
-  const { asked, retention, clock, until } = world(
+test('a clock that jumps while the daemon runs is not trusted; one that advanced while it was off is', async () => {
+  const { asked, retention, clock, until } = setUp(
     { keep_days: 30, keep_bytes: null },
     [],
     NOW - DAY_MS / 2,
@@ -109,15 +109,15 @@ test('nor is one that leaps while the daemon runs; one that was off for a night 
   await retention.close();
 });
 
-test('nothing is asked when everything is kept for ever', async () => {
-  const { asked, retention } = world({ keep_days: null, keep_bytes: null }, []);
+test('the store gets no request when everything is kept for ever', async () => {
+  const { asked, retention } = setUp({ keep_days: null, keep_bytes: null }, []);
   retention.start();
   await retention.close();
   assert.is(asked.length, 0);
 });
 
-test('a round that fails is told, what it had removed is a fact, and the next one comes', async () => {
-  const { asked, facts, logged, retention, until } = world({ keep_days: 1, keep_bytes: null }, [
+test('a failed round is reported, its removals are an event, and the next round runs', async () => {
+  const { asked, facts, logged, retention, until } = setUp({ keep_days: 1, keep_bytes: null }, [
     { runs: 1, events: 4, more: true },
     new SvcError('store_failed'),
     new SvcError('store_full'),
@@ -131,7 +131,7 @@ test('a round that fails is told, what it had removed is a fact, and the next on
 });
 
 test('a close ends a round between two steps', async () => {
-  const { asked, retention, until } = world(
+  const { asked, retention, until } = setUp(
     { keep_days: 1, keep_bytes: null },
     Array.from({ length: 100 }, () => ({ runs: 1, events: 4, more: true })),
   );
@@ -141,8 +141,8 @@ test('a close ends a round between two steps', async () => {
   assert.ok(asked.length < 10);
 });
 
-test('the store is given the time since which the clock has run evenly, and what counts as young and large', async () => {
-  const { asked, retention, clock, until } = world({ keep_days: 30, keep_bytes: 5000 }, []);
+test('the store gets the time since the last clock jump, and the limits for young and large runs', async () => {
+  const { asked, retention, clock, until } = setUp({ keep_days: 30, keep_bytes: 5000 }, []);
   retention.start();
   await until('the first round', () => asked.length === 1);
   assert.equal(asked[0]?.clock, { now: NOW, even_since: NOW });
@@ -161,10 +161,10 @@ test('the store is given the time since which the clock has run evenly, and what
   await retention.close();
 });
 
-test('a WAL that cannot be written back, and a log that stays too large, are said once each time they begin', async () => {
+test('a WAL that cannot be written back, and a log that stays too large, are reported once each time they begin', async () => {
   const fine = { runs: 0, events: 0, more: false };
   const stuck = { ...fine, trouble: 'disk I/O error' };
-  const { asked, warned, retention, until } = world({ keep_days: 30, keep_bytes: 5000 }, [
+  const { asked, warned, retention, until } = setUp({ keep_days: 30, keep_bytes: 5000 }, [
     fine,
     stuck,
     stuck,

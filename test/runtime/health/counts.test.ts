@@ -4,7 +4,7 @@ import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
-test('runs that were removed from the history are not counted as finished any more', async () => {
+test('runs removed from the history no longer count as finished', async () => {
   const { runtime, tell } = await bootRuntime({
     local: new ScriptedProvider('local', [output('a'), finish()]),
   });

@@ -14,7 +14,7 @@ class Absent extends ScriptedProvider {
   }
 }
 
-test('with every provider down it is ready and warns, also while one is being probed again', async () => {
+test('with every provider down the daemon is ready and warns, even during a new probe', async () => {
   const local = new Absent('local', []);
   const { runtime, providers } = await bootRuntime({ local });
   const { since } = runtime.listProviders()[0] ?? {};
@@ -49,7 +49,7 @@ test('a write-ahead log that cannot be written back is a warning, and the daemon
   );
 });
 
-test('the report has what the health draft asks for, and no prompt', async () => {
+test('the report follows the health draft and has no prompt', async () => {
   const { runtime } = await bootRuntime({
     local: new ScriptedProvider('local', [() => new Promise<void>(() => {})]),
   });
@@ -73,7 +73,7 @@ test('the report has what the health draft asks for, and no prompt', async () =>
   assert.not.match(JSON.stringify(report), /secret/);
 });
 
-test('before it is ready the reason and what it waits for are told', async () => {
+test('before the daemon is ready the report has the reason and what it waits for', async () => {
   const { runtime } = await bootRuntime({
     local: new ScriptedProvider('local', []),
     until: 'recovered',

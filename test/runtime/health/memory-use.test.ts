@@ -4,7 +4,7 @@ import { createMemoryStore } from '../../../src/store/memory.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
 
-test('a process with no descriptors left reports its health as a warning with the cause, and recovers', async () => {
+test('a process without free descriptors reports a health warning with the cause, and recovers', async () => {
   const { runtime } = await bootRuntime({
     local: new ScriptedProvider('local', []),
     store: createMemoryStore(),

@@ -11,7 +11,7 @@ import { runRecord } from '../../../src/runtime/runs/record.ts';
 import type { StoredEvent } from '../../../src/store/port.ts';
 import { makeHistory } from '../../helpers/history.ts';
 
-/** A run as a file: an export folds to the same states, and an untrusted file is checked. */
+/** An exported run folds to the same states, and an untrusted file is checked. */
 
 const { store, runtime, ids } = await makeHistory();
 const all = Object.values(ids);
@@ -174,7 +174,7 @@ test('the error names events that are wrong, missing, doubled or out of order', 
   for (const [change, message] of cases) assert.match(problemOf(await changed(change)), message);
 });
 
-test('any change to a file is refused or folded, and nothing else happens', async () => {
+test('a changed file is refused or folded, and has no other effect', async () => {
   const files = await Promise.all(all.map((id) => written(id)));
   const value = fc.oneof(
     fc.jsonValue({ maxDepth: 3 }),

@@ -21,7 +21,7 @@ const refusal = async (work: Promise<unknown>) => {
   return { code: error?.code, param: error?.param };
 };
 
-test('the state at each event of two boots is what memory had then', async () => {
+test('the state at each event of two boots is the state that memory had then', async () => {
   assert.ok(seen.size > 30, String(seen.size));
   for (const [seq, { states, outputs }] of seen) {
     const picture = await runtime.snapshot({ at: seq });
@@ -49,7 +49,7 @@ test('the snapshot at the end is the present one, without what only the present 
   assert.equal({ ...past.status, runs: null }, { ...now.status, runs: null });
 });
 
-test('waiting runs have their positions, and runs that had just ended are shown', async () => {
+test('waiting runs have their positions, and runs that have just ended are shown', async () => {
   const at = seqOf(ids.queued, 'run.accepted');
   const picture = await runtime.snapshot({ at });
   assert.equal(picture.queue, { length: 1, capacity: 256 });
@@ -213,8 +213,8 @@ function seqOf(stream: string, type: string): number {
 }
 
 /**
- * In the order of the instances. Runs that memory does not have yet at the start of a boot come
- * too.
+ * In the order of the instances. It includes runs that memory does not yet have at the start of a
+ * boot.
  */
 function sorted(
   states: Record<string, string>,

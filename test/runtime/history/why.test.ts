@@ -32,7 +32,7 @@ test('the explanation has sentences for an answer', async () => {
   );
 });
 
-test('the explanation has sentences for a failure, a cancellation, a crash', async () => {
+test('the explanation has sentences for a failure, a cancellation and a crash', async () => {
   assert.match(
     (await explain(ids.failed)).at(-1) ?? '',
     /^it failed: It does not like fail secretly \(provider_rejected\)$/,

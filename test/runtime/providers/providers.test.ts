@@ -11,7 +11,7 @@ const codeOf = (work: Promise<unknown>) =>
   work.then(() => null).catch((error: SvcError) => error.code);
 const boot = () => bootRuntime({ local: new ScriptedProvider('local', []) });
 
-test('of two that add the same provider at once one is refused, and the file keeps what the daemon has', async () => {
+test('of two requests that add the same provider at once one is refused, and the file matches the daemon', async () => {
   const { runtime, saved } = await boot();
   const codes = await Promise.all(
     ['http://127.0.0.1:1/v1', 'http://127.0.0.1:2/v1'].map((base_url) =>
@@ -24,7 +24,7 @@ test('of two that add the same provider at once one is refused, and the file kee
   assert.match(JSON.stringify(saved[0]), `"base_url":"${known?.base_url}"`);
 });
 
-test('a provider that is removed while it is added is gone from both, and can be added again', async () => {
+test('a provider removed while it is added is gone from the daemon and the file, and can be added again', async () => {
   const { runtime, saved } = await boot();
   const settings = { id: 'brief', base_url: 'http://127.0.0.1:1/v1' };
   await Promise.all([runtime.addProvider(settings), runtime.removeProvider('brief')]);
@@ -34,7 +34,7 @@ test('a provider that is removed while it is added is gone from both, and can be
   assert.is(await codeOf(runtime.removeProvider('nobody')), 'provider_unknown');
 });
 
-test('the outcome of a probe that comes after the removal is left', async () => {
+test('the outcome of a probe that ends after the removal is ignored', async () => {
   const { runtime, providers } = await boot();
   let answer = (_: { models: string[] }) => {};
   const port = new ScriptedProvider('late', []);
@@ -62,7 +62,7 @@ test('the outcome of a probe that comes after the removal is left', async () => 
   assert.not.ok(runtime.listProviders().some(({ id }) => id === 'late'));
 });
 
-test('a list of models that is the one before is not told again, and another one is', async () => {
+test('an unchanged list of models is not recorded again, and a changed one is', async () => {
   const port = new ScriptedProvider('local', []);
   let models = ['a', 'b'];
   port.probe = async () => ({ models });
@@ -78,7 +78,7 @@ test('a list of models that is the one before is not told again, and another one
   assert.is(runtime.listProviders().find(({ id }) => id === 'local')?.models, 1);
 });
 
-test('a provider is looked at again and again, and only news is recorded', async () => {
+test('a provider is probed again and again, and only changes are recorded', async () => {
   const port = new ScriptedProvider('near', []);
   let looks = 0;
   let answer: { models: string[] } | SvcError = { models: ['a'] };
@@ -96,7 +96,7 @@ test('a provider is looked at again and again, and only news is recorded', async
     (await store.readAll(1, 1000)).flatMap(({ stream, type }) =>
       stream.startsWith('provider:') ? [type] : [],
     ).length;
-  /** Lets some looks pass; says what the provider is then, and how many facts that took. */
+  /** Lets some probes pass. Returns the state of the provider and the number of new events. */
   const after = async (
     next: typeof answer,
   ): Promise<[state: string, facts: number, since: number]> => {
@@ -129,7 +129,7 @@ test('a provider is looked at again and again, and only news is recorded', async
   assert.equal([up, back], ['available', 2]);
 });
 
-test('a cloud provider is not looked at, and a removed one no more', async () => {
+test('a cloud provider is not probed, and a removed one no longer', async () => {
   const port = new ScriptedProvider('other', []);
   let looks = 0;
   port.probe = async () => {
@@ -154,7 +154,7 @@ test('a cloud provider is not looked at, and a removed one no more', async () =>
   assert.is(await pass(), before);
 });
 
-test('a run that was to stay on this machine is not sent to a provider that became a cloud one', async () => {
+test('a run that must stay on this machine is not sent to a provider that became a cloud one', async () => {
   const store = createMemoryStore();
   const before = await bootRuntime({
     ...{ local: new ScriptedProvider('local', []), store, limits: { provider_runs: 1 } },
@@ -180,7 +180,7 @@ test('a run that was to stay on this machine is not sent to a provider that beca
   assert.is((await after.runtime.getRun(id)).error?.code, 'provider_unknown');
 });
 
-test('a provider that is removed while it streams lets its run end', async () => {
+test('a provider removed while it streams lets its run end', async () => {
   const { runtime, kernel } = await bootRuntime({
     local: new ScriptedProvider('local', []),
     remote: {

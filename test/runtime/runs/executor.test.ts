@@ -34,7 +34,7 @@ test('a part without text loses none of the text after it', async () => {
   assert.is(run.output, 'Hello you');
 });
 
-test('a cancel that comes while the start is being recorded stops the work, and there is one end', async () => {
+test('a cancel while the start is being recorded stops the work, and the run ends once', async () => {
   const store = gatedStore(createMemoryStore());
   const local = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
   const { runtime } = await bootRuntime({ local, store });
@@ -53,7 +53,7 @@ test('a cancel that comes while the start is being recorded stops the work, and 
   );
 });
 
-test('what a provider says after its run was given up is heard by nobody', async () => {
+test('output of a provider after its run was given up is ignored', async () => {
   const late = gate();
   const store = createMemoryStore();
   const local = new ScriptedProvider('local', [
@@ -82,7 +82,7 @@ test('what a provider says after its run was given up is heard by nobody', async
   assert.is(events.at(-1)?.type, 'run.cancelled');
 });
 
-test('a cancel that waits when the daemon closes is told so, and does not wait for ever', async () => {
+test('a cancel that waits when the daemon closes gets an error at once', async () => {
   const local = new ScriptedProvider('local', () => [
     output('a'),
     () => new Promise<void>(() => {}),
@@ -100,7 +100,7 @@ test('a cancel that waits when the daemon closes is told so, and does not wait f
   assert.is(code, 'daemon_stopping');
 });
 
-test('an effect that is repeated does nothing more: its attempt is asked once, also when it has ended', async () => {
+test('a repeated effect does nothing: its attempt is sent once, even after it has ended', async () => {
   const local = new ScriptedProvider('local', [output('a', 1), output('b', 2), finish()]);
   const { runtime, kernel, executor } = await bootRuntime({ local });
   const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
@@ -114,7 +114,7 @@ test('an effect that is repeated does nothing more: its attempt is asked once, a
   assert.is((await runtime.getRun(id)).output, 'ab');
 });
 
-test('a log that fails under an answer is told to the kernel, and no rejection is left to itself', async () => {
+test('a log that fails under an answer is reported to the kernel, and no rejection is unhandled', async () => {
   const store = gatedStore(createMemoryStore());
   const door = gate();
   const local = new ScriptedProvider('local', (_, signal) => [
@@ -137,7 +137,7 @@ test('a log that fails under an answer is told to the kernel, and no rejection i
   assert.equal(unhandled, []);
 });
 
-test('answers that are too large together lose the largest of the provider that sends most; the others go on', async () => {
+test('when answers are too large together, the provider with the most text loses its largest; the others continue', async () => {
   const go = { greedy: gate(), last: gate(), modest: gate() };
   const first = [() => go.greedy.opened, output('b'.repeat(400))];
   const greedy = new ScriptedProvider('greedy', ({ request }, signal) =>
@@ -175,7 +175,7 @@ test('answers that are too large together lose the largest of the provider that 
   assert.is((await runtime.getRun(other)).state, 'completed');
 });
 
-test('while an answer that was cut still holds its text, a new run waits', async () => {
+test('while a cut answer still keeps its text, a new run waits', async () => {
   const stopped = gate();
   const slow = new ScriptedProvider('slow', []);
   slow.stream = async function* ({ request }) {

@@ -26,7 +26,7 @@ async function acceptedIn(store: EventStore): Promise<number> {
   return (await store.readAll(1, 1000)).filter(({ type }) => type === 'run.accepted').length;
 }
 
-test('the same key and request give the same run: while it runs, when it has ended, and after a restart', async () => {
+test('the same key and request give the same run: while it runs, after its end, and after a restart', async () => {
   const store = createMemoryStore();
   const { runtime, kernel } = await bootRuntime({ local: answering(), store });
   const first = await runtime.startRun(keyed('a'), 'test');
@@ -50,7 +50,7 @@ test('a key of a run that a crash cut off is still its key', async () => {
   assert.is((await after.runtime.startRun(keyed('a'), 'test')).id, id);
 });
 
-test('many requests with one key that come at the same time are one run, asked once', async () => {
+test('many simultaneous requests with one key are one run, sent once', async () => {
   const store = createMemoryStore();
   const local = answering();
   const { runtime } = await bootRuntime({ local, store });
@@ -63,7 +63,7 @@ test('many requests with one key that come at the same time are one run, asked o
   assert.is(await acceptedIn(store), 1);
 });
 
-test('another request with a known key is refused, also at the same time, and the run of the key is not touched', async () => {
+test('another request with a known key is refused, even at the same time, and the run of the key does not change', async () => {
   const store = createMemoryStore();
   const { runtime } = await bootRuntime({ local: answering(), store });
   const codes = await Promise.all([
@@ -76,7 +76,7 @@ test('another request with a known key is refused, also at the same time, and th
   assert.is(await acceptedIn(store), 1);
 });
 
-test('what was asked is the same in any order of its fields, with a field that is null, and whoever asks', () => {
+test('a request is the same for any order of its fields, with a null field, and for any client', () => {
   const digest = requestDigest({ prompt: 'a', temperature: 1, seed: 2 });
   assert.is(requestDigest({ seed: 2, temperature: 1, prompt: 'a', system: null }), digest);
   assert.is(
@@ -93,7 +93,7 @@ test('what was asked is the same in any order of its fields, with a field that i
   assert.is.not(requestDigest({ prompt: 'a', temperature: 1 }), digest);
 });
 
-test('without the secret of the home a recorded digest tells nothing of a prompt that the log does not hold', async () => {
+test('without the secret of the home a recorded digest reveals nothing about an omitted prompt', async () => {
   const asks = keyed('who knew');
   for (const history of [{ prompts: 'omit' }, { outputs: 'omit' }, { redact: ['x'] }]) {
     const digests = new Digests(
@@ -109,7 +109,7 @@ test('without the secret of the home a recorded digest tells nothing of a prompt
   }
 });
 
-test('a digest that was recorded under other settings, or by an earlier version, is still told from others', () => {
+test('a digest recorded under other settings, or by an earlier version, still recognises another request', () => {
   const [kept, omitting] = [new Digests('secret', true), new Digests('secret', false)];
   for (const [recorder, reader] of [
     [kept, omitting],
@@ -130,7 +130,7 @@ test('a key that the command line made for one run has no digest, and still find
   assert.is(accepted?.data.request_digest, null);
 });
 
-test('a key whose request was refused is free: the next request with it is tried anew, whatever it asks', async () => {
+test('a key whose request was refused is free for the next request, whatever it asks', async () => {
   const store = createMemoryStore();
   const { runtime } = await bootRuntime({ local: answering(), store });
   assert.is(
@@ -140,7 +140,7 @@ test('a key whose request was refused is free: the next request with it is tried
   assert.is(await codeOf(runtime.startRun(keyed('b'), 'test')), null);
 });
 
-test('of several with one key that come together, when the first is refused the next is tried', async () => {
+test('of several requests with one key, the next is tried when the first is refused', async () => {
   const store = createMemoryStore();
   const { runtime } = await bootRuntime({ local: answering(), store });
   const codes = await Promise.all([
@@ -152,7 +152,7 @@ test('of several with one key that come together, when the first is refused the 
   assert.is(await acceptedIn(store), 1);
 });
 
-test('a run that found the disk full is withdrawn and gives its key up, also at the next start', async () => {
+test('a run that finds the disk full is withdrawn and frees its key, also at the next start', async () => {
   const store = gatedStore(createMemoryStore());
   const local = answering();
   const { runtime, clock, kernel } = await bootRuntime({ local, store });

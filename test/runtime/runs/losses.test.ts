@@ -7,9 +7,9 @@ import { finish, output, ScriptedProvider } from '../../helpers/scripted-provide
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
-/** An engine that dies as soon as it has begun with a prompt that kills it, and with it all that it computes. */
-class Mortal extends ScriptedProvider {
-  /** The most runs that were computed beside the killer, for each of its attempts. */
+/** An engine that dies as soon as it begins a deadly prompt. Its other work dies with it. */
+class FragileEngine extends ScriptedProvider {
+  /** The number of runs computed next to the killer, for each of its attempts. */
   readonly beside: number[] = [];
   deaths = 0;
   onDeath: (deaths: number) => void = () => {};
@@ -28,7 +28,7 @@ class Mortal extends ScriptedProvider {
       const death = new Promise<never>((_, reject) => this.computed.set(run_id, reject));
       death.catch(() => {});
       try {
-        // All runs that may start have begun when the killer does its work.
+        // By then all runs that may start have begun.
         await turns(30);
         if (request.prompt === 'killer') this.die();
         await Promise.race([death, turns(60)]);
@@ -53,7 +53,7 @@ class Mortal extends ScriptedProvider {
 }
 
 test('a prompt that kills the engine ends after its losses, and each of its neighbours is answered', async () => {
-  const local = new Mortal();
+  const local = new FragileEngine();
   const { runtime, kernel } = await bootRuntime({
     local,
     limits: { local_runs: 4, run_losses: 3, run_attempts: 2 },
@@ -74,8 +74,8 @@ test('a prompt that kills the engine ends after its losses, and each of its neig
   assert.match(error?.message ?? '', /4 times in a row.*run_losses/);
 });
 
-test('a run that comes later is answered before the killer has had all its turns', async () => {
-  const local = new Mortal();
+test('a run that arrives later is answered before the killer has used all its attempts', async () => {
+  const local = new FragileEngine();
   const { runtime, kernel } = await bootRuntime({
     local,
     limits: { local_runs: 4, run_losses: 6 },

@@ -13,7 +13,7 @@ const WORDS = ['Once ', 'upon ', 'a ', 'time ', 'it ', 'ended.'];
 const KEEP = { prompts: 'keep', outputs: 'keep', redact: [] } as const;
 const forever = () => new Promise<void>(() => {});
 
-/** Goes on from the recorded tokens, up to a word. */
+/** Continues from the recorded tokens, up to a word. */
 const speaker = (until: number, last: (() => Promise<void>) | Error = forever) =>
   new ScriptedProvider('local', ({ resume }: AttemptRequest) => [
     ...WORDS.slice(resume?.token_ids.length ?? 0, until).map((word, index) =>
@@ -22,8 +22,8 @@ const speaker = (until: number, last: (() => Promise<void>) | Error = forever) =
     ...(until < WORDS.length ? [last] : [finish()]),
   ]);
 
-/** A run that a life which keeps outputs began, and one that omits them went on with. */
-async function wentOn(
+/** A run that began in a boot with outputs and continued in a boot that omits them. */
+async function continuedRun(
   second: ScriptedProvider,
   settings: { outputs?: 'omit'; redact?: string[] } = { outputs: 'omit' },
 ) {
@@ -44,8 +44,8 @@ async function wentOn(
 }
 
 for (const settings of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
-  test(`a run of whose answer a part is not in the log is not taken up again: ${JSON.stringify(settings)}`, async () => {
-    const { runtime, kernel, store, id } = await wentOn(speaker(5), settings);
+  test(`a run whose answer has a part missing from the log does not resume: ${JSON.stringify(settings)}`, async () => {
+    const { runtime, kernel, store, id } = await continuedRun(speaker(5), settings);
     await waitFor(
       'two more words are said',
       async () => (await runtime.getRun(id)).output === 'Once upon a time it ',
@@ -60,13 +60,13 @@ for (const settings of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
   });
 }
 
-test('nor is it when only its work is lost, and what the log tells of it is what was in memory', async () => {
+test('such a run does not resume after lost work either, and the log has the state that memory had', async () => {
   const lost = new SvcError('engine_failed', 'The engine died.', {
     retryable: true,
     lost: true,
   });
   const local = speaker(5, lost);
-  const { runtime, kernel, store, id } = await wentOn(local);
+  const { runtime, kernel, store, id } = await continuedRun(local);
   await waitFor('it has ended', () => !kernel.instances.has(id));
   const { state, error } = await runtime.getRun(id);
   assert.equal([state, error?.code], ['interrupted', 'engine_failed']);
@@ -74,8 +74,8 @@ test('nor is it when only its work is lost, and what the log tells of it is what
   assert.is((await foldStream(store, id))?.path, 'interrupted');
 });
 
-test('a run of which nothing was left out is taken up again, whatever this life keeps', async () => {
-  const { kernel, store, id } = await wentOn(new ScriptedProvider('local', [forever]));
+test('a run with a complete log resumes, whatever this boot keeps', async () => {
+  const { kernel, store, id } = await continuedRun(new ScriptedProvider('local', [forever]));
   kernel.close();
   const third = await bootRuntime({ local: speaker(6), store, boot_id: 'boot_3' });
   await waitFor('it has ended', () => !third.kernel.instances.has(id));

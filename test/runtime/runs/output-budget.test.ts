@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { OutputBudget } from '../../../src/runtime/runs/output-budget.ts';
 
-test('those that go on fit the bound, and a provider that holds less than another is never cut', () => {
+test('the answers that continue fit the bound, and a provider with less text than another is never cut', () => {
   const part = fc.record({ answer: fc.nat({ max: 11 }), bytes: fc.integer({ min: 1, max: 400 }) });
   fc.assert(
     fc.property(fc.array(part, { maxLength: 60 }), (parts) => {
@@ -39,7 +39,7 @@ test('those that go on fit the bound, and a provider that holds less than anothe
   );
 });
 
-test('there is room again when an answer has ended, and then that is said', () => {
+test('there is room again when an answer has ended, and the budget reports that', () => {
   let said = 0;
   const budget = new OutputBudget(10);
   budget.onRoom(() => (said += 1));

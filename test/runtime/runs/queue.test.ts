@@ -8,7 +8,7 @@ import { turns } from '../../helpers/turns.ts';
 const codeOf = (work: Promise<unknown>) =>
   work.then(() => null).catch((error: SvcError) => error.code);
 
-/** Answers one run at each call, in the order in which they are asked. */
+/** Answers one run at each call, in the order in which they arrive. */
 function stepwise(id: string) {
   const waiting: (() => void)[] = [];
   const provider = new ScriptedProvider(id, () => {
@@ -59,7 +59,7 @@ test('clients are served in turn, however many runs each has', async () => {
   assert.ok(served.lastIndexOf('c') <= 6, served.join(''));
 });
 
-test('runs that are cancelled in the queue cost their client no turn', async () => {
+test('runs cancelled in the queue cost their client no turn', async () => {
   const { provider, one, asked } = stepwise('local');
   const { runtime } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
   await runtime.startRun({ prompt: 'first' }, 'other');
@@ -74,7 +74,7 @@ test('runs that are cancelled in the queue cost their client no turn', async () 
   assert.ok(asked().indexOf('meant') <= 2, asked().join());
 });
 
-test('how far one provider has come says nothing about the row at another', async () => {
+test('progress at one provider does not change the order at another', async () => {
   const [slow, quick] = [stepwise('slow'), stepwise('quick')];
   const remote = {
     slow: { port: slow.provider, kind: 'local' as const, max_runs: 1 },
@@ -93,7 +93,7 @@ test('how far one provider has come says nothing about the row at another', asyn
   assert.ok(slow.asked().includes('single'), slow.asked().join());
 });
 
-test('whoever watches is told each place of the run, and that it waits no more', async () => {
+test('a watcher gets each position of the run, and the end of its wait', async () => {
   const { provider, one } = stepwise('local');
   const { runtime } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
   const ids: string[] = [];
@@ -113,7 +113,7 @@ test('whoever watches is told each place of the run, and that it waits no more',
   assert.equal(late, [null]);
 });
 
-test('one who stops watching hears nothing more', async () => {
+test('a closed watcher gets nothing more', async () => {
   const { provider, one } = stepwise('local');
   const { runtime } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
   for (let index = 0; index < 3; index += 1)
@@ -125,7 +125,7 @@ test('one who stops watching hears nothing more', async () => {
   assert.equal(positions, [3]);
 });
 
-test('a provider with a number of its own is never asked for more, and the others are not held up by it', async () => {
+test('a provider never gets more runs than its own limit, and does not delay the others', async () => {
   const small = new ScriptedProvider('small', (_, signal) => [untilAborted(signal)]);
   const large = new ScriptedProvider('large', (_, signal) => [untilAborted(signal)]);
   const remote = {
@@ -149,7 +149,7 @@ test('a provider with a number of its own is never asked for more, and the other
   assert.equal([small.open, small.asked.length], [1, 2]);
 });
 
-test('there is no way around the number of runs that the daemon holds, also with many at the same time', async () => {
+test('the bound on the runs of the daemon applies to many simultaneous requests too', async () => {
   const { runtime } = await bootRuntime({
     local: new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]),
     limits: { queue_runs: 5 },
@@ -163,7 +163,7 @@ test('there is no way around the number of runs that the daemon holds, also with
   assert.is(codes.filter((code) => code === 'busy').length, 15);
 });
 
-test('while the disk is full nothing is admitted and nothing queued is begun; what is being answered goes on, and then all the rest', async () => {
+test('while the disk is full no run is accepted or started; running answers finish, and then the queue continues', async () => {
   const { provider, one, asked } = stepwise('local');
   const { runtime, tell } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
   const ids: string[] = [];
@@ -179,7 +179,7 @@ test('while the disk is full nothing is admitted and nothing queued is begun; wh
   assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), null);
 });
 
-test('a drain that begins while the disk is full answers what is queued', async () => {
+test('a drain that begins while the disk is full answers the queued runs', async () => {
   const { provider, one, asked } = stepwise('local');
   const { runtime, tell, closed } = await bootRuntime({
     local: provider,

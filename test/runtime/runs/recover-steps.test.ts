@@ -13,7 +13,10 @@ const RUNS = 60;
 const START_MS = 3_000;
 const DAEMON = 'daemon:boot_2';
 
-/** A life that finds many runs, over a disk that takes a while for each: all of them take twice the time of a start. */
+/**
+ * A boot that finds many runs on a slow disk. To recover all of them takes twice the time of a
+ * start.
+ */
 async function boot() {
   const inner = createMemoryStore();
   const before = await bootKernel({ store: inner });
@@ -69,7 +72,7 @@ async function boot() {
   };
 }
 
-test('a recovery that gets further in each step outlasts the time of a start, and keeps the order', async () => {
+test('a recovery with progress in each step may take longer than the time of a start, and keeps the order', async () => {
   const { recover, steps, daemon, scheduler } = await boot();
   const found = await recover(10);
   assert.equal(steps, [10, 20, 30, 40, 50]);
@@ -81,7 +84,7 @@ test('a recovery that gets further in each step outlasts the time of a start, an
   );
 });
 
-test('a step that takes longer than that ends the start, and what was done before it is durable', async () => {
+test('a step that takes longer than that time ends the start, and the steps before it are durable', async () => {
   const { recover, daemon, store } = await boot();
   const whole = await recover(40).catch(() => null);
   assert.is(whole, null);

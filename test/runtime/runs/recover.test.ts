@@ -20,7 +20,7 @@ const codeOf = (work: Promise<unknown>) =>
   work.then(() => null).catch((error: SvcError) => error.code);
 const words = ['Once ', 'upon ', 'a ', 'time ', 'it ', 'ended.'];
 
-/** The rest of the answer from a token on; it stops for good after `until` tokens. */
+/** The rest of the answer from a token on. It stops for good after `until` tokens. */
 function answer(from: number, until = words.length) {
   const parts = words.map((word, index) => output(word, 100 + index)).slice(from, until);
   return until < words.length
@@ -34,7 +34,7 @@ const resuming = () =>
   );
 const stuck = () => new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
 
-/** A life that dies when its run has said three words. */
+/** A boot that dies when its run has three words. */
 async function diedInAnswer(recovery: Recovery, store = createMemoryStore()) {
   const local = new ScriptedProvider('local', () => answer(0, 3));
   const { runtime, kernel } = await bootRuntime({ local, store });
@@ -64,7 +64,7 @@ async function ends(store: EventStore, id: string): Promise<string[]> {
     .filter((type) => TERMINAL.has(type as never));
 }
 
-test('how the boot before ended is told from two of its facts, whatever it has recorded in between', async () => {
+test('two events show how the last boot ended, whatever it recorded between them', async () => {
   const local = new ScriptedProvider('local', () => answer(0));
   const { store, runtime, kernel, daemon } = await bootRuntime({ local });
   for (let count = 0; count < 30; count += 1) await runtime.startRun({ prompt: 'x' }, 'test');
@@ -92,7 +92,7 @@ test('how the boot before ended is told from two of its facts, whatever it has r
   assert.is(await readLastBoot(store, null, null), null);
 });
 
-test('a run that is not taken up yet is said to be so, not answered with nothing', async () => {
+test('a run that is not recovered yet is refused as not ready', async () => {
   const { store, ids } = await leftQueued(1);
   const early = await bootRuntime({
     local: new ScriptedProvider('local', []),
@@ -107,7 +107,7 @@ test('a run that is not taken up yet is said to be so, not answered with nothing
   assert.is(await codeOf(early.runtime.listRuns({})), 'not_ready');
 });
 
-test('a resumed run goes on from its recorded tokens: its provider is given them and their text, and the answer is whole', async () => {
+test('a resumed run continues from its recorded tokens: its provider gets them with their text, and the answer is whole', async () => {
   const { store, id } = await diedInAnswer('resume');
   const local = resuming();
   const { kernel, runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
@@ -122,7 +122,7 @@ test('a resumed run goes on from its recorded tokens: its provider is given them
   assert.equal(await ends(store, id), ['run.completed']);
 });
 
-test('a resumed run tells its provider by how many threads it was computed; that is recorded once, and again when it changes', async () => {
+test('a resumed run gives its provider the number of threads, recorded once and again after a change', async () => {
   const store = createMemoryStore();
   const by = (from: number, until: number, threads: number) =>
     answer(from, until).map((move) =>
@@ -149,7 +149,7 @@ test('a resumed run tells its provider by how many threads it was computed; that
   assert.equal(threads, [2, 1]);
 });
 
-test('a follower that was cut off by the death of the daemon gets the rest of a resumed run, without a repeat', async () => {
+test('a follower cut off by the death of the daemon gets the rest of a resumed run, without a repeat', async () => {
   const { store, id } = await diedInAnswer('resume');
   const seen = await store.readStream(id, 1, 100);
   const { runtime } = await bootRuntime({ local: resuming(), store, boot_id: 'boot_2' });
@@ -164,7 +164,7 @@ test('a follower that was cut off by the death of the daemon gets the rest of a 
   assert.is(text, words.join(''));
 });
 
-test('a restarted run discards what was recorded and is asked from the beginning', async () => {
+test('a restarted run discards its recorded output and starts from the beginning', async () => {
   const { store, id } = await diedInAnswer('restart');
   const local = resuming();
   const { kernel, runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
@@ -181,7 +181,7 @@ test('a restarted run discards what was recorded and is asked from the beginning
   );
 });
 
-test('a run whose policy is to end is interrupted, keeps its text and is asked of nobody', async () => {
+test('a run with the policy to end is interrupted, keeps its text and is not sent again', async () => {
   const { store, id } = await diedInAnswer('end');
   const local = resuming();
   const { runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
@@ -194,7 +194,7 @@ test('a run whose policy is to end is interrupted, keeps its text and is asked o
   assert.equal(await ends(store, id), ['run.interrupted']);
 });
 
-test('a run at a provider that cannot go on is asked again if nothing was delivered, and else is interrupted', async () => {
+test('a run at a provider that cannot continue is sent again if nothing was delivered, and otherwise interrupted', async () => {
   for (const [said, state, asked] of [
     [0, 'completed', 1],
     [2, 'interrupted', 0],
@@ -220,7 +220,7 @@ test('a run at a provider that cannot go on is asked again if nothing was delive
   }
 });
 
-test('the time in which no daemon ran counts for no deadline, whichever way the clock was set meanwhile', async () => {
+test('time without a daemon counts for no deadline, however the clock was set meanwhile', async () => {
   for (const jump of [YEAR, 3_600_000, 0, -3_600_000, -YEAR]) {
     const store = createMemoryStore();
     const limits = { local_runs: 1, queue_ms: 60_000, run_ms: 100_000 };
@@ -269,7 +269,7 @@ test('the time in which no daemon ran counts for no deadline, whichever way the 
   }
 });
 
-test('a life that died before it took a run up gives that run no time either, whatever its clock said', async () => {
+test('a boot that dies before it recovers a run takes no time from that run, whatever its clock said', async () => {
   const store = createMemoryStore();
   const limits = { local_runs: 1, queue_ms: 60_000 };
   const before = await bootRuntime({ local: stuck(), store, limits, clock: manualClock(2 * YEAR) });
@@ -305,7 +305,7 @@ test('a life that died before it took a run up gives that run no time either, wh
   assert.is(await state(), 'timed_out');
 });
 
-test('a log that stops taking facts while runs are recovered is an error of the start, and of nothing else', async () => {
+test('a log that fails during the recovery of runs is an error of the start, and of nothing else', async () => {
   const { store: inner } = await leftQueued(3);
   const store = gatedStore(inner);
   const { kernel, scheduler } = await bootRuntime({
@@ -329,7 +329,7 @@ test('a log that stops taking facts while runs are recovered is an error of the 
   assert.equal(unhandled, []);
 });
 
-test('however often the daemon dies, what was being answered and what waited are answered', async () => {
+test('however often the daemon dies, the running and the queued runs are answered', async () => {
   const { store, ids } = await leftQueued(2);
   for (let boot = 2; boot < 15; boot += 1) {
     const { kernel } = await bootRuntime({
@@ -349,7 +349,7 @@ test('however often the daemon dies, what was being answered and what waited are
   }
 });
 
-test('a run that was being cancelled when the daemon died is cancelled, not taken up', async () => {
+test('a run being cancelled when the daemon dies is cancelled, not resumed', async () => {
   const store = createMemoryStore();
   const before = await bootRuntime({
     local: new ScriptedProvider('local', () => answer(0, 3)),
@@ -366,7 +366,7 @@ test('a run that was being cancelled when the daemon died is cancelled, not take
   assert.equal(local.asked, []);
 });
 
-test('what was cut off is served before what was queued, and what was queued in its order', async () => {
+test('interrupted runs are served before queued ones, and queued ones in their order', async () => {
   const { store, ids } = await leftQueued(3);
   const local = new ScriptedProvider('local', [finish()]);
   const { kernel } = await bootRuntime({
@@ -382,7 +382,7 @@ test('what was cut off is served before what was queued, and what was queued in 
   );
 });
 
-test('what is recovered is counted, and the daemon is ready when all of it has ended', async () => {
+test('recovered runs are counted, and the daemon is ready when all of them have ended', async () => {
   const { store, ids } = await leftQueued(3);
   const { kernel, scheduler, runtime, tell, providers, daemon } = await bootRuntime({
     local: stuck(),
@@ -403,7 +403,7 @@ test('what is recovered is counted, and the daemon is ready when all of it has e
   await waitFor('it is ready', () => runtime.status().state === 'ready');
 });
 
-test('runs that are cancelled while they are recovered are not counted', async () => {
+test('runs that are cancelled during recovery are not counted', async () => {
   const { store, ids } = await leftQueued(3);
   const { kernel, scheduler, tell, providers, runtime } = await bootRuntime({
     local: stuck(),
@@ -425,7 +425,7 @@ test('runs that are cancelled while they are recovered are not counted', async (
   await waitFor('it is ready', () => runtime.status().state === 'ready');
 });
 
-test('a queue that is longer than the daemon takes now is worked off, and takes no more until there is room', async () => {
+test('a queue longer than the present limit is kept, and accepts no more until there is room', async () => {
   const { store, ids } = await leftQueued(3);
   const { runtime } = await bootRuntime({
     local: stuck(),
@@ -443,7 +443,7 @@ test('a queue that is longer than the daemon takes now is worked off, and takes 
   assert.is(runtime.status().state_path, 'running.accepting');
 });
 
-test('a queued run whose provider is gone after a restart fails and says so', async () => {
+test('a queued run whose provider is gone after a restart fails with that reason', async () => {
   const store = createMemoryStore();
   const local = new ScriptedProvider('local', []);
   const other = new ScriptedProvider('other', (_, signal) => [untilAborted(signal)]);
@@ -464,7 +464,7 @@ test('a queued run whose provider is gone after a restart fails and says so', as
   await waitFor('nothing is left', () => after.runtime.status().state === 'ready');
 });
 
-test('no run is left without a deadline by a start', async () => {
+test('a start leaves no run without a deadline', async () => {
   const { store, ids } = await leftQueued(2);
   const { kernel } = await bootRuntime({
     local: stuck(),

@@ -23,7 +23,7 @@ const route = (input: Partial<RunInput>) =>
     providers,
   );
 
-test('other servers name their models after files too', () => {
+test('other servers may name their models after files too', () => {
   assert.equal(route({ provider: 'studio', model: 'phi.gguf' }), {
     provider: 'studio',
     model: 'phi.gguf',

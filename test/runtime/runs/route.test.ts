@@ -34,7 +34,7 @@ const codeOf = (work: () => unknown) => {
   }
 };
 
-test('nothing said: the default provider and its model, on this machine', () => {
+test('without options: the default provider and its model, on this machine', () => {
   assert.equal(route({}), { provider: 'local', model: 'svc-mini', cloud: false });
   assert.equal(route({}, { default_provider: 'openai' }), {
     provider: 'openai',
@@ -62,7 +62,7 @@ test('a model names its provider, a path or a .gguf file the local engine', () =
   assert.equal(route({ model: 'other' }), { provider: 'local', model: 'other', cloud: false });
 });
 
-test('--cloud asks the default cloud provider, or the only one', () => {
+test('--cloud selects the default cloud provider, or the only one', () => {
   const one = new Map([...providers].filter(([id]) => id !== 'bare'));
   assert.is(route({ cloud: true }, {}, one).provider, 'openai');
   assert.is(route({ cloud: true }, { default_cloud_provider: 'openai' }).provider, 'openai');

@@ -41,7 +41,7 @@ async function answered(runtime: Runtime, prompts: readonly string[]): Promise<s
   return ids;
 }
 
-test('a run is answered: accepted, started, its text appended, completed, and nothing more', async () => {
+test('a run is accepted, started, its text appended and completed, with no other event', async () => {
   const local = new ScriptedProvider('local', [output('Hello', 1), output(' you', 2), finish()]);
   const { runtime } = await bootRuntime({ local });
   const run = await runtime.startRun({ prompt: 'hi' }, 'test');
@@ -60,7 +60,7 @@ test('a run is answered: accepted, started, its text appended, completed, and no
   assert.is(local.open, 0);
 });
 
-test('a run is on disk before its provider hears of it', async () => {
+test('a run is on disk before its provider gets it', async () => {
   const store = createMemoryStore();
   let known: string[] = [];
   const local = new ScriptedProvider('local', ({ run_id }) => [
@@ -75,7 +75,7 @@ test('a run is on disk before its provider hears of it', async () => {
   assert.equal(known, ['run.accepted', 'run.started']);
 });
 
-test('a retryable failure before any output is tried again after a wait, a bounded number of times', async () => {
+test('a retryable failure before any output is retried after a wait, a bounded number of times', async () => {
   const failure = new SvcError('provider_busy', 'busy', { retryable: true });
   const local = new ScriptedProvider('local', [failure]);
   const { runtime, clock } = await bootRuntime({ local });
@@ -102,7 +102,7 @@ test('a retryable failure before any output is tried again after a wait, a bound
   assert.is((await runtime.getRun(run.id)).error?.code, 'provider_busy');
 });
 
-test('with the policy end a failure after output is never tried again: lost work is interrupted, an error is failed, the text is kept', async () => {
+test('with the policy end, a failure after output is final: lost work is interrupted, an error is failed, the text stays', async () => {
   for (const [lost, state] of [
     [true, 'interrupted'],
     [false, 'failed'],
@@ -121,7 +121,7 @@ test('with the policy end a failure after output is never tried again: lost work
   }
 });
 
-test('when the engine dies under an answer the run is taken up again from what is recorded, and the daemon goes on', async () => {
+test('when the engine dies under an answer the run resumes from its recorded output, and the daemon continues', async () => {
   const words = ['one ', 'two ', 'three ', 'four'];
   const died = new SvcError('engine_crashed', 'gone', { retryable: true, lost: true });
   const local = new ScriptedProvider('local', ({ resume }) => {
@@ -151,7 +151,7 @@ test('when the engine dies under an answer the run is taken up again from what i
   );
 });
 
-test('a run whose engine dies before any text is tried again after a wait, as any failure is', async () => {
+test('a run whose engine dies before any text is retried after a wait, as after any failure', async () => {
   const died = new SvcError('engine_crashed', 'gone', { retryable: true, lost: true });
   const local = new ScriptedProvider('local', ({ attempt }) =>
     attempt === 1 ? [died] : [output('a'), finish()],
@@ -165,7 +165,7 @@ test('a run whose engine dies before any text is tried again after a wait, as an
   assert.is((await runtime.getRun(run.id)).output, 'a');
 });
 
-test('a run that loses its work after every restart of it is given up when its losses are used up, and keeps its text', async () => {
+test('a run that loses its work after every restart is given up at its limit of losses, and keeps its text', async () => {
   const died = new SvcError('engine_crashed', 'gone', { retryable: true, lost: true });
   const local = new ScriptedProvider('local', [output('half', 1), died]);
   const { runtime } = await bootRuntime({ local, limits: { run_losses: 3 } });
@@ -182,7 +182,7 @@ test('a run that loses its work after every restart of it is given up when its l
   );
 });
 
-test('a stream that ends without saying so is a failure, not an answer', async () => {
+test('a stream that ends without a finish is a failure, not an answer', async () => {
   const local = new ScriptedProvider('local', [output('half')]);
   const { runtime } = await bootRuntime({ local });
   const run = await runtime.startRun({ prompt: 'hi', recovery: 'end' }, 'test');
@@ -190,7 +190,7 @@ test('a stream that ends without saying so is a failure, not an answer', async (
   assert.is((await runtime.getRun(run.id)).error?.code, 'stream_truncated');
 });
 
-test('what a provider throws that is not ours reaches nobody', async () => {
+test('a foreign error of a provider is shown to no client', async () => {
   const local = new ScriptedProvider('local', [new TypeError('secret sk-123 at /home/me')]);
   const { runtime } = await bootRuntime({ local });
   const run = await runtime.startRun({ prompt: 'hi' }, 'test');
@@ -198,7 +198,7 @@ test('what a provider throws that is not ours reaches nobody', async () => {
   assert.not.match(JSON.stringify([events, await runtime.getRun(run.id)]), /sk-123/);
 });
 
-test('cancel answers when the work has stopped, and gives the same answer again', async () => {
+test('cancel returns when the work has stopped, and returns the same answer again', async () => {
   const local = new ScriptedProvider('local', (_, signal) => [output('a'), untilAborted(signal)]);
   const { runtime } = await bootRuntime({ local });
   const run = await runtime.startRun({ prompt: 'hi' }, 'test');
@@ -211,7 +211,7 @@ test('cancel answers when the work has stopped, and gives the same answer again'
   assert.equal(await runtime.cancelRun(run.id, 'test'), cancelled);
 });
 
-test('a queued run is cancelled without ever being asked', async () => {
+test('a queued run can be cancelled before it is sent', async () => {
   const hold = gate();
   const local = new ScriptedProvider('local', [() => hold.opened, finish()]);
   const { runtime } = await bootRuntime({ local, limits: { local_runs: 1 } });
@@ -224,7 +224,7 @@ test('a queued run is cancelled without ever being asked', async () => {
   assert.is(local.asked.length, 1);
 });
 
-test('work that does not stop is given up when its grace is over', async () => {
+test('work that does not stop is given up when its grace ends', async () => {
   const local = new ScriptedProvider('local', () => [
     output('a'),
     () => new Promise<void>(() => {}),
@@ -239,7 +239,7 @@ test('work that does not stop is given up when its grace is over', async () => {
   assert.is((await cancelling).state, 'cancelled');
 });
 
-test('silence, a slow start and a long run each end as timed out, with the work stopped', async () => {
+test('silence, a slow start and a long run each time out and stop the work', async () => {
   for (const script of [
     (_: unknown, signal: AbortSignal) => [untilAborted(signal)],
     (_: unknown, signal: AbortSignal) => [output('a'), untilAborted(signal)],
@@ -257,7 +257,7 @@ test('silence, a slow start and a long run each end as timed out, with the work 
   }
 });
 
-test('runs start in the order they came, within the places there are', async () => {
+test('runs start in the order of their arrival, within the limit', async () => {
   const gates = [gate(), gate(), gate()];
   const local = new ScriptedProvider('local', ({ request }) => [
     () => (gates[Number(request.prompt)] as ReturnType<typeof gate>).opened,
@@ -275,7 +275,7 @@ test('runs start in the order they came, within the places there are', async () 
   }
 });
 
-test('a full queue refuses, and takes again when a run has ended', async () => {
+test('a full queue refuses runs, and accepts again when a run has ended', async () => {
   const hold = gate();
   const local = new ScriptedProvider('local', [() => hold.opened, finish()]);
   const { runtime } = await bootRuntime({ local, limits: { queue_runs: 2, local_runs: 1 } });
@@ -292,7 +292,7 @@ test('a full queue refuses, and takes again when a run has ended', async () => {
   await runtime.startRun({ prompt: '3' }, 'test');
 });
 
-test('a daemon that is starting or stopping takes no runs, and says which', async () => {
+test('a daemon that is starting or stopping refuses runs, with the reason', async () => {
   const local = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
   const early = await bootRuntime({ local, until: 'recovered' });
   assert.is(
@@ -313,7 +313,7 @@ test('a daemon that is starting or stopping takes no runs, and says which', asyn
   assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'daemon_stopping');
 });
 
-test('a run that a start has not recovered yet cannot be followed: a follower would leave without its end', async () => {
+test('a run that a start has not recovered yet cannot be followed: a follower would miss its end', async () => {
   const store = createMemoryStore();
   const stuck = new ScriptedProvider('local', (_, signal) => [
     output('so far', 7),
@@ -332,7 +332,7 @@ test('a run that a start has not recovered yet cannot be followed: a follower wo
   assert.is(await codeOf(follow(runtime.followRun(id, { signal: never }))), 'not_ready');
 });
 
-test('a start after a crash ends what was cut off where the policy says so, keeps what was queued in its order, and every run has one end', async () => {
+test('a start after a crash ends runs with the policy end, keeps the queue in order, and every run ends once', async () => {
   const store = createMemoryStore();
   const stuck = new ScriptedProvider('local', (_, signal) => [
     output('so far', 7),
@@ -403,7 +403,7 @@ test('a page of history continues where the last one ended', async () => {
   assert.is(second.next, null);
 });
 
-test('small runs come as many as are asked for, and next tells whether there are more', async () => {
+test('small runs fill a page as requested, and next shows whether there are more', async () => {
   const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', [finish()]) });
   const ids = (await answered(runtime, Array<string>(30).fill('p'))).reverse();
   for (const [query, count, next] of [
@@ -419,7 +419,7 @@ test('small runs come as many as are asked for, and next tells whether there are
   }
 });
 
-test('a page of short texts holds the beginning of each, and says of which', async () => {
+test('a page of short texts has the beginning of each run, and marks the shortened ones', async () => {
   const local = new ScriptedProvider('local', [output('y'.repeat(5000), 1), finish()]);
   const { runtime } = await bootRuntime({ local, limits: { page_bytes: 1024 } });
   const long = await answered(runtime, ['x'.repeat(3000), 'x'.repeat(3000)]);
@@ -437,7 +437,7 @@ test('a page of short texts holds the beginning of each, and says of which', asy
   assert.is((await runtime.listRuns({ texts: 'whole' })).runs[0]?.output.length, 5000);
 });
 
-test('a page of large runs ends early, holds one at least, and nothing is left out', async () => {
+test('a page of large runs ends early, has at least one, and omits none', async () => {
   for (const [length, most] of [
     [400, 2],
     [5000, 1],
@@ -458,7 +458,7 @@ test('a page of large runs ends early, holds one at least, and nothing is left o
   }
 });
 
-test('a run that is not known is said to be so', async () => {
+test('an unknown run is refused as unknown', async () => {
   const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', []) });
   assert.is(await codeOf(runtime.getRun('run_none')), 'run_unknown');
   assert.is(await codeOf(runtime.cancelRun('run_none', 'test')), 'run_unknown');
@@ -473,7 +473,7 @@ test('a run that is not known is said to be so', async () => {
     assert.ok(message.length < 200, 'no more of an id is repeated than helps');
 });
 
-test('the stream of another machine is no run: it is not shown, followed or cancelled', async () => {
+test('the stream of another machine is no run: it cannot be shown, followed or cancelled', async () => {
   const { runtime, streams } = await bootRuntime({ local: new ScriptedProvider('local', []) });
   const { signal } = new AbortController();
   const follow = async () => {

@@ -4,7 +4,7 @@ import { jsonPieces, PIECE_LENGTH, textLength } from '../../../src/runtime/send/
 
 const made = (value: unknown) => [...jsonPieces(value)];
 
-test('the pieces together are the JSON of the value', () => {
+test('the joined pieces are the JSON of the value', () => {
   const long = 'a "quote", a\nline and a \u0000\n'.repeat(20_000);
   for (const value of [
     null,

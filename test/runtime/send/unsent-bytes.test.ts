@@ -25,7 +25,7 @@ function open(unsent_bytes: number) {
 
 const bytes = (size: number) => ({ size, holders: 0 });
 
-test('few answers are made at one time, and the next one is refused when too much is unsent', async () => {
+test('few answers are made at a time, and the next one is refused when too much is unsent', async () => {
   const { unsent, enter } = open(1000);
   const { promise: read, resolve: finish } = Promise.withResolvers<void>();
   let [making, most] = [0, 0];
@@ -58,7 +58,7 @@ test('shared bytes count once, until the last connection has sent them', () => {
   assert.equal([unsent.bytes, page.holders], [0, 0]);
 });
 
-test('above the bound the connection with most bytes for longest is closed, and a reader is not', () => {
+test('above the bound the connection with the most bytes for longest is closed, and a reader is not', () => {
   const { time, unsent, enter, cut, warned } = open(1000);
   const [slow, slower, reader] = [enter('slow'), enter('slower'), enter('reader')];
   slower.hold(bytes(300));
@@ -71,7 +71,7 @@ test('above the bound the connection with most bytes for longest is closed, and 
   assert.equal(warned, [{ connections: 1, unsent_bytes: 1000 }], 'one line for both');
 });
 
-test('a connection with more bytes than the bound is closed itself', () => {
+test('a connection with more bytes than the bound is itself closed', () => {
   const { unsent, enter, cut } = open(1000);
   enter('large').own(1001);
   assert.equal([cut, unsent.bytes], [['large'], 0]);
@@ -88,7 +88,7 @@ test('new answers are refused from three quarters of the bound, with a time to r
   assert.equal([admits(), unsent.bytes], ['yes', 10]);
 });
 
-test('a release that is late or doubled changes nothing', () => {
+test('a late or repeated release changes nothing', () => {
   const { unsent, enter } = open(1000);
   const [a, b] = [enter('a'), enter('b')];
   const page = bytes(100);

@@ -7,7 +7,7 @@ import {
   WriteScheduler,
 } from '../../../src/runtime/send/write-scheduler.ts';
 
-/** A scheduler with an event loop of the test, and the writers in order. */
+/** A scheduler with the event loop of the test, and its writers in order. */
 function open() {
   let next: (() => void) | null = null;
   const turns = new WriteScheduler((serve) => {
@@ -45,7 +45,7 @@ test('a thousand small writes run in several turns, in order', async () => {
   assert.equal(rounds.flat(), upTo(SMALL, 1000));
 });
 
-test('a write that is larger than a turn runs alone, and later ones wait', async () => {
+test('a write larger than a turn runs alone, and later ones wait', async () => {
   const { ask, turn } = open();
   for (const name of [1, 2, 3]) ask(name, 4 * TURN_BYTES);
   ask(4, 1);
@@ -73,7 +73,7 @@ test('turns that accept connections write nothing, except after the bound of ski
   assert.equal(rounds, [...row, ...row]);
 });
 
-test('no turn is scheduled while no write happens', async () => {
+test('no turn is scheduled without writes', async () => {
   const { ask, turn, turns, isIdle } = open();
   assert.ok(isIdle());
   ask(1, 1);
