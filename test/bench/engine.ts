@@ -8,7 +8,7 @@ import {
   type Token,
 } from 'node-llama-cpp';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
-import { hear, type LocalHarness, makeLocalProvider } from '../helpers/local-provider.ts';
+import { type LocalHarness, makeLocalProvider, readAnswer } from '../helpers/local-provider.ts';
 
 /**
  * Tokens per second of the local provider against node-llama-cpp: `tsx test/bench/engine.ts [rounds]`.
@@ -40,7 +40,7 @@ await local.close();
 
 async function compare(name: string, file: string, provider: LocalHarness): Promise<void> {
   const ours = () =>
-    hear(provider, { model: file, prompt: PROMPT, max_tokens: TOKENS }).then(
+    readAnswer(provider, { model: file, prompt: PROMPT, max_tokens: TOKENS }).then(
       ({ token_ids }) => token_ids.length,
     );
   await ours();

@@ -28,7 +28,7 @@ async function ask(home: Home, path: string): Promise<string> {
 }
 
 small(
-  'it is alive and not ready, with the space of its reserve, and goes on by itself when there is space',
+  'with its reserve it is alive and not ready, and continues when there is space',
   async ({ home }) => {
     const disk = mountOver(home.folder, 16);
     try {
@@ -58,7 +58,7 @@ small(
 );
 
 small(
-  'where there is no reserve either, it says what it wants for, and leaves nothing behind',
+  'without its reserve it names the full disk and leaves no temporary file',
   async ({ home }) => {
     const disk = mountOver(home.folder, 16);
     try {

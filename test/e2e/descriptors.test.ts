@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { packageRoot } from '../../src/home/paths.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
-import { canTake, takeDescriptors } from '../helpers/descriptors.ts';
+import { canTakeDescriptors, takeDescriptors } from '../helpers/descriptors.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -29,8 +29,9 @@ const test = suite<{
   agent: Agent;
   ask(method: string, path: string, body?: object): Promise<Answered>;
 }>('no descriptors left, and the built daemon');
-const limited = canTake ? test : test.skip;
-if (!canTake) console.log('skipped: the limit of a process that runs cannot be changed here');
+const limited = canTakeDescriptors ? test : test.skip;
+if (!canTakeDescriptors)
+  console.log('skipped: the limit of a process that runs cannot be changed here');
 
 test.before.each(async (context) => {
   context.upstream = await Upstream.start();

@@ -22,4 +22,4 @@ export function takeDescriptors(pid: number, free = 0): () => void {
   return () => set(String(soft));
 }
 
-export const canTake = process.platform === 'linux';
+export const canTakeDescriptors = process.platform === 'linux';

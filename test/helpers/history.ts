@@ -10,7 +10,7 @@ import { turns } from './turns.ts';
 import { waitFor } from './wait.ts';
 
 /** The state of the daemon in memory right after an event. */
-export interface Seen {
+export interface MemoryState {
   /** The state of each active machine, by its stream. */
   states: Record<string, string>;
   outputs: Record<string, string>;
@@ -24,7 +24,7 @@ export interface Seen {
 export async function makeHistory() {
   const store = createMemoryStore();
   const clock = manualClock(Date.parse('2026-01-01T10:00:00.000Z'));
-  const seen = new Map<number, Seen>();
+  const seen = new Map<number, MemoryState>();
   const script = new ScriptedProvider('local', ({ request }, signal) => {
     if (request.prompt.startsWith('fail'))
       return [
@@ -76,7 +76,7 @@ export async function makeHistory() {
   };
 }
 
-function note(kernel: Kernel, seen: Map<number, Seen>): void {
+function note(kernel: Kernel, seen: Map<number, MemoryState>): void {
   kernel.subscribe('all', ({ seq }) => {
     const living = [...kernel.instances.values()].filter(
       ({ version, snapshot }) => version > 0 && snapshot.status === 'active',

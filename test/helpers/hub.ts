@@ -35,7 +35,7 @@ export interface Behaviour {
   silent?: boolean;
 }
 
-export interface Asked {
+export interface HubRequest {
   path: string;
   headers: IncomingMessage['headers'];
   /** Bytes of the body. */
@@ -51,7 +51,7 @@ export class Hub {
   usual: Behaviour = {};
   /** Behaviour of the next listings, in order. */
   readonly nextLists: Behaviour[] = [];
-  readonly asked: Asked[] = [];
+  readonly asked: HubRequest[] = [];
   /** Answers in progress. */
   readonly open = new Set<ServerResponse>();
   private readonly sockets = new Set<Socket>();
@@ -83,11 +83,11 @@ export class Hub {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  get downloads(): Asked[] {
+  get downloads(): HubRequest[] {
     return this.asked.filter(({ path }) => !path.startsWith('/api/'));
   }
 
-  get lists(): Asked[] {
+  get lists(): HubRequest[] {
     return this.asked.filter(({ path }) => path.startsWith('/api/'));
   }
 
@@ -104,7 +104,7 @@ export class Hub {
 
   private async take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', this.url);
-    const asked: Asked = {
+    const asked: HubRequest = {
       path: decodeURIComponent(url.pathname),
       headers: request.headers,
       sent: 0,
@@ -118,7 +118,7 @@ export class Hub {
   }
 
   /** `/api/models/<user>/<repo>/tree/<revision>` */
-  private list(url: URL, response: ServerResponse, asked: Asked): void {
+  private list(url: URL, response: ServerResponse, asked: HubRequest): void {
     const behaviour = this.nextLists.shift() ?? {};
     if (behaviour.silent) return;
     const from = Number(url.searchParams.get('cursor') ?? 0);
@@ -155,7 +155,7 @@ export class Hub {
   private async download(
     request: IncomingMessage,
     response: ServerResponse,
-    asked: Asked,
+    asked: HubRequest,
   ): Promise<void> {
     const behaviour = this.next.shift() ?? this.usual;
     if (behaviour.silent) return;
@@ -190,7 +190,7 @@ export class Hub {
     behaviour: Behaviour,
     request: IncomingMessage,
     response: ServerResponse,
-    asked: Asked,
+    asked: HubRequest,
   ): Promise<void> {
     const etag = behaviour.etag === undefined ? `"${sha256(file).slice(0, 16)}"` : behaviour.etag;
     const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
@@ -229,7 +229,7 @@ export class Hub {
 
   private reply(
     response: ServerResponse,
-    asked: Asked,
+    asked: HubRequest,
     status: number,
     headers: Record<string, string>,
     body: string,

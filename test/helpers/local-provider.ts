@@ -101,7 +101,7 @@ export function runRequest(changes: Partial<RunRequest> = {}): RunRequest {
   };
 }
 
-export interface Heard {
+export interface WholeAnswer {
   text: string;
   token_ids: number[];
   parts: OutputPart[];
@@ -111,12 +111,12 @@ export interface Heard {
 let asked = 0;
 
 /** Reads a whole answer; `heard` holds the part so far. */
-export async function hear(
+export async function readAnswer(
   local: LocalProvider,
   changes: Partial<RunRequest> = {},
   signal: AbortSignal = new AbortController().signal,
-  heard: Heard = { text: '', token_ids: [], parts: [], finish: null },
-): Promise<Heard> {
+  heard: WholeAnswer = { text: '', token_ids: [], parts: [], finish: null },
+): Promise<WholeAnswer> {
   asked += 1;
   for await (const part of local.provider.stream(
     { run_id: `run_${asked}`, attempt: 1, request: runRequest(changes), resume: null },

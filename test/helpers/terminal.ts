@@ -9,7 +9,7 @@ export const hasTerminal =
   process.platform === 'linux' && spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
 if (!hasTerminal) console.log('skipped: no terminal can be made here');
 
-export interface Shown {
+export interface TerminalOutput {
   code: number | null;
   /** Everything written to the terminal by both streams, with its line breaks. */
   text: string;
@@ -17,7 +17,10 @@ export interface Shown {
 
 const BOUND_MS = 120_000;
 
-export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Shown> {
+export function onTerminal(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<TerminalOutput> {
   const words = [process.execPath, PROGRAM, ...args].map(
     (word) => `'${word.replaceAll("'", `'\\''`)}'`,
   );

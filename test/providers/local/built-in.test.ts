@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Asker, openAsker } from '../../eval/ask.ts';
-import { hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import { type LocalHarness, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 const PROMPTS = [
@@ -33,7 +33,7 @@ test.after(async () => {
 
 test('the built-in model called directly answers as llama.cpp does, or says that it is not sure', async () => {
   const heard = await Promise.all(
-    PROMPTS.map((prompt) => hear(local, { prompt, temperature: null, max_tokens: 160 })),
+    PROMPTS.map((prompt) => readAnswer(local, { prompt, temperature: null, max_tokens: 160 })),
   );
   for (const [at, prompt] of PROMPTS.entries()) {
     const direct = await asker.ask(prompt);
@@ -46,7 +46,9 @@ test('the built-in model called directly answers as llama.cpp does, or says that
 
 test('without a temperature the built-in model does not sample', async () => {
   const [first, second] = await Promise.all(
-    [1, 2].map((seed) => hear(local, { prompt: 'How do I stop it?', temperature: null, seed })),
+    [1, 2].map((seed) =>
+      readAnswer(local, { prompt: 'How do I stop it?', temperature: null, seed }),
+    ),
   );
   assert.is(first?.text, second?.text);
 });

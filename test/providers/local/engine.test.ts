@@ -8,10 +8,10 @@ import type { RunRequest } from '../../../machines/events.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import {
   failure,
-  type Heard,
-  hear,
   type LocalHarness,
   makeLocalProvider,
+  readAnswer,
+  type WholeAnswer,
 } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -36,10 +36,10 @@ const types = () => local.engine.facts.map(({ type }) => type);
 /** Starts a run and resolves at its first output. */
 async function begin(
   changes: Partial<RunRequest>,
-): Promise<{ heard: Heard; end: Promise<Heard>; abort: AbortController }> {
+): Promise<{ heard: WholeAnswer; end: Promise<WholeAnswer>; abort: AbortController }> {
   const abort = new AbortController();
-  const heard: Heard = { text: '', token_ids: [], parts: [], finish: null };
-  const end = hear(local, changes, abort.signal, heard);
+  const heard: WholeAnswer = { text: '', token_ids: [], parts: [], finish: null };
+  const end = readAnswer(local, changes, abort.signal, heard);
   end.catch(() => {});
   await waitFor('the first output', () => heard.parts.length > 0, {
     every_ms: 1,
@@ -50,7 +50,7 @@ async function begin(
 
 test('the first run loads the engine, and the machine records each step', async () => {
   assert.is(local.state(), 'cold');
-  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
   await idle();
   assert.equal(types(), [
     'engine.load_requested',
@@ -85,16 +85,16 @@ if (process.platform === 'linux') {
 }
 
 test('another model replaces an idle one, and the next run of the first loads that again', async () => {
-  assert.is((await hear(local, { model: 'long', max_tokens: 3 })).token_ids.length, 3);
+  assert.is((await readAnswer(local, { model: 'long', max_tokens: 3 })).token_ids.length, 3);
   assert.is(local.engine.snapshot().context.model, 'local/long');
   assert.ok(types().includes('engine.exited'));
-  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
 });
 
 test('runs for two models at once wait for each other, and each gets the answer of its model', async () => {
   const order: string[] = [];
   const asks = ['short', 'long', 'short', 'long'].map((model) =>
-    hear(local, { model, max_tokens: 5 }).then(({ token_ids }) =>
+    readAnswer(local, { model, max_tokens: 5 }).then(({ token_ids }) =>
       order.push(`${model} ${token_ids.length}`),
     ),
   );
@@ -103,19 +103,19 @@ test('runs for two models at once wait for each other, and each gets the answer 
 });
 
 test('an idle engine is unloaded, its process ends, and the next run loads it again', async () => {
-  await hear(local, { model: 'short' });
+  await readAnswer(local, { model: 'short' });
   await idle();
   const pid = local.pid();
   await local.engine.fireDeadline();
   await waitFor('the engine is unloaded', () => local.state() === 'cold');
   assert.throws(() => process.kill(pid, 0));
-  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
 });
 
 test('a run that arrives while the engine unloads is answered by the next engine process', async () => {
   await idle();
   const unloaded = local.engine.fireDeadline();
-  const heard = hear(local, { model: 'short' });
+  const heard = readAnswer(local, { model: 'short' });
   await unloaded;
   assert.is((await heard).text, 'Done.');
 });
@@ -132,7 +132,7 @@ test('a killed engine loses its runs but keeps their text; the machine waits, th
   await waitFor('the machine knows', () => local.state() === 'crashed');
   const exited = local.engine.facts.findLast(({ type }) => type === 'engine.exited');
   assert.equal(exited && 'signal' in exited && exited.signal, 'SIGKILL');
-  const next = hear(local, { model: 'short' });
+  const next = readAnswer(local, { model: 'short' });
   await local.engine.fireDeadline();
   assert.is((await next).text, 'Done.');
   await waitFor('the row of crashes is over', () => local.engine.snapshot().context.crashes === 0);
@@ -163,7 +163,7 @@ test('stopping the engine interrupts its runs', async () => {
 
 test('an abort while the engine loads ends the run, and the engine stays for the next one', async () => {
   const abort = new AbortController();
-  const heard = hear(local, { model: 'short' }, abort.signal).catch((error: Error) => error);
+  const heard = readAnswer(local, { model: 'short' }, abort.signal).catch((error: Error) => error);
   await waitFor('it is on its way', () => local.state() !== 'cold', { every_ms: 1 });
   abort.abort(new Error('enough'));
   assert.is(((await heard) as Error).message, 'enough');
@@ -173,7 +173,7 @@ test('an abort while the engine loads ends the run, and the engine stays for the
 
 test('the engine leaves signals of the terminal to the daemon', async () => {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(local.pid(), signal);
-  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
   await idle();
 });
 
@@ -186,7 +186,7 @@ test('work that does not stop ends the engine, and the next run gets a new one',
   await local.engine.fireDeadline();
   assert.is((await failure(end)).code, 'run_interrupted');
   assert.throws(() => process.kill(pid, 0));
-  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
   await idle();
 });
 
@@ -196,12 +196,12 @@ test('a process that cannot start is reported, and the machine is cold again', a
   const program = process.execPath;
   process.execPath = join(local.folder, 'no-such-program');
   try {
-    assert.is((await failure(hear(local, { model: 'short' }))).code, 'engine_failed');
+    assert.is((await failure(readAnswer(local, { model: 'short' }))).code, 'engine_failed');
   } finally {
     process.execPath = program;
   }
   await waitFor('the machine rests', () => local.state() === 'cold');
-  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
 });
 
 test('an engine that hangs is killed at its deadlines', async () => {
@@ -217,21 +217,21 @@ test('an engine that hangs is killed at its deadlines', async () => {
 test('a file that only looks like a model is invalid and is not tried again', async () => {
   const whole = readFileSync(join(local.folder, 'short.gguf'));
   writeFileSync(join(local.folder, 'half.gguf'), whole.subarray(0, Math.floor(whole.length / 2)));
-  const invalid = await failure(hear(local, { model: 'half' }));
+  const invalid = await failure(readAnswer(local, { model: 'half' }));
   assert.is(invalid.code, 'model_invalid');
   assert.not(invalid.retryable);
   assert.not.match(invalid.message, /llama|Error:/);
   assert.is(local.engine.snapshot().context.error, null, 'the engine never sees it');
   writeFileSync(join(local.folder, 'text.gguf'), 'just text');
-  assert.is((await failure(hear(local, { model: 'text' }))).code, 'model_invalid');
-  const unknown = await failure(hear(local, { model: 'nothing' }));
+  assert.is((await failure(readAnswer(local, { model: 'text' }))).code, 'model_invalid');
+  const unknown = await failure(readAnswer(local, { model: 'nothing' }));
   assert.is(unknown.code, 'model_unknown');
   assert.match(unknown.message, 'Known: svc-mini, half, long, short, text.');
   assert.is(local.state(), 'cold');
 });
 
 test('an engine that dies while it loads has crashed, and the next run waits for the retry', async () => {
-  const heard = hear(local, { model: 'short' });
+  const heard = readAnswer(local, { model: 'short' });
   heard.catch(() => {});
   await waitFor('the process loads', () => local.state() === 'loading', { every_ms: 1 });
   const started = local.engine.facts.findLast(({ type }) => type === 'engine.process_started');
@@ -239,7 +239,7 @@ test('an engine that dies while it loads has crashed, and the next run waits for
   const lost = await failure(heard);
   assert.is(lost.code, 'engine_crashed');
   assert.ok(lost.lost && lost.retryable);
-  const next = hear(local, { model: 'short' });
+  const next = readAnswer(local, { model: 'short' });
   assert.is(local.state(), 'crashed');
   await local.engine.fireDeadline();
   assert.is((await next).text, 'Done.');
@@ -249,7 +249,7 @@ test('an engine that dies while it loads has crashed, and the next run waits for
 });
 
 test('a model that takes too long to load is given up', async () => {
-  const heard = hear(local, { model: 'short' });
+  const heard = readAnswer(local, { model: 'short' });
   heard.catch(() => {});
   await waitFor('the process loads', () => local.state() === 'loading', { every_ms: 1 });
   await local.engine.fireDeadline();
@@ -261,11 +261,11 @@ test('a model that takes too long to load is given up', async () => {
 
 test('the engine process exits when its daemon is gone', async () => {
   const script = `
-    import { makeLocalProvider, hear } from ${JSON.stringify(new URL('../../helpers/local-provider.ts', import.meta.url).href)};
+    import { makeLocalProvider, readAnswer } from ${JSON.stringify(new URL('../../helpers/local-provider.ts', import.meta.url).href)};
     const local = makeLocalProvider({ model: ${JSON.stringify(join(local.folder, 'long.gguf'))} });
     setInterval(() => {}, 1000);
     await local.warm();
-    void hear(local, { model: ${JSON.stringify(join(local.folder, 'long.gguf'))}, max_tokens: 4000 });
+    void readAnswer(local, { model: ${JSON.stringify(join(local.folder, 'long.gguf'))}, max_tokens: 4000 });
     console.log(JSON.stringify({ pid: local.pid(), folder: local.folder }));`;
   const program = join(local.folder, 'daemon.mts');
   writeFileSync(program, script);

@@ -6,9 +6,9 @@ import { hostileGgufs, makeLoopingModel } from '../../fixtures/models/hostile-gg
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import {
   failure,
-  hear,
   type LocalHarness,
   makeLocalProvider,
+  readAnswer,
 } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -26,11 +26,11 @@ const loads = () =>
   local.engine.facts.filter(({ type }) => type === 'engine.load_requested').length;
 
 test('a false file header is refused before the engine reads it, and the loaded model stays', async () => {
-  await hear(local, { model: 'short' });
+  await readAnswer(local, { model: 'short' });
   await waitFor('the engine rests', () => local.state() === 'warm.idle');
   for (const [name, bytes] of Object.entries(hostileGgufs())) {
     writeFileSync(join(local.folder, `${name}.gguf`), bytes);
-    const refused = await failure(hear(local, { model: name }));
+    const refused = await failure(readAnswer(local, { model: name }));
     assert.equal([name, refused.code, refused.retryable], [name, 'model_invalid', false]);
   }
   assert.is(local.state(), 'warm.idle');
@@ -39,18 +39,18 @@ test('a false file header is refused before the engine reads it, and the loaded 
 
 test('an endless chat template ends at its limit, and its file is refused until it changes', async () => {
   const path = makeLoopingModel(join(local.folder, 'loop.gguf'));
-  const hung = await failure(hear(local, { model: 'loop' }));
+  const hung = await failure(readAnswer(local, { model: 'loop' }));
   assert.equal([hung.code, hung.retryable], ['engine_timed_out', false]);
   assert.match(hung.message, 'template');
-  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
   const before = loads();
-  const refused = await failure(hear(local, { model: 'loop' }));
+  const refused = await failure(readAnswer(local, { model: 'loop' }));
   assert.equal([refused.code, refused.retryable], ['model_quarantined', false]);
   assert.match(refused.message, /loop hung the engine.*until \d{4}-/);
   assert.is(loads(), before, 'nothing is loaded for it');
   copyFileSync(join(local.folder, 'short.gguf'), path);
   assert.is(
-    (await hear(local, { model: 'loop' })).text,
+    (await readAnswer(local, { model: 'loop' })).text,
     'Done.',
     'another version is free at once',
   );
@@ -58,10 +58,10 @@ test('an endless chat template ends at its limit, and its file is refused until 
 
 test('the next boot of the daemon refuses the same version too', async () => {
   const path = makeLoopingModel(join(local.folder, 'loop.gguf'));
-  await failure(hear(local, { model: 'loop' }));
+  await failure(readAnswer(local, { model: 'loop' }));
   const next = makeLocalProvider({ models: local.folder, cache: local.folder });
   try {
-    assert.is((await failure(hear(next, { model: path }))).code, 'model_quarantined');
+    assert.is((await failure(readAnswer(next, { model: path }))).code, 'model_quarantined');
     assert.equal(next.engine.facts, [], 'no process is started for it');
   } finally {
     await next.close();
@@ -71,7 +71,9 @@ test('the next boot of the daemon refuses the same version too', async () => {
 test('a load without any run left is stopped, and the next run is answered by a new process', async () => {
   makeLoopingModel(join(local.folder, 'loop.gguf'));
   const abort = new AbortController();
-  const asked = hear(local, { model: 'loop' }, abort.signal).catch((error: Error) => error.message);
+  const asked = readAnswer(local, { model: 'loop' }, abort.signal).catch(
+    (error: Error) => error.message,
+  );
   await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
   abort.abort(new Error('enough'));
   assert.is(await asked, 'enough');
@@ -80,13 +82,13 @@ test('a load without any run left is stopped, and the next run is answered by a 
   );
   // A process that renders forever does not see the request to stop.
   if (local.state().startsWith('stopping')) await local.engine.fireDeadline();
-  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
 });
 
 test('a run of another model ends a load without runs, and leaves a load with runs alone', async () => {
-  const first = hear(local, { model: 'svc-mini', max_tokens: 2 });
+  const first = readAnswer(local, { model: 'svc-mini', max_tokens: 2 });
   await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
-  assert.is((await hear(local, { model: 'short' })).text, 'Done.');
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
   assert.ok((await first).token_ids.length > 0);
   const reasons = local.engine.facts.flatMap((fact) =>
     fact.type === 'engine.stop_requested' ? [fact.reason] : [],
@@ -97,7 +99,7 @@ test('a run of another model ends a load without runs, and leaves a load with ru
 
 test('a file that kills the engine twice while it loads is refused', async () => {
   for (const round of [1, 2]) {
-    const asked = hear(local, { model: 'short' });
+    const asked = readAnswer(local, { model: 'short' });
     asked.catch(() => {});
     await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
     const started = local.engine.facts.findLast(({ type }) => type === 'engine.process_started');
@@ -106,8 +108,8 @@ test('a file that kills the engine twice while it loads is refused', async () =>
     await waitFor('its death is known', () => local.state() === 'crashed');
     await local.engine.fireDeadline();
   }
-  assert.is((await failure(hear(local, { model: 'short' }))).code, 'model_quarantined');
-  assert.ok((await hear(local, { model: 'svc-mini', max_tokens: 2 })).token_ids.length > 0);
+  assert.is((await failure(readAnswer(local, { model: 'short' }))).code, 'model_quarantined');
+  assert.ok((await readAnswer(local, { model: 'svc-mini', max_tokens: 2 })).token_ids.length > 0);
 });
 
 if (process.platform === 'linux') {
@@ -117,21 +119,21 @@ if (process.platform === 'linux') {
       limits: { engine_memory_bytes: 8 * 1024 * 1024 },
     });
     try {
-      const ended = await failure(hear(small, { model: 'short' }));
+      const ended = await failure(readAnswer(small, { model: 'short' }));
       assert.equal([ended.code, ended.retryable], ['engine_crashed', false]);
       assert.match(ended.message, 'engine_memory_bytes');
       const exited = small.engine.facts.findLast((fact) => fact.type === 'engine.exited');
       assert.is(exited?.type === 'engine.exited' && exited.reason, 'memory');
       await waitFor('its death is known', () => small.state() === 'crashed');
       await small.engine.fireDeadline();
-      assert.is((await failure(hear(small, { model: 'short' }))).code, 'model_quarantined');
+      assert.is((await failure(readAnswer(small, { model: 'short' }))).code, 'model_quarantined');
     } finally {
       await small.close();
     }
   });
 
   test('the engine process can gain no privileges where util-linux is installed, and its script heap has a bound', async () => {
-    await hear(local, { model: 'short' });
+    await readAnswer(local, { model: 'short' });
     const read = (name: string) => readFileSync(`/proc/${local.pid()}/${name}`, 'utf8');
     if (existsSync('/usr/bin/setpriv')) assert.match(read('status'), /^NoNewPrivs:\t1$/m);
     assert.match(read('cmdline'), '--max-old-space-size=');

@@ -23,7 +23,7 @@ import { Inspector } from '../../../src/providers/local/inspector.ts';
 import type { ModelRecord } from '../../../src/providers/port.ts';
 import { type Entry, encodeGguf } from '../../fixtures/models/gguf-bytes.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { hear, type LocalHarness, makeLocalProvider } from '../../helpers/local-provider.ts';
+import { type LocalHarness, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 let local: LocalHarness;
@@ -318,7 +318,7 @@ test('a model in the folder can be removed, even a damaged one; other files cann
 test('a model in use is not removed; an idle one is unloaded first', async () => {
   makeGguf(put('long.gguf'), { context: 4096 });
   const abort = new AbortController();
-  const heard = hear(local, { model: 'long', max_tokens: 4000 }, abort.signal);
+  const heard = readAnswer(local, { model: 'long', max_tokens: 4000 }, abort.signal);
   await waitFor('it is loading', () => local.state() === 'loading', { every_ms: 1 });
   assert.is((await byName('long'))?.state, 'loading');
   assert.is((await refusal(local.models.remove('long'))).code, 'model_in_use');

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { hear, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
+import { makeLocalProvider, readAnswer, runRequest } from '../../helpers/local-provider.ts';
 
 /**
  * A cut answer continues exactly where it ended, in an engine that did not compute its beginning.
@@ -70,7 +70,7 @@ for (const [model, temperature, least] of [
     const [first, second] = [withRandomModel(), withRandomModel()];
     try {
       const request = { ...LONG, model, temperature };
-      const whole = await hear(first, request);
+      const whole = await readAnswer(first, request);
       const cuts = cutsOf(whole.parts);
       assert.ok(cuts.length >= least, `${cuts.length} cuts`);
       for (const cut of cuts) {
@@ -98,7 +98,7 @@ test('an answer continues with its number of threads, even when the thread file 
   makeGguf(join(second.folder, 'random.gguf'), { context: 1024 });
   try {
     const request = { ...LONG, model: 'random', temperature: 0.8 };
-    const whole = await hear(first, request);
+    const whole = await readAnswer(first, request);
     const threadCounts = whole.parts.flatMap((part) =>
       part.type === 'output' ? [part.threads] : [],
     );
@@ -106,7 +106,7 @@ test('an answer continues with its number of threads, even when the thread file 
       threadCounts.length > 0 && threadCounts.every((threads) => threads === 2),
       'each part says by how many it was computed',
     );
-    await hear(second, { ...request, max_tokens: 2 });
+    await readAnswer(second, { ...request, max_tokens: 2 });
     assert.is(second.engine.snapshot().context.info?.threads, 1);
     const cuts = cutsOf(whole.parts);
     const cut = cuts[Math.floor(cuts.length / 2)];
@@ -115,7 +115,7 @@ test('an answer continues with its number of threads, even when the thread file 
     assert.is(second.engine.snapshot().context.info?.threads, 2);
     assert.equal([...cut.token_ids, ...rest.token_ids], whole.token_ids);
     assert.is(cut.text + rest.text, whole.text);
-    const again = await hear(second, { ...request, max_tokens: 2 });
+    const again = await readAnswer(second, { ...request, max_tokens: 2 });
     assert.equal(
       [again.token_ids.length, second.engine.snapshot().context.info?.threads],
       [2, 2],

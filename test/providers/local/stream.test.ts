@@ -5,11 +5,11 @@ import type { RunRequest } from '../../../machines/events.ts';
 import { CHATML, makeGguf } from '../../fixtures/models/make-gguf.ts';
 import {
   failure,
-  type Heard,
-  hear,
   type LocalHarness,
   makeLocalProvider,
+  readAnswer,
   runRequest,
+  type WholeAnswer,
 } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -31,10 +31,10 @@ test.after(() => local.close());
 const ask = (
   changes: Partial<RunRequest> = {},
   signal?: AbortSignal,
-  heard?: Heard,
-): Promise<Heard> => hear(local, { model: 'random', ...changes }, signal, heard);
+  heard?: WholeAnswer,
+): Promise<WholeAnswer> => readAnswer(local, { model: 'random', ...changes }, signal, heard);
 const LONG = runRequest({ model: 'random', prompt: 'go', max_tokens: 4000 });
-const nothing = (): Heard => ({ text: '', token_ids: [], parts: [], finish: null });
+const nothing = (): WholeAnswer => ({ text: '', token_ids: [], parts: [], finish: null });
 
 test('an answer comes in parts and ends with one finish and exact counts', async () => {
   const heard = await ask({ max_tokens: 60 });
