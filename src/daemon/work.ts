@@ -55,7 +55,7 @@ export function buildWork(options: WorkOptions) {
   const scheduler = new Scheduler({
     kernel,
     daemon: streams.daemon,
-    places: {
+    concurrency: {
       total: limits.active_runs,
       perProvider: limits.provider_runs,
       local: limits.local_runs,
@@ -71,7 +71,7 @@ export function buildWork(options: WorkOptions) {
     log,
     outputs,
     provider: (request) => providers.portFor(request),
-    onOutcome: (id, failure) => providers.noteOutcome(id, failure),
+    onOutcome: (id, failure) => providers.recordOutcome(id, failure),
   });
   const puller = new Puller({
     folder: paths.models,

@@ -78,7 +78,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   const scheduler = new Scheduler({
     kernel,
     daemon,
-    places: {
+    concurrency: {
       ...{
         total: config.limits.active_runs,
         perProvider: config.limits.provider_runs,
@@ -105,7 +105,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     limits: config.limits,
     log: silent,
     provider: (request) => providers.portFor(request),
-    onOutcome: (id, failure) => providers.noteOutcome(id, failure),
+    onOutcome: (id, failure) => providers.recordOutcome(id, failure),
     outputs,
   });
   const puller = new Puller({

@@ -44,7 +44,7 @@ export interface LifeOptions {
   onEffect(effect: Effect, id: string, perform: () => void): void;
   onOpened(last_seq: number): void;
   createKernel?: ((options: KernelOptions) => Kernel) | undefined;
-  places: SchedulerOptions['places'];
+  places: SchedulerOptions['concurrency'];
 }
 
 export class Life {
@@ -90,7 +90,7 @@ export class Life {
       kernel,
       outputs,
       daemon: this.daemon,
-      places: options.places,
+      concurrency: options.places,
       log: silent,
     });
     const executor = new RunExecutor({

@@ -31,7 +31,7 @@ export interface Mutant {
   store?(store: EventStore): EventStore;
   /** Drops the effect, unrecorded. */
   drops?(effect: string, life: number): boolean;
-  places?(places: SchedulerOptions['places']): SchedulerOptions['places'];
+  places?(places: SchedulerOptions['concurrency']): SchedulerOptions['concurrency'];
   /** Changes the code. Returns the function that restores it. */
   apply?(): () => void;
 }

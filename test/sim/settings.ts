@@ -6,7 +6,7 @@ import type { Random } from './random.ts';
 /** Drawn once for each simulation: the limits of the daemon, and the faults. */
 export interface Settings {
   config: Config;
-  places: SchedulerOptions['places'];
+  places: SchedulerOptions['concurrency'];
   faults: Faults;
   clients: number;
 }

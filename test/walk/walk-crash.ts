@@ -183,7 +183,7 @@ async function nextBoot(store: EventStore, boot_id: string) {
     kernel,
     daemon,
     outputs: new OutputBudget(1),
-    places: { total: 0, perProvider: 0, local: 0 },
+    concurrency: { total: 0, perProvider: 0, local: 0 },
     log: silent,
   });
   clock.at += DOWNTIME_MS;

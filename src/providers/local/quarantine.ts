@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
+import { writeAtomic } from '../../home/atomic-write.ts';
 
 /** A refused version of a file. */
 export interface Refusal {
@@ -45,17 +45,10 @@ export class Quarantine {
     await this.writing;
   }
 
-  /**
-   * Writes a new file and renames it, so that no reader finds half a file. A failed write only
-   * loses the memory of a restart.
-   */
+  /** A failed write only loses the memory of a restart. */
   private async write(): Promise<void> {
-    const draft = `${this.file}.${process.pid}`;
-    try {
-      const text = JSON.stringify({ held: Object.fromEntries(this.refusals) }, null, 2);
-      await writeFile(draft, `${text}\n`, { mode: 0o600 });
-      await rename(draft, this.file);
-    } catch {}
+    const text = JSON.stringify({ held: Object.fromEntries(this.refusals) }, null, 2);
+    await writeAtomic(this.file, `${text}\n`).catch(() => {});
   }
 }
 

@@ -7,47 +7,50 @@ import type { DaemonKey } from '../../kernel/stream.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import type { ReportRecord } from '../contract.ts';
 
-/** State changes of this boot that are kept for the health report. */
-const KEPT = 32;
+/** State changes of this boot in the health report. */
+const TRANSITIONS_MAX = 32;
 
-/** Follows the daemon machine: since when it is where it is, and how it came there. */
+/** The latest state changes of the daemon machine, and when it entered its state. */
 export class DaemonHistory {
   readonly transitions: ReportRecord['transitions'] = [];
   private readonly kernel: Kernel;
   private readonly stream: DaemonKey;
-  private entered_at: number;
+  private enteredAt: number;
   private path: string;
   private readonly changes = new Notifier();
 
   constructor(kernel: Kernel, stream: DaemonKey) {
     this.kernel = kernel;
     this.stream = stream;
-    this.entered_at = kernel.clock.now();
+    this.enteredAt = kernel.clock.now();
     this.path = statePath(kernel.tail(stream) as DaemonSnapshot);
-    kernel.subscribe({ stream }, (event, snapshot) => this.note(event, statePath(snapshot)));
+    kernel.subscribe({ stream }, (event, snapshot) => this.follow(event, statePath(snapshot)));
     kernel.stalls.onStall(() => this.changes.notify());
   }
 
-  /** Since when the state lasts that health shows: while the log cannot be written that is the proposed one. */
+  /**
+   * When the state that health shows began. While the log cannot be written, that is the proposed
+   * state.
+   */
   get since(): number {
-    const { kernel, stream, path, entered_at } = this;
+    const { kernel, stream, path, enteredAt } = this;
     const isShown =
       kernel.stalled === null || statePath(kernel.tail(stream) as DaemonSnapshot) === path;
-    return isShown ? entered_at : kernel.stalls.began_at;
+    return isShown ? enteredAt : kernel.stalls.began_at;
   }
 
-  /** Calls at each change of state, until the signal aborts. */
+  /** Calls the listener at each change of state, until the signal aborts. */
   onChange(listener: () => void, signal: AbortSignal): void {
     this.changes.subscribe(listener, signal);
   }
 
-  private note(event: StoredEvent, path: string): void {
+  private follow(event: StoredEvent, path: string): void {
     const moved = path !== this.path || event.version === 1;
     this.path = path;
     if (moved) {
-      this.entered_at = event.at;
+      this.enteredAt = event.at;
       this.transitions.push({ at: isoTime(event.at), event: event.type, state_path: path });
-      if (this.transitions.length > KEPT) this.transitions.shift();
+      if (this.transitions.length > TRANSITIONS_MAX) this.transitions.shift();
       this.changes.notify();
     }
   }

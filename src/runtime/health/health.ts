@@ -15,7 +15,7 @@ import type {
 } from '../contract.ts';
 import { type MemoryUse, memoryUse } from './memory-use.ts';
 
-/** Everything health is read from; nothing of it waits for a disk. */
+/** All that health depends on. It is in memory, so health never waits for a disk. */
 export interface HealthSources {
   daemon: DaemonSnapshot;
   engine: EngineSnapshot | undefined;
@@ -27,13 +27,13 @@ export interface HealthSources {
   backlog: number;
   last_commit_ms: number | null;
   store_bytes: number | null;
-  /** What the slow check of the log has found; null before it began. */
+  /** The result of the slow check of the log. Null before the check begins. */
   verified: VerifiedReport | null;
-  /** Why the log cannot be written now; null when it can. */
+  /** Why the log cannot be written now. */
   stalled: string | null;
-  /** What else is wrong with the log, which goes on being written. */
+  /** Trouble with the log that does not stop writes. */
   store_trouble?: string | null;
-  /** Why the process can open nothing now; null when it can. */
+  /** Why the process cannot open files now. */
   descriptor_trouble?: string | null;
   service_id: string;
   now: number;
@@ -48,10 +48,10 @@ export function healthRecord(sources: HealthSources): HealthRecord {
     ? (sources.stalled ??
       sources.store_trouble ??
       sources.descriptor_trouble ??
-      damaged(sources.verified) ??
-      providersDown(sources.providers))
+      damageWarning(sources.verified) ??
+      providersWarning(sources.providers))
     : null;
-  const reason = ready ? null : notReady(daemon);
+  const reason = ready ? null : reasonNotReady(daemon);
   const output = reason ?? warning;
   return {
     status: ready ? (warning === null ? 'pass' : 'warn') : 'fail',
@@ -94,17 +94,21 @@ export function reportRecord(sources: HealthSources): ReportRecord {
   };
 }
 
-/** What anybody may see: states and counts. Messages may name paths, so the reason of a failure stays behind. */
+/** Health for clients without a token: no reason of a failure, since it may contain paths. */
 export function publicHealth({ reason, output, ...record }: HealthRecord): HealthRecord {
-  const said = record.state === 'failed' ? 'The daemon has failed; its log says why.' : null;
+  const publicReason =
+    record.state === 'failed' ? 'The daemon has failed; its log says why.' : null;
   return {
     ...record,
-    reason: said ?? reason,
-    ...(output === undefined ? {} : { output: said ?? output }),
+    reason: publicReason ?? reason,
+    ...(output === undefined ? {} : { output: publicReason ?? output }),
   };
 }
 
-/** The report without addresses, names of keys, words of providers, paths, processes, and the times of runs. */
+/**
+ * The report for clients without a token: no addresses, names of keys, messages of providers,
+ * paths, process ids or times of runs.
+ */
 export function publicReport(report: ReportRecord): PublicReport {
   const { status, version, service_id, state, state_path, since, reason, output } = report;
   const health = publicHealth({
@@ -137,9 +141,9 @@ export function publicReport(report: ReportRecord): PublicReport {
     providers: providers.map(({ id, kind, state }) => ({ id, kind, state })),
     engine: { state: engine.state },
     checks: Object.fromEntries(
-      Object.entries(checks).map(([name, found]) => [
+      Object.entries(checks).map(([name, results]) => [
         name,
-        found.map(({ output: _, ...check }) => check),
+        results.map(({ output: _, ...check }) => check),
       ]),
     ),
   };
@@ -183,41 +187,41 @@ export function engineRecord(engine: EngineSnapshot | undefined, now: number): E
   };
 }
 
-function notReady(daemon: DaemonSnapshot): string {
+function reasonNotReady(daemon: DaemonSnapshot): string {
   if (isIn(daemon, 'disk_full'))
-    return 'The disk is full: no new run is taken until there is space.';
+    return 'The disk is full: the daemon accepts no new run until there is space.';
   if (isIn(daemon, 'disk_stalled'))
-    return 'The disk does not answer: no new run is taken until it does.';
+    return 'The disk does not answer: the daemon accepts no new run until it does.';
   return `The daemon is ${stateName(daemon)}${daemon.context.error === null ? '' : `: ${daemon.context.error.message}`}`;
 }
 
-function damaged(verified: VerifiedReport | null): string | null {
+function damageWarning(verified: VerifiedReport | null): string | null {
   if (verified === null || verified.damaged === 0) return null;
-  return `The event log is damaged in ${verified.damaged} place${verified.damaged === 1 ? '' : 's'}: svc doctor names them.`;
+  return `The event log is damaged in ${verified.damaged} place${verified.damaged === 1 ? '' : 's'}: svc doctor lists them.`;
 }
 
 function verifiedRecord(verified: VerifiedReport | null): VerifiedRecord {
   if (verified === null) return { seq: 0, at: null, damaged: 0, problems: [] };
-  const { seq, at, damaged: places, problems } = verified;
-  return { seq, at: at === null ? null : isoTime(at), damaged: places, problems };
+  const { seq, at, damaged, problems } = verified;
+  return { seq, at: at === null ? null : isoTime(at), damaged, problems };
 }
 
-function providersDown(providers: ProviderRecord[]): string | null {
-  return providers.length > 0 && providers.every(isDown) ? 'No provider can be asked.' : null;
+function providersWarning(providers: ProviderRecord[]): string | null {
+  return providers.length > 0 && providers.every(isDown) ? 'No provider is available.' : null;
 }
 
-/** One that failed and is being probed again is down until it answers. */
+/** A provider that failed stays down during its next probe. */
 function isDown({ state, reason }: ProviderRecord): boolean {
   return DOWN.has(state) || (state === 'probing' && reason !== null);
 }
 
-/** The checks of the health draft, each with the time it was read. */
+/** The checks of the health report, as the draft of the health format names them. */
 function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks'] {
   const at = isoTime(sources.now);
   const value = (componentType: string, observedValue: unknown, observedUnit: string) => [
     { status: 'pass' as const, componentType, observedValue, observedUnit, time: at },
   ];
-  const found: ReportRecord['checks'] = {
+  const results: ReportRecord['checks'] = {
     'runs:active': value('component', sources.runs.active, 'runs'),
     'queue:length': value('component', sources.runs.queued, 'runs'),
     'log:lag': [
@@ -260,7 +264,7 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
   };
   for (const provider of sources.providers) {
     const down = isDown(provider) || provider.state === 'degraded';
-    found[`provider:${provider.id}`] = [
+    results[`provider:${provider.id}`] = [
       {
         status: down ? 'warn' : 'pass',
         componentType: 'component',
@@ -270,5 +274,5 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
       },
     ];
   }
-  return found;
+  return results;
 }

@@ -1,4 +1,4 @@
-/** What the process takes up. `trouble`: why the system could not be asked now; then the figures are the last known ones. */
+/** Memory of the process. `trouble` says why the figures are old: a new read failed. */
 export interface MemoryUse {
   rss_bytes: number;
   heap_used_bytes: number;
@@ -7,17 +7,17 @@ export interface MemoryUse {
 
 let last = { rss_bytes: 0, heap_used_bytes: 0 };
 
-/** Asking opens a file of the system, so it fails when the process has no descriptors left: health does not fail with it. */
-export function memoryUse(ask: () => NodeJS.MemoryUsage = process.memoryUsage): MemoryUse {
+/** A read opens a system file, so it fails without a free descriptor. Health must not fail then. */
+export function memoryUse(read: () => NodeJS.MemoryUsage = process.memoryUsage): MemoryUse {
   try {
-    const { rss, heapUsed } = ask();
+    const { rss, heapUsed } = read();
     last = { rss_bytes: rss, heap_used_bytes: heapUsed };
     return { ...last, trouble: null };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
     return {
       ...last,
-      trouble: `The daemon cannot open a file of the system (${code}): new runs may fail. Raise its limit of open files (ulimit -n).`,
+      trouble: `The daemon cannot open a system file (${code}), so new runs may fail. Raise its limit of open files (ulimit -n).`,
     };
   }
 }

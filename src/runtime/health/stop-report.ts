@@ -6,11 +6,12 @@ import type { DaemonKey } from '../../kernel/stream.ts';
 import { isTerminalEvent } from '../contract.ts';
 
 /**
- * What becomes of the runs while the daemon stops.
+ * Counts what happens to the runs while the daemon stops.
  *
- * 1. It counts the ends of runs from the moment that the stop is durable.
- * 2. `stopped` settles once: when the daemon's machine has reached its end, or when this life ends without it. Then it rejects with the reason,
- *    unless all runs are handed over.
+ * 1. The count begins when the stop is durable.
+ * 2. `stopped` settles once, when the daemon machine reaches its final state.
+ * 3. A boot that ends without that state rejects `stopped` with the reason, unless all runs are
+ *    handed over.
  */
 export class StopReports {
   readonly stopped: Promise<StopReport | null>;
@@ -22,7 +23,7 @@ export class StopReports {
     this.settle = Promise.withResolvers<StopReport | null>();
     const { promise, resolve } = this.settle;
     this.stopped = promise;
-    // Often no client waits for it.
+    // Without a listener, a rejection would end the process.
     promise.catch(() => {});
     kernel.subscribe({ stream: daemon }, (_, snapshot) => {
       if (snapshot.status === 'done') resolve(snapshot.context.stop_report);
@@ -34,13 +35,13 @@ export class StopReports {
     });
   }
 
-  /** This life ends, and its log does not say so. */
+  /** Settles `stopped` for a boot whose end is not in the log. */
   endUnrecorded(outcome: StopReport | SvcError): void {
     if (outcome instanceof SvcError) this.settle.reject(outcome);
     else this.settle.resolve(outcome);
   }
 
-  /** `waiting`: runs that are left to the next start. */
+  /** `waiting`: runs that the next boot continues. */
   report(waiting: number): StopReport {
     return { finished: this.finished, handed_over: waiting, ended: this.ended };
   }

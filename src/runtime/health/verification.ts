@@ -8,58 +8,61 @@ export interface VerificationOptions {
   clock: Clock;
   limits: Pick<Limits, 'verify_every_ms' | 'verify_pause_ms' | 'verify_start_bytes'>;
   log: Log;
-  /** Bytes of the files of the log. */
+  /** Bytes of the log files. */
   size(): number;
 }
 
 /**
- * Checks the whole log while the daemon runs, round by round, in small parts with pauses. It owns what is known of damage.
+ * Checks the whole log while the daemon runs, in rounds of small parts with pauses. It owns the
+ * latest report of damage.
  *
- * 1. A round that a stop cut off goes on where it was. The next one begins `verify_every_ms` after its end, and at each start where the log is small.
- * 2. One part is under way at a time.
- * 3. A part that fails is logged; the next one comes all the same.
+ * 1. A round that a stop interrupts continues after the next start. A small log gets a new round at
+ *    each start instead.
+ * 2. The next round begins `verify_every_ms` after the last one ended.
+ * 3. Only one part is checked at a time.
+ * 4. A part that fails is logged. The next round still comes.
  */
 export class Verification {
   /** Null until the daemon is ready. */
   report: VerifiedReport | null = null;
   private readonly options: VerificationOptions;
-  private callOff = () => {};
+  private cancelTimer = () => {};
   private closed = false;
   private restart = false;
-  private under_way: Promise<void> = Promise.resolve();
+  private checking: Promise<void> = Promise.resolve();
 
   constructor(options: VerificationOptions) {
     this.options = options;
   }
 
-  /** The daemon is ready. */
+  /** Begins when the daemon is ready. */
   async start(): Promise<void> {
     const { store, limits, size } = this.options;
     this.report = await store.verified();
     this.restart = size() <= limits.verify_start_bytes;
     const isDue = this.restart || this.report.at === null || !this.report.complete;
-    this.later(isDue ? limits.verify_pause_ms : limits.verify_every_ms);
+    this.schedule(isDue ? limits.verify_pause_ms : limits.verify_every_ms);
   }
 
-  /** Resolves when no part is under way any more. */
+  /** Resolves when the part in progress is done. */
   async close(): Promise<void> {
     this.closed = true;
-    this.callOff();
-    await this.under_way;
+    this.cancelTimer();
+    await this.checking;
   }
 
-  private later(ms: number): void {
+  private schedule(ms: number): void {
     if (this.closed) return;
-    this.callOff = this.options.clock.after(ms, () => {
-      this.under_way = this.goOn();
+    this.cancelTimer = this.options.clock.after(ms, () => {
+      this.checking = this.proceed();
     });
   }
 
-  private async goOn(): Promise<void> {
+  private async proceed(): Promise<void> {
     const { verify_pause_ms, verify_every_ms } = this.options.limits;
     const done = await this.checkPart();
     if (done) this.restart = true;
-    this.later(done ? verify_every_ms : verify_pause_ms);
+    this.schedule(done ? verify_every_ms : verify_pause_ms);
   }
 
   private async checkPart(): Promise<boolean> {

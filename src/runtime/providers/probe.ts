@@ -5,23 +5,23 @@ import type { Log } from '../../kernel/port.ts';
 import type { ProviderKey } from '../../kernel/stream.ts';
 import type { ProviderPort } from '../../providers/port.ts';
 
-/** What asking a provider found. */
-export type Found = { models: string[] } | SvcError;
+/** The models of a provider, or why it did not answer. */
+export type ProbeResult = { models: string[] } | SvcError;
 
-/** Asks a provider whether it is there. Never rejects. */
-export async function askProvider(port: ProviderPort, timeout_ms: number): Promise<Found> {
+/** Probes a provider. Never rejects. */
+export async function askProvider(port: ProviderPort, timeout_ms: number): Promise<ProbeResult> {
   try {
     return await port.probe(AbortSignal.timeout(timeout_ms));
   } catch (thrown) {
     if (thrown instanceof SvcError) return thrown;
-    return new SvcError('provider_unreachable', 'The provider could not be asked.', {
+    return new SvcError('provider_unreachable', 'The provider could not be probed.', {
       retryable: true,
       cause: thrown,
     });
   }
 }
 
-/** Whether these are the models that are known already, in the same order. */
+/** Whether the list has the known models, in the same order. */
 export function isSameList(models: readonly string[], known: readonly string[]): boolean {
   return models.length === known.length && models.every((name, index) => name === known[index]);
 }
@@ -34,15 +34,15 @@ export interface WatchOptions {
 
 interface Watched {
   port: ProviderPort;
-  callOff: () => void;
+  cancelTimer: () => void;
 }
 
 /**
- * Looks at providers in settled states from time to time. It owns the timer of each provider that is watched.
+ * Checks settled providers from time to time. It owns one timer for each watched provider.
  *
- * 1. A look that finds what the log says already records nothing. One that finds news starts a probe, and the probe is recorded.
- * 2. A provider has one look at a time, and none while its machine waits for a probe.
- * 3. A look that ends after its provider was removed changes nothing.
+ * 1. A check without a change records nothing. A change starts a probe, which is recorded.
+ * 2. A provider has one check at a time, and none while its machine waits for a probe.
+ * 3. A check that ends after the removal of its provider changes nothing.
  */
 export class ProviderWatch {
   private readonly options: WatchOptions;
@@ -53,12 +53,12 @@ export class ProviderWatch {
   }
 
   add(stream: ProviderKey, port: ProviderPort): void {
-    this.watched.set(stream, { port, callOff: () => {} });
-    this.lookLater(stream);
+    this.watched.set(stream, { port, cancelTimer: () => {} });
+    this.scheduleCheck(stream);
   }
 
   remove(stream: ProviderKey): void {
-    this.watched.get(stream)?.callOff();
+    this.watched.get(stream)?.cancelTimer();
     this.watched.delete(stream);
   }
 
@@ -66,30 +66,30 @@ export class ProviderWatch {
     for (const stream of [...this.watched.keys()]) this.remove(stream);
   }
 
-  private lookLater(stream: ProviderKey): void {
+  private scheduleCheck(stream: ProviderKey): void {
     const { kernel, log } = this.options;
     const watched = this.watched.get(stream);
     const every_ms = this.snapshot(stream)?.context.probe_every_ms ?? null;
     if (watched === undefined || every_ms === null || kernel.closed) return;
-    watched.callOff = kernel.clock.after(every_ms, () => {
-      this.look(stream, watched.port)
+    watched.cancelTimer = kernel.clock.after(every_ms, () => {
+      this.check(stream, watched.port)
         .catch((error: unknown) =>
-          log.error({ err: error, stream }, 'a provider could not be looked at'),
+          log.error({ err: error, stream }, 'a provider could not be checked'),
         )
-        .finally(() => this.watched.get(stream) === watched && this.lookLater(stream));
+        .finally(() => this.watched.get(stream) === watched && this.scheduleCheck(stream));
     });
   }
 
-  private async look(stream: ProviderKey, port: ProviderPort): Promise<void> {
+  private async check(stream: ProviderKey, port: ProviderPort): Promise<void> {
     const { kernel, probe_ms } = this.options;
     if (this.snapshot(stream)?.hasTag('settled') !== true) return;
-    const found = await askProvider(port, probe_ms);
+    const result = await askProvider(port, probe_ms);
     const now = this.snapshot(stream);
     if (
       kernel.closed ||
       !this.watched.has(stream) ||
       now?.hasTag('settled') !== true ||
-      !isNews(found, now)
+      !isChange(result, now)
     )
       return;
     await kernel.tryAppend(stream, {
@@ -103,9 +103,9 @@ export class ProviderWatch {
   }
 }
 
-function isNews(found: Found, { context: { error, models } }: ProviderSnapshot): boolean {
-  // That says something of the daemon, and nothing of the provider.
-  if (hasCode(found, 'descriptors_exhausted')) return false;
-  if (!(found instanceof SvcError)) return error !== null || !isSameList(found.models, models);
-  return error === null || error.code !== found.code || error.message !== found.message;
+function isChange(result: ProbeResult, { context: { error, models } }: ProviderSnapshot): boolean {
+  // The daemon has no descriptors left. That is no change of the provider.
+  if (hasCode(result, 'descriptors_exhausted')) return false;
+  if (!(result instanceof SvcError)) return error !== null || !isSameList(result.models, models);
+  return error === null || error.code !== result.code || error.message !== result.message;
 }

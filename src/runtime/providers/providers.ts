@@ -19,11 +19,12 @@ import type { ProviderRecord } from '../contract.ts';
 import { askProvider, isSameList, ProviderWatch } from './probe.ts';
 
 /**
- * The providers of this boot: what is configured, what answers for it, and the machine that says how it fares.
+ * The providers of this boot. Each has its configuration, its port and its machine.
  *
- * 1. Every provider has exactly one machine, in the stream `provider:<id>:<boot>` (with a number from its second life on).
- * 2. Nothing is sent to a cloud provider unless somebody asked for that provider.
- * 3. A probe that changes nothing is not recorded; see `provider-watch.ts`.
+ * 1. Every provider has one machine, in the stream `provider:<id>:<boot>`. Each later stream of the
+ *    same boot has a number too.
+ * 2. A cloud provider gets no request unless a client asks for that provider.
+ * 3. A probe that changes nothing is not recorded. See `probe.ts`.
  */
 
 export const LOCAL = 'local';
@@ -49,7 +50,7 @@ export class Providers {
   private readonly options: ProvidersOptions;
   private readonly entries = new Map<string, Entry>();
   private readonly watch: ProviderWatch;
-  private lives = 0;
+  private streamCount = 0;
 
   constructor(options: ProvidersOptions) {
     this.options = options;
@@ -60,12 +61,12 @@ export class Providers {
     });
   }
 
-  /** Makes the machines of everything configured and asks the local ones whether they are there. Resolves when those have answered or timed out. */
+  /** Starts the machines of all providers. Resolves when each local one is probed. */
   async open(): Promise<void> {
     const { config, local, remote } = this.options;
-    await this.enter(LOCAL, null, local);
+    await this.register(LOCAL, null, local);
     for (const [id, settings] of Object.entries(config.providers))
-      await this.enter(id, settings, remote(id, settings));
+      await this.register(id, settings, remote(id, settings));
     await Promise.all(
       [...this.entries]
         .filter(([, entry]) => entry.config?.kind !== 'cloud')
@@ -81,7 +82,10 @@ export class Providers {
     return [...this.entries.keys()];
   }
 
-  /** What answers a run. A provider that became a cloud one since the run was accepted does not: nobody said that its prompt may leave. */
+  /**
+   * The port that answers a run. A provider may have become a cloud one since the run was accepted.
+   * Then it has no port for that run, because the client did not allow its prompt to leave.
+   */
   portFor({ provider, cloud }: Pick<RunRequest, 'provider' | 'cloud'>): ProviderPort | undefined {
     const entry = this.entries.get(provider);
     return entry?.config?.kind === 'cloud' && !cloud ? undefined : entry?.port;
@@ -92,13 +96,13 @@ export class Providers {
       throw new SvcError('provider_exists', `A provider ${id} is configured already.`, {
         param: 'id',
       });
-    await this.enter(id, settings, this.options.remote(id, settings));
+    await this.register(id, settings, this.options.remote(id, settings));
     if (settings.kind === 'local') await this.probe(id);
     return this.record(id);
   }
 
   async remove(id: string): Promise<ProviderRecord> {
-    const entry = this.need(id);
+    const entry = this.entryOf(id);
     const record = this.record(id);
     this.entries.delete(id);
     this.watch.remove(entry.stream);
@@ -108,58 +112,58 @@ export class Providers {
     return { ...record, state: 'removed' };
   }
 
-  /** Asks the provider now; resolves with its outcome. */
+  /** Probes the provider now. Resolves with the outcome. */
   async probe(id: string): Promise<ProviderRecord> {
-    const { stream } = this.need(id);
+    const { stream } = this.entryOf(id);
     const { kernel } = this.options;
     const { probe } = this.snapshot(id).context;
-    const asked = await kernel.tryAppend(stream, {
+    const started = await kernel.tryAppend(stream, {
       type: 'provider.probe_started',
       probe: probe + 1,
     });
-    const mine = asked ? probe + 1 : probe;
-    await kernel.waitFor(stream, (now) => !isIn(now, 'probing') || now.context.probe !== mine);
+    const awaited = started ? probe + 1 : probe;
+    await kernel.waitFor(stream, (now) => !isIn(now, 'probing') || now.context.probe !== awaited);
     return this.record(id);
   }
 
-  /** The effect: ask, and record what came of it. */
+  /** Handles the effect: probes the provider and records the outcome. */
   handleProbe({ provider_id, probe }: Effects['probeProvider']): void {
     const entry = this.entries.get(provider_id);
     if (entry === undefined) return;
-    void askProvider(entry.port, this.options.config.limits.probe_ms).then((found) => {
-      if (!(found instanceof SvcError)) {
-        this.note(entry, {
+    void askProvider(entry.port, this.options.config.limits.probe_ms).then((result) => {
+      if (!(result instanceof SvcError)) {
+        this.appendOrLog(entry, {
           type: 'provider.probe_succeeded',
           probe,
-          models: this.changed(provider_id, found.models),
+          models: this.listIfChanged(provider_id, result.models),
         });
         return;
       }
-      this.note(entry, {
+      this.appendOrLog(entry, {
         type: 'provider.probe_failed',
         probe,
-        error: found.summary(),
-        unauthorised: hasCode(found, 'provider_unauthorised'),
+        error: result.summary(),
+        unauthorised: hasCode(result, 'provider_unauthorised'),
       });
     });
   }
 
-  /** A list that is the one before is not recorded again. */
-  private changed(id: string, models: string[]): string[] | null {
+  /** Null for the known list, which is not recorded again. */
+  private listIfChanged(id: string, models: string[]): string[] | null {
     const known = this.entries.has(id) ? this.snapshot(id).context.models : [];
     return isSameList(models, known) ? null : models;
   }
 
-  /** An attempt of a run tells how its provider fares. */
-  noteOutcome(id: string, failure: SvcError | null): void {
+  /** Records for the provider how an attempt of a run ended. */
+  recordOutcome(id: string, failure: SvcError | null): void {
     const entry = this.entries.get(id);
     if (entry === undefined) return;
     if (failure === null) {
-      this.note(entry, { type: 'provider.answered' });
+      this.appendOrLog(entry, { type: 'provider.answered' });
       return;
     }
     if (!failure.code.startsWith('provider_') || failure.code === 'provider_rejected') return;
-    this.note(entry, {
+    this.appendOrLog(entry, {
       type: 'provider.faulted',
       error: failure.summary(),
       unauthorised: hasCode(failure, 'provider_unauthorised'),
@@ -171,7 +175,7 @@ export class Providers {
   }
 
   record(id: string): ProviderRecord {
-    const { config } = this.need(id);
+    const { config } = this.entryOf(id);
     const snapshot = this.snapshot(id);
     const { kind, adapter, error, since, base_url, models } = snapshot.context;
     const unknown = isIn(snapshot, 'unknown');
@@ -183,7 +187,7 @@ export class Providers {
       reason:
         error?.message ??
         (unknown && kind === 'cloud'
-          ? 'Not asked yet: nothing leaves this machine unasked.'
+          ? 'Not contacted yet: the daemon contacts a cloud provider only on request.'
           : null),
       since: isoTime(since),
       base_url,
@@ -193,7 +197,7 @@ export class Providers {
     };
   }
 
-  /** Models of every provider that can be asked; a cloud provider is not asked, its known models are told. */
+  /** The models of all providers. A cloud provider is not asked: its known models are listed. */
   async models(): Promise<ModelRecord[]> {
     const lists = await Promise.all(
       [...this.entries].map(async ([id, entry]) => {
@@ -214,15 +218,15 @@ export class Providers {
     await Promise.allSettled([...this.entries.values()].map((entry) => entry.port.close()));
   }
 
-  private async enter(
+  private async register(
     id: string,
     config: ProviderConfig | null,
     port: ProviderPort,
   ): Promise<void> {
     const { boot_id, kernel } = this.options;
     const { limits } = this.options.config;
-    this.lives += 1;
-    const stream = streams.provider(id, boot_id, this.lives);
+    this.streamCount += 1;
+    const stream = streams.provider(id, boot_id, this.streamCount);
     const event: NewEvent<ProviderCreated> = {
       type: 'provider.configured',
       provider_id: id,
@@ -238,7 +242,7 @@ export class Providers {
     if (config?.key_env && !this.options.env[config.key_env]) {
       const error = {
         code: 'provider_unauthorised',
-        message: `The variable ${config.key_env} is not set where the daemon runs.`,
+        message: `The variable ${config.key_env} is not set in the environment of the daemon.`,
         retryable: false,
       };
       await kernel.tryAppend(stream, { type: 'provider.faulted', error, unauthorised: true });
@@ -276,18 +280,18 @@ export class Providers {
       : `env:${config.key_env} (not set)`;
   }
 
-  private note(entry: Entry, fact: NewEvent<ProviderEvent>): void {
+  private appendOrLog(entry: Entry, event: NewEvent<ProviderEvent>): void {
     this.options.kernel
-      .tryAppend(entry.stream, fact)
+      .tryAppend(entry.stream, event)
       .catch((error: unknown) =>
         this.options.log.error(
           { err: error, stream: entry.stream },
-          'a fact of a provider could not be recorded',
+          'an event of a provider could not be recorded',
         ),
       );
   }
 
-  private need(id: string): Entry {
+  private entryOf(id: string): Entry {
     const entry = this.entries.get(id);
     if (entry !== undefined) return entry;
     throw new SvcError(
@@ -301,9 +305,9 @@ export class Providers {
   }
 
   private snapshot(id: string): ProviderSnapshot {
-    return this.options.kernel.snapshot(this.need(id).stream) as ProviderSnapshot;
+    return this.options.kernel.snapshot(this.entryOf(id).stream) as ProviderSnapshot;
   }
 }
 
-/** The probe itself should time out first, since it can tell why. */
+/** Lets the probe time out first, because its error says why. */
 const PROBE_SLACK_MS = 250;

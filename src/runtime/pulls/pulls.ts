@@ -14,11 +14,11 @@ import { newPullId } from '../runs/ids.ts';
 import { DAEMON_STOPPING, type PullRecord, pullError, pullRecord } from './record.ts';
 
 /**
- * The pulls in progress, and who waits for them.
+ * The pulls in progress. It counts the clients that follow each.
  *
- * 1. Two requests that come to the same are one pull; the second is attached to the first.
- * 2. A pull that nobody waits for any more is cancelled; what was fetched is kept.
- * 3. Each has one machine, in the stream `pull:<id>:<boot>`; it is left to the store when it is over.
+ * 1. Requests for the same model share one pull.
+ * 2. A pull without followers is cancelled. The downloaded part is kept.
+ * 3. Each pull has one machine, in the stream `pull:<id>:<boot>`. A pull that ends leaves memory.
  */
 
 export interface PullsOptions {
@@ -29,7 +29,7 @@ export interface PullsOptions {
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
   puller: PullerPort<PullTask>;
-  /** The model whose file this is. */
+  /** The model in a file. Null: the file is no longer in the models folder. */
   modelAt(path: string): Promise<ModelRecord | null>;
 }
 
@@ -39,7 +39,7 @@ interface Entry {
   id: string;
   key: string;
   followers: number;
-  /** Resolves with the machine, once its first fact is durable. */
+  /** Resolves with the machine once its first event is durable. */
   instance: Promise<PullInstance>;
 }
 
@@ -56,43 +56,46 @@ export class Pulls {
   }
 
   /**
-   * Fetches a model, or waits for the same one that is being fetched: its record, now and at each change. The last one has the model.
-   * Throws invalid_request, busy, not_ready, daemon_stopping, store_full, store_stalled, pull_cancelled, and why the pull failed.
+   * Starts a pull, or joins the one of the same model. Yields its record, now and at each change.
+   * The last record has the model. Throws invalid_request, busy, not_ready, daemon_stopping,
+   * store_full, store_stalled, pull_cancelled, and the error of the pull.
    */
   async *pull(input: PullInput, client: string, signal: AbortSignal): AsyncIterable<PullRecord> {
-    const entry = await this.enter(input, client);
+    const entry = await this.join(input, client);
     try {
       yield* this.follow(await this.unlessStalled(entry.instance), signal);
     } finally {
       entry.followers -= 1;
-      // It is cancelled when the log is written again; nothing waits for that.
+      // On a stalled disk the cancel takes effect later, and no client waits for it.
       if (entry.followers === 0)
-        await this.unlessStalled(this.request(entry, 'no follower waits for it')).catch(() => {});
+        await this.unlessStalled(this.requestCancel(entry, 'no follower waits for it')).catch(
+          () => {},
+        );
     }
   }
 
-  /** Cancels a pull unless others wait for it too. Resolves when its work has stopped. */
+  /** Cancels a pull unless it has other followers. Resolves when its work has stopped. */
   async cancel(pull_id: string, by: string): Promise<{ cancelled: boolean }> {
     const entry = [...this.entries.values()].find(({ id }) => id === pull_id);
     if (entry === undefined) return { cancelled: true };
     if (entry.followers > 1) return { cancelled: false };
-    await this.request(entry, by);
-    await ended(await entry.instance);
+    await this.requestCancel(entry, by);
+    await untilEnded(await entry.instance);
     return { cancelled: true };
   }
 
-  /** Cancels every pull; resolves when all work has stopped. */
+  /** Cancels every pull. Resolves when all work has stopped. */
   async close(): Promise<void> {
     await Promise.all(
       [...this.entries.values()].map(async (entry) => {
-        await this.request(entry, DAEMON_STOPPING);
-        await ended(await entry.instance);
+        await this.requestCancel(entry, DAEMON_STOPPING);
+        await untilEnded(await entry.instance);
       }),
     );
   }
 
-  /** The pull of this, with one more who waits for it. One that is being cancelled is waited for, and then begun anew. */
-  private async enter(input: PullInput, client: string): Promise<Entry> {
+  /** Adds a follower to the pull of the model. A pull that is being cancelled ends first. */
+  private async join(input: PullInput, client: string): Promise<Entry> {
     const task = this.options.puller.read(input);
     for (
       let known = this.entries.get(task.key);
@@ -101,7 +104,7 @@ export class Pulls {
     ) {
       const instance = await this.unlessStalled(known.instance);
       if (isIn(instance.tail, 'cancelling') || instance.tail.status !== 'active')
-        await this.unlessStalled(ended(instance));
+        await this.unlessStalled(untilEnded(instance));
       else {
         known.followers += 1;
         return known;
@@ -116,7 +119,7 @@ export class Pulls {
     if (this.entries.size >= limits.pulls) {
       throw new SvcError(
         'busy',
-        `${this.entries.size} models are being fetched, as many as the daemon fetches at one time.`,
+        `The daemon downloads ${this.entries.size} models already, as many as it may at one time.`,
         {
           hint: 'Wait for one to end, or raise the limit pulls.',
         },
@@ -130,7 +133,7 @@ export class Pulls {
       instance: this.begin(id, task, client),
     };
     this.entries.set(task.key, entry);
-    entry.instance.catch(() => this.leave(entry));
+    entry.instance.catch(() => this.release(entry));
     return entry;
   }
 
@@ -181,19 +184,19 @@ export class Pulls {
     if (model === null)
       throw new SvcError(
         'model_invalid',
-        'The model was fetched, and is not in the models folder any more.',
+        'The model was downloaded, but is no longer in the models folder.',
       );
     return model;
   }
 
-  private async request(entry: Entry, by: string): Promise<void> {
+  private async requestCancel(entry: Entry, by: string): Promise<void> {
     await entry.instance.catch(() => undefined);
     await this.options.kernel
       .tryAppend(this.stream(entry.id), { type: 'pull.cancel_requested', by })
       .catch((error: unknown) => {
         this.options.log.error(
           { err: error, pull_id: entry.id },
-          'the end of a pull could not be asked for',
+          'the cancel of a pull could not be recorded',
         );
       });
   }
@@ -203,7 +206,7 @@ export class Pulls {
     if (kernel.stalled !== null) throw kernel.stalled;
     const daemon = kernel.tail(this.options.daemon);
     const code = refusal(daemon);
-    // A full queue of runs does not refuse a pull.
+    // A full queue of runs is no reason to refuse a pull.
     if (code !== null && code !== 'busy') throw new SvcError(code);
   }
 
@@ -214,12 +217,12 @@ export class Pulls {
   private forget(key: PullKey, { context }: PullSnapshot): void {
     const { kernel, log } = this.options;
     const { pull_id, reference, bytes, error } = context;
-    for (const entry of [...this.entries.values()]) if (entry.id === pull_id) this.leave(entry);
+    for (const entry of [...this.entries.values()]) if (entry.id === pull_id) this.release(entry);
     kernel.forget(key);
     log.info({ pull_id, reference, bytes, code: error?.code ?? null }, 'a pull ended');
   }
 
-  private leave(entry: Entry): void {
+  private release(entry: Entry): void {
     this.entries.delete(entry.key);
     this.options.puller.release(entry.id);
   }
@@ -229,6 +232,6 @@ export class Pulls {
   }
 }
 
-async function ended(instance: PullInstance): Promise<void> {
+async function untilEnded(instance: PullInstance): Promise<void> {
   while (instance.snapshot.status === 'active') await instance.next();
 }

@@ -4,38 +4,41 @@ import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 
-/** A model being fetched, as users see it. */
+/** A pull, as users see it. */
 export interface PullRecord {
   id: string;
-  /** `resolving`, `downloading`, `backoff`, `verifying`, `cancelling`, then one of `completed`, `failed`, `cancelled`. */
+  /**
+   * `resolving`, `downloading`, `backoff`, `verifying` or `cancelling`, then `completed`, `failed`
+   * or `cancelled`.
+   */
   state: string;
   reference: string;
-  /** Name of the file in the models folder; null while it is not known. */
+  /** Name of the file in the models folder. Null until it is known. */
   file: string | null;
   url: string | null;
   /** Commit of the repository. */
   revision: string | null;
-  /** Other models that the repository has, when one was chosen. */
+  /** The other models of the repository, when the daemon chose one. */
   choices: string[];
   size_bytes: number | null;
-  /** Of these from before: the attempt went on from there. */
+  /** Bytes that were on disk when the attempt began. */
   offset_bytes: number;
-  /** On disk; of a model that was there before, all of it. */
+  /** Bytes on disk. An existing model counts in full. */
   bytes: number;
-  /** Of these verified. */
+  /** Bytes that are hashed. */
   hashed_bytes: number;
-  /** A model of this name was there before: nothing is fetched. */
+  /** The model was there before, so there was no download. */
   existing: boolean;
-  /** Of the whole file, once it was hashed. */
+  /** Hash of the whole file, once it is known. */
   sha256: string | null;
-  /** True: it hashes to what it should. False: nobody says what it should hash to. Null: not yet known. */
+  /** True: the hash is the expected one. False: no hash was expected. Null: not yet known. */
   verified: boolean | null;
   attempt: number;
   /** Why the last attempt failed. */
   error: ErrorBody | null;
-  /** When the next attempt begins. */
+  /** When the next attempt begins, in `backoff`. */
   retry_at: string | null;
-  /** Once it is completed. */
+  /** Null until the pull is completed. */
   model: ModelRecord | null;
 }
 
@@ -64,23 +67,23 @@ export function pullRecord(snapshot: PullSnapshot, model: ModelRecord | null): P
   };
 }
 
-/** What a pull that ended without a model is to those who waited for it; null for any other. */
+/** The error that clients get for a pull without a model. Null for any other pull. */
 export function pullError(snapshot: PullSnapshot): SvcError | null {
   const { error, cancelled_by, source } = snapshot.context;
-  const kept = source === null ? '' : ' What was fetched is kept.';
+  const kept = source === null ? '' : ' The downloaded part is kept.';
   if (isIn(snapshot, 'cancelled') && cancelled_by === DAEMON_STOPPING)
     return new SvcError(
       'daemon_stopping',
-      `The daemon stopped before the model was there.${kept}`,
+      `The daemon stopped before the download was complete.${kept}`,
       {
-        hint: 'Start it again with svc start, and run the command again: it goes on where it stopped.',
+        hint: 'Start the daemon with svc start, then run the command again. The download continues.',
       },
     );
   if (isIn(snapshot, 'cancelled'))
-    return new SvcError('pull_cancelled', `Fetching the model was cancelled.${kept}`);
+    return new SvcError('pull_cancelled', `The download was cancelled.${kept}`);
   if (isIn(snapshot, 'failed')) return fromBody(error ?? {});
   return null;
 }
 
-/** Who cancels pulls when the daemon stops. */
+/** `cancelled_by` of a pull that a stop of the daemon cancels. */
 export const DAEMON_STOPPING = 'daemon_stopping';

@@ -15,12 +15,12 @@ import type { OutputBudget } from './output-budget.ts';
 import { recordedTokens } from './recorded-tokens.ts';
 
 /**
- * The work behind runs: one attempt each at a time.
+ * Executes the attempts of runs. It owns one attempt of each run at a time.
  *
- * 1. What a provider says is recorded before anybody hears of it.
- * 2. No timer makes batches: while one output fact is being committed, the text that comes meanwhile makes the next.
- * 3. The work of a run counts as stopped only when its provider's stream has ended.
- * 4. The texts of all answers in progress have one bound together; see `answer-budget.ts`.
+ * 1. Output is recorded before any client sees it.
+ * 2. No timer makes batches. The text that arrives during one commit is the next output event.
+ * 3. The work of a run has stopped only when its provider's stream has ended.
+ * 4. The texts of all answers in progress share one bound. See `output-budget.ts`.
  */
 
 export interface RunExecutorOptions {
@@ -28,9 +28,9 @@ export interface RunExecutorOptions {
   store: EventStore;
   limits: Limits;
   log: Log;
-  /** Undefined where there is none any more, or none that the run may be sent to. */
+  /** Undefined if the provider was removed, or the run must not go to it. */
   provider(request: RunRequest): ProviderPort | undefined;
-  /** How an attempt went, for the state of its provider. */
+  /** Gets the outcome of each attempt, for the state of its provider. */
   onOutcome(provider: string, failure: SvcError | null): void;
   /** Bounds the texts of all answers in progress. */
   outputs: OutputBudget;
@@ -44,7 +44,7 @@ export class RunExecutor {
     this.options = options;
   }
 
-  /** Begins an attempt, unless it was begun before or is not the present one any more. */
+  /** Begins an attempt, unless it has begun before or is no longer the present one. */
   start({ run_id: id, attempt }: Effects['startAttempt']): void {
     const run_id = stream.run(id);
     const tail = this.options.kernel.tail(run_id);
@@ -113,7 +113,7 @@ export class RunExecutor {
     await this.recordEnd(run_id);
   }
 
-  /** Reads the provider's stream to its end, recording as it goes. Throws what ended it, if that was not a finish. */
+  /** Reads and records the provider's stream to its end. Throws unless it ends with a finish. */
   private async consume(
     run_id: RunKey,
     attempt: number,
@@ -129,7 +129,7 @@ export class RunExecutor {
     if (port === undefined)
       throw new SvcError(
         'provider_unknown',
-        `There is no provider ${request.provider} any more that this run may be sent to.`,
+        `The provider ${request.provider} was removed or changed since the run was accepted.`,
         { retryable: false },
       );
 
@@ -152,10 +152,10 @@ export class RunExecutor {
           ...(kernel.omitsOutput ? { offset: before.length } : {}),
           ...(computing === null || computing === known ? {} : { threads: computing }),
         };
-        const fact = { type: 'run.output_appended', attempt, text, token_ids, ...more } as const;
+        const event = { type: 'run.output_appended', attempt, text, token_ids, ...more } as const;
         text = '';
         token_ids = [];
-        if (!(await kernel.tryAppend(run_id, fact))) abort.abort();
+        if (!(await kernel.tryAppend(run_id, event))) abort.abort();
       }
       recording = null;
     };
@@ -163,7 +163,7 @@ export class RunExecutor {
     const startRecording = () => {
       if (recording !== null) return;
       recording = record();
-      // Its failure is met below, maybe later than it comes.
+      // The code below awaits it. It may fail earlier.
       recording.catch(() => {});
     };
 
@@ -194,7 +194,7 @@ export class RunExecutor {
     if (finish === null)
       throw new SvcError(
         'stream_truncated',
-        'The provider ended its answer without saying that it was complete.',
+        'The provider ended its stream before the answer was complete.',
         { retryable: true, lost: true },
       );
     return finish;
@@ -215,7 +215,7 @@ export class RunExecutor {
     );
   }
 
-  /** A run that was being stopped has stopped. */
+  /** Records the end of a run whose work was being stopped. */
   private async recordEnd(run_id: RunKey): Promise<void> {
     const { kernel } = this.options;
     const tail = kernel.tail(run_id);
@@ -224,7 +224,7 @@ export class RunExecutor {
   }
 }
 
-/** A provider throws errors of the table. An error of the event log says nothing about a provider. */
+/** Providers throw SvcError. A store error is not a failure of the provider. */
 function asFailure(thrown: unknown): SvcError {
   if (thrown instanceof SvcError && !isStoreError(thrown)) return thrown;
   return new SvcError('provider_failed', 'The provider failed in an unexpected way.', {

@@ -3,7 +3,7 @@ import type { RunKey } from '../../kernel/stream.ts';
 
 const next = monotonicFactory();
 
-/** Ids sort by the time they were made. */
+/** Ids sort by the time of their creation. */
 export function newRunId(): RunKey {
   return `run_${next()}`;
 }
@@ -16,7 +16,7 @@ export function newBootId(): string {
   return `boot_${next()}`;
 }
 
-/** An id that was asked for, as an error repeats it: no more of it than helps. */
+/** An id of a request, as an error quotes it. A long one is cut. */
 export function shownId(id: string): string {
   return JSON.stringify(id.slice(0, SHOWN_MAX));
 }

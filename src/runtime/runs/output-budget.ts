@@ -4,33 +4,34 @@ import { Notifier } from '../../kernel/notifier.ts';
 interface Answer {
   provider: string;
   bytes: number;
-  /** Ends the reading of the answer; null once that was asked. */
+  /** Stops reading the answer. Null once it was called. */
   cut: ((failure: SvcError) => void) | null;
 }
 
 /**
- * The texts of all answers in progress, which are held in memory. It owns their sizes.
+ * Bounds the texts of all answers in progress, which are in memory. It owns their sizes.
  *
- * 1. When they exceed the bound together, the largest answer of the provider that has most is cut, until the rest fits.
+ * 1. Above the bound, the largest answer of the provider with the most text is cut, until the rest
+ *    fits.
  * 2. An answer counts until its run has recorded its end, cut or not.
  */
 export class OutputBudget {
-  private readonly bytes_max: number;
+  private readonly bytesMax: number;
   private readonly room = new Notifier();
   private readonly answers = new Map<string, Answer>();
 
-  constructor(bytes_max: number) {
-    this.bytes_max = bytes_max;
+  constructor(bytesMax: number) {
+    this.bytesMax = bytesMax;
   }
 
-  /** Calls when an answer has ended and another may begin. */
+  /** Calls the listener when an answer has ended and another may begin. */
   onRoom(listener: () => void): void {
     this.room.subscribe(listener);
   }
 
   /** Whether another answer may begin. */
   get hasRoom(): boolean {
-    return sum(this.answers.values()) < this.bytes_max;
+    return sum(this.answers.values()) < this.bytesMax;
   }
 
   open(run_id: string, provider: string, cut: (failure: SvcError) => void): void {
@@ -41,10 +42,10 @@ export class OutputBudget {
     const answer = this.answers.get(run_id);
     if (answer === undefined) return;
     answer.bytes += Buffer.byteLength(text);
-    for (let largest = this.excess(); largest !== null; largest = this.excess()) {
+    for (let largest = this.nextToCut(); largest !== null; largest = this.nextToCut()) {
       const { cut } = largest;
       largest.cut = null;
-      cut?.(cutOff(this.bytes_max));
+      cut?.(cutOff(this.bytesMax));
     }
   }
 
@@ -53,11 +54,11 @@ export class OutputBudget {
     if (this.hasRoom) this.room.notify();
   }
 
-  /** The answer to cut next; null when those that go on fit. */
-  private excess(): Answer | null {
-    if (sum(this.answers.values()) <= this.bytes_max) return null;
+  /** The answer to cut next. Null: the other answers fit. */
+  private nextToCut(): Answer | null {
+    if (sum(this.answers.values()) <= this.bytesMax) return null;
     const running = [...this.answers.values()].filter(({ cut }) => cut !== null);
-    if (sum(running) <= this.bytes_max) return null;
+    if (sum(running) <= this.bytesMax) return null;
     const byProvider = [...Map.groupBy(running, ({ provider }) => provider).values()];
     const greediest = byProvider.reduce((most, answers) =>
       sum(answers) > sum(most) ? answers : most,
@@ -72,10 +73,10 @@ function sum(answers: Iterable<Answer>): number {
   return bytes;
 }
 
-function cutOff(bytes_max: number): SvcError {
+function cutOff(bytesMax: number): SvcError {
   return new SvcError(
     'provider_failed',
-    `All answers in progress are larger together than the daemon holds (${bytes_max} bytes), and this one is the largest of the provider that sends most. It is cut here.`,
+    `All answers in progress are larger together than the daemon holds (${bytesMax} bytes). This one is cut: it is the largest of the provider with the most text.`,
     { retryable: false },
   );
 }

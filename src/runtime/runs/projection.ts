@@ -5,7 +5,7 @@ import { isRun } from '../../kernel/stream.ts';
 import type { EventStore, RunRow, StoredEvent } from '../../store/port.ts';
 import { runRow } from './record.ts';
 
-/** The row of a run after this event; null for output, which changes no row, and for other machines. */
+/** The row of a run after this event. Null for output, which changes no row, and other machines. */
 export function projectEvent(
   { stream, type, seq }: Pick<StoredEvent, 'stream' | 'type' | 'seq'>,
   snapshot: AnyMachineSnapshot,
@@ -16,8 +16,8 @@ export function projectEvent(
 }
 
 /**
- * Rebuilds the row of a run from its events, for a row that is damaged. Null where there are no events, or where
- * the output of a finished run was stored without its text.
+ * Rebuilds a damaged row of a run from its events. Null without events, or if the output of a
+ * finished run was stored without its text.
  */
 export async function projectRun(
   store: Pick<EventStore, 'readStream'>,
@@ -38,6 +38,6 @@ export async function projectRun(
         row = projectEvent({ stream, type: event.type, seq }, snapshot) ?? row;
     },
   );
-  const found = row as RunRow | null;
-  return found === null || !found.finished || isWhole ? found : null;
+  const rebuilt = row as RunRow | null;
+  return rebuilt === null || !rebuilt.finished || isWhole ? rebuilt : null;
 }

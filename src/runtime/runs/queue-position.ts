@@ -1,8 +1,8 @@
 import type { Scheduler } from './scheduler.ts';
 
 /**
- * Calls with the position of a run in the queue, now and at each change, until the returned function is called.
- * The last call has null: the run waits no more.
+ * Calls the listener with the position of a run in the queue, now and at each change. The last call
+ * has null: the run has left the queue. The returned function ends the watch.
  */
 export function watchQueue(
   scheduler: Scheduler,
@@ -11,14 +11,14 @@ export function watchQueue(
 ): () => void {
   const watching = new AbortController();
   let last: number | null | undefined;
-  const look = () => {
+  const update = () => {
     const position = scheduler.position(run_id);
     if (position === last) return;
     last = position;
     if (position === null) watching.abort();
     listener(position);
   };
-  scheduler.onMove(look, watching.signal);
-  look();
+  scheduler.onMove(update, watching.signal);
+  update();
   return () => watching.abort();
 }

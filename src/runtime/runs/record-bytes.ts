@@ -2,7 +2,7 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { SharedBytes } from '../send/unsent-bytes.ts';
 
-/** The record of a finished run as JSON. It never changes, and all who are sent it share it. */
+/** The record of a finished run as JSON. It never changes, so responses share its bytes. */
 export class RecordBytes implements SharedBytes {
   readonly bytes: Uint8Array;
   holders = 0;
@@ -17,11 +17,11 @@ export class RecordBytes implements SharedBytes {
 }
 
 /**
- * The records of finished runs, as they are stored. It owns which large records clients are being sent.
+ * Reads the stored records of finished runs. It owns weak references to the large ones in use.
  *
- * 1. A record is neither parsed nor written again here: its bytes come from the thread of the store, without a copy.
- * 2. A large record that clients are being sent is in memory once. Nothing keeps it when the last of them has it.
- * 3. A run that was removed meanwhile is not found, whoever is still being sent it.
+ * 1. The bytes come from the thread of the store without a copy. They are never parsed here.
+ * 2. Responses share one copy of a large record. It is free when the last of them ends.
+ * 3. A removed run is not found, even while a response still sends its record.
  */
 export class Records {
   private readonly kernel: Kernel;
@@ -34,15 +34,15 @@ export class Records {
     this.store = store;
   }
 
-  /** Null for a run that is not there, or not finished, or still in memory. */
+  /** Null for a run that is unknown, unfinished or still in memory. */
   async read(run_id: string): Promise<RecordBytes | null> {
     if (!this.kernel.isOpen || this.kernel.instances.has(run_id)) return null;
-    const asked = this.reading.get(run_id) ?? this.again(run_id) ?? this.first(run_id);
-    this.reading.set(run_id, asked);
-    return asked;
+    const record = this.reading.get(run_id) ?? this.readShared(run_id) ?? this.readStored(run_id);
+    this.reading.set(run_id, record);
+    return record;
   }
 
-  private first(run_id: string): Promise<RecordBytes | null> {
+  private readStored(run_id: string): Promise<RecordBytes | null> {
     const read = async () => {
       const bytes = await this.store.readRecord(run_id);
       return bytes === null ? null : this.keep(run_id, new RecordBytes(bytes));
@@ -50,11 +50,11 @@ export class Records {
     return read().finally(() => this.reading.delete(run_id));
   }
 
-  private again(run_id: string): Promise<RecordBytes | null> | undefined {
-    const found = this.large.get(run_id)?.deref();
-    if (found === undefined) return undefined;
-    const look = async () => ((await this.store.runHead(run_id)) === null ? null : found);
-    return look().finally(() => this.reading.delete(run_id));
+  private readShared(run_id: string): Promise<RecordBytes | null> | undefined {
+    const shared = this.large.get(run_id)?.deref();
+    if (shared === undefined) return undefined;
+    const check = async () => ((await this.store.runHead(run_id)) === null ? null : shared);
+    return check().finally(() => this.reading.delete(run_id));
   }
 
   private keep(run_id: string, record: RecordBytes): RecordBytes {
@@ -65,5 +65,5 @@ export class Records {
   }
 }
 
-/** A smaller record is read again faster than it is found. */
+/** It is faster to read a smaller record again than to share it. */
 const LARGE_BYTES = 64 * 1024;

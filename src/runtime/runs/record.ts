@@ -17,7 +17,7 @@ export interface RunRecord {
   output: string;
   finish_reason: FinishReason | null;
   usage: Usage;
-  /** 1 is the next to start; null when it is not queued. */
+  /** 1 is the next to start. Null: the run is not queued. */
   queue_position: number | null;
   attempts: number;
   created_at: string;
@@ -26,9 +26,9 @@ export interface RunRecord {
   ended_at: string | null;
   error: ErrorBody | null;
   idempotency_key: string | null;
-  /** Whose turn it was in the queue. */
+  /** The client of the run. The queue takes turns by client. */
   client: string;
-  /** What becomes of it when it is cut off. */
+  /** What happens to the run after it is cut off. */
   recovery: Recovery;
   /** Position of its last event in the log. */
   seq: number;
@@ -66,7 +66,7 @@ export function runRecord(
   };
 }
 
-/** The projection row that is committed together with the fact that led to this state. */
+/** The projection row. It is committed together with the event that led to this state. */
 export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
   const { context } = snapshot;
   const finished = snapshot.status === 'done';

@@ -1,7 +1,7 @@
 import { pagesOf } from '../../kernel/pages.ts';
 import type { EventStore } from '../../store/port.ts';
 
-/** The ids of the tokens that the log holds of a run's present answer, in order: what its provider goes on from. */
+/** The recorded tokens of a run's present answer, in order. Its provider continues from them. */
 export async function recordedTokens(store: EventStore, run_id: string): Promise<number[]> {
   let token_ids: number[] = [];
   for await (const page of pagesOf(store, run_id)) {

@@ -8,9 +8,9 @@ import { type EventStore, type StoredEvent, toFact } from '../../store/port.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export interface RecoveryProgress {
-  /** Runs in one step. */
+  /** Runs of one step. */
   step_runs: number;
-  /** So many are done, and there are more. What it throws ends the recovery. */
+  /** Called between steps with the number of runs so far. Its error ends the recovery. */
   made(runs: number): Promise<void>;
 }
 
@@ -19,7 +19,7 @@ const IN_ONE_STEP: RecoveryProgress = {
   made: () => Promise.resolve(),
 };
 
-/** How the boot before ended, as the two ends of its stream tell, however long that is. */
+/** How the last boot ended. It reads only the first and the last event of its stream. */
 export async function readLastBoot(
   store: EventStore,
   boot_id: string | null,
@@ -40,12 +40,13 @@ export async function readLastBoot(
 }
 
 /**
- * Settles what earlier lives of the daemon left: what waited waits again, in its order; what was cut off is taken up again or ends,
- * as its policy says. It costs what was unfinished, not what has ever happened.
+ * Recovers the unfinished runs of earlier boots. Its cost depends on their number, not on the log.
  *
- * It goes in steps, each of which is durable before the next begins: a start that is cut off has got further than the one before.
- * No deadline runs meanwhile: time in which no daemon ran counts for none, and the clock may have been set in between. Nor does the
- * time of a life that did not get as far as to take the run up.
+ * 1. A run that waited waits again, in the same order. A run that was cut off continues or ends, as
+ *    its recovery policy says.
+ * 2. Each step is durable before the next begins, so a start that is cut off still makes progress.
+ * 3. Deadlines move by the downtime: the time from the end of the boot of the run's last event. The
+ *    clock may have been set since. A boot that did not recover the run is part of the downtime.
  */
 export async function recoverRuns(
   kernel: Kernel,
@@ -53,25 +54,25 @@ export async function recoverRuns(
   scheduler: Scheduler,
   progress: RecoveryProgress = IN_ONE_STEP,
 ): Promise<{ queued: number; suspended: number; ended: number }> {
-  const lastTime = lastTimes(kernel, store);
+  const bootEnd = bootEnds(kernel, store);
   let [cut, ended] = [0, 0];
   const unfinished = (await store.unfinishedRuns()).map(stream.run);
   const recoverStep = async (step: readonly RunKey[]) => {
     const recorded: Promise<boolean>[] = [];
-    // All are read before the first is recorded: a read would wait for the commit of the one before it.
+    // All reads come first. A read after an append would wait for its commit.
     for (const run_id of step) await kernel.load(run_id);
     for (const run_id of step) {
       const last = kernel.instance(run_id)?.recent.at(-1);
-      const downtime_ms = last === undefined ? 0 : kernel.clock.now() - (await lastTime(last));
-      // Since it is in memory it may have been cancelled.
+      const downtime_ms = last === undefined ? 0 : kernel.clock.now() - (await bootEnd(last));
+      // A client may have cancelled the run since it was loaded.
       const snapshot = kernel.tail(run_id);
-      const fact = snapshot === undefined ? null : afterCrash(snapshot, downtime_ms);
-      if (snapshot === undefined || fact === null) continue;
-      const done = kernel.tryAppend(run_id, fact);
-      // It is waited for at the end of the step, and may fail before.
+      const event = snapshot === undefined ? null : afterCrash(snapshot, downtime_ms);
+      if (snapshot === undefined || event === null) continue;
+      const done = kernel.tryAppend(run_id, event);
+      // The end of the step awaits it. It may fail earlier.
       done.catch(() => {});
       recorded.push(done);
-      if (fact.type === 'run.recovered') {
+      if (event.type === 'run.recovered') {
         if (!isIn(snapshot, 'queued')) cut += 1;
         scheduler.adopt(run_id, kernel.tail(run_id) ?? snapshot);
       } else ended += 1;
@@ -83,27 +84,27 @@ export async function recoverRuns(
     done += progress.step_runs;
     if (done < unfinished.length) await progress.made(done);
   }
-  // Some may have passed their deadline meanwhile and be gone; those that are being ended are settled later.
+  // Some runs may have passed their deadline by now. Runs that are being stopped settle later.
   const unsettled = scheduler.queued + scheduler.running;
   const suspended = Math.min(cut, unsettled);
   return { queued: unsettled - suspended, suspended, ended };
 }
 
-/** For a fact, the time of the last one of the same life, by the clock of that life. */
-function lastTimes(kernel: Kernel, store: EventStore): (fact: StoredEvent) => Promise<number> {
+/** For an event, the time of the last event of its boot, by the clock of that boot. */
+function bootEnds(kernel: Kernel, store: EventStore): (event: StoredEvent) => Promise<number> {
   const known = new Map<string, number>();
   return async ({ boot_id, seq, at }) => {
     const time = known.get(boot_id);
     if (time !== undefined) return time;
     const later = await store.startedStreams(seq + 1, kernel.durableSeq, STREAMS_MAX);
     const next = later.find(isDaemon);
-    const [begin] = next === undefined ? [] : await store.readStream(next, 1, 1);
-    const [last] = begin === undefined ? [] : await store.readAll(begin.seq - 1, 1);
+    const [first] = next === undefined ? [] : await store.readStream(next, 1, 1);
+    const [last] = first === undefined ? [] : await store.readAll(first.seq - 1, 1);
     if (last?.boot_id !== boot_id) return at;
     known.set(boot_id, last.at);
     return last.at;
   };
 }
 
-/** Streams of one life that are looked through for the beginning of the next. */
+/** Streams of one boot that are searched for the start of the next boot. */
 const STREAMS_MAX = 20_000;

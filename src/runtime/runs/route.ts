@@ -4,7 +4,7 @@ import { SvcError } from '../../errors.ts';
 import type { RunInput } from '../contract.ts';
 import { LOCAL } from '../providers/providers.ts';
 
-/** Who is asked, for which model, and whether the prompt leaves this machine. */
+/** The provider and model of a run, and whether the prompt leaves this machine. */
 export interface Route {
   provider: string;
   model: string;
@@ -14,10 +14,12 @@ export interface Route {
 /**
  * Chooses provider and model of a run.
  *
- * 1. `provider` names it; with `cloud` it must be a cloud one.
- * 2. `model` is `provider/name`, or a name of the chosen provider. Where none is chosen, a path or a .gguf file is of the local engine.
- * 3. `cloud` alone: the default cloud provider, or the only one there is.
- * 4. Nothing said: the default provider of the configuration.
+ * 1. `provider` names the provider. With `cloud`, it must be a cloud one.
+ * 2. `model` is `provider/name`, or a name at the chosen provider. Without a provider, a path or a
+ *    .gguf file belongs to the local engine.
+ * 3. `cloud` alone means the default cloud provider, or the only one.
+ * 4. Without any of them, the default provider of the configuration answers.
+ *
  * Throws usage, provider_unknown, cloud_unconfigured, model_unknown.
  */
 export function chooseRoute(
@@ -51,15 +53,19 @@ export function chooseRoute(
   }
   const cloud = settings?.kind === 'cloud';
   if (input.cloud === true && !cloud)
-    throw new SvcError('usage', `${provider} is a local provider; --cloud asks a cloud one.`, {
+    throw new SvcError('usage', `${provider} is a local provider, but --cloud needs a cloud one.`, {
       param: 'cloud',
     });
   const model = named.name ?? (provider === LOCAL ? config.model : (settings?.model ?? null));
   if (model === null)
-    throw new SvcError('model_unknown', `No model is named, and ${provider} has no default one.`, {
-      param: 'model',
-      hint: `Name one with --model, or see: svc model list`,
-    });
+    throw new SvcError(
+      'model_unknown',
+      `The request names no model, and ${provider} has no default model.`,
+      {
+        param: 'model',
+        hint: `Name one with --model, or see: svc model list`,
+      },
+    );
   return { provider, model, cloud };
 }
 

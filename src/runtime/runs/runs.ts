@@ -2,7 +2,6 @@ import { randomInt } from 'node:crypto';
 import type { NewEvent, RunCreated } from '../../../machines/events.ts';
 import { refusal } from '../../../machines/refusal.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
-import { isIn } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
@@ -21,13 +20,13 @@ import {
   type RunPage,
 } from '../contract.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
-import { newRunId, shownId } from './ids.ts';
+import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { type RunRecord, runRecord } from './record.ts';
 import { chooseRoute, type Route } from './route.ts';
+import { cutOff, unknownRun, withdrawn } from './run-errors.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/** What can be asked about runs. It holds nothing: runs in progress are in the kernel, finished ones in the store. */
 export interface RunsOptions {
   kernel: Kernel;
   store: EventStore;
@@ -37,10 +36,14 @@ export interface RunsOptions {
   pages: EventPages;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
-  /** Of this home: it keys the digest of a request. */
+  /** The key for digests of this home. */
   secret: string;
 }
 
+/**
+ * Starts, reads, follows and cancels runs. It owns no run: active ones are in the kernel, finished
+ * ones in the store.
+ */
 export class Runs {
   private readonly options: RunsOptions;
   private readonly digests: Digests;
@@ -52,7 +55,11 @@ export class Runs {
     this.keys = new Keys(options.store, this.digests);
   }
 
-  /** Resolves when the run is durable; with a key that is known, it is the run of that key. Throws idempotency_conflict, busy, not_ready, daemon_stopping, store_full, store_stalled, run_unconfirmed and what the route throws. */
+  /**
+   * Starts a run and resolves when it is durable. With a known key, it is the run of that key.
+   * Throws idempotency_conflict, busy, not_ready, daemon_stopping, store_full, store_stalled,
+   * run_unconfirmed, and the errors of `chooseRoute`.
+   */
   async start(input: RunInput, client: string): Promise<RunRecord> {
     const { kernel } = this.options;
     if (input.idempotency_key == null) return this.get(await this.begin(input, client));
@@ -67,7 +74,7 @@ export class Runs {
     const { kernel, config, providers, daemon } = this.options;
     const unwritable = kernel.failure ?? kernel.stalled;
     if (unwritable !== null) throw unwritable;
-    // The providers are not known yet: nothing can be said of the one that was asked for.
+    // Before the daemon is ready, a configured provider may be missing.
     if (refusal(kernel.tail(daemon)) === 'not_ready') throw new SvcError('not_ready');
     if (kernel.backlog >= config.limits.pending_events)
       throw new SvcError('busy', 'The event log cannot keep up.', {
@@ -98,7 +105,7 @@ export class Runs {
     return this.fromRow(row);
   }
 
-  /** What is known of a run without its texts. Throws run_unknown, not_ready. */
+  /** The position and end of a run, without its texts. Throws run_unknown, not_ready. */
   async head(run_id: string): Promise<RunHead> {
     const { kernel, store } = this.options;
     const instance = kernel.instance(runKey(run_id));
@@ -107,12 +114,15 @@ export class Runs {
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const head = await store.runHead(run_id);
     if (head === null) throw unknownRun(run_id);
-    // A start has not recovered this run yet. Its events have no end so far, and a follower would leave without one.
+    // The start has not recovered this run yet, so a follower would see no terminal event.
     if (!head.finished) throw new SvcError('not_ready');
     return head;
   }
 
-  /** A page that ends when it is long, or took many reads, since each run may hold a large prompt and answer. One run at least is in it. */
+  /**
+   * A page with one run at least. Texts may be large, so a page ends at `page_bytes` or after
+   * `PAGE_READS` reads.
+   */
   async list({ limit: wanted, texts, ...query }: RunListQuery): Promise<RunPage> {
     const { kernel, store, config } = this.options;
     if (!kernel.isOpen) throw new SvcError('not_ready');
@@ -165,10 +175,10 @@ export class Runs {
       over = slice.events.some(isLast);
       yield slice;
     }
-    if (!over && !options.signal.aborted && kernel.closed) throw this.cutOff(key);
+    if (!over && !options.signal.aborted && kernel.closed) throw cutOff(kernel.snapshot(key));
   }
 
-  /** Resolves when the work has stopped; asked again, or of a finished run, it gives the same answer. */
+  /** Resolves when the work has stopped. A finished run stays as it is. */
   async cancel(run_id: string, by: string): Promise<RunRecord> {
     const { kernel } = this.options;
     const key = runKey(run_id);
@@ -178,7 +188,7 @@ export class Runs {
       .catch((error: unknown) => {
         throw new SvcError(
           'daemon_stopping',
-          'The daemon stopped before the work of the run had.',
+          'The daemon stopped before the work of the run stopped.',
           { cause: error },
         );
       });
@@ -186,8 +196,9 @@ export class Runs {
   }
 
   /**
-   * Waits for the run to be durable, but not for a disk that is full or does not answer: then the run is refused, and withdrawn, so that it
-   * is not answered without a client when the log is written again. Throws store_full, store_stalled, and run_unconfirmed when the log failed.
+   * Resolves when the run is durable, but does not wait for a disk that is full or stalled. Then it
+   * refuses the run and withdraws it, so that the run does not execute later without a client.
+   * Throws store_full, store_stalled, and run_unconfirmed if the log failed.
    */
   private async unlessStalled(run_id: RunKey, recorded: Promise<void>): Promise<void> {
     const { kernel } = this.options;
@@ -211,25 +222,6 @@ export class Runs {
     } finally {
       listening.abort();
     }
-  }
-
-  /** What a follower is told when the daemon closes before the run has ended. */
-  private cutOff(run_id: RunKey): SvcError {
-    const left = this.options.kernel.snapshot(run_id);
-    if (isIn(left, 'queued'))
-      return new SvcError(
-        'daemon_stopping',
-        'The daemon stopped while the run was queued; it is answered when the daemon is started again.',
-      );
-    if (isIn(left, 'suspended'))
-      return new SvcError(
-        'daemon_stopping',
-        'The daemon stopped before the answer was complete; the run goes on when it is started again.',
-      );
-    return new SvcError(
-      'run_interrupted',
-      'The daemon stopped before the answer was complete; the text so far is kept.',
-    );
   }
 
   private accepted(
@@ -279,38 +271,28 @@ export class Runs {
     const code = refusal(daemon) ?? 'busy';
     const message =
       code === 'busy'
-        ? `${daemon?.context.unsettled} runs are queued or active, as many as the daemon takes.`
+        ? `${daemon?.context.unsettled} runs are queued or active, as many as the daemon accepts.`
         : undefined;
     const details = RETRYABLE.has(code) ? { details: { retry_after_ms: RETRY_AFTER_MS } } : {};
     return new SvcError(code, message, details);
   }
 
   private fromRow(row: RunRow): RunRecord {
-    // Only a run that is not taken up yet, after a start, is in neither place.
+    // The start has not recovered this run yet: its record is neither in memory nor stored.
     if (row.record === null) throw new SvcError('not_ready');
     return row.record as unknown as RunRecord;
   }
 }
 
-/** Throws run_unknown for an id that no run can have: it may name the stream of another machine. */
+/** Throws run_unknown for an id that is not of a run. It could name another machine's stream. */
 function runKey(run_id: string): RunKey {
   if (!isRun(run_id)) throw unknownRun(run_id);
   return run_id;
 }
 
-function unknownRun(run_id: string): SvcError {
-  return new SvcError('run_unknown', `There is no run ${shownId(run_id)}.`, { param: 'id' });
-}
-
-/** The commit of the run is the one that is late, or waits behind it. */
-function withdrawn({ details }: SvcError): SvcError {
-  const message =
-    'The disk does not answer, so whether the run was recorded is not known. The daemon withdraws it when the disk answers.';
-  return new SvcError('store_stalled', message, details === undefined ? {} : { details });
-}
-
-/** Runs of one page unless the query says, and the reads that one page may take. */
+/** Runs of one page without a limit in the query. */
 const PAGE_RUNS = 20;
+/** Reads of one page. */
 const PAGE_READS = 16;
 const RETRY_AFTER_MS = 1000;
 const RETRYABLE: ReadonlySet<string> = new Set(['busy', 'store_stalled']);

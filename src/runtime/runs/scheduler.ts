@@ -13,8 +13,10 @@ import type { OutputBudget } from './output-budget.ts';
  * Starts the waiting runs in their order. It owns the queue and the list of active runs.
  *
  * 1. Both lists follow the run machines, and have only runs that are not settled.
- * 2. Runs that were cut off go first. The others are served in rounds, so a client with a long backlog delays no other.
- * 3. A run that killed the engine while it ran alone is served in rounds too. The runs that it cut off go first.
+ * 2. Runs that were cut off go first. The others are served in rounds, so a client with a long
+ *    backlog delays no other.
+ * 3. A run that killed the engine while it ran alone is served in rounds too. The runs that it cut
+ *    off go first.
  * 4. After a restart the queue has the order of acceptance, by the same rounds.
  * 5. The daemon machine gets one `daemon.run_settled` for each run.
  */
@@ -26,7 +28,7 @@ export class Scheduler {
   private readonly turns = new Map<string, FairQueue>();
   private arrivals = 0;
   private readonly options: SchedulerOptions;
-  private readonly moves = new Notifier();
+  private readonly positionChanges = new Notifier();
 
   constructor(options: SchedulerOptions) {
     this.options = options;
@@ -64,7 +66,7 @@ export class Scheduler {
 
   /** Calls when a position in the queue has changed, until the signal aborts. */
   onMove(listener: () => void, signal: AbortSignal): void {
-    this.moves.subscribe(listener, signal);
+    this.positionChanges.subscribe(listener, signal);
   }
 
   /** Adds a run of an earlier boot: to the queue if it waits, else to the active runs. */
@@ -75,12 +77,12 @@ export class Scheduler {
 
   /** Starts the runs that may start now. */
   next(): void {
-    const { kernel, daemon, places, outputs } = this.options;
+    const { kernel, daemon, concurrency, outputs } = this.options;
     if (!outputs.hasRoom) return;
     const snapshot = kernel.tail(daemon);
     if (snapshot === undefined || !(snapshot.hasTag('ready') || isIn(snapshot, 'draining'))) return;
     const started = new Set(
-      runsToStart(this.queue, [...this.active.values()], places).filter((run_id) =>
+      runsToStart(this.queue, [...this.active.values()], concurrency).filter((run_id) =>
         this.start(stream.run(run_id)),
       ),
     );
@@ -88,7 +90,7 @@ export class Scheduler {
     for (const { run_id, provider, round } of this.queue)
       if (started.has(run_id)) this.turns.set(provider, serve(this.turnsOf(provider), round));
     this.queue = this.queue.filter(({ run_id }) => !started.has(run_id));
-    this.moves.notify();
+    this.positionChanges.notify();
   }
 
   private start(run_id: RunKey): boolean {
@@ -141,7 +143,7 @@ export class Scheduler {
       round,
       arrival: this.arrivals,
     });
-    this.moves.notify();
+    this.positionChanges.notify();
   }
 
   /** The round of a new run. At an idle provider it joins the furthest round of all providers. */
@@ -172,7 +174,7 @@ export class Scheduler {
           later.round -= 1;
       this.queue.sort((a, b) => a.round - b.round || a.arrival - b.arrival);
     }
-    this.moves.notify();
+    this.positionChanges.notify();
   }
 
   private settle(run_id: RunKey): void {
@@ -194,7 +196,7 @@ export interface SchedulerOptions {
   kernel: Kernel;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
-  places: Concurrency;
+  concurrency: Concurrency;
   /** Nothing starts while the answers in progress fill their budget. */
   outputs: OutputBudget;
   log: Log;

@@ -49,7 +49,7 @@ async function boot() {
     kernel,
     daemon: DAEMON,
     outputs: new OutputBudget(1e6),
-    places: { total: 1, perProvider: 1, local: 1, ofProvider: () => undefined },
+    concurrency: { total: 1, perProvider: 1, local: 1, ofProvider: () => undefined },
     log: silent,
   });
   const steps: number[] = [];

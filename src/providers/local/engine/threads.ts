@@ -1,5 +1,6 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
+import { writeAtomic } from '../../../home/atomic-write.ts';
 
 /**
  * Finds the fastest number of threads by measurement, and remembers it for a model on a machine. On
@@ -79,10 +80,7 @@ async function readRemembered(file: string): Promise<Record<string, number>> {
   }
 }
 
-/** Writes a new file and renames it, so that no reader finds half a file. */
 async function remember(file: string, threads: Record<string, number>): Promise<void> {
   const newest = Object.fromEntries(Object.entries(threads).slice(-ENTRIES_MAX));
-  const draft = `${file}.${process.pid}`;
-  await writeFile(draft, `${JSON.stringify({ threads: newest }, null, 2)}\n`, { mode: 0o600 });
-  await rename(draft, file);
+  await writeAtomic(file, `${JSON.stringify({ threads: newest }, null, 2)}\n`);
 }

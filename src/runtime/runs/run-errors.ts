@@ -1,0 +1,33 @@
+import type { RunSnapshot } from '../../../machines/run.ts';
+import { isIn } from '../../../machines/step.ts';
+import { SvcError } from '../../errors.ts';
+import { shownId } from './ids.ts';
+
+export function unknownRun(run_id: string): SvcError {
+  return new SvcError('run_unknown', `There is no run ${shownId(run_id)}.`, { param: 'id' });
+}
+
+/** The error for a run whose commit is late, or waits behind a late one. */
+export function withdrawn({ details }: SvcError): SvcError {
+  const message =
+    'The disk does not answer, so the run may or may not be recorded. The daemon withdraws it when the disk answers.';
+  return new SvcError('store_stalled', message, details === undefined ? {} : { details });
+}
+
+/** The error for a follower when the daemon closes before the run ends. */
+export function cutOff(run: RunSnapshot | undefined): SvcError {
+  if (isIn(run, 'queued'))
+    return new SvcError(
+      'daemon_stopping',
+      'The daemon stopped while the run was queued. The run starts after the next start of the daemon.',
+    );
+  if (isIn(run, 'suspended'))
+    return new SvcError(
+      'daemon_stopping',
+      'The daemon stopped before the answer was complete. The run continues after the next start of the daemon.',
+    );
+  return new SvcError(
+    'run_interrupted',
+    'The daemon stopped before the answer was complete. The text so far is kept.',
+  );
+}
