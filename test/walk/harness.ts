@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { daemonMachine } from '../../machines/daemon.ts';
 import { describe } from '../../machines/describe.ts';
+import { providersFile } from '../../src/config/providers-file.ts';
 import { readRuntimeFile } from '../../src/home/runtime-file.ts';
 import type { StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
@@ -83,10 +84,10 @@ export class Harness {
         { base_url: upstream.base_url, model: 'm', ...own },
       ]),
     );
-    writeFileSync(
-      home.paths.config,
-      JSON.stringify({ default_provider: options.engine ? 'local' : 'up', providers }),
-    );
+    const config = { default_provider: options.engine ? 'local' : 'up' };
+    writeFileSync(home.paths.config, JSON.stringify(config));
+    // As if commands had added them, so that commands can remove them.
+    writeFileSync(providersFile(home.paths.config), JSON.stringify(providers));
     return new Harness(home, upstream);
   }
 

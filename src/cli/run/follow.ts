@@ -74,7 +74,7 @@ async function followOver(following: Following): Promise<Run> {
     } catch (error) {
       // An unread connection ends with daemon_not_running: no daemon has answered it.
       connectedOnce ||= !hasCode(error, 'daemon_not_running');
-      if (mayStart && isAbsent(error, connectedOnce)) {
+      if (mayStart && cursor.id === null && isAbsent(error, connectedOnce)) {
         mayStart = false;
         await startDaemon?.('absent');
         connectedOnce = true;
