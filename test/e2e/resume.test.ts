@@ -45,21 +45,33 @@ test('by the death of the engine, goes on while the daemon never stops', async (
   for (const sampled of CASES) {
     const whole = await hear(home, { ...LONG, ...sampled });
     for (const cut of CUTS.slice(1)) {
-      const engine = await enginePid(life);
       const ready = watchReady(home);
-      const cutOff = await hear(
-        home,
-        { ...LONG, ...sampled },
-        once(cut, () => process.kill(engine, 'SIGKILL')),
-      );
-      checkSame(cutOff, whole);
+      let cutOff: Heard | null = null;
+      for (let tries = 0; tries < TRIES_MAX && !isSuspended(cutOff); tries += 1) {
+        const engine = await enginePid(life);
+        cutOff = await hear(
+          home,
+          { ...LONG, ...sampled },
+          once(cut, () => process.kill(engine, 'SIGKILL')),
+        );
+        checkSame(cutOff, whole);
+      }
       assert.equal(await ready.stop(), [200], 'it was ready all the time');
-      assert.ok(cutOff.facts.includes('run.suspended'));
+      assert.ok(isSuspended(cutOff));
     }
   }
   const status = await life.ask((client) => client.call('status'));
   assert.is(status.pid, life.pid);
 });
+
+type Heard = Awaited<ReturnType<typeof hear>>;
+
+/** A busy machine may hear the cut after the engine has computed the whole answer. */
+const TRIES_MAX = 10;
+
+function isSuspended(heard: Heard | null): boolean {
+  return heard?.facts.includes('run.suspended') === true;
+}
 
 /** Polls /readyz until stopped, and collects the answers. */
 function watchReady(home: Home): { stop(): Promise<number[]> } {
