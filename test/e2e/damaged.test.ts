@@ -177,7 +177,7 @@ test('the data folder is moved away: runs are refused, the daemon ends and says 
 test('the whole home is removed: the daemon ends, and a second one may start', async ({ home }) => {
   const life = await serve(home);
   const config = readFileSync(home.paths.config);
-  rmSync(home.folder, { recursive: true });
+  rmSync(home.folder, { recursive: true, maxRetries: 20 });
   assert.is((await life.ended).code, 1);
   assert.match(life.printed(), 'was removed while the daemon ran');
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
