@@ -31,7 +31,7 @@ test('gets the whole text while the run is active, and later an error that it is
   const { runs } = JSON.parse((await home.svc(['runs', 'list', '--json'])).stdout);
   const late = await home.svc(['runs', 'attach', runs[0].id]);
   assert.equal([late.code, late.stdout], [10, '']);
-  assert.match(late.stderr, 'not kept');
+  assert.match(late.stderr, 'The log does not keep the output');
 });
 
 test.run();
