@@ -1,3 +1,5 @@
+import type { AskedAs, RunOutput, RunRequest } from './messages.ts';
+
 /**
  * Every event that the daemon records: one vocabulary for the log and for the machines.
  *
@@ -12,8 +14,8 @@ export type EventOf<T extends string, D = unknown> = {
   readonly at: number;
 } & Readonly<D>;
 
-/** Increases when the shape of an event changes. Older shapes are converted before the fold. */
-export const SCHEMA_VERSION = 1;
+/** Increases when the shape of an event changes. `upcast.ts` converts older shapes. */
+export const SCHEMA_VERSION = 2;
 
 export interface Addresses {
   http: string | null;
@@ -98,24 +100,13 @@ export type DaemonEvent =
 export interface Usage {
   input_tokens: number | null;
   output_tokens: number | null;
+  /** Input tokens that the provider had in its cache. */
+  cached_tokens?: number;
+  /** Output tokens of the reasoning. */
+  reasoning_tokens?: number;
 }
 
 export type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls' | 'other';
-
-export interface RunRequest {
-  provider: string;
-  model: string;
-  /** True when the prompt leaves this machine. */
-  cloud: boolean;
-  prompt: string;
-  system: string | null;
-  max_tokens: number | null;
-  temperature: number | null;
-  /** Every run has a seed, so it can be repeated. */
-  seed: number;
-  /** Whether the client chose the seed. Only such a seed is sent to remote APIs. */
-  seed_asked: boolean;
-}
 
 /**
  * What happens to a run that loses its work, because the daemon or the engine died or stopped.
@@ -135,6 +126,12 @@ export type RunCreated = EventOf<
     request_digest?: string | null;
     /** The client, for the fair queue. */
     client: string;
+    /** Name of the token that the request was sent with. Absent: the token of the home. */
+    asked_by?: string;
+    /** How an application asked: what its API needs to describe the run later. */
+    asked_as?: AskedAs;
+    /** The client's own labels. */
+    metadata?: Readonly<Record<string, string>>;
     recovery?: Recovery;
     /** Its provider can continue from recorded tokens. */
     resumable?: boolean;
@@ -159,15 +156,12 @@ export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
 export type RunEvent =
   /** `resumes`: it continues after the recorded output. Otherwise that output is discarded. */
   | EventOf<'run.started', { attempt: number; resumes?: boolean }>
-  /**
-   * `offset`: where the text begins in the answer, if the log omits the text itself. `threads`: the
-   * number of threads that compute from here on, if it is known and changed.
-   */
+  | EventOf<'run.output_appended', RunOutput>
+  /** `stop_sequence`: the text of `stop` that ended the answer. */
   | EventOf<
-      'run.output_appended',
-      { attempt: number; text: string; token_ids: number[]; offset?: number; threads?: number }
+      'run.completed',
+      { attempt: number; finish_reason: FinishReason; usage: Usage; stop_sequence?: string }
     >
-  | EventOf<'run.completed', { attempt: number; finish_reason: FinishReason; usage: Usage }>
   | EventOf<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
   | EventOf<'run.failed', { attempt: number; error: Failure }>
   /**

@@ -5,9 +5,10 @@ import type {
   Recovery,
   RunCreated,
   RunEvent,
-  RunRequest,
   Usage,
 } from './events.ts';
+import type { AskedAs, RunRequest } from './messages.ts';
+import { type OutputPart, partsAfter } from './messages.ts';
 import { isToBlame } from './retry.ts';
 
 /** What a run knows besides its state. */
@@ -17,6 +18,9 @@ export interface RunContext {
   idempotency_key: string | null;
   request_digest: string | null;
   client: string;
+  asked_by: string | null;
+  asked_as: AskedAs | null;
+  metadata: Readonly<Record<string, string>> | null;
   recovery: Recovery;
   resumable: boolean;
   /** The log has the prompt and all output in full. */
@@ -38,10 +42,14 @@ export interface RunContext {
   withdrawn: boolean;
   /** Number of outputs so far. */
   outputs: number;
+  /** The text of the answer. */
   output: string;
+  /** All parts of the answer, its text too. Empty while the answer is only text. */
+  parts: readonly OutputPart[];
   output_tokens: number;
   finish_reason: FinishReason | null;
   usage: Usage | null;
+  stop_sequence: string | null;
   error: Failure | null;
   created_at: number;
   started_at: number | null;
@@ -64,6 +72,9 @@ export function newContext(input: RunCreated): RunContext {
     idempotency_key: input.idempotency_key,
     request_digest: input.request_digest ?? null,
     client: input.client,
+    asked_by: input.asked_by ?? null,
+    asked_as: input.asked_as ?? null,
+    metadata: input.metadata ?? null,
     // Old logs have no policy: such a run ended when it was cut off.
     recovery: input.recovery ?? 'end',
     resumable: input.resumable ?? false,
@@ -79,9 +90,11 @@ export function newContext(input: RunCreated): RunContext {
     withdrawn: false,
     outputs: 0,
     output: '',
+    parts: [],
     output_tokens: 0,
     finish_reason: null,
     usage: null,
+    stop_sequence: null,
     error: null,
     created_at: input.at,
     started_at: null,
@@ -116,12 +129,15 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         started_at: context.started_at ?? event.at,
         error: null,
         timeout_at: event.at + context.first_output_ms,
-        ...(event.resumes ? {} : { outputs: 0, output: '', output_tokens: 0, threads: null }),
+        ...(event.resumes
+          ? {}
+          : { outputs: 0, output: '', parts: [], output_tokens: 0, threads: null }),
       };
     case 'run.output_appended':
       return {
         outputs: context.outputs + 1,
-        output: context.output + event.text,
+        output: event.kind === undefined ? context.output + event.text : context.output,
+        parts: partsAfter(context.parts, context.output, event),
         output_tokens: context.output_tokens + event.token_ids.length,
         content_kept: context.content_kept && event.offset === undefined,
         threads: event.threads ?? context.threads,
@@ -149,7 +165,12 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
     case 'run.interrupt_requested':
       return { timeout_at: graceEndsAt };
     case 'run.completed':
-      return { finish_reason: event.finish_reason, usage: event.usage, ended_at: event.at };
+      return {
+        finish_reason: event.finish_reason,
+        usage: event.usage,
+        stop_sequence: event.stop_sequence ?? null,
+        ended_at: event.at,
+      };
     case 'run.failed':
     case 'run.interrupted':
       return { error: event.error, ended_at: event.at };

@@ -1,3 +1,4 @@
+import { type OutputPart, textOf } from '../../machines/messages.ts';
 import { redactor } from '../pattern.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../store/port.ts';
 
@@ -29,6 +30,19 @@ export function stripper(settings: ContentSettings): (commit: Commit) => Commit 
   });
 }
 
+/** What a run in memory has answered. */
+export interface Answer {
+  output: string;
+  parts: readonly OutputPart[];
+}
+
+/** The text of one part of an answer; without its index, the text of the answer. */
+function saidIn({ output, parts }: Answer, index: unknown): string {
+  if (typeof index !== 'number') return output;
+  const part = parts[index];
+  return part === undefined ? '' : textOf(part);
+}
+
 /** The store of the kernel, which may strip texts from commits. */
 export type KernelStore = EventStore & { omitsOutput?: boolean };
 
@@ -41,12 +55,15 @@ export function strippingStore(store: EventStore, settings: ContentSettings): Ke
   };
 }
 
-/** An output event with its text, restored from the run in memory if it was stored without. Null when the text is lost. */
-export function withText(event: StoredEvent, output = ''): StoredEvent | null {
+/**
+ * An output event with its text, restored from the run in memory if it was stored without. Null
+ * when the text is lost.
+ */
+export function withText(event: StoredEvent, answer: Answer): StoredEvent | null {
   const { chars, ...data } = event.data;
   if (event.type !== 'run.output_appended' || typeof chars !== 'number') return event;
   const begin = Number(data.offset);
-  const text = output.slice(begin, begin + chars);
+  const text = saidIn(answer, data.part).slice(begin, begin + chars);
   return text.length === chars ? { ...event, data: { ...data, text } } : null;
 }
 
@@ -59,16 +76,18 @@ class Texts {
     this.redacted = redactor(settings.redact);
   }
 
-  prompt(text: unknown): string {
-    return this.settings.prompts === 'omit' ? '' : this.redact(text);
+  /** The fields of a request or a record that say what was asked. */
+  asked(fields: Fields): Fields {
+    return this.settings.prompts === 'omit'
+      ? omitted(fields, ASKED)
+      : this.redactFields(fields, ASKED);
   }
 
-  system(text: unknown): string | null {
-    return this.settings.prompts === 'omit' || text === null ? null : this.redact(text);
-  }
-
-  output(text: unknown): string {
-    return this.settings.outputs === 'omit' ? '' : this.redact(text);
+  /** The fields of a record that say what was answered. */
+  answered(fields: Fields): Fields {
+    return this.settings.outputs === 'omit'
+      ? omitted(fields, ANSWERED)
+      : this.redactFields(fields, ANSWERED);
   }
 
   /** Whether output events keep their text. */
@@ -79,6 +98,56 @@ class Texts {
   redact(text: unknown): string {
     return this.redacted(String(text));
   }
+
+  private redactFields(fields: Fields, names: ReadonlySet<string>): Fields {
+    const redact = (value: unknown): unknown => {
+      if (typeof value === 'string') return this.redact(value);
+      if (Array.isArray(value)) return value.map(redact);
+      if (!isObject(value)) return value;
+      const entries = Object.entries(value);
+      return Object.fromEntries(
+        entries.map(([name, inner]) => [name, OURS.has(name) ? inner : redact(inner)]),
+      );
+    };
+    return change(fields, names, redact);
+  }
+}
+
+type Fields = Record<string, unknown>;
+
+/** What was asked and what was answered, in a request, in a record and beside the request. */
+const ASKED: ReadonlySet<string> = new Set([
+  ...['prompt', 'system', 'messages', 'tools', 'tool_choice', 'response_format', 'stop'],
+  ...['metadata', 'asked_as'],
+]);
+const ANSWERED: ReadonlySet<string> = new Set(['output', 'output_parts', 'stop_sequence']);
+
+/** Fields inside of messages that have our words, or an image. */
+const OURS: ReadonlySet<string> = new Set(['type', 'role', 'media_type', 'data', 'api']);
+
+/** Fields that every record or event has: they become empty. The other ones are removed. */
+const EMPTY: Readonly<Record<string, unknown>> = {
+  prompt: '',
+  system: null,
+  output: '',
+};
+
+function omitted(fields: Fields, names: ReadonlySet<string>): Fields {
+  const kept = Object.entries(fields).filter(([name]) => !names.has(name) || name in EMPTY);
+  return change(Object.fromEntries(kept), names, (_, name) => EMPTY[name]);
+}
+
+function change(
+  fields: Fields,
+  names: ReadonlySet<string>,
+  to: (value: unknown, name: string) => unknown,
+): Fields {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      names.has(name) && value !== null ? to(value, name) : value,
+    ]),
+  );
 }
 
 function stripEvent(event: StoredEvent, texts: Texts): StoredEvent {
@@ -88,36 +157,32 @@ function stripEvent(event: StoredEvent, texts: Texts): StoredEvent {
 
 function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, unknown> {
   if (type === 'run.accepted') {
-    const request = data.request as Record<string, unknown>;
+    const request = texts.asked(data.request as Fields);
     return {
-      ...data,
-      request: {
-        ...request,
-        prompt: texts.prompt(request.prompt),
-        system: texts.system(request.system),
-      },
+      ...texts.asked(data),
+      request: { ...request, messages: request.messages ?? [] },
       content: 'omitted',
     };
   }
   if (type === 'run.output_appended')
     return texts.keepsPieces
       ? data
-      : { ...data, text: '', token_ids: [], chars: String(data.text).length };
+      : { ...withoutLogprobs(data), text: '', token_ids: [], chars: String(data.text).length };
   return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
 }
 
 function stripRow(row: RunRow, texts: Texts): RunRow {
   if (row.record === null) return row;
-  const { prompt, system, output, error } = row.record;
-  const said = {
-    prompt: texts.prompt(prompt),
-    system: texts.system(system),
-    output: texts.output(output),
-  };
+  const record = texts.answered(texts.asked(row.record));
+  const { error } = record;
   return {
     ...row,
-    record: { ...row.record, ...said, error: isObject(error) ? stripError(error, texts) : error },
+    record: { ...record, error: isObject(error) ? stripError(error, texts) : error },
   };
+}
+
+function withoutLogprobs({ logprobs: _, ...data }: Fields): Fields {
+  return data;
 }
 
 function stripError(error: Record<string, unknown>, texts: Texts): Record<string, unknown> {

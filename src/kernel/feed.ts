@@ -4,7 +4,7 @@ import { withText } from './content.ts';
 import { EventPage, type EventSlice, type PagedEvent } from './event-page.ts';
 import type { EventPages } from './event-pages.ts';
 import { toRecord } from './event-record.ts';
-import { type Instance, outputOf } from './instance.ts';
+import { answerOf, type Instance } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { StreamKey } from './stream.ts';
 
@@ -86,7 +86,7 @@ async function fromStore(
   if (!kernel.omitsOutput)
     return pages.read(`${stream} ${version}`, () => store.readStream(stream, version, PAGE));
   const whole = (event: StoredEvent) =>
-    event.seq < from_seq ? event : (withText(event, outputOf(held)) ?? notKept(stream));
+    event.seq < from_seq ? event : (withText(event, answerOf(held)) ?? notKept(stream));
   const events = await store.readStream(stream, version, PAGE);
   return events.length === 0 ? null : new EventPage(events.map((event) => toRecord(whole(event))));
 }

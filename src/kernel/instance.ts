@@ -120,6 +120,7 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
 }
 
 /** The output of the run so far; undefined for other machines. */
-export function outputOf(instance: Instance | undefined): string | undefined {
-  return (instance?.snapshot.context as Partial<RunContext> | undefined)?.output;
+export function answerOf(instance: Instance | undefined): Pick<RunContext, 'output' | 'parts'> {
+  const { output = '', parts = [] } = (instance?.snapshot.context ?? {}) as Partial<RunContext>;
+  return { output, parts };
 }

@@ -3,7 +3,7 @@ import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import type { EventPage, EventSlice, PagedEvent } from './event-page.ts';
 import type { EventPages } from './event-pages.ts';
-import { outputOf } from './instance.ts';
+import { answerOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { LogTail } from './log-tail.ts';
 
@@ -85,5 +85,5 @@ async function fromStore(
 }
 
 function whole(kernel: Kernel, event: StoredEvent): StoredEvent {
-  return withText(event, outputOf(kernel.instances.get(event.stream))) ?? event;
+  return withText(event, answerOf(kernel.instances.get(event.stream))) ?? event;
 }

@@ -1,4 +1,5 @@
-import type { FinishReason, RunRequest, Usage } from '../../machines/events.ts';
+import type { FinishReason, Usage } from '../../machines/events.ts';
+import type { OutputPart as AnswerPart, RunOutput, RunRequest } from '../../machines/messages.ts';
 
 /**
  * The port to providers of answers. Implementations are in `src/providers/`; only the runtime calls
@@ -7,15 +8,20 @@ import type { FinishReason, RunRequest, Usage } from '../../machines/events.ts';
 
 export type OutputPart =
   /**
-   * Text to append, and the ids of its tokens if the provider sends them. `threads`: the threads
-   * that compute it, if their number can change the answer.
+   * Text to append, and the ids of its tokens if the provider sends them. Without `kind` it is text
+   * of the answer. `threads`: the threads that compute it, if their number can change the answer.
    */
-  | { type: 'output'; text: string; token_ids: number[]; threads?: number }
-  /** The last part of a complete answer. A stream without it was cut off. */
-  | { type: 'finish'; finish_reason: FinishReason; usage: Usage };
+  | ({ type: 'output' } & Omit<RunOutput, 'attempt' | 'offset' | 'part'>)
+  /**
+   * The last part of a complete answer. A stream without it was cut off. `stop_sequence`: the text
+   * of `stop` that ended it.
+   */
+  | { type: 'finish'; finish_reason: FinishReason; usage: Usage; stop_sequence?: string };
 
 export interface Resume {
   text: string;
+  /** All parts of the answer so far. Empty if it is only text. */
+  parts: readonly AnswerPart[];
   token_ids: number[];
   /** Threads that computed it. Null: unknown. */
   threads: number | null;

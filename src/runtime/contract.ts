@@ -1,4 +1,5 @@
 import type { AnyEvent, StopReport } from '../../machines/events.ts';
+import type { AskedAs } from '../../machines/messages.ts';
 import type { EventSlice } from '../kernel/event-page.ts';
 import type { EventRecord } from '../kernel/event-record.ts';
 import type { PullInput } from '../models/port.ts';
@@ -27,6 +28,13 @@ export type * from './contract/records.ts';
 export type { RunRecord } from './runs/record.ts';
 
 /** What transports can ask the runtime. The schemas of inputs and records are in the folder `contract`. */
+
+/** Who asked, and through which API. */
+export interface Asked {
+  /** Name of the token of the request. Absent: the token of the home. */
+  asked_by?: string;
+  asked_as?: AskedAs;
+}
 
 /** What is known of a run without its texts. */
 export interface RunHead {
@@ -67,7 +75,7 @@ export interface Runtime extends History {
   why(): EventRecord[];
 
   /** Resolves when the run is durable. */
-  startRun(input: RunInput, client: string): Promise<RunRecord>;
+  startRun(input: RunInput, client: string, asked?: Asked): Promise<RunRecord>;
   getRun(id: string): Promise<RunRecord>;
   /** The record for a client. A finished run comes as JSON bytes that clients share. */
   showRun(id: string): Promise<RunRecord | RecordBytes>;

@@ -1,3 +1,5 @@
+import { SCHEMA_VERSION } from '../../machines/events.ts';
+import { upcast } from '../../machines/upcast.ts';
 import { SvcError } from '../errors.ts';
 import { CONFLICT, type Commit, type RunRow, type StoredEvent } from './port.ts';
 
@@ -25,6 +27,7 @@ export function toRows({ events, runs }: Commit): CommitRows {
   return { events: events.map(toEventRow), runs: runs.map(toRunLine) };
 }
 
+/** The event in the present schema. Throws store_corrupt. */
 export function fromEventRow({
   seq,
   stream,
@@ -40,10 +43,10 @@ export function fromEventRow({
     stream,
     version,
     type,
-    schema,
+    schema: SCHEMA_VERSION,
     at,
     boot_id,
-    data: parse(data, `The event ${seq}`) as StoredEvent['data'],
+    data: upcast(schema, type, parse(data, `The event ${seq}`) as StoredEvent['data']),
   };
 }
 

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { AnyEvent, RunCreated, RunEvent } from '../../machines/events.ts';
+import { shortMessages } from '../../machines/messages.ts';
 import { type RunSnapshot, runMachine } from '../../machines/run.ts';
 import { init, step } from '../../machines/step.ts';
 import { runRow } from '../../src/runtime/runs/record.ts';
@@ -150,8 +151,7 @@ function factsOf(
     provider,
     model: 'held',
     cloud: false,
-    prompt: `prompt of ${run_id}`,
-    system: null,
+    messages: shortMessages(`prompt of ${run_id}`, null),
     max_tokens: null,
     temperature: null,
     seed: 1,

@@ -308,7 +308,7 @@ function newRun(id: string, input: RunInput): RunRecord {
     provider: input.provider ?? 'local',
     model: input.model ?? 'svc-mini',
     cloud: input.cloud ?? false,
-    prompt: input.prompt,
+    prompt: input.prompt ?? '',
     system: input.system ?? null,
     output: '',
     finish_reason: null,

@@ -1,3 +1,4 @@
+import { promptOf } from '../../machines/messages.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { statePath } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
@@ -26,13 +27,13 @@ export async function makeHistory() {
   const clock = manualClock(Date.parse('2026-01-01T10:00:00.000Z'));
   const seen = new Map<number, MemoryState>();
   const script = new ScriptedProvider('local', ({ request }, signal) => {
-    if (request.prompt.startsWith('fail'))
+    if (promptOf(request).startsWith('fail'))
       return [
-        new SvcError('provider_rejected', `It does not like ${request.prompt}.`, {
+        new SvcError('provider_rejected', `It does not like ${promptOf(request)}.`, {
           retryable: false,
         }),
       ];
-    if (request.prompt.startsWith('wait')) return [output('half ', 7, 8), untilAborted(signal)];
+    if (promptOf(request).startsWith('wait')) return [output('half ', 7, 8), untilAborted(signal)];
     return [output('one ', 1), output('two ', 2), output('three', 3), finish()];
   });
   const options = { local: script, store, clock, limits: { local_runs: 1 } };

@@ -1,5 +1,5 @@
 import type { Effect } from '../../machines/effects.ts';
-import type { RunRequest } from '../../machines/events.ts';
+import type { RunRequest } from '../../machines/messages.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { type ManualClock, manualClock } from '../../src/kernel/clock.ts';
 import { Kernel } from '../../src/kernel/kernel.ts';
@@ -9,6 +9,7 @@ import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { projectEvent } from '../../src/runtime/runs/projection.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/port.ts';
+import { type Asking, asking } from './asking.ts';
 
 export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -64,19 +65,18 @@ export function everyEffect(perform: (effect: Effect, id: string) => void): Effe
   });
 }
 
-export function request(changes: Partial<RunRequest> = {}): RunRequest {
-  return {
+export function request(changes: Asking = {}): RunRequest {
+  return asking({
     provider: 'scripted',
     model: 'm',
     cloud: false,
     prompt: 'hello',
-    system: null,
     max_tokens: null,
     temperature: null,
     seed: 1,
     seed_asked: false,
     ...changes,
-  };
+  });
 }
 
 /** The event that creates a run, with deadlines counted from `now`. */

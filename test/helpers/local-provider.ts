@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { type EngineSnapshot, engineDeadlines, engineMachine } from '../../machines/engine.ts';
-import type { EngineEvent, RunRequest } from '../../machines/events.ts';
+import type { EngineEvent } from '../../machines/events.ts';
+import type { RunRequest } from '../../machines/messages.ts';
 import { statePath } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { Log } from '../../src/kernel/port.ts';
@@ -14,6 +15,7 @@ import {
   type LocalProviderOptions,
 } from '../../src/providers/local/provider.ts';
 import type { OutputPart } from '../../src/providers/port.ts';
+import { type Asking, asking } from './asking.ts';
 import { driveStream, type StreamDriver } from './stream.ts';
 
 export interface LocalHarness extends LocalProvider {
@@ -86,19 +88,18 @@ export function makeLocalProvider(
   };
 }
 
-export function runRequest(changes: Partial<RunRequest> = {}): RunRequest {
-  return {
+export function runRequest(changes: Asking = {}): RunRequest {
+  return asking({
     provider: 'local',
     model: 'svc-mini',
     cloud: false,
     prompt: 'How do I start it?',
-    system: null,
     max_tokens: 40,
     temperature: 0,
     seed: 7,
     seed_asked: true,
     ...changes,
-  };
+  });
 }
 
 export interface WholeAnswer {
@@ -113,7 +114,7 @@ let asked = 0;
 /** Reads a whole answer; `heard` holds the part so far. */
 export async function readAnswer(
   local: LocalProvider,
-  changes: Partial<RunRequest> = {},
+  changes: Asking = {},
   signal: AbortSignal = new AbortController().signal,
   heard: WholeAnswer = { text: '', token_ids: [], parts: [], finish: null },
 ): Promise<WholeAnswer> {

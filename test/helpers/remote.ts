@@ -1,9 +1,10 @@
-import type { RunRequest } from '../../machines/events.ts';
+import type { RunRequest } from '../../machines/messages.ts';
 import type { ProviderConfig } from '../../src/config/provider.ts';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { createRemoteProvider } from '../../src/providers/openai/provider.ts';
 import type { OutputPart, ProviderPort } from '../../src/providers/port.ts';
+import { type Asking, asking } from './asking.ts';
 
 /** Words that no message may repeat. */
 export const SECRET_PROMPT =
@@ -37,19 +38,18 @@ export function remote(
   });
 }
 
-export function runRequest(changes: Partial<RunRequest> = {}): RunRequest {
-  return {
+export function runRequest(changes: Asking = {}): RunRequest {
+  return asking({
     provider: 'test',
     model: 'm',
     cloud: false,
     prompt: SECRET_PROMPT,
-    system: null,
     max_tokens: null,
     temperature: null,
     seed: 42,
     seed_asked: true,
     ...changes,
-  };
+  });
 }
 
 export interface Outcome {
@@ -63,7 +63,7 @@ export async function outcome(
   provider: ProviderPort,
   options: {
     signal?: AbortSignal;
-    request?: Partial<RunRequest>;
+    request?: Asking;
     onText?: (text: string) => void;
   } = {},
 ): Promise<Outcome> {

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { type Message, promptOf, shortMessages, systemOf } from '../../machines/messages.ts';
 import { keepsContent, stripper } from '../../src/kernel/content.ts';
 import { compilePattern } from '../../src/pattern.ts';
 import type { Commit } from '../../src/store/port.ts';
@@ -11,8 +12,8 @@ function sample(): Commit {
   const request = {
     provider: 'p',
     model: 'm',
-    prompt: 'my key is sk-12345678',
-    system: 'be brief, sk-87654321',
+    messages: shortMessages('my key is sk-12345678', 'be brief, sk-87654321'),
+    tools: [{ name: 'find', description: 'finds sk-12345678', parameters: {} }],
   };
   const error = { code: 'provider_failed', message: 'what is sk-12345678?', retryable: false };
   return {
@@ -38,8 +39,9 @@ function sample(): Commit {
         finished: true,
         record: {
           id: 'run_1',
-          prompt: request.prompt,
-          system: request.system,
+          prompt: promptOf(request),
+          system: systemOf(request),
+          metadata: { owner: 'sk-12345678' },
           output: 'it is sk-12345678',
           error,
           seq: 4,
@@ -58,7 +60,7 @@ test('content that is kept is stored as it is', () => {
 test('an omitted prompt is in no event and no record, and the run shows that it is not kept', () => {
   const { events, runs } = stripper({ ...KEEP, prompts: 'omit' })(sample());
   const [accepted, first] = events;
-  assert.equal(accepted?.data.request, { provider: 'p', model: 'm', prompt: '', system: null });
+  assert.equal(accepted?.data.request, { provider: 'p', model: 'm', messages: [] });
   assert.is(accepted?.data.content, 'omitted');
   assert.is(accepted?.data.idempotency_key, 'k');
   assert.is(first?.data.text, 'it is sk-123');
@@ -66,6 +68,7 @@ test('an omitted prompt is in no event and no record, and the run shows that it 
     [runs[1]?.record?.prompt, runs[1]?.record?.system, runs[1]?.record?.output],
     ['', null, 'it is sk-12345678'],
   );
+  assert.not('metadata' in (runs[1]?.record ?? {}), 'labels are the words of the client');
 });
 
 test('an omitted answer keeps its number of characters and none of its tokens', () => {
@@ -102,10 +105,10 @@ test('events and rows without content are the same objects', () => {
 
 test('a text too long to search is left out whole', () => {
   const commit = sample();
-  const requestOf = ({ events: [first] }: Commit) => first?.data.request as { prompt: string };
-  requestOf(commit).prompt = `${'x'.repeat(300_000)} sk-12345678`;
+  const requestOf = ({ events: [first] }: Commit) => first?.data.request as { messages: Message[] };
+  requestOf(commit).messages = shortMessages(`${'x'.repeat(300_000)} sk-12345678`, null);
   const stored = stripper({ ...KEEP, redact: ['sk-[0-9]+'] })(commit);
-  assert.match(requestOf(stored).prompt, 'left out');
+  assert.match(promptOf(requestOf(stored)), 'left out');
 });
 
 test('a pattern that is slow on a backtracking engine ends at once, and one that needs backtracking is refused', () => {

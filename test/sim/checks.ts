@@ -1,4 +1,5 @@
 import { readyWhen } from '../../machines/daemon.ts';
+import { promptOf } from '../../machines/messages.ts';
 import { runsToStart } from '../../machines/runs-to-start.ts';
 import { isIn, statePath } from '../../machines/step.ts';
 import type { Instance } from '../../src/kernel/instance.ts';
@@ -191,7 +192,7 @@ export async function checkEnd(world: World, isOver: boolean): Promise<void> {
         () => `a run that ${client.name} was told of is not there`,
       );
     for (const run of oracle.runs.values())
-      if (client.refused.has(run.created.request.prompt)) checkRefused(run);
+      if (client.refused.has(promptOf(run.created.request))) checkRefused(run);
   }
 }
 

@@ -160,7 +160,7 @@ export class Client {
       'idempotency_conflict',
     ]);
     const key = input.idempotency_key;
-    if (key == null) this.refused.add(input.prompt);
+    if (key == null) this.refused.add(input.prompt ?? '');
     const others = this.keyed.filter(
       (other) => other.idempotency_key === key && other.prompt !== input.prompt,
     );

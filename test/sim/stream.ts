@@ -1,4 +1,5 @@
-import type { RunRequest } from '../../machines/events.ts';
+import type { RunRequest } from '../../machines/messages.ts';
+import { promptOf } from '../../machines/messages.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { AttemptRequest, OutputPart } from '../../src/providers/port.ts';
 import { type Answer, answerTo, astray } from './answers.ts';
@@ -30,7 +31,7 @@ export interface StreamOptions {
 /** The answer to this request without faults. Only a resumable one is the same each time. */
 export function undisturbed(request: RunRequest, attempt: number, resumable: boolean): Answer {
   const salt = mix(hashOf(request.model), resumable ? request.seed : attempt);
-  const answer = answerTo(`${request.provider} ${request.prompt}`, salt);
+  const answer = answerTo(`${request.provider} ${promptOf(request)}`, salt);
   return resumable ? answer : { texts: answer.texts, token_ids: [] };
 }
 

@@ -170,7 +170,8 @@ async function consume(
       } else {
         if (event.type === 'run.started' && event.data.resumes !== true && event.data.attempt !== 1)
           steps.discarded();
-        if (event.type === 'run.output_appended') await steps.output(String(event.data.text ?? ''));
+        if (event.type === 'run.output_appended' && event.data.kind === undefined)
+          await steps.output(String(event.data.text ?? ''));
         cursor.next_seq = event.seq + 1;
       }
     }

@@ -75,10 +75,9 @@ export function createLocalProvider({
       });
     streams += 1;
     try {
-      const { prompt, system, temperature, seed } = request;
+      const { messages, temperature, seed } = request;
       const order = {
-        prompt,
-        system,
+        messages,
         temperature,
         seed,
         max_tokens: request.max_tokens ?? limits.output_tokens,

@@ -1,5 +1,5 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import type { RunRequest } from '../../../machines/events.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { parseForeignJson } from '../../json.ts';

@@ -1,5 +1,6 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import type { RunRequest } from '../../../machines/events.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
+import { promptOf, systemOf } from '../../../machines/messages.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 
 /**
@@ -7,17 +8,17 @@ import type { ProviderConfig } from '../../config/provider.ts';
  * parameters.
  */
 export function callOptions({
-  prompt,
-  system,
+  messages,
   max_tokens,
   temperature,
   seed,
   seed_asked,
 }: RunRequest): LanguageModelV4CallOptions {
+  const system = systemOf({ messages });
   return {
     prompt: [
       ...(system === null ? [] : [{ role: 'system', content: system } as const]),
-      { role: 'user', content: [{ type: 'text', text: prompt }] },
+      { role: 'user', content: [{ type: 'text', text: promptOf({ messages }) }] },
     ],
     ...(max_tokens === null ? {} : { maxOutputTokens: max_tokens }),
     ...(temperature === null ? {} : { temperature }),

@@ -1,3 +1,4 @@
+import { textOf } from '../../../machines/messages.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
@@ -48,7 +49,10 @@ async function* streamAnswer(
     throw new SvcError('model_unknown', 'No model is named, and the provider has no default one.', {
       retryable: false,
     });
-  const secrets = { key: readKey(config, env), texts: [request.prompt, request.system] };
+  const secrets = {
+    key: readKey(config, env),
+    texts: request.messages.flatMap(({ content }) => content.map(textOf)),
+  };
   let ended: 'complete' | 'broken' = 'broken';
   try {
     const stream = await openChat(

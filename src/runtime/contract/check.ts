@@ -18,10 +18,14 @@ export function checkGiven<S extends v.GenericSchema<unknown, object>>(
   schema: S,
   value: unknown,
 ): Given<v.InferOutput<S>> {
-  const fields = Object.entries(check(schema, value));
-  return Object.fromEntries(fields.filter(([, field]) => (field ?? null) !== null)) as Given<
-    v.InferOutput<S>
-  >;
+  return given(check(schema, value));
+}
+
+/** The fields that have a value. */
+export function given<T extends object>(fields: T): Given<T> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, field]) => (field ?? null) !== null),
+  ) as Given<T>;
 }
 
 export function wrong(param: string, message: string): SvcError {

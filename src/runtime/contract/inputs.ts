@@ -2,7 +2,8 @@ import * as v from 'valibot';
 import { RECOVERIES } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { type Limits, limitSpecs } from '../../limits.ts';
-import { checkGiven, type Given } from './check.ts';
+import { checkGiven, type Given, wrong } from './check.ts';
+import { checkMessages, message, responseFormat, tool, toolChoice } from './messages.ts';
 import { count, flag, name, numberFrom, object, oneOf, text, wholeFrom } from './vocabulary.ts';
 
 /** What a request holds. Every transport takes the same fields. A field that is null counts as not given. */
@@ -10,14 +11,37 @@ import { count, flag, name, numberFrom, object, oneOf, text, wholeFrom } from '.
 /** Longest name of a client, in characters. */
 export const CLIENT_MAX = 64;
 
+/** Most stop texts, and most labels of a run. */
+const STOPS_MAX = 16;
+const LABELS_MAX = 16;
+/** Most of the likeliest tokens at one position. */
+export const LOGPROBS_MAX = 20;
+
 export const runInput = object({
-  prompt: text,
+  /** The short form: `prompt` is one message of the user, `system` one before it. */
+  prompt: v.nullish(text),
   system: v.nullish(text),
+  /** The long form: a conversation. */
+  messages: v.nullish(v.array(message, 'must be a list of messages.')),
+  tools: v.nullish(v.array(tool, 'must be a list of tools.')),
+  tool_choice: v.nullish(toolChoice),
+  response_format: v.nullish(responseFormat),
+  stop: v.nullish(
+    v.pipe(
+      v.array(v.pipe(text, v.nonEmpty('must not be empty.')), 'must be a list of texts.'),
+      v.maxLength(STOPS_MAX, `must have at most ${STOPS_MAX} texts.`),
+    ),
+  ),
   provider: v.nullish(name()),
   model: v.nullish(name()),
   cloud: v.nullish(flag),
   max_tokens: v.nullish(wholeFrom(1, limitSpecs.output_tokens.max)),
   temperature: v.nullish(numberFrom(0, 2)),
+  top_p: v.nullish(numberFrom(0, 1)),
+  presence_penalty: v.nullish(numberFrom(-2, 2)),
+  frequency_penalty: v.nullish(numberFrom(-2, 2)),
+  /** How many of the likeliest tokens to report at each position. */
+  logprobs: v.nullish(wholeFrom(0, LOGPROBS_MAX)),
   seed: v.nullish(wholeFrom(0, 2 ** 32 - 1)),
   timeout_ms: v.nullish(wholeFrom(1, limitSpecs.run_ms.max)),
   idempotency_key: v.nullish(
@@ -27,29 +51,81 @@ export const runInput = object({
   recovery: v.nullish(oneOf(RECOVERIES)),
   /** The client's name for fair queueing. The default is the transport's. */
   client: v.nullish(name(CLIENT_MAX)),
+  /** The client's own labels. */
+  metadata: v.nullish(
+    v.pipe(
+      v.record(name(64), v.pipe(text, v.maxLength(512, 'must have at most 512 characters.'))),
+      v.check(
+        (labels) => Object.keys(labels).length <= LABELS_MAX,
+        `must have at most ${LABELS_MAX} labels.`,
+      ),
+    ),
+  ),
   /** The transport cancels the run when the client that started it disconnects. */
   cancel_on_disconnect: v.nullish(flag),
 });
 export type RunInput = v.InferOutput<typeof runInput>;
 
 /** Throws invalid_request (with `param`), prompt_missing, prompt_not_text, prompt_too_large. */
-export function parseRunInput(value: unknown, limits: Pick<Limits, 'prompt_bytes'>): RunInput {
-  const input = checkGiven(runInput, withPrompt(value));
-  checkText('prompt', input.prompt);
-  checkText('system', input.system);
-  if (input.prompt.trim() === '')
+export function parseRunInput(
+  value: unknown,
+  limits: Pick<Limits, 'prompt_bytes' | 'run_messages'>,
+): RunInput {
+  const input = checkGiven(runInput, value);
+  const { messages, prompt = '', system } = input;
+  if (messages === undefined && prompt.trim() === '')
     throw new SvcError('prompt_missing', 'The prompt is missing, or is empty.', {
       param: 'prompt',
-      hint: 'Send a text in the field prompt.',
+      hint: 'Send a text in the field prompt, or a list in messages.',
     });
-  const bytes = Buffer.byteLength(input.prompt) + Buffer.byteLength(input.system ?? '');
+  if (messages !== undefined && (input.prompt ?? system) !== undefined)
+    throw wrong('messages', 'messages replaces prompt and system. Send one of the two forms.');
+  let bytes = 0;
+  for (const [param, said] of textsOf(input)) {
+    checkText(param, said);
+    bytes += Buffer.byteLength(said);
+  }
+  const param = messages === undefined ? 'prompt' : 'messages';
   if (bytes > limits.prompt_bytes)
     throw new SvcError(
       'prompt_too_large',
       `The prompt has ${bytes} bytes; at most ${limits.prompt_bytes} are taken.`,
-      { param: 'prompt' },
+      { param },
     );
+  if (messages === undefined) return input;
+  if (messages.length > limits.run_messages)
+    throw wrong(
+      param,
+      `messages has ${messages.length} messages; at most ${limits.run_messages} are taken.`,
+    );
+  checkMessages(messages);
+  checkTools(input);
   return input;
+}
+
+function checkTools({ tools = [], tool_choice }: Given<RunInput>): void {
+  const names = tools.map(({ name }) => name);
+  const twice = names.find((each, index) => names.indexOf(each) !== index);
+  if (twice !== undefined) throw wrong('tools', `tools has ${twice} twice.`);
+  if (typeof tool_choice === 'object' && !names.includes(tool_choice.name))
+    throw wrong('tool_choice', `tool_choice names ${tool_choice.name}, which is not in tools.`);
+  if (tool_choice === 'required' && names.length === 0)
+    throw wrong('tool_choice', 'tool_choice is required, but there are no tools.');
+}
+
+/** The texts of a request that its provider gets, each with the name of its field. */
+function* textsOf(input: Given<RunInput>): Generator<[string, string]> {
+  for (const field of ['prompt', 'system', 'messages', 'tools', 'response_format', 'stop'] as const)
+    for (const said of textsIn(input[field])) yield [field, said];
+}
+
+function* textsIn(value: unknown): Generator<string> {
+  if (typeof value === 'string') yield value;
+  else if (typeof value === 'object' && value !== null)
+    for (const [name, inner] of Object.entries(value)) {
+      if (!Array.isArray(value)) yield name;
+      yield* textsIn(inner);
+    }
 }
 
 export const pullInput = object({
@@ -92,14 +168,8 @@ export type RunListQuery = Given<v.InferOutput<v.ObjectSchema<typeof runListInpu
 export const providerInput = v.looseObject({ id: name() });
 export type ProviderInput = v.InferOutput<typeof providerInput>;
 
-/** A missing prompt gets a specific error. */
-function withPrompt(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  return { ...value, prompt: (value as { prompt?: unknown }).prompt ?? '' };
-}
-
 /** NUL and half a surrogate pair cannot travel as UTF-8 text. */
-function checkText(param: string, value = ''): void {
+function checkText(param: string, value: string): void {
   if (!value.includes('\0') && value.isWellFormed()) return;
   throw new SvcError('prompt_not_text', `${param} holds NUL or is not well-formed text.`, {
     param,

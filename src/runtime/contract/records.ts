@@ -3,6 +3,7 @@ import { RECOVERIES } from '../../config/settings.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
 import type { EventRecord } from '../../kernel/event-record.ts';
 import type { RunRecord } from '../runs/record.ts';
+import { responseFormat, tool, toolChoice } from './messages.ts';
 import { anything, flag, object, oneOf, text, time, whole } from './vocabulary.ts';
 
 /** The answers in the form that users see: snake_case, RFC 3339 times. A test checks real answers against these schemas. */
@@ -141,6 +142,25 @@ export const publicReport = object({
 });
 export type PublicReport = v.InferOutput<typeof publicReport>;
 
+const part = v.variant('type', [
+  object({ type: v.literal('text'), text }),
+  object({ type: v.literal('reasoning'), text }),
+  object({ type: v.literal('refusal'), text }),
+  object({ type: v.literal('tool_call'), id: text, name: text, arguments: text }),
+]);
+
+/** A message of a record. Images have their size instead of their data. */
+const recordedMessage = object({
+  role: oneOf(['system', 'user', 'assistant', 'tool']),
+  content: v.array(
+    v.variant('type', [
+      ...part.options,
+      object({ type: v.literal('image'), media_type: text, size_bytes: whole }),
+      object({ type: v.literal('tool_result'), id: text, text, is_error: flag }),
+    ]),
+  ),
+});
+
 export const run = object({
   id: text,
   state: text,
@@ -149,9 +169,23 @@ export const run = object({
   cloud: flag,
   prompt: text,
   system: orNull(text),
+  /** The conversation, unless prompt and system say it all. */
+  messages: v.exactOptional(v.array(recordedMessage)),
+  tools: v.exactOptional(v.array(tool)),
+  tool_choice: v.exactOptional(toolChoice),
+  response_format: v.exactOptional(responseFormat),
   output: text,
+  /** The parts of the answer, unless it is only text. */
+  output_parts: v.exactOptional(v.array(part)),
   finish_reason: orNull(oneOf(['stop', 'length', 'content_filter', 'tool_calls', 'other'])),
-  usage: object({ input_tokens: orNull(whole), output_tokens: orNull(whole) }),
+  /** The text of the request's `stop` that ended the answer. */
+  stop_sequence: v.exactOptional(text),
+  usage: object({
+    input_tokens: orNull(whole),
+    output_tokens: orNull(whole),
+    cached_tokens: v.exactOptional(whole),
+    reasoning_tokens: v.exactOptional(whole),
+  }),
   queue_position: orNull(whole),
   attempts: whole,
   created_at: time,
@@ -161,6 +195,11 @@ export const run = object({
   error: orNull(errorBody),
   idempotency_key: orNull(text),
   client: text,
+  /** Name of the token that the request was sent with. */
+  asked_by: v.exactOptional(text),
+  /** The API of the request, if it was another than svc's own. */
+  asked_as: v.exactOptional(text),
+  metadata: v.exactOptional(v.record(text, text)),
   recovery: oneOf(RECOVERIES),
   seq: whole,
 }) satisfies v.GenericSchema<unknown, RunRecord>;

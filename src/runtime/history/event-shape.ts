@@ -13,6 +13,7 @@ const orNull =
   (is: Is): Is =>
   (value) =>
     value === null || is(value);
+const list: Is = (value) => Array.isArray(value);
 const numbers: Is = (value) => Array.isArray(value) && value.every(number);
 const object =
   (fields: Record<string, Is>): Is =>
@@ -23,8 +24,7 @@ const request = object({
   provider: text,
   model: text,
   cloud: flag,
-  prompt: text,
-  system: orNull(text),
+  messages: list,
 });
 const error = object({ code: text, message: text, retryable: flag });
 const usage = object({ input_tokens: orNull(number), output_tokens: orNull(number) });

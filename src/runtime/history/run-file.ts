@@ -1,6 +1,8 @@
 import { describe } from '../../../machines/describe.ts';
+import { SCHEMA_VERSION } from '../../../machines/events.ts';
 import { runMachine } from '../../../machines/run.ts';
 import { can, statePath } from '../../../machines/step.ts';
+import { upcast } from '../../../machines/upcast.ts';
 import { SvcError } from '../../errors.ts';
 import { type StoredEvent, toFact } from '../../store/port.ts';
 import { checkRunEvent } from './event-shape.ts';
@@ -109,7 +111,11 @@ function readEvent(value: unknown, index: number, run_id: string): StoredEvent {
       : 'is not an object';
   if (problem !== null) throw invalid(`Its event number ${index + 1} ${problem}.`);
   const { seq, stream, version, type, schema, at, boot_id, data } = value as StoredEvent;
-  return { seq, stream, version, type, schema, at, boot_id, data };
+  return {
+    ...{ seq, stream, version, type, at, boot_id },
+    schema: SCHEMA_VERSION,
+    data: upcast(schema, type, data),
+  };
 }
 
 function problemOf(

@@ -15,8 +15,8 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
     `it was accepted from ${word(client)}, for the provider ${provider}${inner(request).cloud === true ? ', which is not on this machine' : ''}`,
   'run.started': ({ attempt, resumes }, provider) =>
     `the provider ${provider} was asked${resumes === true ? ' to continue the recorded text' : ''} (attempt ${word(attempt)})`,
-  'run.output_appended': ({ attempt }, provider) =>
-    `the provider ${provider} answered (attempt ${word(attempt)})`,
+  'run.output_appended': ({ attempt, kind, call }, provider) =>
+    `the provider ${provider} ${DID[word(kind)]?.(inner(call)) ?? 'answered'} (attempt ${word(attempt)})`,
   'run.completed': ({ finish_reason, usage }) =>
     `the answer was complete (${word(finish_reason)}${tokens(inner(usage))})`,
   'run.attempt_failed': ({ attempt, error, retry_at }) =>
@@ -33,6 +33,13 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
   'run.cancelled': ({ forced }) => `it was cancelled${given(forced)}`,
   'run.timed_out': ({ forced }) => `it ended because it took too long${given(forced)}`,
   'run.interrupted': ({ error }) => `it ended unfinished: ${failure(error)}`,
+};
+
+/** What a provider did that sends output besides text. */
+const DID: Readonly<Record<string, (call: Data) => string>> = {
+  reasoning: () => 'reasoned',
+  refusal: () => 'refused to answer',
+  tool_call: ({ name }) => `called the tool ${word(name)}`,
 };
 
 /** Local time of day with milliseconds. */

@@ -1,10 +1,6 @@
 import type { Effects } from '../../../machines/effects.ts';
-import type {
-  NewEvent,
-  ProviderCreated,
-  ProviderEvent,
-  RunRequest,
-} from '../../../machines/events.ts';
+import type { NewEvent, ProviderCreated, ProviderEvent } from '../../../machines/events.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';

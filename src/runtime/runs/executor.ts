@@ -1,5 +1,7 @@
 import type { Effects } from '../../../machines/effects.ts';
-import type { NewEvent, RunEvent, RunRequest } from '../../../machines/events.ts';
+import type { NewEvent, RunEvent } from '../../../machines/events.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
+import { textOf } from '../../../machines/messages.ts';
 import { afterFailure } from '../../../machines/retry.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { terminalOf } from '../../../machines/run-next.ts';
@@ -12,6 +14,7 @@ import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { OutputBudget } from './output-budget.ts';
+import { OutputQueue, placeOf } from './output-queue.ts';
 import { recordedTokens } from './recorded-tokens.ts';
 
 /**
@@ -120,10 +123,11 @@ export class RunExecutor {
     abort: AbortController,
   ): Promise<Extract<OutputPart, { type: 'finish' }>> {
     const { kernel, store, limits, provider } = this.options;
-    const { request, output, outputs, threads } = (kernel.tail(run_id) as RunSnapshot).context;
+    const { request, output, parts, outputs, threads } = (kernel.tail(run_id) as RunSnapshot)
+      .context;
     const resume =
       outputs > 0
-        ? { text: output, token_ids: await recordedTokens(store, run_id), threads }
+        ? { text: output, parts, token_ids: await recordedTokens(store, run_id), threads }
         : null;
     const port = provider(request);
     if (port === undefined)
@@ -139,22 +143,26 @@ export class RunExecutor {
       cut = failure;
       reading.abort();
     });
-    if (resume !== null) this.options.outputs.add(run_id, output);
+    if (resume !== null) {
+      this.options.outputs.add(run_id, output);
+      for (const part of parts) this.options.outputs.add(run_id, textOf(part));
+    }
 
-    let text = '';
-    let token_ids: number[] = [];
-    let computing = threads;
+    const waiting = new OutputQueue();
     let recording: Promise<void> | null = null;
     const record = async () => {
-      while (text !== '' || token_ids.length > 0) {
-        const { output: before = '', threads: known = null } = kernel.tail(run_id)?.context ?? {};
-        const more = {
-          ...(kernel.omitsOutput ? { offset: before.length } : {}),
-          ...(computing === null || computing === known ? {} : { threads: computing }),
-        };
-        const event = { type: 'run.output_appended', attempt, text, token_ids, ...more } as const;
-        text = '';
-        token_ids = [];
+      for (let output = waiting.take(); output !== null; output = waiting.take()) {
+        const { context } = kernel.tail(run_id) ?? {};
+        const { threads: computing, ...said } = output;
+        const event = {
+          type: 'run.output_appended',
+          attempt,
+          ...said,
+          ...(kernel.omitsOutput && context !== undefined ? placeOf(output, context) : {}),
+          ...(computing === undefined || computing === context?.threads
+            ? {}
+            : { threads: computing }),
+        } as const;
         if (!(await kernel.tryAppend(run_id, event))) abort.abort();
       }
       recording = null;
@@ -178,11 +186,9 @@ export class RunExecutor {
           continue;
         }
         this.options.outputs.add(run_id, part.text);
-        text += part.text;
-        token_ids.push(...part.token_ids);
-        computing = part.threads ?? computing;
-        if (text !== '' || token_ids.length > 0) startRecording();
-        if (text.length > limits.output_buffer_bytes) await recording;
+        waiting.add(part);
+        if (waiting.length > 0) startRecording();
+        if (waiting.characters > limits.output_buffer_bytes) await recording;
         if (abort.signal.aborted || reading.signal.aborted) break;
       }
     } catch (thrown) {

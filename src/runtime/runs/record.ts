@@ -1,9 +1,30 @@
 import type { Failure, FinishReason, Recovery, Usage } from '../../../machines/events.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
+import {
+  isShort,
+  type Message,
+  type MessagePart,
+  type OutputPart,
+  promptOf,
+  type ResponseFormat,
+  systemOf,
+  type Tool,
+  type ToolChoice,
+} from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { RunRow } from '../../store/port.ts';
+
+/** A message as users see it. Images have their size instead of their data. */
+export interface RecordedMessage {
+  role: Message['role'];
+  content: RecordedPart[];
+}
+export type RecordedPart =
+  | Exclude<MessagePart, { type: 'image' }>
+  | { type: 'image'; media_type: string; size_bytes: number };
 
 /** A run as users see it. */
 export interface RunRecord {
@@ -14,8 +35,17 @@ export interface RunRecord {
   cloud: boolean;
   prompt: string;
   system: string | null;
+  /** The conversation. Absent when prompt and system say it all. */
+  messages?: RecordedMessage[];
+  tools?: Tool[];
+  tool_choice?: ToolChoice;
+  response_format?: ResponseFormat;
   output: string;
+  /** The parts of the answer. Absent when it is only text. */
+  output_parts?: OutputPart[];
   finish_reason: FinishReason | null;
+  /** The text of the request's `stop` that ended the answer. */
+  stop_sequence?: string;
   usage: Usage;
   /** 1 is the next to start. Null: the run is not queued. */
   queue_position: number | null;
@@ -28,6 +58,11 @@ export interface RunRecord {
   idempotency_key: string | null;
   /** The client of the run. The queue takes turns by client. */
   client: string;
+  /** Name of the token that the request was sent with. */
+  asked_by?: string;
+  /** The API of the request, such as `openai.chat`. Absent: svc's own. */
+  asked_as?: string;
+  metadata?: Record<string, string>;
   /** What happens to the run after it is cut off. */
   recovery: Recovery;
   /** Position of its last event in the log. */
@@ -47,10 +82,13 @@ export function runRecord(
     provider: request.provider,
     model: request.model,
     cloud: request.cloud,
-    prompt: request.prompt,
-    system: request.system,
+    prompt: promptOf(request),
+    system: systemOf(request),
+    ...conversation(request),
     output: context.output,
+    ...(context.parts.length === 0 ? {} : { output_parts: [...context.parts] }),
     finish_reason: context.finish_reason,
+    ...(context.stop_sequence === null ? {} : { stop_sequence: context.stop_sequence }),
     usage: context.usage ?? { input_tokens: null, output_tokens: null },
     queue_position,
     attempts: context.attempt,
@@ -61,8 +99,37 @@ export function runRecord(
     error: errorBody(snapshot, context.error),
     idempotency_key: context.idempotency_key,
     client: context.client,
+    ...(context.asked_by === null ? {} : { asked_by: context.asked_by }),
+    ...(context.asked_as === null ? {} : { asked_as: context.asked_as.api }),
+    ...(context.metadata === null ? {} : { metadata: { ...context.metadata } }),
     recovery: context.recovery,
     seq,
+  };
+}
+
+/** What a request says beside its prompt and system text. */
+function conversation(request: RunRequest): Partial<RunRecord> {
+  const { messages, tools, tool_choice, response_format } = request;
+  return {
+    ...(isShort(request) || messages.length === 0 ? {} : { messages: messages.map(recorded) }),
+    ...(tools === undefined ? {} : { tools: [...tools] }),
+    ...(tool_choice === undefined ? {} : { tool_choice }),
+    ...(response_format === undefined ? {} : { response_format }),
+  };
+}
+
+function recorded({ role, content }: Message): RecordedMessage {
+  return {
+    role,
+    content: content.map((part) =>
+      part.type === 'image'
+        ? {
+            type: 'image',
+            media_type: part.media_type,
+            size_bytes: Buffer.byteLength(part.data, 'base64'),
+          }
+        : part,
+    ),
   };
 }
 

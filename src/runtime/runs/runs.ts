@@ -1,5 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { NewEvent, RunCreated } from '../../../machines/events.ts';
+import type { Wishes } from '../../../machines/messages.ts';
+import { shortMessages } from '../../../machines/messages.ts';
 import { refusal } from '../../../machines/refusal.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
 import type { Config } from '../../config/config.ts';
@@ -11,7 +13,9 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { shortRecord } from '../../store/short-run.ts';
+import { given } from '../contract/check.ts';
 import {
+  type Asked,
   type EventSlice,
   isTerminalEvent,
   type RunHead,
@@ -60,17 +64,17 @@ export class Runs {
    * Throws idempotency_conflict, busy, not_ready, daemon_stopping, store_full, store_stalled,
    * run_unconfirmed, and the errors of `chooseRoute`.
    */
-  async start(input: RunInput, client: string): Promise<RunRecord> {
+  async start(input: RunInput, client: string, asked: Asked = {}): Promise<RunRecord> {
     const { kernel } = this.options;
-    if (input.idempotency_key == null) return this.get(await this.begin(input, client));
+    if (input.idempotency_key == null) return this.get(await this.begin(input, client, asked));
     if (!kernel.isOpen) throw new SvcError('not_ready');
     return this.get(
-      await this.keys.once(input.idempotency_key, input, () => this.begin(input, client)),
+      await this.keys.once(input.idempotency_key, input, () => this.begin(input, client, asked)),
     );
   }
 
   /** The id of a new run, once it is durable. */
-  private async begin(input: RunInput, client: string): Promise<RunKey> {
+  private async begin(input: RunInput, client: string, asked: Asked): Promise<RunKey> {
     const { kernel, config, providers, daemon } = this.options;
     const unwritable = kernel.failure ?? kernel.stalled;
     if (unwritable !== null) throw unwritable;
@@ -88,7 +92,7 @@ export class Runs {
       run_id,
       kernel.append([
         { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
-        { stream: run_id, event: this.accepted(run_id, input, route, client) },
+        { stream: run_id, event: this.accepted(run_id, input, route, { client, ...asked }) },
       ]),
     );
     return run_id;
@@ -228,7 +232,7 @@ export class Runs {
     run_id: string,
     input: RunInput,
     route: Route,
-    client: string,
+    asked: Asked & { client: string },
   ): NewEvent<RunCreated> {
     const { limits } = this.options.config;
     const now = this.options.kernel.clock.now();
@@ -242,8 +246,8 @@ export class Runs {
         provider,
         model,
         cloud,
-        prompt: input.prompt,
-        system: input.system ?? null,
+        messages: input.messages ?? shortMessages(input.prompt ?? '', input.system ?? null),
+        ...wishes(input),
         max_tokens: input.max_tokens ?? null,
         temperature: input.temperature ?? null,
         seed: input.seed ?? randomInt(2 ** 32),
@@ -251,7 +255,9 @@ export class Runs {
       },
       idempotency_key: input.idempotency_key ?? null,
       request_digest: this.digests.of(input),
-      client: input.client ?? client,
+      ...asked,
+      client: input.client ?? asked.client,
+      ...(input.metadata == null ? {} : { metadata: input.metadata }),
       recovery: input.recovery ?? this.options.config.recovery,
       resumable: provider === LOCAL && kept,
       ...(kept ? {} : { content: 'omitted' as const }),
@@ -282,6 +288,16 @@ export class Runs {
     if (row.record === null) throw new SvcError('not_ready');
     return row.record as unknown as RunRecord;
   }
+}
+
+/** What the request says beside its messages. */
+function wishes(input: RunInput): Wishes {
+  const { tools, tool_choice, response_format, stop } = input;
+  const { top_p, presence_penalty, frequency_penalty, logprobs } = input;
+  return given({
+    ...{ tools, tool_choice, response_format, stop },
+    ...{ top_p, presence_penalty, frequency_penalty, logprobs },
+  });
 }
 
 /** Throws run_unknown for an id that is not of a run. It could name another machine's stream. */

@@ -1,4 +1,5 @@
 import type { Failure, Recovery, RunCreated, RunEvent } from '../../../machines/events.ts';
+import { shortMessages } from '../../../machines/messages.ts';
 import { type RunSnapshot, runMachine } from '../../../machines/run.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
 import { runDeadlines } from '../../../machines/run-next.ts';
@@ -46,8 +47,7 @@ export function runModel({
       provider: 'local',
       model: 'svc-mini',
       cloud: false,
-      prompt: 'Hello',
-      system: null,
+      messages: shortMessages('Hello', null),
       max_tokens: null,
       temperature: null,
       seed: 1,

@@ -4,8 +4,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { RunRequest } from '../../../machines/events.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import type { Asking } from '../../helpers/asking.ts';
 import {
   failure,
   type LocalHarness,
@@ -35,7 +35,7 @@ const types = () => local.engine.facts.map(({ type }) => type);
 
 /** Starts a run and resolves at its first output. */
 async function begin(
-  changes: Partial<RunRequest>,
+  changes: Asking,
 ): Promise<{ heard: WholeAnswer; end: Promise<WholeAnswer>; abort: AbortController }> {
   const abort = new AbortController();
   const heard: WholeAnswer = { text: '', token_ids: [], parts: [], finish: null };

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { shortMessages } from '../../../machines/messages.ts';
 import { parseFromEngine, parseToEngine } from '../../../src/providers/local/engine/messages.ts';
 import { seedAt } from '../../../src/providers/local/engine/seed.ts';
 import { engineEnvironment } from '../../../src/providers/local/engine-environment.ts';
@@ -8,8 +9,7 @@ test('a valid message is accepted', () => {
   const run = {
     type: 'run',
     id: 1,
-    prompt: 'hello',
-    system: null,
+    messages: shortMessages('hello', null),
     max_tokens: 5,
     temperature: 0.5,
     seed: 3,

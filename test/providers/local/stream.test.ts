@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { RunRequest } from '../../../machines/events.ts';
 import { CHATML, makeGguf } from '../../fixtures/models/make-gguf.ts';
+import type { Asking } from '../../helpers/asking.ts';
 import {
   failure,
   type LocalHarness,
@@ -29,7 +29,7 @@ test.before(() => {
 test.after(() => local.close());
 
 const ask = (
-  changes: Partial<RunRequest> = {},
+  changes: Asking = {},
   signal?: AbortSignal,
   heard?: WholeAnswer,
 ): Promise<WholeAnswer> => readAnswer(local, { model: 'random', ...changes }, signal, heard);

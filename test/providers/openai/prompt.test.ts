@@ -1,13 +1,13 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { RunRequest } from '../../../machines/events.ts';
 import { adaptBody } from '../../../src/providers/openai/prompt.ts';
+import type { Asking } from '../../helpers/asking.ts';
 import { outcome, type RemoteOptions, remote } from '../../helpers/remote.ts';
 import { Upstream } from '../../helpers/upstream.ts';
 
 /** The request that the server gets for a run. */
 async function sent(
-  request: Partial<RunRequest>,
+  request: Asking,
   options: RemoteOptions = {},
 ): Promise<Record<string, unknown>> {
   const upstream = await Upstream.start();

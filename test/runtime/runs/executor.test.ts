@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { promptOf } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { TERMINAL } from '../../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
@@ -141,7 +142,7 @@ test('when answers are too large together, the provider with the most text loses
   const go = { greedy: gate(), last: gate(), modest: gate() };
   const first = [() => go.greedy.opened, output('b'.repeat(400))];
   const greedy = new ScriptedProvider('greedy', ({ request }, signal) =>
-    request.prompt === 'large'
+    promptOf(request) === 'large'
       ? [output('a'.repeat(500)), ...first, () => go.last.opened, output('c'), untilAborted(signal)]
       : [output('small'), finish()],
   );
@@ -180,10 +181,10 @@ test('while a cut answer still keeps its text, a new run waits', async () => {
   const slow = new ScriptedProvider('slow', []);
   slow.stream = async function* ({ request }) {
     try {
-      if (request.prompt === 'large') yield output('x'.repeat(2000));
+      if (promptOf(request) === 'large') yield output('x'.repeat(2000));
       yield finish();
     } finally {
-      if (request.prompt === 'large') await stopped.opened;
+      if (promptOf(request) === 'large') await stopped.opened;
     }
   };
   const { runtime, kernel, scheduler } = await bootRuntime({

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { promptOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { AttemptRequest } from '../../../src/providers/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -18,7 +19,7 @@ class FragileEngine extends ScriptedProvider {
   constructor() {
     super('local', (request) => [
       this.compute(request),
-      ...(request.request.prompt === 'long' ? [output('answer', 1)] : []),
+      ...(promptOf(request.request) === 'long' ? [output('answer', 1)] : []),
       finish(),
     ]);
   }
@@ -30,7 +31,7 @@ class FragileEngine extends ScriptedProvider {
       try {
         // By then all runs that may start have begun.
         await turns(30);
-        if (request.prompt === 'killer') this.die();
+        if (promptOf(request) === 'killer') this.die();
         await Promise.race([death, turns(60)]);
       } finally {
         this.computed.delete(run_id);
@@ -89,7 +90,7 @@ test('a run that arrives later is answered before the killer has used all its at
   await waitFor('the later run has ended', () => later !== '' && !kernel.instances.has(later));
   assert.is((await runtime.getRun(later)).state, 'completed');
   assert.is(local.deaths, 7);
-  const order = local.asked.map(({ request }) => request.prompt);
+  const order = local.asked.map(({ request }) => promptOf(request));
   assert.ok(order.indexOf('long') <= 3, order.join(' '));
   assert.equal(local.beside, [0, 0, 0, 0, 0, 0, 0]);
 });

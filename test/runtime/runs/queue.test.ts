@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { promptOf } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
@@ -20,7 +21,7 @@ function stepwise(id: string) {
     waiting.shift()?.();
     await turns();
   };
-  return { provider, one, asked: () => provider.asked.map(({ request }) => request.prompt) };
+  return { provider, one, asked: () => provider.asked.map(({ request }) => promptOf(request)) };
 }
 
 test('a client with one run does not wait behind the fifty of another', async () => {

@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Recovery } from '../../../machines/events.ts';
+import { promptOf } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { manualClock } from '../../../src/kernel/clock.ts';
 import type { AttemptRequest } from '../../../src/providers/port.ts';
@@ -117,7 +118,12 @@ test('a resumed run continues from its recorded tokens: its provider gets them w
   assert.is(run.output, words.join(''));
   assert.equal(
     local.asked.map(({ attempt, resume }) => ({ attempt, resume })),
-    [{ attempt: 2, resume: { text: 'Once upon a ', token_ids: [100, 101, 102], threads: null } }],
+    [
+      {
+        attempt: 2,
+        resume: { text: 'Once upon a ', parts: [], token_ids: [100, 101, 102], threads: null },
+      },
+    ],
   );
   assert.equal(await ends(store, id), ['run.completed']);
 });
@@ -377,7 +383,7 @@ test('interrupted runs are served before queued ones, and queued ones in their o
   });
   for (const id of ids) await waitFor('it has ended', () => !kernel.instances.has(id));
   assert.equal(
-    local.asked.map(({ request }) => request.prompt),
+    local.asked.map(({ request }) => promptOf(request)),
     ['0', '1', '2', '3'],
   );
 });

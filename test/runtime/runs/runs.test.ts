@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { promptOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
 import {
   type EventRecord,
@@ -145,8 +146,8 @@ test('when the engine dies under an answer the run resumes from its recorded out
     local.asked.map(({ resume }) => resume),
     [
       null,
-      { text: 'one ', token_ids: [0], threads: null },
-      { text: 'one two ', token_ids: [0, 1], threads: null },
+      { text: 'one ', parts: [], token_ids: [0], threads: null },
+      { text: 'one two ', parts: [], token_ids: [0, 1], threads: null },
     ],
   );
 });
@@ -260,7 +261,7 @@ test('silence, a slow start and a long run each time out and stop the work', asy
 test('runs start in the order of their arrival, within the limit', async () => {
   const gates = [gate(), gate(), gate()];
   const local = new ScriptedProvider('local', ({ request }) => [
-    () => (gates[Number(request.prompt)] as ReturnType<typeof gate>).opened,
+    () => (gates[Number(promptOf(request))] as ReturnType<typeof gate>).opened,
     finish(),
   ]);
   const { runtime } = await bootRuntime({ local, limits: { local_runs: 1 } });
@@ -268,7 +269,7 @@ test('runs start in the order of their arrival, within the limit', async () => {
   for (const index of [0, 1, 2]) {
     await turns();
     assert.equal(
-      local.asked.map((asked) => asked.request.prompt),
+      local.asked.map((asked) => promptOf(asked.request)),
       ['0', '1', '2'].slice(0, index + 1),
     );
     gates[index]?.open();
@@ -358,7 +359,7 @@ test('a start after a crash ends runs with the policy end, keeps the queue in or
     ],
   );
   assert.equal(
-    local.asked.map((asked) => asked.request.prompt),
+    local.asked.map((asked) => promptOf(asked.request)),
     ['2', '3'],
   );
   for (const id of ids)

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { StoredEvent } from '../../../src/store/port.ts';
+import { fromEventRow } from '../../../src/store/row.ts';
 import type { Outcome } from './outcome.ts';
 
 /** Streams that each version has recorded: `<version>/<machine>.<what it shows>.jsonl`, and beside it what users saw. */
@@ -36,9 +37,10 @@ function readOne(version: string, file: string): Recorded {
   };
 }
 
+/** The events as the store reads them: in the present schema. */
 export function parseLines(text: string): StoredEvent[] {
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as StoredEvent);
+  const lines = text.split('\n').filter((line) => line !== '');
+  return lines
+    .map((line) => JSON.parse(line) as StoredEvent)
+    .map((event) => fromEventRow({ ...event, data: JSON.stringify(event.data) }));
 }

@@ -1,4 +1,5 @@
 import type { Failure, FinishReason, Usage } from '../../../../machines/events.ts';
+import type { Message } from '../../../../machines/messages.ts';
 import { isRecord } from '../../../json.ts';
 
 /** Messages to the engine process. */
@@ -24,8 +25,7 @@ export interface LoadOrder {
 export interface RunOrder {
   type: 'run';
   id: number;
-  prompt: string;
-  system: string | null;
+  messages: readonly Message[];
   max_tokens: number;
   temperature: number | null;
   seed: number;
@@ -98,8 +98,7 @@ const toEngine: Shapes<ToEngine> = {
   },
   run: {
     id: whole,
-    prompt: text,
-    system: orNull(text),
+    messages: Array.isArray,
     max_tokens: whole,
     temperature: orNull(number),
     seed: whole,

@@ -1,10 +1,16 @@
 import type { ChatHistoryItem, ChatWrapper, LlamaModel, LlamaText, Token } from 'node-llama-cpp';
+import {
+  type Message,
+  promptOf,
+  shortMessages,
+  systemOf,
+  textOf,
+} from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
 import type { LoadedModel } from './load.ts';
 
 export interface Asked {
-  prompt: string;
-  system: string | null;
+  messages: readonly Message[];
 }
 
 /**
@@ -15,9 +21,10 @@ export function fittingPrompt(
   { model, wrapper, context_length, bytesPerTokenMax, rendered }: LoadedModel,
   asked: Asked,
 ): Token[] {
-  const least = Math.ceil(
-    Buffer.byteLength(asked.prompt + (asked.system ?? '')) / bytesPerTokenMax,
-  );
+  const bytes = asked.messages
+    .flatMap(({ content }) => content.map(textOf))
+    .reduce((sum, said) => sum + Buffer.byteLength(said), 0);
+  const least = Math.ceil(bytes / bytesPerTokenMax);
   if (least >= context_length) throw tooLong(`at least ${least}`, context_length);
   const tokens = rendered(() => promptTokens(model, wrapper, asked));
   if (tokens.length >= context_length) throw tooLong(`${tokens.length}`, context_length);
@@ -41,7 +48,7 @@ export function promptTokens(model: LlamaModel, wrapper: ChatWrapper, asked: Ask
 
 /** The control tokens with which the chat template ends an answer. */
 export function stopTokens(model: LlamaModel, wrapper: ChatWrapper): ReadonlySet<Token> {
-  const triggers = contextOf(wrapper, { prompt: '', system: null }).stopGenerationTriggers;
+  const triggers = contextOf(wrapper, { messages: shortMessages('', null) }).stopGenerationTriggers;
   const single = triggers
     .map((trigger: LlamaText) => trigger.tokenize(model.tokenizer))
     .filter((tokens) => tokens.length === 1);
@@ -56,11 +63,12 @@ export function tokenBytesMax(model: LlamaModel): number {
 
 function contextOf(
   wrapper: ChatWrapper,
-  { prompt, system }: Asked,
+  asked: Asked,
 ): ReturnType<ChatWrapper['generateContextState']> {
+  const system = systemOf(asked);
   const chatHistory: ChatHistoryItem[] = [
     ...(system === null ? [] : [{ type: 'system' as const, text: system }]),
-    { type: 'user', text: prompt },
+    { type: 'user', text: promptOf(asked) },
     { type: 'model', response: [] },
   ];
   return wrapper.generateContextState({ chatHistory });

@@ -95,7 +95,8 @@ function apply(event) {
   const { run } = model;
   if (run === null || run.id !== event.stream || event.seq <= run.seq) return;
   run.seq = event.seq;
-  if (event.type === 'run.output_appended') run.output += String(event.data.text);
+  if (event.type === 'run.output_appended')
+    run.output += event.data.kind === undefined ? String(event.data.text) : '';
   else if (event.type === 'run.started' && event.data.resumes !== true) run.output = '';
   changed('output');
 }

@@ -1,0 +1,240 @@
+/**
+ * What a run is asked, and what its answer consists of. Both are plain data in the log.
+ *
+ * The wire formats of OpenAI, Anthropic and Ollama are translated to these types at the transports.
+ */
+
+export type Role = 'system' | 'user' | 'assistant' | 'tool';
+
+export interface TextPart {
+  readonly type: 'text';
+  readonly text: string;
+}
+
+/** An image in the message itself: `data` is base64 of a file of this media type. */
+export interface ImagePart {
+  readonly type: 'image';
+  readonly media_type: string;
+  readonly data: string;
+}
+
+/** Text that the model wrote before its answer. */
+export interface ReasoningPart {
+  readonly type: 'reasoning';
+  readonly text: string;
+}
+
+/** Text in which the model refuses to answer. */
+export interface RefusalPart {
+  readonly type: 'refusal';
+  readonly text: string;
+}
+
+/** The model calls a tool. `arguments` is JSON as the model wrote it; it may be invalid. */
+export interface ToolCallPart {
+  readonly type: 'tool_call';
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+/** What a tool answered. `id` is the id of its call. */
+export interface ToolResultPart {
+  readonly type: 'tool_result';
+  readonly id: string;
+  readonly text: string;
+  readonly is_error: boolean;
+}
+
+export type MessagePart =
+  | TextPart
+  | ImagePart
+  | ReasoningPart
+  | RefusalPart
+  | ToolCallPart
+  | ToolResultPart;
+
+export interface Message {
+  readonly role: Role;
+  readonly content: readonly MessagePart[];
+}
+
+/** A function that the model may call. `parameters` is a JSON schema. */
+export interface Tool {
+  readonly name: string;
+  readonly description: string | null;
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+/** `name`: the model must call this tool. */
+export type ToolChoice = 'auto' | 'none' | 'required' | { readonly name: string };
+
+/** The form of the answer. `schema` is a JSON schema; null: any JSON object. */
+export interface ResponseFormat {
+  readonly type: 'json';
+  readonly name: string | null;
+  readonly schema: Readonly<Record<string, unknown>> | null;
+}
+
+/** What a request may say beside its messages. Absent: the default of the provider. */
+export interface Wishes {
+  /** The tools that the model may call. */
+  tools?: readonly Tool[];
+  /** Absent: `auto` with tools. */
+  tool_choice?: ToolChoice;
+  /** Absent: free text. */
+  response_format?: ResponseFormat;
+  /** The answer ends before the first of these texts. */
+  stop?: readonly string[];
+  top_p?: number;
+  presence_penalty?: number;
+  frequency_penalty?: number;
+  /** How many of the likeliest tokens to report at each position. Absent: no probabilities. */
+  logprobs?: number;
+}
+
+export interface RunRequest extends Wishes {
+  provider: string;
+  model: string;
+  /** True when the prompt leaves this machine. */
+  cloud: boolean;
+  /** The conversation so far. The answer continues it. Empty if the log omits it. */
+  messages: readonly Message[];
+  max_tokens: number | null;
+  temperature: number | null;
+  /** Every run has a seed, so it can be repeated. */
+  seed: number;
+  /** Whether the client chose the seed. Only such a seed is sent to remote APIs. */
+  seed_asked: boolean;
+}
+
+/** The API through which a run was asked, such as `openai.responses`, and its own fields. */
+export interface AskedAs {
+  readonly api: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** A token of the answer with the natural logarithm of its probability. */
+export interface TokenLogprob {
+  readonly token: string;
+  readonly logprob: number;
+  /** The likeliest tokens at this position, most likely first. */
+  readonly top: readonly { readonly token: string; readonly logprob: number }[];
+}
+
+/** The kinds of output besides text. */
+export type OutputKind = 'reasoning' | 'tool_call' | 'refusal';
+
+/** Which call a piece of output belongs to. */
+export interface CallName {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** One output of an attempt. */
+export interface RunOutput {
+  attempt: number;
+  /** A piece of the answer, or of the arguments of a tool call. */
+  text: string;
+  token_ids: number[];
+  /** Absent: text of the answer. */
+  kind?: OutputKind;
+  /** The tool call that the piece belongs to. */
+  call?: CallName;
+  logprobs?: readonly TokenLogprob[];
+  /** Where the text begins in its part, if the log omits the text itself. */
+  offset?: number;
+  /** The index of that part among all parts. Absent for text of the answer. */
+  part?: number;
+  /** The threads that compute from here on, if their number is known and changed. */
+  threads?: number;
+}
+
+/** A piece of the answer. Without `kind` it is text. A piece of a call has a part of its arguments. */
+export interface Piece {
+  readonly text: string;
+  readonly kind?: OutputKind;
+  readonly call?: CallName;
+}
+
+export type OutputPart = TextPart | ReasoningPart | RefusalPart | ToolCallPart;
+
+/**
+ * The parts of an answer after one more piece. An answer that is only text has no parts: its text
+ * says it all.
+ */
+export function partsAfter(
+  parts: readonly OutputPart[],
+  output: string,
+  piece: Piece,
+): readonly OutputPart[] {
+  if (parts.length === 0 && piece.kind === undefined) return parts;
+  const before: readonly OutputPart[] =
+    parts.length > 0 || output === '' ? parts : [{ type: 'text', text: output }];
+  const index = partOf(before, piece);
+  const grown = growPart(before[index], piece);
+  return index < before.length ? before.with(index, grown) : [...before, grown];
+}
+
+/** Where a piece belongs: the last part if it is of its kind, a call by its id, or a new part. */
+export function partOf(parts: readonly OutputPart[], { kind, call }: Piece): number {
+  if (kind === 'tool_call') {
+    const known = parts.findIndex((part) => part.type === 'tool_call' && part.id === call?.id);
+    return known < 0 ? parts.length : known;
+  }
+  return parts.at(-1)?.type === (kind ?? 'text') ? parts.length - 1 : parts.length;
+}
+
+function growPart(part: OutputPart | undefined, { kind, text, call }: Piece): OutputPart {
+  if (kind === 'tool_call') {
+    const before = part?.type === 'tool_call' ? part.arguments : '';
+    return {
+      type: kind,
+      id: call?.id ?? '',
+      name: call?.name ?? '',
+      arguments: before + text,
+    };
+  }
+  return { type: kind ?? 'text', text: (part === undefined ? '' : textOf(part)) + text };
+}
+
+/** The text of a part. An image has none. */
+export function textOf(part: MessagePart): string {
+  if (part.type === 'image') return '';
+  return part.type === 'tool_call' ? part.arguments : part.text;
+}
+
+/** The text of the last message of the user: what the run is about. */
+export function promptOf({ messages }: { readonly messages: readonly Message[] }): string {
+  return plainText(messages.findLast(({ role }) => role === 'user'));
+}
+
+/** The texts of the system messages. Null without any. */
+export function systemOf({ messages }: { readonly messages: readonly Message[] }): string | null {
+  const texts = messages.filter(({ role }) => role === 'system').map(plainText);
+  return texts.length === 0 ? null : texts.join('\n\n');
+}
+
+/** Whether prompt and system say all: at most one system text, then one text of the user. */
+export function isShort({ messages }: { readonly messages: readonly Message[] }): boolean {
+  const roles = messages.map(({ role }) => role).join(' ');
+  return (
+    (roles === 'user' || roles === 'system user') &&
+    messages.every(({ content }) => content.length === 1 && content[0]?.type === 'text')
+  );
+}
+
+/** The messages of the short form. */
+export function shortMessages(prompt: string, system: string | null): Message[] {
+  const user: Message = { role: 'user', content: [{ type: 'text', text: prompt }] };
+  return system === null
+    ? [user]
+    : [{ role: 'system', content: [{ type: 'text', text: system }] }, user];
+}
+
+function plainText(message: Message | undefined): string {
+  const texts = (message?.content ?? []).flatMap((part) =>
+    part.type === 'text' ? [part.text] : [],
+  );
+  return texts.join('');
+}

@@ -1,0 +1,128 @@
+import * as v from 'valibot';
+import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
+import { wrong } from './check.ts';
+import { anything, flag, name, object, oneOf, text } from './vocabulary.ts';
+
+/** The messages of a request, and what their parts may be. */
+
+/** Longest name of a tool or a schema, in characters. */
+const NAME_MAX = 64;
+const NAME = /^[A-Za-z0-9_.:-]{1,64}$/;
+const toolName = v.pipe(
+  text,
+  v.regex(NAME, `must have 1 to ${NAME_MAX} letters, digits, or the characters _ . : -`),
+);
+const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const;
+
+const textPart = object({ type: v.literal('text'), text });
+const imagePart = object({ type: v.literal('image'), media_type: oneOf(IMAGES), data: text });
+const reasoningPart = object({ type: v.literal('reasoning'), text });
+const refusalPart = object({ type: v.literal('refusal'), text });
+const toolCallPart = object({
+  type: v.literal('tool_call'),
+  id: name(256),
+  name: toolName,
+  arguments: text,
+});
+const toolResultPart = object({
+  type: v.literal('tool_result'),
+  id: name(256),
+  text,
+  is_error: v.optional(flag, false),
+});
+
+const parts = v.variant(
+  'type',
+  [textPart, imagePart, reasoningPart, refusalPart, toolCallPart, toolResultPart],
+  'must be an object with the type text, image, reasoning, refusal, tool_call or tool_result.',
+);
+
+/** A text is short for one part of it. */
+const content = v.union(
+  [
+    v.pipe(
+      text,
+      v.transform((value): MessagePart[] => [{ type: 'text', text: value }]),
+    ),
+    v.array(parts),
+  ],
+  'must be a text, or a list of parts.',
+);
+
+const ROLES = ['system', 'user', 'assistant', 'tool'] as const satisfies readonly Role[];
+
+export const message = object({ role: oneOf(ROLES), content });
+
+export const tool = object({
+  name: toolName,
+  description: v.nullish(text, null),
+  /** A JSON schema. */
+  parameters: v.optional(anything, {}),
+});
+
+export const toolChoice = v.union(
+  [oneOf(['auto', 'none', 'required']), object({ name: toolName })],
+  'must be auto, none, required, or an object with the name of a tool.',
+);
+
+export const responseFormat = object({
+  type: oneOf(['json']),
+  name: v.nullish(toolName, null),
+  /** A JSON schema; null: any JSON object. */
+  schema: v.nullish(anything, null),
+});
+
+const PARTS_OF: Readonly<Record<Role, ReadonlySet<MessagePart['type']>>> = {
+  system: new Set(['text']),
+  user: new Set(['text', 'image']),
+  assistant: new Set(['text', 'reasoning', 'refusal', 'tool_call']),
+  tool: new Set(['tool_result']),
+};
+
+/**
+ * Checks what the schema cannot: the parts of each role, that images are images, and that each
+ * tool result follows its call. Throws invalid_request with the path of the part as `param`.
+ */
+export function checkMessages(messages: readonly Message[]): void {
+  if (messages.length === 0) throw wrong('messages', 'messages must have at least one message.');
+  const calls = new Set<string>();
+  for (const [index, { role, content }] of messages.entries()) {
+    const at = `messages.${index}.content`;
+    if (content.length === 0 && role !== 'assistant')
+      throw wrong(at, `${at} must have at least one part.`);
+    for (const [place, part] of content.entries()) {
+      const param = `${at}.${place}`;
+      if (!PARTS_OF[role].has(part.type))
+        throw wrong(
+          param,
+          `${param} has the type ${part.type}, which no message of the ${role} has.`,
+        );
+      if (part.type === 'image') checkImage(part.media_type, part.data, param);
+      if (part.type === 'tool_call') calls.add(part.id);
+      if (part.type === 'tool_result' && !calls.has(part.id))
+        throw wrong(
+          param,
+          `${param} answers the tool call ${JSON.stringify(part.id)}, which is in no message before it.`,
+        );
+    }
+  }
+}
+
+/** The first bytes of each kind of image, in hex. */
+const SIGNATURES: Readonly<Record<string, RegExp>> = {
+  'image/png': /^89504e470d0a1a0a/,
+  'image/jpeg': /^ffd8ff/,
+  'image/gif': /^47494638(37|39)61/,
+  'image/webp': /^52494646.{8}57454250/,
+};
+
+function checkImage(media_type: string, data: string, param: string): void {
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(data) || data.length % 4 !== 0)
+    throw wrong(param, `${param} has an image that is not base64.`);
+  const head = Buffer.from(data.slice(0, 24), 'base64').toString('hex');
+  if (SIGNATURES[media_type]?.test(head) !== true)
+    throw wrong(
+      param,
+      `${param} is no ${media_type}: its first bytes are of another kind of file.`,
+    );
+}

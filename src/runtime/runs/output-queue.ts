@@ -1,0 +1,63 @@
+import type { RunOutput } from '../../../machines/messages.ts';
+import { partOf, textOf } from '../../../machines/messages.ts';
+import type { RunContext } from '../../../machines/run-context.ts';
+import type { OutputPart } from '../../providers/port.ts';
+
+type Output = Omit<Extract<OutputPart, { type: 'output' }>, 'type'>;
+
+/**
+ * The output of one attempt that is not recorded yet, in order.
+ *
+ * 1. Pieces of one kind in a row are one output. A tool call with another id begins a new one.
+ * 2. A piece without text, tokens or call is no output.
+ */
+export class OutputQueue {
+  private outputs: Output[] = [];
+  /** Characters of all outputs in the queue. */
+  characters = 0;
+
+  get length(): number {
+    return this.outputs.length;
+  }
+
+  add({ type: _, ...output }: Extract<OutputPart, { type: 'output' }>): void {
+    if (output.text === '' && output.token_ids.length === 0 && output.call === undefined) return;
+    this.characters += output.text.length;
+    const last = this.outputs.at(-1);
+    if (last !== undefined && last.kind === output.kind && last.call?.id === output.call?.id)
+      this.outputs[this.outputs.length - 1] = joined(last, output);
+    else this.outputs.push(output);
+  }
+
+  /** Removes the first output. Null: the queue is empty. */
+  take(): Output | null {
+    const first = this.outputs.shift() ?? null;
+    this.characters -= first?.text.length ?? 0;
+    return first;
+  }
+}
+
+function joined(first: Output, next: Output): Output {
+  return {
+    ...first,
+    ...next,
+    text: first.text + next.text,
+    token_ids: [...first.token_ids, ...next.token_ids],
+    ...(first.logprobs === undefined && next.logprobs === undefined
+      ? {}
+      : { logprobs: [...(first.logprobs ?? []), ...(next.logprobs ?? [])] }),
+  };
+}
+
+/** Where an output begins in the answer so far, for a log that omits its text. */
+export function placeOf(
+  output: Output,
+  { output: text, parts }: RunContext,
+): Pick<RunOutput, 'offset' | 'part'> {
+  if (output.kind === undefined) return { offset: text.length };
+  const before: RunContext['parts'] =
+    parts.length > 0 || text === '' ? parts : [{ type: 'text', text }];
+  const part = partOf(before, output);
+  const present = before[part];
+  return { part, offset: present === undefined ? 0 : textOf(present).length };
+}

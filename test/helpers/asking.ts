@@ -1,0 +1,15 @@
+import type { RunRequest } from '../../machines/messages.ts';
+import { shortMessages } from '../../machines/messages.ts';
+
+/** A request with the short form of its messages. */
+export type Asking = Partial<RunRequest> & { prompt?: string; system?: string | null };
+
+/** `messages`, if there are any, replace the prompt. */
+export function asking({
+  prompt = '',
+  system = null,
+  messages = shortMessages(prompt, system),
+  ...rest
+}: Asking & Omit<RunRequest, 'messages'>): RunRequest {
+  return { ...rest, messages };
+}
