@@ -112,7 +112,7 @@ export const errors = {
     type: 'authentication_error',
     retryable: false,
     meaning: 'The request has no token, or a wrong one.',
-    hint: 'Send Authorization: Bearer with the token that `svc token` prints.',
+    hint: 'Send the token that `svc token` prints, as Authorization: Bearer or as x-api-key.',
   },
   forbidden_origin: {
     http: 403,

@@ -60,9 +60,10 @@ const VALUES_MAX = 1000;
 const RESERVED = new Set(['level', 'time', 'boot_id']);
 const SECRET_NAME =
   /^(proxy-)?authorization$|^(set-)?cookie$|^key$|passw|secret|(^|[_-])api[_-]?key|(^|[_-])(access|auth|bearer|refresh)?[_-]?token$/i;
-const SECRET_HINT = /bearer|[sg]k-|:\/\/[^/]*@|key=|token=/i;
+const SECRET_HINT = /bearer|x-api-key|[sg]k-|:\/\/[^/]*@|key=|token=/i;
 const SECRET_FORMS: [RegExp, string][] = [
   [/\b(Bearer\s+)[\w.~+/=-]{6,}/gi, `$1${HIDDEN}`],
+  [/\b(x-api-key["']?\s*[:=]\s*["']?)[^\s"',]+/gi, `$1${HIDDEN}`],
   [/\b[sg]k-[\w-]{8,}/g, HIDDEN],
   [/(:\/\/)[^/\s"'\\@]+@/g, `$1${HIDDEN}@`],
   [/([?&\s](?:api_?key|key|access_token|token)=)[^&\s"'\\]+/gi, `$1${HIDDEN}`],

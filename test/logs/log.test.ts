@@ -65,7 +65,7 @@ test('secrets are hidden, by field name and by form', async ({ folder }) => {
     {
       token: secret,
       api_key: secret,
-      headers: { Authorization: `Bearer ${secret}`, cookie: secret },
+      headers: { Authorization: `Bearer ${secret}`, cookie: secret, 'x-api-key': secret },
       deep: [{ access_token: secret }],
       password: secret,
     },
@@ -74,6 +74,8 @@ test('secrets are hidden, by field name and by form', async ({ folder }) => {
   log.info(
     {
       header: `authorization: Bearer ${secret}`,
+      head: `GET / HTTP/1.1\r\nx-api-key: ${secret}`,
+      shown: `{ 'x-api-key': '${secret}' }`,
       url: `https://me:${secret}@host/v1?key=${secret}&x=1`,
     },
     `said Bearer ${secret}`,

@@ -10,7 +10,8 @@ import { isSame, type Sessions } from './session.ts';
  * 1. Host names this machine and our port. A page that resolves its own name to us is refused.
  * 2. Origin, if the browser sends one, is ours or in `allowed_origins`. The origin `null` is
  *    refused.
- * 3. What is not public needs the token, compared in constant time, or the cookie of a session.
+ * 3. What is not public needs the token, compared in constant time, or the cookie of a session. The
+ *    token comes as `Authorization: Bearer` or as `x-api-key`. Each that is sent must be right.
  * 4. A browser sends a cookie for any page. So a request with a cookie must come from our own page,
  *    and the browser must say so.
  * 5. What a session or a token admitted ends with it: `admit` returns the signal.
@@ -108,13 +109,15 @@ export function createAccess({
         if (level !== 'public' && foreignOrigin(request) === null) checkSite(request);
         return { trusted: true, ended: NEVER };
       }
-      const { authorization, origin } = request.headers;
-      if (isRight(authorization, token())) return { trusted: true, ended: tokenEnded() };
-      const ended = authorization === undefined ? sessions.find(request) : null;
+      const { origin } = request.headers;
+      const sent = sentTokens(request);
+      if (sent.length > 0 && sent.every((each) => isRight(each, token())))
+        return { trusted: true, ended: tokenEnded() };
+      const ended = sent.length === 0 ? sessions.find(request) : null;
       if (ended !== null && isOwnPage(request, isUpgrade)) return { trusted: true, ended };
-      if (level === 'public' || (level === 'summary' && authorization === undefined))
+      if (level === 'public' || (level === 'summary' && sent.length === 0))
         return { trusted: false, ended: NEVER };
-      if (ended === null) throw new SvcError('unauthorised');
+      if (ended === null) throw new SvcError('unauthorised', differ(sent) ? TWO_TOKENS : undefined);
       throw new SvcError(
         'forbidden_origin',
         'With the cookie of a session, only the console may send this request.',
@@ -167,9 +170,21 @@ function names(authority: string, { socket }: IncomingMessage, bound: string | u
   );
 }
 
-function isRight(authorization: string | undefined, token: string | null): boolean {
-  const sent = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
-  return sent !== undefined && token !== null && isSame(sent, token);
+/** What the request has as its token, once for each header. Empty text: the header has none. */
+function sentTokens({ headers, headersDistinct }: IncomingMessage): string[] {
+  const { authorization } = headers;
+  return [
+    ...(authorization === undefined ? [] : [/^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? '']),
+    ...(headersDistinct['x-api-key'] ?? []),
+  ];
+}
+
+function differ(sent: readonly string[]): boolean {
+  return sent.some((each) => !isSame(each, sent[0] ?? ''));
+}
+
+function isRight(sent: string, token: string | null): boolean {
+  return token !== null && isSame(sent, token);
 }
 
 function isRead({ method }: IncomingMessage): boolean {
@@ -182,6 +197,7 @@ function plainAddress(address = ''): string {
 }
 
 const HTTP_PORT = 80;
+const TWO_TOKENS = 'The request has two different tokens. Send one: Authorization, or x-api-key.';
 const NEVER = new AbortController().signal;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

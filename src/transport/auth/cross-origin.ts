@@ -1,8 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-const REQUEST_HEADERS =
-  'Authorization, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID, X-Svc-Client';
-const RESPONSE_HEADERS = 'Location, Retry-After, X-Svc-Run-Id';
+/** What an allowed page may send. The clients of OpenAI and Anthropic describe themselves at length. */
+const REQUEST_HEADERS = [
+  'Authorization, X-Api-Key, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID',
+  'X-Svc-Client, Anthropic-Version, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access',
+  'OpenAI-Beta, OpenAI-Organization, OpenAI-Project',
+  'X-Stainless-Arch, X-Stainless-Lang, X-Stainless-OS, X-Stainless-Package-Version',
+  'X-Stainless-Runtime, X-Stainless-Runtime-Version, X-Stainless-Retry-Count, X-Stainless-Timeout',
+  'X-Stainless-Helper, X-Stainless-Helper-Method, X-Stainless-Poll-Helper',
+].join(', ');
+const RESPONSE_HEADERS = 'Location, Request-Id, Retry-After, X-Request-Id, X-Svc-Run-Id';
 const PREFLIGHT_SECONDS = 600;
 
 /**

@@ -70,10 +70,47 @@ test('only the exact token is accepted', async ({ http }) => {
     );
 });
 
+test('the token is also accepted as x-api-key, by every route, under the same rules', async ({
+  http,
+}) => {
+  const statusOf = async (headers: Record<string, string>, path = '/v1/runs') =>
+    (await ask(http.url + path, { headers })).status;
+  assert.is(await statusOf({ 'x-api-key': TOKEN }), 200);
+  for (const wrong of [`${TOKEN}x`, TOKEN.slice(1), '', `Bearer ${TOKEN}`, `${TOKEN}, ${TOKEN}`])
+    assert.is(await statusOf({ 'x-api-key': wrong }), 401, wrong);
+  assert.is(await statusOf({ 'x-api-key': 'wrong' }, '/livez'), 200);
+  assert.is(await statusOf({ 'x-api-key': 'wrong' }, '/v1/runtime/health'), 401);
+  for (const route of routes.filter(({ access }) => access === 'token')) {
+    const { status } = await ask(http.url + fill(route.path), {
+      method: route.method,
+      headers: { 'content-type': 'application/json', 'x-api-key': 'wrong' },
+    });
+    assert.is(status, 401, route.path);
+  }
+});
+
+test('two tokens in one request must both be right', async ({ http }) => {
+  const asked = (headers: Record<string, string>) => ask(`${http.url}/v1/runs`, { headers });
+  assert.is((await asked({ ...BEARER, 'x-api-key': TOKEN })).status, 200);
+  for (const headers of [
+    { ...BEARER, 'x-api-key': 'another' },
+    { ...BEARER, 'x-api-key': '' },
+    { authorization: 'Bearer another', 'x-api-key': TOKEN },
+    { authorization: 'Basic another', 'x-api-key': TOKEN },
+    { authorization: 'Bearer one', 'x-api-key': 'another' },
+  ]) {
+    const { status, json } = await asked(headers);
+    assert.is(status, 401);
+    assert.match(json.error.message, 'two different tokens');
+  }
+});
+
 test('without a token no client is trusted', async () => {
   const http = await boot({ token: () => null });
   for (const authorization of ['Bearer null', 'Bearer ', BEARER.authorization])
     assert.is((await ask(`${http.url}/v1/runs`, { headers: { authorization } })).status, 401);
+  for (const key of ['null', ''])
+    assert.is((await ask(`${http.url}/v1/runs`, { headers: { 'x-api-key': key } })).status, 401);
   await http.close();
 });
 
@@ -202,7 +239,7 @@ test('an allowed page may read answers and errors, without credentials, and its 
     assert.is(preflight.headers['access-control-allow-methods'], 'GET, HEAD, POST, OPTIONS');
     const headers = preflight.headers['access-control-allow-headers']?.split(', ') ?? [];
     const taken = Object.values(described).flatMap((route) => [...(route.headers ?? [])]);
-    for (const name of ['Authorization', 'Content-Type', ...taken])
+    for (const name of ['Authorization', 'X-Api-Key', 'Content-Type', ...taken])
       assert.ok(headers.includes(name), name);
   }
 });
