@@ -63,7 +63,7 @@ const SECRET_NAME =
 const SECRET_HINT = /bearer|x-api-key|[sg]k-|:\/\/[^/]*@|key=|token=/i;
 const SECRET_FORMS: [RegExp, string][] = [
   [/\b(Bearer\s+)[\w.~+/=-]{6,}/gi, `$1${HIDDEN}`],
-  [/\b(x-api-key["']?\s*[:=]\s*["']?)[^\s"',]+/gi, `$1${HIDDEN}`],
+  [/(x-api-key["']?\s*[:=]\s*["']?)[^\s"',]+/gi, `$1${HIDDEN}`],
   [/\b[sg]k-[\w-]{8,}/g, HIDDEN],
   [/(:\/\/)[^/\s"'\\@]+@/g, `$1${HIDDEN}@`],
   [/([?&\s](?:api_?key|key|access_token|token)=)[^&\s"'\\]+/gi, `$1${HIDDEN}`],
