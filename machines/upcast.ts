@@ -14,9 +14,11 @@ export function upcast(schema: number, type: string, data: Data): Data {
   const { request } = data;
   if (typeof request !== 'object' || request === null || 'messages' in request) return data;
   const { prompt, system, ...rest } = request as Data;
+  // A file from elsewhere may have anything. Its reader refuses what is not converted.
+  if (typeof prompt !== 'string') return data;
   const messages =
     data.content === 'omitted' && prompt === ''
       ? []
-      : shortMessages(String(prompt), typeof system === 'string' ? system : null);
+      : shortMessages(prompt, typeof system === 'string' ? system : null);
   return { ...data, request: { ...rest, messages } };
 }

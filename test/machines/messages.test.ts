@@ -90,6 +90,11 @@ test('a prompt that schema 1 omitted becomes no message', () => {
   assert.equal(data.request, { messages: [] });
 });
 
+test('a prompt of a foreign file that is no text is not converted', () => {
+  const data = { request: { prompt: 7 } };
+  assert.is(upcast(1, 'run.accepted', data), data);
+});
+
 test('other events, and events of the present schema, stay as they are', () => {
   const data = { request: { prompt: 'p' } };
   assert.is(upcast(1, 'run.started', data), data);

@@ -13,18 +13,26 @@ const orNull =
   (is: Is): Is =>
   (value) =>
     value === null || is(value);
-const list: Is = (value) => Array.isArray(value);
-const numbers: Is = (value) => Array.isArray(value) && value.every(number);
+const listOf =
+  (is: Is): Is =>
+  (value) =>
+    Array.isArray(value) && value.every(is);
+const numbers = listOf(number);
 const object =
   (fields: Record<string, Is>): Is =>
   (value) =>
     typeof value === 'object' && value !== null && missing(fields, value as Fields) === null;
 
+const part: Is = (value) =>
+  object({ type: text })(value) &&
+  Object.values(value as Fields).every((field) => !isNested(field));
+const isNested: Is = (value) => typeof value === 'object';
+const message = object({ role: text, content: listOf(part) });
 const request = object({
   provider: text,
   model: text,
   cloud: flag,
-  messages: list,
+  messages: listOf(message),
 });
 const error = object({ code: text, message: text, retryable: flag });
 const usage = object({ input_tokens: orNull(number), output_tokens: orNull(number) });
@@ -43,6 +51,8 @@ const FIELDS: Record<string, Is> = {
     reason: text,
     by: text,
     client: text,
+    kind: text,
+    call: object({ id: text, name: text }),
   },
   ...{
     idempotency_key: orNull(text),

@@ -109,13 +109,16 @@ function readEvent(value: unknown, index: number, run_id: string): StoredEvent {
     typeof value === 'object' && value !== null
       ? problemOf(value as StoredEvent, index, run_id)
       : 'is not an object';
-  if (problem !== null) throw invalid(`Its event number ${index + 1} ${problem}.`);
-  const { seq, stream, version, type, schema, at, boot_id, data } = value as StoredEvent;
-  return {
-    ...{ seq, stream, version, type, at, boot_id },
-    schema: SCHEMA_VERSION,
-    data: upcast(schema, type, data),
-  };
+  if (problem !== null) throw wrongEvent(index, problem);
+  const { seq, stream, version, type, schema, at, boot_id, data: written } = value as StoredEvent;
+  const data = upcast(typeof schema === 'number' ? schema : 1, type, written);
+  const wrong = checkRunEvent(type, data, index === 0, run_id);
+  if (wrong !== null) throw wrongEvent(index, wrong);
+  return { seq, stream, version, type, schema: SCHEMA_VERSION, at, boot_id, data };
+}
+
+function wrongEvent(index: number, problem: string): SvcError {
+  return invalid(`Its event number ${index + 1} ${problem}.`);
 }
 
 function problemOf(
@@ -131,8 +134,7 @@ function problemOf(
   if (typeof boot_id !== 'string') return 'has no boot_id';
   if (typeof type !== 'string' || !types().has(type))
     return `has the type ${show(type)}, which this version does not know`;
-  if (typeof data !== 'object' || data === null || Array.isArray(data)) return 'has no data';
-  return checkRunEvent(type, data, index === 0, run_id);
+  return typeof data !== 'object' || data === null || Array.isArray(data) ? 'has no data' : null;
 }
 
 function inOrder(events: StoredEvent[]): StoredEvent[] {
