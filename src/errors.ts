@@ -208,6 +208,14 @@ export const errors = {
     meaning: 'The provider has no model of this name.',
     hint: 'See: svc model list',
   },
+  capability_missing: {
+    ...invalid,
+    http: 422,
+    grpc: 'FAILED_PRECONDITION',
+    exit: 7,
+    meaning: 'The provider or the model cannot do what the request asks for.',
+    hint: 'Choose another model, or leave the field out. See: svc model list',
+  },
   model_invalid: {
     ...unknown,
     http: 422,

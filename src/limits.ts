@@ -132,6 +132,22 @@ export const limitSpecs = {
     4096 * MIB,
     'Text of all answers in progress. Then the largest answer of the busiest provider is cut, and new runs wait.',
   ),
+  provider_vectors_bytes: limit(
+    16 * MIB,
+    1024,
+    256 * MIB,
+    'One response of a remote provider with the vectors of at most 128 texts.',
+  ),
+  embeddings: limit(8, 1, 1024, 'Embedding requests at one time. More get the error busy.'),
+  embed_texts: limit(2048, 1, 100_000, 'Texts of one embedding request.'),
+  embed_text_bytes: limit(4 * MIB, 1, 256 * MIB, 'The same texts together.'),
+  embed_numbers: limit(
+    8 * MIB,
+    1,
+    1024 * MIB,
+    'Numbers in all vectors of one embedding request. Each needs 8 bytes.',
+  ),
+  embed_ms: limit(300_000, 1000, 3_600_000, 'One embedding request. A large model loads slowly.'),
   provider_error_bytes: limit(
     65_536,
     1024,

@@ -52,6 +52,13 @@ export interface ModelRecord {
   path: string | null;
 }
 
+/** The vectors of some texts, in the order of the texts. */
+export interface Embedding {
+  vectors: number[][];
+  /** Tokens of all texts together. Null: unknown. */
+  input_tokens: number | null;
+}
+
 export interface ProviderPort {
   readonly id: string;
   /**
@@ -63,5 +70,16 @@ export interface ProviderPort {
   models(signal: AbortSignal): Promise<ModelRecord[]>;
   /** Checks the address and the credentials without using tokens. */
   probe(signal: AbortSignal): Promise<{ models: string[] }>;
+  /**
+   * Computes the vectors of texts. Absent: the provider cannot. An abort stops the work, and the
+   * promise settles once it has stopped. Throws SvcError, such as model_unknown and
+   * capability_missing.
+   */
+  embed?(
+    model: string,
+    texts: readonly string[],
+    options: { dimensions?: number },
+    signal: AbortSignal,
+  ): Promise<Embedding>;
   close(): Promise<void>;
 }

@@ -3,10 +3,16 @@ import type { AskedAs } from '../../machines/messages.ts';
 import type { EventSlice } from '../kernel/event-page.ts';
 import type { EventRecord } from '../kernel/event-record.ts';
 import type { PullInput } from '../models/port.ts';
-import type { ModelRecord } from '../providers/port.ts';
+import type { Embedding, ModelRecord } from '../providers/port.ts';
 import type { StoredEvent } from '../store/port.ts';
 import type { MachinesRecord, RunWhyRecord, StateSnapshot } from './contract/history.ts';
-import type { LifecycleInput, ProviderInput, RunInput, RunListQuery } from './contract/inputs.ts';
+import type {
+  EmbedInput,
+  LifecycleInput,
+  ProviderInput,
+  RunInput,
+  RunListQuery,
+} from './contract/inputs.ts';
 import type {
   HealthRecord,
   LifecycleResult,
@@ -23,7 +29,13 @@ export type { EventPage, EventSlice } from '../kernel/event-page.ts';
 export type { EventRecord } from '../kernel/event-record.ts';
 export type { StoredEvent } from '../store/port.ts';
 export type * from './contract/history.ts';
-export type { LifecycleInput, ProviderInput, RunInput, RunListQuery } from './contract/inputs.ts';
+export type {
+  EmbedInput,
+  LifecycleInput,
+  ProviderInput,
+  RunInput,
+  RunListQuery,
+} from './contract/inputs.ts';
 export type * from './contract/records.ts';
 export type { RunRecord } from './runs/record.ts';
 
@@ -41,6 +53,12 @@ export interface RunHead {
   finished: boolean;
   /** Position of its last event in the log. */
   seq: number;
+}
+
+/** The vectors of texts, and who computed them. */
+export interface EmbeddingRecord extends Embedding {
+  provider: string;
+  model: string;
 }
 
 export interface Probe {
@@ -94,6 +112,13 @@ export interface Runtime extends History {
   watchQueue(id: string, listener: (position: number | null) => void): () => void;
   /** Resolves when the work has stopped. A finished run resolves at once. */
   cancelRun(id: string, by: string): Promise<RunRecord>;
+
+  /**
+   * The vectors of texts. It is no run: nothing of it is recorded. An abort stops the work. Throws
+   * busy, not_ready, daemon_stopping, capability_missing, timed_out, and what `startRun` throws for
+   * its model and what its provider throws.
+   */
+  embed(input: EmbedInput, signal: AbortSignal): Promise<EmbeddingRecord>;
 
   /** Proposes a lifecycle event, such as stop_requested. Throws event_refused with details {state, accepted}. */
   lifecycle(event: LifecycleInput, by: string): Promise<LifecycleResult>;

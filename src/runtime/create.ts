@@ -21,6 +21,7 @@ import {
   type StatusRecord,
 } from './contract.ts';
 import { answeringStore, unlessLate, unlessStalled } from './disk/refuse-when-stalled.ts';
+import { Embeddings } from './embeddings/embeddings.ts';
 import type { DaemonHistory } from './health/daemon-history.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health/health.ts';
 import type { StopReports } from './health/stop-report.ts';
@@ -78,6 +79,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     daemon: streams.daemon,
     secret: options.secret,
   });
+  const embeddings = new Embeddings({ kernel, config, providers, daemon: streams.daemon });
   const records = new Records(kernel, store);
   // Health reports the proposed state while the disk does not take events.
   const daemon = () =>
@@ -104,6 +106,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     since: history.since,
     transitions: history.transitions,
     runs: counts(),
+    embeddings: { ...embeddings.counts },
     seq: kernel.durableSeq,
     backlog: kernel.backlog,
     last_commit_ms: kernel.lastCommitMs,
@@ -137,7 +140,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     why: () => (kernel.instance(streams.daemon)?.recent ?? []).map(toRecord),
 
-    startRun: (input, client) => runs.start(input, client),
+    startRun: (input, client, asked) => runs.start(input, client, asked),
     getRun: (id) => runs.get(id),
     showRun: async (id) => (await records.read(id)) ?? runs.get(id),
     headOfRun: (id) => runs.head(id),
@@ -146,6 +149,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     watchQueue: (id, listener) => watchQueue(scheduler, id, listener),
     cancelRun: (id, by) => answered(() => runs.cancel(id, by)),
     stopped: () => options.stopReports.stopped,
+    embed: (input, signal) => embeddings.embed(input, signal),
 
     lifecycle: async (event, by) => {
       const fact = lifecycleFact(event, by, config, kernel.clock.now());

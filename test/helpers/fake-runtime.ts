@@ -77,6 +77,7 @@ export function fakeRuntime(): FakeRuntime {
     since: NOW,
     transitions: [],
     runs: { active: daemon.context.unsettled, queued: 0, finished: 0 },
+    embeddings: { active: 0, answered: 0, failed: 0 },
     seq,
     backlog: 0,
     last_commit_ms: null,
@@ -218,6 +219,15 @@ export function fakeRuntime(): FakeRuntime {
     },
     watchQueue: () => () => {},
     stopped: () => Promise.resolve(null),
+    async embed({ texts, model, provider, dimensions }) {
+      note('embed');
+      return {
+        vectors: texts.map((text) => Array.from({ length: dimensions ?? 3 }, () => text.length)),
+        input_tokens: texts.length,
+        provider: provider ?? 'local',
+        model: model ?? 'svc-mini',
+      };
+    },
     async cancelRun(id) {
       note('cancelRun');
       const { record } = find(id);

@@ -104,6 +104,7 @@ function agrees(snapshot: AnyMachineSnapshot): void {
     since: 0,
     transitions: [],
     runs: { active: 0, queued: 0, finished: 0 },
+    embeddings: { active: 0, answered: 0, failed: 0 },
     seq: 0,
     backlog: 0,
   };

@@ -8,6 +8,7 @@ import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../p
 import { readAnswer } from './answer.ts';
 import { openChat } from './chat.ts';
 import { streamFailure } from './connection-failure.ts';
+import { embedTexts } from './embed.ts';
 import { readKey } from './key.ts';
 import { readModels } from './models.ts';
 import { Exchange, Upstream } from './upstream.ts';
@@ -31,6 +32,8 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
     stream: (attempt, signal) => streamAnswer(options, new Exchange(upstream), attempt, signal),
     models,
     probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
+    embed: (model, texts, asked, signal) =>
+      embedTexts(options, new Exchange(upstream), { model, texts, options: asked }, signal),
     close: () => upstream.connections.close(),
   };
 }

@@ -128,6 +128,48 @@ function* textsIn(value: unknown): Generator<string> {
     }
 }
 
+/** Longest vector that a request may ask for. */
+const DIMENSIONS_MAX = 65_536;
+
+export const embedInput = object({
+  texts: v.pipe(
+    v.array(v.pipe(text, v.nonEmpty('must not be empty.')), 'must be a list of texts.'),
+    v.minLength(1, 'must have at least one text.'),
+  ),
+  provider: v.nullish(name()),
+  model: v.nullish(name()),
+  cloud: v.nullish(flag),
+  /** The length of each vector. The default is the model's. */
+  dimensions: v.nullish(wholeFrom(1, DIMENSIONS_MAX)),
+});
+export type EmbedInput = v.InferOutput<typeof embedInput>;
+
+/** Throws invalid_request (with `param`), prompt_not_text, prompt_too_large. */
+export function parseEmbedInput(
+  value: unknown,
+  limits: Pick<Limits, 'embed_texts' | 'embed_text_bytes'>,
+): EmbedInput {
+  const input = checkGiven(embedInput, value);
+  const { texts } = input;
+  if (texts.length > limits.embed_texts)
+    throw wrong(
+      'texts',
+      `There are ${texts.length} texts; at most ${limits.embed_texts} are taken.`,
+    );
+  let bytes = 0;
+  for (const [index, said] of texts.entries()) {
+    checkText(`texts.${index}`, said);
+    bytes += Buffer.byteLength(said);
+  }
+  if (bytes > limits.embed_text_bytes)
+    throw new SvcError(
+      'prompt_too_large',
+      `The texts have ${bytes} bytes; at most ${limits.embed_text_bytes} are taken.`,
+      { param: 'texts', hint: 'Send fewer texts, or raise the limit embed_text_bytes.' },
+    );
+  return input;
+}
+
 export const pullInput = object({
   reference: name(4096),
   name: v.nullish(name(255)),

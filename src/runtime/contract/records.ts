@@ -118,6 +118,8 @@ const reportFields = {
   /** The last state changes of the daemon, oldest first. */
   transitions: v.array(object({ at: time, event: text, state_path: text })),
   runs: object(counts),
+  /** Embedding requests of this boot. */
+  embeddings: object({ active: whole, answered: whole, failed: whole }),
   queue,
   log: object({
     seq: whole,

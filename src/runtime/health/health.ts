@@ -23,6 +23,7 @@ export interface HealthSources {
   since: number;
   transitions: ReportRecord['transitions'];
   runs: ReportRecord['runs'];
+  embeddings: ReportRecord['embeddings'];
   seq: number;
   backlog: number;
   last_commit_ms: number | null;
@@ -77,6 +78,7 @@ export function reportRecord(sources: HealthSources): ReportRecord {
     ready_when: readyWhen(daemon),
     transitions: sources.transitions,
     runs: sources.runs,
+    embeddings: sources.embeddings,
     queue: { length: sources.runs.queued, capacity: daemon.context.capacity },
     providers: sources.providers,
     engine: engineRecord(sources.engine, sources.now),
@@ -125,6 +127,7 @@ export function publicReport(report: ReportRecord): PublicReport {
     ready_when,
     transitions,
     runs,
+    embeddings,
     queue,
     providers,
     engine,
@@ -135,7 +138,7 @@ export function publicReport(report: ReportRecord): PublicReport {
   } = report;
   return {
     ...health,
-    ...{ ready_when, runs, queue, memory, last_boot },
+    ...{ ready_when, runs, embeddings, queue, memory, last_boot },
     log: { ...log, verified: { ...log.verified, problems: [] } },
     transitions: transitions.filter(({ event }) => !RUN_EVENTS.has(event)),
     providers: providers.map(({ id, kind, state }) => ({ id, kind, state })),

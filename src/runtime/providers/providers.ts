@@ -74,6 +74,11 @@ export class Providers {
     return this.entries.get(id)?.config;
   }
 
+  /** The configuration of every provider. Null for the built-in engine. */
+  settings(): Map<string, ProviderConfig | null> {
+    return new Map([...this.entries].map(([id, { config }]) => [id, config]));
+  }
+
   ids(): string[] {
     return [...this.entries.keys()];
   }

@@ -23,7 +23,7 @@ export interface Route {
  * Throws usage, provider_unknown, cloud_unconfigured, model_unknown.
  */
 export function chooseRoute(
-  input: RunInput,
+  input: Pick<RunInput, 'provider' | 'model' | 'cloud'>,
   config: Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model'>,
   providers: ReadonlyMap<string, ProviderConfig | null>,
 ): Route {
@@ -70,7 +70,7 @@ export function chooseRoute(
 }
 
 function splitModel(
-  { model, provider }: RunInput,
+  { model, provider }: Pick<RunInput, 'provider' | 'model'>,
   providers: ReadonlyMap<string, ProviderConfig | null>,
 ): { provider: string | null; name: string | null } {
   if (model == null || model === '') return { provider: null, name: null };

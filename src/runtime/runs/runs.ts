@@ -84,8 +84,7 @@ export class Runs {
       throw new SvcError('busy', 'The event log cannot keep up.', {
         details: { retry_after_ms: RETRY_AFTER_MS },
       });
-    const settings = new Map(providers.ids().map((id) => [id, providers.config(id) ?? null]));
-    const route = chooseRoute(input, config, settings);
+    const route = chooseRoute(input, config, providers.settings());
     const run_id = newRunId();
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
     await this.unlessStalled(

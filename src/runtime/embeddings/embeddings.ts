@@ -1,0 +1,121 @@
+import { refusal } from '../../../machines/refusal.ts';
+import type { Config } from '../../config/config.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
+import type { Embedding } from '../../providers/port.ts';
+import type { EmbeddingRecord, EmbedInput } from '../contract.ts';
+import type { Providers } from '../providers/providers.ts';
+import { chooseRoute } from '../runs/route.ts';
+
+/**
+ * Answers requests for embeddings. It owns the number of requests in progress.
+ *
+ * 1. An embedding is no run. It is cheap to repeat and has no pieces, so no event records it.
+ * 2. The number of requests, their time and the size of their answers have bounds.
+ * 3. A request ends only when its provider has stopped the work.
+ */
+
+export interface EmbeddingsOptions {
+  kernel: Kernel;
+  config: Config;
+  providers: Providers;
+  /** Stream of this boot's daemon machine. */
+  daemon: DaemonKey;
+}
+
+/** Requests of this boot. */
+export interface EmbeddingCounts {
+  active: number;
+  answered: number;
+  failed: number;
+}
+
+export class Embeddings {
+  readonly counts: EmbeddingCounts = { active: 0, answered: 0, failed: 0 };
+  private readonly options: EmbeddingsOptions;
+
+  constructor(options: EmbeddingsOptions) {
+    this.options = options;
+  }
+
+  async embed(input: EmbedInput, signal: AbortSignal): Promise<EmbeddingRecord> {
+    this.checkReady();
+    const { config, providers } = this.options;
+    const { provider, model, cloud } = chooseRoute(input, config, providers.settings());
+    const port = providers.portFor({ provider, cloud });
+    if (port?.embed === undefined)
+      throw new SvcError(
+        'capability_missing',
+        `The provider ${provider} does not compute embeddings.`,
+        { param: 'model' },
+      );
+    const { limits } = config;
+    const late = AbortSignal.timeout(limits.embed_ms);
+    this.counts.active += 1;
+    try {
+      const embedding = await port.embed(
+        model,
+        input.texts,
+        input.dimensions == null ? {} : { dimensions: input.dimensions },
+        AbortSignal.any([signal, late]),
+      );
+      const whole = checked(embedding, input.texts.length, limits.embed_numbers);
+      providers.recordOutcome(provider, null);
+      this.counts.answered += 1;
+      return { ...whole, provider, model };
+    } catch (thrown) {
+      this.counts.failed += 1;
+      if (signal.aborted) throw signal.reason;
+      const failure = late.aborted ? tooLate(limits.embed_ms) : asFailure(thrown);
+      providers.recordOutcome(provider, failure);
+      throw failure;
+    } finally {
+      this.counts.active -= 1;
+    }
+  }
+
+  /** A full or stalled disk is no obstacle: nothing is recorded. */
+  private checkReady(): void {
+    const { kernel, daemon, config } = this.options;
+    const refused = refusal(kernel.tail(daemon));
+    if (refused === 'not_ready' || refused === 'daemon_stopping') throw new SvcError(refused);
+    if (this.counts.active < config.limits.embeddings) return;
+    throw new SvcError('busy', `${this.counts.active} embedding requests are in progress.`, {
+      hint: 'Try again later, or raise the limit embeddings.',
+      details: { retry_after_ms: RETRY_AFTER_MS },
+    });
+  }
+}
+
+const RETRY_AFTER_MS = 1000;
+
+function tooLate(embed_ms: number): SvcError {
+  return new SvcError('timed_out', `The embedding took longer than ${embed_ms} ms.`, {
+    hint: 'Send fewer texts, or raise the limit embed_ms.',
+  });
+}
+
+/** Providers throw SvcError. */
+function asFailure(thrown: unknown): SvcError {
+  return asSvcError(thrown, 'provider_failed', 'The provider failed in an unexpected way.');
+}
+
+/** Vectors of one length, as many as there are texts. */
+function checked(embedding: Embedding, texts: number, numbersMax: number): Embedding {
+  const { vectors } = embedding;
+  const length = vectors[0]?.length ?? 0;
+  if (vectors.length !== texts || length === 0 || vectors.some((each) => each.length !== length))
+    throw new SvcError(
+      'provider_failed',
+      `The provider sends ${vectors.length} vectors for ${texts} texts, or of different lengths.`,
+      { retryable: false },
+    );
+  if (vectors.length * length > numbersMax)
+    throw new SvcError(
+      'prompt_too_large',
+      `The vectors have more than ${numbersMax} numbers together.`,
+      { hint: 'Send fewer texts, or raise the limit embed_numbers.' },
+    );
+  return embedding;
+}

@@ -1,0 +1,165 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
+import type { Limits } from '../../../src/limits.ts';
+import { parseEmbedInput } from '../../../src/runtime/contract/inputs.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { gate, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+
+const codeOf = (work: Promise<unknown>) =>
+  work.then(() => null).catch((error: SvcError) => error.code);
+const never = new AbortController().signal;
+
+class Embedder extends ScriptedProvider {
+  readonly models_asked: string[] = [];
+  answer = (texts: readonly string[]): Promise<number[][]> | number[][] =>
+    texts.map((text) => [text.length, 1]);
+
+  async embed(model: string, texts: readonly string[], _: object, signal: AbortSignal) {
+    this.models_asked.push(model);
+    const vectors = await this.answer(texts);
+    signal.throwIfAborted();
+    return { vectors, input_tokens: 7 };
+  }
+}
+
+async function boot(limits: Partial<Limits> = {}) {
+  const embedder = new Embedder('lan', []);
+  const cloud = new Embedder('openai', []);
+  const harness = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: { lan: { port: embedder, kind: 'local' }, openai: { port: cloud, kind: 'cloud' } },
+    limits,
+  });
+  return { ...harness, embedder, cloud };
+}
+
+test('an embedding goes where a run of the same model would go, and no event records it', async () => {
+  const { runtime, embedder, cloud, kernel } = await boot();
+  const before = kernel.durableSeq;
+  const record = await runtime.embed({ texts: ['a', 'bcd'], model: 'lan/e5' }, never);
+  assert.equal(record, {
+    vectors: [
+      [1, 1],
+      [3, 1],
+    ],
+    input_tokens: 7,
+    provider: 'lan',
+    model: 'e5',
+  });
+  assert.is(kernel.durableSeq, before);
+  assert.equal(embedder.models_asked, ['e5']);
+  assert.equal(cloud.models_asked, []);
+  await runtime.embed({ texts: ['a'], model: 'openai/big' }, never);
+  assert.equal(cloud.models_asked, ['big']);
+  assert.equal(runtime.report().embeddings, { active: 0, answered: 2, failed: 0 });
+});
+
+test('a provider that cannot embed, an unknown one, and a local one for a cloud request are refused', async () => {
+  const { runtime } = await boot();
+  assert.is(await codeOf(runtime.embed({ texts: ['a'] }, never)), 'capability_missing');
+  assert.is(
+    await codeOf(runtime.embed({ texts: ['a'], provider: 'none' }, never)),
+    'provider_unknown',
+  );
+  assert.is(
+    await codeOf(runtime.embed({ texts: ['a'], provider: 'lan', cloud: true }, never)),
+    'usage',
+  );
+});
+
+test('requests beyond the limit are refused as busy, and the place is free again after the answer', async () => {
+  const { runtime, embedder } = await boot({ embeddings: 1 });
+  const held = gate();
+  embedder.answer = async (texts) => {
+    await held.opened;
+    return texts.map(() => [1]);
+  };
+  const first = runtime.embed({ texts: ['a'], model: 'lan/e5' }, never);
+  assert.is(runtime.report().embeddings.active, 1);
+  assert.is(await codeOf(runtime.embed({ texts: ['b'], model: 'lan/e5' }, never)), 'busy');
+  held.open();
+  assert.equal((await first).vectors, [[1]]);
+  assert.is(await codeOf(runtime.embed({ texts: ['b'], model: 'lan/e5' }, never)), null);
+});
+
+test('an abort ends a request with its reason and is no fault of the provider', async () => {
+  const { runtime, embedder } = await boot();
+  const gone = new AbortController();
+  embedder.answer = (texts) => {
+    gone.abort(new SvcError('daemon_stopping'));
+    return texts.map(() => [1]);
+  };
+  assert.is(
+    await codeOf(runtime.embed({ texts: ['a'], model: 'lan/e5' }, gone.signal)),
+    'daemon_stopping',
+  );
+  assert.is(runtime.listProviders().find(({ id }) => id === 'lan')?.state, 'available');
+});
+
+test('vectors that do not fit the texts are no answer, and neither are too many numbers', async () => {
+  const { runtime, embedder } = await boot({ embed_numbers: 4 });
+  const ask = (vectors: number[][]) => {
+    embedder.answer = () => vectors;
+    return codeOf(runtime.embed({ texts: ['a', 'b'], model: 'lan/e5' }, never));
+  };
+  assert.is(await ask([[1, 2]]), 'provider_failed');
+  assert.is(await ask([[1, 2], [1]]), 'provider_failed');
+  assert.is(await ask([[], []]), 'provider_failed');
+  assert.is(
+    await ask([
+      [1, 2, 3],
+      [1, 2, 3],
+    ]),
+    'prompt_too_large',
+  );
+  assert.is(
+    await ask([
+      [1, 2],
+      [1, 2],
+    ]),
+    null,
+  );
+  assert.equal(runtime.report().embeddings, { active: 0, answered: 1, failed: 4 });
+});
+
+test('a request that takes longer than its limit ends as timed_out', async () => {
+  const { runtime, embedder } = await boot({ embed_ms: 5 });
+  embedder.embed = (_model, _texts, _asked, signal) =>
+    new Promise((_, reject) =>
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+    );
+  assert.is(await codeOf(runtime.embed({ texts: ['a'], model: 'lan/e5' }, never)), 'timed_out');
+});
+
+test('a daemon that stops takes no request', async () => {
+  const { runtime } = await boot();
+  await runtime.lifecycle({ type: 'stop_requested' }, 'test');
+  assert.is(
+    await codeOf(runtime.embed({ texts: ['a'], model: 'lan/e5' }, never)),
+    'daemon_stopping',
+  );
+});
+
+test('the input is checked: texts, their number and their bytes', () => {
+  const limits = { embed_texts: 2, embed_text_bytes: 8 };
+  const paramOf = (value: unknown) => {
+    try {
+      parseEmbedInput(value, limits);
+      return null;
+    } catch (error) {
+      const { code, param } = error as SvcError;
+      return `${code} ${param}`;
+    }
+  };
+  assert.is(paramOf({ texts: ['a', 'b'] }), null);
+  assert.is(paramOf({ texts: [] }), 'invalid_request texts');
+  assert.is(paramOf({ texts: [''] }), 'invalid_request texts.0');
+  assert.is(paramOf({ texts: [[1]] }), 'invalid_request texts.0');
+  assert.is(paramOf({ texts: ['a', 'b', 'c'] }), 'invalid_request texts');
+  assert.is(paramOf({ texts: ['123456789'] }), 'prompt_too_large texts');
+  assert.is(paramOf({ texts: ['a\0'] }), 'prompt_not_text texts.0');
+  assert.is(paramOf({ texts: ['a'], dimensions: 0 }), 'invalid_request dimensions');
+});
+
+test.run();
