@@ -8,6 +8,7 @@ import { RECENT_MAX } from '../../src/kernel/instance.ts';
 import { followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
 import { stream } from '../../src/kernel/stream.ts';
+import type { OutputPart } from '../../src/providers/port.ts';
 import type { EventRecord } from '../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { eventsOf } from '../helpers/events.ts';
@@ -22,7 +23,10 @@ const isLast = ({ type }: { type: string }) => type === 'run.completed';
 const never = () => new AbortController().signal;
 
 /** A run of many pieces, stored without their text. It ends when the test says so. */
-async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
+async function begun(
+  history: { outputs?: 'omit'; redact?: string[] },
+  pieces: readonly OutputPart[] = ANSWER.map((piece) => output(piece, 1)),
+) {
   const store = strippingStore(createMemoryStore(), {
     prompts: 'keep',
     outputs: 'keep',
@@ -32,7 +36,7 @@ async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
   const end = gate();
   const breath = () => new Promise<void>((resolve) => setImmediate(resolve));
   const local = new ScriptedProvider('local', [
-    ...ANSWER.flatMap((piece) => [output(piece, 1), breath]),
+    ...pieces.flatMap((piece) => [piece, breath]),
     () => end.opened,
     finish(),
   ]);
@@ -44,7 +48,10 @@ async function begun(history: { outputs?: 'omit'; redact?: string[] }) {
     eventsOf(followStream({ kernel, store, pages }, id, { from_seq, signal: never(), isLast }))[
       Symbol.asyncIterator
     ]();
-  const isSaid = async () => (await runtime.getRun(id)).output === ANSWER.join('');
+  const answer = pieces.flatMap((piece) =>
+    piece.type === 'output' && piece.kind === undefined ? [piece.text] : [],
+  );
+  const isSaid = async () => (await runtime.getRun(id)).output === answer.join('');
   return {
     ...harness,
     store,
@@ -63,6 +70,50 @@ async function textOf(events: AsyncIterator<EventRecord>): Promise<string> {
   }
   return text;
 }
+
+/** Thoughts, then two calls in turns, then text: more pieces than the memory has. */
+const KINDS: readonly OutputPart[] = Array.from({ length: PIECES }, (_, index): OutputPart => {
+  const said: Extract<OutputPart, { type: 'output' }> = {
+    type: 'output',
+    text: `${index} é𝄞 `,
+    token_ids: [1],
+  };
+  if (index < PIECES / 4) return { ...said, kind: 'reasoning' };
+  if (index >= PIECES / 2) return said;
+  const id = index % 2 === 0 ? 'even' : 'odd';
+  return { ...said, kind: 'tool_call', call: { id, name: 'count' } };
+});
+
+/** All texts by kind and call, as a follower gets them. */
+async function kindsOf(events: AsyncIterator<EventRecord>): Promise<Record<string, string>> {
+  const texts: Record<string, string> = {};
+  for (let next = await events.next(); next.done !== true; next = await events.next()) {
+    const { type, data } = next.value;
+    if (type !== 'run.output_appended') continue;
+    const { kind = 'text', call } = data as { kind?: string; call?: { id: string } };
+    const name = `${kind} ${call?.id ?? ''}`;
+    texts[name] = (texts[name] ?? '') + data.text;
+  }
+  return texts;
+}
+
+test('a slow follower gets every kind of output in full, each call apart', async () => {
+  const { follow, said, end, ended } = await begun({ outputs: 'omit' }, KINDS);
+  const slow = follow();
+  await slow.next();
+  await said();
+  const texts = kindsOf(slow);
+  end();
+  await ended();
+  const textsOf = (name: string) =>
+    KINDS.flatMap((piece) =>
+      piece.type === 'output' && `${piece.kind ?? 'text'} ${piece.call?.id ?? ''}` === name
+        ? [piece.text]
+        : [],
+    ).join('');
+  const names = ['reasoning ', 'tool_call even', 'tool_call odd', 'text '];
+  assert.equal(await texts, Object.fromEntries(names.map((name) => [name, textsOf(name)])));
+});
 
 const codeOf = (work: Promise<unknown>) =>
   work.then(() => null).catch((error: SvcError) => error.code);
