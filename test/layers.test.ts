@@ -78,6 +78,8 @@ const layers: Record<string, Layer> = {
     types: ['src/runtime', ...PORTS],
   },
   'src/transport/auth': { may: ['src/home', ...TABLES] },
+  // What the APIs of others share. They build on the HTTP listener, whose table has their routes.
+  'src/transport/dialect': { may: ['src/transport/http', ...SERVES], types: PORTS },
   // The diagrams are files beside the program.
   'src/transport/http': { may: [...SERVES, 'src/home/paths.ts'], types: PORTS },
   'src/transport/ws': { may: [...SERVES, 'src/logs'], types: PORTS },

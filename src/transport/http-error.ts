@@ -8,8 +8,14 @@ export interface HttpError {
   body: string;
 }
 
-export function httpError(error: SvcError): HttpError {
-  const body = `${JSON.stringify({ error: error.body() })}\n`;
+/** The body of an error in one API. */
+export type Envelope = (error: SvcError) => object;
+
+/** svc's own, which has the fields of OpenAI and more. */
+const ownEnvelope: Envelope = (error) => ({ error: error.body() });
+
+export function httpError(error: SvcError, envelope: Envelope = ownEnvelope): HttpError {
+  const body = `${JSON.stringify(envelope(error))}\n`;
   const headers = {
     'Content-Type': 'application/json',
     'Content-Length': String(Buffer.byteLength(body)),

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import { httpError } from '../http-error.ts';
+import { type Envelope, httpError } from '../http-error.ts';
 import { endAfterRequest } from './linger.ts';
 
 /** Sends JSON. `type` names a special kind of JSON. */
@@ -32,14 +32,14 @@ export function sendBytes(
 }
 
 /**
- * Sends the error envelope from the table of errors. An unknown error goes to the log. An answer
+ * Sends an error from the table of errors, in the envelope of the route. An unknown error goes to the log. An answer
  * that has begun cannot become an error: it is cut off, and the client notices the missing end.
  */
 export function sendError(
   req: IncomingMessage,
   res: ServerResponse,
   error: SvcError,
-  { log, limits }: { log: Log; limits: Limits },
+  { log, limits, envelope }: { log: Log; limits: Limits; envelope?: Envelope | undefined },
 ): void {
   if (error.code === 'internal')
     log.error(
@@ -50,7 +50,7 @@ export function sendError(
     res.destroy();
     return;
   }
-  const { status, headers, body } = httpError(error);
+  const { status, headers, body } = httpError(error, envelope);
   if (error.code === 'request_timed_out') res.shouldKeepAlive = false;
   res.writeHead(status, headers);
   if (error.code === 'request_timed_out') res.end(body);

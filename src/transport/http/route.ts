@@ -6,6 +6,7 @@ import type { Runtime } from '../../runtime/contract.ts';
 import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import type { AccessLevel } from '../auth/access.ts';
 import type { Sessions } from '../auth/session.ts';
+import type { Envelope } from '../http-error.ts';
 
 export interface Route {
   /** A GET route answers HEAD too. */
@@ -14,6 +15,8 @@ export interface Route {
   /** Who may send the request. */
   access: AccessLevel;
   summary: string;
+  /** The form of its errors. Absent: svc's own, which OpenAI clients understand. */
+  errors?: Envelope;
   answer(context: Context): void | Promise<void>;
 }
 

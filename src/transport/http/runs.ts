@@ -1,15 +1,14 @@
 import { hasCode } from '../../errors.ts';
 import { wrong } from '../../runtime/contract/check.ts';
-import { CLIENT_MAX, parseRunInput } from '../../runtime/contract/inputs.ts';
+import { parseRunInput } from '../../runtime/contract/inputs.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { atQuery, fromQuery, readQuery, runListQuery } from '../query.ts';
 import { readJson } from './body.ts';
 import { sendLarge } from './large.ts';
 import { sendJson } from './reply.ts';
 import type { Context } from './route.ts';
+import { CLIENT, clientGone, clientOf, withKey } from './run-request.ts';
 import { streamRun } from './sse.ts';
-
-const CLIENT = 'http';
 
 export async function startRun(context: Context): Promise<void> {
   const { req, res, runtime, limits, ended, log } = context;
@@ -18,7 +17,8 @@ export async function startRun(context: Context): Promise<void> {
     limits,
   );
   const run = await runtime.startRun(input, clientOf(req));
-  if (input.cancel_on_disconnect === true) cancelWhenGone(runtime, run.id, unfinished(res), log);
+  if (input.cancel_on_disconnect === true)
+    cancelWhenGone(runtime, run.id, clientGone(context), log);
   if (/\btext\/event-stream\b/i.test(req.headers.accept ?? ''))
     return streamRun(context, run.id, 0);
   res.setHeader('X-Svc-Run-Id', run.id);
@@ -70,28 +70,6 @@ export async function cancelRun({ req, res, runtime }: Context): Promise<void> {
   sendJson(res, 200, await runtime.cancelRun(runId(req), CLIENT));
 }
 
-/** The client's name for fair queueing. */
-function clientOf(req: Context['req']): string {
-  const named = req.headers['x-svc-client'] ?? req.headers['user-agent'];
-  const name =
-    typeof named === 'string'
-      ? named
-          .replace(/[^\x20-\x7e]/g, '')
-          .slice(0, CLIENT_MAX)
-          .trim()
-      : '';
-  return name === '' ? CLIENT : name;
-}
-
-/** Aborted when the connection closes before the answer is complete. */
-function unfinished(res: Context['res']): AbortSignal {
-  const gone = new AbortController();
-  const look = () => res.writableFinished || gone.abort();
-  if (res.destroyed) look();
-  else res.once('close', look);
-  return gone.signal;
-}
-
 export function runId(req: Context['req']): string {
   return req.params.id ?? '';
 }
@@ -115,13 +93,4 @@ function checkPosition(req: Context['req'], from_seq: number, last_seq: number):
     req.headers['last-event-id'] ? 'Last-Event-ID' : 'from',
     `The log has no such position yet: its last event is ${last_seq}.`,
   );
-}
-
-/** The body, with the idempotency key of the header. */
-function withKey(body: unknown, key: string | string[] | undefined): unknown {
-  if (key === undefined || typeof body !== 'object' || body === null || Array.isArray(body))
-    return body;
-  if ('idempotency_key' in body && body.idempotency_key !== key)
-    throw wrong('idempotency_key', 'idempotency_key and the header Idempotency-Key differ.');
-  return { ...body, idempotency_key: key };
 }

@@ -10,6 +10,7 @@ import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
 import { allowOrigin, keepToOrigin, sendOptions } from '../auth/cross-origin.ts';
 import { createSessions, type Sessions } from '../auth/session.ts';
+import type { Envelope } from '../http-error.ts';
 import { type Beside, listen, listenBeside } from '../listen.ts';
 import { createConnections } from './connections.ts';
 import { createListener } from './listener.ts';
@@ -69,12 +70,28 @@ export function createHttp(options: HttpOptions): Http {
     access.checkSource(req);
     allowOrigin(res, access.foreignOrigin(req));
   };
+  const serve = async (route: Route, req: Request, res: ServerResponse) => {
+    enter(req, res);
+    const admission = access.admit(req, route.access);
+    if (route.access === 'token') {
+      connections.hold(req.socket, res);
+      await unsent.writes.take(REQUEST_BYTES);
+      if (req.socket.destroyed) return;
+      endWith(admission.ended, res, limits.close_grace_ms);
+    }
+    await route.answer({
+      ...{ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal },
+      ...admission,
+    });
+    countAnswer(res, unsent);
+  };
+  const fail = (thrown: unknown, req: Request, res: ServerResponse, envelope?: Envelope) => {
+    const error = asSvcError(thrown);
+    refusals.count(error.code);
+    sendError(req, res, error, { log, limits, envelope });
+  };
   const app: Polka = polka({
-    onError: (thrown, req, res) => {
-      const error = asSvcError(thrown);
-      refusals.count(error.code);
-      sendError(req, res, error, { log, limits });
-    },
+    onError: (thrown, req, res) => fail(thrown, req, res),
     onNoMatch: (req, res) => {
       enter(req, res);
       const methods = METHODS.filter((method) => app.find(method, req.path).handlers.length > 0);
@@ -88,21 +105,9 @@ export function createHttp(options: HttpOptions): Http {
     },
   });
   for (const route of routes) {
-    app.add(route.method, route.path, async (req, res) => {
-      enter(req, res);
-      const admission = access.admit(req, route.access);
-      if (route.access === 'token') {
-        connections.hold(req.socket, res);
-        await unsent.writes.take(REQUEST_BYTES);
-        if (req.socket.destroyed) return;
-        endWith(admission.ended, res, limits.close_grace_ms);
-      }
-      await route.answer({
-        ...{ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal },
-        ...admission,
-      });
-      countAnswer(res, unsent);
-    });
+    app.add(route.method, route.path, (req, res) =>
+      serve(route, req, res).catch((thrown: unknown) => fail(thrown, req, res, route.errors)),
+    );
   }
   // The third parameter is optional, which its type does not say.
   const answer = app.handler as unknown as RequestListener;

@@ -81,7 +81,7 @@ export async function ask(
   req.end(isJson ? JSON.stringify(body) : body);
   const res = await answered;
   const text = await new Response(res as never).text();
-  const isText = /json/.test(res.headers['content-type'] ?? '') && text !== '';
+  const isText = /[/+]json/.test(res.headers['content-type'] ?? '') && text !== '';
   return {
     status: res.statusCode ?? 0,
     headers: res.headers,

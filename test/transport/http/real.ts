@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import { UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
 import { createSessions } from '../../../src/transport/auth/session.ts';
 import type { SessionFile } from '../../../src/transport/auth/session-file.ts';
+import type { Route } from '../../../src/transport/http/route.ts';
 import { createHttp } from '../../../src/transport/http/server.ts';
 import { attachSockets } from '../../../src/transport/ws/upgrade.ts';
 import { silent } from '../../helpers/kernel.ts';
@@ -16,6 +17,7 @@ export async function bootReal(
   options: Partial<RuntimeOptions> & {
     script?: ScriptedProvider['script'];
     sessionFile?: SessionFile;
+    routes?: readonly Route[];
   } = {},
 ) {
   const provider = new ScriptedProvider('local', options.script ?? []);
@@ -33,7 +35,11 @@ export async function bootReal(
   });
   const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
   const unsent = new UnsentBytes(limits, silent);
-  const http = createHttp({ runtime, settings, token, sessions, limits, log: silent, unsent });
+  const { routes } = options;
+  const http = createHttp({
+    ...{ runtime, settings, token, sessions, limits, log: silent, unsent },
+    ...(routes === undefined ? {} : { routes }),
+  });
   const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
   const sockets = attachSockets(http, {
     runtime,

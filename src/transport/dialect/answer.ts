@@ -1,0 +1,95 @@
+import type { OutputPart, TokenLogprob } from '../../../machines/messages.ts';
+import { sendLarge } from '../http/large.ts';
+import { type Live, type LiveOptions, sendLive, whyCut } from '../http/live.ts';
+import type { Context } from '../http/route.ts';
+import { clientGone } from '../http/run-request.ts';
+import { type AnswerEnd, followAnswer, grow } from './pieces.ts';
+import { type PlacedPiece, steady } from './steady.ts';
+
+/** A complete answer. */
+export interface Answer extends Omit<AnswerEnd, 'type'> {
+  /** Its text, reasoning, refusal and tool calls, in order. */
+  parts: readonly OutputPart[];
+  /** All text of one kind. */
+  text: string;
+  reasoning: string;
+  refusal: string;
+  calls: readonly Extract<OutputPart, { type: 'tool_call' }>[];
+  logprobs: readonly TokenLogprob[];
+}
+
+/**
+ * Waits for the whole answer of a run. Throws the error of a run without one, and daemon_stopping
+ * or the reason of `ended` when the request ends first.
+ */
+export async function collectAnswer(context: Context, run_id: string): Promise<Answer> {
+  const { runtime, closing, ended } = context;
+  const signal = AbortSignal.any([closing, ended, clientGone(context)]);
+  let parts: readonly OutputPart[] = [];
+  let logprobs: TokenLogprob[] = [];
+  for await (const piece of followAnswer(runtime, run_id, { signal })) {
+    if (piece.type === 'restart') [parts, logprobs] = [[], []];
+    else if (piece.type === 'end') return answerOf(parts, logprobs, piece);
+    else {
+      parts = grow(parts, piece);
+      for (const token of piece.logprobs ?? []) logprobs.push(token);
+    }
+  }
+  throw whyCut(context, 'The daemon stops. The run continues at its next start.');
+}
+
+/** Sends the whole answer as JSON, in the form that `describe` gives it. */
+export async function sendAnswer(
+  context: Context,
+  run_id: string,
+  describe: (answer: Answer) => object,
+): Promise<void> {
+  const answer = await collectAnswer(context, run_id);
+  await sendLarge(context, async () => describe(answer));
+}
+
+/**
+ * Streams an answer: `work` writes each piece in the form of its API. The bounds are those of all
+ * streams, see `http/live.ts`. A run that fails before its first piece is an HTTP error.
+ */
+export async function streamAnswer(
+  context: Context,
+  run_id: string,
+  options: Omit<LiveOptions, 'run_id' | 'begin'>,
+  work: (pieces: AsyncIterable<PlacedPiece | AnswerEnd>, live: Live) => Promise<void>,
+): Promise<void> {
+  const { runtime } = context;
+  await sendLive(context, { ...options, run_id, begin: 'late' }, (live) =>
+    work(untilEnd(context, steady(followAnswer(runtime, run_id, live))), live),
+  );
+}
+
+/** The same pieces. Throws when they stop before the end of the answer. */
+async function* untilEnd(
+  context: Context,
+  pieces: AsyncIterable<PlacedPiece | AnswerEnd>,
+): AsyncGenerator<PlacedPiece | AnswerEnd, void> {
+  for await (const piece of pieces) {
+    yield piece;
+    if (piece.type === 'end') return;
+  }
+  throw whyCut(context, 'The daemon stops. The run continues at its next start.');
+}
+
+function answerOf(
+  parts: readonly OutputPart[],
+  logprobs: readonly TokenLogprob[],
+  { type: _, ...end }: AnswerEnd,
+): Answer {
+  const textIn = (type: 'text' | 'reasoning' | 'refusal') =>
+    parts.flatMap((part) => (part.type === type ? [part.text] : [])).join('');
+  return {
+    ...end,
+    parts,
+    text: textIn('text'),
+    reasoning: textIn('reasoning'),
+    refusal: textIn('refusal'),
+    calls: parts.filter((part) => part.type === 'tool_call'),
+    logprobs,
+  };
+}

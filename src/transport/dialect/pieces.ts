@@ -1,0 +1,100 @@
+import type { FinishReason, Usage } from '../../../machines/events.ts';
+import {
+  type CallName,
+  type OutputKind,
+  type OutputPart,
+  partsAfter,
+  type TokenLogprob,
+} from '../../../machines/messages.ts';
+import { fromBody, SvcError } from '../../errors.ts';
+import { isTerminalEvent, type Runtime } from '../../runtime/contract.ts';
+import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
+
+/** One recorded piece of an answer. */
+export interface OutputPiece {
+  readonly type: 'output';
+  readonly text: string;
+  /** Absent: text of the answer. */
+  readonly kind?: OutputKind;
+  /** The tool call whose arguments the text continues. */
+  readonly call?: CallName;
+  readonly logprobs?: readonly TokenLogprob[];
+}
+
+/** The end of a complete answer. */
+export interface AnswerEnd {
+  readonly type: 'end';
+  readonly finish_reason: FinishReason;
+  readonly usage: Usage;
+  /** The text of `stop` that ended it. */
+  readonly stop_sequence?: string;
+}
+
+/** `restart`: the answer begins again, and what came before is no part of it. */
+export type Piece = OutputPiece | AnswerEnd | { readonly type: 'restart' };
+
+/**
+ * The pieces of a run's answer, in order, from the log: replayed, then as they are recorded. The
+ * last one is its end. A page of events counts in `outflow` until its pieces are used.
+ *
+ * Throws the error of a run that has no complete answer, such as run_cancelled or engine_failed.
+ * Ends without a last piece when the signal aborts.
+ */
+export async function* followAnswer(
+  runtime: Pick<Runtime, 'followRun' | 'getRun'>,
+  run_id: string,
+  { signal, outflow }: { signal: AbortSignal; outflow?: Outflow },
+): AsyncGenerator<Piece, void> {
+  for await (const { page, events } of runtime.followRun(run_id, { signal })) {
+    outflow?.hold(page);
+    try {
+      for (const event of events) {
+        const { type } = event;
+        if (!WANTED.has(type) && !isTerminalEvent(type)) continue;
+        const { data } = JSON.parse(page.json(event).toString());
+        if (type === 'run.output_appended') {
+          if (data.text !== '' || data.call !== undefined) yield pieceOf(data);
+        } else if (type === 'run.completed') yield endOf(data);
+        else if (type !== 'run.started') throw await errorOf(runtime, run_id);
+        else if (data.resumes !== true && data.attempt > 1) yield { type: 'restart' };
+      }
+    } finally {
+      outflow?.release(page);
+    }
+  }
+}
+
+const WANTED: ReadonlySet<string> = new Set(['run.started', 'run.output_appended']);
+
+/** The parts of an answer after one more piece. Here text alone is a part, too. */
+export function grow(parts: readonly OutputPart[], piece: OutputPiece): readonly OutputPart[] {
+  return parts.length === 0 && piece.kind === undefined
+    ? [{ type: 'text', text: piece.text }]
+    : partsAfter(parts, '', piece);
+}
+
+function pieceOf({ text, kind, call, logprobs }: Omit<OutputPiece, 'type'>): OutputPiece {
+  return {
+    type: 'output',
+    text,
+    ...(kind === undefined ? {} : { kind }),
+    ...(call === undefined ? {} : { call }),
+    ...(logprobs === undefined ? {} : { logprobs }),
+  };
+}
+
+function endOf({ finish_reason, usage, stop_sequence }: Omit<AnswerEnd, 'type'>): AnswerEnd {
+  return {
+    type: 'end',
+    finish_reason,
+    usage,
+    ...(stop_sequence === undefined ? {} : { stop_sequence }),
+  };
+}
+
+async function errorOf(runtime: Pick<Runtime, 'getRun'>, run_id: string): Promise<SvcError> {
+  const { error, state } = await runtime.getRun(run_id);
+  return error === null
+    ? new SvcError('run_interrupted', `The run ${run_id} ended as ${state}.`)
+    : fromBody(error);
+}

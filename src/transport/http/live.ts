@@ -1,0 +1,98 @@
+import { asSvcError, SvcError } from '../../errors.ts';
+import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
+import type { Context } from './route.ts';
+import { pieceWriter } from './write-pieces.ts';
+
+/**
+ * An answer that grows with its run, such as server-sent events.
+ *
+ * 1. `write` resolves when the system has the bytes. So nothing is made ahead of the client.
+ * 2. Unsent bytes are counted. An answer that is closed for them ends without its last bytes.
+ * 3. A heartbeat keeps the connection of a client that reads. The listener closes one that does
+ *    not.
+ * 4. An error before the first byte is an HTTP error. Later it is the last part of the answer.
+ */
+export interface Live {
+  /** Aborted when the client has gone, the listener closes, or the session or token ends. */
+  signal: AbortSignal;
+  /** Counts pages of events while their texts are sent. */
+  outflow: Outflow;
+  write(bytes: Uint8Array | string): Promise<void>;
+  /** Writes a text that a slow client can miss. */
+  offer(text: string): void;
+}
+
+export interface LiveOptions {
+  type: 'text/event-stream' | 'application/x-ndjson';
+  run_id: string;
+  /** Sent when nothing else was for a while. Null: nothing is. */
+  heartbeat: string | null;
+  /** `now`: the headers go before the first byte. `late`: with it, or with the first heartbeat. */
+  begin: 'now' | 'late';
+  /** The last part of an answer that fails. */
+  failure(error: SvcError): string;
+}
+
+export async function sendLive(
+  context: Context,
+  options: LiveOptions,
+  work: (live: Live) => Promise<void>,
+): Promise<void> {
+  const { res, limits, closing, ended, unsent, log } = context;
+  if (res.destroyed) return;
+  unsent.admit();
+  const leave = new AbortController();
+  const stop = () => leave.abort();
+  res.once('close', stop);
+  for (const signal of [closing, ended]) {
+    signal.addEventListener('abort', stop);
+    if (signal.aborted) stop();
+  }
+  const begin = () => {
+    if (!res.headersSent && !res.destroyed) writeHead(context, options);
+  };
+  if (options.begin === 'now') begin();
+  const outflow = unsent.enter(() => res.destroy());
+  const send = pieceWriter(res, outflow);
+  const offer = (text: string) => {
+    begin();
+    if (!res.writableNeedDrain) res.write(text);
+  };
+  const write = (bytes: Uint8Array | string) => {
+    begin();
+    return send(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
+  };
+  const { heartbeat } = options;
+  const beat = setInterval(() => heartbeat !== null && offer(heartbeat), limits.heartbeat_ms);
+  try {
+    await work({ signal: leave.signal, outflow, write, offer });
+  } catch (thrown) {
+    const error = asSvcError(thrown);
+    if (!res.headersSent) throw error;
+    if (error.code === 'internal' && !res.destroyed)
+      log.error({ err: error.cause ?? error, run_id: options.run_id }, 'a stream failed');
+    if (!res.destroyed) res.write(options.failure(error));
+  } finally {
+    clearInterval(beat);
+    outflow.leave();
+    for (const signal of [closing, ended]) signal.removeEventListener('abort', stop);
+    if (res.headersSent) res.end();
+  }
+}
+
+/** Why an answer ends before its run. The client may be gone; then nothing reads it. */
+export function whyCut({ ended }: Pick<Context, 'ended'>, message?: string): Error {
+  if (ended.aborted) return ended.reason;
+  return new SvcError('daemon_stopping', message);
+}
+
+function writeHead({ res }: Context, { type, run_id }: LiveOptions): void {
+  res.writeHead(200, {
+    'Content-Type': type,
+    'Cache-Control': 'no-store',
+    'X-Accel-Buffering': 'no',
+    'X-Content-Type-Options': 'nosniff',
+    'X-Svc-Run-Id': run_id,
+  });
+  res.flushHeaders();
+}

@@ -1,0 +1,41 @@
+import { wrong } from '../../runtime/contract/check.ts';
+import { CLIENT_MAX } from '../../runtime/contract/inputs.ts';
+import type { Context } from './route.ts';
+
+/** What the headers and the connection of a request say about the run that it starts. */
+
+export const CLIENT = 'http';
+
+/** The client's name for fair queueing. */
+export function clientOf(req: Context['req']): string {
+  const named = req.headers['x-svc-client'] ?? req.headers['user-agent'];
+  const name =
+    typeof named === 'string'
+      ? named
+          .replace(/[^\x20-\x7e]/g, '')
+          .slice(0, CLIENT_MAX)
+          .trim()
+      : '';
+  return name === '' ? CLIENT : name;
+}
+
+/** The body, with the idempotency key of the header. */
+export function withKey(body: unknown, key: string | string[] | undefined): unknown {
+  if (key === undefined || typeof body !== 'object' || body === null || Array.isArray(body))
+    return body;
+  if ('idempotency_key' in body && body.idempotency_key !== key)
+    throw wrong('idempotency_key', 'idempotency_key and the header Idempotency-Key differ.');
+  return { ...body, idempotency_key: key };
+}
+
+/**
+ * Aborted when the client disconnects before the answer is complete. A listener that closes is not
+ * the client: its runs continue at the next start.
+ */
+export function clientGone({ res, closing }: Pick<Context, 'res' | 'closing'>): AbortSignal {
+  const gone = new AbortController();
+  const look = () => res.writableFinished || closing.aborted || gone.abort();
+  if (res.destroyed) look();
+  else res.once('close', look);
+  return gone.signal;
+}

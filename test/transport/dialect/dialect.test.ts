@@ -1,0 +1,158 @@
+import { request } from 'node:http';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
+import { sendAnswer, streamAnswer } from '../../../src/transport/dialect/answer.ts';
+import { idIn, runIdOf } from '../../../src/transport/dialect/ids.ts';
+import { startFor } from '../../../src/transport/dialect/start.ts';
+import type { Context, Route } from '../../../src/transport/http/route.ts';
+import { finish, gate, output, untilAborted } from '../../helpers/scripted-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
+import { ask, BEARER } from '../http/boot.ts';
+import { bootReal, type Real } from '../http/real.ts';
+
+/** A made-up API shows what all APIs of others share. */
+const test = suite<{ real: Real }>('an API of others');
+
+const envelope = (error: SvcError) => ({ sad: error.code, because: error.message });
+async function answer(context: Context): Promise<void> {
+  const prompt = new URL(context.req.originalUrl, 'http://x').searchParams.get('prompt') ?? '';
+  const run = await startFor(context, { prompt }, { api: 'toy', fields: { n: 1 } });
+  if (context.req.headers.accept !== 'application/x-ndjson')
+    return sendAnswer(context, run.id, ({ text, usage }) => ({ text, usage }));
+  await streamAnswer(
+    context,
+    run.id,
+    {
+      type: 'application/x-ndjson',
+      heartbeat: '\n',
+      failure: (error) => `${JSON.stringify(envelope(error))}\n`,
+    },
+    async (pieces, { write }) => {
+      for await (const piece of pieces) await write(`${JSON.stringify(piece)}\n`);
+    },
+  );
+}
+const routes: readonly Route[] = [
+  { method: 'POST', path: '/toy', access: 'token', summary: '', errors: envelope, answer },
+];
+
+test.before.each(async (context) => {
+  context.real = await bootReal({ routes, script: [output('a', 1), output('b', 2), finish()] });
+});
+test.after.each(({ real }) => real.close());
+
+const post = (real: Real, headers: Record<string, string> = {}, query = '?prompt=hi') =>
+  real.get(`/toy${query}`, { method: 'POST', headers });
+const NDJSON = { accept: 'application/x-ndjson' };
+const lines = (text: string) =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+test('a whole answer, and the id of its run', async ({ real }) => {
+  const { status, json, headers } = await post(real, { 'x-svc-client': 'me' });
+  assert.equal([status, json.text, json.usage.output_tokens], [200, 'ab', 1]);
+  const run = await real.runtime.getRun(String(headers['x-svc-run-id']));
+  assert.equal([run.prompt, run.client, run.asked_as], ['hi', 'me', 'toy']);
+});
+
+test('a streamed answer has its pieces and its end', async ({ real }) => {
+  const { text, headers } = await post(real, NDJSON);
+  const pieces = lines(text);
+  assert.is(pieces.map((piece) => piece.text ?? '').join(''), 'ab');
+  assert.equal([pieces.at(-1).type, pieces.at(-1).finish_reason], ['end', 'stop']);
+  assert.match(String(headers['x-svc-run-id']), /^run_/);
+});
+
+test('each error has the form of the API', async ({ real }) => {
+  const empty = await post(real, {}, '?prompt=');
+  assert.equal([empty.status, empty.json.sad], [400, 'prompt_missing']);
+  const refused = await ask(`${real.url}/toy?prompt=hi`, { method: 'POST' });
+  assert.equal([refused.status, refused.json.sad], [401, 'unauthorised']);
+  const wish = await post(real, { 'x-svc-on-disconnect': 'maybe' });
+  assert.equal([wish.status, wish.json.sad], [400, 'invalid_request']);
+});
+
+test('a run that fails before its first piece is an HTTP error', async ({ real }) => {
+  real.provider.script = [new SvcError('model_unknown', 'No such model.')];
+  for (const headers of [{}, NDJSON]) {
+    const { status, json } = await post(real, headers);
+    assert.equal([status, json], [404, { sad: 'model_unknown', because: 'No such model.' }]);
+  }
+});
+
+test('a run that fails later ends the stream with an error', async ({ real }) => {
+  const failure = new SvcError('model_unknown', 'It is gone.', { retryable: false });
+  real.provider.script = [output('a', 1), failure];
+  const { status, text } = await post(real, NDJSON);
+  assert.is(status, 200);
+  assert.equal(lines(text).at(-1), { sad: 'model_unknown', because: 'It is gone.' });
+});
+
+/** Starts a request, leaves after its first piece, and returns the id of its run. */
+async function leave(real: Real, headers: Record<string, string>): Promise<string> {
+  const sent = request(`${real.url}/toy?prompt=hi`, {
+    method: 'POST',
+    headers: { ...BEARER, ...NDJSON, ...headers },
+    agent: false,
+  });
+  sent.on('error', () => {});
+  sent.end();
+  const id = await new Promise<string>((resolve) =>
+    sent.once('response', (res) => {
+      res.on('error', () => {});
+      res.once('data', () => resolve(String(res.headers['x-svc-run-id'])));
+    }),
+  );
+  sent.destroy();
+  return id;
+}
+
+test('the run of a client that left is cancelled', async ({ real }) => {
+  real.provider.script = (_, signal) => [output('a', 1), untilAborted(signal)];
+  const id = await leave(real, {});
+  const state = async () => (await real.runtime.getRun(id)).state;
+  await waitFor('it is cancelled', async () => (await state()) === 'cancelled');
+});
+
+test('it continues if the client asked so, or can ask for it again', async ({ real }) => {
+  for (const headers of [{ 'x-svc-on-disconnect': 'continue' }, { 'idempotency-key': 'k' }]) {
+    const { opened, open } = gate();
+    real.provider.script = [output('a', 1), () => opened, output('b', 2), finish()];
+    const id = await leave(real, headers);
+    await waitFor('the connection is closed', () => real.unsent.bytes === 0);
+    open();
+    await waitFor('it ends', async () => (await real.runtime.getRun(id)).ended_at !== null);
+    assert.is((await real.runtime.getRun(id)).output, 'ab');
+  }
+  const again = await post(real, { 'idempotency-key': 'k' });
+  assert.is(again.json.text, 'ab');
+});
+
+test('a listener that closes cancels no run', async ({ real }) => {
+  const { opened, open } = gate();
+  real.provider.script = [output('a', 1), () => opened, output('b', 2), finish()];
+  const waiting = post(real);
+  await waitFor('it runs', () => real.provider.open === 1);
+  const [asked] = real.provider.asked;
+  const closed = real.http.close();
+  const { status, json } = await waiting;
+  assert.equal([status, json.sad], [503, 'daemon_stopping']);
+  await closed;
+  open();
+  const id = asked?.run_id ?? '';
+  await waitFor('it ends', async () => (await real.runtime.getRun(id)).ended_at !== null);
+  assert.is((await real.runtime.getRun(id)).state, 'completed');
+});
+
+test('ids of an API name the run', () => {
+  const run = 'run_01JD9T8Q0G8W5N2C3B4A5Z6Y7X';
+  assert.is(idIn('chatcmpl-', run), 'chatcmpl-01JD9T8Q0G8W5N2C3B4A5Z6Y7X');
+  assert.is(runIdOf('chatcmpl-', idIn('chatcmpl-', run)), run);
+  for (const id of ['resp_1', 'chatcmpl-', 'chatcmpl-../x', run])
+    assert.throws(() => runIdOf('chatcmpl-', id), /There is no run/);
+});
+
+test.run();
