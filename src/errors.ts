@@ -210,7 +210,6 @@ export const errors = {
   },
   capability_missing: {
     ...invalid,
-    http: 422,
     grpc: 'FAILED_PRECONDITION',
     exit: 7,
     meaning: 'The provider or the model cannot do what the request asks for.',

@@ -66,6 +66,11 @@ export interface ProviderPort {
    * has stopped. Throws SvcError; anything else counts as provider_failed.
    */
   stream(attempt: AttemptRequest, signal: AbortSignal): AsyncIterable<OutputPart>;
+  /**
+   * The tokens of the prompt of this request. Computes no answer. Absent: the provider cannot count.
+   * Throws SvcError.
+   */
+  countTokens?(request: RunRequest, signal: AbortSignal): Promise<number>;
   /** Throws SvcError if the provider cannot be reached. */
   models(signal: AbortSignal): Promise<ModelRecord[]>;
   /** Checks the address and the credentials without using tokens. */

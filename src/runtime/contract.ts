@@ -94,6 +94,11 @@ export interface Runtime extends History {
 
   /** Resolves when the run is durable. */
   startRun(input: RunInput, client: string, asked?: Asked): Promise<RunRecord>;
+  /**
+   * The tokens of the prompt that this request would send. Starts no run. Throws the errors of
+   * a route, and capability_missing if the provider cannot count.
+   */
+  countTokens(input: RunInput, signal: AbortSignal): Promise<number>;
   getRun(id: string): Promise<RunRecord>;
   /** The record for a client. A finished run comes as JSON bytes that clients share. */
   showRun(id: string): Promise<RunRecord | RecordBytes>;

@@ -141,6 +141,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     why: () => (kernel.instance(streams.daemon)?.recent ?? []).map(toRecord),
 
     startRun: (input, client, asked) => runs.start(input, client, asked),
+    countTokens: (input, signal) => runs.countTokens(input, signal),
     getRun: (id) => runs.get(id),
     showRun: async (id) => (await records.read(id)) ?? runs.get(id),
     headOfRun: (id) => runs.head(id),

@@ -174,6 +174,11 @@ export function fakeRuntime(): FakeRuntime {
       fake.append(id, 'run.accepted', { run_id: id });
       return { ...find(id).record };
     },
+    async countTokens(input) {
+      note('countTokens');
+      inputs.push(input);
+      return JSON.stringify(input.messages ?? input.prompt).length;
+    },
     async getRun(id) {
       note('getRun');
       return { ...find(id).record };

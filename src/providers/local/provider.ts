@@ -1,10 +1,12 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import type { RunRequest } from '../../../machines/messages.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { AttemptRequest, OutputPart, ProviderPort } from '../port.ts';
+import type { RunOrder } from './engine/messages.ts';
 import { LoadGuard } from './load-guard.ts';
 import { LocalEngine } from './local-engine.ts';
 import { LocalModels } from './models.ts';
@@ -75,14 +77,7 @@ export function createLocalProvider({
       });
     streams += 1;
     try {
-      const { messages, temperature, seed } = request;
-      const order = {
-        messages,
-        temperature,
-        seed,
-        max_tokens: request.max_tokens ?? limits.output_tokens,
-        resume,
-      };
+      const order = { ...orderFor(request, limits), resume };
       const threads = threadsFor(resume?.threads ?? null);
       const { answer, stop } = await local.ask(() => find(request.model), order, threads, signal);
       try {
@@ -96,9 +91,20 @@ export function createLocalProvider({
     }
   }
 
+  async function countTokens(request: RunRequest, signal: AbortSignal): Promise<number> {
+    const order = { ...orderFor(request, limits), only_count: true };
+    const { answer } = await local.ask(() => find(request.model), order, null, signal);
+    for await (const part of answer.parts())
+      if (part.type === 'finish' && part.usage.input_tokens !== null)
+        return part.usage.input_tokens;
+    signal.throwIfAborted();
+    throw new SvcError('engine_failed');
+  }
+
   const provider: ProviderPort = {
     id: 'local',
     stream,
+    countTokens,
     models: (signal) => models.list(signal),
     probe: async () => {
       await find(model);
@@ -111,6 +117,21 @@ export function createLocalProvider({
   };
   const warm = () => local.warm(() => find(model), closing.signal);
   return { provider, handlers: local.handlers, warm, models };
+}
+
+/** A new answer to the request. */
+function orderFor(
+  { messages, temperature, seed, max_tokens }: RunRequest,
+  limits: Limits,
+): Omit<RunOrder, 'type' | 'id'> {
+  return {
+    messages,
+    temperature,
+    seed,
+    max_tokens: max_tokens ?? limits.output_tokens,
+    only_count: false,
+    resume: null,
+  };
 }
 
 /**

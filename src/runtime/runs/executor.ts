@@ -95,6 +95,7 @@ export class RunExecutor {
         attempt,
         finish_reason: finish.finish_reason,
         usage: finish.usage,
+        ...(finish.stop_sequence === undefined ? {} : { stop_sequence: finish.stop_sequence }),
       });
     } catch (thrown) {
       if (!abort.signal.aborted) {

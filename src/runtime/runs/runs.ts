@@ -1,7 +1,4 @@
-import { randomInt } from 'node:crypto';
 import type { NewEvent, RunCreated } from '../../../machines/events.ts';
-import type { Wishes } from '../../../machines/messages.ts';
-import { shortMessages } from '../../../machines/messages.ts';
 import { refusal } from '../../../machines/refusal.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
 import type { Config } from '../../config/config.ts';
@@ -13,7 +10,6 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { shortRecord } from '../../store/short-run.ts';
-import { given } from '../contract/check.ts';
 import {
   type Asked,
   type EventSlice,
@@ -27,6 +23,7 @@ import { LOCAL, type Providers } from '../providers/providers.ts';
 import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { type RunRecord, runRecord } from './record.ts';
+import { requestOf } from './request.ts';
 import { chooseRoute, type Route } from './route.ts';
 import { cutOff, unknownRun, withdrawn } from './run-errors.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -75,7 +72,7 @@ export class Runs {
 
   /** The id of a new run, once it is durable. */
   private async begin(input: RunInput, client: string, asked: Asked): Promise<RunKey> {
-    const { kernel, config, providers, daemon } = this.options;
+    const { kernel, config, daemon } = this.options;
     const unwritable = kernel.failure ?? kernel.stalled;
     if (unwritable !== null) throw unwritable;
     // Before the daemon is ready, a configured provider may be missing.
@@ -84,7 +81,7 @@ export class Runs {
       throw new SvcError('busy', 'The event log cannot keep up.', {
         details: { retry_after_ms: RETRY_AFTER_MS },
       });
-    const route = chooseRoute(input, config, providers.settings());
+    const route = this.route(input);
     const run_id = newRunId();
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
     await this.unlessStalled(
@@ -95,6 +92,19 @@ export class Runs {
       ]),
     );
     return run_id;
+  }
+
+  /** Throws the errors of `chooseRoute` and of the provider, and capability_missing. */
+  async countTokens(input: RunInput, signal: AbortSignal): Promise<number> {
+    const request = requestOf(input, this.route(input));
+    const port = this.options.providers.portFor(request);
+    if (port?.countTokens === undefined)
+      throw new SvcError(
+        'capability_missing',
+        `The provider ${request.provider} cannot count the tokens of a prompt.`,
+        { param: 'model' },
+      );
+    return port.countTokens(request, signal);
   }
 
   async get(run_id: string): Promise<RunRecord> {
@@ -236,29 +246,18 @@ export class Runs {
     const { limits } = this.options.config;
     const now = this.options.kernel.clock.now();
     const total = input.timeout_ms ?? limits.run_ms;
-    const { provider, model, cloud } = route;
     const kept = keepsContent(this.options.config.history);
     return {
       type: 'run.accepted',
       run_id,
-      request: {
-        provider,
-        model,
-        cloud,
-        messages: input.messages ?? shortMessages(input.prompt ?? '', input.system ?? null),
-        ...wishes(input),
-        max_tokens: input.max_tokens ?? null,
-        temperature: input.temperature ?? null,
-        seed: input.seed ?? randomInt(2 ** 32),
-        seed_asked: input.seed != null,
-      },
+      request: requestOf(input, route),
       idempotency_key: input.idempotency_key ?? null,
       request_digest: this.digests.of(input),
       ...asked,
       client: input.client ?? asked.client,
       ...(input.metadata == null ? {} : { metadata: input.metadata }),
       recovery: input.recovery ?? this.options.config.recovery,
-      resumable: provider === LOCAL && kept,
+      resumable: route.provider === LOCAL && kept,
       ...(kept ? {} : { content: 'omitted' as const }),
       max_attempts: limits.run_attempts,
       max_losses: limits.run_losses,
@@ -268,6 +267,11 @@ export class Runs {
       idle_ms: limits.idle_ms,
       cancel_grace_ms: limits.cancel_grace_ms,
     };
+  }
+
+  private route(input: RunInput): Route {
+    const { config, providers } = this.options;
+    return chooseRoute(input, config, providers.settings());
   }
 
   /** Why no run is admitted now. */
@@ -287,16 +291,6 @@ export class Runs {
     if (row.record === null) throw new SvcError('not_ready');
     return row.record as unknown as RunRecord;
   }
-}
-
-/** What the request says beside its messages. */
-function wishes(input: RunInput): Wishes {
-  const { tools, tool_choice, response_format, stop } = input;
-  const { top_p, presence_penalty, frequency_penalty, logprobs } = input;
-  return given({
-    ...{ tools, tool_choice, response_format, stop },
-    ...{ top_p, presence_penalty, frequency_penalty, logprobs },
-  });
 }
 
 /** Throws run_unknown for an id that is not of a run. It could name another machine's stream. */

@@ -13,6 +13,7 @@ test('a valid message is accepted', () => {
     max_tokens: 5,
     temperature: 0.5,
     seed: 3,
+    only_count: false,
     resume: null,
   };
   const resumed = { ...run, resume: { token_ids: [1, 2], text: 'a' } };

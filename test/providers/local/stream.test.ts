@@ -49,6 +49,24 @@ test('an answer comes in parts and ends with one finish and exact counts', async
   );
 });
 
+test('the tokens of a prompt are counted without an answer, also while all sequences compute', async () => {
+  const heard = await ask({ prompt: 'How many tokens?', max_tokens: 1 });
+  const stop = new AbortController();
+  const busy = Array.from({ length: 4 }, () => ask(LONG, stop.signal));
+  try {
+    const count = (prompt: string) =>
+      local.provider.countTokens?.(
+        runRequest({ model: 'random', prompt }),
+        new AbortController().signal,
+      );
+    assert.is(await count('How many tokens?'), heard.finish?.usage.input_tokens);
+    assert.ok(((await count('x'.repeat(5000))) ?? 0) > 5000, 'also more than the context has');
+  } finally {
+    stop.abort();
+    await Promise.all(busy);
+  }
+});
+
 test('without a number of tokens in the request the configured limit applies', async () => {
   assert.is((await ask({ max_tokens: null })).token_ids.length, 50);
 });

@@ -29,6 +29,8 @@ export interface RunOrder {
   max_tokens: number;
   temperature: number | null;
   seed: number;
+  /** Only count the tokens of the prompt: it finishes without output. */
+  only_count: boolean;
   /** The tokens and text to continue after. Null: a new answer. */
   resume: { token_ids: number[]; text: string } | null;
 }
@@ -102,6 +104,7 @@ const toEngine: Shapes<ToEngine> = {
     max_tokens: whole,
     temperature: orNull(number),
     seed: whole,
+    only_count: (value) => typeof value === 'boolean',
     resume: orNull(resume),
   },
   stop_run: { id: whole },

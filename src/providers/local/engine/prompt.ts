@@ -31,6 +31,11 @@ export function fittingPrompt(
   return tokens;
 }
 
+/** The number of tokens of the prompt, also of one that does not fit. */
+export function countPrompt({ model, wrapper, rendered }: LoadedModel, asked: Asked): number {
+  return rendered(() => promptTokens(model, wrapper, asked)).length;
+}
+
 function tooLong(tokens: string, context_length: number): SvcError {
   return new SvcError(
     'context_length_exceeded',

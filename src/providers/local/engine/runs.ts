@@ -6,6 +6,7 @@ import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
 import { OutputBatcher } from './output-batcher.ts';
+import { countPrompt } from './prompt.ts';
 
 /**
  * The active runs in the one context, and the runs that wait for a sequence.
@@ -31,6 +32,10 @@ export class Runs {
   }
 
   start(order: RunOrder): void {
+    if (order.only_count) {
+      this.send(this.count(order));
+      return;
+    }
     const sequence = this.free.pop();
     if (sequence === undefined) this.waiting.push(order);
     else void this.answer(order, sequence);
@@ -41,6 +46,18 @@ export class Runs {
     const waiting = this.waiting.filter((order) => order.id !== id);
     if (waiting.length < this.waiting.length) this.send({ type: 'stopped', id });
     this.waiting = waiting;
+  }
+
+  /** Needs no sequence, so it never waits for a run. */
+  private count(order: RunOrder): FromEngine {
+    const { id } = order;
+    try {
+      const input_tokens = countPrompt(this.loaded, order);
+      const usage = { input_tokens, output_tokens: 0 };
+      return { type: 'finished', id, finish_reason: 'stop', usage };
+    } catch (thrown) {
+      return { type: 'failed', id, error: asSvcError(thrown, 'engine_failed').summary() };
+    }
   }
 
   private async answer(order: RunOrder, sequence: LlamaContextSequence): Promise<void> {
