@@ -77,6 +77,8 @@ const layers: Record<string, Layer> = {
     may: [...TABLES, 'src/runtime/contract', 'machines/describe.ts', 'machines/run.ts'],
     types: ['src/runtime', ...PORTS],
   },
+  // It joins the routes of every API.
+  'src/transport/routes.ts': { may: ['src/transport/http'] },
   'src/transport/auth': { may: ['src/home', ...TABLES] },
   // What the APIs of others share. They build on the HTTP listener, whose table has their routes.
   'src/transport/dialect': { may: ['src/transport/http', ...SERVES], types: PORTS },

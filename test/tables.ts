@@ -7,7 +7,7 @@ import { settingSpecs } from '../src/config/settings.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
 import { limitSpecs } from '../src/limits.ts';
 import { type Events, type Method, methods } from '../src/transport/control/protocol.ts';
-import { routes } from '../src/transport/http/routes.ts';
+import { routes } from '../src/transport/routes.ts';
 
 /**
  * The tables of the documentation, made from the tables of the code. `npm run docs` writes each between its

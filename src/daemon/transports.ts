@@ -8,6 +8,7 @@ import { createHandlers } from '../transport/control/handlers.ts';
 import { ControlServer } from '../transport/control/server.ts';
 import { createGrpc } from '../transport/grpc/server.ts';
 import { createHttp } from '../transport/http/server.ts';
+import { routes } from '../transport/routes.ts';
 import { attachSockets } from '../transport/ws/upgrade.ts';
 
 export interface TransportOptions {
@@ -25,7 +26,7 @@ export function buildTransports({ paths, config, token, logging, runtime }: Tran
   const unsent = new UnsentBytes(limits, log);
   const common = { runtime, limits, log, unsent };
   const signIn = buildSignIn(paths, config, token);
-  const http = createHttp({ ...common, ...signIn.access, sessions: signIn.sessions });
+  const http = createHttp({ ...common, ...signIn.access, sessions: signIn.sessions, routes });
   const sockets = attachSockets(http, {
     ...common,
     ...signIn.access,

@@ -16,7 +16,9 @@ import {
 
 export const noQuery = query({});
 export const atQuery = query({ at: v.exactOptional(position) });
+export type AtQuery = v.InferOutput<typeof atQuery>;
 export const fromQuery = query({ from: v.exactOptional(positionOrZero) });
+export type FromQuery = v.InferOutput<typeof fromQuery>;
 export const exportQuery = query({ redact: v.exactOptional(truth) });
 
 export const runListQuery = (limitMax: number) =>
@@ -29,6 +31,8 @@ export const runListQuery = (limitMax: number) =>
     /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
     texts: v.exactOptional(oneOf(['whole', 'short'])),
   });
+
+export type RunListQuery = v.InferOutput<ReturnType<typeof runListQuery>>;
 
 const PREFIX = v.pipe(
   v.string(),

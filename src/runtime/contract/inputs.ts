@@ -4,7 +4,17 @@ import { SvcError } from '../../errors.ts';
 import { type Limits, limitSpecs } from '../../limits.ts';
 import { checkGiven, type Given, wrong } from './check.ts';
 import { checkMessages, message, responseFormat, tool, toolChoice } from './messages.ts';
-import { count, flag, name, numberFrom, object, oneOf, text, wholeFrom } from './vocabulary.ts';
+import {
+  count,
+  flag,
+  name,
+  named,
+  numberFrom,
+  object,
+  oneOf,
+  text,
+  wholeFrom,
+} from './vocabulary.ts';
 
 /** What a request holds. Every transport takes the same fields. A field that is null counts as not given. */
 
@@ -17,61 +27,67 @@ const LABELS_MAX = 16;
 /** Most of the likeliest tokens at one position. */
 export const LOGPROBS_MAX = 20;
 
-export const runInput = object({
-  /** The short form: `prompt` is one message of the user, `system` one before it. */
-  prompt: v.nullish(text),
-  system: v.nullish(text),
-  /** The long form: a conversation. */
-  messages: v.nullish(v.array(message, 'must be a list of messages.')),
-  tools: v.nullish(v.array(tool, 'must be a list of tools.')),
-  tool_choice: v.nullish(toolChoice),
-  response_format: v.nullish(responseFormat),
-  stop: v.nullish(
-    v.pipe(
-      v.array(v.pipe(text, v.nonEmpty('must not be empty.')), 'must be a list of texts.'),
-      v.maxLength(STOPS_MAX, `must have at most ${STOPS_MAX} texts.`),
-    ),
-  ),
-  provider: v.nullish(name()),
-  model: v.nullish(name()),
-  cloud: v.nullish(flag),
-  max_tokens: v.nullish(wholeFrom(1, limitSpecs.output_tokens.max)),
-  temperature: v.nullish(numberFrom(0, 2)),
-  top_p: v.nullish(numberFrom(0, 1)),
-  presence_penalty: v.nullish(numberFrom(-2, 2)),
-  frequency_penalty: v.nullish(numberFrom(-2, 2)),
-  /** How many of the likeliest tokens to report at each position. */
-  logprobs: v.nullish(wholeFrom(0, LOGPROBS_MAX)),
-  seed: v.nullish(wholeFrom(0, 2 ** 32 - 1)),
-  timeout_ms: v.nullish(wholeFrom(1, limitSpecs.run_ms.max)),
-  idempotency_key: v.nullish(
-    v.pipe(text, v.regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters.')),
-  ),
-  /** What happens to the run when it is cut off. The default is the configuration's. */
-  recovery: v.nullish(oneOf(RECOVERIES)),
-  /** The client's name for fair queueing. The default is the transport's. */
-  client: v.nullish(name(CLIENT_MAX)),
-  /** The client's own labels. */
-  metadata: v.nullish(
-    v.pipe(
-      v.record(name(64), v.pipe(text, v.maxLength(512, 'must have at most 512 characters.'))),
-      v.check(
-        (labels) => Object.keys(labels).length <= LABELS_MAX,
-        `must have at most ${LABELS_MAX} labels.`,
+export const runInput = named(
+  'RunInput',
+  object({
+    /** The short form: `prompt` is one message of the user, `system` one before it. */
+    prompt: v.nullish(text),
+    system: v.nullish(text),
+    /** The long form: a conversation. */
+    messages: v.nullish(v.array(message, 'must be a list of messages.')),
+    tools: v.nullish(v.array(tool, 'must be a list of tools.')),
+    tool_choice: v.nullish(toolChoice),
+    response_format: v.nullish(responseFormat),
+    stop: v.nullish(
+      v.pipe(
+        v.array(v.pipe(text, v.nonEmpty('must not be empty.')), 'must be a list of texts.'),
+        v.maxLength(STOPS_MAX, `must have at most ${STOPS_MAX} texts.`),
       ),
     ),
-  ),
-  /** The transport cancels the run when the client that started it disconnects. */
-  cancel_on_disconnect: v.nullish(flag),
-});
+    provider: v.nullish(name()),
+    model: v.nullish(name()),
+    cloud: v.nullish(flag),
+    max_tokens: v.nullish(wholeFrom(1, limitSpecs.output_tokens.max)),
+    temperature: v.nullish(numberFrom(0, 2)),
+    top_p: v.nullish(numberFrom(0, 1)),
+    presence_penalty: v.nullish(numberFrom(-2, 2)),
+    frequency_penalty: v.nullish(numberFrom(-2, 2)),
+    /** How many of the likeliest tokens to report at each position. */
+    logprobs: v.nullish(wholeFrom(0, LOGPROBS_MAX)),
+    seed: v.nullish(wholeFrom(0, 2 ** 32 - 1)),
+    timeout_ms: v.nullish(wholeFrom(1, limitSpecs.run_ms.max)),
+    idempotency_key: v.nullish(
+      v.pipe(text, v.regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters.')),
+    ),
+    /** What happens to the run when it is cut off. The default is the configuration's. */
+    recovery: v.nullish(oneOf(RECOVERIES)),
+    /** The client's name for fair queueing. The default is the transport's. */
+    client: v.nullish(name(CLIENT_MAX)),
+    /** The client's own labels. */
+    metadata: v.nullish(
+      v.pipe(
+        v.record(name(64), v.pipe(text, v.maxLength(512, 'must have at most 512 characters.'))),
+        v.check(
+          (labels) => Object.keys(labels).length <= LABELS_MAX,
+          `must have at most ${LABELS_MAX} labels.`,
+        ),
+      ),
+    ),
+    /** The transport cancels the run when the client that started it disconnects. */
+    cancel_on_disconnect: v.nullish(flag),
+  }),
+);
 export type RunInput = v.InferOutput<typeof runInput>;
 
 /** Throws invalid_request (with `param`), prompt_missing, prompt_not_text, prompt_too_large. */
-export function parseRunInput(
-  value: unknown,
-  limits: Pick<Limits, 'prompt_bytes' | 'run_messages'>,
-): RunInput {
-  const input = checkGiven(runInput, value);
+export function parseRunInput(value: unknown, limits: InputLimits): Given<RunInput> {
+  return checkRunInput(checkGiven(runInput, value), limits);
+}
+
+type InputLimits = Pick<Limits, 'prompt_bytes' | 'run_messages'>;
+
+/** Checks what the schema cannot. Throws as parseRunInput does. */
+export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Given<RunInput> {
   const { messages, prompt = '', system } = input;
   if (messages === undefined && prompt.trim() === '')
     throw new SvcError('prompt_missing', 'The prompt is missing, or is empty.', {
@@ -176,23 +192,25 @@ export const pullInput = object({
   sha256: v.nullish(name(128)),
 });
 
-export const lifecycleInput = object({
-  type: name(80),
-  mode: v.nullish(oneOf(['drain', 'force'])),
-  timeout_ms: v.nullish(wholeFrom(0, limitSpecs.drain_ms.max)),
-});
-
 /** The machine says which events there are. */
-export function parseLifecycleInput(value: unknown): LifecycleInput {
-  return checkGiven(lifecycleInput, value);
-}
+export const lifecycleInput = named(
+  'LifecycleInput',
+  object({
+    type: name(80),
+    mode: v.nullish(oneOf(['drain', 'force'])),
+    timeout_ms: v.nullish(wholeFrom(0, limitSpecs.drain_ms.max)),
+  }),
+);
 export type LifecycleInput = v.InferOutput<typeof lifecycleInput>;
 
 /** A browser signs in with one of them. */
-export const sessionInput = object({
-  ticket: v.nullish(name(512), null),
-  token: v.nullish(name(512), null),
-});
+export const sessionInput = named(
+  'SessionInput',
+  object({
+    ticket: v.nullish(name(512), null),
+    token: v.nullish(name(512), null),
+  }),
+);
 
 /** Which page of the runs. */
 export const runListInput = {

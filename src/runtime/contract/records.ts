@@ -4,27 +4,30 @@ import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
 import type { EventRecord } from '../../kernel/event-record.ts';
 import type { RunRecord } from '../runs/record.ts';
 import { responseFormat, tool, toolChoice } from './messages.ts';
-import { anything, flag, object, oneOf, text, time, whole } from './vocabulary.ts';
+import { anything, flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
 /** The answers in the form that users see: snake_case, RFC 3339 times. A test checks real answers against these schemas. */
 
 export const orNull = <S extends v.GenericSchema>(schema: S) => v.nullable(schema);
 
-export const errorBody = object({
-  code: v.picklist(Object.keys(errors) as ErrorCode[]),
-  message: text,
-  type: text,
-  param: orNull(text),
-  retryable: flag,
-  hint: text,
-  docs: text,
-  details: v.exactOptional(anything),
-}) satisfies v.GenericSchema<unknown, ErrorBody>;
-export const errorAnswer = object({ error: errorBody });
+export const errorBody = named(
+  'ErrorBody',
+  object({
+    code: v.picklist(Object.keys(errors) as ErrorCode[]),
+    message: text,
+    type: text,
+    param: orNull(text),
+    retryable: flag,
+    hint: text,
+    docs: text,
+    details: v.exactOptional(anything),
+  }) satisfies v.GenericSchema<unknown, ErrorBody>,
+);
+export const errorAnswer = named('Error', object({ error: errorBody }));
 
 /** The state of a machine: its outermost name, and the path to its leaf. */
 export const stateFields = { state: text, state_path: text };
-export const lifecycleResult = object(stateFields);
+export const lifecycleResult = named('Position', object(stateFields));
 export type LifecycleResult = v.InferOutput<typeof lifecycleResult>;
 
 const counts = { active: whole, queued: whole, finished: whole };
@@ -48,15 +51,18 @@ export const status = object({
 });
 export type StatusRecord = v.InferOutput<typeof status>;
 
-export const health = object({
-  status: verdict,
-  version: text,
-  service_id: text,
-  ...stateFields,
-  since: time,
-  reason: orNull(text),
-  output: v.exactOptional(text),
-});
+export const health = named(
+  'Health',
+  object({
+    status: verdict,
+    version: text,
+    service_id: text,
+    ...stateFields,
+    since: time,
+    reason: orNull(text),
+    output: v.exactOptional(text),
+  }),
+);
 export type HealthRecord = v.InferOutput<typeof health>;
 
 /** The slow check of the whole log. */
@@ -92,12 +98,15 @@ export const providerFields = {
   base_url: orNull(text),
   models: orNull(whole),
 };
-export const provider = object({
-  ...providerFields,
-  /** Where the key comes from, never the key: `none`, `env:NAME`, `env:NAME (not set)`. */
-  credential: text,
-  default: flag,
-});
+export const provider = named(
+  'Provider',
+  object({
+    ...providerFields,
+    /** Where the key comes from, never the key: `none`, `env:NAME`, `env:NAME (not set)`. */
+    credential: text,
+    default: flag,
+  }),
+);
 export type ProviderRecord = v.InferOutput<typeof provider>;
 
 export const engine = object({
@@ -142,6 +151,7 @@ export const publicReport = object({
   providers: v.array(v.strictObject(pick(provider.entries, ['id', 'kind', 'state']))),
   engine: v.strictObject(pick(engine.entries, ['state'])),
 });
+export const anyReport = named('Report', v.union([report, publicReport]));
 export type PublicReport = v.InferOutput<typeof publicReport>;
 
 const part = v.variant('type', [
@@ -163,72 +173,81 @@ const recordedMessage = object({
   ),
 });
 
-export const run = object({
-  id: text,
-  state: text,
-  provider: text,
-  model: text,
-  cloud: flag,
-  prompt: text,
-  system: orNull(text),
-  /** The conversation, unless prompt and system say it all. */
-  messages: v.exactOptional(v.array(recordedMessage)),
-  tools: v.exactOptional(v.array(tool)),
-  tool_choice: v.exactOptional(toolChoice),
-  response_format: v.exactOptional(responseFormat),
-  output: text,
-  /** The parts of the answer, unless it is only text. */
-  output_parts: v.exactOptional(v.array(part)),
-  finish_reason: orNull(oneOf(['stop', 'length', 'content_filter', 'tool_calls', 'other'])),
-  /** The text of the request's `stop` that ended the answer. */
-  stop_sequence: v.exactOptional(text),
-  usage: object({
-    input_tokens: orNull(whole),
-    output_tokens: orNull(whole),
-    cached_tokens: v.exactOptional(whole),
-    reasoning_tokens: v.exactOptional(whole),
-  }),
-  queue_position: orNull(whole),
-  attempts: whole,
-  created_at: time,
-  started_at: orNull(time),
-  first_output_at: orNull(time),
-  ended_at: orNull(time),
-  error: orNull(errorBody),
-  idempotency_key: orNull(text),
-  client: text,
-  /** Name of the token that the request was sent with. */
-  asked_by: v.exactOptional(text),
-  /** The API of the request, if it was another than svc's own. */
-  asked_as: v.exactOptional(text),
-  metadata: v.exactOptional(v.record(text, text)),
-  recovery: oneOf(RECOVERIES),
-  seq: whole,
-}) satisfies v.GenericSchema<unknown, RunRecord>;
+export const run = named(
+  'Run',
+  object({
+    id: text,
+    state: text,
+    provider: text,
+    model: text,
+    cloud: flag,
+    prompt: text,
+    system: orNull(text),
+    /** The conversation, unless prompt and system say it all. */
+    messages: v.exactOptional(v.array(recordedMessage)),
+    tools: v.exactOptional(v.array(tool)),
+    tool_choice: v.exactOptional(toolChoice),
+    response_format: v.exactOptional(responseFormat),
+    output: text,
+    /** The parts of the answer, unless it is only text. */
+    output_parts: v.exactOptional(v.array(part)),
+    finish_reason: orNull(oneOf(['stop', 'length', 'content_filter', 'tool_calls', 'other'])),
+    /** The text of the request's `stop` that ended the answer. */
+    stop_sequence: v.exactOptional(text),
+    usage: object({
+      input_tokens: orNull(whole),
+      output_tokens: orNull(whole),
+      cached_tokens: v.exactOptional(whole),
+      reasoning_tokens: v.exactOptional(whole),
+    }),
+    queue_position: orNull(whole),
+    attempts: whole,
+    created_at: time,
+    started_at: orNull(time),
+    first_output_at: orNull(time),
+    ended_at: orNull(time),
+    error: orNull(errorBody),
+    idempotency_key: orNull(text),
+    client: text,
+    /** Name of the token that the request was sent with. */
+    asked_by: v.exactOptional(text),
+    /** The API of the request, if it was another than svc's own. */
+    asked_as: v.exactOptional(text),
+    metadata: v.exactOptional(v.record(text, text)),
+    recovery: oneOf(RECOVERIES),
+    seq: whole,
+  }) satisfies v.GenericSchema<unknown, RunRecord>,
+);
 
 export const shortenedRun = object({
   ...run.entries,
   shortened: v.exactOptional(v.literal(true)),
 });
 
-export const runPage = object({
-  runs: v.array(shortenedRun),
-  /** Pass as `before` for the next page. It is null on the last page. */
-  next: orNull(text),
-  /** Runs of this page that cannot be read. */
-  damaged: v.exactOptional(v.array(object({ id: text, message: text }))),
-});
+export const runPage = named(
+  'RunPage',
+  object({
+    runs: v.array(shortenedRun),
+    /** Pass as `before` for the next page. It is null on the last page. */
+    next: orNull(text),
+    /** Runs of this page that cannot be read. */
+    damaged: v.exactOptional(v.array(object({ id: text, message: text }))),
+  }),
+);
 export type RunPage = v.InferOutput<typeof runPage>;
 
-export const event = object({
-  seq: whole,
-  stream: text,
-  version: whole,
-  type: text,
-  at: time,
-  boot_id: text,
-  data: anything,
-}) satisfies v.GenericSchema<unknown, EventRecord>;
+export const event = named(
+  'Event',
+  object({
+    seq: whole,
+    stream: text,
+    version: whole,
+    type: text,
+    at: time,
+    boot_id: text,
+    data: anything,
+  }) satisfies v.GenericSchema<unknown, EventRecord>,
+);
 
 function pick<E extends v.ObjectEntries, const K extends keyof E>(entries: E, names: readonly K[]) {
   return Object.fromEntries(names.map((name) => [name, entries[name]])) as Pick<E, K>;

@@ -9,6 +9,16 @@ export const time = v.pipe(v.string(), v.isoTimestamp());
 /** An object whose fields depend on its context. */
 export const anything = v.record(v.string(), v.unknown());
 
+/** The schemas that documents refer to by name, such as the OpenAPI document. */
+export const names = new Map<string, v.GenericSchema>();
+
+/** Gives a schema its name in documents. */
+export function named<S extends v.GenericSchema>(name: string, schema: S): S {
+  if (names.has(name)) throw new Error(`Two schemas have the name ${name}.`);
+  names.set(name, schema);
+  return schema;
+}
+
 export function oneOf<const T extends readonly string[]>(words: T) {
   return v.picklist(words, `must be one of ${words.join(', ')}.`);
 }

@@ -1,8 +1,14 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { SvcError } from '../../errors.ts';
-import type { Context } from './route.ts';
-import { type StaticFile, sendFile, staticFile } from './static-file.ts';
+import { type Context, type Route, route } from './route.ts';
+import {
+  STATIC_HEADERS,
+  type StaticFile,
+  sendFile,
+  staticAnswers,
+  staticFile,
+} from './static-file.ts';
 
 /** The console's page and its files. They are read once, and no other file is served. */
 
@@ -19,11 +25,32 @@ const POLICY =
 
 const files = readFiles(join(import.meta.dirname, 'console'));
 
-export function showConsole({ req, res }: Context): void {
+export const consoleRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/',
+    access: 'public',
+    summary: 'The console: a page for all this. `svc console` opens it signed in.',
+    headers: STATIC_HEADERS,
+    answers: staticAnswers('text/html'),
+    answer: showConsole,
+  }),
+  route({
+    method: 'GET',
+    path: '/console/:file',
+    access: 'public',
+    summary: 'The files of the console.',
+    headers: STATIC_HEADERS,
+    answers: staticAnswers('*/*'),
+    answer: showConsoleFile,
+  }),
+];
+
+function showConsole({ req, res }: Context): void {
   sendFile(req, res, find(PAGE), POLICY);
 }
 
-export function showConsoleFile({ req, res }: Context): void {
+function showConsoleFile({ req, res }: Context): void {
   const { file = '' } = req.params;
   sendFile(req, res, find(file === PAGE ? '' : file), POLICY);
 }

@@ -1,7 +1,8 @@
+import { anyReport, health } from '../../runtime/contract/records.ts';
 import type { HealthRecord, PublicReport } from '../../runtime/contract.ts';
 import { publicHealth, publicReport } from '../../runtime/health/health.ts';
 import { sendJson } from './reply.ts';
-import type { Context } from './route.ts';
+import { type Content, type Context, type Route, route } from './route.ts';
 
 /**
  * The three health answers, in the form of the IETF health-check draft. They read only the
@@ -10,9 +11,41 @@ import type { Context } from './route.ts';
  */
 
 const TYPE = 'application/health+json';
+const either = (schema: Required<Content>['schema']) => ({
+  200: { type: TYPE, schema },
+  503: { type: TYPE, schema },
+});
+
+export const healthRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/livez',
+    access: 'public',
+    summary: 'Whether the daemon is alive: 200 while starting, ready, running and stopping.',
+    answers: either(health),
+    answer: livez,
+  }),
+  route({
+    method: 'GET',
+    path: '/readyz',
+    access: 'public',
+    summary: 'Whether it takes runs: 200 while ready and running, else 503 and the reason.',
+    answers: either(health),
+    answer: readyz,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/runtime/health',
+    access: 'summary',
+    summary:
+      'The report: state, since when, what would make it ready, counts. With the token also addresses, reasons, paths and times.',
+    answers: either(anyReport),
+    answer: runtimeHealth,
+  }),
+];
 
 /** A daemon that starts or stops is live, and passes. */
-export function livez({ res, runtime }: Context): void {
+function livez({ res, runtime }: Context): void {
   const { output: _, ...record } = publicHealth(runtime.health());
   const { live } = runtime.probe();
   const answer: HealthRecord = live
@@ -21,11 +54,11 @@ export function livez({ res, runtime }: Context): void {
   sendJson(res, live ? 200 : 503, answer, TYPE);
 }
 
-export function readyz({ res, runtime }: Context): void {
+function readyz({ res, runtime }: Context): void {
   sendHealth(res, publicHealth(runtime.health()));
 }
 
-export function runtimeHealth({ res, runtime, trusted }: Context): void {
+function runtimeHealth({ res, runtime, trusted }: Context): void {
   const report = runtime.report();
   sendHealth(res, trusted ? report : publicReport(report));
 }

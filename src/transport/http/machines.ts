@@ -3,16 +3,43 @@ import { join } from 'node:path';
 import { machines } from '../../../machines/all.ts';
 import { SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
+import { machines as machinesRecord } from '../../runtime/contract/history.ts';
 import { sendJson } from './reply.ts';
-import type { Context } from './route.ts';
-import { type StaticFile, sendFile, staticFile } from './static-file.ts';
+import { type Context, type Route, route } from './route.ts';
+import {
+  STATIC_HEADERS,
+  type StaticFile,
+  sendFile,
+  staticAnswers,
+  staticFile,
+} from './static-file.ts';
 
-export function listMachines({ res, runtime }: Context): void {
+export const machineRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/v1/machines',
+    access: 'token',
+    summary: 'The machines: states, transitions, diagram, and the states of the live ones.',
+    answers: { 200: machinesRecord },
+    answer: listMachines,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/machines/:name/diagram',
+    access: 'token',
+    summary: 'The diagram of a machine, as SVG.',
+    headers: STATIC_HEADERS,
+    answers: staticAnswers('image/svg+xml'),
+    answer: showDiagram,
+  }),
+];
+
+function listMachines({ res, runtime }: Context): void {
   sendJson(res, 200, runtime.machines());
 }
 
 /** The diagram of a machine, made from the machine at build time. */
-export function showDiagram({ req, res }: Context): void {
+function showDiagram({ req, res }: Context): void {
   const { name = '' } = req.params;
   const known = machines.map(({ id }) => id);
   if (!known.includes(name)) {

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Request } from 'polka';
+import type * as v from 'valibot';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/contract.ts';
@@ -7,21 +8,54 @@ import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import type { AccessLevel } from '../auth/access.ts';
 import type { Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
+import type { BodyOptions } from './body.ts';
 
-export interface Route {
+/**
+ * One route. Its schemas check the requests, and the OpenAPI document is made from them. Schemas
+ * that `named` has named are components of the document.
+ */
+export interface Row<Q extends QuerySchema, B extends v.GenericSchema> {
   /** A GET route answers HEAD too. */
   method: 'GET' | 'POST' | 'DELETE';
   path: string;
   /** Who may send the request. */
   access: AccessLevel;
   summary: string;
+  /** The parameters after the `?`. Without a schema, none of them is read or refused. */
+  query?: Q | ((limits: Limits) => Q);
+  /** Request headers that change the answer. */
+  headers?: readonly string[];
+  body?: B;
+  /** What each status has. Errors have the form of `errors`, so they need no row. */
+  answers: Readonly<Record<number, Answer | readonly Answer[]>>;
   /** The form of its errors. Absent: svc's own, which OpenAI clients understand. */
   errors?: Envelope;
-  answer(context: Context): void | Promise<void>;
+  /** The schema of that form. */
+  errorSchema?: v.GenericSchema;
+  answer: (context: Context<v.InferOutput<Q>, v.InferOutput<B>>) => void | Promise<void>;
+}
+
+type QuerySchema = v.GenericSchema<unknown, object> & { readonly entries: v.ObjectEntries };
+
+export type Route = Row<QuerySchema, v.GenericSchema> & {
+  answer: (context: Context<never, never>) => void | Promise<void>;
+};
+
+/** JSON of this schema, other content, or nothing. */
+export type Answer = v.GenericSchema | Content | null;
+export interface Content {
+  type: string;
+  /** Of one event, if the content is a stream of them. */
+  schema?: v.GenericSchema;
+}
+
+/** Checks that a route's handler takes what its schemas let through. */
+export function route<Q extends QuerySchema, B extends v.GenericSchema>(row: Row<Q, B>): Route {
+  return row as unknown as Route;
 }
 
 /** What a handler works with. */
-export interface Context {
+export interface Context<Q = unknown, B = unknown> {
   req: Request;
   res: ServerResponse;
   runtime: Runtime;
@@ -29,6 +63,12 @@ export interface Context {
   limits: Limits;
   log: Log;
   unsent: UnsentBytes;
+  /** All that the listener serves. */
+  routes: readonly Route[];
+  /** The parameters, checked with the schema of the route. */
+  query: Q;
+  /** Reads the body, and checks it with the schema of the route. */
+  body(options?: ReadOptions): Promise<B>;
   /** True for a client that may see what needs the token. */
   trusted: boolean;
   /**
@@ -38,4 +78,11 @@ export interface Context {
   ended: AbortSignal;
   /** Aborted when the listener closes. Streams send a last event and end. */
   closing: AbortSignal;
+}
+
+export interface ReadOptions extends Pick<BodyOptions, 'within_ms'> {
+  /** Most bytes of the body. The default is `body_bytes` of the limits. */
+  bytes?: number;
+  /** Adds to the body what the headers say, before the check. */
+  complete?(value: unknown): unknown;
 }

@@ -1,13 +1,36 @@
+import type * as v from 'valibot';
 import { asSvcError } from '../../errors.ts';
-import { exportQuery, noQuery, readQuery } from '../query.ts';
+import { runWhy } from '../../runtime/contract/history.ts';
+import { exportQuery, noQuery } from '../query.ts';
 import { sendLarge } from './large.ts';
-import type { Context } from './route.ts';
+import { type Context, type Route, route } from './route.ts';
 import { runId } from './runs.ts';
 import { PIECE_BYTES, pieceWriter } from './write-pieces.ts';
 
-export async function whyRun(context: Context): Promise<void> {
+export const runHistoryRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/v1/runs/:id/why',
+    access: 'token',
+    summary: 'Explains the state of a run: its events, and the same in sentences.',
+    query: noQuery,
+    answers: { 200: runWhy },
+    answer: whyRun,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/runs/:id/export',
+    access: 'token',
+    summary:
+      'A run as a file that `svc runs replay` folds on any machine; `?redact=1` leaves out the texts.',
+    query: exportQuery,
+    answers: { 200: { type: 'application/json' } },
+    answer: exportRun,
+  }),
+];
+
+async function whyRun(context: Context): Promise<void> {
   const { req, runtime } = context;
-  readQuery(req.originalUrl, noQuery);
   await sendLarge(context, () => runtime.whyRun(runId(req)));
 }
 
@@ -15,17 +38,18 @@ export async function whyRun(context: Context): Promise<void> {
  * Sends the file while it is read, and counts its bytes. A file that cannot be read in full ends
  * without its last bytes, so that no reader accepts it.
  */
-export async function exportRun({
+async function exportRun({
   req,
+  query,
   res,
   runtime,
   limits,
   log,
   closing,
   unsent,
-}: Context): Promise<void> {
+}: Context<v.InferOutput<typeof exportQuery>>): Promise<void> {
   unsent.admit();
-  const { redact = false } = readQuery(req.originalUrl, exportQuery);
+  const { redact = false } = query;
   const id = runId(req);
   const gone = new AbortController();
   res.once('close', () => gone.abort());

@@ -1,34 +1,87 @@
 import { hasCode } from '../../errors.ts';
-import { wrong } from '../../runtime/contract/check.ts';
-import { parseRunInput } from '../../runtime/contract/inputs.ts';
+import { given, wrong } from '../../runtime/contract/check.ts';
+import { checkRunInput, type RunInput, runInput } from '../../runtime/contract/inputs.ts';
+import { run, runPage } from '../../runtime/contract/records.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
-import { atQuery, fromQuery, readQuery, runListQuery } from '../query.ts';
-import { readJson } from './body.ts';
+import {
+  type AtQuery,
+  atQuery,
+  type FromQuery,
+  fromQuery,
+  type RunListQuery,
+  runListQuery,
+} from '../query.ts';
 import { sendLarge } from './large.ts';
 import { sendJson } from './reply.ts';
-import type { Context } from './route.ts';
+import { type Context, type Route, route } from './route.ts';
 import { CLIENT, clientGone, clientOf, withKey } from './run-request.ts';
 import { streamRun } from './sse.ts';
 
-export async function startRun(context: Context): Promise<void> {
-  const { req, res, runtime, limits, ended, log } = context;
-  const input = parseRunInput(
-    withKey(await readJson(req, res, limits.body_bytes, { ended }), req.headers['idempotency-key']),
-    limits,
-  );
-  const run = await runtime.startRun(input, clientOf(req));
+export const runRoutes: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: '/v1/runs',
+    access: 'token',
+    summary: 'Starts a run: 202 with its record, or its events with Accept: text/event-stream.',
+    headers: ['Idempotency-Key', 'X-Svc-Client'],
+    body: runInput,
+    answers: { 202: run, 200: { type: 'text/event-stream' } },
+    answer: startRun,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/runs',
+    access: 'token',
+    summary: 'The latest runs, newest first; `next` leads to the next page.',
+    query: ({ page_runs }) => runListQuery(page_runs),
+    answers: { 200: runPage },
+    answer: listRuns,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/runs/:id',
+    access: 'token',
+    summary: 'One run; with `?at=<seq>` as it was after that event.',
+    query: atQuery,
+    answers: { 200: run },
+    answer: showRun,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/runs/:id/events',
+    access: 'token',
+    summary: 'The events of a run as they happen; Last-Event-ID resumes.',
+    query: fromQuery,
+    headers: ['Last-Event-ID'],
+    answers: { 200: { type: 'text/event-stream' }, 204: null },
+    answer: followRun,
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/runs/:id/cancel',
+    access: 'token',
+    summary: 'Cancels a run; answers when the work has stopped.',
+    answers: { 200: run },
+    answer: cancelRun,
+  }),
+];
+
+async function startRun(context: Context<unknown, RunInput>): Promise<void> {
+  const { req, res, runtime, limits, log, body } = context;
+  const asked = await body({ complete: (value) => withKey(value, req.headers['idempotency-key']) });
+  const input = checkRunInput(given(asked), limits);
+  const started = await runtime.startRun(input, clientOf(req));
   if (input.cancel_on_disconnect === true)
-    cancelWhenGone(runtime, run.id, clientGone(context), log);
+    cancelWhenGone(runtime, started.id, clientGone(context), log);
   if (/\btext\/event-stream\b/i.test(req.headers.accept ?? ''))
-    return streamRun(context, run.id, 0);
-  res.setHeader('X-Svc-Run-Id', run.id);
-  res.setHeader('Location', `/v1/runs/${run.id}`);
-  sendJson(res, 202, run);
+    return streamRun(context, started.id, 0);
+  res.setHeader('X-Svc-Run-Id', started.id);
+  res.setHeader('Location', `/v1/runs/${started.id}`);
+  sendJson(res, 202, started);
 }
 
-export async function listRuns(context: Context): Promise<void> {
-  const { req, runtime, limits } = context;
-  const query = readQuery(req.originalUrl, runListQuery(limits.page_runs));
+async function listRuns(context: Context<RunListQuery>): Promise<void> {
+  const { query, runtime } = context;
   if (query.before !== undefined) await checkRun(runtime, query.before);
   await sendLarge(context, () => runtime.listRuns(query));
 }
@@ -44,29 +97,29 @@ async function checkRun(runtime: Context['runtime'], before: string): Promise<vo
   });
 }
 
-export async function showRun(context: Context): Promise<void> {
+async function showRun(context: Context<AtQuery>): Promise<void> {
   const { req, runtime } = context;
-  const { at } = readQuery(req.originalUrl, atQuery);
+  const { at } = context.query;
   await sendLarge(context, () =>
     at === undefined ? runtime.showRun(runId(req)) : runtime.runAt(runId(req), at),
   );
 }
 
 /** A finished run without new events gets 204, so that an event source stops asking. */
-export async function followRun(context: Context): Promise<void> {
+async function followRun(context: Context<FromQuery>): Promise<void> {
   const { req, res, runtime } = context;
-  const from_seq = position(req);
-  const run = await runtime.headOfRun(runId(req));
+  const from_seq = position(context);
+  const head = await runtime.headOfRun(runId(req));
   // The status reads the files of the log, so streams avoid it.
-  if (from_seq > run.seq + 1) checkPosition(req, from_seq, runtime.status().seq);
-  if (run.finished && from_seq > run.seq) {
+  if (from_seq > head.seq + 1) checkPosition(req, from_seq, runtime.status().seq);
+  if (head.finished && from_seq > head.seq) {
     res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
     return;
   }
   await streamRun(context, runId(req), from_seq);
 }
 
-export async function cancelRun({ req, res, runtime }: Context): Promise<void> {
+async function cancelRun({ req, res, runtime }: Context): Promise<void> {
   sendJson(res, 200, await runtime.cancelRun(runId(req), CLIENT));
 }
 
@@ -75,8 +128,7 @@ export function runId(req: Context['req']): string {
 }
 
 /** The first position that the client needs: the one after Last-Event-ID, or `from`. */
-function position(req: Context['req']): number {
-  const { from = 0 } = readQuery(req.originalUrl, fromQuery);
+function position({ req, query: { from = 0 } }: Context<FromQuery>): number {
   const last = req.headers['last-event-id'];
   if (last === undefined || last === '') return from;
   if (typeof last !== 'string' || !/^\d{1,15}$/.test(last))

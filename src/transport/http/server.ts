@@ -16,8 +16,8 @@ import { createConnections } from './connections.ts';
 import { createListener } from './listener.ts';
 import { createRefusals } from './refusals.ts';
 import { sendError } from './reply.ts';
+import { bodyReader, queryOf } from './request.ts';
 import type { Route } from './route.ts';
-import { routes as allRoutes } from './routes.ts';
 
 /**
  * The HTTP listener.
@@ -36,7 +36,7 @@ export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
   sessions?: Sessions;
   /** Shared with the other transports. */
   unsent?: UnsentBytes;
-  routes?: readonly Route[];
+  routes: readonly Route[];
 }
 
 export interface Http {
@@ -56,7 +56,7 @@ export interface Http {
 }
 
 export function createHttp(options: HttpOptions): Http {
-  const { runtime, limits, log, sessions = createSessions(options), routes = allRoutes } = options;
+  const { runtime, limits, log, sessions = createSessions(options), routes } = options;
   const unsent = options.unsent ?? new UnsentBytes(limits, log);
   const access = createAccess({ ...options, sessions });
   const closing = new AbortController();
@@ -79,9 +79,12 @@ export function createHttp(options: HttpOptions): Http {
       if (req.socket.destroyed) return;
       endWith(admission.ended, res, limits.close_grace_ms);
     }
+    const { ended } = admission;
     await route.answer({
-      ...{ req, res, runtime, sessions, limits, log, unsent, closing: closing.signal },
+      ...{ req, res, runtime, sessions, limits, log, unsent, routes, closing: closing.signal },
       ...admission,
+      query: queryOf(route, req, limits) as never,
+      body: bodyReader(route, { req, res, limits, ended }) as never,
     });
     countAnswer(res, unsent);
   };

@@ -1,20 +1,63 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type * as v from 'valibot';
 import { SvcError } from '../../errors.ts';
-import { check } from '../../runtime/contract/check.ts';
 import { sessionInput } from '../../runtime/contract/inputs.ts';
+import { named, object, text, time } from '../../runtime/contract/vocabulary.ts';
 import { cookieName } from '../auth/session.ts';
-import { proofQuery, readQuery } from '../query.ts';
-import { readJson } from './body.ts';
+import { proofQuery } from '../query.ts';
 import { sendJson } from './reply.ts';
-import type { Context } from './route.ts';
+import { type Context, type Route, route } from './route.ts';
+
+export const sessionRoutes: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: '/v1/session',
+    access: 'public',
+    summary: 'Signs a browser in with a ticket or the token: sets a cookie.',
+    body: sessionInput,
+    answers: { 200: named('Session', object({ id: text, key: text, expires_at: time })) },
+    answer: openSession,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/session/proof',
+    access: 'public',
+    summary:
+      'Proves to a page that this is the daemon that signed it in, before the page sends its cookie.',
+    query: proofQuery,
+    answers: { 200: named('Proof', object({ proof: text })) },
+    answer: proveSession,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/session',
+    access: 'token',
+    summary: '204 for a signed-in browser.',
+    answers: { 204: null },
+    answer: showSession,
+  }),
+  route({
+    method: 'DELETE',
+    path: '/v1/session',
+    access: 'public',
+    summary: 'Signs a browser out, and ends what its session opened.',
+    answers: { 204: null },
+    answer: closeSession,
+  }),
+];
 
 /**
  * Signs a browser in with a ticket or the token. With the key in the answer, the page can ask the
  * daemon to prove itself.
  */
-export async function openSession({ req, res, sessions, limits }: Context): Promise<void> {
-  const body = await readJson(req, res, BODY_BYTES, { within_ms: limits.sign_in_ms });
-  const { ticket, token } = check(sessionInput, body);
+async function openSession({
+  req,
+  res,
+  sessions,
+  limits,
+  body,
+}: Context<unknown, v.InferOutput<typeof sessionInput>>): Promise<void> {
+  const { ticket, token } = await body({ bytes: BODY_BYTES, within_ms: limits.sign_in_ms });
   if ((ticket === null) === (token === null))
     throw new SvcError('invalid_request', 'Send either a ticket or the token.', {
       param: 'ticket',
@@ -32,24 +75,30 @@ export async function openSession({ req, res, sessions, limits }: Context): Prom
 }
 
 /** Ends the session and all that it opened. */
-export async function closeSession({ req, res, sessions }: Context): Promise<void> {
+async function closeSession({ req, res, sessions }: Context): Promise<void> {
   await sessions.close(req);
   setCookie(req, res, '', 0);
   res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
 }
 
 /** Answers 204 to a signed-in browser. Others were refused before. */
-export function showSession({ res }: Context): void {
+function showSession({ res }: Context): void {
   res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
 }
 
 /** Proves that this daemon has a secret, before a page sends that secret. */
-export function proveSession({ req, res, sessions, runtime, closing }: Context): void {
-  const { by, nonce } = readQuery(req.url ?? '', proofQuery);
+function proveSession({
+  req,
+  res,
+  sessions,
+  runtime,
+  closing,
+  query,
+}: Context<v.InferOutput<typeof proofQuery>>): void {
   // Another program may soon use the port. A page must not trust it because of our proof.
   if (closing.aborted || LEAVING.has(runtime.health().state_path))
     throw new SvcError('daemon_stopping');
-  const proof = sessions.prove({ by, nonce, port: req.socket.localPort ?? 0 });
+  const proof = sessions.prove({ ...query, port: req.socket.localPort ?? 0 });
   if (proof === null)
     throw new SvcError('unauthorised', 'The daemon does not have this secret.', { hint: HINT });
   sendJson(res, 200, { proof });

@@ -8,6 +8,10 @@ export interface StaticFile {
   content: Buffer;
 }
 
+/** What a route of such files describes. */
+export const STATIC_HEADERS = ['If-None-Match'];
+export const staticAnswers = (type: string) => ({ 200: { type }, 304: null });
+
 export function staticFile(type: string, content: Buffer): StaticFile {
   return {
     type,

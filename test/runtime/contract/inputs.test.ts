@@ -2,7 +2,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
-import { parseLifecycleInput, parseRunInput } from '../../../src/runtime/contract/inputs.ts';
+import { checkGiven } from '../../../src/runtime/contract/check.ts';
+import { lifecycleInput, parseRunInput } from '../../../src/runtime/contract/inputs.ts';
 
 function refusal(value: unknown, limits = defaultLimits): SvcError {
   try {
@@ -98,8 +99,8 @@ test('prompt and system text share one bound, counted in bytes', () => {
 });
 
 test('a lifecycle event needs a type and takes a mode and a time', () => {
-  assert.equal(parseLifecycleInput({ type: 'stop_requested' }), { type: 'stop_requested' });
-  assert.equal(parseLifecycleInput({ type: 'x', mode: 'force', timeout_ms: 0 }), {
+  assert.equal(checkGiven(lifecycleInput, { type: 'stop_requested' }), { type: 'stop_requested' });
+  assert.equal(checkGiven(lifecycleInput, { type: 'x', mode: 'force', timeout_ms: 0 }), {
     type: 'x',
     mode: 'force',
     timeout_ms: 0,
@@ -114,7 +115,7 @@ test('a lifecycle event needs a type and takes a mode and a time', () => {
   ];
   for (const [value, param] of wrong) {
     assert.throws(
-      () => parseLifecycleInput(value),
+      () => checkGiven(lifecycleInput, value),
       (error: SvcError) => error.code === 'invalid_request' && error.param === param,
     );
   }

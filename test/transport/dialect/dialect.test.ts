@@ -34,7 +34,15 @@ async function answer(context: Context): Promise<void> {
   );
 }
 const routes: readonly Route[] = [
-  { method: 'POST', path: '/toy', access: 'token', summary: '', errors: envelope, answer },
+  {
+    method: 'POST',
+    path: '/toy',
+    access: 'token',
+    summary: '',
+    answers: {},
+    errors: envelope,
+    answer,
+  },
 ];
 
 test.before.each(async (context) => {

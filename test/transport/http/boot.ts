@@ -3,7 +3,9 @@ import { connect, type Socket } from 'node:net';
 import type { Settings } from '../../../src/config/settings.ts';
 import type { Log } from '../../../src/kernel/port.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
+import type { Route } from '../../../src/transport/http/route.ts';
 import { createHttp, type Http } from '../../../src/transport/http/server.ts';
+import { routes } from '../../../src/transport/routes.ts';
 import { type FakeRuntime, fakeRuntime } from '../../helpers/fake-runtime.ts';
 
 export const TOKEN = 'the-right-token-0123456789';
@@ -25,6 +27,7 @@ export interface BootOptions {
   token?: () => string | null;
   bind?: string;
   port?: number;
+  routes?: readonly Route[];
 }
 
 export async function boot(options: BootOptions = {}): Promise<Booted> {
@@ -47,6 +50,7 @@ export async function boot(options: BootOptions = {}): Promise<Booted> {
     token: options.token ?? (() => TOKEN),
     limits,
     log,
+    routes: options.routes ?? routes,
   });
   const url = await http.listen(options.bind ?? '127.0.0.1', options.port ?? 0);
   const port = Number(new URL(url).port);

@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import * as v from 'valibot';
 import { runInput } from '../../../src/runtime/contract/inputs.ts';
-import { described } from '../../../src/transport/http/openapi/routes.ts';
-import { routes } from '../../../src/transport/http/routes.ts';
+import { digits, named, object, query, text } from '../../../src/runtime/contract/vocabulary.ts';
+import { sendJson } from '../../../src/transport/http/reply.ts';
+import { route } from '../../../src/transport/http/route.ts';
+import { routes } from '../../../src/transport/routes.ts';
 import { finish, output } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
-import { ask } from './boot.ts';
+import { ask, BEARER, boot } from './boot.ts';
 import { bootReal, type Real } from './real.ts';
 
 /** The OpenAPI document agrees with the table of routes and with real answers. */
@@ -77,8 +80,12 @@ function inObject(value: unknown, schema: Schema, path: string): string[] {
 
 test('every route is described, and nothing else', () => {
   assert.equal(
-    Object.keys(described).sort(),
-    routes.map(({ method, path }) => `${method} ${path}`).sort(),
+    Object.entries(document.paths as Record<string, Schema>)
+      .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
+      .sort(),
+    routes
+      .map(({ method, path }) => `${method.toLowerCase()} ${path.replace(/:(\w+)/g, '{$1}')}`)
+      .sort(),
   );
   assert.is(document.openapi, '3.1.0');
   for (const { method, path, summary, access } of routes) {
@@ -157,16 +164,70 @@ test('the described fields of a run and the parameters are those that are accept
     Object.keys(document.components.schemas.RunInput.properties).sort(),
     Object.keys(runInput.entries).sort(),
   );
-  for (const [name, { query }] of Object.entries(described)) {
-    const [method, path = ''] = name.split(' ');
-    if (method !== 'GET' || query === undefined || path === '/v1/logs' || path === '/v1/events')
-      continue;
+  let asked = 0;
+  for (const { method, path, query } of routes) {
+    if (method !== 'GET' || query === undefined) continue;
     const target = path.replace(':id', id);
     const { json } = await real.get(`${target}?surely_not_there=1`);
     const message: string = json.error.message;
-    for (const parameter of Object.keys(query.entries))
-      assert.ok(message.includes(parameter), `${target}: ${message}`);
+    const described = document.paths[path.replace(':id', '{id}')].get.parameters ?? [];
+    for (const parameter of described.filter((one: Schema) => one.in === 'query'))
+      assert.ok(message.includes(parameter.name), `${target}: ${message}`);
+    asked += 1;
   }
+  assert.ok(asked >= 8);
+});
+
+test('one row checks the requests of another API, and describes them and its errors', async () => {
+  const echo = route({
+    method: 'POST',
+    path: '/v1/echo',
+    access: 'token',
+    summary: 'Answers with the text.',
+    query: query({ times: v.exactOptional(digits(1, 3)) }),
+    body: named('EchoInput', object({ text })),
+    answers: { 200: [object({ echo: text }), { type: 'text/event-stream' }], 204: null },
+    errors: ({ message }) => ({ type: 'error', text: message }),
+    errorSchema: object({ type: v.literal('error'), text }),
+    answer: async ({ res, query: { times = 1 }, body }) => {
+      const { text } = await body();
+      sendJson(res, 200, { echo: text.repeat(times) });
+    },
+  });
+  const http = await boot({ routes: [echo, ...routes] });
+  const post = (target: string, body: object, headers = BEARER) =>
+    ask(http.url + target, { method: 'POST', body, headers });
+  const { json } = await ask(`${http.url}/openapi.json`);
+  const refused = [
+    await post('/v1/echo', {}),
+    await post('/v1/echo', { text: 1 }),
+    await post('/v1/echo?times=4', { text: 'a' }),
+    await post('/v1/echo?time=1', { text: 'a' }),
+  ];
+  const unknown = await post('/v1/echo', { text: 'a' }, { authorization: 'Bearer no' });
+  const answer = await post('/v1/echo?times=2', { text: 'ab' });
+  await http.close();
+
+  assert.equal(answer.json, { echo: 'abab' });
+  for (const { status, json } of refused) {
+    assert.equal([status, json.type], [400, 'error']);
+    assert.match(json.text, /^(text|times|"time") /);
+  }
+  assert.equal([unknown.status, unknown.json.type], [401, 'error']);
+  const { parameters, requestBody, responses } = json.paths['/v1/echo'].post;
+  assert.equal(
+    parameters.map(({ in: place, name }: Schema) => [place, name]),
+    [['query', 'times']],
+  );
+  assert.equal(requestBody.content['application/json'].schema, {
+    $ref: '#/components/schemas/EchoInput',
+  });
+  assert.equal(Object.keys(json.components.schemas.EchoInput.properties), ['text']);
+  assert.equal(Object.keys(responses['200'].content), ['application/json', 'text/event-stream']);
+  assert.equal(responses['204'], { description: 'Nothing' });
+  assert.equal(responses.default.content['application/json'].schema.properties.type, {
+    const: 'error',
+  });
 });
 
 test.run();

@@ -4,6 +4,7 @@ import { createSessions } from '../../../src/transport/auth/session.ts';
 import type { SessionFile } from '../../../src/transport/auth/session-file.ts';
 import type { Route } from '../../../src/transport/http/route.ts';
 import { createHttp } from '../../../src/transport/http/server.ts';
+import { routes } from '../../../src/transport/routes.ts';
 import { attachSockets } from '../../../src/transport/ws/upgrade.ts';
 import { silent } from '../../helpers/kernel.ts';
 import { bootRuntime, type RuntimeOptions } from '../../helpers/runtime.ts';
@@ -35,10 +36,9 @@ export async function bootReal(
   });
   const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
   const unsent = new UnsentBytes(limits, silent);
-  const { routes } = options;
   const http = createHttp({
     ...{ runtime, settings, token, sessions, limits, log: silent, unsent },
-    ...(routes === undefined ? {} : { routes }),
+    routes: options.routes ?? routes,
   });
   const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
   const sockets = attachSockets(http, {

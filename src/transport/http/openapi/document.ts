@@ -1,14 +1,19 @@
 import type * as v from 'valibot';
-import type { Route } from '../route.ts';
-import { type Answer, type Described, described } from './routes.ts';
-import { ref, type Schema, schemaOf, schemas } from './schemas.ts';
+import type { Limits } from '../../../limits.ts';
+import { errorAnswer } from '../../../runtime/contract/records.ts';
+import type { Answer, Route } from '../route.ts';
+import { components, type Schema, schemaOf } from './schemas.ts';
 
-/** The OpenAPI document, from the table of routes and the schemas of the contract. */
-export function openapi(routes: readonly Route[], version: string): Record<string, unknown> {
+/** The OpenAPI document, made from the routes. */
+export function openapi(
+  routes: readonly Route[],
+  limits: Limits,
+  version: string,
+): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, limits) };
   }
   return {
     openapi: '3.1.0',
@@ -20,7 +25,7 @@ export function openapi(routes: readonly Route[], version: string): Record<strin
     },
     paths,
     components: {
-      schemas,
+      schemas: components(),
       securitySchemes: {
         token: {
           type: 'http',
@@ -38,19 +43,17 @@ export function openapi(routes: readonly Route[], version: string): Record<strin
   };
 }
 
-function operation({ method, path, access, summary }: Route): Record<string, unknown> {
-  const {
-    query = { entries: {} },
-    headers = [],
-    body,
-    answers,
-  }: Described = described[`${method} ${path}`] ?? { answers: {} };
+function operation(
+  { path, access, summary, query, headers = [], body, answers, errorSchema = errorAnswer }: Route,
+  limits: Limits,
+): Record<string, unknown> {
+  const { entries = {} } = (typeof query === 'function' ? query(limits) : query) ?? {};
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) =>
     parameter('path', name, true),
   );
   const parameters = [
     ...inPath,
-    ...Object.entries(query.entries as Record<string, v.GenericSchema>).map(([name, entry]) =>
+    ...Object.entries(entries as Record<string, v.GenericSchema>).map(([name, entry]) =>
       parameter('query', name, entry.type !== 'exact_optional', schemaOf(entry)),
     ),
     ...headers.map((name) => parameter('header', name, false)),
@@ -60,22 +63,22 @@ function operation({ method, path, access, summary }: Route): Record<string, unk
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
       ? {}
-      : { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+      : { requestBody: { required: true, content: json(schemaOf(body)) } }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(answers).map(([status, answer]) => [status, response(answer)]),
+        Object.entries(answers).map(([status, answer]) => [status, response([answer].flat())]),
       ),
-      default: ERROR,
+      default: {
+        description: 'An error',
+        content: json(schemaOf(errorSchema)),
+      },
     },
     security: access === 'token' ? [{ token: [] }, { session: [] }] : [],
   };
 }
 
 const TEXT: Schema = { type: 'string' };
-const ERROR = {
-  description: 'An error',
-  content: { 'application/json': { schema: ref('Error') } },
-};
+const json = (schema: Schema) => ({ 'application/json': { schema } });
 
 function parameter(
   place: 'path' | 'query' | 'header',
@@ -86,11 +89,15 @@ function parameter(
   return { in: place, name, required, schema };
 }
 
-function response(answer: Answer): Record<string, unknown> {
-  if (answer === null) return { description: 'Nothing' };
-  if (!('json' in answer)) return { description: 'Content', content: { [answer.type]: {} } };
-  return {
-    description: 'The answer',
-    content: { [answer.type ?? 'application/json']: { schema: answer.json } },
-  };
+function response(answers: readonly Answer[]): Record<string, unknown> {
+  const content = answers.filter((answer) => answer !== null).map(contentOf);
+  return content.length === 0
+    ? { description: 'Nothing' }
+    : { description: 'The answer', content: Object.fromEntries(content) };
+}
+
+function contentOf(answer: Exclude<Answer, null>): [string, { schema?: Schema }] {
+  if ('kind' in answer) return ['application/json', { schema: schemaOf(answer) }];
+  const { type, schema } = answer;
+  return [type, schema === undefined ? {} : { schema: schemaOf(schema) }];
 }

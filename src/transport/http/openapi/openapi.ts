@@ -1,18 +1,27 @@
+import type { Limits } from '../../../limits.ts';
 import { sendBytes } from '../reply.ts';
-import type { Context, Route } from '../route.ts';
+import { type Context, type Route, route } from '../route.ts';
 
-/** The document of each table of routes. It is made once, since it does not change. */
-const made = new WeakMap<readonly Route[], Buffer>();
+export const openapiRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/openapi.json',
+    access: 'public',
+    summary: 'The description of these routes, in OpenAPI 3.1.',
+    answers: { 200: { type: 'application/json' } },
+    answer: sendOpenapi,
+  }),
+];
 
-export async function sendOpenapi(
-  { res, runtime }: Context,
-  routes: readonly Route[],
-): Promise<void> {
+/** The document of each listener. It is made once, since it does not change. */
+const made = new WeakMap<Limits, Buffer>();
+
+async function sendOpenapi({ res, runtime, routes, limits }: Context): Promise<void> {
   // Loaded here: no daemon needs the converter to start.
   const { openapi } = await import('./document.ts');
   const body =
-    made.get(routes) ??
-    Buffer.from(`${JSON.stringify(openapi(routes, runtime.health().version))}\n`);
-  made.set(routes, body);
+    made.get(limits) ??
+    Buffer.from(`${JSON.stringify(openapi(routes, limits, runtime.health().version))}\n`);
+  made.set(limits, body);
   sendBytes(res, 200, body);
 }

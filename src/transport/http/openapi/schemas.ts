@@ -1,44 +1,8 @@
 import { type ConversionConfig, toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema';
-import * as v from 'valibot';
-import { instance, machines, runWhy, stateSnapshot } from '../../../runtime/contract/history.ts';
-import { lifecycleInput, runInput, sessionInput } from '../../../runtime/contract/inputs.ts';
-import {
-  errorAnswer,
-  errorBody,
-  event,
-  health,
-  lifecycleResult,
-  provider,
-  publicReport,
-  report,
-  run,
-  runPage,
-} from '../../../runtime/contract/records.ts';
-import { anything, object, text, time } from '../../../runtime/contract/vocabulary.ts';
+import type * as v from 'valibot';
+import { names } from '../../../runtime/contract/vocabulary.ts';
 
-/** The schemas of the contract as JSON Schema, by the names of the OpenAPI document. */
-const components = {
-  ErrorBody: errorBody,
-  Error: errorAnswer,
-  Health: health,
-  Report: v.union([report, publicReport]),
-  Position: lifecycleResult,
-  Run: run,
-  RunPage: runPage,
-  Event: event,
-  Why: runWhy,
-  Provider: provider,
-  Providers: object({ providers: v.array(provider) }),
-  Models: object({ object: text, data: v.array(anything) }),
-  Instance: instance,
-  Machines: machines,
-  StateSnapshot: stateSnapshot,
-  RunInput: runInput,
-  LifecycleInput: lifecycleInput,
-  SessionInput: sessionInput,
-  Session: object({ id: text, key: text, expires_at: time }),
-  Proof: object({ proof: text }),
-};
+/** Schemas of the contract as JSON Schema. Those with a name are components of the document. */
 
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -50,13 +14,18 @@ const CONVERSION: ConversionConfig = {
   overrideRef: ({ referenceId }) => `#/components/schemas/${referenceId}`,
 };
 
-export const schemas = toJsonSchemaDefs(components, CONVERSION);
-
-export const ref = (name: keyof typeof components): Schema => ({
-  $ref: `#/components/schemas/${name}`,
-});
+export function components(): Schema {
+  return toJsonSchemaDefs(Object.fromEntries(names), CONVERSION);
+}
 
 export function schemaOf(schema: v.GenericSchema): Schema {
-  const { $schema: _, ...rest } = toJsonSchema(schema, CONVERSION);
+  const {
+    $schema: _,
+    $defs: __,
+    ...rest
+  } = toJsonSchema(schema, {
+    ...CONVERSION,
+    definitions: Object.fromEntries(names),
+  });
   return rest;
 }

@@ -1,0 +1,28 @@
+import { check } from '../../runtime/contract/check.ts';
+import { readQuery } from '../query.ts';
+import { readJson } from './body.ts';
+import type { Context, ReadOptions, Route } from './route.ts';
+
+/** Reads requests by the schemas of their route. */
+
+/** The parameters. Throws invalid_request for one that the route does not have. */
+export function queryOf({ query }: Route, req: Context['req'], limits: Context['limits']): unknown {
+  if (query === undefined) return {};
+  return readQuery(req.originalUrl, typeof query === 'function' ? query(limits) : query);
+}
+
+/** Reads and checks the body when the handler asks for it. Throws what readJson and check throw. */
+export function bodyReader(
+  { body }: Route,
+  { req, res, limits, ended }: Pick<Context, 'req' | 'res' | 'limits' | 'ended'>,
+): (options?: ReadOptions) => Promise<unknown> {
+  return async ({
+    bytes = limits.body_bytes,
+    complete = (value: unknown) => value,
+    within_ms,
+  } = {}) => {
+    const options = within_ms === undefined ? { ended } : { ended, within_ms };
+    const value = complete(await readJson(req, res, bytes, options));
+    return body === undefined ? value : check(body, value);
+  };
+}

@@ -1,0 +1,5 @@
+import type { Route } from './http/route.ts';
+import { httpRoutes } from './http/routes.ts';
+
+/** All routes, of every API. docs/http.md has this table, and /openapi.json describes it. */
+export const routes: readonly Route[] = [...httpRoutes];
