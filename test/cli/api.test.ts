@@ -99,6 +99,9 @@ test('a new token counts at once, the old one no more, and what it let in ends',
   assert.equal([before, await signedIn()], [204, 401]);
   assert.is((await home.svc(['token'])).stdout.trim(), fresh);
   assert.is(readFileSync(home.paths.token, 'utf8').trim(), fresh);
+  const log = (await home.svc(['logs', '--json'])).stdout;
+  assert.match(log, 'the token was replaced');
+  for (const secret of [old, fresh]) assert.not.match(log, secret);
 });
 
 test('a token is changed without a daemon too, and a start tightens a file that others can read', async () => {

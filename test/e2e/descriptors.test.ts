@@ -169,6 +169,9 @@ limited(
       ['run', 'What is svc?', '--no-start'],
       ['start'],
       ['api', 'GET', '/v1/runs'],
+      ['health'],
+      ['health', '--source', 'grpc'],
+      ['health', '--source', 'socket'],
     ]) {
       const { code, stderr } = await home.svc(args);
       assert.equal([args, code], [args, 8], stderr);

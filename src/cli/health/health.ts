@@ -1,5 +1,6 @@
 import { hasCode, SvcError } from '../../errors.ts';
 import { escapeJson, oneLine } from '../../logs/plain.ts';
+import { whyUnread } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag } from '../parse/flag-values.ts';
 import { paint, print, printJson } from '../print/output.ts';
@@ -8,7 +9,7 @@ import type { Answer, Source } from './source.ts';
 
 const SOURCES = ['http', 'grpc', 'socket'] as const;
 
-/** Exit 0 if the daemon is ready, 4 if not, 3 if the transport does not reach it. */
+/** Exit 0 if the daemon is ready, 4 if not, 3 if the transport does not reach it, 8 without descriptors. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const name = choiceFlag(flags, 'source', SOURCES) ?? 'http';
   const source = await load(name);
@@ -20,7 +21,9 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
       json ? print(escapeJson(JSON.stringify({ source: name, ...answer }))) : show(answer),
     );
   }
-  const answer = await source.ask(await findAddress(paths, name)).catch(unreachable(name));
+  const answer = await source
+    .ask(await findAddress(paths, name))
+    .catch(async (error: unknown) => unreachable(name, (await whyUnread(paths)) ?? error));
   show(answer);
   return answer.ready ? 0 : NOT_SERVING;
 }
@@ -35,19 +38,17 @@ function load(name: (typeof SOURCES)[number]): Promise<Source> {
 }
 
 /** Any failure means that the daemon cannot be reached over this transport. */
-function unreachable(name: string): (error: unknown) => never {
-  return (error) => {
-    if (hasCode(error, 'daemon_not_running')) throw error;
-    const why =
-      error instanceof SvcError
-        ? `: ${error.message.charAt(0).toLowerCase()}${error.message.slice(1)}`
-        : '.';
-    throw new SvcError(
-      'daemon_not_running',
-      `The daemon cannot be reached over ${sourceName(name)}${why}`,
-      { cause: error, hint: 'See: svc status' },
-    );
-  };
+function unreachable(name: string, error: unknown): never {
+  if (hasCode(error, 'daemon_not_running', 'descriptors_exhausted')) throw error;
+  const why =
+    error instanceof SvcError
+      ? `: ${error.message.charAt(0).toLowerCase()}${error.message.slice(1)}`
+      : '.';
+  throw new SvcError(
+    'daemon_not_running',
+    `The daemon cannot be reached over ${sourceName(name)}${why}`,
+    { cause: error, hint: 'See: svc status' },
+  );
 }
 
 /** The name of the source in a sentence. */

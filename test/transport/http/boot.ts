@@ -21,6 +21,15 @@ export interface Booted extends Http {
   limits: Limits;
 }
 
+/** What a failed test leaves open, which would keep the process alive. */
+const left = { servers: new Set<Booted>(), sockets: new Set<Socket>() };
+
+/** Closes every server and every bare connection that is still open. */
+export async function closeBooted(): Promise<void> {
+  for (const socket of left.sockets) socket.destroy();
+  for (const booted of left.servers) await booted.close();
+}
+
 export interface BootOptions {
   limits?: Partial<Limits>;
   settings?: Partial<Settings>;
@@ -54,7 +63,14 @@ export async function boot(options: BootOptions = {}): Promise<Booted> {
   });
   const url = await http.listen(options.bind ?? '127.0.0.1', options.port ?? 0);
   const port = Number(new URL(url).port);
-  return { ...http, runtime, url, port, host: `127.0.0.1:${port}`, logged, limits };
+  const host = `127.0.0.1:${port}`;
+  const close = (...args: Parameters<Http['close']>) => {
+    left.servers.delete(booted);
+    return http.close(...args);
+  };
+  const booted: Booted = { ...http, close, runtime, url, port, host, logged, limits };
+  left.servers.add(booted);
+  return booted;
 }
 
 export interface Answer {
@@ -104,6 +120,8 @@ export interface Wire {
 export function wire(port: number, text = ''): Wire {
   const socket = connect(port, '127.0.0.1');
   let received = '';
+  left.sockets.add(socket);
+  socket.once('close', () => left.sockets.delete(socket));
   socket.setEncoding('latin1');
   socket.on('data', (chunk) => {
     received += chunk;

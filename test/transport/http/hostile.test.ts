@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { waitFor } from '../../helpers/wait.ts';
-import { ask, BEARER, type Booted, boot, parseRaw, TOKEN, wire } from './boot.ts';
+import { ask, BEARER, type Booted, boot, closeBooted, parseRaw, TOKEN, wire } from './boot.ts';
 
 const test = suite<{ http: Booted }>('hostile requests');
 
@@ -17,8 +17,11 @@ test.before.each(async (context) => {
 });
 
 test.after.each(async ({ http }) => {
-  assert.is((await ask(`${http.url}/livez`)).status, 200, 'the daemon still answers');
-  await http.close();
+  try {
+    assert.is((await ask(`${http.url}/livez`)).status, 200, 'the daemon still answers');
+  } finally {
+    await closeBooted();
+  }
 });
 
 const post = (http: Booted, body: string, more = '') =>
@@ -168,13 +171,14 @@ test('a body that exceeds the bound is refused and dropped, and the connection c
   for (let sent = 0; sent < 100 * 1024 * 1024; sent += 65_536) {
     if (!line.socket.write(chunk)) await once(line.socket, 'drain');
   }
-  const held = heldBytes() - before;
+  // V8 counts freed buffers late, and a busy machine later still. What is kept is never freed.
+  await waitFor('all but a little is freed', () => heldBytes() - before < 10 * 1024 * 1024);
+  assert.not.ok(line.socket.destroyed, 'the connection is open meanwhile');
   line.socket.write(
     `0\r\n\r\nGET /readyz HTTP/1.1\r\nHost: ${http.host}\r\nConnection: close\r\n\r\n`,
   );
   const answers = await line.ended;
   assert.equal(answers.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 413', 'HTTP/1.1 200']);
-  assert.ok(held < 10 * 1024 * 1024, `${held} bytes were held`);
   assert.equal(http.runtime.inputs, []);
   await http.close();
 });
