@@ -47,12 +47,12 @@ const TOO_MUCH_MEMORY: Failure = {
 
 const START_TIMEOUT: Failure = {
   code: 'engine_timed_out',
-  message: 'The engine process did not come up in time.',
+  message: 'The engine process took longer to start than engine_start_ms allows.',
   retryable: true,
 };
 const LOAD_TIMEOUT: Failure = {
   code: 'engine_timed_out',
-  message: 'The engine did not load the model in time.',
+  message: 'The engine took longer to load the model than engine_load_ms allows.',
   retryable: false,
 };
 

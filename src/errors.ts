@@ -227,7 +227,7 @@ export const errors = {
     http: 422,
     grpc: 'FAILED_PRECONDITION',
     meaning:
-      'The model file hung or killed the engine while it was loading. This version of the file is refused for a while.',
+      'The model file hung or killed the engine. This version of the file is refused for a while.',
     hint: 'Download or copy the file again: a new version is tried at once. See the output of the engine with: svc logs --level debug',
   },
   model_in_use: {
@@ -414,8 +414,8 @@ export const errors = {
     ...provider,
     http: 504,
     grpc: 'DEADLINE_EXCEEDED',
-    meaning: 'The engine did not load the model in time.',
-    hint: 'Try a smaller model, or raise the limit engine_load_ms.',
+    meaning: 'The engine took longer than one of its limits allows.',
+    hint: 'Try another model, or raise the limit that the message names.',
   },
   engine_failed: {
     ...provider,

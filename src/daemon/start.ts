@@ -28,6 +28,8 @@ export async function startDaemon(parts: Parts): Promise<void> {
   const opened = await store.open().catch((error: unknown) => {
     throw asOther(parts, error, 'daemon_already_running');
   });
+  if (opened.reindexed === true)
+    log.warn({}, 'an index of the event log was damaged, and was built again from the events');
   const addresses = { ...bound, socket: await withRoom(store, () => parts.control.listen()) };
   await removeSignInPages(parts.paths.signIn);
   await withRoom(store, () => announce(parts, addresses));

@@ -25,7 +25,9 @@ export function buildTransports({ paths, config, token, logging, runtime }: Tran
   const { log } = logging;
   const unsent = new UnsentBytes(limits, log);
   const common = { runtime, limits, log, unsent };
-  const signIn = buildSignIn(paths, config, token, log);
+  const signIn = buildSignIn(paths, config, token, () =>
+    log.warn({}, 'the token was replaced: clients of the old one are disconnected'),
+  );
   const http = createHttp({ ...common, ...signIn.access, sessions: signIn.sessions, routes });
   const sockets = attachSockets(http, {
     ...common,

@@ -20,16 +20,31 @@ export class Indexes {
   ofEvent({ seq, stream, version, type }: EventRow): string | null {
     return this.event.get(stream, version) === seq
       ? null
-      : `The event ${seq} of the log (${type}) is not found by its stream: an index is damaged.`;
+      : `The event ${seq} of the log (${type}) is not found by its stream: ${DAMAGED}`;
   }
 
   /** What is wrong, as a sentence. */
   ofRun(run_id: string): string | null {
     return this.key.get(run_id) === undefined
       ? null
-      : `The run ${run_id} is not found by its idempotency key: an index is damaged.`;
+      : `The run ${run_id} is not found by its idempotency key: ${DAMAGED}`;
   }
 }
+
+/**
+ * Builds all indexes again from the tables, in one transaction. False if that fails: the tables
+ * contradict themselves, or there is no space. Then nothing has changed.
+ */
+export function rebuildIndexes(db: Database.Database): boolean {
+  try {
+    db.exec('reindex');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const DAMAGED = 'an index is damaged. The next start of the daemon rebuilds it.';
 
 /** Finds a run whose key does not lead to it. */
 const UNFOUND = `select 1 from runs r where r.run_id = ? and r.idempotency_key is not null

@@ -69,6 +69,8 @@ export interface OpenReport {
   durability: { journal_mode: string; synchronous: string };
   /** The disk is full: there is no reserve. */
   full: boolean;
+  /** Damaged indexes were built again from the tables. */
+  reindexed?: boolean;
 }
 
 export interface RunQuery {

@@ -21,6 +21,10 @@ function flip({ database }: Place, text: string, isIt: (after: string) => boolea
 async function checked(place: Place): Promise<string[]> {
   const store: EventStore = place.store({ reserve_bytes: 65_536 });
   await store.open();
+  return check(store);
+}
+
+async function check(store: EventStore): Promise<string[]> {
   for (let restart = true; ; restart = false) {
     const { done, report } = await store.verifyPart(1, restart);
     if (!done) continue;
@@ -29,12 +33,19 @@ async function checked(place: Place): Promise<string[]> {
   }
 }
 
-async function fill(place: Place): Promise<void> {
+/** `before`: older events of another stream. */
+async function fill(place: Place, before = 0): Promise<void> {
   const store = place.store({ reserve_bytes: 65_536 });
   await store.open();
-  await store.append(series(1, 3, 'a-stream'));
-  await store.append(accepted(4, [run('run_1', { seq: 4, idempotency_key: 'the-key' })]));
-  await store.append(accepted(5, [run('run_2', { seq: 5, idempotency_key: 'another' })]));
+  if (before > 0) await store.append(series(1, before, 'older'));
+  const seq = before + 1;
+  const keyed = (at: number, run_id: string, idempotency_key: string) =>
+    accepted(at, [run(run_id, { seq: at, idempotency_key })]);
+  const fresh = series(1, 3, 'a-stream');
+  const events = fresh.events.map((event) => ({ ...event, seq: event.seq + before }));
+  await store.append({ ...fresh, events });
+  await store.append(keyed(seq + 3, 'run_1', 'the-key'));
+  await store.append(keyed(seq + 4, 'run_2', 'another'));
   await store.close();
 }
 
@@ -62,6 +73,40 @@ test(
       (await checked(place)).join(),
       /The run run_1 is not found by its idempotency key/,
     );
+  }),
+);
+
+test(
+  'the start after that check rebuilds the index, and finds the event and the run again',
+  placed(async (place) => {
+    await fill(place);
+    flip(place, 'a-stream', (after) => !after.includes('test'));
+    flip(place, 'the-key', (after) => !after.startsWith('queued') && !after.startsWith('"'));
+    assert.match((await checked(place)).join(), 'is not found by its idempotency key');
+    const store = place.store({ reserve_bytes: 65_536 });
+    assert.is((await store.open()).reindexed, true);
+    assert.is((await store.readStream('a-stream', 1, 10)).length, 3);
+    assert.is((await store.getRunByKey('the-key'))?.run_id, 'run_1');
+    assert.equal(await check(store), []);
+    const next = place.store({ reserve_bytes: 65_536 });
+    assert.is((await next.open()).reindexed, undefined, 'an intact index is not rebuilt');
+    await next.close();
+  }),
+);
+
+test(
+  'no index is rebuilt from a damaged table',
+  placed(async (place) => {
+    // The start itself refuses damage among the newest events.
+    await fill(place, 1100);
+    flip(place, 'the-key', (after) => !after.startsWith('queued') && !after.startsWith('"'));
+    flip(place, 'test.happened', () => true);
+    const problems = (await checked(place)).join();
+    assert.match(problems, 'does not agree with its hash');
+    assert.match(problems, 'is not found by its idempotency key');
+    const store = place.store({ reserve_bytes: 65_536 });
+    assert.is((await store.open()).reindexed, undefined);
+    await store.close();
   }),
 );
 

@@ -29,6 +29,13 @@ export class Answer {
     return this.settled.promise;
   }
 
+  /** The failure that the engine reported, once the answer has ended. */
+  get failure(): Failure | null {
+    return this.end !== null && 'type' in this.end && this.end.type === 'failed'
+      ? this.end.error
+      : null;
+  }
+
   take(message: AnswerMessage): void {
     if (message.type === 'output') {
       this.text += message.text;

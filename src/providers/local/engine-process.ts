@@ -79,6 +79,16 @@ export class EngineProcess {
     );
   }
 
+  /** The model file. */
+  get path(): string {
+    return this.options.started.path;
+  }
+
+  /** It was asked to load the model, and has not done so. */
+  get isLoading(): boolean {
+    return this.hasStarted && this.threads === null;
+  }
+
   /** Resolves when the process has exited. */
   get gone(): Promise<void> {
     return this.exit.promise;

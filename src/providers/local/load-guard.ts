@@ -23,8 +23,8 @@ export interface LoadGuardOptions {
  *
  * 1. The engine loads a file only after the strict check of its header. The built-in model needs no
  *    check.
- * 2. A version that hung the engine while loading, or killed it twice in a row, is refused for a
- *    while.
+ * 2. A version that exceeded a time limit is refused for a while. So is one
+ *    whose load killed the engine, or had to be killed, twice in a row.
  * 3. A version is a path with size, modification time and inode. A bounded number is kept.
  */
 export class LoadGuard {
@@ -40,11 +40,11 @@ export class LoadGuard {
   }
 
   /** Call it before each load. Throws model_invalid, model_quarantined, descriptors_exhausted. */
-  async admit({ path, name }: ModelFile): Promise<void> {
+  async admit(model: ModelFile): Promise<void> {
+    const { path } = model;
     if (path === this.options.built_in) return;
     const version = await versionOf(path);
-    const refusal = this.quarantine.find(path, version);
-    if (refusal !== null) throw refused(name, refusal.reason, refusal.until);
+    this.refuseQuarantined(model, version);
     let known = this.known.get(path);
     if (known?.version !== version) {
       known = {
@@ -58,17 +58,27 @@ export class LoadGuard {
       throw new SvcError('model_invalid', known.problem, { retryable: false });
   }
 
-  /** Records that the load of an admitted file failed. */
-  async noteFailure({ path }: ModelFile, { code, retryable }: Failure): Promise<void> {
+  /** Call it before each use of a loaded file. Throws model_quarantined. */
+  async readmit(model: ModelFile): Promise<void> {
+    if (this.quarantine.has(model.path)) this.refuseQuarantined(model, await versionOf(model.path));
+  }
+
+  private refuseQuarantined({ path, name }: ModelFile, version: string): void {
+    const refusal = this.quarantine.find(path, version);
+    if (refusal !== null) throw refused(name, refusal.reason, refusal.until);
+  }
+
+  /** Records that an admitted file failed: its load, or its chat template. */
+  async noteFailure(
+    { path }: Pick<ModelFile, 'path'>,
+    { code, retryable }: Pick<Failure, 'code' | 'retryable'>,
+  ): Promise<void> {
     const known = this.known.get(path);
     if (known === undefined || (code !== 'engine_timed_out' && code !== 'engine_crashed')) return;
     known.deaths += 1;
     if (retryable && known.deaths < DEATHS_MAX) return;
     const until = this.now() + this.options.limits.engine_quarantine_ms;
-    const reason =
-      code === 'engine_timed_out'
-        ? 'hung the engine when it was loaded'
-        : 'killed the engine when it was loaded';
+    const reason = code === 'engine_timed_out' ? 'hung the engine' : 'killed the engine';
     await this.quarantine.add(path, { version: known.version, reason, until });
     known.deaths = 0;
   }
@@ -90,7 +100,7 @@ export class LoadGuard {
 interface KnownVersion {
   version: string;
   problem: string | null;
-  /** Deaths of the engine in a row while it loaded this version. */
+  /** Loads in a row that ended with a death or a kill of the engine. */
   deaths: number;
 }
 

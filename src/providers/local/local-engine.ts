@@ -19,7 +19,7 @@ export interface LocalEngineOptions {
   log: Log;
   /** The built-in model: its chat template is trusted. */
   built_in: string;
-  guard: Pick<LoadGuard, 'admit' | 'noteFailure' | 'noteLoaded'>;
+  guard: Pick<LoadGuard, 'admit' | 'readmit' | 'noteFailure' | 'noteLoaded'>;
 }
 
 export interface ModelFile {
@@ -54,7 +54,7 @@ export class LocalEngine {
     this.handlers = {
       startEngine: (started) => this.start(started),
       stopEngine: ({ attempt }) => this.find(attempt)?.stop(),
-      killEngine: ({ attempt }) => this.find(attempt)?.kill(),
+      killEngine: ({ attempt }) => this.kill(attempt),
     };
   }
 
@@ -81,6 +81,8 @@ export class LocalEngine {
     void answer.ended.then(() => {
       signal.removeEventListener('abort', stop);
       if (process.leave()) this.report({ type: 'engine.work_finished' });
+      if (answer.failure?.code === 'engine_timed_out')
+        void this.options.guard.noteFailure(process, answer.failure);
     });
     return { answer, stop };
   }
@@ -165,6 +167,7 @@ export class LocalEngine {
         });
         if (accepted) asked = attempt + 1;
       } else if (isIn(snapshot, 'warm') && wanted) {
+        await guard.readmit(model);
         const process = this.find(attempt);
         guard.noteLoaded(model);
         return process !== null && (await use(process)) ? process : null;
@@ -182,6 +185,14 @@ export class LocalEngine {
       return true;
     process.leave();
     return false;
+  }
+
+  /** A load that does not let the process stop counts as a failure, though no caller waits for it. */
+  private kill(attempt: number): void {
+    const process = this.find(attempt);
+    process?.kill();
+    const hung = { code: 'engine_timed_out', retryable: true };
+    if (process?.isLoading) void this.options.guard.noteFailure(process, hung);
   }
 
   /** Stops the whole engine if it does not stop the work in time. */

@@ -29,6 +29,10 @@ export class Quarantine {
     this.refusals = readRefusals(file);
   }
 
+  has(path: string): boolean {
+    return this.refusals.has(path);
+  }
+
   find(path: string, version: string): Refusal | null {
     const refusal = this.refusals.get(path);
     return refusal !== undefined && refusal.version === version && refusal.until > this.now()

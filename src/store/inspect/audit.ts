@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { Indexes } from '../indexes.ts';
+import { Indexes, rebuildIndexes } from '../indexes.ts';
 import type { VerifiedReport } from '../port.ts';
 import { damagedRun, Projection } from '../projection.ts';
 import { EventReads, type LinkedRow } from '../sqlite/event-reads.ts';
@@ -12,10 +12,12 @@ import { EventReads, type LinkedRow } from '../sqlite/event-reads.ts';
  * 2. A part replaces the known problems in its range, and no others.
  * 3. It looks up each event by its stream and each run by its key. Hashes prove rows, not the
  *    indexes.
- * 4. The database keeps position and problems every SAVE_PARTS parts and at the end of a round. A
+ * 4. The start after a round that found a damaged index rebuilds the indexes from the tables.
+ * 5. The database keeps position and problems every SAVE_PARTS parts and at the end of a round. A
  *    restart continues there.
  */
 export class Audit {
+  private readonly db: Database.Database;
   private readonly reads: EventReads;
   private readonly projection: Projection;
   private readonly indexes: Indexes;
@@ -24,6 +26,7 @@ export class Audit {
   private unsaved = 0;
 
   constructor(db: Database.Database) {
+    this.db = db;
     this.reads = new EventReads(db, PART_BYTES);
     this.projection = new Projection(db);
     this.indexes = new Indexes(db);
@@ -42,6 +45,26 @@ export class Audit {
       problems: problems.slice(0, SHOWN_MAX).map(({ text }) => text),
       damaged: problems.length,
     };
+  }
+
+  /**
+   * Rebuilds the indexes at the start, if the last check found a damaged one and every event intact.
+   * Then the next part begins a new round. True: they were rebuilt.
+   */
+  mendIndexes(): boolean {
+    const { problems } = this.state;
+    const isNeeded =
+      problems.some(({ kind }) => kind === 'index') &&
+      !problems.some(({ kind }) => kind === 'event') &&
+      rebuildIndexes(this.db);
+    if (!isNeeded) return false;
+    this.state = {
+      ...this.state,
+      ...{ seq: 0, complete: false },
+      problems: problems.filter(({ kind }) => kind !== 'index'),
+    };
+    this.save(true);
+    return true;
   }
 
   /** The next part begins a new round. */
@@ -86,7 +109,7 @@ export class Audit {
     this.state.seq = to;
     this.state.complete = done;
     if (done) this.state.at = now;
-    this.save(done);
+    this.save(done || found.some(({ kind }) => kind === 'index'));
     return {
       done,
       damaged: found.filter(({ kind }) => kind === 'run').map(({ run_id }) => run_id ?? ''),
@@ -119,9 +142,12 @@ export class Audit {
     try {
       const starts: LinkedRow[] = [];
       for (const row of this.reads.iterate(after + 1, PART_EVENTS)) {
-        const problem = this.reads.problem(row) ?? this.indexes.ofEvent(row);
+        const problem = this.reads.problem(row);
         if (problem !== null)
           found.push({ kind: 'event', seq: row.seq, run_id: null, text: problem });
+        const hidden = problem === null ? this.indexes.ofEvent(row) : null;
+        if (hidden !== null)
+          found.push({ kind: 'index', seq: row.seq, run_id: null, text: hidden });
         if (row.version === 1 && row.type === 'run.accepted') starts.push(row);
         to = row.seq;
         count += 1;
@@ -146,7 +172,7 @@ export class Audit {
     if (problem !== null)
       found.push({ kind: 'run', seq, run_id, text: damagedRun(run_id, problem).message });
     const unfound = this.indexes.ofRun(run_id);
-    if (unfound !== null) found.push({ kind: 'event', seq, run_id: null, text: unfound });
+    if (unfound !== null) found.push({ kind: 'index', seq, run_id: null, text: unfound });
   }
 
   /** Skips an unreadable place: the next readable event, or the end of the log. */
@@ -171,7 +197,7 @@ export class Audit {
 }
 
 interface Problem {
-  kind: 'event' | 'run' | 'extra';
+  kind: 'event' | 'index' | 'run' | 'extra';
   seq: number;
   run_id: string | null;
   text: string;

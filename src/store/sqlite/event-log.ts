@@ -76,7 +76,9 @@ export class EventLog extends Reads implements Calls {
 
   /** The constructor has opened the log. */
   open(): Opened {
+    const reindexed = this.audit.mendIndexes();
     const report = {
+      ...(reindexed ? { reindexed } : {}),
       first_seq: this.firstSeq() ?? this.last.seq + 1,
       last_seq: this.last.seq,
       last_boot_id: this.lastBootId(),

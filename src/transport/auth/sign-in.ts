@@ -1,7 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { Log } from '../../kernel/port.ts';
 import type { AccessOptions } from './access.ts';
 import { createSessions } from './session.ts';
 import { sessionFile } from './session-file.ts';
@@ -12,7 +11,7 @@ import { Token } from './token.ts';
  * The parts that admit clients: the token, the sessions of browsers, and connections of the local
  * socket.
  */
-export function buildSignIn(paths: Paths, config: Config, initial: string, log: Log) {
+export function buildSignIn(paths: Paths, config: Config, initial: string, onRotated: () => void) {
   const token = new Token(paths.token, initial);
   const sessions = createSessions({
     token: () => token.current,
@@ -34,7 +33,7 @@ export function buildSignIn(paths: Paths, config: Config, initial: string, log: 
       token: () => token.current,
       changeToken: async (): Promise<string> => {
         const fresh = await token.rotate(new SvcError('unauthorised', 'The token was changed.'));
-        log.warn({}, 'the token was replaced: clients of the old one are disconnected');
+        onRotated();
         await sessions.closeAll();
         return fresh;
       },

@@ -2,6 +2,8 @@ import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { defaultLimits } from '../../../src/limits.ts';
+import { LoadGuard } from '../../../src/providers/local/load-guard.ts';
 import { hostileGgufs, makeLoopingModel } from '../../fixtures/models/hostile-gguf.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import {
@@ -25,6 +27,12 @@ test.after.each(() => local.close());
 const loads = () =>
   local.engine.facts.filter(({ type }) => type === 'engine.load_requested').length;
 
+function startedPid(): number {
+  const started = local.engine.facts.findLast((event) => event.type === 'engine.process_started');
+  assert.ok(started?.type === 'engine.process_started', 'a process has started');
+  return started?.type === 'engine.process_started' ? started.pid : 0;
+}
+
 test('a false file header is refused before the engine reads it, and the loaded model stays', async () => {
   await readAnswer(local, { model: 'short' });
   await waitFor('the engine rests', () => local.state() === 'warm.idle');
@@ -41,7 +49,7 @@ test('an endless chat template ends at its limit, and its file is refused until 
   const path = makeLoopingModel(join(local.folder, 'loop.gguf'));
   const hung = await failure(readAnswer(local, { model: 'loop' }));
   assert.equal([hung.code, hung.retryable], ['engine_timed_out', false]);
-  assert.match(hung.message, 'template');
+  assert.match(hung.message, /template .* engine_template_ms/);
   assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
   const before = loads();
   const refused = await failure(readAnswer(local, { model: 'loop' }));
@@ -85,6 +93,36 @@ test('a load without any run left is stopped, and the next run is answered by a 
   assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
 });
 
+test('a load that is cancelled and does not let the engine stop, twice, is refused', async () => {
+  for (const round of [1, 2]) {
+    const abort = new AbortController();
+    const asked = readAnswer(local, { model: 'short' }, abort.signal).catch(() => {});
+    await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
+    // As if the load blocked it.
+    process.kill(startedPid(), 'SIGSTOP');
+    abort.abort(new Error('enough'));
+    await asked;
+    await waitFor(`stop ${round} is asked`, () => local.state().startsWith('stopping'));
+    await local.engine.fireDeadline();
+    await waitFor('the engine is gone', () => local.state() === 'cold');
+  }
+  assert.is((await failure(readAnswer(local, { model: 'short' }))).code, 'model_quarantined');
+});
+
+test('a loaded file whose template exceeds its limit is refused until it changes', async () => {
+  const path = join(local.folder, 'short.gguf');
+  const model = { id: 'local/short', name: 'short', path };
+  const file = join(local.folder, 'refused.json');
+  const guard = new LoadGuard({ built_in: '', file, limits: defaultLimits });
+  await guard.admit(model);
+  guard.noteLoaded(model);
+  await guard.readmit(model);
+  await guard.noteFailure(model, { code: 'engine_timed_out', retryable: false });
+  assert.is((await failure(guard.readmit(model))).code, 'model_quarantined');
+  makeGguf(path, { says: [...'Other.'] });
+  await guard.readmit(model);
+});
+
 test('a run of another model ends a load without runs, and leaves a load with runs alone', async () => {
   const first = readAnswer(local, { model: 'svc-mini', max_tokens: 2 });
   await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
@@ -102,8 +140,7 @@ test('a file that kills the engine twice while it loads is refused', async () =>
     const asked = readAnswer(local, { model: 'short' });
     asked.catch(() => {});
     await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
-    const started = local.engine.facts.findLast(({ type }) => type === 'engine.process_started');
-    process.kill(started !== undefined && 'pid' in started ? started.pid : 0, 'SIGKILL');
+    process.kill(startedPid(), 'SIGKILL');
     assert.is((await failure(asked)).code, 'engine_crashed', `death ${round}`);
     await waitFor('its death is known', () => local.state() === 'crashed');
     await local.engine.fireDeadline();

@@ -16,10 +16,14 @@ export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
         throw error;
       const { user, system } = process.cpuUsage(before);
       if ((user + system) / 1000 < limitMs * COMPUTED && timeout < limitMs * TIMES_MAX) continue;
-      throw new SvcError('engine_timed_out', `${what} took longer than ${limitMs} ms.`, {
-        cause: error,
-        retryable: false,
-      });
+      throw new SvcError(
+        'engine_timed_out',
+        `${what} took longer than engine_template_ms allows (${limitMs} ms).`,
+        {
+          cause: error,
+          retryable: false,
+        },
+      );
     }
   }
 }
