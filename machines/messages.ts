@@ -150,7 +150,9 @@ export interface RunOutput {
   threads?: number;
 }
 
-/** A piece of the answer. Without `kind` it is text. A piece of a call has a part of its arguments. */
+/**
+ * A piece of the answer. Without `kind` it is text. A piece of a call has a part of its arguments.
+ */
 export interface Piece {
   readonly text: string;
   readonly kind?: OutputKind;

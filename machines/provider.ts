@@ -9,8 +9,8 @@ import { isIn } from './step.ts';
  * 1. A probe has a number. The outcome of an earlier probe is refused.
  * 2. A cloud provider is never probed by a deadline: its state comes from its answers and faults.
  * 3. Refused credentials lead to `unauthorised`, whatever else failed.
- * 4. A state with the tag `settled` has no deadline, because a probe rarely changes it. A client that
- *    looks at the provider starts a probe when there is news.
+ * 4. A state with the tag `settled` has no deadline, because a probe rarely changes it. A client
+ *    that looks at the provider starts a probe when there is news.
  */
 
 export interface ProviderContext {

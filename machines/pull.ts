@@ -10,7 +10,8 @@ import { isIn } from './step.ts';
  * 1. An event of an attempt carries its number. Events of earlier attempts are refused.
  * 2. A model is in the folder only after `pull.verified`: only then `pull.completed` is accepted.
  * 3. Attempts that get further than all before them are not limited. The others are counted.
- * 4. Every state but the final ones has a deadline. It accepts a cancel, or already leads to an end.
+ * 4. Every state but the final ones has a deadline. It accepts a cancel, or already leads to an
+ *    end.
  * 5. `cancelling` ends when the work has stopped, or when its grace time is over.
  */
 

@@ -8,7 +8,10 @@ export function causesOf(thrown: unknown): NodeJS.ErrnoException[] {
 
 const DEPTH_MAX = 10;
 
-/** The first error code of the system or of undici in the chain. It is a constant, never foreign text. */
+/**
+ * The first error code of the system or of undici in the chain. It is a constant, never foreign
+ * text.
+ */
 export function systemCode(thrown: unknown): string | null {
   const codes = causesOf(thrown).map(({ code }) => code);
   return codes.find((code) => typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code)) ?? null;

@@ -18,7 +18,9 @@ export interface ServeOptions {
   json?: boolean;
 }
 
-/** Runs the daemon. Resolves with its exit code; throws SvcError when it could not start or failed. */
+/**
+ * Runs the daemon. Resolves with its exit code; throws SvcError when it could not start or failed.
+ */
 export async function serveDaemon(options: ServeOptions): Promise<number> {
   // Only the owner can read what this process makes, under any umask of the caller.
   process.umask(0o077);

@@ -4,7 +4,8 @@ import { causesOf } from './causes.ts';
 import { SvcError } from './errors.ts';
 
 /**
- * File descriptors: each open file and each connection uses one, and the system limits their number.
+ * File descriptors: each open file and each connection uses one, and the system limits their
+ * number.
  *
  * 1. Only the system knows whether one is free, so the check opens the null device.
  * 2. A vague error counts as a lack of descriptors only if that check fails too.
@@ -46,7 +47,10 @@ export function hasNoneFree(pid: number): boolean {
   }
 }
 
-/** The limit of the process or of the machine. A read needs no disk space, so its ENOSPC means the same. */
+/**
+ * The limit of the process or of the machine. A read needs no disk space, so its ENOSPC means the
+ * same.
+ */
 const EXHAUSTED = /\b(EMFILE|ENFILE|ENOSPC)\b/;
 /** Errors of programs, threads and name lookups. Their codes do not show the cause. */
 const VAGUE = /^(ERR_|EAI_|ENOTFOUND$|MODULE_NOT_FOUND$)/;

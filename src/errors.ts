@@ -1,6 +1,6 @@
 /**
- * Every error of a user, with its HTTP status, gRPC status, exit code, type and hint.
- * Code throws a code, and each transport renders it from this table. A test compares docs/errors.md with it.
+ * Every error of a user, with its HTTP status, gRPC status, exit code, type and hint. Code throws a
+ * code, and each transport renders it from this table. A test compares docs/errors.md with it.
  */
 
 export interface ErrorSpec {
@@ -545,7 +545,10 @@ export interface AttemptDetails {
   retryAfterMs: number | null;
   /** The work was cut off: a process died, or a stream broke. */
   lost: boolean;
-  /** Runs in the engine when it died, this one included. 0: it was stopped on purpose. Null: unknown. */
+  /**
+   * Runs in the engine when it died, this one included. 0: it was stopped on purpose. Null:
+   * unknown.
+   */
   computing: number | null;
   /** The downloaded bytes are not the wanted file: delete them. */
   discard: boolean;
@@ -624,7 +627,9 @@ export function hasCode<C extends ErrorCode>(
   return thrown instanceof SvcError && (codes as ErrorCode[]).includes(thrown.code);
 }
 
-/** Whether the event log failed. Such an error says nothing about the work that was being recorded. */
+/**
+ * Whether the event log failed. Such an error says nothing about the work that was being recorded.
+ */
 export function isStoreError(thrown: unknown): boolean {
   return thrown instanceof SvcError && thrown.code.startsWith('store_');
 }
@@ -638,7 +643,10 @@ export function asSvcError(
   return thrown instanceof SvcError ? thrown : new SvcError(fallback, message, { cause: thrown });
 }
 
-/** An error that was read from an event or came over a transport. An unknown code becomes `internal`. */
+/**
+ * An error that was read from an event or came over a transport. An unknown code becomes
+ * `internal`.
+ */
 export function fromBody(
   body: { [K in 'code' | 'message' | 'param' | 'hint']?: string | null | undefined } & {
     details?: Record<string, unknown>;

@@ -8,7 +8,10 @@ const BACKSLASH = 0x5c;
 const OPENING = new Set([0x5b, 0x7b]);
 const CLOSING = new Set([0x5d, 0x7d]);
 
-/** Parses a text of the other side. Undefined if there is none, it is not JSON, or it is too deep or too large. */
+/**
+ * Parses a text of the other side. Undefined if there is none, it is not JSON, or it is too deep or
+ * too large.
+ */
 export function parseForeignJson(text: string | null): unknown {
   if (text === null || isTooMuch(text)) return undefined;
   try {

@@ -1,6 +1,7 @@
 /**
- * Every bound of the daemon, with its unit (last in the name) and its reason. Each can be set in the configuration
- * under `limits`, or as SVC_LIMIT_<NAME>. A test compares docs/operations.md with this table.
+ * Every bound of the daemon, with its unit (last in the name) and its reason. Each can be set in
+ * the configuration under `limits`, or as SVC_LIMIT_<NAME>. A test compares docs/operations.md with
+ * this table.
  */
 
 export interface LimitSpec {

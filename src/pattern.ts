@@ -1,15 +1,19 @@
 const { setFlagsFromString } = process.getBuiltinModule('node:v8');
 
 /**
- * Compiles a pattern of the configuration as a global RegExp. V8's linear-time engine runs it, so no pattern can block the
- * daemon. That engine has no look-around, no back-references and no repetition above 16. Throws SyntaxError.
+ * Compiles a pattern of the configuration as a global RegExp. V8's linear-time engine runs it, so
+ * no pattern can block the daemon. That engine has no look-around, no back-references and no
+ * repetition above 16. Throws SyntaxError.
  */
 export function compilePattern(text: string): RegExp {
   setFlagsFromString('--enable-experimental-regexp-engine');
   return new RegExp(text, 'gl');
 }
 
-/** Returns a function that replaces every match of the patterns in a text. A text that is too long is replaced whole. */
+/**
+ * Returns a function that replaces every match of the patterns in a text. A text that is too long
+ * is replaced whole.
+ */
 export function redactor(patterns: readonly string[]): (text: string) => string {
   const compiled = patterns.map(compilePattern);
   if (compiled.length === 0) return (text) => text;

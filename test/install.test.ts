@@ -4,7 +4,10 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { packageRoot } from '../src/home/paths.ts';
 
-/** Installation works on a machine without a compiler. See docs/decisions/0013-installing-compiles-nothing.md. */
+/**
+ * Installation works on a machine without a compiler. See
+ * docs/decisions/0013-installing-compiles-nothing.md.
+ */
 const read = (file: string) => readFileSync(join(packageRoot(), file), 'utf8');
 interface Entry {
   gypfile?: boolean;
@@ -48,8 +51,8 @@ test('the lock file holds no download addresses', () => {
 });
 
 /**
- * Builds for other platforms without a digest in the registry that made the lock file. `npm run lock`
- * adds them where the registry has them; remove the line here then.
+ * Builds for other platforms without a digest in the registry that made the lock file. `npm run
+ * lock` adds them where the registry has them; remove the line here then.
  */
 const WITHOUT_DIGEST = [
   ...[

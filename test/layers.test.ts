@@ -5,8 +5,9 @@ import * as assert from 'uvu/assert';
 import { findCycle, type Import, importsOf, packageOf, reach } from './layers.ts';
 
 /**
- * Which layer may import which. A request goes from transport to runtime to kernel to provider. Events
- * come back through the log. Nothing calls upwards. `may` allows any import, `types` only types.
+ * Which layer may import which. A request goes from transport to runtime to kernel to provider.
+ * Events come back through the log. Nothing calls upwards. `may` allows any import, `types` only
+ * types.
  */
 interface Layer {
   may: readonly string[];
@@ -315,7 +316,9 @@ function within(file: string, name: string): boolean {
   return file === name || file.startsWith(`${name}/`);
 }
 
-/** `src/transport` for `src/transport/http/server.ts`. A file directly in `src` is its own folder. */
+/**
+ * `src/transport` for `src/transport/http/server.ts`. A file directly in `src` is its own folder.
+ */
 function folderOf(file: string): string {
   const parts = file.split('/');
   return parts[0] === 'machines'

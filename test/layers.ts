@@ -6,7 +6,10 @@ export interface Import {
   from: string;
   /** A path from the project root, or the name of a package. */
   to: string;
-  /** `type`: erased at run time. `lazy`: loaded on demand. `entry`: the first file of a process or thread. */
+  /**
+   * `type`: erased at run time. `lazy`: loaded on demand. `entry`: the first file of a process or
+   * thread.
+   */
   kind: 'value' | 'lazy' | 'type' | 'entry';
 }
 

@@ -81,7 +81,10 @@ function count(
   return { passed, failed: Math.max(total - passed, problems.length), skipped };
 }
 
-/** Collects the output of a child. A leaked process may keep the stream open, so the wait is bounded. */
+/**
+ * Collects the output of a child. A leaked process may keep the stream open, so the wait is
+ * bounded.
+ */
 function collect(child: ChildProcess): () => Promise<string> {
   const parts: Buffer[] = [];
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
@@ -113,7 +116,10 @@ async function endLeft(
   return [...left.values()];
 }
 
-/** Leftover processes by pid. On Linux: all that mention the folder, in any session. Elsewhere: the process group. */
+/**
+ * Leftover processes by pid. On Linux: all that mention the folder, in any session. Elsewhere: the
+ * process group.
+ */
 function findLeft(child: ChildProcess, folder: string): Map<number, string> {
   const found = new Map<number, string>();
   if (process.platform === 'linux') {

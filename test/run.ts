@@ -15,12 +15,12 @@ import { type Outcome, runFile } from './run-file.ts';
 import { filesOf, TIERS, type Tier } from './tiers.ts';
 
 /**
- * Runs the tests: `tsx test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 2] [--bound 600]
- * [--leave 20] [--root test]`.
+ * Runs the tests: `tsx test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 2] [--bound
+ * 600] [--leave 20] [--root test]`.
  *
- * Each file runs in its own process. uvu alone exits 0 when nothing ran: a file without `.run()`, a `before`
- * hook that throws, a pattern without a match. Here each of these fails. So does a file that hangs, crashes or
- * leaves a process behind. The last line is `N passed, N failed`.
+ * Each file runs in its own process. uvu alone exits 0 when nothing ran: a file without `.run()`, a
+ * `before` hook that throws, a pattern without a match. Here each of these fails. So does a file
+ * that hangs, crashes or leaves a process behind. The last line is `N passed, N failed`.
  */
 
 const COVERAGE = 'coverage';
@@ -140,7 +140,10 @@ function remove(folder: string): string[] {
   }
 }
 
-/** tsx caches compiled code in the temporary folder. Without a shared folder every file compiles everything. */
+/**
+ * tsx caches compiled code in the temporary folder. Without a shared folder every file compiles
+ * everything.
+ */
 function shareCompiled(folder: string): void {
   const user = process.geteuid?.();
   if (user === undefined) return;

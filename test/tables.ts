@@ -10,8 +10,8 @@ import { type Events, type Method, methods } from '../src/transport/control/prot
 import { routes } from '../src/transport/routes.ts';
 
 /**
- * The tables of the documentation, made from the tables of the code. `npm run docs` writes each between its
- * marks, `<!-- name:begin -->` and `<!-- name:end -->`. A test compares them.
+ * The tables of the documentation, made from the tables of the code. `npm run docs` writes each
+ * between its marks, `<!-- name:begin -->` and `<!-- name:end -->`. A test compares them.
  */
 
 /** Which tables each file has. */

@@ -4,7 +4,8 @@ import { type Import, importsOf, reach } from './layers.ts';
 /**
  * Which files a tier runs, and in which order.
  *
- * 1. The tier `all` has every file. The tier `quick` has no file that starts a process or that is slow.
+ * 1. The tier `all` has every file. The tier `quick` has no file that starts a process or that is
+ *    slow.
  * 2. A file starts processes when it, or a test file it imports, imports `node:child_process`.
  * 3. The slowest files go first, so that no long file runs alone at the end.
  */
@@ -12,7 +13,9 @@ export const TIERS = ['all', 'quick'] as const;
 
 export type Tier = (typeof TIERS)[number];
 
-/** Paths that begin the names of slow files, slowest first: files with more than about 3 s of CPU. */
+/**
+ * Paths that begin the names of slow files, slowest first: files with more than about 3 s of CPU.
+ */
 export const SLOWEST: readonly string[] = [
   'test/providers/mini/export.test.ts',
   'test/attack/attacks.test.ts',

@@ -7,8 +7,8 @@ import { note, print, printJson } from './print/output.ts';
 
 /**
  * Opens the console in the browser, signed in. Without a browser the address is printed. It is
- * valid for one sign-in, for one minute. The address is a secret, and other users can read a command
- * line. So the browser opens a private file that leads there.
+ * valid for one sign-in, for one minute. The address is a secret, and other users can read a
+ * command line. So the browser opens a private file that leads there.
  */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const [program, ...args] = flags['no-open'] === true ? [] : opener();

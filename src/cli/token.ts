@@ -19,7 +19,8 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 
 /**
  * A running daemon replaces the token and disconnects the clients of the old one. Without one, the
- * file is replaced; a daemon that started meanwhile may have read the old file, so it is asked again.
+ * file is replaced; a daemon that started meanwhile may have read the old file, so it is asked
+ * again.
  */
 async function rotate(paths: Paths): Promise<string> {
   const asked = async () => (await askDaemon(paths, 'token.rotate')).token;

@@ -5,9 +5,9 @@ import { CONFIG_LOCK_MS } from '../limits.ts';
 /**
  * Runs `work` while it holds the lock `file`, alone among all processes.
  *
- * The lock is SQLite's, on an empty database. The operating system releases it when its process dies.
- * A pid file would need a takeover, which is a race. The file stays: removing it would let two in.
- * Throws busy after `waitMs`.
+ * The lock is SQLite's, on an empty database. The operating system releases it when its process
+ * dies. A pid file would need a takeover, which is a race. The file stays: removing it would let
+ * two in. Throws busy after `waitMs`.
  */
 export async function withLock<T>(
   file: string,

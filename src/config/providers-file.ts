@@ -51,7 +51,10 @@ export function saveProvider(
   });
 }
 
-/** Removes a provider; an unknown one is no error. Throws invalid_request for one of the user's file. */
+/**
+ * Removes a provider; an unknown one is no error. Throws invalid_request for one of the user's
+ * file.
+ */
 export function removeProvider(configFile: string, id: string): Promise<void> {
   return change(configFile, (providers) => {
     const place = placeInConfig(configFile, id);

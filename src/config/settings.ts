@@ -20,7 +20,10 @@ export interface Settings {
   log_level: LogLevel;
   default_provider: string;
   default_cloud_provider: string | null;
-  /** The model of the local engine: `svc-mini`, a name in the models folder, or a path to a GGUF file. */
+  /**
+   * The model of the local engine: `svc-mini`, a name in the models folder, or a path to a GGUF
+   * file.
+   */
   model: string;
   /** What happens to a run that is cut off, unless it says so itself. */
   recovery: (typeof RECOVERIES)[number];

@@ -4,11 +4,14 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Parts } from './parts.ts';
 
 /**
- * Ends a stop that cannot write the log: what was accepted is in the log, and the next start recovers it.
+ * Ends a stop that cannot write the log: what was accepted is in the log, and the next start
+ * recovers it.
  *
  * 1. A stop ends without the log after `stop_blocked_ms` in which no commit was made.
- * 2. On a full disk nothing is lost: all runs are handed over, and the stop is clean except for its own events.
- * 3. If the disk does not answer, the outcome of the last commit is unknown: the stop fails with that reason.
+ * 2. On a full disk nothing is lost: all runs are handed over, and the stop is clean except for its
+ *    own events.
+ * 3. If the disk does not answer, the outcome of the last commit is unknown: the stop fails with
+ *    that reason.
  */
 export function endBlockedStop(
   parts: BlockedParts,

@@ -15,7 +15,8 @@ import { closeAll, releaseAll } from './stop.ts';
  *
  * 1. The machine of the daemon decides what happens next; a boot only performs it.
  * 2. A boot ends when the machine reaches a final state, or when events can no longer be recorded.
- * 3. A start and a stop end in time even if the log takes no event: the disk may be full, or not answer.
+ * 3. A start and a stop end in time even if the log takes no event: the disk may be full, or not
+ *    answer.
  */
 export class Boot {
   private readonly parts: Parts;
@@ -29,7 +30,10 @@ export class Boot {
     this.parts = buildParts({ ...options, onFatal: (error) => this.fail(error) });
   }
 
-  /** Starts the daemon. Resolves once everything is closed, with the failure that ended the boot or null. */
+  /**
+   * Starts the daemon. Resolves once everything is closed, with the failure that ended the boot or
+   * null.
+   */
   async run(): Promise<SvcError | null> {
     const { parts, ended } = this;
     const { kernel, config, streams, clock } = parts;
@@ -88,7 +92,10 @@ export class Boot {
     else this.fail(kernel.stalled ?? new SvcError('start_timed_out'));
   }
 
-  /** Calls shortly after this time, unless the boot has ended: a deadline that can be recorded comes first. */
+  /**
+   * Calls shortly after this time, unless the boot has ended: a deadline that can be recorded comes
+   * first.
+   */
   private endBy(at: number, call: () => void): void {
     const { clock } = this.parts;
     const cancel = clock.after(at + SLACK_MS - clock.now(), call);
@@ -132,7 +139,10 @@ function logFailure({ log }: Parts, failure: SvcError): void {
   else log.error({ code: failure.code, err: failure.cause ?? failure }, failure.message);
 }
 
-/** Maps the fatal error. Any lack of space becomes store_full. Any other file failure names the file and the cause. */
+/**
+ * Maps the fatal error. Any lack of space becomes store_full. Any other file failure names the file
+ * and the cause.
+ */
 export function toFailure(thrown: unknown): SvcError {
   const error = asSvcError(isFull(thrown) ? thrown : asFileFailure(thrown));
   if (error.code === 'store_full' || !isFull(error.cause)) return error;

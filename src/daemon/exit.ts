@@ -1,6 +1,9 @@
 import { ownsAny } from '../store/files/ownership.ts';
 
-/** Ends the process. An exit waits for the thread of the store, for as long as the disk does; then only a kill ends it. */
+/**
+ * Ends the process. An exit waits for the thread of the store, for as long as the disk does; then
+ * only a kill ends it.
+ */
 export function exit(): void {
   if (ownsAny()) exitAtOnce();
   process.exit();

@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
- * Collects garbage when the daemon has become idle, until the signal aborts. V8 collects only when it needs
- * space. Without this, an idle process keeps the memory of its last work.
+ * Collects garbage when the daemon has become idle, until the signal aborts. V8 collects only when
+ * it needs space. Without this, an idle process keeps the memory of its last work.
  *
  * 1. It collects after a whole interval with next to no work, so no request waits for it.
  * 2. It collects once after each time of work.
@@ -36,7 +36,10 @@ const IDLE_SHARE = 0.05;
 /** Less work than this leaves little garbage. */
 const WORKED_MS = 500;
 
-/** The flag adds `gc` only to new contexts, so ours stays as it is. Only a last-resort collection returns spare pages to the system. */
+/**
+ * The flag adds `gc` only to new contexts, so ours stays as it is. Only a last-resort collection
+ * returns spare pages to the system.
+ */
 function collector(): () => void {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as (options: object) => void;

@@ -34,7 +34,10 @@ export interface PartsOptions {
 
 export type Parts = ReturnType<typeof buildParts>;
 
-/** Builds the parts in the order in which they need each other. Nothing is bound or opened yet, and no effect has a handler. */
+/**
+ * Builds the parts in the order in which they need each other. Nothing is bound or opened yet, and
+ * no effect has a handler.
+ */
 export function buildParts(options: PartsOptions) {
   const { paths, config, version, secrets, onFatal } = options;
   const { limits } = config;

@@ -13,8 +13,9 @@ import type { Parts } from './parts.ts';
 export const STOPPED = Symbol('stopped');
 
 /**
- * Starts the parts, and records each step as an event. The TCP listeners are bound first, so that clients see
- * `starting`. The store is the single-instance lock: only its owner makes the local socket and the runtime file.
+ * Starts the parts, and records each step as an event. The TCP listeners are bound first, so that
+ * clients see `starting`. The store is the single-instance lock: only its owner makes the local
+ * socket and the runtime file.
  */
 export async function startDaemon(parts: Parts): Promise<void> {
   const { kernel, store, stored, scheduler, providers, local, streams, log } = parts;

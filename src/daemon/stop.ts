@@ -6,8 +6,8 @@ import { removeRuntimeFile } from '../home/runtime-file.ts';
 import type { Parts } from './parts.ts';
 
 /**
- * Stops all work and the engine, then records that the daemon stopped, and what became of the runs. Unfinished runs
- * are handed over to the next start. The deadline of the machine bounds it.
+ * Stops all work and the engine, then records that the daemon stopped, and what became of the runs.
+ * Unfinished runs are handed over to the next start. The deadline of the machine bounds it.
  */
 export async function releaseAll({
   kernel,
@@ -45,8 +45,9 @@ function hasWork(run: RunSnapshot): boolean {
 }
 
 /**
- * Closes the parts in the reverse order of their start. The listeners close last, so that clients see the end.
- * Resolves with the failure of the boot; a clean stop fails too if it leaves a file behind.
+ * Closes the parts in the reverse order of their start. The listeners close last, so that clients
+ * see the end. Resolves with the failure of the boot; a clean stop fails too if it leaves a file
+ * behind.
  */
 export async function closeAll(parts: Parts, failure: SvcError | null): Promise<SvcError | null> {
   const {

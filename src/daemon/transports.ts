@@ -19,7 +19,10 @@ export interface TransportOptions {
   runtime: Runtime;
 }
 
-/** Builds the servers in front of the runtime. They share one budget of unsent bytes. None is bound yet. */
+/**
+ * Builds the servers in front of the runtime. They share one budget of unsent bytes. None is bound
+ * yet.
+ */
 export function buildTransports({ paths, config, token, logging, runtime }: TransportOptions) {
   const { limits } = config;
   const { log } = logging;

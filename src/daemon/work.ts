@@ -27,7 +27,10 @@ export interface WorkOptions {
   streams: { daemon: DaemonKey; engine: EngineKey };
 }
 
-/** Builds what answers prompts and downloads models: the providers, the scheduler, the executor and the pulls. */
+/**
+ * Builds what answers prompts and downloads models: the providers, the scheduler, the executor and
+ * the pulls.
+ */
 export function buildWork(options: WorkOptions) {
   const { paths, config, kernel, store, clock, log, boot_id, streams } = options;
   const { limits } = config;

@@ -1,4 +1,7 @@
-/** Reads a whole body as text. Returns null if it is larger than the bound, and closes its connection. */
+/**
+ * Reads a whole body as text. Returns null if it is larger than the bound, and closes its
+ * connection.
+ */
 export async function readBounded(
   body: ReadableStream<Uint8Array> | null,
   bytesMax: number,

@@ -13,9 +13,9 @@ const SLEPT_MS = 30_000;
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /**
- * The wall clock read once, then carried on by the monotonic clock: setting the wall clock moves no deadline.
- * The monotonic clock stops while the computer sleeps. So while `isIdle` says that no work has deadlines, a wall
- * clock that is ahead is read again.
+ * The wall clock read once, then carried on by the monotonic clock: setting the wall clock moves no
+ * deadline. The monotonic clock stops while the computer sleeps. So while `isIdle` says that no
+ * work has deadlines, a wall clock that is ahead is read again.
  */
 export class SystemClock implements Clock {
   private readonly wall: () => number;

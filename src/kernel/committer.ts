@@ -7,13 +7,16 @@ import type { Instance } from './instance.ts';
 import type { Stalls } from './stalls.ts';
 
 /**
- * Batches events into commits and assigns their sequence numbers. It owns the queue of pending events.
+ * Batches events into commits and assigns their sequence numbers. It owns the queue of pending
+ * events.
  *
- * 1. One commit runs at a time. Events that arrive meanwhile form the next commit; no timer batches them.
+ * 1. One commit runs at a time. Events that arrive meanwhile form the next commit; no timer batches
+ *    them.
  * 2. One commit has all events of an append.
  * 3. After a commit with an unknown outcome, nothing more is acknowledged.
  * 4. A full disk is a known outcome: the same commit is retried once a second until there is space.
- * 5. A late commit has no timeout: only the disk knows its outcome. The stall lasts until the commit returns.
+ * 5. A late commit has no timeout: only the disk knows its outcome. The stall lasts until the
+ *    commit returns.
  */
 
 /** One pending event. The last one of an append carries `settle`. */
@@ -77,7 +80,8 @@ export class Committer {
       const last = items.at(-1);
       if (last !== undefined) last.settle = { resolve, reject };
       this.pending.push(...items);
-      // In a microtask, so that appends of one turn share a commit. During a stall the next commit is already scheduled.
+      // In a microtask, so that appends of one turn share a commit. During a stall the next commit
+      // is already scheduled.
       queueMicrotask(() => this.options.stalls.cause === null && this.flush());
     });
   }

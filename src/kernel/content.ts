@@ -15,7 +15,8 @@ export function keepsContent({ prompts, outputs, redact }: ContentSettings): boo
 }
 
 /**
- * Removes texts from a commit before it is stored. Live followers see them. The chain of hashes covers what is stored.
+ * Removes texts from a commit before it is stored. Live followers see them. The chain of hashes
+ * covers what is stored.
  *
  * 1. An omitted prompt or output is in no field of a stored event, row or error.
  * 2. With patterns, output events are stored without their text, because they may split a secret.

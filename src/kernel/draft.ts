@@ -23,8 +23,8 @@ interface Draft {
 }
 
 /**
- * Steps the machines through the proposals, each on top of the ones before it. It changes no instance.
- * Throws event_refused when a machine refuses its event.
+ * Steps the machines through the proposals, each on top of the ones before it. It changes no
+ * instance. Throws event_refused when a machine refuses its event.
  */
 export function draft(proposals: readonly Proposal[], options: DraftOptions): Pending[] {
   const { at, boot_id, instances, project } = options;

@@ -23,8 +23,10 @@ export interface EventSlice {
  * Events as the bytes that clients are sent. It is written once, and all who are sent it share it.
  *
  * 1. The bytes never change: a socket may hold them for as long as its client does not read.
- * 2. The frames of events that follow each other are one piece of the bytes, and each holds the event's JSON.
- * 3. `holders` counts the connections that have not sent it yet. Only the budget of unsent bytes changes it.
+ * 2. The frames of events that follow each other are one piece of the bytes, and each holds the
+ *    event's JSON.
+ * 3. `holders` counts the connections that have not sent it yet. Only the budget of unsent bytes
+ *    changes it.
  */
 export class EventPage {
   readonly events: readonly PagedEvent[];

@@ -12,7 +12,8 @@ const PAGE_OVERHEAD = 1024;
  * The pages of events that followers are being sent, so that those at the same place share one.
  *
  * 1. A page that is asked for by many is read once and written once.
- * 2. What is kept is bounded by its bytes; the page that was asked for longest ago goes first. Nothing is kept without followers.
+ * 2. What is kept is bounded by its bytes; the page that was asked for longest ago goes first.
+ *    Nothing is kept without followers.
  * 3. Few pages are read at a time; a follower that waits for its turn holds nothing.
  */
 export class EventPages {

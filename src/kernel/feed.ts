@@ -26,9 +26,10 @@ export interface FollowOptions {
 }
 
 /**
- * The events of one stream, page by page: replayed, then live. A follower keeps only a cursor and one page, so a slow
- * one uses little memory and misses nothing. If output is omitted from the log, it also keeps the run in memory.
- * Throws content_not_kept where the text of an output is lost: a gap would look complete.
+ * The events of one stream, page by page: replayed, then live. A follower keeps only a cursor and
+ * one page, so a slow one uses little memory and misses nothing. If output is omitted from the log,
+ * it also keeps the run in memory. Throws content_not_kept where the text of an output is lost: a
+ * gap would look complete.
  */
 export async function* followStream(
   sources: Sources,
@@ -76,7 +77,9 @@ function fromMemory(
   );
 }
 
-/** If the log omits output, the page is made for this follower alone, from the run that it keeps. */
+/**
+ * If the log omits output, the page is made for this follower alone, from the run that it keeps.
+ */
 async function fromStore(
   { kernel, store, pages }: Sources,
   stream: string,

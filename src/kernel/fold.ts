@@ -6,8 +6,9 @@ import { pagesOf } from './pages.ts';
 import { definitionOf } from './registry.ts';
 
 /**
- * One stream of the store, folded up to a position of the log; undefined when there is none, or its beginning was removed. Its effects are not
- * asked for again. `start` is an instance of this stream to go on from, and `onFact` sees it after each fact.
+ * One stream of the store, folded up to a position of the log; undefined when there is none, or its
+ * beginning was removed. Its effects are not asked for again. `start` is an instance of this stream
+ * to go on from, and `onFact` sees it after each fact.
  */
 export async function foldStream(
   store: Pick<EventStore, 'readStream'>,

@@ -1,4 +1,7 @@
-/** Lets in so many at a time; the others wait in the order in which they came. What waits holds nothing but its place. */
+/**
+ * Lets in so many at a time; the others wait in the order in which they came. What waits holds
+ * nothing but its place.
+ */
 export function createGate(places: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let free = places;

@@ -8,7 +8,10 @@ import { Notifier } from './notifier.ts';
 import { definitionOf, type MachineDefinition } from './registry.ts';
 import { textLength } from './text-length.ts';
 
-/** Recent events that an instance keeps for followers, by number and by size. Older ones are read from the store. */
+/**
+ * Recent events that an instance keeps for followers, by number and by size. Older ones are read
+ * from the store.
+ */
 export const RECENT_MAX = 512;
 export const RECENT_BYTES_MAX = 256 * 1024;
 
@@ -17,9 +20,11 @@ const ON_TIME = { ms: 0, before: [] };
 /**
  * One machine with its state in memory.
  *
- * 1. `tail` includes proposed events that are not durable yet. Decisions use it; clients never see it.
+ * 1. `tail` includes proposed events that are not durable yet. Decisions use it; clients never see
+ *    it.
  * 2. `snapshot` is the fold of `version` durable events.
- * 3. A deadline counts from the time of the effects of its event: the wait for the commit costs no time.
+ * 3. A deadline counts from the time of the effects of its event: the wait for the commit costs no
+ *    time.
  */
 export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   readonly stream: string;
@@ -39,7 +44,10 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   /** Cancels the armed timer. */
   disarm: (() => void) | null = null;
   armedFor = Number.POSITIVE_INFINITY;
-  /** Commit latency of the last event that requested effects, and the deadlines that existed before it. */
+  /**
+   * Commit latency of the last event that requested effects, and the deadlines that existed before
+   * it.
+   */
   private late: { ms: number; before: number[] } = ON_TIME;
   private readonly changed = new Notifier();
 
@@ -109,7 +117,10 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
     this.since = at;
   }
 
-  /** Resolves at the next durable event, when the kernel leaves the machine or closes, or when the signal aborts. */
+  /**
+   * Resolves at the next durable event, when the kernel leaves the machine or closes, or when the
+   * signal aborts.
+   */
   next(signal?: AbortSignal): Promise<void> {
     return this.changed.next(signal);
   }

@@ -19,8 +19,9 @@ import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } fro
 /**
  * The single writer: it owns the state of every machine and the order of events.
  *
- * 1. An event is durable before its state, its effects or the event itself are visible. The exception is the time before the
- *    store is open: the state is visible at once, so that clients see `starting`.
+ * 1. An event is durable before its state, its effects or the event itself are visible. The
+ *    exception is the time before the store is open: the state is visible at once, so that clients
+ *    see `starting`.
  * 2. An append is accepted whole or not at all, by the machines.
  * 3. Timers come from the deadlines of durable states.
  */
@@ -143,7 +144,9 @@ export class Kernel {
     );
   }
 
-  /** The state after all proposed events, for policies that decide in the same turn as they propose. */
+  /**
+   * The state after all proposed events, for policies that decide in the same turn as they propose.
+   */
   tail<K extends StreamKey>(stream: K): SnapshotOf<K> | undefined {
     return this.instance(stream)?.tail;
   }
@@ -157,7 +160,10 @@ export class Kernel {
     return this.instances.get(stream) as Instance<SnapshotOf<K>> | undefined;
   }
 
-  /** Hears the events of a stream, of a machine, or of the log. It ends with the signal or the kernel. */
+  /**
+   * Hears the events of a stream, of a machine, or of the log. It ends with the signal or the
+   * kernel.
+   */
   subscribe<K extends StreamKey>(
     topic: { stream: K },
     listener: EventListener<K>,
@@ -204,7 +210,10 @@ export class Kernel {
     this.handlers = handlers;
   }
 
-  /** Folds a stream from the store into memory. It performs no effects, and sets no timer before the next event. */
+  /**
+   * Folds a stream from the store into memory. It performs no effects, and sets no timer before the
+   * next event.
+   */
   async load<K extends StreamKey>(stream: K): Promise<SnapshotOf<K> | undefined> {
     const instance = await foldStream(this.options.store, stream);
     if (instance === undefined) return undefined;

@@ -26,8 +26,9 @@ export interface FollowLogOptions {
 }
 
 /**
- * The events of the whole log, page by page: replayed, then live. A follower holds a cursor and the page it is being sent, so that a slow
- * one misses nothing. It ends early when the signal aborts. Throws busy, not_ready, and daemon_stopping when the kernel closes.
+ * The events of the whole log, page by page: replayed, then live. A follower holds a cursor and the
+ * page it is being sent, so that a slow one misses nothing. It ends early when the signal aborts.
+ * Throws busy, not_ready, and daemon_stopping when the kernel closes.
  */
 export async function* followLog(
   sources: LogSources,

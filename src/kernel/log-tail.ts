@@ -8,7 +8,8 @@ import { textLength } from './text-length.ts';
 /**
  * The end of the whole log, kept in memory for its followers.
  *
- * 1. It has no gaps, and is bounded by the number of events and by their texts; what is older is read from the store.
+ * 1. It has no gaps, and is bounded by the number of events and by their texts; what is older is
+ *    read from the store.
  * 2. It is kept only while it has a follower.
  */
 export class LogTail {
@@ -42,7 +43,10 @@ export class LogTail {
     return () => this.leave();
   }
 
-  /** At most `limit` events from this position on, fewer when they are large; null when the position is not in memory. */
+  /**
+   * At most `limit` events from this position on, fewer when they are large; null when the position
+   * is not in memory.
+   */
   read(from_seq: number, limit: number): StoredEvent[] | null {
     const first = this.events[0]?.seq;
     if (first === undefined || from_seq < first) return null;

@@ -11,7 +11,10 @@ export interface StreamPort<S, E extends MachineEvent> {
   subscribe(listener: () => void, signal?: AbortSignal): void;
 }
 
-/** Performs each effect after its event is durable. A handler never throws: its outcome is another event. `id` is the same each time the effect is asked for. */
+/**
+ * Performs each effect after its event is durable. A handler never throws: its outcome is another
+ * event. `id` is the same each time the effect is asked for.
+ */
 export type EffectHandlers = { [N in keyof Effects]: (params: Effects[N], id: string) => void };
 
 /** The log of a part; a pino logger fits. */

@@ -7,7 +7,8 @@ import type { Log } from './port.ts';
  * Whether the disk takes commits, and why not. It owns the cause of a stall and the time it began.
  *
  * 1. A stall begins with its first cause, and ends with the next durable commit.
- * 2. Listeners hear of each cause once: store_full (the disk is full) or store_stalled (a commit is late).
+ * 2. Listeners hear of each cause once: store_full (the disk is full) or store_stalled (a commit is
+ *    late).
  */
 export class Stalls {
   cause: SvcError | null = null;
@@ -31,7 +32,9 @@ export class Stalls {
     this.resumed.subscribe(listener, signal);
   }
 
-  /** Calls with true when a commit has used the reserve, and with false when the reserve is back. */
+  /**
+   * Calls with true when a commit has used the reserve, and with false when the reserve is back.
+   */
   onReserve(listener: (isUsed: boolean) => void, signal?: AbortSignal): void {
     this.reserve.subscribe(listener, signal);
   }

@@ -18,7 +18,8 @@ import type { PullSnapshot } from '../../machines/pull.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 
 /**
- * The keys of streams. The form of a key names its machine, so its type knows the states and the events of the stream.
+ * The keys of streams. The form of a key names its machine, so its type knows the states and the
+ * events of the stream.
  */
 interface Machines {
   daemon: Machine<`daemon:${string}`, DaemonSnapshot, DaemonCreated, DaemonEvent>;
@@ -61,7 +62,10 @@ export type Proposal = {
 export const stream = {
   daemon: (boot_id: string): DaemonKey => `daemon:${boot_id}`,
   engine: (boot_id: string): EngineKey => `engine:${boot_id}`,
-  /** `number` counts the providers of this boot: an id that was removed and added again has a new stream. */
+  /**
+   * `number` counts the providers of this boot: an id that was removed and added again has a new
+   * stream.
+   */
   provider: (id: string, boot_id: string, number: number): ProviderKey =>
     `provider:${id}:${boot_id}:${number}`,
   pull: (id: string, boot_id: string): PullKey => `pull:${id}:${boot_id}`,

@@ -16,7 +16,10 @@ export interface LogOptions {
   boot_id: string;
   /** What goes to stdout, besides the files. */
   stdout: 'none' | 'json' | 'pretty';
-  /** Patterns of `history.redact`. They apply here too, because error messages quote prompts and answers. */
+  /**
+   * Patterns of `history.redact`. They apply here too, because error messages quote prompts and
+   * answers.
+   */
   redact?: readonly string[];
 }
 

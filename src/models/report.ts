@@ -1,6 +1,9 @@
 import type { PullSource } from '../../machines/events.ts';
 
-/** Appends the events of one attempt. Each call resolves after the commit, and throws once the attempt is not wanted. */
+/**
+ * Appends the events of one attempt. Each call resolves after the commit, and throws once the
+ * attempt is not wanted.
+ */
 export interface Report {
   resolved(source: PullSource, offset_bytes: number): Promise<void>;
   progressed(bytes: number): Promise<void>;

@@ -67,8 +67,8 @@ export interface ProviderPort {
    */
   stream(attempt: AttemptRequest, signal: AbortSignal): AsyncIterable<OutputPart>;
   /**
-   * The tokens of the prompt of this request. Computes no answer. Absent: the provider cannot count.
-   * Throws SvcError.
+   * The tokens of the prompt of this request. Computes no answer. Absent: the provider cannot
+   * count. Throws SvcError.
    */
   countTokens?(request: RunRequest, signal: AbortSignal): Promise<number>;
   /** Throws SvcError if the provider cannot be reached. */

@@ -16,7 +16,10 @@ import { type CommitRows, conflict, type EventRow, fromRunData, type RunLine } f
 import { shortData } from './short-run.ts';
 import { createStore } from './store.ts';
 
-/** The event log in memory: the promises of the one on disk, except durability. Its content outlives `close`. */
+/**
+ * The event log in memory: the promises of the one on disk, except durability. Its content outlives
+ * `close`.
+ */
 export function createMemoryStore(): EventStore {
   const log = new MemoryLog();
   let isOpen = false;

@@ -11,9 +11,11 @@ export interface MenderOptions {
 }
 
 /**
- * Rebuilds damaged rows of runs from their events. The rows are a projection; the events are the record.
+ * Rebuilds damaged rows of runs from their events. The rows are a projection; the events are the
+ * record.
  *
- * 1. A row is rebuilt only from events that match their hashes. Otherwise it stays, and reads refuse it.
+ * 1. A row is rebuilt only from events that match their hashes. Otherwise it stays, and reads
+ *    refuse it.
  * 2. A read is repeated after each rebuilt row, at most READ_TRIES times.
  */
 export class RowMender {

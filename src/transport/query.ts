@@ -12,7 +12,10 @@ import {
   truth,
 } from '../runtime/contract/vocabulary.ts';
 
-/** The parameters of each request target, as HTTP and WebSocket requests and the OpenAPI document have them. */
+/**
+ * The parameters of each request target, as HTTP and WebSocket requests and the OpenAPI document
+ * have them.
+ */
 
 export const noQuery = query({});
 export const atQuery = query({ at: v.exactOptional(position) });
@@ -67,7 +70,10 @@ export const proofQuery = query({
   nonce: v.pipe(v.string(), v.regex(/^[\w-]{22,86}$/, 'must be 22 to 86 characters of base64url.')),
 });
 
-/** Reads the parameters after the `?`. Throws invalid_request for one that is unknown, repeated or wrong. */
+/**
+ * Reads the parameters after the `?`. Throws invalid_request for one that is unknown, repeated or
+ * wrong.
+ */
 export function readQuery<S extends v.GenericSchema<unknown, object>>(
   target: string,
   schema: S,

@@ -8,10 +8,12 @@ import { enginePid, type Life, serve } from '../torture/daemon.ts';
 import type { Watched } from './watcher.ts';
 
 /**
- * An attack on the built daemon, and what the daemon must show throughout: it lives, `/livez` answers, and memory stays in its bound.
+ * An attack on the built daemon, and what the daemon must show throughout: it lives, `/livez`
+ * answers, and memory stays in its bound.
  *
  * 1. Each attack is one module of `attacks/` that exports `attack`. Its file name is its name.
- * 2. The short form runs in `npm test`, the long form in `npm run attack`. Only the long form judges time.
+ * 2. The short form runs in `npm test`, the long form in `npm run attack`. Only the long form
+ *    judges time.
  * 3. An attack is bounded in time and count, and talks to loopback only.
  */
 export interface Attack {

@@ -2,7 +2,10 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { attackNames, loadAttack, runAttack } from './attack.ts';
 
-/** The short form of `npm run attack`: each promise holds, `/livez` answers each time, and memory stays in its bound. */
+/**
+ * The short form of `npm run attack`: each promise holds, `/livez` answers each time, and memory
+ * stays in its bound.
+ */
 for (const name of attackNames()) {
   const { summary } = await loadAttack(name);
   test(`${name}: ${summary}`, async () => {

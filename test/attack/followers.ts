@@ -3,9 +3,14 @@ import { connect, type Socket } from 'node:net';
 import { chunk, Upstream } from '../helpers/upstream.ts';
 import type { Victim } from './attack.ts';
 
-/** What attacks with followers share: a provider with a large answer, and clients that read nothing. */
+/**
+ * What attacks with followers share: a provider with a large answer, and clients that read nothing.
+ */
 
-/** A provider whose answer is so many pieces of so many characters, and the configuration that names it. */
+/**
+ * A provider whose answer is so many pieces of so many characters, and the configuration that names
+ * it.
+ */
 export async function startTeller(
   pieces: number,
   characters: number,
@@ -41,7 +46,10 @@ export async function startRun({ url, bearer }: Victim, body: object): Promise<s
   return ((await response.json()) as { id: string }).id;
 }
 
-/** Reads the events of a run to the end of its stream, from the beginning; how many bytes they were, and whether the run had ended. */
+/**
+ * Reads the events of a run to the end of its stream, from the beginning; how many bytes they were,
+ * and whether the run had ended.
+ */
 export async function readRun(
   { url, bearer }: Victim,
   id: string,

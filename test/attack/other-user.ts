@@ -4,7 +4,10 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 const NOBODY = 65534;
 const OTHER = { uid: NOBODY, gid: NOBODY };
 
-/** Whether a program can be run here as another user: the superuser can, where that user can reach Node. */
+/**
+ * Whether a program can be run here as another user: the superuser can, where that user can reach
+ * Node.
+ */
 export const canBeOther =
   process.geteuid?.() === 0 &&
   spawnSync(process.execPath, ['-v'], { ...OTHER, cwd: '/' }).status === 0;
@@ -16,7 +19,10 @@ export interface Other {
   end(): Promise<void>;
 }
 
-/** Runs a program as another user; as this one, where that is not possible. The program is a text, since no file here may be theirs to read. */
+/**
+ * Runs a program as another user; as this one, where that is not possible. The program is a text,
+ * since no file here may be theirs to read.
+ */
 export function asOther(program: string, args: readonly string[] = []): Other {
   const child = spawn(process.execPath, ['--input-type=module', '-e', program, '--', ...args], {
     ...(canBeOther ? OTHER : {}),

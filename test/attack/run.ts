@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 import { attackNames, loadAttack, runAttack, type Scale } from './attack.ts';
 
 /**
- * `npm run attack [name…] [-- --short]`: attacks the built daemon in the long form, all attacks unless some are named.
- * Prints what each cost. Exit 1 when a promise is broken.
+ * `npm run attack [name…] [-- --short]`: attacks the built daemon in the long form, all attacks
+ * unless some are named. Prints what each cost. Exit 1 when a promise is broken.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -11,12 +11,13 @@ import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { type LocalHarness, makeLocalProvider, readAnswer } from '../helpers/local-provider.ts';
 
 /**
- * Tokens per second of the local provider against node-llama-cpp: `tsx test/bench/engine.ts [rounds]`.
+ * Tokens per second of the local provider against node-llama-cpp: `tsx test/bench/engine.ts
+ * [rounds]`.
  *
- * The provider includes its engine process and its machine. node-llama-cpp runs in this process. Both
- * take turns with the same model file, prompt and threads, greedy. The best round of each counts,
- * because other programs only slow a round down. Answers of svc-mini are short, so they show the fixed
- * cost of a run.
+ * The provider includes its engine process and its machine. node-llama-cpp runs in this process.
+ * Both take turns with the same model file, prompt and threads, greedy. The best round of each
+ * counts, because other programs only slow a round down. Answers of svc-mini are short, so they
+ * show the fixed cost of a run.
  */
 
 const rounds = Number(process.argv[2] ?? 15);

@@ -12,9 +12,9 @@ import { works } from '../torture/disk.ts';
 /**
  * Durable events a second, and the delay of the event loop: `tsx test/bench/load.ts [seconds]`.
  *
- * 1, 64 and 512 runs stream at one time, twenty pieces a second each. Where strace is installed, a second
- * part adds 10 ms to each fsync. The cost of durability is the difference of two times: from the
- * provider to a client of the daemon, and from the provider to its own client.
+ * 1, 64 and 512 runs stream at one time, twenty pieces a second each. Where strace is installed, a
+ * second part adds 10 ms to each fsync. The cost of durability is the difference of two times: from
+ * the provider to a client of the daemon, and from the provider to its own client.
  */
 
 const seconds = Number(process.argv[2] ?? 8);
@@ -147,7 +147,9 @@ async function probe(
   return JSON.parse(readFileSync(file, 'utf8'));
 }
 
-/** Sends one piece to each stream in each period, evenly spread. A piece has the time it was sent. */
+/**
+ * Sends one piece to each stream in each period, evenly spread. A piece has the time it was sent.
+ */
 function pace(): NodeJS.Timeout {
   let turn = 0;
   let last = performance.now();

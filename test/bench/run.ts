@@ -3,7 +3,10 @@ import { globSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** `npm run bench [name…]` runs each measurement in its own process. They print ratios and assert nothing. */
+/**
+ * `npm run bench [name…]` runs each measurement in its own process. They print ratios and assert
+ * nothing.
+ */
 const folder = dirname(fileURLToPath(import.meta.url));
 const wanted = process.argv.slice(2);
 const names = globSync('*.ts', { cwd: folder })

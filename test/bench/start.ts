@@ -4,7 +4,8 @@ import { request } from 'node:http';
 import { makeHome, PROGRAM } from '../helpers/svc.ts';
 
 /**
- * Time from start to the first ready answer, of the daemon and of a bare HTTP server, in turns. Then the resident memory of both when idle. `tsx test/bench/start.ts [rounds]`.
+ * Time from start to the first ready answer, of the daemon and of a bare HTTP server, in turns.
+ * Then the resident memory of both when idle. `tsx test/bench/start.ts [rounds]`.
  */
 
 const BARE =

@@ -5,8 +5,8 @@ import { event, makePlace } from '../store/samples.ts';
 /**
  * Durable events a second, of the store and of a loop of append and fdatasync with the same bytes.
  *
- * They take turns. The ratio is the median of the ratios within a round, so that a busy machine slows
- * both sides.
+ * They take turns. The ratio is the median of the ratios within a round, so that a busy machine
+ * slows both sides.
  */
 
 const BATCHES = [1, 10, 100, 1000];

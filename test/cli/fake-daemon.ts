@@ -69,7 +69,9 @@ export const runtimeFile: RuntimeFile = {
   addresses: { http: null, grpc: null, socket: null },
 };
 
-/** Serves the protocol on the socket of the home; the default replies are those of a ready daemon. */
+/**
+ * Serves the protocol on the socket of the home; the default replies are those of a ready daemon.
+ */
 export async function startFakeDaemon(home: Home): Promise<FakeDaemon> {
   const methods = new Map<string, Method>([
     ['status', ({ result }) => result(status)],

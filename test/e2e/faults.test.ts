@@ -20,7 +20,10 @@ import { type Life, serve } from '../torture/daemon.ts';
 import { empty, fill, inject, injecting, mountOver, works } from '../torture/disk.ts';
 import { ask } from '../torture/http.ts';
 
-/** Faults of what is under the daemon: it is loud, loses nothing that was acknowledged, and goes on when the fault is over. */
+/**
+ * Faults of what is under the daemon: it is loud, loses nothing that was acknowledged, and goes on
+ * when the fault is over.
+ */
 const test = suite('faults');
 
 const canMount = mounts();

@@ -114,7 +114,8 @@ test('starting, ready, running, saturated, draining, closing and gone', async ({
   assert.equal(await look(home), aliveOnly('stopping.draining'));
   assert.is((await home.svc(['run', 'four', '--no-start'])).code, 4);
 
-  // An engine that does not answer keeps the daemon in its last state for as long as the test looks.
+  // An engine that does not answer keeps the daemon in its last state for as long as the test
+  // looks.
   process.kill(engine, 'SIGSTOP');
   home.server.finish();
   await waitFor('the daemon closes', async () => (await look(home)).state === 'stopping.closing');

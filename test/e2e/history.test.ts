@@ -38,7 +38,10 @@ function walk(folder: string): string[] {
   });
 }
 
-/** What is read of a file; null where it is gone by now, as a daemon that lives moves its temporary files to their place. */
+/**
+ * What is read of a file; null where it is gone by now, as a daemon that lives moves its temporary
+ * files to their place.
+ */
 function ifThere<T>(read: () => T): T | null {
   try {
     return read();
@@ -48,7 +51,10 @@ function ifThere<T>(read: () => T): T | null {
   }
 }
 
-/** Files of the home that hold one of these; not the configuration, nor the reserve, whose bytes are random and so hold every short word. */
+/**
+ * Files of the home that hold one of these; not the configuration, nor the reserve, whose bytes are
+ * random and so hold every short word.
+ */
 function holding({ folder, paths }: PausedHome, words: readonly string[]): string[] {
   const files = walk(folder).filter(
     (path) =>

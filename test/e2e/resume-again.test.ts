@@ -5,7 +5,10 @@ import { checkSame, type Heard, hear, once } from '../torture/answers.ts';
 import { enginePid, type Life, serve } from '../torture/daemon.ts';
 import { withLocalModels } from './local-life.ts';
 
-/** As resume.test.ts: several breaks in one answer, several answers at one time, and the other policies. */
+/**
+ * As resume.test.ts: several breaks in one answer, several answers at one time, and the other
+ * policies.
+ */
 const test = suite<{ home: Home; life: Life }>('local answers that are cut off');
 
 withLocalModels(test);
@@ -14,7 +17,8 @@ const SAMPLED = { model: 'slow', temperature: 0.8, seed: 2 };
 const LONG = { prompt: 'Tell me all of it: 日本語 🙂', max_tokens: 160 };
 
 test('by daemon and engine in turn, three times in one answer, is still the same', async (context) => {
-  // Each cut is far from the one before and from the end: what is heard late on a busy machine is heard in time.
+  // Each cut is far from the one before and from the end: what is heard late on a busy machine is
+  // heard in time.
   const request = { ...LONG, ...SAMPLED, max_tokens: 500 };
   const whole = await hear(context.home, request);
   const first = await hear(

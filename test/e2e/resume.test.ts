@@ -6,7 +6,10 @@ import { enginePid, type Life, serve } from '../torture/daemon.ts';
 import { ask } from '../torture/http.ts';
 import { withLocalModels } from './local-life.ts';
 
-/** A local answer whose daemon or engine is killed with SIGKILL: the whole of it is as if nothing had happened. */
+/**
+ * A local answer whose daemon or engine is killed with SIGKILL: the whole of it is as if nothing
+ * had happened.
+ */
 const test = suite<{ home: Home; life: Life }>('a local answer that is cut off');
 
 withLocalModels(test);
@@ -18,7 +21,10 @@ const CASES = [
 ] as const;
 const LONG = { prompt: 'Tell me all of it: 日本語 🙂' };
 
-/** Where the answer is cut: tokens that were heard by then. Far from its end: a busy machine hears them late. */
+/**
+ * Where the answer is cut: tokens that were heard by then. Far from its end: a busy machine hears
+ * them late.
+ */
 const CUTS = [1, 90];
 
 for (const sampled of CASES) {

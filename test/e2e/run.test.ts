@@ -22,7 +22,9 @@ const error = (text: string) =>
   (JSON.parse(text.trim().split('\n').at(-1) ?? '{}') as { error: { code: string; hint: string } })
     .error;
 
-/** Does something with a server that the test holds, at this address, which is closed afterwards. */
+/**
+ * Does something with a server that the test holds, at this address, which is closed afterwards.
+ */
 async function withHeldServer(
   work: (server: PausedServer, base_url: string) => Promise<void>,
 ): Promise<void> {

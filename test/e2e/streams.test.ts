@@ -35,7 +35,10 @@ async function begun(home: Home, ...more: string[]): Promise<Started> {
   return command;
 }
 
-/** Ends the daemon by a command that takes its time to begin: the answers, which have begun, stand still until they are cut off. */
+/**
+ * Ends the daemon by a command that takes its time to begin: the answers, which have begun, stand
+ * still until they are cut off.
+ */
 function cutOff(
   { home, life }: { home: Home; life: Life },
   ...command: string[]

@@ -38,7 +38,9 @@ export async function metadataOf(file: string): Promise<Record<string, unknown>>
   return metadata as unknown as Record<string, unknown>;
 }
 
-/** Asks the model as the engine does: through its chat template, greedily, one turn, on one thread. */
+/**
+ * Asks the model as the engine does: through its chat template, greedily, one turn, on one thread.
+ */
 export async function openAsker(file: string = modelFile): Promise<Asker> {
   const metadata = await metadataOf(file);
   const rule = {

@@ -16,7 +16,9 @@ export interface Grade {
 
 const declinePrefix = 'I am svc-mini, the small model built into svc, and';
 
-/** An unsure answer to a foreign question counts as declined, one to a question about svc as wrong. */
+/**
+ * An unsure answer to a foreign question counts as declined, one to a question about svc as wrong.
+ */
 export function grade(
   rule: ConfidenceRule,
   fallback: string,

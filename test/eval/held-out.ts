@@ -13,7 +13,10 @@ const files = [
   'talk',
 ];
 
-/** Ways to ask that were written with those of the corpus and never trained on: many more than the evaluation has, so the gate is set on them. */
+/**
+ * Ways to ask that were written with those of the corpus and never trained on: many more than the
+ * evaluation has, so the gate is set on them.
+ */
 export async function readHeldOut(): Promise<Question[]> {
   const facts = await readFacts();
   let name = '';

@@ -3,15 +3,23 @@ import { readLines } from './ask.ts';
 export interface Question {
   readonly kind: string;
   readonly text: string;
-  /** All of these must be in the answer, each as one of its alternatives. Empty: the question must be declined. */
+  /**
+   * All of these must be in the answer, each as one of its alternatives. Empty: the question must
+   * be declined.
+   */
   readonly needed: readonly (readonly string[])[];
-  /** The open half's failures were read while the corpus grew, the others' were not. Fresh ones were written later; independent ones by another writer, second ones by one more. */
+  /**
+   * The open half's failures were read while the corpus grew, the others' were not. Fresh ones were
+   * written later; independent ones by another writer, second ones by one more.
+   */
   readonly half: Half;
 }
 
 export type Half = 'open' | 'blind' | 'fresh' | 'independent' | 'second';
 
-/** So many of the first questions were once read whole while the corpus grew, so they are all open. */
+/**
+ * So many of the first questions were once read whole while the corpus grew, so they are all open.
+ */
 const seen = 56;
 
 /** The later files. Each is one half. */

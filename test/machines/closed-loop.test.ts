@@ -6,7 +6,10 @@ import { init, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
 import { models } from './models/all.ts';
 
-/** What a machine asks for is performed, and what happens is heard: effects lead out of the machines, facts lead back into them. */
+/**
+ * What a machine asks for is performed, and what happens is heard: effects lead out of the
+ * machines, facts lead back into them.
+ */
 
 const machineFiles = globSync('machines/*.ts').filter((file) => !file.endsWith('events.ts'));
 const sources = globSync('src/**/*.ts');

@@ -8,8 +8,9 @@ import { models } from './models/all.ts';
 import type { Model } from './models/model.ts';
 
 /**
- * Every edge of every machine as a pure fold: the shortest path to its source, then the edge, stepped our way and the
- * library's way. And the other half: in every state, every event that is not accepted changes nothing.
+ * Every edge of every machine as a pure fold: the shortest path to its source, then the edge,
+ * stepped our way and the library's way. And the other half: in every state, every event that is
+ * not accepted changes nothing.
  */
 
 /** The facts that begin an attempt carry the number of the next one. */

@@ -10,7 +10,9 @@ export interface Reached {
   path: readonly MachineEvent[];
 }
 
-/** One event in one state: accepted, it is an edge of the graph; refused, it must change nothing. */
+/**
+ * One event in one state: accepted, it is an edge of the graph; refused, it must change nothing.
+ */
 export interface Attempt {
   from: Reached;
   event: MachineEvent;
@@ -27,8 +29,9 @@ export interface Cover {
 const STATES_MAX = 20_000;
 
 /**
- * The transition cover: every reachable state, and in each of them every event in every payload class. Simple paths
- * explode and shortest paths miss edges; a shortest path to the source of each edge, then the edge, does neither.
+ * The transition cover: every reachable state, and in each of them every event in every payload
+ * class. Simple paths explode and shortest paths miss edges; a shortest path to the source of each
+ * edge, then the edge, does neither.
  */
 export function coverOf(model: Model): Cover {
   const adjacency = getAdjacencyMap(model.machine, {

@@ -8,7 +8,9 @@ import { init, isIn, stateName, statePath, step } from '../../machines/step.ts';
 import { coverOf, openEvents } from './cover.ts';
 import { daemonModel } from './models/daemon.ts';
 
-/** The life of the daemon is small enough for all of its simple paths: none visits a state twice. */
+/**
+ * The life of the daemon is small enough for all of its simple paths: none visits a state twice.
+ */
 
 const LIVE = ['starting', 'ready', 'running', 'stopping'];
 const READY = ['ready', 'running.accepting', 'running.saturated'];

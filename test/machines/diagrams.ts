@@ -12,7 +12,8 @@ import type { WalkOf } from '../../machines/diagrams/outline.ts';
  * Draws every machine: `npm run diagrams`. The same machine always gives the same bytes.
  *
  * - `machines/diagrams/<machine>.svg`: for readers. The daemon serves it.
- * - `machines/diagrams/walked/<machine>.svg`: for maintainers. It shows how the tests walk each edge.
+ * - `machines/diagrams/walked/<machine>.svg`: for maintainers. It shows how the tests walk each
+ *   edge.
  * - `docs/machines.md`: the same machines in Mermaid, which code hosts draw.
  */
 

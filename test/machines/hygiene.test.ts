@@ -10,7 +10,10 @@ import { coverOf, type Reached } from './cover.ts';
 import { models } from './models/all.ts';
 import { type Model, NOW } from './models/model.ts';
 
-/** What holds of every machine, whatever it is about: it is pure, it is wholly reachable, and nothing gets stuck in it. */
+/**
+ * What holds of every machine, whatever it is about: it is pure, it is wholly reachable, and
+ * nothing gets stuck in it.
+ */
 
 const FOLDER = 'machines';
 const sources = new Map(

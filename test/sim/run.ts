@@ -4,8 +4,8 @@ import { simulate } from './simulate.ts';
 import { Stats } from './stats.ts';
 
 /**
- * `npm run sim -- --seed 123` replays one simulation with its trace; `npm run sim -- --seeds 100000 [--from 1]` runs many.
- * `--mutant <part of its name>` plants one of the bugs of mutants.ts.
+ * `npm run sim -- --seed 123` replays one simulation with its trace; `npm run sim -- --seeds 100000
+ * [--from 1]` runs many. `--mutant <part of its name>` plants one of the bugs of mutants.ts.
  */
 const FAILURES_MOST = 20;
 const PROGRESS_EACH = 5000;

@@ -4,7 +4,10 @@ import * as assert from 'uvu/assert';
 import type { EventStore } from '../../src/store/port.ts';
 import { accepted, type Place, placed, run, series } from './samples.ts';
 
-/** Changes one letter of the last place in the file that has the text: the entry of an index, or the row. */
+/**
+ * Changes one letter of the last place in the file that has the text: the entry of an index, or the
+ * row.
+ */
 function flip({ database }: Place, text: string, isIt: (after: string) => boolean): void {
   const bytes = readFileSync(database);
   for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + 1)) {

@@ -60,7 +60,10 @@ export class Harness {
     this.upstream = upstream;
   }
 
-  /** `engine: true`: with an engine whose model, asked greedily, never ends by itself; without it no engine is started. `folder`: where its files lie. */
+  /**
+   * `engine: true`: with an engine whose model, asked greedily, never ends by itself; without it no
+   * engine is started. `folder`: where its files lie.
+   */
   static async build(
     settings: Settings = {},
     options: { engine?: boolean; providers?: Record<string, object>; folder?: string } = {},

@@ -20,7 +20,8 @@ export async function runScenarios(scenarios: readonly (() => Promise<Walked>)[]
             { cause: error },
           ),
         );
-        // The others cannot go on without what they have opened either: they end soon, and nothing is left behind.
+        // The others cannot go on without what they have opened either: they end soon, and nothing
+        // is left behind.
         waiting.length = 0;
         await closeOpened();
       }

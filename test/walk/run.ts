@@ -9,8 +9,8 @@ import { walkParts } from './walk-parts.ts';
 import { writeWalked } from './walked.ts';
 
 /**
- * `npm run walk`: every edge of every machine, walked four ways. Prints what was walked and what was not, and why; writes what the
- * diagrams are coloured by. Needs the built program.
+ * `npm run walk`: every edge of every machine, walked four ways. Prints what was walked and what
+ * was not, and why; writes what the diagrams are coloured by. Needs the built program.
  */
 
 const HEAD = [

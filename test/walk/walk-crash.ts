@@ -60,7 +60,10 @@ export async function walkCrashes(name: MachineName): Promise<CrashWalk> {
   return walk;
 }
 
-/** All simple paths of the daemon with one place, through the kernel, and each cut at each of its facts. */
+/**
+ * All simple paths of the daemon with one place, through the kernel, and each cut at each of its
+ * facts.
+ */
 export async function walkSimplePaths(): Promise<{ paths: number; cuts: number }> {
   const model = daemonModel(1);
   const found = getSimplePaths(model.machine, {
@@ -128,7 +131,10 @@ async function isToldOf(
   }
 }
 
-/** Machines that belong to one boot of the daemon: the next boot has its own, and these stay as they were. */
+/**
+ * Machines that belong to one boot of the daemon: the next boot has its own, and these stay as they
+ * were.
+ */
 async function staysAsItWas(
   store: EventStore,
   stream: string,

@@ -102,7 +102,9 @@ async function heldLog(): Promise<Walked> {
     await harness.look('stopping.closing');
   });
   await harness.gone(0);
-  // The events before the log opens become its first commit. For that it opens within half a second of the deadline. How long the opening takes is found out: one that came too early lets the daemon start.
+  // The events before the log opens become its first commit. For that it opens within half a second
+  // of the deadline. How long the opening takes is found out: one that came too early lets the
+  // daemon start.
   let free_ms = HELD_START_MS - 50;
   await harness.untilWalked(
     'daemon',
@@ -254,7 +256,9 @@ async function fullAfterCrash(): Promise<Walked> {
   return harness.leave();
 }
 
-/** An engine that does not answer holds the daemon in its last state, until the deadline of that. */
+/**
+ * An engine that does not answer holds the daemon in its last state, until the deadline of that.
+ */
 async function stuckClose(): Promise<Walked> {
   const harness = await Harness.build(
     { LIMIT_DRAIN_MS: 0, LIMIT_ENGINE_STOP_MS: 60_000 },
@@ -383,7 +387,10 @@ async function pruned(): Promise<Walked> {
   return walked;
 }
 
-/** Finished runs that are more than the history may hold. One that is not there any more was removed before it was looked at. */
+/**
+ * Finished runs that are more than the history may hold. One that is not there any more was removed
+ * before it was looked at.
+ */
 async function large(harness: Harness): Promise<void> {
   for (let count = 0; count < 2; count += 1) {
     const id = await harness.run(`finish ${'x'.repeat(700_000)}`);
@@ -393,7 +400,10 @@ async function large(harness: Harness): Promise<void> {
   }
 }
 
-/** Facts of it that are on disk: a daemon that is killed earlier has removed history and not said so. */
+/**
+ * Facts of it that are on disk: a daemon that is killed earlier has removed history and not said
+ * so.
+ */
 function removals(harness: Harness): number {
   return harness.printed('daemon.history_pruned');
 }

@@ -19,7 +19,9 @@ import { models } from '../machines/models/all.ts';
 import { type Model, NOW } from '../machines/models/model.ts';
 import { type Edge, edge, type MachineName } from './edges.ts';
 
-/** Every edge of every model through the kernel and a store, one stream for each; and every refusal. */
+/**
+ * Every edge of every model through the kernel and a store, one stream for each; and every refusal.
+ */
 
 export interface KernelWalk {
   edges: Set<Edge>;
@@ -51,7 +53,8 @@ export async function walkKernel(name: MachineName): Promise<KernelWalk> {
       standing.set(reached.key, stream);
     }
     const seq = kernel.durableSeq;
-    // Checks each event. Proposes only one of those that differ in their numbers, because a refusal is slow.
+    // Checks each event. Proposes only one of those that differ in their numbers, because a refusal
+    // is slow.
     const told = new Set<string>();
     for (const { from, event } of refused) {
       const stream = standing.get(from.key) ?? streamOf(name, -1);

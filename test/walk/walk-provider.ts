@@ -8,7 +8,9 @@ import { Harness, waitLong } from './harness.ts';
  */
 
 const CLOUD = { kind: 'cloud' };
-/** No probe comes by itself, none is given up while it is answered, and no attempt is made twice. */
+/**
+ * No probe comes by itself, none is given up while it is answered, and no attempt is made twice.
+ */
 const QUIET = { LIMIT_PROBE_EVERY_MS: 3_600_000, LIMIT_PROBE_MS: 60_000, LIMIT_RUN_ATTEMPTS: 1 };
 
 /** The state of a cloud provider comes from its runs, because no probe is sent. */

@@ -8,7 +8,9 @@ import { Harness, waitLong } from './harness.ts';
 const PROVIDERS = { up: {}, narrow: { max_runs: 1 } };
 const ONE_PLACE = { LIMIT_PROVIDER_RUNS: 1 };
 
-/** Every end that an upstream or a client can give a run, and then those that only the clock can. */
+/**
+ * Every end that an upstream or a client can give a run, and then those that only the clock can.
+ */
 async function everyEnd(): Promise<Walked> {
   const harness = await Harness.build({ LIMIT_RUN_ATTEMPTS: 2 }, { providers: PROVIDERS });
   await harness.start('ready');
@@ -108,7 +110,8 @@ async function killed(): Promise<Walked> {
   );
   for (const [index, [, , before]] of left.entries())
     await harness.untilRun(ids[index] as string, before);
-  // What waits behind them, at a provider that answers one at a time: the first is cut off, the others wait again.
+  // What waits behind them, at a provider that answers one at a time: the first is cut off, the
+  // others wait again.
   const queue = [await harness.run('say hold', { provider: 'narrow', recovery: 'restart' })];
   await harness.untilRun(queue[0] as string, 'streaming');
   queue.push(await harness.run('hold', { provider: 'narrow' }));
@@ -124,7 +127,10 @@ async function killed(): Promise<Walked> {
   return harness.leave();
 }
 
-/** Runs that were cut off wait for their turn: at a provider that takes one at a time all but one stay `suspended`. */
+/**
+ * Runs that were cut off wait for their turn: at a provider that takes one at a time all but one
+ * stay `suspended`.
+ */
 async function suspended(): Promise<Walked> {
   const harness = await Harness.build({}, { providers: PROVIDERS });
   await harness.start('ready');
@@ -221,7 +227,10 @@ async function lostWork(): Promise<Walked> {
   return harness.leave();
 }
 
-/** What was asked is not kept in the log: a run that a death of the daemon cuts off ends, even where it only waited. */
+/**
+ * What was asked is not kept in the log: a run that a death of the daemon cuts off ends, even where
+ * it only waited.
+ */
 async function notKept(): Promise<Walked> {
   const harness = await Harness.build({ HISTORY_PROMPTS: 'omit' }, { providers: PROVIDERS });
   await harness.start('ready');
@@ -240,7 +249,9 @@ async function notKept(): Promise<Walked> {
   return harness.leave();
 }
 
-/** A run of the built-in engine with some text, whose engine is stopped in the middle of its work. */
+/**
+ * A run of the built-in engine with some text, whose engine is stopped in the middle of its work.
+ */
 export async function startHeld(
   harness: Harness,
   fields: Record<string, unknown> = {},

@@ -4,7 +4,10 @@ import { silence } from '../torture/disk.ts';
 import type { Walked } from './edges.ts';
 import { Harness } from './harness.ts';
 
-/** A disk that does not answer: nothing is taken until it does, and what happened meanwhile is recorded then. */
+/**
+ * A disk that does not answer: nothing is taken until it does, and what happened meanwhile is
+ * recorded then.
+ */
 async function silentDisk(): Promise<Walked> {
   const harness = await Harness.build({
     LIMIT_QUEUE_RUNS: 2,

@@ -2,7 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { edgesOf, MACHINES } from './edges.ts';
 import { exemptionOf } from './exemptions.ts';
 
-/** What the diagrams are coloured by: for each edge, whether a real daemon walks it, or the kernel and the fold only. */
+/**
+ * What the diagrams are coloured by: for each edge, whether a real daemon walks it, or the kernel
+ * and the fold only.
+ */
 export const WALKED_FILE = 'machines/diagrams/walked/walked.json';
 
 /**

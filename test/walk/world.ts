@@ -43,8 +43,9 @@ const LIMITS = {
 };
 
 /**
- * The runtime with its real parts, lived through actions from outside: the facts come about by the parts that propose them. After each
- * action every state is the pure fold of the log, and health says what the tags say.
+ * The runtime with its real parts, lived through actions from outside: the facts come about by the
+ * parts that propose them. After each action every state is the pure fold of the log, and health
+ * says what the tags say.
  */
 export class World {
   private readonly store = createMemoryStore();

@@ -11,7 +11,10 @@ interface Command {
 const flagNames = (flags: readonly Flag[]): string[] =>
   flags.map(({ name, short }) => (short === undefined ? name : `${name},${short}`));
 
-/** Every command as `name`, and every flag as `name --flag[,short]`; a global flag has the command `*`. Sorted, each once. */
+/**
+ * Every command as `name`, and every flag as `name --flag[,short]`; a global flag has the command
+ * `*`. Sorted, each once.
+ */
 export function commandNames(commands: readonly Command[], globalFlags: readonly Flag[]): string[] {
   const all = [...commands, { name: '*', flags: globalFlags }];
   return [

@@ -35,8 +35,8 @@ export async function whyUnread({ runtime }: Paths): Promise<SvcError | null> {
 
 /**
  * The socket of the daemon. If the path is too long for the home, the socket is in the temporary
- * folder. That folder is shared and may differ per process. So the path comes from the runtime file,
- * and the owner of its folder is checked.
+ * folder. That folder is shared and may differ per process. So the path comes from the runtime
+ * file, and the owner of its folder is checked.
  */
 export function findSocket(paths: Paths): string {
   if (process.platform === 'win32' || dirname(paths.socket) === dirname(paths.runtime))

@@ -33,7 +33,8 @@ const RETRY_MS = 50;
 /**
  * Resolves with a ready daemon, and starts one if needed.
  *
- * 1. A daemon answers: waits until it is ready. If it is stopping, waits for its end, then starts one.
+ * 1. A daemon answers: waits until it is ready. If it is stopping, waits for its end, then starts
+ *    one.
  * 2. None answers, but a process that had a socket is alive: gives it a short time to end.
  * 3. There is none: starts one. If two commands do so at once, one wins and both wait for it.
  */

@@ -23,7 +23,10 @@ export interface Stopped {
   pid: number | null;
   /** Whether it was killed. */
   killed: boolean;
-  /** How many runs finished, were handed over to the next start, or were interrupted. Null if unknown. */
+  /**
+   * How many runs finished, were handed over to the next start, or were interrupted. Null if
+   * unknown.
+   */
   runs: Results['stopped'];
 }
 
@@ -94,7 +97,9 @@ async function stopAnswering(
   return { was_running: true, pid, killed: false, runs: outcome };
 }
 
-/** Keeps the error of a stalled disk. Any other daemon without a report has stopped as requested. */
+/**
+ * Keeps the error of a stalled disk. Any other daemon without a report has stopped as requested.
+ */
 function unanswered(error: unknown): SvcError | null {
   return hasCode(error, 'store_stalled') ? error : null;
 }

@@ -60,7 +60,9 @@ function silent(pid: number, started_at: string): Check {
   return fail('daemon', `${detail} ${message}`, hint);
 }
 
-/** A running daemon may refuse runs, such as in `running.disk_stalled`; the report has the reason. */
+/**
+ * A running daemon may refuse runs, such as in `running.disk_stalled`; the report has the reason.
+ */
 function describe({ status: { state_path, pid, since }, report }: RunningDaemon): Check {
   const detail = `${state_path} for ${duration(Date.now() - Date.parse(since))}, pid ${pid}`;
   if (!/^(ready|running)/.test(state_path)) return warn('daemon', detail, 'See: svc health');

@@ -92,7 +92,9 @@ function encode(service: string): Buffer {
   return Buffer.concat([Buffer.from([0x0a, name.length]), name]);
 }
 
-/** HealthCheckResponse: field 1 is the status, a number below 128; a status of 0 is not sent at all. */
+/**
+ * HealthCheckResponse: field 1 is the status, a number below 128; a status of 0 is not sent at all.
+ */
 function decode(message: Buffer): number {
   return message[0] === 0x08 ? (message[1] ?? 0) : 0;
 }

@@ -2,7 +2,9 @@ import type { MachineShape, StateShape, TransitionShape } from '../../../machine
 import { paint } from '../print/output.ts';
 import type { Instance } from './mark.ts';
 
-/** A machine as a tree of states with their transitions. `▸` is an initial state, `●` a current one. */
+/**
+ * A machine as a tree of states with their transitions. `▸` is an initial state, `●` a current one.
+ */
 export function ascii(machine: MachineShape, instances: readonly Instance[]): string {
   const anywhere = machine.transitions
     .filter(({ source }) => source === '')

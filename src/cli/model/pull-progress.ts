@@ -10,8 +10,8 @@ const STEP_BYTES = 256 * 1024 * 1024;
 const RATE_MS = 5_000;
 
 /**
- * Progress on stderr: on a terminal one line that is overwritten, elsewhere a line per 10%, or none.
- * Notes, such as the chosen file or the reason of a retry, have separate lines.
+ * Progress on stderr: on a terminal one line that is overwritten, elsewhere a line per 10%, or
+ * none. Notes, such as the chosen file or the reason of a retry, have separate lines.
  */
 export class PullProgress {
   private readonly mode: 'line' | 'steps' | 'none';

@@ -12,7 +12,9 @@ export interface Arguments {
   flags: Flags;
 }
 
-/** Checks what sade read: each flag once and in its form, and the number of arguments. Throws usage. */
+/**
+ * Checks what sade read: each flag once and in its form, and the number of arguments. Throws usage.
+ */
 export function readArguments(
   spec: CommandSpec,
   { _: args, ...options }: Options,

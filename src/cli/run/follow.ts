@@ -21,7 +21,9 @@ export interface Following {
   steps: Steps;
   /** Starts the daemon if none runs or it is not ready; null: never start it. */
   startDaemon: ((reason: 'absent' | 'lost') => Promise<void>) | null;
-  /** Longest time from the first loss of the daemon, however often it comes back; in milliseconds. */
+  /**
+   * Longest time from the first loss of the daemon, however often it comes back; in milliseconds.
+   */
   patience: () => Promise<number>;
 }
 

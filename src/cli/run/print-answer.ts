@@ -4,7 +4,8 @@ import type { StdoutStream } from '../print/stdout-stream.ts';
 
 /**
  * Streams the answer to stdout. Line breaks at the end wait until more text follows, so the output
- * ends with exactly one. On a terminal, control characters are escaped. An empty answer prints nothing.
+ * ends with exactly one. On a terminal, control characters are escaped. An empty answer prints
+ * nothing.
  */
 export class AnswerPrinter {
   private readonly stdout: StdoutStream;

@@ -36,7 +36,10 @@ function readSystem(flags: Flags): string | undefined {
   return system;
 }
 
-/** The daemon has another working folder, so a path is made absolute. A bare name may be in the models folder. */
+/**
+ * The daemon has another working folder, so a path is made absolute. A bare name may be in the
+ * models folder.
+ */
 function absoluteModel(model: string): string {
   const isPath = /^\.{1,2}[\\/]/.test(model) || (model.endsWith('.gguf') && existsSync(model));
   return isPath ? resolve(model) : model;

@@ -22,7 +22,8 @@ const CHECK_EVERY_MS = 1_000;
  *
  * 1. The daemon hears once that the disk is full, and once that the reserve is back.
  * 2. At most one check runs at a time.
- * 3. Both events of a late commit are appended when they happen, and recorded when the commit returns.
+ * 3. Both events of a late commit are appended when they happen, and recorded when the commit
+ *    returns.
  */
 export class DiskMonitor {
   private readonly options: DiskMonitorOptions;

@@ -3,14 +3,17 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { EventStore } from '../../store/port.ts';
 
 /**
- * Rejects with store_stalled while a commit is late, or when one becomes late: a stalled disk may never answer.
- * A full disk still answers reads, so it rejects nothing here.
+ * Rejects with store_stalled while a commit is late, or when one becomes late: a stalled disk may
+ * never answer. A full disk still answers reads, so it rejects nothing here.
  */
 export function unlessLate<T>(kernel: Kernel, ask: () => Promise<T>): Promise<T> {
   return unlessStalled(kernel, ask, (cause) => cause.code === 'store_stalled');
 }
 
-/** Also rejects with store_full on a full disk, for work that appends. A commit in progress may still take effect. */
+/**
+ * Also rejects with store_full on a full disk, for work that appends. A commit in progress may
+ * still take effect.
+ */
 export async function unlessStalled<T>(
   kernel: Kernel,
   ask: () => Promise<T>,

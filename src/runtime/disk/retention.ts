@@ -20,9 +20,12 @@ export interface RetentionOptions {
  * Keeps the history within its bounds: a round at the start, then one every `prune_every_ms`.
  *
  * 1. A round works in small steps, and commits pass between them.
- * 2. After a clock jump, age-based pruning is skipped for an hour: one boot with a wrong clock deletes no recent history.
- * 3. The store gets the time of the last clock jump: a run from a wrong clock does not count as old.
- * 4. A round that removed runs appends one event. A round that failed is logged, and the next one runs.
+ * 2. After a clock jump, age-based pruning is skipped for an hour: one boot with a wrong clock
+ *    deletes no recent history.
+ * 3. The store gets the time of the last clock jump: a run from a wrong clock does not count as
+ *    old.
+ * 4. A round that removed runs appends one event. A round that failed is logged, and the next one
+ *    runs.
  */
 export class Retention {
   private readonly options: RetentionOptions;

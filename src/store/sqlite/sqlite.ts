@@ -17,7 +17,10 @@ export interface SqliteOptions extends StoreOptions {
   limits?: OpenOptions['limits'] & Pick<Limits, 'close_ms'>;
 }
 
-/** The event log in an SQLite database. A thread owns it, so a slow disk never blocks the event loop. */
+/**
+ * The event log in an SQLite database. A thread owns it, so a slow disk never blocks the event
+ * loop.
+ */
 export function createSqliteStore(options: SqliteOptions): EventStore {
   return createStore(new ThreadedLog(options), options);
 }

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** What an allowed page may send. The clients of OpenAI and Anthropic describe themselves at length. */
+/**
+ * What an allowed page may send. The clients of OpenAI and Anthropic describe themselves at length.
+ */
 const REQUEST_HEADERS = [
   'Authorization, X-Api-Key, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID',
   'X-Svc-Client, Anthropic-Version, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access',

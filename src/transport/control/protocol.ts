@@ -84,7 +84,10 @@ export const methods = {
   lifecycle: answers<LifecycleResult>()(lifecycleInput),
   /** Answers when the daemon has stopped; null when it failed. */
   stopped: answers<StopReport | null>()(none),
-  /** A RunInput. With `stream`: the record, then events and positions in the queue. The result is the final record. */
+  /**
+   * A RunInput. With `stream`: the record, then events and positions in the queue. The result is
+   * the final record.
+   */
   'run.start': answers<RunRecord, { run: RunRecord } | Queued | EventRecord>()(
     v.looseObject({ stream: v.nullish(flag) }),
   ),
@@ -115,7 +118,9 @@ export const methods = {
     v.object({ stream: name(), from_version: count, limit: count }),
     'whole',
   ),
-  /** The address of the console, good for one sign-in. With `file`: a page on disk that leads there. */
+  /**
+   * The address of the console, good for one sign-in. With `file`: a page on disk that leads there.
+   */
   console: answers<{ url: string; file: string | null }>()(v.object({ file: v.nullish(flag) })),
   /** What the daemon runs with: values and sources. */
   config: answers<unknown>()(none),

@@ -10,7 +10,9 @@ export interface LogQuery extends TailQuery {
 
 const DEFAULT_LINES = 100;
 
-/** `?tail=N&follow=1&level=…&run=…&since=…`. Throws invalid_request with the name of the parameter. */
+/**
+ * `?tail=N&follow=1&level=…&run=…&since=…`. Throws invalid_request with the name of the parameter.
+ */
 export function parseLogQuery(target: string, limits: Limits, now: number): LogQuery {
   const {
     tail,

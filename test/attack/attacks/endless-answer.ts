@@ -6,7 +6,10 @@ const MIB = 1024 * 1024;
 const TOGETHER = { short: [1, 3], long: [1, 5, 12] };
 let upstream: Upstream | null = null;
 
-/** One answer has a bound, and so have all that are in progress together: what is more is cut, and says so. */
+/**
+ * One answer has a bound, and so have all that are in progress together: what is more is cut, and
+ * says so.
+ */
 export const attack: Attack = {
   summary: 'a provider answers without end, once and several times at once',
   config: async () => {

@@ -2,7 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Attack, Victim } from '../attack.ts';
 import { ask, childrenOf, ended, show } from '../engine-child.ts';
 
-/** One run kills the engine whenever it is computed, as a prompt that hits a fault of native code does; its neighbours are answered. */
+/**
+ * One run kills the engine whenever it is computed, as a prompt that hits a fault of native code
+ * does; its neighbours are answered.
+ */
 export const attack: Attack = {
   summary: 'the engine dies whenever one run is computed, and three others are in it',
   env: () => ({ SVC_LIMIT_RUN_LOSSES: '2' }),
@@ -33,7 +36,10 @@ export const attack: Attack = {
 
 const DEATHS = 8;
 
-/** Kills the engine each time that the run is being answered, before it has any text; resolves with how often that was. */
+/**
+ * Kills the engine each time that the run is being answered, before it has any text; resolves with
+ * how often that was.
+ */
 async function kill(victim: Victim, id: string, most: number): Promise<number> {
   const killed = new Set<number>();
   while (killed.size < most) {

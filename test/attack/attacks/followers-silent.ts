@@ -16,7 +16,10 @@ const SIZES = {
 };
 let upstream: Upstream | null = null;
 
-/** Each follower is sent a page at a time, and all pages together have a bound: above it those that do not read are cut. */
+/**
+ * Each follower is sent a page at a time, and all pages together have a bound: above it those that
+ * do not read are cut.
+ */
 export const attack: Attack = {
   summary: 'followers of a large answer read nothing, over server-sent events and WebSocket',
   env: (scale) =>

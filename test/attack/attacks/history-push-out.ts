@@ -8,7 +8,10 @@ const KEEP_BYTES = 32 * MIB;
 const SIZES = { short: { modest: 20, endless: 4 }, long: { modest: 200, endless: 12 } };
 let upstream: Upstream | null = null;
 
-/** The provider that takes most pays for the size of the log; the runs of another stay, and their keys. */
+/**
+ * The provider that takes most pays for the size of the log; the runs of another stay, and their
+ * keys.
+ */
 export const attack: Attack = {
   summary: 'a provider answers without end until the history is larger than its bound',
   env: () => ({ SVC_HISTORY_KEEP_BYTES: String(KEEP_BYTES), SVC_LIMIT_PRUNE_EVERY_MS: '1000' }),

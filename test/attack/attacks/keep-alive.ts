@@ -4,7 +4,10 @@ import { waitFor } from '../../helpers/wait.ts';
 import type { Attack, Scale, Victim } from '../attack.ts';
 import { type AttackWire, askOn, closeWires, openWire, openWires } from '../wires.ts';
 
-/** A newcomer always gets in: the connection that idles longest makes room, and never a stream of the token's holder. */
+/**
+ * A newcomer always gets in: the connection that idles longest makes room, and never a stream of
+ * the token's holder.
+ */
 export const attack: Attack = {
   summary:
     'more clients than there are connections ask and keep their connections, beside as many followers as may be',
@@ -45,7 +48,10 @@ export const attack: Attack = {
 /** A provider that answers only when a test says so: what follows its run stays open. */
 const server = new PausedServer();
 
-/** Connections opened at one time. Fewer than the spare ones, or the newest push out those that have not asked yet. */
+/**
+ * Connections opened at one time. Fewer than the spare ones, or the newest push out those that have
+ * not asked yet.
+ */
 const TOGETHER: Record<Scale, number> = { short: 4, long: 20 };
 
 /** Each client sends a request on its own connection, gets a response, and stays. */

@@ -8,7 +8,10 @@ const TEXTS = { short: 200, long: 720 };
 const FILES = { short: 8, long: 40 };
 const TEXT_BYTES = 65_536;
 
-/** A list keeps a few values of each file. The metadata is read for one model at a time, as far as its bound. */
+/**
+ * A list keeps a few values of each file. The metadata is read for one model at a time, as far as
+ * its bound.
+ */
 export const attack: Attack = {
   summary: 'many small files whose metadata is large lie in the models folder',
   env: () => ({ SVC_LIMIT_MODEL_INSPECT_MS: '60000' }),

@@ -4,7 +4,10 @@ import { hostileGgufs } from '../../fixtures/models/hostile-gguf.ts';
 import type { Attack } from '../attack.ts';
 import { ask, ended, watchEngine } from '../engine-child.ts';
 
-/** Model files of a hundred bytes that lie about what comes: they end the runs that ask for them, and no others. */
+/**
+ * Model files of a hundred bytes that lie about what comes: they end the runs that ask for them,
+ * and no others.
+ */
 export const attack: Attack = {
   summary: 'runs ask for model files whose heads lie, each beside a run of the built-in model',
   memory_mib: { short: 120, long: 120 },

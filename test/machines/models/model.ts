@@ -1,15 +1,23 @@
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { CreationEvent, Deadline, MachineEvent } from '../../../machines/events.ts';
 
-/** What the walk over a machine has to know of it: the bounds within which "every path" is meant. */
+/**
+ * What the walk over a machine has to know of it: the bounds within which "every path" is meant.
+ */
 export interface Model<S = AnyMachineSnapshot> {
   name: string;
   machine: AnyStateMachine;
   /** The fact that creates the machine; its numbers are the bounds. */
   created: CreationEvent;
-  /** Every event in each of its payload classes, seen from a state: matching and stale, forced or not, retryable or not. */
+  /**
+   * Every event in each of its payload classes, seen from a state: matching and stale, forced or
+   * not, retryable or not.
+   */
   samples(snapshot: S): MachineEvent[];
-  /** States with the same key take the same events to the same keys. Counters saturate here, so that the graph is finite. */
+  /**
+   * States with the same key take the same events to the same keys. Counters saturate here, so that
+   * the graph is finite.
+   */
   key(snapshot: S): string;
   deadlines(snapshot: S): Deadline[];
   /** The event that asks the machine to end. */

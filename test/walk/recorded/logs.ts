@@ -3,7 +3,10 @@ import type { StoredEvent } from '../../../src/store/port.ts';
 import { fromEventRow } from '../../../src/store/row.ts';
 import type { Outcome } from './outcome.ts';
 
-/** Streams that each version has recorded: `<version>/<machine>.<what it shows>.jsonl`, and beside it what users saw. */
+/**
+ * Streams that each version has recorded: `<version>/<machine>.<what it shows>.jsonl`, and beside
+ * it what users saw.
+ */
 export const RECORDED = 'test/fixtures/recorded';
 
 export interface Recorded {

@@ -12,7 +12,10 @@ import { startHeld } from '../walk-run.ts';
  * a resumed pull.
  */
 
-/** The daemon dies in the middle of an answer, then the engine in the middle of another; both are completed. */
+/**
+ * The daemon dies in the middle of an answer, then the engine in the middle of another; both are
+ * completed.
+ */
 async function completedAfterDeath(): Promise<Walked> {
   const harness = await Harness.build({}, { engine: true });
   await harness.start('ready');

@@ -11,7 +11,9 @@ import { pullRecord } from '../../../src/runtime/pulls/record.ts';
 import { runRecord } from '../../../src/runtime/runs/record.ts';
 import { type StoredEvent, toFact } from '../../../src/store/port.ts';
 
-/** What users see of a stream while it is recorded. Names of inner states are in `state_paths` only. */
+/**
+ * What users see of a stream while it is recorded. Names of inner states are in `state_paths` only.
+ */
 export interface Outcome {
   /** What recorded it: a daemon process, or the kernel with a store in memory. */
   by: 'daemon' | 'kernel';

@@ -70,7 +70,10 @@ function wholeStreams(events: readonly StoredEvent[]): StoredEvent[][] {
   return whole.filter((stream) => stream.every(({ version: place }, index) => place === index + 1));
 }
 
-/** One stream for each edge of each machine, recorded by the kernel: for what a daemon cannot be made to do, or says at too great length. */
+/**
+ * One stream for each edge of each machine, recorded by the kernel: for what a daemon cannot be
+ * made to do, or says at too great length.
+ */
 async function kernelStreams(): Promise<Story[]> {
   const stories: Story[] = [];
   for (const model of models) {

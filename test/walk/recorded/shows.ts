@@ -36,7 +36,10 @@ export function storyOf(events: readonly StoredEvent[], by: Outcome['by'] = 'dae
 
 type Shows = (story: Story) => boolean;
 
-/** What must be recorded of each machine, by the name of its file. States and events that are asked for here are those of the recording version. */
+/**
+ * What must be recorded of each machine, by the name of its file. States and events that are asked
+ * for here are those of the recording version.
+ */
 export const SHOWS: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
   run: {
     completed: (run) =>
