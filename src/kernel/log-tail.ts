@@ -59,7 +59,7 @@ export class LogTail {
     return this.events.slice(start, end);
   }
 
-  /** Resolves at the next durable fact, or when the signal aborts. */
+  /** Resolves at the next durable event, or when the signal aborts. */
   next(signal: AbortSignal): Promise<void> {
     return this.changed.next(signal);
   }

@@ -165,7 +165,7 @@ export interface History {
   readLog(fromSeq: number, limit: number): Promise<StoredEvent[]>;
 }
 
-/** The terminal facts of a run. */
+/** The terminal events of a run. */
 export const TERMINAL: ReadonlySet<AnyEvent['type']> = new Set<AnyEvent['type']>([
   'run.completed',
   'run.failed',

@@ -152,12 +152,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     stopped: () => options.stopReports.stopped,
     embed: (input, signal) => embeddings.embed(input, signal),
 
-    lifecycle: async (event, by) => {
-      const fact = lifecycleFact(event, by, config, kernel.clock.now());
-      if (fact === null || !kernel.accepts(streams.daemon, fact))
-        throw refused(event.type, kernel.tail(streams.daemon) as DaemonSnapshot);
-      if (fact.type === 'daemon.stop_requested') options.onStop?.(fact.close_deadline_at);
-      await recordedOrStalled(kernel, kernel.append([{ stream: streams.daemon, event: fact }]));
+    lifecycle: async (input, by) => {
+      const event = lifecycleEvent(input, by, config, kernel.clock.now());
+      if (event === null || !kernel.accepts(streams.daemon, event))
+        throw refused(input.type, kernel.tail(streams.daemon) as DaemonSnapshot);
+      if (event.type === 'daemon.stop_requested') options.onStop?.(event.close_deadline_at);
+      await recordedOrStalled(kernel, kernel.append([{ stream: streams.daemon, event }]));
       return position(daemon());
     },
 
@@ -225,16 +225,16 @@ function position(daemon: DaemonSnapshot): LifecycleResult {
 /**
  * The event for a lifecycle request. Null for an event that only the daemon itself can propose.
  */
-function lifecycleFact(
-  event: LifecycleInput,
+function lifecycleEvent(
+  input: LifecycleInput,
   by: string,
   config: Config,
   now: number,
 ): NewEvent<DaemonEvent> | null {
-  if (event.type !== 'stop_requested') return null;
-  const mode = event.mode === 'force' ? 'force' : 'drain';
+  if (input.type !== 'stop_requested') return null;
+  const mode = input.mode === 'force' ? 'force' : 'drain';
   const drain_deadline_at =
-    now + (mode === 'force' ? 0 : (event.timeout_ms ?? config.limits.drain_ms));
+    now + (mode === 'force' ? 0 : (input.timeout_ms ?? config.limits.drain_ms));
   return {
     type: 'daemon.stop_requested',
     by,

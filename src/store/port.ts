@@ -222,6 +222,6 @@ export type Project = (
 export const CONFLICT = 'store_conflict';
 
 /** The event from its stored form. */
-export function toFact(event: StoredEvent): AnyEvent {
-  return { ...event.data, type: event.type, at: event.at } as AnyEvent;
+export function toEvent(stored: StoredEvent): AnyEvent {
+  return { ...stored.data, type: stored.type, at: stored.at } as AnyEvent;
 }

@@ -75,7 +75,7 @@ async function status({ life }: Victim): Promise<{ active: number; queued: numbe
   return (await life.ask((client) => client.call('status'))).runs;
 }
 
-/** How these runs ended, as their terminal facts say. */
+/** How these runs ended, as their terminal events say. */
 export async function endsOf(victim: Victim, ids: readonly string[]): Promise<string[]> {
   const ends: string[] = [];
   for (const id of ids) {

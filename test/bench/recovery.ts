@@ -32,8 +32,8 @@ class Writer {
     return this.commitNow.events.length;
   }
 
-  add(stream: string, fact: AnyEvent): void {
-    const { type, at, ...data } = fact as AnyEvent & Record<string, unknown>;
+  add(stream: string, added: AnyEvent): void {
+    const { type, at, ...data } = added as AnyEvent & Record<string, unknown>;
     const version = (this.versions.get(stream) ?? 0) + 1;
     this.versions.set(stream, version);
     this.seq += 1;
@@ -50,12 +50,12 @@ class Writer {
     this.commitNow.events.push(event);
   }
 
-  addRun(id: string, [created, ...facts]: [RunCreated, ...RunEvent[]]): void {
+  addRun(id: string, [created, ...events]: [RunCreated, ...RunEvent[]]): void {
     let { snapshot } = init(runMachine, created) as { snapshot: RunSnapshot };
     this.add(id, created);
-    for (const fact of facts) {
-      ({ snapshot } = step(runMachine, snapshot, fact));
-      this.add(id, fact);
+    for (const event of events) {
+      ({ snapshot } = step(runMachine, snapshot, event));
+      this.add(id, event);
     }
     this.commitNow.runs.push(runRow(snapshot, this.seq) as RunRow);
     this.versions.delete(id);

@@ -13,7 +13,7 @@ test.before.each((context) => {
 });
 test.after.each(({ home }) => home.close());
 
-for (const [fact, close_ms, signals, output] of [
+for (const [name, close_ms, signals, output] of [
   [
     'it exits when its time is over',
     '300',
@@ -27,7 +27,7 @@ for (const [fact, close_ms, signals, output] of [
     /"msg":"left at once/,
   ],
 ] as const) {
-  test(fact, async ({ home }) => {
+  test(name, async ({ home }) => {
     const daemon = serve(home, 'held', { SVC_LIMIT_CLOSE_MS: close_ms });
     await waitFor('the daemon is ready', isReady(daemon), { within_ms: 50_000 });
     spawnSync('mkfifo', [join(home.folder, 'held')]);

@@ -41,7 +41,7 @@ const ended = (context: Context, id: string) =>
   });
 
 /** The types of a run's events, as the log has them. */
-async function facts({ home }: Context, id: string): Promise<string[]> {
+async function events({ home }: Context, id: string): Promise<string[]> {
   const types: string[] = [];
   for await (const { event } of (await stream(home, `/v1/runs/${id}/events`)).events)
     types.push(event);
@@ -100,7 +100,7 @@ test('a run without delivered output starts again', async (context) => {
   assert.is(run.state, 'completed');
   assert.is(run.output, 'at last');
   assert.is(run.attempts, 2);
-  assert.equal(await facts(context, id), [
+  assert.equal(await events(context, id), [
     'run.accepted',
     'run.started',
     'run.recovered',
@@ -136,7 +136,7 @@ test('with recovery=end a run that was asked ends, and one in the queue is answe
   await asked(context);
   await killAndStart(context);
   assert.is((await ended(context, cut.id)).state, 'interrupted');
-  assert.equal(await facts(context, cut.id), ['run.accepted', 'run.started', 'run.interrupted']);
+  assert.equal(await events(context, cut.id), ['run.accepted', 'run.started', 'run.interrupted']);
   await asked(context);
   context.home.server.finish();
   assert.is((await ended(context, queued.id)).state, 'completed');

@@ -36,7 +36,7 @@ test('by daemon and engine in turn, three times in one answer, is still the same
   });
   if (second.record === null) throw new Error(`the daemon was lost: ${second.broken}`);
   checkSame(second, whole);
-  assert.ok(second.facts.includes('run.suspended'));
+  assert.ok(second.events.includes('run.suspended'));
 
   const third = await hear(
     context.home,
@@ -56,7 +56,7 @@ test('by daemon and engine in turn, three times in one answer, is still the same
   context.life = await serve(context.home);
   const last = await hear(context.home, third.id);
   checkSame(last, whole);
-  assert.is(last.facts.filter((fact) => fact === 'run.started').length, 4);
+  assert.is(last.events.filter((event) => event === 'run.started').length, 4);
 });
 
 test('several at one time are each the same, and wait in their order', async (context) => {

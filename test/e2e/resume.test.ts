@@ -42,7 +42,7 @@ for (const sampled of CASES) {
       const after = await hear(context.home, before.id);
       assert.ok(after.text.startsWith(before.text), 'nothing that was seen is taken back');
       checkSame(after, whole);
-      assert.is(after.facts.filter((fact) => fact === 'run.recovered').length, 1);
+      assert.is(after.events.filter((event) => event === 'run.recovered').length, 1);
     }
   });
 }
@@ -76,7 +76,7 @@ type Heard = Awaited<ReturnType<typeof hear>>;
 const TRIES_MAX = 10;
 
 function isSuspended(heard: Heard | null): boolean {
-  return heard?.facts.includes('run.suspended') === true;
+  return heard?.events.includes('run.suspended') === true;
 }
 
 /** Polls /readyz until stopped, and collects the answers. */

@@ -56,7 +56,7 @@ function cutOff(
 
 /** How often the run was found cut off by a daemon that started. */
 async function countCuts(home: Home, id: string): Promise<number> {
-  return (await hear(home, id)).facts.filter((fact) => fact === 'run.recovered').length;
+  return (await hear(home, id)).events.filter((event) => event === 'run.recovered').length;
 }
 
 function checkWhole(outcome: Outcome, whole = text): void {

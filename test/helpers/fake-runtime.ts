@@ -23,7 +23,7 @@ import { CREATED, EVENTS_TO, NOW, stop } from './daemon-paths.ts';
  */
 export interface FakeRuntime extends Runtime {
   /** Folds an event into the daemon machine. Throws when the machine refuses it. */
-  tell(fact: NewEvent<DaemonEvent>): void;
+  tell(proposed: NewEvent<DaemonEvent>): void;
   /** Folds events until the daemon is in the state. */
   bring(path: string): void;
   readonly path: string;
@@ -105,8 +105,8 @@ export function fakeRuntime(): FakeRuntime {
     get given() {
       return given;
     },
-    tell(fact) {
-      const event = { ...fact, at: NOW } as DaemonEvent;
+    tell(proposed) {
+      const event = { ...proposed, at: NOW } as DaemonEvent;
       if (!can(daemon, event))
         throw new Error(`${event.type} is not accepted in ${statePath(daemon)}`);
       daemon = step(daemonMachine, daemon, event).snapshot;
@@ -114,7 +114,7 @@ export function fakeRuntime(): FakeRuntime {
     },
     bring(path) {
       daemon = init(daemonMachine, CREATED).snapshot;
-      for (const fact of EVENTS_TO[path] ?? []) fake.tell(fact);
+      for (const proposed of EVENTS_TO[path] ?? []) fake.tell(proposed);
       if (statePath(daemon) !== path)
         throw new Error(`the way to ${path} leads to ${statePath(daemon)}`);
     },

@@ -140,7 +140,7 @@ export async function bootPulls(
     sizeOf: (file: string) =>
       readdirSync(folder).includes(file) ? statSync(join(folder, file)).size : 0,
     /** The events of every pull, in order. */
-    facts: async () =>
+    events: async () =>
       (await store.readAll(1, 10_000)).filter(({ stream }) => stream.startsWith('pull:')),
     /** Waits until this many bytes are on disk. */
     fetched: (file: string, bytes: number) =>

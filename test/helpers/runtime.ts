@@ -16,7 +16,7 @@ import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../src/store/port.ts';
-import { bootStarted } from './boot-fact.ts';
+import { bootStarted } from './boot-event.ts';
 import { bootKernel, silent } from './kernel.ts';
 import { ScriptedProvider } from './scripted-provider.ts';
 

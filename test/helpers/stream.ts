@@ -7,7 +7,7 @@ import type { StreamPort } from '../../src/kernel/port.ts';
 
 export interface StreamDriver<S, E extends MachineEvent> extends StreamPort<S, E> {
   /** Every accepted event so far. */
-  readonly facts: E[];
+  readonly events: E[];
   /** Fires the next deadline of the present state; throws when there is none. */
   fireDeadline(): Promise<void>;
   /** Refuses proposals, as a kernel with a failed store does. */
@@ -33,7 +33,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent
   perform,
 }: StreamDriverOptions<S, E>): StreamDriver<S, E> {
   const changed = new Notifier();
-  const facts: E[] = [];
+  const events: E[] = [];
   let failure: Error | null = null;
   const first = init(machine, { ...created, at: Date.now() });
   let tail = first.snapshot as unknown as S;
@@ -42,7 +42,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent
 
   const commit = (event: E, snapshot: S, effects: Effect[]) => {
     durable = snapshot;
-    facts.push(event);
+    events.push(event);
     changed.notify();
     for (const effect of effects) perform(effect);
   };
@@ -59,7 +59,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent
     return true;
   };
   return {
-    facts,
+    events,
     tryAppend,
     snapshot: () => durable,
     subscribe: (listener, signal) => changed.subscribe(listener, signal),

@@ -8,10 +8,10 @@ export interface WaitOptions {
 
 /**
  * Polls until the answer is not false, null or undefined, and returns it. Throws with the name of
- * `fact` after the longest wait.
+ * `what` after the longest wait.
  */
 export async function waitFor<T>(
-  fact: string,
+  what: string,
   ask: () => T | Promise<T>,
   options: WaitOptions = {},
 ): Promise<Exclude<Awaited<T>, false | null | undefined>> {
@@ -21,7 +21,7 @@ export async function waitFor<T>(
     const answer = await ask();
     if (answer !== false && answer !== null && answer !== undefined)
       return answer as Exclude<Awaited<T>, false | null | undefined>;
-    if (performance.now() >= end) throw new Error(`waited ${within_ms} ms in vain: ${fact}`);
+    if (performance.now() >= end) throw new Error(`waited ${within_ms} ms in vain: ${what}`);
     await sleep(every_ms);
   }
 }

@@ -5,7 +5,7 @@ import { type RunSnapshot, runMachine } from '../../machines/run.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { type Commit, toFact } from '../../src/store/port.ts';
+import { type Commit, toEvent } from '../../src/store/port.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
 import { codeOf } from '../helpers/wait.ts';
@@ -164,7 +164,7 @@ test('a deadline that moves later while its timer runs fires on time, to the mil
 test('events before the store opens show at once and become the first commit', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel } = await bootKernel({ store, open: false });
-  const fact = {
+  const event = {
     type: 'daemon.boot_started',
     boot_id: 'boot_1',
     host_boot_id: null,
@@ -173,7 +173,7 @@ test('events before the store opens show at once and become the first commit', a
     capacity: 2,
     start_deadline_at: 2_000_000,
   } as const;
-  const created = kernel.append([{ stream: 'daemon:boot_1', event: fact }]);
+  const created = kernel.append([{ stream: 'daemon:boot_1', event }]);
   const bound = kernel.tryAppend('daemon:boot_1', {
     type: 'daemon.listening',
     addresses: { http: 'x', grpc: null, socket: null },
@@ -292,9 +292,9 @@ test('the projection of a run agrees with the fold of its stream at every step',
     usage: { input_tokens: 1, output_tokens: 1 },
   });
   const events = await store.readStream(RUN, 1, 10);
-  const [first, ...rest] = events.map(toFact);
+  const [first, ...rest] = events.map(toEvent);
   const folded = rest.reduce(
-    (snapshot, fact) => step(runMachine, snapshot, fact).snapshot,
+    (snapshot, event) => step(runMachine, snapshot, event).snapshot,
     init(runMachine, first).snapshot as RunSnapshot,
   );
   const row = await store.getRun(RUN);

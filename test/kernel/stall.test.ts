@@ -27,7 +27,7 @@ async function boot() {
         await turns();
       }
     },
-    say: (fact: NewEvent<RunEvent>) => void kernel.tryAppend(RUN, fact),
+    say: (event: NewEvent<RunEvent>) => void kernel.tryAppend(RUN, event),
     asked: () => effects.map(({ effect }) => effect.type),
     types: async (stream: string) =>
       (await store.readStream(stream, 1, 1000)).map(({ type }) => type),

@@ -8,24 +8,24 @@ import { models } from './models/all.ts';
 
 /**
  * What a machine asks for is performed, and what happens is heard: effects lead out of the
- * machines, facts lead back into them.
+ * machines, events lead back into them.
  */
 
 const machineFiles = globSync('machines/*.ts').filter((file) => !file.endsWith('events.ts'));
 const sources = globSync('src/**/*.ts');
 const text = (files: readonly string[]) =>
   files.map((file) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\//g, '')).join('\n');
-const FACT =
+const EVENT =
   /\btype: (?:[^'\n;]*\? )?'((?:daemon|run|provider|engine|pull)\.\w+)'(?: : '((?:daemon|run|provider|engine|pull)\.\w+)')?/g;
 const machines = [...new Set(models.map(({ machine }) => machine))];
 
 /** Events that a part, a policy or a deadline proposes. */
 const proposed = new Set(
-  [...text([...sources, ...machineFiles]).matchAll(FACT)].flatMap(([, one, other]) =>
+  [...text([...sources, ...machineFiles]).matchAll(EVENT)].flatMap(([, one, other]) =>
     [one, other].filter((type) => type !== undefined),
   ),
 );
-/** Facts that a machine hears: it is created by them, or some state takes them. */
+/** Events that a machine hears: it is created by them, or some state takes them. */
 const heard = new Set([
   ...models.map(({ created }) => String(created.type)),
   ...machines.flatMap((machine) =>
@@ -33,8 +33,8 @@ const heard = new Set([
   ),
 ]);
 
-test('every fact that a part proposes is heard by a machine', () => {
-  assert.ok(proposed.size >= 40, `${proposed.size} facts`);
+test('every event that a part proposes is heard by a machine', () => {
+  assert.ok(proposed.size >= 40, `${proposed.size} events`);
   assert.equal(
     [...proposed].filter((type) => !heard.has(type)),
     [],

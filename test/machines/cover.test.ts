@@ -13,7 +13,7 @@ import type { Model } from './models/model.ts';
  * not accepted changes nothing.
  */
 
-/** The facts that begin an attempt carry the number of the next one. */
+/** The events that begin an attempt carry the number of the next one. */
 const BEGINNINGS = new Set<string>([
   'run.started',
   'provider.probe_started',
@@ -56,7 +56,7 @@ for (const model of models) {
     }
   });
 
-  test(`${model.name}: a fact that carries a number is taken only by the attempt it belongs to`, () => {
+  test(`${model.name}: an event that carries a number is taken only by the attempt it belongs to`, () => {
     for (const { from, event } of accepted) {
       if (!('attempt' in event) && !('probe' in event)) continue;
       const of = 'attempt' in event ? event.attempt : event.probe;

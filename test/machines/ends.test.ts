@@ -17,7 +17,7 @@ import { lasting, retryable } from './models/run.ts';
 
 /** What becomes of machines whose process died. */
 
-/** Every way into every state of a daemon: the state, and the fact that led there. */
+/** Every way into every state of a daemon: the state, and the event that led there. */
 const created = daemonModel(3).created as DaemonCreated;
 const cover = coverOf(daemonModel(3));
 const daemons = [
@@ -64,10 +64,10 @@ const DOWNTIMES = [0, 5000, 86_400_000, -3000];
 
 test('a run found unfinished waits again, or takes an end that it accepts', () => {
   for (const { model, snapshot, where } of runs) {
-    const fact = afterCrash(snapshot, 5000);
-    assert.is(fact === null, snapshot.status === 'done', where);
-    if (fact === null) continue;
-    const dated = { ...fact, at: NOW } as MachineEvent;
+    const event = afterCrash(snapshot, 5000);
+    assert.is(event === null, snapshot.status === 'done', where);
+    if (event === null) continue;
+    const dated = { ...event, at: NOW } as MachineEvent;
     assert.ok(can(snapshot, dated), where);
     const after = step(model.machine, snapshot, dated);
     assert.is(after.snapshot.status === 'done' || after.snapshot.hasTag('waiting'), true, where);
@@ -78,9 +78,9 @@ test('a run found unfinished waits again, or takes an end that it accepts', () =
 test('the state, the policy, the deaths and the log decide what happens to an unfinished run', () => {
   const seen = new Set<string>();
   for (const { model, snapshot, where } of runs) {
-    const fact = afterCrash(snapshot, 0);
-    if (fact === null) continue;
-    const end = step(model.machine, snapshot, { ...fact, at: NOW } as MachineEvent)
+    const event = afterCrash(snapshot, 0);
+    if (event === null) continue;
+    const end = step(model.machine, snapshot, { ...event, at: NOW } as MachineEvent)
       .snapshot as RunSnapshot;
     assert.is(statePath(end), expectedEnd(snapshot), where);
     assert.is(end.context.output, snapshot.context.output, where);
@@ -121,8 +121,8 @@ test('the time in which no daemon ran counts for no deadline, also when the cloc
   for (const { model, snapshot, where } of runs) {
     if (afterCrash(snapshot, 0)?.type !== 'run.recovered') continue;
     for (const downtime_ms of DOWNTIMES) {
-      const fact = { ...afterCrash(snapshot, downtime_ms), at: NOW } as MachineEvent;
-      const after = step(model.machine, snapshot, fact).snapshot as RunSnapshot;
+      const event = { ...afterCrash(snapshot, downtime_ms), at: NOW } as MachineEvent;
+      const after = step(model.machine, snapshot, event).snapshot as RunSnapshot;
       for (const name of ['queue_deadline_at', 'deadline_at'] as const)
         assert.is(after.context[name], snapshot.context[name] + downtime_ms, where);
       const due = Math.min(...runDeadlines(after).map(({ at }) => at));
@@ -153,8 +153,8 @@ function outlive(
   let deaths = 0;
   for (; snapshot.status === 'active' && deaths < 50; deaths += 1) {
     const { attempt } = snapshot.context;
-    const take = (fact: object) => {
-      snapshot = step(model.machine, snapshot, { ...fact, at: NOW } as unknown as MachineEvent)
+    const take = (event: object) => {
+      snapshot = step(model.machine, snapshot, { ...event, at: NOW } as unknown as MachineEvent)
         .snapshot as RunSnapshot;
     };
     take(nextAttempt(snapshot));
@@ -213,10 +213,10 @@ test('a run that kills the engine whenever it is computed alone is given up, unl
 test('only a run that is cancelling ends by itself or waits for the next boot', () => {
   for (const { model, snapshot, where } of runs) {
     for (const forced of [true, false]) {
-      const fact = terminalOf(snapshot, forced);
-      assert.is(fact !== null, isIn(snapshot, 'cancelling'), where);
-      if (fact === null) continue;
-      const end = step(model.machine, snapshot, { ...fact, at: NOW } as MachineEvent).snapshot;
+      const event = terminalOf(snapshot, forced);
+      assert.is(event !== null, isIn(snapshot, 'cancelling'), where);
+      if (event === null) continue;
+      const end = step(model.machine, snapshot, { ...event, at: NOW } as MachineEvent).snapshot;
       assert.is(end.status === 'done' || isIn(end, 'suspended'), true, where);
       if (isIn(end, 'suspended')) assert.ok(isIn(snapshot, 'by_stop'), where);
     }
@@ -243,9 +243,9 @@ test('a cancelled run never continues', () => {
       continue;
     assert.ok(can(snapshot, asked), where);
     const stopping = step(model.machine, snapshot, asked).snapshot as RunSnapshot;
-    for (const fact of [terminalOf(stopping, false), afterCrash(stopping, 1000)]) {
+    for (const event of [terminalOf(stopping, false), afterCrash(stopping, 1000)]) {
       assert.is(
-        stateName(step(model.machine, stopping, { ...fact, at: NOW } as MachineEvent).snapshot),
+        stateName(step(model.machine, stopping, { ...event, at: NOW } as MachineEvent).snapshot),
         'cancelled',
         where,
       );
@@ -259,11 +259,11 @@ test('what a failed pull leads to is accepted wherever it can fail', () => {
   for (const { snapshot } of coverOf(model).states.values()) {
     if (!isIn(snapshot, 'resolving') && !isIn(snapshot, 'downloading')) continue;
     for (const error of [retryable, lasting]) {
-      const fact = {
+      const event = {
         ...afterPullFailure((snapshot as PullSnapshot).context, error, NOW),
         at: NOW,
       } as MachineEvent;
-      assert.ok(can(snapshot, fact), `${model.key(snapshot)} ${fact.type}`);
+      assert.ok(can(snapshot, event), `${model.key(snapshot)} ${event.type}`);
       checked += 1;
     }
   }

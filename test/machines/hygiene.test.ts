@@ -172,7 +172,7 @@ test('every effect is asked for by some machine, and nothing else is', () => {
   assert.equal([...asked].sort(), named.sort());
 });
 
-test('every fact of the vocabulary is taken by a machine', () => {
+test('every event of the vocabulary is taken by a machine', () => {
   const source = sources.get('events.ts') ?? '';
   const created = new Set<string>(models.map(({ created: { type } }) => type));
   const named = new Set(

@@ -132,8 +132,8 @@ test('a failure that trying again does not help is the end at once', () => {
 
 test('the wait grows with each failure in a row, is bounded, and is no shorter than what was asked for', () => {
   const wait = (snapshot: PullSnapshot, asked: number | null = null) => {
-    const fact = afterPullFailure({ ...snapshot.context, failure_limit: 100 }, broken, NOW, asked);
-    return fact.type === 'pull.attempt_failed' ? fact.retry_at - NOW : null;
+    const event = afterPullFailure({ ...snapshot.context, failure_limit: 100 }, broken, NOW, asked);
+    return event.type === 'pull.attempt_failed' ? event.retry_at - NOW : null;
   };
   assert.is(wait(live()), 500);
   assert.is(wait(live(failed(1), started(2))), 1000);
@@ -141,7 +141,7 @@ test('the wait grows with each failure in a row, is bounded, and is no shorter t
   assert.is(wait(live(), 1e9), 30_000);
 });
 
-test('every fact that shows life puts off the silence, and silence leads on by itself', () => {
+test('every event that shows life puts off the silence, and silence leads on by itself', () => {
   const idle = model.created.type === 'pull.requested' ? model.created.idle_ms : 0;
   for (const snapshot of [live(resolved(1)), live(resolved(1), progressed(1, 10))]) {
     const [deadline] = pullDeadlines(snapshot);

@@ -87,7 +87,7 @@ const policies = [
 for (const policy of policies) {
   const { recovery, resumable } = policy;
 
-  test(`run (${recovery}, ${resumable}): one terminal fact, nothing after it, no attempt beyond the limits, no text repeated`, () => {
+  test(`run (${recovery}, ${resumable}): one terminal event, nothing after it, no attempt beyond the limits, no text repeated`, () => {
     live(runModel({ ...runBounds, ...policy }), (moments) => {
       let text = '';
       let attempts = 0;

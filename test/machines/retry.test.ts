@@ -144,11 +144,11 @@ test('what a failure leads to is accepted in every state in which an attempt can
       [lasting, true],
       [lasting, false],
     ] as [Failure, boolean][]) {
-      const fact = {
+      const event = {
         ...afterFailure((snapshot as RunSnapshot).context, error, NOW, { lost }),
         at: NOW,
       };
-      assert.ok(can(snapshot, fact), `${model.key(snapshot)} ${fact.type}`);
+      assert.ok(can(snapshot, event), `${model.key(snapshot)} ${event.type}`);
       checked += 1;
     }
   }
@@ -164,8 +164,8 @@ test('a run whose attempts all fail makes as many as it may, then fails', () => 
       attempt,
     } as never).snapshot;
     assert.ok(isIn(snapshot, 'starting'));
-    const fact = { ...afterFailure((snapshot as RunSnapshot).context, retryable, NOW), at: NOW };
-    snapshot = step(model.machine, snapshot, fact).snapshot;
+    const event = { ...afterFailure((snapshot as RunSnapshot).context, retryable, NOW), at: NOW };
+    snapshot = step(model.machine, snapshot, event).snapshot;
   }
   assert.ok(isIn(snapshot, 'failed'));
   assert.is((snapshot as RunSnapshot).context.attempt, 3);

@@ -51,7 +51,7 @@ test('the first state and its effects are those of the library', () => {
   }
 });
 
-test('a state folded twice from the same facts is the same', () => {
+test('a state folded twice from the same events is the same', () => {
   for (const model of models) {
     const once = () => {
       let snapshot: AnyMachineSnapshot = init(model.machine, model.created).snapshot;

@@ -9,7 +9,7 @@ import { address, FILE, isThere, MODEL, OTHER, pulls } from '../helpers/pulls.ts
 pulls(
   'a model of the hub is fetched whole, verified by its hash, and put in its place under its own name',
   async (harness) => {
-    const { pull, hub, facts } = harness;
+    const { pull, hub, events } = harness;
     const { last, error } = await pull('hf:user/tiny');
     assert.is(error, null);
     assert.is(last?.model?.id, 'local/tiny-Q4_K_M');
@@ -18,7 +18,7 @@ pulls(
     assert.is(last?.sha256, sha256(MODEL));
     isThere(harness);
     assert.is(hub.sent, MODEL.length);
-    const types = (await facts())
+    const types = (await events())
       .map(({ type }) => type)
       .filter((type) => type !== 'pull.progressed' && type !== 'pull.hashed');
     assert.equal(types, [
@@ -165,10 +165,10 @@ pulls('another model of the same name is not overwritten', async (harness) => {
   isThere(harness, OTHER);
 });
 
-pulls('what follows a question mark is in no fact and no record', async (harness) => {
+pulls('what follows a question mark is in no event and no record', async (harness) => {
   const { last } = await harness.pull(`${address(harness)}?signature=topsecret`);
   assert.is(last?.state, 'completed');
-  assert.not.ok(JSON.stringify([await harness.facts(), last]).includes('topsecret'));
+  assert.not.ok(JSON.stringify([await harness.events(), last]).includes('topsecret'));
 });
 
 test.run();

@@ -24,7 +24,7 @@ const ONE_READ = 65_536;
 pulls(
   'connections that break again and again cost little: each attempt goes on where the one before stopped',
   async (harness) => {
-    const { pull, hub, facts, config } = harness;
+    const { pull, hub, events, config } = harness;
     const large = makeModel(4096);
     hub.files.set(FILE, large);
     const breaks = config.limits.pull_failures + 3;
@@ -36,7 +36,7 @@ pulls(
     const ranges = hub.downloads.map(({ headers }) =>
       Number(/^bytes=(\d+)-$/.exec(headers.range ?? '')?.[1] ?? 0),
     );
-    const offsets = (await facts())
+    const offsets = (await events())
       .filter(({ type }) => type === 'pull.resolved')
       .map(({ data }) => data.offset_bytes);
     assert.equal(offsets, ranges);

@@ -44,7 +44,7 @@ pulls(
 pulls(
   'cancelled, it is over when the work has stopped; what was fetched stays and is gone on with',
   async (harness) => {
-    const { pull, hub, runtime, facts, sizeOf } = harness;
+    const { pull, hub, runtime, events, sizeOf } = harness;
     hub.next.push({ hangAfter: CUT });
     let id = '';
     const first = pull('hf:user/tiny', {
@@ -54,8 +54,8 @@ pulls(
     });
     await harness.fetched(FILE, CUT);
     assert.equal(await runtime.cancelPull(id, 'test'), { cancelled: true });
-    assert.is((await facts()).at(-1)?.type, 'pull.cancelled');
-    assert.equal((await facts()).at(-1)?.data, { forced: false });
+    assert.is((await events()).at(-1)?.type, 'pull.cancelled');
+    assert.equal((await events()).at(-1)?.data, { forced: false });
     assert.is((await first).error?.code, 'pull_cancelled');
     assert.is(sizeOf(`${FILE}.partial`), CUT);
     assert.equal(await runtime.cancelPull(id, 'test'), { cancelled: true });
@@ -68,7 +68,7 @@ pulls(
 
 pulls(
   'while it waits for its next attempt it can be cancelled',
-  async ({ runtime, hub, inFolder, facts }) => {
+  async ({ runtime, hub, inFolder, events }) => {
     hub.usual = { status: 503 };
     const signal = new AbortController().signal;
     const codes: string[] = [];
@@ -84,7 +84,7 @@ pulls(
     }
     assert.equal(codes, ['pull_cancelled']);
     assert.equal(inFolder(), []);
-    assert.is((await facts()).at(-1)?.type, 'pull.cancelled');
+    assert.is((await events()).at(-1)?.type, 'pull.cancelled');
   },
 );
 
@@ -167,7 +167,7 @@ pulls(
 pulls(
   'how far it came is known also when nothing more comes, and told no more often than it may be',
   async (harness) => {
-    const { pull, hub, facts } = harness;
+    const { pull, hub, events } = harness;
     hub.next.push({ hangAfter: CUT });
     const seen: number[] = [];
     const stop = new AbortController();
@@ -180,7 +180,7 @@ pulls(
     await waitFor('the last byte that came is told', () => seen.includes(CUT));
     stop.abort();
     await pulling;
-    const told = (await facts())
+    const told = (await events())
       .filter(({ type }) => type === 'pull.progressed')
       .map(({ data }) => data.bytes);
     assert.is(new Set(told).size, told.length);
@@ -188,11 +188,11 @@ pulls(
 );
 
 pulls(
-  'a pull that is quicker than the time between two facts of progress has none',
-  async ({ pull, facts }) => {
+  'a pull that is quicker than the time between two events of progress has none',
+  async ({ pull, events }) => {
     assert.is((await pull('hf:user/tiny')).last?.state, 'completed');
     assert.not.ok(
-      (await facts()).some(({ type }) => type === 'pull.progressed' || type === 'pull.hashed'),
+      (await events()).some(({ type }) => type === 'pull.progressed' || type === 'pull.hashed'),
     );
   },
   { limits: { pull_progress_ms: 60_000 } },

@@ -27,16 +27,16 @@ export class Effects {
     const run = oracle.runs.get(stream);
     const durable = stream === this.world.life.daemon ? oracle.daemonVersion : (run?.version ?? 0);
     hold(
-      'effect-before-fact',
+      'effect-before-event',
       Number(version) <= durable,
       () =>
-        `${effect.type} of ${oracle.aliasOf(stream)} is asked for before its fact ${version} is on the disk`,
+        `${effect.type} of ${oracle.aliasOf(stream)} is asked for before its event ${version} is on the disk`,
     );
     hold(
       'effect-once',
       !this.seen.has(id),
       () =>
-        `${effect.type} of ${oracle.aliasOf(stream)} is asked for twice, by its fact ${version} (${index})`,
+        `${effect.type} of ${oracle.aliasOf(stream)} is asked for twice, by its event ${version} (${index})`,
     );
     this.seen.add(id);
     const { lostEffectIn, doubleEffectIn } = settings.faults;
@@ -92,7 +92,7 @@ function nameOf({ run_id, attempt }: { run_id: string; attempt: number }): strin
   return `${run_id} ${attempt}`;
 }
 
-/** `daemon:boot_1:3:0` is the effect 0 of the fact 3 of `daemon:boot_1`. */
+/** `daemon:boot_1:3:0` is the effect 0 of the event 3 of `daemon:boot_1`. */
 function splitId(id: string): string[] {
   const parts = id.split(':');
   const [version = '', index = ''] = parts.splice(-2);

@@ -20,7 +20,7 @@ import { projectEvent } from '../../src/runtime/runs/projection.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../src/store/port.ts';
-import { bootStarted } from '../helpers/boot-fact.ts';
+import { bootStarted } from '../helpers/boot-event.ts';
 import { everyEffect, silent } from '../helpers/kernel.ts';
 import type { SimClock } from './clock.ts';
 import type { Settings } from './settings.ts';
@@ -181,8 +181,8 @@ export class Life {
   private boot(boot_id: string): void {
     const { config } = this.options.settings;
     const start_deadline_at = this.clock.now() + config.limits.start_ms;
-    const fact = bootStarted(boot_id, config.limits.queue_runs, start_deadline_at);
-    this.kernel.append([{ stream: this.daemon, event: fact }]).catch(() => {});
+    const event = bootStarted(boot_id, config.limits.queue_runs, start_deadline_at);
+    this.kernel.append([{ stream: this.daemon, event }]).catch(() => {});
     this.endBy(start_deadline_at, () => isIn(this.snapshot, 'starting'));
   }
 
@@ -212,12 +212,12 @@ export class Life {
     this.diskMonitor.started();
   }
 
-  private tell(fact: NewEvent<DaemonEvent>): Promise<boolean> {
-    return this.kernel.tryAppend(this.daemon, fact);
+  private tell(event: NewEvent<DaemonEvent>): Promise<boolean> {
+    return this.kernel.tryAppend(this.daemon, event);
   }
 
-  private async proceed(fact: NewEvent<DaemonEvent>): Promise<void> {
-    if (!(await this.tell(fact))) throw STOPPED;
+  private async proceed(event: NewEvent<DaemonEvent>): Promise<void> {
+    if (!(await this.tell(event))) throw STOPPED;
   }
 
   private close(_params: Effects['closeDaemon']): void {

@@ -118,8 +118,8 @@ class PatientKernel extends Kernel {
 
 export const mutants: readonly Mutant[] = [
   {
-    name: 'effects are performed before their fact is on the disk',
-    breaks: ['effect-before-fact'],
+    name: 'effects are performed before their event is on the disk',
+    breaks: ['effect-before-event'],
     createKernel: (options) => new EagerKernel(options),
   },
   {
@@ -186,12 +186,12 @@ export const mutants: readonly Mutant[] = [
         Kernel.prototype,
         'tryAppend',
         (tryAppend) =>
-          function (this: Kernel, stream, fact) {
+          function (this: Kernel, stream, event) {
             const leaks =
               isDaemon(stream) &&
-              fact.type === 'daemon.run_settled' &&
+              event.type === 'daemon.run_settled' &&
               isIn(this.snapshot(stream as DaemonKey), 'saturated');
-            return leaks ? Promise.resolve(true) : tryAppend.call(this, stream, fact);
+            return leaks ? Promise.resolve(true) : tryAppend.call(this, stream, event);
           },
       ),
   },
@@ -203,11 +203,11 @@ export const mutants: readonly Mutant[] = [
         Kernel.prototype,
         'tryAppend',
         (tryAppend) =>
-          function (this: Kernel, stream, fact) {
+          function (this: Kernel, stream, event) {
             return tryAppend.call(
               this,
               stream,
-              fact.type === 'run.recovered' ? { ...fact, downtime_ms: 0 } : fact,
+              event.type === 'run.recovered' ? { ...event, downtime_ms: 0 } : event,
             );
           },
       ),

@@ -5,7 +5,7 @@ import { can, init, isIn, step } from '../../machines/step.ts';
 import { definitionOf } from '../../src/kernel/registry.ts';
 import { isRun } from '../../src/kernel/stream.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
-import { type StoredEvent, toFact } from '../../src/store/port.ts';
+import { type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { checkDeadline } from './deadlines.ts';
 import { checkOutput } from './outputs.ts';
 import type { Settings } from './settings.ts';
@@ -74,7 +74,7 @@ export class Oracle {
     this.log.push(event);
     const run = this.runs.get(event.stream);
     if (run !== undefined) this.ingestRun(run, event);
-    else if (isRun(event.stream)) this.accept(event, toFact(event) as RunCreated);
+    else if (isRun(event.stream)) this.accept(event, toEvent(event) as RunCreated);
     else if (event.stream.startsWith('daemon:')) this.ingestDaemon(event);
   }
 
@@ -99,19 +99,19 @@ export class Oracle {
   }
 
   private ingestDaemon(event: StoredEvent): void {
-    const fact = toFact(event);
+    const accepted = toEvent(event);
     if (event.version === 1) {
       this.daemonVersion = 0;
-      this.daemon = init(definitionOf(event.stream).machine, fact)
+      this.daemon = init(definitionOf(event.stream).machine, accepted)
         .snapshot as unknown as DaemonSnapshot;
     } else {
       const before = this.daemon as DaemonSnapshot;
       hold(
         'fold',
-        can(before, fact),
+        can(before, accepted),
         () => `${event.type} is not accepted by the daemon at ${event.seq}`,
       );
-      this.daemon = step(definitionOf(event.stream).machine, before, fact)
+      this.daemon = step(definitionOf(event.stream).machine, before, accepted)
         .snapshot as unknown as DaemonSnapshot;
     }
     const { unsettled, capacity } = this.daemon.context;
@@ -177,7 +177,7 @@ export class Oracle {
   }
 
   private ingestRun(run: RunView, event: StoredEvent): void {
-    const fact = toFact(event);
+    const accepted = toEvent(event);
     hold(
       'no-gaps',
       event.version === run.version + 1,
@@ -194,7 +194,7 @@ export class Oracle {
     checkDeadline(this, run, event);
     if (event.type === 'run.started') checkStart(this, run);
     const before = run.snapshot;
-    run.snapshot = step(definitionOf(run.id).machine, before, fact)
+    run.snapshot = step(definitionOf(run.id).machine, before, accepted)
       .snapshot as unknown as RunSnapshot;
     hold(
       'fold',

@@ -179,9 +179,9 @@ function testLog(opened: Opened): void {
       },
     );
     await fc.assert(
-      fc.asyncProperty(commits, async (facts) => {
+      fc.asyncProperty(commits, async (drawn) => {
         const events: StoredEvent[] = [];
-        for (const { stream, data } of facts) {
+        for (const { stream, data } of drawn) {
           const version = [...model, ...events].filter((one) => one.stream === stream).length + 1;
           events.push(
             event(model.length + events.length + 1, stream, version, {
@@ -200,7 +200,7 @@ function testLog(opened: Opened): void {
 }
 
 function testRefusals(opened: Opened): void {
-  const wrong: [fact: string, commit: Commit][] = [
+  const wrong: [what: string, commit: Commit][] = [
     ['a gap in the log', { events: [event(5, 's', 3)], runs: [] }],
     ['a position that is taken', { events: [event(3, 's', 3)], runs: [] }],
     ['a gap in a stream', { events: [event(4, 's', 4)], runs: [] }],
@@ -240,8 +240,8 @@ function testRefusals(opened: Opened): void {
       { events: [event(4, 's', 3, { data: { big: 1n } })], runs: [] },
     ],
   ];
-  for (const [fact, commit] of wrong) {
-    opened(`${fact} is refused and changes nothing`, async (store) => {
+  for (const [what, commit] of wrong) {
+    opened(`${what} is refused and changes nothing`, async (store) => {
       await store.append(series(1, 2));
       await store.append(accepted(3, [run('run_1', { idempotency_key: 'k' })]));
       const runs = [

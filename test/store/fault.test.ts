@@ -27,7 +27,7 @@ async function checkAcknowledged(place: Place, acked: number, label: string): Pr
   await store.close();
 }
 
-for (const [fact, fault, code] of [
+for (const [event, fault, code] of [
   ['a disk that does not take a sync ends all writing', 'fsync:error=EIO:when=20+', 'store_failed'],
   ['a sync that failed once is not tried again', 'fsync:error=EIO:when=20', 'store_failed'],
   [
@@ -43,7 +43,7 @@ for (const [fact, fault, code] of [
   ['a used up quota is the same as a full disk', 'pwrite64:error=EDQUOT:when=200+', 'store_full'],
 ] as const) {
   tried(
-    fact,
+    event,
     placed(async (place) => {
       const writer = await writeUntilRefused(place, fault);
       assert.match(writer.lines.at(-2) ?? '', `refused ${code}`);

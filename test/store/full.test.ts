@@ -43,8 +43,8 @@ const sample = mountSmall();
 sample?.unmount();
 if (sample === null) console.log('a full disk cannot be tried: mounting is not permitted here');
 
-function onSmallDisk(fact: string, work: (place: SmallDisk) => Promise<void>): void {
-  (sample === null ? test.skip : test)(fact, async () => {
+function onSmallDisk(event: string, work: (place: SmallDisk) => Promise<void>): void {
+  (sample === null ? test.skip : test)(event, async () => {
     const place = mountSmall() as SmallDisk;
     try {
       await work(place);

@@ -11,12 +11,12 @@ async function openWithThread(place: Place) {
   return { store, worker: await started };
 }
 
-for (const [fact, harm] of [
+for (const [event, harm] of [
   ['is ended from outside', (worker: Worker) => void worker.terminate()],
   ['throws where nobody catches', (worker: Worker) => worker.postMessage(null)],
 ] as const) {
   test(
-    `a thread that ${fact} fails everything that waits for it, and the log can be opened again`,
+    `a thread that ${event} fails everything that waits for it, and the log can be opened again`,
     placed(async (place) => {
       const { store, worker } = await openWithThread(place);
       await store.append(series(1, 10));

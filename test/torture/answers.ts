@@ -13,7 +13,7 @@ export interface Heard {
   text: string;
   token_ids: number[];
   /** Types of its events except outputs, in order. */
-  facts: string[];
+  events: string[];
   /** The record at the end; null if the connection was lost. */
   record: Run | null;
   /** Code of the error that ended it early. */
@@ -37,7 +37,7 @@ export async function hear(
     id: typeof what === 'string' ? what : '',
     text: '',
     token_ids: [],
-    facts: [],
+    events: [],
     record: null,
     broken: null,
   };
@@ -67,7 +67,7 @@ function take(
   onTokens: (count: number) => void,
 ): void {
   if (type !== 'run.output_appended') {
-    heard.facts.push(type);
+    heard.events.push(type);
     if (type === 'run.started' && data.resumes !== true)
       Object.assign(heard, { text: '', token_ids: [] });
     return;
@@ -94,7 +94,7 @@ export function checkSame(heard: Heard, whole: Heard): void {
   assert.is(heard.text, whole.text);
   assert.is(heard.record?.output, whole.text);
   assert.equal(heard.record?.usage, whole.record?.usage);
-  assert.is(heard.facts.filter((fact) => TERMINAL.test(fact)).length, 1);
+  assert.is(heard.events.filter((event) => TERMINAL.test(event)).length, 1);
 }
 
 const TERMINAL = /^run\.(completed|failed|cancelled|interrupted|timed_out)$/;

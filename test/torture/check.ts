@@ -54,7 +54,7 @@ export async function checkLog(
     const streams = Map.groupBy(events, ({ stream }) => stream);
     checkNumbers(events, streams, checked);
     const runs = new Map([...streams].filter(([stream]) => stream.startsWith('run_')));
-    for (const [id, facts] of runs) checkRun(id, facts, references, checked);
+    for (const [id, events] of runs) checkRun(id, events, references, checked);
     checkKeys(runs, seen, checked);
     for (const one of seen) checkSeen(one, runs, references, checked);
     const { unfinished } = await store.countRuns();
@@ -79,28 +79,28 @@ function checkNumbers(
 ): void {
   const odd = events.findIndex(({ seq }, index) => seq !== index + 1);
   if (odd >= 0) problems.push(`the event at place ${odd + 1} has the number ${events[odd]?.seq}`);
-  for (const [stream, facts] of streams)
-    if (facts.some(({ version }, index) => version !== index + 1))
+  for (const [stream, events] of streams)
+    if (events.some(({ version }, index) => version !== index + 1))
       problems.push(`the versions of ${stream} have a gap`);
 }
 
 function checkRun(
   id: string,
-  facts: readonly StoredEvent[],
+  events: readonly StoredEvent[],
   references: References,
   checked: Checked,
 ): void {
   checked.runs += 1;
-  const ends = facts.filter(({ type }) => TERMINAL.test(type));
-  if (ends.length !== 1 || ends[0] !== facts.at(-1))
-    checked.problems.push(`${id} has ${ends.length} ends, and after them ${facts.at(-1)?.type}`);
+  const ends = events.filter(({ type }) => TERMINAL.test(type));
+  if (ends.length !== 1 || ends[0] !== events.at(-1))
+    checked.problems.push(`${id} has ${ends.length} ends, and after them ${events.at(-1)?.type}`);
   const end = ends[0]?.type ?? 'none';
   checked.by_end[end] = (checked.by_end[end] ?? 0) + 1;
-  const starts = facts.filter(({ type }) => type === 'run.started');
+  const starts = events.filter(({ type }) => type === 'run.started');
   checked.breaks += Math.max(0, starts.length - 1);
   if (starts.some(({ data }) => data.resumes === true)) checked.resumed += 1;
-  const { text, token_ids } = answerOf(facts);
-  const { provider, prompt } = (facts[0]?.data.request ?? {}) as {
+  const { text, token_ids } = answerOf(events);
+  const { provider, prompt } = (events[0]?.data.request ?? {}) as {
     provider?: string;
     prompt?: string;
   };
@@ -119,9 +119,9 @@ function checkRun(
 }
 
 /** The final text, without what a restart discarded. */
-function answerOf(facts: readonly StoredEvent[]): { text: string; token_ids: number[] } {
+function answerOf(events: readonly StoredEvent[]): { text: string; token_ids: number[] } {
   let [text, token_ids]: [string, number[]] = ['', []];
-  for (const { type, data } of facts) {
+  for (const { type, data } of events) {
     if (type === 'run.started' && data.resumes !== true) [text, token_ids] = ['', []];
     if (type !== 'run.output_appended') continue;
     text += String(data.text);
@@ -135,7 +135,7 @@ function checkKeys(
   seen: readonly RunSeen[],
   checked: Checked,
 ): void {
-  const owners = Map.groupBy(runs, ([, facts]) => String(facts[0]?.data.idempotency_key));
+  const owners = Map.groupBy(runs, ([, events]) => String(events[0]?.data.idempotency_key));
   for (const [key, owned] of owners)
     if (key !== 'null' && owned.length > 1)
       duplicate(checked, `the key ${key} has ${owned.length} runs`);
@@ -157,25 +157,25 @@ function checkSeen(
   checked: Checked,
 ): void {
   const [id = ''] = seen.ids;
-  const facts = runs.get(id) ?? [];
-  const bySeq = new Map(facts.map((fact) => [fact.seq, fact]));
+  const events = runs.get(id) ?? [];
+  const bySeq = new Map(events.map((found) => [found.seq, found]));
   if (new Set(seen.events.map(({ seq }) => seq)).size < seen.events.length)
     duplicate(checked, `${id} was given an event twice`);
   for (const event of seen.events) {
     checked.acknowledged += 1;
-    const fact = bySeq.get(event.seq);
+    const found = bySeq.get(event.seq);
     if (
-      fact === undefined ||
-      fact.type !== event.type ||
-      fact.version !== event.version ||
-      digestOf(fact.data) !== event.digest
+      found === undefined ||
+      found.type !== event.type ||
+      found.version !== event.version ||
+      digestOf(found.data) !== event.digest
     )
       lose(checked, `the event ${event.seq} (${event.type}) of ${id}`);
   }
   const ended = seen.events.some(({ type }) => TERMINAL.test(type));
-  if (ended && seen.events.length !== facts.length)
-    checked.problems.push(`of ${id} ${seen.events.length} of ${facts.length} events were given`);
-  if (seen.cancelled !== null && `run.${seen.cancelled}` !== facts.at(-1)?.type)
+  if (ended && seen.events.length !== events.length)
+    checked.problems.push(`of ${id} ${seen.events.length} of ${events.length} events were given`);
+  if (seen.cancelled !== null && `run.${seen.cancelled}` !== events.at(-1)?.type)
     lose(checked, `the answer to the cancel of ${id}: ${seen.cancelled}`);
   checkPrinted(seen, references, checked);
 }

@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import { can, init, statePath, step } from '../../machines/step.ts';
 import { definitionOf } from '../../src/kernel/registry.ts';
-import { type StoredEvent, toFact } from '../../src/store/port.ts';
+import { type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { coverOf } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';
 
@@ -30,8 +30,8 @@ export function edgesOf(name: MachineName): Set<Edge> {
 /** The edges that a log walks, by machine. Throws if a machine refuses an event of its log. */
 export class Walked {
   readonly edges = new Map<string, Set<Edge>>(MACHINES.map((name) => [name, new Set()]));
-  /** Facts that were folded. */
-  facts = 0;
+  /** Events that were folded. */
+  events = 0;
   readonly logs: (readonly StoredEvent[])[] = [];
 
   addLog(events: readonly StoredEvent[]): void {
@@ -39,20 +39,22 @@ export class Walked {
     const states = new Map<string, AnyMachineSnapshot>();
     for (const event of events) {
       const { machine } = definitionOf(event.stream);
-      const fact = toFact(event);
+      const accepted = toEvent(event);
       const before = states.get(event.stream);
-      if (before !== undefined && !can(before, fact))
+      if (before !== undefined && !can(before, accepted))
         throw new Error(`${event.stream} was ${statePath(before)} when ${event.type} was recorded`);
       const after =
-        before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot;
+        before === undefined
+          ? init(machine, accepted).snapshot
+          : step(machine, before, accepted).snapshot;
       states.set(event.stream, after);
       if (before !== undefined) this.edges.get(machine.id)?.add(edge(before, event.type, after));
-      this.facts += 1;
+      this.events += 1;
     }
   }
 
   add(other: Walked): void {
-    this.facts += other.facts;
+    this.events += other.events;
     this.logs.push(...other.logs);
     for (const [name, edges] of other.edges)
       for (const found of edges) this.edges.get(name)?.add(found);

@@ -32,10 +32,10 @@ for (const log of logs) {
     }
   });
 
-  test(`${log}: every fact is accepted by its machine`, () => {
+  test(`${log}: every event is accepted by its machine`, () => {
     const walked = new Walked();
     walked.addLog(events);
-    assert.is(walked.facts, events.length);
+    assert.is(walked.events, events.length);
   });
 }
 

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { init, statePath, step } from '../../machines/step.ts';
 import { definitionOf } from '../../src/kernel/registry.ts';
-import { type StoredEvent, toFact } from '../../src/store/port.ts';
+import { type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { Hub } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
 import { Harness } from './harness.ts';
@@ -24,10 +24,12 @@ export function statesOf(
   for (const event of events) {
     const { machine } = definitionOf(event.stream);
     const before = snapshots.get(event.stream);
-    const fact = toFact(event);
+    const accepted = toEvent(event);
     snapshots.set(
       event.stream,
-      before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot,
+      before === undefined
+        ? init(machine, accepted).snapshot
+        : step(machine, before, accepted).snapshot,
     );
   }
   return Object.fromEntries(

@@ -376,11 +376,11 @@ const WITHIN_MS = 100_000;
 
 /** As `waitFor`, with that bound. */
 export function waitLong<T>(
-  fact: string,
+  event: string,
   ask: () => T | Promise<T>,
   every_ms = 10,
 ): Promise<Exclude<Awaited<T>, false | null | undefined>> {
-  return waitFor(fact, ask, { within_ms: WITHIN_MS, every_ms });
+  return waitFor(event, ask, { within_ms: WITHIN_MS, every_ms });
 }
 
 /** How often something is tried that may be met too early or too late. */

@@ -5,8 +5,8 @@ import { walkParts } from './walk-parts.ts';
 
 test('random scenarios of the real parts keep every promise, and refuse every late event', async () => {
   const { walked, scenarios, stale } = await walkParts();
-  assert.ok(stale > 1000, `${stale} late facts`);
-  assert.ok(walked.facts > 100 * 60, `${walked.facts} facts in ${scenarios} scenarios`);
+  assert.ok(stale > 1000, `${stale} late events`);
+  assert.ok(walked.events > 100 * 60, `${walked.events} events in ${scenarios} scenarios`);
   for (const name of ['daemon', 'run'] as const) {
     const edges = edgesOf(name);
     for (const edge of walked.of(name))

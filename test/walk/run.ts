@@ -60,7 +60,7 @@ process.stdout.write(
   `\nsimple paths of the daemon: ${simple.paths} (kernel), cut at ${simple.cuts} places (crash)\n`,
 );
 process.stdout.write(
-  `random scenarios of the real parts: ${parts.scenarios}, ${parts.walked.facts} events, ${parts.stale} stale events refused\n`,
+  `random scenarios of the real parts: ${parts.scenarios}, ${parts.walked.events} events, ${parts.stale} stale events refused\n`,
 );
 process.stdout.write(
   `\nnot walked in a real daemon:\n${left.map((line) => `  ${line}`).join('\n')}\n`,

@@ -13,7 +13,7 @@ import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { type EventStore, toFact } from '../../src/store/port.ts';
+import { type EventStore, toEvent } from '../../src/store/port.ts';
 import { silent } from '../helpers/kernel.ts';
 import { coverOf, openEvents } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';
@@ -23,7 +23,7 @@ import type { Edge, MachineName } from './edges.ts';
 import { essence, follow, openKernel, streamOf, undated } from './walk-kernel.ts';
 
 /**
- * Every path of the cover, cut off after its last fact, and recovered from the log by another boot.
+ * Every path of the cover, cut off after its last event, and recovered from the log by another boot.
  * A path to an edge is a path to its source, then the edge. So each prefix of a path is another
  * path: so the paths are cut at every place.
  */
@@ -62,7 +62,7 @@ export async function walkCrashes(name: MachineName): Promise<CrashWalk> {
 
 /**
  * All simple paths of the daemon with one place, through the kernel, and each cut at each of its
- * facts.
+ * events.
  */
 export async function walkSimplePaths(): Promise<{ paths: number; cuts: number }> {
   const model = daemonModel(1);
@@ -101,7 +101,7 @@ function outermost(paths: readonly MachineEvent[][]): MachineEvent[][] {
   return paths.filter((_, index) => !inner.has((keys[index] ?? []).join('\n')));
 }
 
-/** The store as it was when each stream had so many facts. */
+/** The store as it was when each stream had so many events. */
 function cutAfter(store: EventStore, version: number): EventStore {
   return {
     ...store,
@@ -156,11 +156,11 @@ async function recoverAll(
     `${model.name}: every unfinished run is counted`,
   );
   for (const [stream, snapshot] of before) {
-    const fact = afterCrash(snapshot as RunSnapshot, DOWNTIME_MS);
+    const event = afterCrash(snapshot as RunSnapshot, DOWNTIME_MS);
     const expected =
-      fact === null
+      event === null
         ? snapshot
-        : step(model.machine, snapshot, { ...fact, at: NOW + DOWNTIME_MS } as MachineEvent)
+        : step(model.machine, snapshot, { ...event, at: NOW + DOWNTIME_MS } as MachineEvent)
             .snapshot;
     assert.equal(
       essence((await foldStream(store, stream))?.snapshot),
@@ -177,7 +177,7 @@ async function recoverAll(
   );
   await endAll(third.kernel, [...before.keys()].map(stream.run));
   for (const stream of before.keys())
-    assert.is((await terminalFacts(store, stream)).length, 1, `${stream} has one end`);
+    assert.is((await terminalEvents(store, stream)).length, 1, `${stream} has one end`);
   const last = await nextBoot(store, 'boot_4');
   assert.equal([last.queued, last.suspended, last.ended], [0, 0, 0], model.name);
 }
@@ -212,8 +212,8 @@ async function endAll(kernel: Kernel, streams: readonly RunKey[]): Promise<void>
   }
 }
 
-async function terminalFacts(store: EventStore, stream: string): Promise<string[]> {
+async function terminalEvents(store: EventStore, stream: string): Promise<string[]> {
   return (await store.readStream(stream, 1, 1000))
-    .map((event) => toFact(event).type)
+    .map((event) => toEvent(event).type)
     .filter((type) => TERMINAL.has(type as never));
 }

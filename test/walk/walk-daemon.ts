@@ -401,7 +401,7 @@ async function large(harness: Harness): Promise<void> {
 }
 
 /**
- * Facts of it that are on disk: a daemon that is killed earlier has removed history and not said
+ * Events of it that are on disk: a daemon that is killed earlier has removed history and not said
  * so.
  */
 function removals(harness: Harness): number {

@@ -171,8 +171,8 @@ export function streamOf(name: MachineName, index: number): StreamKey {
   return name === 'provider' || name === 'pull' ? `${name}:x:${index}` : `${name}:${index}`;
 }
 
-export function undated<F extends AnyEvent>({ at: _, ...fact }: F): NewEvent<AnyEvent> {
-  return fact as unknown as NewEvent<AnyEvent>;
+export function undated<F extends AnyEvent>({ at: _, ...event }: F): NewEvent<AnyEvent> {
+  return event as unknown as NewEvent<AnyEvent>;
 }
 
 /** All of a state that is data. */

@@ -42,7 +42,7 @@ async function everyEnd(): Promise<Walked> {
     assert.is((await harness.show(id)).state, 'cancelled', `cancelled in ${state}`);
   }
   await harness.cancel(first);
-  // Two outputs are two facts only when the second comes after the commit of the first.
+  // Two outputs are two events only when the second comes after the commit of the first.
   const slow = await harness.run('say hold');
   await harness.untilRun(slow, 'streaming');
   await harness.upstream.say();

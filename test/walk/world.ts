@@ -10,7 +10,7 @@ import { definitionOf } from '../../src/kernel/registry.ts';
 import { type RunKey, stream } from '../../src/kernel/stream.ts';
 import { TERMINAL } from '../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { type EventStore, type StoredEvent, toFact } from '../../src/store/port.ts';
+import { type EventStore, type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { turns } from '../helpers/turns.ts';
 import { Walked } from './edges.ts';
@@ -43,7 +43,7 @@ const LIMITS = {
 };
 
 /**
- * The runtime with its real parts, lived through actions from outside: the facts come about by the
+ * The runtime with its real parts, lived through actions from outside: the events come about by the
  * parts that propose them. After each action every state is the pure fold of the log, and health
  * says what the tags say.
  */
@@ -57,7 +57,7 @@ export class World {
   private local!: SteppedProvider;
   private up!: SteppedProvider;
   private released = 0;
-  /** Facts that came late or twice, and were refused. */
+  /** Events that came late or twice, and were refused. */
   stale = 0;
 
   static async open(): Promise<World> {
@@ -146,7 +146,7 @@ export class World {
     this.up.release();
   }
 
-  /** A fact of an attempt before the present one, or of a state that is over, changes nothing. */
+  /** An event of an attempt before the present one, or of a state that is over, changes nothing. */
   private async proposeStale(at: number): Promise<void> {
     const { kernel } = this.current;
     await this.pick(at, async (id) => {
@@ -162,10 +162,10 @@ export class World {
         },
         { type: 'run.started', attempt: attempt + 1 },
       ];
-      for (const fact of late) {
+      for (const event of late) {
         assert.not.ok(
-          await kernel.tryAppend(id, fact),
-          `${fact.type} of attempt ${attempt} in ${before === undefined ? 'the store' : statePath(before)}`,
+          await kernel.tryAppend(id, event),
+          `${event.type} of attempt ${attempt} in ${before === undefined ? 'the store' : statePath(before)}`,
         );
         this.stale += 1;
       }
@@ -236,10 +236,12 @@ export class World {
   private fold(event: StoredEvent): void {
     const { machine } = definitionOf(event.stream);
     const before = this.folded.get(event.stream);
-    const fact = toFact(event);
+    const accepted = toEvent(event);
     this.folded.set(
       event.stream,
-      before === undefined ? init(machine, fact).snapshot : step(machine, before, fact).snapshot,
+      before === undefined
+        ? init(machine, accepted).snapshot
+        : step(machine, before, accepted).snapshot,
     );
     this.seen = event.seq;
   }

@@ -7,7 +7,7 @@ import { defaultLimits } from '../../limits.ts';
 import type { VerifiedRecord } from '../../runtime/contract.ts';
 import { isWhole, reserveFile } from '../../store/files/reserve.ts';
 import { inspectStore, type StoreContents } from '../../store/inspect/inspect.ts';
-import { toFact } from '../../store/port.ts';
+import { toEvent } from '../../store/port.ts';
 import { ago, bytes } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 
@@ -106,10 +106,10 @@ function integrity({ verify, database_bytes, wal_bytes }: StoreContents, databas
 /** How the last daemon ended, and its unfinished runs. */
 function postMortem({ last_boot, runs, unfinished_runs }: StoreContents): Check[] {
   if (last_boot === null) return [];
-  const [first, ...rest] = last_boot.events.map(toFact);
+  const [first, ...rest] = last_boot.events.map(toEvent);
   if (first === undefined) return [];
   const last = rest.reduce(
-    (snapshot, fact) => step(daemonMachine, snapshot, fact).snapshot,
+    (snapshot, event) => step(daemonMachine, snapshot, event).snapshot,
     init(daemonMachine, first).snapshot as DaemonSnapshot,
   );
   const at = ago(new Date(last_boot.events.at(-1)?.at ?? 0).toISOString());

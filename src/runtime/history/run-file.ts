@@ -4,7 +4,7 @@ import { runMachine } from '../../../machines/run.ts';
 import { can, statePath } from '../../../machines/step.ts';
 import { upcast } from '../../../machines/upcast.ts';
 import { SvcError } from '../../errors.ts';
-import { type StoredEvent, toFact } from '../../store/port.ts';
+import { type StoredEvent, toEvent } from '../../store/port.ts';
 import { checkRunEvent } from './event-shape.ts';
 import { digestOf, FORMAT, FORMAT_VERSION } from './export.ts';
 import { Chain } from './why.ts';
@@ -63,7 +63,7 @@ export function foldRunFile({ events }: RunFile, until_seq = Number.POSITIVE_INF
   for (const event of events) {
     if (event.seq > until_seq) break;
     const { snapshot } = chain;
-    if (snapshot !== undefined && !can(snapshot, toFact(event)))
+    if (snapshot !== undefined && !can(snapshot, toEvent(event)))
       throw invalid(
         `Its event ${event.seq} (${event.type}) is not accepted in the state ${statePath(snapshot)}.`,
       );

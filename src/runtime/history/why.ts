@@ -3,7 +3,7 @@ import { runMachine } from '../../../machines/run.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
 import { toRecord } from '../../kernel/event-record.ts';
 import { streamOf } from '../../kernel/pages.ts';
-import { type EventStore, type StoredEvent, toFact } from '../../store/port.ts';
+import { type EventStore, type StoredEvent, toEvent } from '../../store/port.ts';
 import type { RunWhyRecord } from '../contract.ts';
 import { clock, day, sentence } from './sentences.ts';
 
@@ -62,11 +62,11 @@ export class Chain {
     });
   }
 
-  private next(event: StoredEvent): RunSnapshot {
-    const fact = toFact(event);
+  private next(stored: StoredEvent): RunSnapshot {
+    const event = toEvent(stored);
     return this.snapshot === undefined
-      ? (init(runMachine, fact).snapshot as RunSnapshot)
-      : step(runMachine, this.snapshot, fact).snapshot;
+      ? (init(runMachine, event).snapshot as RunSnapshot)
+      : step(runMachine, this.snapshot, event).snapshot;
   }
 
   private addOutput(event: StoredEvent, entry: RunWhyRecord['events'][number]): void {

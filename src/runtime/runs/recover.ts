@@ -4,7 +4,7 @@ import { afterCrash } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { isDaemon, type RunKey, stream } from '../../kernel/stream.ts';
-import { type EventStore, type StoredEvent, toFact } from '../../store/port.ts';
+import { type EventStore, type StoredEvent, toEvent } from '../../store/port.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export interface RecoveryProgress {
@@ -31,7 +31,7 @@ export async function readLastBoot(
   const last = await store.lastEvent(daemon);
   if (first === undefined || last === null) return null;
   const ending = endingOf(
-    toFact(first) as DaemonCreated,
+    toEvent(first) as DaemonCreated,
     last.type as DaemonEvent['type'],
     host_boot_id,
   );

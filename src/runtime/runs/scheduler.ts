@@ -187,7 +187,7 @@ export class Scheduler {
 
   private logFailure(recorded: Promise<unknown>, run_id: string): void {
     recorded.catch((error: unknown) =>
-      this.options.log.error({ err: error, run_id }, 'a fact of the queue could not be recorded'),
+      this.options.log.error({ err: error, run_id }, 'an event of the queue could not be recorded'),
     );
   }
 }

@@ -7,7 +7,7 @@ import type { CreationEvent, Deadline, MachineEvent } from '../../../machines/ev
 export interface Model<S = AnyMachineSnapshot> {
   name: string;
   machine: AnyStateMachine;
-  /** The fact that creates the machine; its numbers are the bounds. */
+  /** The event that creates the machine; its numbers are the bounds. */
   created: CreationEvent;
   /**
    * Every event in each of its payload classes, seen from a state: matching and stale, forced or

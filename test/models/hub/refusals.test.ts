@@ -9,7 +9,7 @@ const withToken = { env: { HF_TOKEN: 'hf_secret_1234' } };
 
 pulls(
   'the token goes to the hub and to nobody else, wherever it redirects to',
-  async ({ pull, hub, elsewhere, facts }) => {
+  async ({ pull, hub, elsewhere, events }) => {
     const other = await elsewhere();
     hub.usual = { redirect: `${other.url}/${FILE}` };
     const { last } = await pull('hf:user/tiny');
@@ -18,7 +18,7 @@ pulls(
     for (const { headers } of hub.asked) assert.is(headers.authorization, 'Bearer hf_secret_1234');
     assert.is(other.downloads.length, 1);
     for (const { headers } of other.asked) assert.is(headers.authorization, undefined);
-    assert.not.ok(JSON.stringify(await facts()).includes('hf_secret'));
+    assert.not.ok(JSON.stringify(await events()).includes('hf_secret'));
   },
   withToken,
 );
@@ -123,11 +123,11 @@ for (const { name, list, code, asked } of refusals) {
   );
 }
 
-pulls('the wait that a busy hub asks for is kept to', async ({ pull, hub, facts }) => {
+pulls('the wait that a busy hub asks for is kept to', async ({ pull, hub, events }) => {
   hub.next.push({ status: 429, headers: { 'retry-after': '17' } });
   const { last } = await pull('hf:user/tiny');
   assert.is(last?.state, 'completed');
-  const failed = (await facts()).find(({ type }) => type === 'pull.attempt_failed');
+  const failed = (await events()).find(({ type }) => type === 'pull.attempt_failed');
   assert.is(Number(failed?.data.retry_at) - Number(failed?.at), 17_000);
 });
 

@@ -31,7 +31,7 @@ test.before(() => {
 test.after(() => local.close());
 
 const idle = () => waitFor('the engine rests', () => local.state() === 'warm.idle');
-const types = () => local.engine.facts.map(({ type }) => type);
+const types = () => local.engine.events.map(({ type }) => type);
 
 /** Starts a run and resolves at its first output. */
 async function begin(
@@ -130,7 +130,7 @@ test('a killed engine loses its runs but keeps their text; the machine waits, th
     assert.ok(heard.text.length > 0);
   }
   await waitFor('the machine knows', () => local.state() === 'crashed');
-  const exited = local.engine.facts.findLast(({ type }) => type === 'engine.exited');
+  const exited = local.engine.events.findLast(({ type }) => type === 'engine.exited');
   assert.equal(exited && 'signal' in exited && exited.signal, 'SIGKILL');
   const next = readAnswer(local, { model: 'short' });
   await local.engine.fireDeadline();
@@ -234,7 +234,7 @@ test('an engine that dies while it loads has crashed, and the next run waits for
   const heard = readAnswer(local, { model: 'short' });
   heard.catch(() => {});
   await waitFor('the process loads', () => local.state() === 'loading', { every_ms: 1 });
-  const started = local.engine.facts.findLast(({ type }) => type === 'engine.process_started');
+  const started = local.engine.events.findLast(({ type }) => type === 'engine.process_started');
   process.kill(started !== undefined && 'pid' in started ? started.pid : 0, 'SIGKILL');
   const lost = await failure(heard);
   assert.is(lost.code, 'engine_crashed');

@@ -25,10 +25,10 @@ test.before.each(() => {
 test.after.each(() => local.close());
 
 const loads = () =>
-  local.engine.facts.filter(({ type }) => type === 'engine.load_requested').length;
+  local.engine.events.filter(({ type }) => type === 'engine.load_requested').length;
 
 function startedPid(): number {
-  const started = local.engine.facts.findLast((event) => event.type === 'engine.process_started');
+  const started = local.engine.events.findLast((event) => event.type === 'engine.process_started');
   assert.ok(started?.type === 'engine.process_started', 'a process has started');
   return started?.type === 'engine.process_started' ? started.pid : 0;
 }
@@ -70,7 +70,7 @@ test('the next boot of the daemon refuses the same version too', async () => {
   const next = makeLocalProvider({ models: local.folder, cache: local.folder });
   try {
     assert.is((await failure(readAnswer(next, { model: path }))).code, 'model_quarantined');
-    assert.equal(next.engine.facts, [], 'no process is started for it');
+    assert.equal(next.engine.events, [], 'no process is started for it');
   } finally {
     await next.close();
   }
@@ -86,7 +86,7 @@ test('a load without any run left is stopped, and the next run is answered by a 
   abort.abort(new Error('enough'));
   assert.is(await asked, 'enough');
   await waitFor('the load is stopped', () =>
-    local.engine.facts.some(({ type }) => type === 'engine.stop_requested'),
+    local.engine.events.some(({ type }) => type === 'engine.stop_requested'),
   );
   // A process that renders forever does not see the request to stop.
   if (local.state().startsWith('stopping')) await local.engine.fireDeadline();
@@ -128,8 +128,8 @@ test('a run of another model ends a load without runs, and leaves a load with ru
   await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
   assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
   assert.ok((await first).token_ids.length > 0);
-  const reasons = local.engine.facts.flatMap((fact) =>
-    fact.type === 'engine.stop_requested' ? [fact.reason] : [],
+  const reasons = local.engine.events.flatMap((event) =>
+    event.type === 'engine.stop_requested' ? [event.reason] : [],
   );
   assert.equal(reasons, ['model_changed']);
   assert.is(loads(), 2);
@@ -159,7 +159,7 @@ if (process.platform === 'linux') {
       const ended = await failure(readAnswer(small, { model: 'short' }));
       assert.equal([ended.code, ended.retryable], ['engine_crashed', false]);
       assert.match(ended.message, 'engine_memory_bytes');
-      const exited = small.engine.facts.findLast((fact) => fact.type === 'engine.exited');
+      const exited = small.engine.events.findLast((event) => event.type === 'engine.exited');
       assert.is(exited?.type === 'engine.exited' && exited.reason, 'memory');
       await waitFor('its death is known', () => small.state() === 'crashed');
       await small.engine.fireDeadline();

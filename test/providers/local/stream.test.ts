@@ -231,12 +231,12 @@ test('a run that starts while others are busy is answered next to them', async (
 
 test('an aborted signal starts no work', async () => {
   await waitFor('the engine rests', () => local.state() === 'warm.idle');
-  const facts = local.engine.facts.length;
+  const events = local.engine.events.length;
   const thrown = await ask({}, AbortSignal.abort(new Error('no'))).catch(
     (error: Error) => error.message,
   );
   assert.is(thrown, 'no');
-  assert.is(local.engine.facts.length, facts);
+  assert.is(local.engine.events.length, events);
 });
 
 test('a control token spelled out in a prompt stays text', async () => {

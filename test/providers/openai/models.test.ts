@@ -70,7 +70,7 @@ test('a bare list, and one under another name, are read', async () => {
   assert.equal((await listed((x) => x.reply(200, { data: [] }))).models, []);
 });
 
-test('facts that servers add to a model are kept', async () => {
+test('fields that servers add to a model are kept', async () => {
   const { models } = await listed((x) =>
     x.reply(200, {
       data: [

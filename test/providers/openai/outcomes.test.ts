@@ -17,7 +17,7 @@ type Expected =
 /** `heard` resolves when the first text is delivered, because a reset discards data in flight. */
 type Row = (exchange: Exchange, heard: Promise<void>) => unknown;
 
-const rows: [fact: string, scenario: Row, text: string, expected: Expected, message?: RegExp][] = [
+const rows: [name: string, scenario: Row, text: string, expected: Expected, message?: RegExp][] = [
   ['a whole answer is complete', (x) => x.answer('Hel', 'lo'), 'Hello', 'complete stop'],
   [
     'an answer with a finish reason and without [DONE] is complete',
@@ -383,8 +383,8 @@ const rows: [fact: string, scenario: Row, text: string, expected: Expected, mess
   ],
 ];
 
-for (const [fact, scenario, text, expected, message = /./] of rows) {
-  test(fact, async () => {
+for (const [name, scenario, text, expected, message = /./] of rows) {
+  test(name, async () => {
     const { opened: heard, open: hear } = gate();
     const upstream = await Upstream.start((exchange) => scenario(exchange, heard));
     const provider = remote(upstream.base_url, {
@@ -400,7 +400,7 @@ for (const [fact, scenario, text, expected, message = /./] of rows) {
         ? `complete ${finish?.finish_reason}`
         : `${failure.code}${failure.lost ? ' lost' : ''} ${failure.retryable ? 'again' : 'final'}`;
     if (process.env.SHOW_OUTCOMES)
-      console.log(`${fact} | ${JSON.stringify(seen.text)} | ${came} | ${failure?.message ?? ''}`);
+      console.log(`${name} | ${JSON.stringify(seen.text)} | ${came} | ${failure?.message ?? ''}`);
     assert.is(came, expected, failure?.message);
     assert.is(seen.text, text);
     assert.match(failure?.message ?? 'complete', message);

@@ -22,7 +22,7 @@ const error = (message: string, more: object = {}) => ({
   error: { message, type: 'invalid_request_error', ...more },
 });
 
-const rows: [fact: string, scenario: Scenario, expected: string, message: RegExp][] = [
+const rows: [name: string, scenario: Scenario, expected: string, message: RegExp][] = [
   [
     '401 means refused credentials',
     (x) => x.reply(401, error(`Incorrect API key provided: ${SECRET_KEY}`)),
@@ -187,13 +187,13 @@ const rows: [fact: string, scenario: Scenario, expected: string, message: RegExp
 const came = ({ failure }: Outcome) =>
   failure === null ? 'complete' : `${failure.code} ${failure.retryable ? 'again' : 'final'}`;
 
-for (const [fact, scenario, expected, message] of rows) {
-  test(fact, async () => {
+for (const [name, scenario, expected, message] of rows) {
+  test(name, async () => {
     const upstream = await Upstream.start(scenario);
     const provider = remote(upstream.base_url, { config: { key_env: 'TEST_KEY' } });
     const seen = await outcome(provider);
     if (process.env.SHOW_OUTCOMES)
-      console.log(`${fact} | ${came(seen)} | ${seen.failure?.message.slice(0, 150)}`);
+      console.log(`${name} | ${came(seen)} | ${seen.failure?.message.slice(0, 150)}`);
     assert.is(came(seen), expected, seen.failure?.message);
     assert.match(seen.failure?.message ?? '', message);
     assert.is(seen.text, '');

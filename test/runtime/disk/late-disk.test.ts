@@ -108,11 +108,11 @@ test('a daemon with a late commit is alive and not ready: it refuses requests at
   store.release();
   await turns(30);
   assert.equal(runtime.probe(), { live: true, ready: true });
-  const facts = (await store.readStream(daemon, 1, 100)).filter(({ type }) =>
+  const events = (await store.readStream(daemon, 1, 100)).filter(({ type }) =>
     type.startsWith('daemon.disk_'),
   );
   assert.equal(
-    facts.map(({ type, at }) => [type, at - stalled_at]),
+    events.map(({ type, at }) => [type, at - stalled_at]),
     [
       ['daemon.disk_stalled', 0],
       ['daemon.disk_resumed', 60_000],

@@ -20,13 +20,13 @@ function setUp(
 ) {
   const clock = manualClock(NOW);
   const asked: PruneQuery[] = [];
-  const facts: unknown[] = [];
+  const events: unknown[] = [];
   const logged: unknown[] = [];
   const kernel = {
     clock,
     snapshot: () => ({ context: { last_boot: last_at === null ? null : { at: last_at } } }),
-    tryAppend: async (_stream: string, fact: unknown) => {
-      facts.push(fact);
+    tryAppend: async (_stream: string, event: unknown) => {
+      events.push(event);
       return true;
     },
   } as unknown as Kernel;
@@ -59,23 +59,23 @@ function setUp(
       clock.advance(step_ms);
       return done() || null;
     });
-  return { clock, asked, facts, logged, warned, retention, until };
+  return { clock, asked, events, logged, warned, retention, until };
 }
 
 test('a round continues while there is more and is one event; the next starts on time', async () => {
-  const { asked, facts, retention, until } = setUp({ keep_days: 30, keep_bytes: 5000 }, [
+  const { asked, events, retention, until } = setUp({ keep_days: 30, keep_bytes: 5000 }, [
     { runs: 50, events: 200, more: true },
     { runs: 3, events: 12, more: false },
   ]);
   retention.start();
-  await until('the fact', () => facts.length === 1);
-  assert.equal(facts, [{ type: 'daemon.history_pruned', runs: 53, events: 212 }]);
+  await until('the event', () => events.length === 1);
+  assert.equal(events, [{ type: 'daemon.history_pruned', runs: 53, events: 212 }]);
   assert.is(asked.length, 2);
   const [first] = asked;
   assert.equal([first?.max_bytes, first?.keep_boot], [5000, 'b']);
   assert.is(first?.before_at, NOW - 30 * DAY_MS);
   await until('the next round', () => asked.length === 3, 5000);
-  assert.is(facts.length, 1, 'a round that removed nothing is no fact');
+  assert.is(events.length, 1, 'a round that removed nothing is no event');
   await retention.close();
 });
 
@@ -117,7 +117,7 @@ test('the store gets no request when everything is kept for ever', async () => {
 });
 
 test('a failed round is reported, its removals are an event, and the next round runs', async () => {
-  const { asked, facts, logged, retention, until } = setUp({ keep_days: 1, keep_bytes: null }, [
+  const { asked, events, logged, retention, until } = setUp({ keep_days: 1, keep_bytes: null }, [
     { runs: 1, events: 4, more: true },
     new SvcError('store_failed'),
     new SvcError('store_full'),
@@ -125,7 +125,7 @@ test('a failed round is reported, its removals are an event, and the next round 
   retention.start();
   await until('the second round', () => asked.length >= 3, 5000);
   await until('the third round', () => asked.length >= 4, 5000);
-  assert.equal(facts, [{ type: 'daemon.history_pruned', runs: 1, events: 4 }]);
+  assert.equal(events, [{ type: 'daemon.history_pruned', runs: 1, events: 4 }]);
   assert.is(logged.length, 1, 'a full disk is told by others');
   await retention.close();
 });

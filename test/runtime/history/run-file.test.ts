@@ -77,14 +77,14 @@ test('an exported run folds to the same states, at each of its events', async ()
 
 test('an export has the daemon events of its run, from every boot of the run', async () => {
   const doc = JSON.parse(await written(ids.cut)) as Doc;
-  const facts = doc.daemon_events as StoredEvent[];
-  assert.equal([...new Set(facts.map(({ boot_id }) => boot_id))], ['boot_1', 'boot_2']);
-  assert.ok(facts.some(({ type }) => type === 'daemon.boot_started'));
-  assert.ok(facts.every(({ data }) => data.run_id === undefined || data.run_id === ids.cut));
+  const events = doc.daemon_events as StoredEvent[];
+  assert.equal([...new Set(events.map(({ boot_id }) => boot_id))], ['boot_1', 'boot_2']);
+  assert.ok(events.some(({ type }) => type === 'daemon.boot_started'));
+  assert.ok(events.every(({ data }) => data.run_id === undefined || data.run_id === ids.cut));
   assert.equal(doc.boot, {
     boot_id: 'boot_1',
     version: '0',
-    at: new Date(facts[0]?.at ?? 0).toISOString(),
+    at: new Date(events[0]?.at ?? 0).toISOString(),
   });
 });
 

@@ -99,16 +99,16 @@ test('a provider is probed again and again, and only changes are recorded', asyn
   /** Lets some probes pass. Returns the state of the provider and the number of new events. */
   const after = async (
     next: typeof answer,
-  ): Promise<[state: string, facts: number, since: number]> => {
+  ): Promise<[state: string, events: number, since: number]> => {
     answer = next;
-    const [facts, from] = [await recorded(), looks];
+    const [events, from] = [await recorded(), looks];
     await waitFor('some looks', async () => {
       clock.advance(1000);
       await turns();
       return looks >= from + 12;
     });
     const record = runtime.listProviders().find(({ id }) => id === 'near');
-    return [record?.state ?? '', (await recorded()) - facts, Date.parse(record?.since ?? '')];
+    return [record?.state ?? '', (await recorded()) - events, Date.parse(record?.since ?? '')];
   };
   const [state, , since] = await after({ models: ['a'] });
   assert.is(state, 'available');
@@ -120,8 +120,8 @@ test('a provider is probed again and again, and only changes are recorded', asyn
   );
   const refused = (message: string) =>
     new SvcError('provider_unreachable', message, { retryable: true });
-  const [down, facts, since_down] = await after(refused('gone'));
-  assert.equal([down, facts], ['unavailable', 6], 'as many probes as it takes');
+  const [down, events, since_down] = await after(refused('gone'));
+  assert.equal([down, events], ['unavailable', 6], 'as many probes as it takes');
   assert.ok(since_down > since);
   assert.equal(await after(refused('gone')), ['unavailable', 0, since_down]);
   assert.equal(await after(refused('elsewhere')), ['unavailable', 2, since_down]);

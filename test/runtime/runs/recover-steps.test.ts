@@ -6,7 +6,7 @@ import { recoverRuns } from '../../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../../src/runtime/runs/scheduler.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { EventStore } from '../../../src/store/port.ts';
-import { bootStarted } from '../../helpers/boot-fact.ts';
+import { bootStarted } from '../../helpers/boot-event.ts';
 import { accepted, bootKernel, silent } from '../../helpers/kernel.ts';
 
 const RUNS = 60;

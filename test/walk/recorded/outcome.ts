@@ -9,7 +9,7 @@ import { definitionOf } from '../../../src/kernel/registry.ts';
 import { engineState, providerState } from '../../../src/runtime/history/records.ts';
 import { pullRecord } from '../../../src/runtime/pulls/record.ts';
 import { runRecord } from '../../../src/runtime/runs/record.ts';
-import { type StoredEvent, toFact } from '../../../src/store/port.ts';
+import { type StoredEvent, toEvent } from '../../../src/store/port.ts';
 
 /**
  * What users see of a stream while it is recorded. Names of inner states are in `state_paths` only.
@@ -33,13 +33,13 @@ export function outcomeOf(events: readonly StoredEvent[], by: Outcome['by'] = 'd
   let snapshot: AnyMachineSnapshot | null = null;
   const outcome: Outcome = { by, states: [], state_paths: [], record: {} };
   for (const event of events) {
-    const fact = toFact(event);
-    if (snapshot !== null && !can(snapshot, fact))
+    const accepted = toEvent(event);
+    if (snapshot !== null && !can(snapshot, accepted))
       throw new Error(`${event.stream} was ${statePath(snapshot)} when ${event.type} was recorded`);
     snapshot =
       snapshot === null
-        ? (init(machine, fact).snapshot as AnyMachineSnapshot)
-        : step(machine, snapshot, fact).snapshot;
+        ? (init(machine, accepted).snapshot as AnyMachineSnapshot)
+        : step(machine, snapshot, accepted).snapshot;
     outcome.states.push(stateName(snapshot));
     outcome.state_paths.push(statePath(snapshot));
   }
