@@ -23,9 +23,23 @@ const object =
   (value) =>
     typeof value === 'object' && value !== null && missing(fields, value as Fields) === null;
 
-const part: Is = (value) =>
-  object({ type: text })(value) &&
-  Object.values(value as Fields).every((field) => !isNested(field));
+const absentOr =
+  (is: Is): Is =>
+  (value) =>
+    value === undefined || is(value);
+
+/** What each type of a part has. */
+const PARTS: Record<string, Is> = {
+  image: object({ media_type: text, data: text }),
+  tool_call: object({ id: text, name: text, arguments: text }),
+  tool_result: object({ id: text, text }),
+};
+const part: Is = (value) => {
+  if (!object({ type: text })(value)) return false;
+  const { type } = value as { type: string };
+  const is = Object.hasOwn(PARTS, type) ? PARTS[type] : object({ text });
+  return is?.(value) === true && Object.values(value as Fields).every((field) => !isNested(field));
+};
 const isNested: Is = (value) => typeof value === 'object';
 const message = object({ role: text, content: listOf(part) });
 const request = object({
@@ -33,6 +47,7 @@ const request = object({
   model: text,
   cloud: flag,
   messages: listOf(message),
+  tools: absentOr(listOf(object({ name: text }))),
 });
 const error = object({ code: text, message: text, retryable: flag });
 const usage = object({ input_tokens: orNull(number), output_tokens: orNull(number) });

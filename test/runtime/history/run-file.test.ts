@@ -213,6 +213,58 @@ function edit(doc: Doc, which: number, field: number, deep: number, put: unknown
   if (name !== undefined) target[name] = put;
 }
 
+test('each field of a conversation, replaced by anything, is refused by name or shown', async () => {
+  const text = [{ type: 'text', text: 'a' }];
+  const call = { type: 'tool_call', id: 'c', name: 'n', arguments: '{}' };
+  const rich = {
+    messages: [
+      { role: 'system', content: text },
+      {
+        role: 'user',
+        content: [...text, { type: 'image', media_type: 'image/png', data: 'AA==' }],
+      },
+      { role: 'assistant', content: [call] },
+      { role: 'tool', content: [{ type: 'tool_result', id: 'c', text: 'r', is_error: false }] },
+    ],
+    tools: [{ name: 'n', description: 'd', parameters: { type: 'object' } }],
+    tool_choice: { name: 'n' },
+    response_format: { type: 'json', name: null, schema: {} },
+    stop: ['a'],
+  };
+  const base = JSON.parse(await written(ids.completed)) as Doc;
+  Object.assign((base.events[0] as unknown as { data: { request: object } }).data.request, rich);
+  const values = [undefined, null, 0, 1e308, '', true, [], [null], {}, { length: 1e9 }];
+  let shown = 0;
+  for (const path of pathsIn(base.events[0]?.data, ['events', '0', 'data']))
+    for (const value of values) {
+      const { digest: _, ...doc } = structuredClone(base);
+      replace(doc, path, value);
+      try {
+        const { snapshot, events } = foldRunFile(
+          parseRunFile(JSON.stringify({ ...doc, digest: digestOf(doc) })),
+        );
+        assert.ok(snapshot);
+        JSON.stringify(runRecord(snapshot, events.length));
+        shown += 1;
+      } catch (error) {
+        assert.is((error as SvcError).code, 'export_invalid', `${path}: ${error}`);
+      }
+    }
+  assert.ok(shown > 0);
+});
+
+/** The path of each value in a value. */
+function pathsIn(value: unknown, at: string[]): string[][] {
+  if (typeof value !== 'object' || value === null) return [at];
+  return [at, ...Object.entries(value).flatMap(([key, inner]) => pathsIn(inner, [...at, key]))];
+}
+
+function replace(doc: object, path: readonly string[], value: unknown): void {
+  let place = doc as Record<string, unknown>;
+  for (const key of path.slice(0, -1)) place = place[key] as Record<string, unknown>;
+  place[path.at(-1) ?? ''] = value;
+}
+
 test('an unknown run has no file', async () => {
   assert.is(await written('run_nobody'), '');
 });
