@@ -4,6 +4,7 @@ import type { DaemonLog } from '../logs/log.ts';
 import type { Runtime } from '../runtime/contract.ts';
 import { UnsentBytes } from '../runtime/send/unsent-bytes.ts';
 import { buildSignIn } from '../transport/auth/sign-in.ts';
+import { createTokenAccess } from '../transport/auth/token-access.ts';
 import { createHandlers } from '../transport/control/handlers.ts';
 import { ControlServer } from '../transport/control/server.ts';
 import { createGrpc } from '../transport/grpc/server.ts';
@@ -38,7 +39,7 @@ export function buildTransports({ paths, config, token, logging, runtime }: Tran
     hub: logging.hub,
     folder: paths.logs,
   });
-  const grpc = createGrpc({ runtime, limits, log });
+  const grpc = createGrpc({ ...common, access: createTokenAccess(signIn.access) });
   const handlers = createHandlers({
     ...signIn.methods,
     runtime,

@@ -46,6 +46,8 @@ export interface Asked {
   /** Name of the token of the request. Absent: the token of the home. */
   asked_by?: string;
   asked_as?: AskedAs;
+  /** The client waits no longer than so many milliseconds: a bound on the time of the run. */
+  within_ms?: number;
 }
 
 /** What is known of a run without its texts. */

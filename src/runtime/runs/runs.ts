@@ -241,11 +241,11 @@ export class Runs {
     run_id: string,
     input: RunInput,
     route: Route,
-    asked: Asked & { client: string },
+    { within_ms = Number.POSITIVE_INFINITY, ...asked }: Asked & { client: string },
   ): NewEvent<RunCreated> {
     const { limits } = this.options.config;
     const now = this.options.kernel.clock.now();
-    const total = input.timeout_ms ?? limits.run_ms;
+    const total = Math.min(input.timeout_ms ?? limits.run_ms, within_ms);
     const kept = keepsContent(this.options.config.history);
     return {
       type: 'run.accepted',

@@ -198,6 +198,6 @@ function plainAddress(address = ''): string {
 
 const HTTP_PORT = 80;
 const TWO_TOKENS = 'The request has two different tokens. Send one: Authorization, or x-api-key.';
-const NEVER = new AbortController().signal;
+export const NEVER = new AbortController().signal;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

@@ -6,7 +6,8 @@ import descriptor, {
 
 /**
  * Descriptors as `protoc` writes them. protobufjs names the entry of a map field after the field
- * alone, and writes no JSON names. Strict readers, such as grpcurl, then refuse the whole file.
+ * alone, and writes no JSON names. It does not mark an optional field, and does not put its oneof
+ * last. Strict readers, such as grpcurl, then refuse the whole file.
  */
 export function strictDescriptors(definition: PackageDefinition): PackageDefinition {
   const entries = Object.entries(definition).map(([name, part]) => [
@@ -42,7 +43,27 @@ function correct(message: IDescriptorProto): void {
     }
     field.jsonName = camelCase(name);
   }
+  correctOptionals(message);
   for (const nested of message.nestedType ?? []) correct(nested);
+}
+
+/** The oneof of an optional field has this field alone, and its name after an underscore. */
+function correctOptionals(message: IDescriptorProto): void {
+  const { oneofDecl = [], field: fields = [] } = message;
+  const isOptional = ({ name }: { name?: string }, index: number) =>
+    fields.some((field) => field.oneofIndex === index && `_${field.name}` === name);
+  const order = [
+    ...oneofDecl.filter((each, index) => !isOptional(each, index)),
+    ...oneofDecl.filter(isOptional),
+  ];
+  for (const field of fields) {
+    if (field.oneofIndex === undefined || !Object.hasOwn(field, 'oneofIndex')) continue;
+    const oneof = oneofDecl[field.oneofIndex];
+    if (oneof === undefined) continue;
+    if (`_${field.name}` === oneof.name) Object.assign(field, { proto3Optional: true });
+    field.oneofIndex = order.indexOf(oneof);
+  }
+  message.oneofDecl = order;
 }
 
 /** As `protoc` does: an underscore goes, and the next letter becomes a capital. */

@@ -27,6 +27,7 @@ const services: Record<string, keyof Probe> = {
   '': 'ready',
   'svc.livez': 'live',
   'svc.readyz': 'ready',
+  'svc.runtime.v1.Runtime': 'ready',
 };
 
 export function createHealth(runtime: Runtime): GrpcHealth {

@@ -1,46 +1,78 @@
 import type { Socket } from 'node:net';
-import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { fileURLToPath } from 'node:url';
+import { Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { service as healthService, protoPath } from 'grpc-health-check';
+import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/contract.ts';
+import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
+import type { TokenAccess } from '../auth/token-access.ts';
+import { createAdmissions } from './admit.ts';
+import type { GrpcConnections } from './connections.ts';
 import { strictDescriptors } from './descriptors.ts';
 import { createHealth } from './health.ts';
+import { createRuntimeCalls } from './runtime.ts';
 
 /**
- * The services over gRPC: health, and reflection for tools. An import of this file loads the
- * library.
+ * The services over gRPC: the runtime, health, and reflection for tools. An import of this file
+ * loads the library.
  */
 export interface GrpcService {
   serve(connection: Socket): void;
-  /** Reports the end to watchers, lets calls finish, and takes no new ones. */
+  /** Ends streams with a last message, lets calls finish, and takes no new ones. */
   drain(): void;
   /** Frees what is left. */
   close(): void;
 }
 
-/** Names of services and symbols are shorter than this. */
-const REQUEST_BYTES_MAX = 64 * 1024;
+export interface ServiceOptions {
+  runtime: Runtime;
+  limits: Limits;
+  log: Log;
+  unsent: UnsentBytes;
+  access: TokenAccess;
+  connections: GrpcConnections;
+}
+
+const PROTO = fileURLToPath(new URL('runtime.proto', import.meta.url));
+const SERVICE = 'svc.runtime.v1.Runtime';
+/** Calls in progress on one connection. */
 const STREAMS_MAX = 100;
 
-export function createService(runtime: Runtime, limits: Limits): GrpcService {
+export function createService(options: ServiceOptions): GrpcService {
+  const { runtime, limits, connections } = options;
   const health = createHealth(runtime);
+  const closing = new AbortController();
+  const admissions = createAdmissions({ ...options, service: SERVICE });
   const server = new Server({
     'grpc.enable_channelz': 0,
     'grpc.keepalive_time_ms': limits.heartbeat_ms,
     'grpc.keepalive_timeout_ms': limits.heartbeat_ms,
-    'grpc.max_receive_message_length': REQUEST_BYTES_MAX,
+    'grpc.max_receive_message_length': limits.body_bytes,
     'grpc.max_concurrent_streams': STREAMS_MAX,
+    interceptors: [admissions.intercept],
   });
   server.addService(healthService, health.service);
-  new ReflectionService(strictDescriptors(loadSync(protoPath, { keepCase: true }))).addToServer(
-    server,
+  const definition = loadSync(PROTO, { keepCase: true, longs: Number });
+  server.addService(
+    definition[SERVICE] as ServiceDefinition,
+    createRuntimeCalls({
+      ...options,
+      admissions,
+      cut: (peer) => connections.cut(peer),
+      closing: closing.signal,
+    }),
   );
+  new ReflectionService(
+    strictDescriptors({ ...loadSync(protoPath, { keepCase: true }), ...definition }),
+  ).addToServer(server);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   return {
     serve: (connection) => injector.injectConnection(connection),
     drain() {
+      closing.abort();
       health.close();
       server.tryShutdown(() => {});
     },

@@ -10,9 +10,13 @@ import {
 import { loadSync } from '@grpc/proto-loader';
 import { service } from 'grpc-health-check';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
+import { UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
+import { createTokenAccess } from '../../../src/transport/auth/token-access.ts';
 import { createGrpc, type Grpc } from '../../../src/transport/grpc/server.ts';
 import { type FakeRuntime, fakeRuntime } from '../../helpers/fake-runtime.ts';
 import { silent } from '../../helpers/kernel.ts';
+
+export const TOKEN = 'the-right-token-0123456789';
 
 export interface Served extends Grpc {
   runtime: FakeRuntime;
@@ -24,10 +28,13 @@ export async function serve(
 ): Promise<Served> {
   const runtime = fakeRuntime();
   runtime.bring('ready');
+  const limits = { ...defaultLimits, ...options.limits };
   const grpc = createGrpc({
     runtime,
-    limits: { ...defaultLimits, ...options.limits },
+    limits,
     log: silent,
+    unsent: new UnsentBytes(limits, silent),
+    access: createTokenAccess({ settings: { auth: true }, token: () => TOKEN }),
   });
   const address = await grpc.listen(options.host ?? '127.0.0.1', options.port ?? 0);
   return { ...grpc, runtime, address };

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -13,7 +13,8 @@ const test = suite<{ grpc: Served; client: HealthClient }>('health over gRPC');
 const NOT_FOUND = 5;
 const OK = 0;
 const UNAVAILABLE = 14;
-const SERVICES = ['', 'svc.livez', 'svc.readyz'];
+const RUNTIME = 'svc.runtime.v1.Runtime';
+const SERVICES = ['', 'svc.livez', 'svc.readyz', RUNTIME];
 
 test.before.each(async (context) => {
   context.grpc = await serve();
@@ -33,7 +34,7 @@ test('in every state gRPC agrees with HTTP', async ({ grpc, client }) => {
     const serving = async (route: string) =>
       (await ask(http.url + route)).status === 200 ? 'SERVING' : 'NOT_SERVING';
     const [live, ready] = [await serving('/livez'), await serving('/readyz')];
-    const expected = { '': ready, 'svc.livez': live, 'svc.readyz': ready };
+    const expected = { '': ready, 'svc.livez': live, 'svc.readyz': ready, [RUNTIME]: ready };
     assert.equal(await client.list(), expected, path);
     for (const [service, status] of Object.entries(expected))
       assert.is(await client.check(service), status, `${service} in ${path}`);
@@ -44,7 +45,7 @@ test('in every state gRPC agrees with HTTP', async ({ grpc, client }) => {
 test('an unknown service is not found, whatever its name', async ({ client }) => {
   for (const name of [
     'svc',
-    'svc.runtime.v1.Runtime',
+    'svc.runtime.v2.Runtime',
     'constructor',
     '__proto__',
     'x'.repeat(10_000),
@@ -184,7 +185,9 @@ test('closing waits no longer than its bound for a peer that stays', async () =>
 });
 
 test('clients that use every connection lock out no probe: the oldest is closed', async () => {
-  const grpc = await serve({ limits: { connections: 4, close_grace_ms: 50 } });
+  const grpc = await serve({
+    limits: { connections: 4, spare_connections: 4, close_grace_ms: 50 },
+  });
   const watcher = healthClient(grpc.address);
   const watched = watcher.watch('');
   await waitFor('the first word', () => watched.seen.length === 1);
@@ -197,7 +200,8 @@ test('clients that use every connection lock out no probe: the oldest is closed'
     await new Promise((resolve) => socket.once('connect', resolve));
     return socket;
   };
-  const sockets = [await hold(0), await hold(1), await hold(2), await hold(3)];
+  const sockets: Socket[] = [];
+  for (let nth = 0; nth < 8; nth += 1) sockets.push(await hold(nth));
   let end: number | null = null;
   void watched.ended.then((code) => {
     end = code;

@@ -19,6 +19,7 @@ import { describeSymbol, reflect, type Served, serve } from './boot.ts';
 const test = suite<{ grpc: Served }>('gRPC reflection');
 
 const HEALTH = 'grpc.health.v1.Health';
+const RUNTIME = 'svc.runtime.v1.Runtime';
 const VERSIONS = ['v1', 'v1alpha'] as const;
 const MESSAGE = 11;
 const REPEATED = 3;
@@ -73,7 +74,7 @@ function assertStrict({ field, entry }: MapField, name: string): void {
 
 test('reflection lists the health service to tools of both versions', async ({ grpc }) => {
   for (const version of VERSIONS)
-    assert.equal(await reflect(grpc.address, version), [HEALTH], version);
+    assert.equal((await reflect(grpc.address, version)).sort(), [HEALTH, RUNTIME], version);
 });
 
 test('the served descriptors pass a strict reader: map entries, JSON names, all methods', async ({
@@ -127,7 +128,7 @@ const grpcurl = async (...args: string[]) =>
   (await promisify(execFile)('grpcurl', ['-plaintext', ...args])).stdout;
 
 withGrpcurl('grpcurl lists, describes and calls what is served', async ({ grpc: { address } }) => {
-  assert.is(await grpcurl(address, 'list'), `${HEALTH}\n`);
+  assert.is(await grpcurl(address, 'list'), `${HEALTH}\n${RUNTIME}\n`);
   assert.match(
     await grpcurl(address, 'describe', HEALTH),
     /rpc List \( \.grpc\.health\.v1\.HealthListRequest \)/,
@@ -144,7 +145,7 @@ withGrpcurl('grpcurl lists, describes and calls what is served', async ({ grpc: 
   const { statuses } = JSON.parse(await grpcurl(address, `${HEALTH}/List`)) as {
     statuses: Record<string, unknown>;
   };
-  assert.equal(Object.keys(statuses).sort(), ['', 'svc.livez', 'svc.readyz']);
+  assert.equal(Object.keys(statuses).sort(), ['', 'svc.livez', 'svc.readyz', RUNTIME]);
 });
 
 withGrpcurl('grpcurl watches until the server goes', async ({ grpc }) => {

@@ -1,0 +1,114 @@
+import {
+  type Metadata,
+  ServerInterceptingCall,
+  type ServerInterceptingCallInterface,
+  type ServerInterceptor,
+} from '@grpc/grpc-js';
+import { asSvcError, SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
+import type { Caller, TokenAccess } from '../auth/token-access.ts';
+import type { GrpcConnections } from './connections.ts';
+import { statusOf } from './status.ts';
+
+/**
+ * Admits calls. Health and reflection are public, and all other services need the token.
+ *
+ * 1. A call without the token ends before its message is read. A message to a public service is
+ *    small.
+ * 2. What a token admitted ends with it, after a moment also for a client that does not read.
+ * 3. A call whose request does not arrive in time ends.
+ */
+export interface Admissions {
+  intercept: ServerInterceptor;
+  /** Who made the call with this metadata. */
+  of(metadata: Metadata): Caller;
+}
+
+export interface AdmitOptions {
+  access: TokenAccess;
+  connections: GrpcConnections;
+  limits: Limits;
+  /** Of the services that need the token. */
+  service: string;
+}
+
+export function createAdmissions({
+  access,
+  connections,
+  limits,
+  service,
+}: AdmitOptions): Admissions {
+  const callers = new WeakMap<Metadata, Caller>();
+  const guard = (call: ServerInterceptingCallInterface) => {
+    const over: (() => void)[] = [];
+    const end = (error: SvcError) => call.sendStatus(statusOf(error));
+    const admit = (metadata: Metadata) => {
+      const caller = access.admit(metadata.get('authorization').map(String));
+      callers.set(metadata, caller);
+      over.push(connections.hold(call.getPeer()));
+      const late = setTimeout(
+        () =>
+          end(
+            new SvcError(
+              'request_timed_out',
+              `The request took longer than ${limits.request_ms} ms.`,
+            ),
+          ),
+        limits.request_ms,
+      );
+      over.push(() => clearTimeout(late));
+      const revoked = () => {
+        end(asSvcError(caller.ended.reason));
+        const cut = setTimeout(() => connections.cut(call.getPeer()), limits.close_grace_ms);
+        over.push(() => clearTimeout(cut));
+      };
+      caller.ended.addEventListener('abort', revoked);
+      over.push(() => caller.ended.removeEventListener('abort', revoked));
+      return () => clearTimeout(late);
+    };
+    return new ServerInterceptingCall(call, {
+      start: (next) => {
+        let received = () => {};
+        next({
+          onReceiveMetadata(metadata, proceed) {
+            try {
+              received = admit(metadata);
+            } catch (thrown) {
+              return end(asSvcError(thrown));
+            }
+            proceed(metadata);
+          },
+          onReceiveMessage: (message, proceed) => proceed(message),
+          onReceiveHalfClose(proceed) {
+            received();
+            proceed();
+          },
+          onCancel: () => {
+            for (const each of over.splice(0)) each();
+          },
+        });
+      },
+    });
+  };
+  return {
+    intercept: ({ path }, call) => {
+      if (path.startsWith(`/${service}/`)) return guard(call);
+      boundMessages(call);
+      return new ServerInterceptingCall(call);
+    },
+    of: (metadata) => callers.get(metadata) as Caller,
+  };
+}
+
+/**
+ * Bounds the messages of a public call. The library has one bound for all services. So this sets
+ * the bound of one call, where the library keeps it.
+ */
+function boundMessages(call: ServerInterceptingCallInterface): void {
+  const { decoder } = call as unknown as { decoder: { maxReadMessageLength: number } };
+  decoder.maxReadMessageLength = PUBLIC_BYTES_MAX;
+  Object.assign(call, { maxReceiveMessageSize: PUBLIC_BYTES_MAX });
+}
+
+/** Names of services and symbols are shorter than this. */
+const PUBLIC_BYTES_MAX = 64 * 1024;

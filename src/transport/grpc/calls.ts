@@ -1,0 +1,75 @@
+import type { ServerUnaryCall, sendUnaryData } from '@grpc/grpc-js';
+import { asSvcError } from '../../errors.ts';
+import type { Log } from '../../kernel/port.ts';
+import { textLength } from '../../runtime/send/json-pieces.ts';
+import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
+import { CallStream, type Streaming } from './call-stream.ts';
+import { statusOf } from './status.ts';
+
+/** What the answers of all calls need. What an answer throws is the status of its call. */
+export interface CallParts {
+  log: Log;
+  unsent: UnsentBytes;
+  /** Closes the connection of a peer. */
+  cut(peer: string): void;
+}
+
+type Unary<Q> = ServerUnaryCall<Q, object>;
+
+/** Answers a call with one message, whose bytes count until the client has them. */
+export function unary<Q>(
+  { log, unsent, cut }: CallParts,
+  answer: (request: Q) => object | Promise<object>,
+) {
+  return async (call: Unary<Q>, reply: sendUnaryData<object>): Promise<void> => {
+    try {
+      const value = await answer(call.request);
+      if (call.cancelled) return;
+      const outflow = unsent.enter(() => cut(call.getPeer()));
+      call.once('cancelled', () => outflow.leave());
+      outflow.own(textLength(value));
+      reply(null, value);
+    } catch (thrown) {
+      reply(failed(thrown, log));
+    }
+  };
+}
+
+/** The same for reads of texts of runs. Only a few answers are made at one time. */
+export function large<Q>({ log, unsent, cut }: CallParts, answer: (request: Q) => Promise<object>) {
+  return async (call: Unary<Q>, reply: sendUnaryData<object>): Promise<void> => {
+    const outflow = unsent.enter(() => cut(call.getPeer()));
+    call.once('cancelled', () => outflow.leave());
+    try {
+      const made = await unsent.whole(async () => {
+        const value = call.cancelled ? {} : await answer(call.request);
+        outflow.own(textLength(value));
+        return value;
+      });
+      reply(null, made);
+    } catch (thrown) {
+      reply(failed(thrown, log));
+    }
+  };
+}
+
+/** Answers a call with a stream, which ends when `answer` does. */
+export function streaming(
+  { log, unsent, cut }: CallParts,
+  answer: (call: Streaming, stream: CallStream) => Promise<void>,
+) {
+  return async (call: Streaming): Promise<void> => {
+    try {
+      await answer(call, new CallStream(call, unsent, () => cut(call.getPeer())));
+      call.end();
+    } catch (thrown) {
+      call.emit('error', failed(thrown, log));
+    }
+  };
+}
+
+function failed(thrown: unknown, log: Log): ReturnType<typeof statusOf> {
+  const error = asSvcError(thrown);
+  if (error.code === 'internal') log.error({ err: error.cause ?? error }, 'a gRPC call failed');
+  return statusOf(error);
+}

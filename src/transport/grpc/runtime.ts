@@ -1,0 +1,167 @@
+import type { Metadata, UntypedServiceImplementation } from '@grpc/grpc-js';
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
+import { checkGiven, given, wrong } from '../../runtime/contract/check.ts';
+import { CLIENT_MAX, lifecycleInput, parseRunInput } from '../../runtime/contract/inputs.ts';
+import type { EventRecord, RunListQuery, Runtime } from '../../runtime/contract.ts';
+import { cancelWhenGone } from '../cancel-when-gone.ts';
+import type { Admissions } from './admit.ts';
+import { RunUpdates, runMessage } from './answer.ts';
+import type { CallStream, Streaming } from './call-stream.ts';
+import { type CallParts, large, streaming, unary } from './calls.ts';
+import { type RunRequest, runInputOf } from './request.ts';
+
+/** The methods of `svc.runtime.v1.Runtime`. `runtime.proto` says what they do. */
+export interface RuntimeCallsOptions extends CallParts {
+  runtime: Runtime;
+  limits: Limits;
+  admissions: Pick<Admissions, 'of'>;
+  /** Aborted when the listener closes. Streams send a last update and end. */
+  closing: AbortSignal;
+}
+
+const CLIENT = 'grpc';
+
+export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedServiceImplementation {
+  const { runtime, limits, closing } = options;
+  const health = () => ({ ...runtime.health(), ...runtime.probe() });
+  return {
+    Run: streaming(options, async (call, stream) => {
+      const request = call.request as RunRequest;
+      const { detach = false } = request;
+      const run = await runtime.startRun(
+        parseRunInput(runInputOf(request), limits),
+        clientOf(call.metadata),
+        detach ? {} : given({ within_ms: timeLeft(call) }),
+      );
+      const { over, leave } = goneBeforeEnd(call, stream);
+      if (!detach) cancelWhenGone(runtime, run.id, over, options.log);
+      const head = call.metadata.clone();
+      for (const name of Object.keys(head.getMap())) head.remove(name);
+      head.set('svc-run-id', run.id);
+      call.sendMetadata(head);
+      await streamRun(options, stream, run.id, 0).finally(leave);
+    }),
+    Attach: streaming(options, async ({ request }, stream) => {
+      const { id = '', from_seq = 0 } = request as { id?: string; from_seq?: number };
+      const { finished, seq } = await runtime.headOfRun(id);
+      // The status reads the files of the log, so streams avoid it.
+      if (from_seq > seq + 1 && from_seq > runtime.status().seq + 1)
+        throw wrong('from_seq', 'The log has no such position yet.');
+      if (!finished || from_seq <= seq) await streamRun(options, stream, id, from_seq);
+    }),
+    Get: large(options, async ({ id = '' }: { id?: string }) =>
+      runMessage(await runtime.getRun(id)),
+    ),
+    List: large(options, async ({ whole_texts = false, ...query }: ListRequest) => {
+      const { runs, ...page } = await runtime.listRuns({
+        ...query,
+        texts: whole_texts ? 'whole' : 'short',
+      });
+      return { ...page, runs: runs.map(runMessage) };
+    }),
+    Cancel: unary(options, async ({ id = '' }: { id?: string }) =>
+      runMessage(await runtime.cancelRun(id, CLIENT)),
+    ),
+    Models: unary(options, async () => ({ models: await runtime.listModels() })),
+    Providers: unary(options, () => ({ providers: runtime.listProviders() })),
+    Status: unary(options, () => ({ ...runtime.status(), health: health() })),
+    WatchStatus: streaming(options, async (_, stream) => {
+      await watch(runtime, health, stream, closing);
+      if (!stream.over.aborted) throw new SvcError('daemon_stopping', STOPS);
+    }),
+    Stop: unary(options, (request: object) =>
+      runtime.lifecycle(checkGiven(lifecycleInput, { type: 'stop_requested', ...request }), CLIENT),
+    ),
+  };
+}
+
+type ListRequest = Omit<RunListQuery, 'texts'> & { whole_texts?: boolean };
+
+/** Sends the run from a position to its end. Throws the error of a run that does not complete. */
+async function streamRun(
+  { runtime, closing }: RuntimeCallsOptions,
+  stream: CallStream,
+  id: string,
+  from_seq: number,
+): Promise<void> {
+  const updates = new RunUpdates();
+  const unwatch = runtime.watchQueue(
+    id,
+    (queue_position) => queue_position !== null && stream.offer({ queue_position }),
+  );
+  try {
+    const signal = AbortSignal.any([stream.over, closing]);
+    for await (const { page, events } of runtime.followRun(id, { from_seq, signal }))
+      await stream.send(
+        events.map((event) => updates.of(JSON.parse(String(page.json(event))) as EventRecord)),
+        page,
+      );
+  } finally {
+    unwatch();
+  }
+  const { ended } = updates;
+  if (ended?.error) throw ended.error;
+  if (ended === null && !stream.over.aborted)
+    throw new SvcError('daemon_stopping', `${STOPS} Continue with Attach after its next start.`);
+}
+
+/** The state now and at each change. Changes during a write count as one. */
+async function watch(
+  runtime: Runtime,
+  read: () => object,
+  stream: CallStream,
+  closing: AbortSignal,
+): Promise<void> {
+  let wake = () => {};
+  const stop = runtime.onState(() => wake());
+  const signal = AbortSignal.any([stream.over, closing]);
+  signal.addEventListener('abort', () => wake(), { once: true });
+  try {
+    while (!signal.aborted) {
+      const changed = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      await stream.send([read()], { size: HEALTH_BYTES, holders: 0 });
+      if (!signal.aborted) await changed;
+    }
+  } finally {
+    stop();
+  }
+}
+
+/**
+ * Aborted when the client leaves before the run has ended. At its deadline the run ends by its own
+ * time limit, which says more than a cancel.
+ */
+function goneBeforeEnd(call: Streaming, { over }: CallStream) {
+  const gone = new AbortController();
+  const look = () => {
+    if ((timeLeft(call) ?? Number.POSITIVE_INFINITY) > DEADLINE_SLACK_MS) gone.abort();
+  };
+  if (over.aborted) look();
+  else over.addEventListener('abort', look, { once: true });
+  return { over: gone.signal, leave: () => over.removeEventListener('abort', look) };
+}
+
+/** Milliseconds until the deadline of a call; undefined without one. */
+function timeLeft(call: Streaming): number | undefined {
+  const left = Number(call.getDeadline()) - Date.now();
+  return Number.isFinite(left) ? Math.max(1, left) : undefined;
+}
+
+/** The client's name for fair queueing. */
+function clientOf(metadata: Metadata): string {
+  const [named = ''] = metadata.get('user-agent').map(String);
+  const name = named
+    .replace(/[^\x20-\x7e]/g, '')
+    .slice(0, CLIENT_MAX)
+    .trim();
+  return name === '' ? CLIENT : name;
+}
+
+const STOPS = 'The daemon stops.';
+/** A client that ends the call at its deadline may be a little early. */
+const DEADLINE_SLACK_MS = 1000;
+/** A message about health is shorter. */
+const HEALTH_BYTES = 4096;
