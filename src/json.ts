@@ -27,6 +27,22 @@ function isTooMuch(text: string): boolean {
   return false;
 }
 
+/** Whether objects and lists of a JSON text nest deeper than this. It reads each byte once. */
+export function isDeep(json: Uint8Array, levels: number): boolean {
+  let depth = 0;
+  let quoted = false;
+  for (let at = 0; at < json.length; at += 1) {
+    const code = json[at] as number;
+    if (code === QUOTE) quoted = !quoted;
+    else if (quoted) at += code === BACKSLASH ? 1 : 0;
+    else if (code === 0x5b || code === 0x7b) {
+      depth += 1;
+      if (depth > levels) return true;
+    } else if (code === 0x5d || code === 0x7d) depth -= 1;
+  }
+  return false;
+}
+
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }

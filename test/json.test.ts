@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseForeignJson } from '../src/json.ts';
+import { isDeep, parseForeignJson } from '../src/json.ts';
 
 test('what others send is read as JSON', () => {
   for (const value of [[], {}, null, 'text', '"[[[[', '\\', { 'a"]': ['\\"{', { b: [1] }] }])
@@ -20,6 +20,17 @@ test('what nests deeper than any answer is not read, and brackets inside a text 
     parseForeignJson(`[${'[],'.repeat(1000)}1]`),
     JSON.parse(`[${'[],'.repeat(1000)}1]`),
   );
+});
+
+test('the depth of a text is that of its objects and lists, not of its strings', () => {
+  const deep = (value: unknown, levels: number) =>
+    isDeep(Buffer.from(JSON.stringify(value)), levels);
+  for (const value of [1, 'text', null]) assert.not.ok(deep(value, 0));
+  for (const value of [[[]], { a: [] }, [{}, {}, {}], [['"', '[[[']], { 'a\\': ['{{{', '\\"['] }]) {
+    assert.not.ok(deep(value, 2), JSON.stringify(value));
+    assert.ok(deep(value, 1), JSON.stringify(value));
+  }
+  assert.ok(isDeep(Buffer.from('[[['), 2));
 });
 
 test('what has more parts than any answer is not read', () => {

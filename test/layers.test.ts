@@ -36,6 +36,9 @@ const SERVES = ['src/runtime', 'src/transport/auth', ...TRANSPORT_PARTS(), 'mach
 const PLACE = ['src/config', 'src/home', ...TABLES];
 const CLIENT = ['src/transport/control/client.ts', 'src/transport/control/is-served.ts'];
 
+/** APIs of others. None imports another. */
+const APIS = ['src/transport/anthropic'];
+
 /** Files directly in `src/transport/`, which all listeners share. */
 function TRANSPORT_PARTS(): string[] {
   return ['cancel-when-gone', 'http-error', 'listen', 'query'].map((n) => `src/transport/${n}.ts`);
@@ -79,10 +82,16 @@ const layers: Record<string, Layer> = {
     types: ['src/runtime', ...PORTS],
   },
   // It joins the routes of every API.
-  'src/transport/routes.ts': { may: ['src/transport/http'] },
+  'src/transport/routes.ts': { may: ['src/transport/http', ...APIS] },
   'src/transport/auth': { may: ['src/home', ...TABLES] },
   // What the APIs of others share. They build on the HTTP listener, whose table has their routes.
   'src/transport/dialect': { may: ['src/transport/http', ...SERVES], types: PORTS },
+  ...Object.fromEntries(
+    APIS.map((api) => [
+      api,
+      { may: ['src/transport/dialect', 'src/transport/http', ...SERVES], types: PORTS },
+    ]),
+  ),
   // The diagrams are files beside the program.
   'src/transport/http': { may: [...SERVES, 'src/home/paths.ts'], types: PORTS },
   'src/transport/ws': { may: [...SERVES, 'src/logs'], types: PORTS },

@@ -1,5 +1,6 @@
+import { anthropicRoutes } from './anthropic/messages.ts';
 import type { Route } from './http/route.ts';
 import { httpRoutes } from './http/routes.ts';
 
 /** All routes, of every API. docs/http.md has this table, and /openapi.json describes it. */
-export const routes: readonly Route[] = [...httpRoutes];
+export const routes: readonly Route[] = [...httpRoutes, ...anthropicRoutes];

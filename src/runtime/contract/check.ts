@@ -9,8 +9,8 @@ export function check<S extends v.GenericSchema>(schema: S, value: unknown): v.I
   if (Array.isArray(value)) throw new SvcError('invalid_request', 'A JSON object is expected.');
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
-  const { issues } = result;
-  throw refusal(issues.find(isUnknownField) ?? issues[0]);
+  const issues = result.issues.map(innermost);
+  throw refusal(issues.find(isUnknownField) ?? issues[0] ?? result.issues[0]);
 }
 
 /** The same, without the fields that are null. */
@@ -30,6 +30,21 @@ export function given<T extends object>(fields: T): Given<T> {
 
 export function wrong(param: string, message: string): SvcError {
   return new SvcError('invalid_request', message, { param: param.slice(0, 80) });
+}
+
+/**
+ * What is wrong inside a value that may have several forms: the issue of the form that fits
+ * furthest. Otherwise a mistake deep in a message would be reported for its whole content.
+ */
+function innermost(issue: v.BaseIssue<unknown>): v.BaseIssue<unknown> {
+  if (issue.type !== 'union' || issue.issues === undefined) return issue;
+  const inner = issue.issues.map(innermost).sort((a, b) => depth(b) - depth(a))[0];
+  if (inner?.path === undefined) return issue;
+  return { ...inner, path: [...(issue.path ?? []), ...inner.path] } as v.BaseIssue<unknown>;
+}
+
+function depth({ path }: v.BaseIssue<unknown>): number {
+  return path?.length ?? 0;
 }
 
 function refusal(issue: v.BaseIssue<unknown>): SvcError {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SvcError } from '../../errors.ts';
+import { isDeep } from '../../json.ts';
 
 export interface BodyOptions {
   /** Longest wait for the body. */
@@ -71,6 +72,8 @@ function readBytes(
   });
 }
 
+/** Schemas of tools nest a few dozen levels. Code that walks a value has one call for each level. */
+const LEVELS_MAX = 128;
 const NOTHING = Buffer.alloc(0);
 
 function parse(bytes: Buffer): unknown {
@@ -80,6 +83,11 @@ function parse(bytes: Buffer): unknown {
   } catch {
     throw new SvcError('invalid_request', 'The body is not UTF-8 text.');
   }
+  if (isDeep(bytes, LEVELS_MAX))
+    throw new SvcError(
+      'invalid_request',
+      `The body nests objects and lists deeper than ${LEVELS_MAX} levels.`,
+    );
   try {
     return JSON.parse(text);
   } catch {

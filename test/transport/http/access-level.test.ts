@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
 import { routes } from '../../../src/transport/routes.ts';
 import { ask, BEARER, type Booted, boot, TOKEN } from './boot.ts';
 
@@ -27,7 +28,8 @@ test('every route that is not public needs the token, and says so', async ({ htt
       headers: { 'content-type': 'application/json' },
     });
     assert.is(status, 401, route.path);
-    assert.is(json.error.code, 'unauthorised');
+    const refused = new SvcError('unauthorised');
+    assert.equal(json, route.errors?.(refused) ?? { error: refused.body() });
     assert.is(headers['www-authenticate'], 'Bearer realm="svc"');
     asked += 1;
   }

@@ -1,0 +1,115 @@
+import type { Usage } from '../../../machines/events.ts';
+import type { OutputPart } from '../../../machines/messages.ts';
+import type { RunRecord } from '../../runtime/contract.ts';
+import type { Answer } from '../dialect/answer.ts';
+import { idIn } from '../dialect/ids.ts';
+import type { AnswerEnd } from '../dialect/pieces.ts';
+
+/** An answer in the form of Anthropic's API. */
+
+/** A message without content, as a stream begins. Its counts are not known yet. */
+export function emptyMessage(run: Pick<RunRecord, 'id'>, model: string): object {
+  return {
+    id: idIn('msg_', run.id),
+    type: 'message',
+    role: 'assistant',
+    model,
+    content: [],
+    container: null,
+    ...ending(null),
+    usage: usageOf({ input_tokens: null, output_tokens: null }),
+  };
+}
+
+/** The whole message. `thoughts`: whether it shows what the model thought. */
+export function messageOf(
+  run: Pick<RunRecord, 'id'>,
+  { model, thoughts }: { model: string; thoughts: boolean },
+  answer: Answer,
+): object {
+  const shown = answer.parts.filter(({ type }) => thoughts || type !== 'reasoning');
+  return {
+    ...emptyMessage(run, model),
+    content: shown.map((part) => blockOf(part, run)),
+    ...ending({
+      ...answer,
+      calls: answer.calls.length > 0,
+      refused: answer.refusal !== '',
+    }),
+    usage: usageOf(answer.usage),
+  };
+}
+
+/** What is known when the answer is complete. */
+export interface Ended extends Omit<AnswerEnd, 'type'> {
+  calls: boolean;
+  refused: boolean;
+}
+
+/** Why an answer ended. Null: it has not. */
+export function ending(end: Ended | null): object {
+  const stop_reason = end === null ? null : stopReason(end);
+  return {
+    stop_reason,
+    stop_sequence: stop_reason === 'stop_sequence' ? end?.stop_sequence : null,
+    stop_details:
+      stop_reason === 'refusal' ? { type: 'refusal', category: null, explanation: null } : null,
+  };
+}
+
+function stopReason({ finish_reason, stop_sequence, calls, refused }: Ended): string {
+  if (refused || finish_reason === 'content_filter') return 'refusal';
+  if (finish_reason === 'length') return 'max_tokens';
+  if (finish_reason === 'tool_calls' || calls) return 'tool_use';
+  return stop_sequence === undefined ? 'end_turn' : 'stop_sequence';
+}
+
+/** Unknown counts are 0: clients add them up. Cached tokens count apart from the others. */
+export function usageOf(usage: Usage): object {
+  const { input_tokens, output_tokens, cached_tokens = 0, reasoning_tokens } = usage;
+  return {
+    input_tokens: Math.max(0, (input_tokens ?? 0) - cached_tokens),
+    output_tokens: output_tokens ?? 0,
+    cache_creation: null,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: cached_tokens,
+    output_tokens_details:
+      reasoning_tokens === undefined ? null : { thinking_tokens: reasoning_tokens },
+    server_tool_use: null,
+    service_tier: null,
+  };
+}
+
+/** A refusal is text here: the reason why the answer ended says what it is. */
+function blockOf(part: OutputPart, run: Pick<RunRecord, 'id'>): object {
+  switch (part.type) {
+    case 'text':
+    case 'refusal':
+      return { type: 'text', text: part.text, citations: null };
+    case 'reasoning':
+      return { type: 'thinking', thinking: part.text, signature: signatureOf(run) };
+    case 'tool_call':
+      return {
+        type: 'tool_use',
+        id: part.id,
+        name: part.name,
+        input: inputOf(part.arguments),
+        caller: { type: 'direct' },
+      };
+  }
+}
+
+/** Names the run that thought this. Clients leave out thoughts without a signature. */
+export function signatureOf({ id }: Pick<RunRecord, 'id'>): string {
+  return id;
+}
+
+/** Arguments that are no JSON stay the text that the model wrote: they must not look valid. */
+function inputOf(written: string): unknown {
+  if (written.trim() === '') return {};
+  try {
+    return JSON.parse(written);
+  } catch {
+    return written;
+  }
+}

@@ -1,0 +1,173 @@
+import * as v from 'valibot';
+import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
+import { anything, flag, object, text } from '../../runtime/contract/vocabulary.ts';
+
+/** The messages of a request of Anthropic's API, and the same as messages of a run. */
+
+/** A cache changes no answer. It is accepted anywhere, and has no effect. */
+export const cache_control = v.nullish(anything);
+
+/** A field that would change the answer, and that a run does not have. */
+export const unsupported = v.nullish(
+  v.never('is not supported here. Send the request without it.'),
+);
+
+const TEXTS = 'must be a text, or a list of blocks.';
+
+const textBlock = object({
+  type: v.literal('text'),
+  text,
+  cache_control,
+  citations: v.nullish(v.array(v.never('is not supported here.'))),
+});
+
+const imageBlock = object({
+  type: v.literal('image'),
+  source: v.variant(
+    'type',
+    [object({ type: v.literal('base64'), media_type: text, data: text })],
+    'must be base64: the daemon fetches no images and keeps no files.',
+  ),
+  transformations: unsupported,
+  cache_control,
+});
+
+const toolUseBlock = object({
+  type: v.literal('tool_use'),
+  id: text,
+  name: text,
+  /** An answer has a text here when the model wrote arguments that are no JSON. */
+  input: v.union([anything, text], 'must be an object.'),
+  caller: v.nullish(anything),
+  toolset_name: unsupported,
+  cache_control,
+});
+
+const toolResultBlock = object({
+  type: v.literal('tool_result'),
+  tool_use_id: text,
+  content: v.nullish(
+    v.union([text, v.array(only([textBlock], 'must be text: a result has no images.'))], TEXTS),
+  ),
+  is_error: v.nullish(flag),
+  toolset_name: unsupported,
+  cache_control,
+});
+
+const thinkingBlock = object({
+  type: v.literal('thinking'),
+  thinking: text,
+  signature: v.nullish(text),
+});
+/** Only its author can read it, so no other model gets it. */
+const redactedBlock = object({ type: v.literal('redacted_thinking'), data: text });
+
+const system = v.array(only([textBlock], 'must be text.'));
+const user = v.array(
+  only([textBlock, imageBlock, toolResultBlock], 'must be text, image or tool_result.'),
+);
+const assistant = v.array(
+  only(
+    [textBlock, thinkingBlock, redactedBlock, toolUseBlock],
+    'must be text, thinking, redacted_thinking or tool_use.',
+  ),
+);
+type Block = v.InferOutput<typeof user | typeof assistant>[number];
+
+export const texts = v.union([text, system], TEXTS);
+
+export const message = v.variant(
+  'role',
+  [
+    object({ role: v.literal('user'), content: v.union([text, user], TEXTS) }),
+    object({ role: v.literal('assistant'), content: v.union([text, assistant], TEXTS) }),
+    object({ role: v.literal('system'), content: texts }),
+  ],
+  'must be user, assistant or system.',
+);
+export type SentMessage = v.InferOutput<typeof message>;
+
+function only<const O extends v.VariantOptions<'type'>>(options: O, message: string) {
+  return v.variant('type', options, message);
+}
+
+/** Messages of a run, and the place in the request of each of their parts. */
+export interface Conversation {
+  messages: Message[];
+  places: string[][];
+}
+
+/**
+ * The messages of a run. One message of a user may have results of tools and more. It becomes a
+ * message for each result and one for the rest.
+ */
+export function conversationOf(
+  system: string | readonly Block[] | null,
+  sent: readonly SentMessage[],
+): Conversation {
+  const made: Conversation = { messages: [], places: [] };
+  if (system !== null) addMessage(made, 'system', system, 'system');
+  for (const [index, { role, content }] of sent.entries())
+    addMessage(made, role, content, `messages.${index}.content`);
+  return made;
+}
+
+function addMessage(
+  { messages, places }: Conversation,
+  role: Exclude<Role, 'tool'>,
+  content: string | readonly Block[],
+  at: string,
+): void {
+  let parts: MessagePart[] | null = null;
+  const open = (as: Role): MessagePart[] => {
+    const content: MessagePart[] = [];
+    messages.push({ role: as, content });
+    places.push([]);
+    return content;
+  };
+  if (typeof content === 'string') {
+    open(role).push({ type: 'text', text: content });
+    places.at(-1)?.push(at);
+    return;
+  }
+  for (const [index, block] of content.entries()) {
+    const part = partOf(block);
+    if (part === null) continue;
+    const isResult = part.type === 'tool_result';
+    if (isResult) parts = null;
+    const into: MessagePart[] = isResult ? open('tool') : (parts ?? open(role));
+    if (!isResult) parts = into;
+    into.push(part);
+    places.at(-1)?.push(`${at}.${index}`);
+  }
+  if (content.length === 0) open(role);
+}
+
+/** The part of a block. Null: nothing of it reaches a model. */
+function partOf(block: Block): MessagePart | null {
+  switch (block.type) {
+    case 'text':
+      return { type: 'text', text: block.text };
+    case 'image':
+      return { type: 'image', media_type: block.source.media_type, data: block.source.data };
+    case 'thinking':
+      return block.thinking === '' ? null : { type: 'reasoning', text: block.thinking };
+    case 'redacted_thinking':
+      return null;
+    case 'tool_use': {
+      const { id, name, input } = block;
+      const written = typeof input === 'string' ? input : JSON.stringify(input);
+      return { type: 'tool_call', id, name, arguments: written };
+    }
+    case 'tool_result': {
+      const { tool_use_id: id, content, is_error } = block;
+      const said = typeof content === 'string' ? content : (content ?? []).map(({ text }) => text);
+      return {
+        type: 'tool_result',
+        id,
+        text: typeof said === 'string' ? said : said.join('\n'),
+        is_error: is_error ?? false,
+      };
+    }
+  }
+}

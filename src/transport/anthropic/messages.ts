@@ -1,0 +1,108 @@
+import * as v from 'valibot';
+import { parseRunInput } from '../../runtime/contract/inputs.ts';
+import { named, object, text, whole } from '../../runtime/contract/vocabulary.ts';
+import { sendAnswer, streamAnswer } from '../dialect/answer.ts';
+import { idIn } from '../dialect/ids.ts';
+import { startFor } from '../dialect/start.ts';
+import { sendJson } from '../http/reply.ts';
+import { type Context, type Route, route } from '../http/route.ts';
+import { clientGone } from '../http/run-request.ts';
+import { messageOf } from './answer.ts';
+import { errorOf } from './errors.ts';
+import {
+  countInput,
+  inRequest,
+  messagesInput,
+  readCount,
+  readMessages,
+  refuseServerTools,
+} from './request.ts';
+import { event, MessageEvents } from './stream.ts';
+
+const shared = {
+  access: 'token',
+  errors: errorOf,
+  errorSchema: named(
+    'AnthropicError',
+    object({
+      type: v.literal('error'),
+      error: object({
+        type: text,
+        message: text,
+        details: object({ error_code: text, param: v.exactOptional(text) }),
+      }),
+    }),
+  ),
+} as const;
+
+/** The routes of Anthropic's API. */
+export const anthropicRoutes: readonly Route[] = [
+  route({
+    ...shared,
+    method: 'POST',
+    path: '/v1/messages',
+    summary: "A message in Anthropic's form; `stream` sends its events.",
+    headers: ['Idempotency-Key', 'X-Svc-Client', 'X-Svc-On-Disconnect'],
+    body: messagesInput,
+    answers: {
+      200: [
+        named('AnthropicMessage', v.looseObject({ id: text, type: v.literal('message') })),
+        { type: 'text/event-stream' },
+      ],
+    },
+    answer: createMessage,
+  }),
+  route({
+    ...shared,
+    method: 'POST',
+    path: '/v1/messages/count_tokens',
+    summary: 'The tokens of such a request, counted by the model that it names.',
+    body: countInput,
+    answers: { 200: named('AnthropicCount', object({ input_tokens: whole })) },
+    answer: countTokens,
+  }),
+];
+
+type MessagesContext = Context<unknown, v.InferOutput<typeof messagesInput>>;
+type CountContext = Context<unknown, v.InferOutput<typeof countInput>>;
+
+async function createMessage(context: MessagesContext): Promise<void> {
+  const sent = await context.body({ complete: refuseServerTools });
+  const { input, places, stream, thoughts } = readMessages(sent);
+  const run = await startFor(context, input, { api: 'anthropic.messages' }).catch((thrown) => {
+    throw inRequest(thrown, places);
+  });
+  const { res } = context;
+  if (!res.headersSent) res.setHeader('Request-Id', idIn('req_', run.id));
+  const options = { model: `${run.provider}/${run.model}`, thoughts };
+  if (!stream) return sendAnswer(context, run.id, (answer) => messageOf(run, options, answer));
+  await streamAnswer(
+    context,
+    run.id,
+    {
+      type: 'text/event-stream',
+      heartbeat: event('ping', {}),
+      failure: (error) => event('error', errorOf(error)),
+    },
+    async (pieces, { write }) => {
+      const events = new MessageEvents(run, options);
+      let before = events.start();
+      for await (const piece of pieces) {
+        const now = before + (piece.type === 'end' ? events.end(piece) : events.piece(piece));
+        before = '';
+        if (now !== '') await write(now);
+      }
+    },
+  );
+}
+
+async function countTokens(context: CountContext): Promise<void> {
+  const { res, runtime, limits } = context;
+  const { input, places } = readCount(await context.body({ complete: refuseServerTools }));
+  try {
+    const checked = parseRunInput(input, limits);
+    sendJson(res, 200, { input_tokens: await runtime.countTokens(checked, clientGone(context)) });
+  } catch (thrown) {
+    throw inRequest(thrown, places);
+  }
+}

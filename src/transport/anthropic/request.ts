@@ -1,0 +1,222 @@
+import * as v from 'valibot';
+import type { Tool, ToolChoice } from '../../../machines/messages.ts';
+import { SvcError } from '../../errors.ts';
+import { given, wrong } from '../../runtime/contract/check.ts';
+import {
+  anything,
+  flag,
+  name,
+  named,
+  object,
+  oneOf,
+  text,
+} from '../../runtime/contract/vocabulary.ts';
+import type { RunInput } from '../../runtime/contract.ts';
+import { cache_control, conversationOf, message, texts, unsupported } from './blocks.ts';
+
+/**
+ * The body of POST /v1/messages as the input of a run.
+ *
+ * 1. What would change the answer, and a run does not have, is refused by name.
+ * 2. What changes no answer is accepted, and has no effect: caches, tiers, and hints about effort.
+ * 3. Whether a model thinks is its own choice. With `thinking` disabled, the answer leaves it out.
+ */
+
+const tool = object({
+  type: v.nullish(v.literal('custom', 'must be custom: the daemon runs no tools itself.')),
+  name: text,
+  description: v.nullish(text),
+  input_schema: anything,
+  /** A model is kept to the schema whenever its provider can do that. */
+  strict: v.nullish(flag),
+  eager_input_streaming: v.nullish(flag),
+  defer_loading: v.nullish(v.literal(false, 'is not supported here.')),
+  allowed_callers: v.nullish(v.array(v.literal('direct', 'must be direct.'))),
+  input_examples: unsupported,
+  cache_control,
+});
+
+/** A tool of Anthropic's servers has other fields. Its type says why it is refused. */
+export function refuseServerTools(body: unknown): unknown {
+  const { tools } = (body ?? {}) as { tools?: unknown };
+  for (const [index, each] of (Array.isArray(tools) ? tools : []).entries()) {
+    const { type = null } = (each ?? {}) as { type?: unknown };
+    if (type !== null && type !== 'custom')
+      throw wrong(
+        `tools.${index}.type`,
+        `tools.${index}.type must be custom: the daemon runs no tools itself.`,
+      );
+  }
+  return body;
+}
+
+const parallel = { disable_parallel_tool_use: v.nullish(flag) };
+const toolChoice = v.variant(
+  'type',
+  [
+    object({ type: v.literal('auto'), ...parallel }),
+    object({ type: v.literal('any'), ...parallel }),
+    object({ type: v.literal('tool'), name: text, ...parallel }),
+    object({ type: v.literal('none') }),
+  ],
+  'must be auto, any, tool or none.',
+);
+
+const jsonFormat = object({
+  type: v.literal('json_schema', 'must be json_schema.'),
+  schema: anything,
+  name: v.nullish(text),
+});
+
+const DISPLAY = { display: v.nullish(oneOf(['summarized', 'omitted'])) };
+const thinking = v.variant(
+  'type',
+  [
+    object({ type: v.literal('enabled'), budget_tokens: v.nullish(v.number()), ...DISPLAY }),
+    object({ type: v.literal('adaptive'), ...DISPLAY }),
+    object({ type: v.literal('between_tools') }),
+    object({ type: v.literal('disabled') }),
+  ],
+  'must be enabled, adaptive, between_tools or disabled.',
+);
+
+const asked = {
+  model: name(),
+  messages: v.array(message, 'must be a list of messages.'),
+  system: v.nullish(texts),
+  tools: v.nullish(v.array(tool, 'must be a list of tools.')),
+  tool_choice: v.nullish(toolChoice),
+  thinking: v.nullish(thinking),
+  output_config: v.nullish(
+    object({ effort: v.nullish(text), format: v.nullish(jsonFormat), task_budget: unsupported }),
+  ),
+  /** The earlier name of `output_config.format`. */
+  output_format: v.nullish(jsonFormat),
+  cache_control,
+  speed: v.nullish(text),
+  user_profile_id: v.nullish(text),
+  workspace_id: v.nullish(text),
+  betas: v.nullish(v.array(text)),
+  /** It makes a long conversation shorter. The whole conversation answers as well. */
+  context_management: v.nullish(anything),
+  mcp_servers: v.nullish(v.array(v.never('is not supported here.'))),
+};
+
+export const messagesInput = named(
+  'AnthropicMessagesInput',
+  object({
+    ...asked,
+    max_tokens: v.number('must be a whole number.'),
+    stream: v.nullish(flag),
+    stop_sequences: v.nullish(v.array(text, 'must be a list of texts.')),
+    temperature: v.nullish(v.number('must be a number.')),
+    top_p: v.nullish(v.number('must be a number.')),
+    top_k: unsupported,
+    metadata: v.nullish(object({ user_id: v.nullish(text) })),
+    service_tier: v.nullish(text),
+    inference_geo: v.nullish(text),
+    diagnostics: v.nullish(anything),
+    container: unsupported,
+    fallbacks: unsupported,
+  }),
+);
+
+export const countInput = named('AnthropicCountInput', object(asked));
+
+/** A request as the input of a run, and how to answer it. */
+export interface Translated {
+  input: RunInput;
+  /** Where the parts of the run's messages are in the request. */
+  places: string[][];
+  stream: boolean;
+  /** Whether the answer shows what the model thought. */
+  thoughts: boolean;
+}
+
+/** Throws invalid_request with the name of the field. */
+export function readMessages(sent: v.InferOutput<typeof messagesInput>): Translated {
+  const { max_tokens, temperature, top_p, stop_sequences, metadata, stream } = sent;
+  const { input, ...rest } = readCount(sent);
+  const user_id = metadata?.user_id;
+  return {
+    ...rest,
+    stream: stream === true,
+    input: given({
+      ...input,
+      ...{ max_tokens, temperature, top_p },
+      stop: stop_sequences?.length === 0 ? null : stop_sequences,
+      metadata: user_id == null ? null : { user_id },
+    }),
+  };
+}
+
+/** The same for a request that only counts tokens. */
+export function readCount(sent: v.InferOutput<typeof countInput>): Translated {
+  const { model, messages: turns, tools, output_config, output_format, thinking } = sent;
+  const system = sent.system === '' ? null : (sent.system ?? null);
+  if (turns.length === 0) throw wrong('messages', 'messages must have at least one message.');
+  if (turns.at(-1)?.role === 'assistant')
+    throw wrong(
+      'messages',
+      'messages ends with a message of the assistant, which the answer cannot continue here. End it with one of the user.',
+    );
+  const { messages, places } = conversationOf(system, turns);
+  const format = output_config?.format ?? output_format ?? null;
+  return {
+    stream: false,
+    thoughts: thinking?.type !== 'disabled' && !isOmitted(thinking),
+    places,
+    input: given({
+      model,
+      messages,
+      tools: tools == null || tools.length === 0 ? null : tools.map(toolOf),
+      tool_choice: choiceOf(sent.tool_choice ?? null),
+      response_format:
+        format === null
+          ? null
+          : { type: 'json' as const, name: format.name ?? null, schema: format.schema },
+    }) as RunInput,
+  };
+}
+
+function isOmitted(thinking: v.InferOutput<typeof countInput>['thinking']): boolean {
+  return thinking != null && 'display' in thinking && thinking.display === 'omitted';
+}
+
+function toolOf({ name, description, input_schema }: v.InferOutput<typeof tool>): Tool {
+  return { name, description: description ?? null, parameters: input_schema };
+}
+
+function choiceOf(choice: v.InferOutput<typeof toolChoice> | null): ToolChoice | null {
+  if (choice === null) return null;
+  if (choice.type === 'none') return 'none';
+  if (choice.disable_parallel_tool_use === true)
+    throw wrong(
+      'tool_choice.disable_parallel_tool_use',
+      'tool_choice.disable_parallel_tool_use is not supported here: a model may call several tools.',
+    );
+  if (choice.type === 'tool') return { name: choice.name };
+  return choice.type === 'any' ? 'required' : 'auto';
+}
+
+/** The names of a run's input, as this API calls them. */
+const NAMES: Readonly<Record<string, string>> = {
+  stop: 'stop_sequences',
+  response_format: 'output_config.format',
+  parameters: 'input_schema',
+};
+
+/**
+ * An error about the input of the run, with the names and places of the request that was sent.
+ */
+export function inRequest(thrown: unknown, places: readonly (readonly string[])[]): unknown {
+  if (!(thrown instanceof SvcError) || thrown.param === null) return thrown;
+  const { code, message, param, hint, details } = thrown;
+  const [, at, part] = /^messages\.(\d+)(?:\.content(?:\.(\d+))?)?/.exec(param) ?? [];
+  const place = at === undefined ? undefined : places[Number(at)]?.[Number(part ?? 0)];
+  const named = place ?? param.replace(/[a-z_]+/g, (name) => NAMES[name] ?? name);
+  return new SvcError(code, message.replaceAll(param, named), {
+    ...{ param: named, hint, cause: thrown },
+    ...(details === undefined ? {} : { details }),
+  });
+}

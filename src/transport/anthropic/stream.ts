@@ -1,0 +1,142 @@
+import type { RunRecord } from '../../runtime/contract.ts';
+import type { AnswerEnd } from '../dialect/pieces.ts';
+import type { PlacedPiece } from '../dialect/steady.ts';
+import { emptyMessage, ending, signatureOf, usageOf } from './answer.ts';
+
+/**
+ * The events of a streamed message, in order: the message, its blocks one after the other, the
+ * reason why it ended. Only one block is open at a time.
+ *
+ * A model may write several tool calls at once. Then the later ones wait until the arguments of the
+ * first are complete.
+ */
+export class MessageEvents {
+  private readonly run: Pick<RunRecord, 'id'>;
+  private readonly model: string;
+  private readonly thoughts: boolean;
+  /** Blocks that are not sent in full, in order. The first one is open if `index` counts it. */
+  private readonly waiting: Block[] = [];
+  private isOpen = false;
+  private index = -1;
+  private calls = false;
+  private refused = false;
+
+  constructor(run: Pick<RunRecord, 'id'>, options: { model: string; thoughts: boolean }) {
+    this.run = run;
+    this.model = options.model;
+    this.thoughts = options.thoughts;
+  }
+
+  start(): string {
+    return event('message_start', { message: emptyMessage(this.run, this.model) });
+  }
+
+  piece(piece: PlacedPiece): string {
+    const { kind = 'text' } = piece;
+    this.calls ||= kind === 'tool_call';
+    this.refused ||= kind === 'refusal';
+    if (kind === 'reasoning' && !this.thoughts) return '';
+    let block = this.waiting.find(({ part }) => part === piece.part);
+    if (block === undefined) {
+      block = { part: piece.part, kind, call: piece.call, unsent: '', whole: '', looked: 0 };
+      this.waiting.push(block);
+    }
+    block.unsent += piece.text;
+    if (kind === 'tool_call') block.whole += piece.text;
+    return this.flush((first) => first.kind !== 'tool_call' || isComplete(first));
+  }
+
+  end(end: AnswerEnd): string {
+    const rest = this.flush(() => true) + this.close();
+    const { calls, refused } = this;
+    const delta = { container: null, ...ending({ ...end, calls, refused }) };
+    return (
+      rest +
+      event('message_delta', { delta, usage: usageOf(end.usage) }) +
+      event('message_stop', {})
+    );
+  }
+
+  /** Sends what may be sent. `isOver` says whether a block before another one is complete. */
+  private flush(isOver: (block: Block) => boolean): string {
+    let events = '';
+    for (;;) {
+      const [first] = this.waiting;
+      if (first === undefined) return events;
+      if (!this.isOpen) events += this.open(first);
+      events += this.delta(first);
+      if (this.waiting.length === 1 || !isOver(first)) return events;
+      events += this.close();
+    }
+  }
+
+  private open({ kind, call }: Block): string {
+    this.isOpen = true;
+    this.index += 1;
+    return event('content_block_start', {
+      index: this.index,
+      content_block:
+        kind === 'tool_call'
+          ? { type: 'tool_use', ...call, input: {}, caller: { type: 'direct' } }
+          : kind === 'reasoning'
+            ? { type: 'thinking', thinking: '', signature: '' }
+            : { type: 'text', text: '', citations: null },
+    });
+  }
+
+  private delta(block: Block): string {
+    const { kind, unsent } = block;
+    if (unsent === '') return '';
+    block.unsent = '';
+    if (kind === 'tool_call')
+      return this.change({ type: 'input_json_delta', partial_json: unsent });
+    return this.change(
+      kind === 'reasoning'
+        ? { type: 'thinking_delta', thinking: unsent }
+        : { type: 'text_delta', text: unsent },
+    );
+  }
+
+  private close(): string {
+    const block = this.isOpen ? this.waiting.shift() : undefined;
+    if (block === undefined) return '';
+    this.isOpen = false;
+    const signed =
+      block.kind === 'reasoning'
+        ? this.change({ type: 'signature_delta', signature: signatureOf(this.run) })
+        : '';
+    return signed + event('content_block_stop', { index: this.index });
+  }
+
+  private change(delta: object): string {
+    return event('content_block_delta', { index: this.index, delta });
+  }
+}
+
+interface Block {
+  part: number;
+  kind: string;
+  call: PlacedPiece['call'];
+  unsent: string;
+  /** All arguments of a call so far. */
+  whole: string;
+  /** Length of the arguments when they were last found incomplete. */
+  looked: number;
+}
+
+/** One event. Its type is both the name of the event and a field of it. */
+export function event(type: string, fields: object): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+}
+
+/** Whether the arguments of a call are whole. They are read again only when they have grown. */
+function isComplete(block: Block): boolean {
+  if (block.looked === block.whole.length) return false;
+  try {
+    JSON.parse(block.whole);
+    return true;
+  } catch {
+    block.looked = block.whole.length;
+    return false;
+  }
+}
