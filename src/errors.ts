@@ -170,6 +170,14 @@ export const errors = {
     meaning: 'There is no run with this id.',
     hint: 'List them with: svc runs list',
   },
+  run_unfinished: {
+    ...invalid,
+    http: 409,
+    grpc: 'FAILED_PRECONDITION',
+    type: 'conflict_error',
+    meaning: 'The run has not ended yet.',
+    hint: 'Cancel it with svc runs cancel <id>, or wait for its end.',
+  },
   export_invalid: {
     ...invalid,
     meaning: 'The file is not an exported run that can be replayed.',

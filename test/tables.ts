@@ -135,6 +135,7 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'run.start': 'the run. With `stream`: first `{run}`, then its events and `{queue_position}`',
   'run.follow': 'the events of the run from a position on, then the run',
   'run.cancel': 'the run, once its work has stopped',
+  'run.remove': '`removed`: the id of the run that is no longer in the log',
   'run.get': 'the run',
   'run.list': 'one page of runs; `texts: "short"` cuts long texts',
   'model.list': '`models` of every reachable provider',

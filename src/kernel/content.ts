@@ -127,15 +127,17 @@ const ANSWERED: ReadonlySet<string> = new Set(['output', 'output_parts', 'stop_s
 const OURS: ReadonlySet<string> = new Set(['type', 'role', 'media_type', 'data', 'api']);
 
 /** Fields that every record or event has: they become empty. The other ones are removed. */
-const EMPTY: Readonly<Record<string, unknown>> = {
-  prompt: '',
-  system: null,
-  output: '',
+const EMPTY: Readonly<Record<string, (value: unknown) => unknown>> = {
+  prompt: () => '',
+  system: () => null,
+  output: () => '',
+  // Which API was used says nothing of what was asked.
+  asked_as: (value) => (isObject(value) ? { ...value, fields: {} } : value),
 };
 
 function omitted(fields: Fields, names: ReadonlySet<string>): Fields {
   const kept = Object.entries(fields).filter(([name]) => !names.has(name) || name in EMPTY);
-  return change(Object.fromEntries(kept), names, (_, name) => EMPTY[name]);
+  return change(Object.fromEntries(kept), names, (value, name) => EMPTY[name]?.(value));
 }
 
 function change(

@@ -1,5 +1,5 @@
 import type { AnyEvent, StopReport } from '../../machines/events.ts';
-import type { AskedAs } from '../../machines/messages.ts';
+import type { AskedAs, RunRequest } from '../../machines/messages.ts';
 import type { EventSlice } from '../kernel/event-page.ts';
 import type { EventRecord } from '../kernel/event-record.ts';
 import type { PullInput } from '../models/port.ts';
@@ -48,6 +48,15 @@ export interface Asked {
   asked_as?: AskedAs;
   /** The client waits no longer than so many milliseconds: a bound on the time of the run. */
   within_ms?: number;
+}
+
+/** What a run was asked, with its images. The record has their size only. */
+export interface RunAsked {
+  request: RunRequest;
+  asked_as: AskedAs | null;
+  metadata: Readonly<Record<string, string>> | null;
+  /** Milliseconds since the epoch. */
+  created_at: number;
 }
 
 /** What is known of a run without its texts. */
@@ -119,6 +128,10 @@ export interface Runtime extends History {
   watchQueue(id: string, listener: (position: number | null) => void): () => void;
   /** Resolves when the work has stopped. A finished run resolves at once. */
   cancelRun(id: string, by: string): Promise<RunRecord>;
+  /** What the run was asked. Without messages if the log does not keep them. */
+  askedOf(id: string): Promise<RunAsked>;
+  /** Removes a finished run and its events from the log. Throws run_unknown, run_unfinished. */
+  removeRun(id: string): Promise<void>;
 
   /**
    * The vectors of texts. It is no run: nothing of it is recorded. An abort stops the work. Throws

@@ -30,6 +30,8 @@ import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
 import { watchQueue } from './runs/queue-position.ts';
 import { Records } from './runs/record-bytes.ts';
+import { removeRun } from './runs/remove.ts';
+import { runAsked } from './runs/run-asked.ts';
 import { Runs } from './runs/runs.ts';
 import type { Scheduler } from './runs/scheduler.ts';
 
@@ -118,6 +120,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     service_id: daemon().context.boot_id,
     now: kernel.clock.now(),
   });
+  const removing = () => ({
+    ...{ kernel, store, daemon: streams.daemon, boot_id: daemon().context.boot_id },
+    head: (id: string) => runs.head(id),
+  });
   const status = () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home);
   return {
     ...createHistory({
@@ -149,6 +155,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     followRun: (id, following) => runs.follow(id, following),
     watchQueue: (id, listener) => watchQueue(scheduler, id, listener),
     cancelRun: (id, by) => answered(() => runs.cancel(id, by)),
+    askedOf: (id) => runAsked({ kernel, store }, id),
+    removeRun: (id) => unlessStalled(kernel, () => removeRun(removing(), id)),
     stopped: () => options.stopReports.stopped,
     embed: (input, signal) => embeddings.embed(input, signal),
 

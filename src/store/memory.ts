@@ -204,10 +204,7 @@ class MemoryLog implements Calls {
       (line) => line.finished === 1 && line.seq < this.lastSeq,
     );
     const remove = (run_id: string) => {
-      const key = this.runs.get(run_id)?.idempotency_key ?? null;
-      this.removeStream(run_id);
-      this.runs.delete(run_id);
-      if (key !== null) this.owners.delete(key);
+      this.remove(run_id);
       runs += 1;
     };
     for (const line of finished) if (runs < limit && this.isOld(line, query)) remove(line.run_id);
@@ -230,6 +227,22 @@ class MemoryLog implements Calls {
       more: runs >= limit,
       ...(runs < limit && isOver() ? { over: true } : {}),
     };
+  }
+
+  removeRun(run_id: string): PruneReport {
+    const line = this.runs.get(run_id);
+    if (line?.finished !== 1 || line.seq >= this.lastSeq)
+      return { runs: 0, events: 0, more: false };
+    const events = this.streamOf(run_id).length;
+    this.remove(run_id);
+    return { runs: 1, events, more: false };
+  }
+
+  private remove(run_id: string): void {
+    const key = this.runs.get(run_id)?.idempotency_key ?? null;
+    this.removeStream(run_id);
+    this.runs.delete(run_id);
+    if (key !== null) this.owners.delete(key);
   }
 
   private isOld({ run_id, seq }: Line, { before_at, clock }: PruneQuery): boolean {

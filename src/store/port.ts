@@ -195,6 +195,12 @@ export interface EventStore {
    * changed.
    */
   prune(query: PruneQuery): Promise<PruneReport>;
+  /**
+   * Removes one finished run, as `prune` does. `runs` is 0 for a run that is unfinished or unknown,
+   * or has the last event of the log. With `more`, steps of `prune` finish the work. Throws
+   * store_full, and then nothing has changed.
+   */
+  removeRun(run_id: string): Promise<PruneReport>;
   /** Reads and checks everything: hashes, numbering, and the check of SQLite itself. */
   verify(): Promise<VerifyReport>;
   /**

@@ -71,6 +71,7 @@ export function createStore(log: StoredLog, { project, onMended }: StoreOptions 
     startedStreams: forward('startedStreams'),
     countRuns: forward('countRuns'),
     prune: forward('prune'),
+    removeRun: forward('removeRun'),
     verify: forward('verify'),
     verified: forward('verified'),
     close: () => log.close(),

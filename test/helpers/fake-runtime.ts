@@ -1,5 +1,6 @@
 import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon.ts';
 import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
+import { shortMessages } from '../../machines/messages.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { EventPage } from '../../src/kernel/event-page.ts';
@@ -241,6 +242,21 @@ export function fakeRuntime(): FakeRuntime {
         fake.append(id, 'run.cancelled', { forced: false });
       }
       return { ...record };
+    },
+    async askedOf(id) {
+      note('askedOf');
+      const { record } = find(id);
+      const { provider, model, cloud, prompt, system } = record;
+      const request = {
+        ...{ provider, model, cloud, messages: shortMessages(prompt, system) },
+        ...{ max_tokens: null, temperature: null, seed: 1, seed_asked: false },
+      };
+      return { request, asked_as: null, metadata: null, created_at: Date.parse(record.created_at) };
+    },
+    async removeRun(id) {
+      note('removeRun');
+      if (find(id).record.ended_at === null) throw new SvcError('run_unfinished');
+      runs.delete(id);
     },
     async lifecycle(event) {
       note('lifecycle');

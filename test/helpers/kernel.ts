@@ -131,6 +131,7 @@ export function gatedStore(inner: EventStore): EventStore & {
     unfinishedRuns: () => inner.unfinishedRuns(),
     countRuns: () => inner.countRuns(),
     prune: (query) => inner.prune(query),
+    removeRun: (id) => inner.removeRun(id),
     verify: () => inner.verify(),
     verifyPart: (...args) => inner.verifyPart(...args),
     verified: () => inner.verified(),

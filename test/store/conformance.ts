@@ -632,6 +632,36 @@ function testPrune(opened: Opened): void {
     assert.equal((await kept(store))[1], ['run_b', 'run_a']);
   });
 
+  opened('one finished run goes alone, with its key, and others never', async (store) => {
+    await store.append({ events: [boot(1, 'boot_2')], runs: [] });
+    await store.append(finishedRuns(2, ['run_a', 'run_b'], { idempotency_key: null }));
+    await store.append(finishedRuns(8, ['run_c'], { idempotency_key: 'k' }));
+    await store.append(accepted(11, [run('run_d', { seq: 11 })]));
+    const nothing = { runs: 0, events: 0, more: false };
+    assert.equal(await store.removeRun('run_d'), nothing, 'it is unfinished');
+    assert.equal(await store.removeRun('run_x'), nothing, 'it is unknown');
+    assert.equal(await store.removeRun('daemon:boot_2'), nothing, 'it is no run');
+    assert.equal(await store.removeRun('run_c'), { runs: 1, events: 3, more: false });
+    assert.equal(await store.removeRun('run_c'), nothing, 'it has gone');
+    assert.is(await store.getRun('run_c'), null);
+    assert.is(await store.getRunByKey('k'), null);
+    assert.equal(await store.removeRun('run_a'), { runs: 1, events: 3, more: false });
+    assert.equal(await kept(store), [
+      ['daemon:boot_2', 'run_b', 'run_d'],
+      ['run_d', 'run_b'],
+    ]);
+    assert.equal(await store.verify(), { ok: true, events: 5, problems: [] });
+    await store.append({
+      events: [event(12, 'run_d', 2)],
+      runs: [run('run_d', { seq: 12, finished: true })],
+    });
+    assert.equal(await store.removeRun('run_d'), nothing, 'it has the last event of the log');
+    assert.is((await store.getRun('run_d'))?.run_id, 'run_d');
+    await store.append(accepted(13, [run('run_e', { seq: 13 })]));
+    assert.is((await store.removeRun('run_d')).runs, 1);
+    assert.equal(await store.verify(), { ok: true, events: 5, problems: [] });
+  });
+
   opened('a run whose time was over in a leap of the clock stays', async (store) => {
     const day = 86_400_000;
     const { events, runs } = finishedRuns(1, ['run_a', 'run_b']);

@@ -67,6 +67,37 @@ function holding(place: Place, text: string): string[] {
 }
 
 test(
+  'one removed run is in no file, and the log without it verifies, also for a copy',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const first = await fill(store, 0, 3, 'my name is unknown');
+    const text = 'my name is Rumpelstiltskin';
+    const last = first + 3;
+    const events = [1, 2].map((version) =>
+      event(first + version, 'run_x', version, {
+        type: version === 1 ? 'run.accepted' : 'run.happened',
+        data: { text },
+      }),
+    );
+    events.push(event(last, 'daemon:boot_2', 4, { boot_id: 'boot_2' }));
+    const row = run('run_x', { finished: true, record: { output: text }, seq: last - 1 });
+    await store.append({ events, runs: [row] });
+    assert.ok(holding(place, text).length > 0);
+    let step = await store.removeRun('run_x');
+    assert.equal([step.runs, step.events], [1, 2]);
+    while (step.more) step = await store.prune({ ...ALL, before_at: null });
+    assert.equal(holding(place, text), []);
+    assert.equal(await store.verify(), { ok: true, events: first + 1, problems: [] });
+    await store.close();
+    const again = place.store();
+    assert.is((await again.open()).last_seq, last);
+    assert.equal(await again.verify(), { ok: true, events: first + 1, problems: [] });
+    await again.close();
+  }),
+);
+
+test(
   'removed data is in no file, also while the log is open',
   placed(async (place) => {
     const store = place.store();

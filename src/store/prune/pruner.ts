@@ -62,6 +62,28 @@ export class Pruner {
     const report = this.db
       .transaction(() => this.remove({ ...query, max_bytes }, last_seq))
       .immediate();
+    return this.tidy(report, max_bytes);
+  }
+
+  /**
+   * Removes one run. `runs` is 0 for a run that is unfinished or unknown, or has the last event.
+   * `more`: calls of `prune` shrink the file further.
+   */
+  removeOne(run_id: string, last_seq: number): PruneReport {
+    const report = this.db
+      .transaction((): PruneReport => {
+        const removed: Removed[] = [];
+        const may = this.statements.mayGo.get(run_id, last_seq) !== undefined;
+        const runs = may ? this.removeRun(run_id, removed) : 0;
+        this.gaps.add(removed);
+        return { runs, events: removed.length, more: false };
+      })
+      .immediate();
+    return report.runs === 0 ? report : this.tidy(report, null);
+  }
+
+  /** Shrinks the file after a step, and empties the WAL after the last one. */
+  private tidy(report: PruneReport, max_bytes: number | null): PruneReport {
     if (report.events > 0) this.untidy = true;
     if (report.more || this.shrink()) return { ...report, more: true };
     const trouble = this.checkpoint();

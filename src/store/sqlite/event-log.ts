@@ -135,9 +135,17 @@ export class EventLog extends Reads implements Calls {
   }
 
   prune(query: PruneQuery): PruneReport {
+    return this.removing(() => this.pruner.prune(query, this.last.seq, this.bootBytes));
+  }
+
+  removeRun(run_id: string): PruneReport {
+    return this.removing(() => this.pruner.removeOne(run_id, this.last.seq));
+  }
+
+  private removing(remove: () => PruneReport): PruneReport {
     if (this.failure !== null) throw this.failure;
     try {
-      return this.pruner.prune(query, this.last.seq, this.bootBytes);
+      return remove();
     } catch (error) {
       throw this.refuse(error);
     }

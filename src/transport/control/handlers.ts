@@ -111,6 +111,10 @@ export function createHandlers({
     },
     'run.follow': ({ id, from_seq }, reply) => follow(id, from_seq ?? 0, reply),
     'run.cancel': ({ id }) => runtime.cancelRun(id, BY),
+    'run.remove': async ({ id }) => {
+      await runtime.removeRun(id);
+      return { removed: id };
+    },
     'run.get': ({ id }) => runtime.showRun(id),
     'run.list': (query) => runtime.listRuns(query),
     'model.list': async () => ({ models: await runtime.listModels() }),

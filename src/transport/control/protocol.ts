@@ -96,6 +96,8 @@ export const methods = {
     'stream',
   ),
   'run.cancel': answers<RunRecord>()(one),
+  /** Removes a finished run from the log. */
+  'run.remove': answers<{ removed: string }>()(one),
   'run.get': answers<RunRecord>()(one, 'whole'),
   'run.list': answers<RunPage>()(v.object(runListInput), 'whole'),
   'model.list': answers<{ models: ModelRecord[] }>()(none),

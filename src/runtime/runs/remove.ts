@@ -1,0 +1,40 @@
+import { SvcError } from '../../errors.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
+import type { EventStore } from '../../store/port.ts';
+import type { RunHead } from '../contract.ts';
+import { unknownRun } from './run-errors.ts';
+
+export interface RemoveSources {
+  kernel: Kernel;
+  store: Pick<EventStore, 'prune' | 'removeRun'>;
+  /** Stream of this boot's daemon machine. */
+  daemon: DaemonKey;
+  boot_id: string;
+  head(run_id: string): Promise<RunHead>;
+}
+
+/**
+ * Removes a finished run from the log, with its events, its record and its idempotency key. The
+ * numbers of its events stay gaps, as after retention, so the log can be verified.
+ *
+ * Throws run_unknown, run_unfinished, daemon_stopping, and the errors of the store.
+ */
+export async function removeRun(
+  { kernel, store, daemon, boot_id, head }: RemoveSources,
+  run_id: string,
+): Promise<void> {
+  if (!(await head(run_id)).finished) throw new SvcError('run_unfinished');
+  let step = await store.removeRun(run_id);
+  if (step.runs === 0) {
+    // The log must end with an event. Another one lets the last event of the run go.
+    const room = { type: 'daemon.history_pruned', runs: 0, events: 0 } as const;
+    if (!(await kernel.tryAppend(daemon, room))) throw new SvcError('daemon_stopping');
+    step = await store.removeRun(run_id);
+  }
+  if (step.runs === 0) throw unknownRun(run_id);
+  const { runs, events } = step;
+  await kernel.tryAppend(daemon, { type: 'daemon.history_pruned', runs, events });
+  const nothing = { before_at: null, max_bytes: null, keep_boot: boot_id, limit: 1 };
+  while (step.more) step = await store.prune(nothing);
+}

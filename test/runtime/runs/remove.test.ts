@@ -1,0 +1,66 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { runAsked } from '../../../src/runtime/runs/run-asked.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'done',
+    (error: { code?: string }) => error.code,
+  );
+
+test('a finished run leaves the log whole, and its key starts another one', async () => {
+  const local = new ScriptedProvider('local', [output('secret', 1), finish()]);
+  const { runtime, store } = await bootRuntime({ local });
+  const asked = { prompt: 'p', idempotency_key: 'k' };
+  const { id } = await runtime.startRun(asked, 'test');
+  const other = await runtime.startRun({ prompt: 'q' }, 'test');
+  for (const run of [id, other.id])
+    await waitFor('the run ends', async () => (await runtime.headOfRun(run)).finished);
+  const before = runtime.status().runs.finished;
+  await runtime.removeRun(id);
+  assert.is(await codeOf(runtime.getRun(id)), 'run_unknown');
+  assert.is(await codeOf(runtime.removeRun(id)), 'run_unknown');
+  assert.is(await codeOf(runtime.askedOf(id)), 'run_unknown');
+  assert.equal(await store.readStream(id, 1, 10), []);
+  assert.ok((await store.verify()).ok);
+  assert.is(runtime.status().runs.finished, before - 1);
+  assert.is((await runtime.getRun(other.id)).output, 'secret');
+  assert.is.not((await runtime.startRun(asked, 'test')).id, id);
+});
+
+test('a run that has not ended stays', async () => {
+  const { opened, open } = gate();
+  const local = new ScriptedProvider('local', [output('a', 1), () => opened, finish()]);
+  const { runtime } = await bootRuntime({ local });
+  const { id } = await runtime.startRun({ prompt: 'p' }, 'test');
+  assert.is(await codeOf(runtime.removeRun(id)), 'run_unfinished');
+  open();
+  await waitFor('the run ends', async () => (await runtime.headOfRun(id)).finished);
+  assert.is(await codeOf(runtime.removeRun(id)), 'done');
+  assert.is(await codeOf(runtime.removeRun('daemon:boot_1')), 'run_unknown');
+});
+
+test('what a run was asked is the same from memory and from the log', async () => {
+  const { opened, open } = gate();
+  const local = new ScriptedProvider('local', [output('a', 1), () => opened, finish()]);
+  const { runtime, kernel, store } = await bootRuntime({ local });
+  const image = { type: 'image', media_type: 'image/png', data: 'iVBORw0KGgoAAAAN' } as const;
+  const { id } = await runtime.startRun(
+    { messages: [{ role: 'user', content: [image] }], metadata: { a: 'b' } },
+    'test',
+    { asked_as: { api: 'x', fields: { y: 1 } } },
+  );
+  const live = await runtime.askedOf(id);
+  assert.equal(live.request.messages[0]?.content, [image]);
+  assert.equal(live.asked_as, { api: 'x', fields: { y: 1 } });
+  assert.equal(live.metadata, { a: 'b' });
+  open();
+  await waitFor('the run ends', async () => (await runtime.headOfRun(id)).finished);
+  await waitFor('the run is settled', () => !kernel.instances.has(id as `run_${string}`));
+  assert.equal(await runAsked({ kernel, store }, id), live);
+});
+
+test.run();
