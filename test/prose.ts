@@ -73,7 +73,7 @@ function withoutCode(text: string): string {
     .replace(/https?:\S+/g, '`');
 }
 
-/** Comments, texts of more than two words and names of tests in a source file. */
+/** Comments, texts of more than two words, names of tests and what they wait for. */
 export function proseOfSource(file: string): Prose[] {
   const code = readFileSync(file, 'utf8');
   const lineOf = (index: number) => code.slice(0, index).split('\n').length;
@@ -92,7 +92,7 @@ export function proseOfSource(file: string): Prose[] {
     all.replace(/[^\n]/g, ' '),
   );
   for (const { index, 1: test, 3: text = '' } of bare.matchAll(
-    /(\btest(?:\.skip)?\(\s*|\bit\(\s*)?(['`"])((?:(?!\2)[^\\\n]|\\.)*)\2/g,
+    /(\btest(?:\.skip)?\(\s*|\bit\(\s*|\bwaitFor\(\s*)?(['`"])((?:(?!\2)[^\\\n]|\\.)*)\2/g,
   )) {
     if (text.split(' ').length > 2)
       found.push({ file, line: lineOf(index), kind: test === undefined ? 'text' : 'name', text });

@@ -182,9 +182,9 @@ export class Kernel {
   ): void {
     if (signal?.aborted) return;
     const name = topic === 'all' ? topic : 'stream' in topic ? topic.stream : topic.machine;
-    const hear = listener as (...args: unknown[]) => void;
-    this.listeners.on(name, hear);
-    signal?.addEventListener('abort', () => this.listeners.off(name, hear), { once: true });
+    const deliver = listener as (...args: unknown[]) => void;
+    this.listeners.on(name, deliver);
+    signal?.addEventListener('abort', () => this.listeners.off(name, deliver), { once: true });
   }
 
   /**

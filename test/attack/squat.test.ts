@@ -63,7 +63,7 @@ interface Sent {
       squatter = asOther(SQUATTER, [String(port)]);
       await life.stop(0);
       const { lines } = squatter;
-      await waitFor('the squatter has the port', () => lines()[0] === 'bound');
+      await waitFor('the other program has the port', () => lines()[0] === 'bound');
       const sent = () =>
         lines()
           .slice(1)

@@ -143,7 +143,7 @@ async function probe(
 ): Promise<{ p50: number; p99: number; max: number; rss: number }> {
   rmSync(file, { force: true });
   process.kill(pid, 'SIGUSR2');
-  await waitFor('the daemon tells its delays', () => existsSync(file));
+  await waitFor('the daemon reports its delays', () => existsSync(file));
   return JSON.parse(readFileSync(file, 'utf8'));
 }
 

@@ -182,7 +182,7 @@ inBrowser('an answer is shown as it grows, and cancelling stops the work', async
   await picture('streaming');
   await page.click('#run-cancel');
   await says('#run-state', 'cancelled');
-  await waitFor('the other server is let go', () => held.streams.size === 0);
+  await waitFor('the connection to the other server is closed', () => held.streams.size === 0);
   await isThere('#diagram [data-part="state:cancelled"].here');
   await isGone('#run-cancel');
   assert.is(await text('#run-output'), 'one two');

@@ -217,9 +217,9 @@ test('over gRPC: a stock health service is understood', async ({ home, ends }) =
       .split('\n')
       .filter(Boolean)
       .map((line) => JSON.parse(line).ready);
-  await waitFor('it is told as it is', () => lines().length === 1);
+  await waitFor('the state is reported', () => lines().length === 1);
   service.setStatus('svc.readyz', 'NOT_SERVING');
-  await waitFor('the change is told', () => lines().length === 2);
+  await waitFor('the change is reported', () => lines().length === 2);
   child.kill('SIGINT');
   assert.is((await ended).code, 130);
   assert.equal(lines(), [true, false]);
@@ -235,14 +235,16 @@ test('--watch prints each change, the loss and the return of the daemon, until i
     change = event;
   });
   const { child, ended, stdout, stderr } = home.spawn(['health', '--source', 'socket', '--watch']);
-  await waitFor('it is told as it is', () => stdout() === 'serving (ready, live)\n');
+  await waitFor('the state is reported', () => stdout() === 'serving (ready, live)\n');
   change({ ...health, ready: false, state_path: 'stopping.draining' });
-  await waitFor('the change is told', () =>
+  await waitFor('the change is reported', () =>
     stdout().endsWith('not serving (stopping.draining, live)\n'),
   );
   for (const connection of daemon.connections) connection.destroy();
-  await waitFor('the going is told', () => /cannot be reached over the socket/.test(stderr()));
-  await waitFor('the coming back is told', () =>
+  await waitFor('the end of the daemon is reported', () =>
+    /cannot be reached over the socket/.test(stderr()),
+  );
+  await waitFor('its return is reported', () =>
     stdout().endsWith('live)\nserving (ready, live)\n'),
   );
   child.kill('SIGINT');

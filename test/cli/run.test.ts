@@ -359,7 +359,10 @@ test('Ctrl-C cancels the run, waits for its end and exits 130; a second one does
     const { child, ended, stdout, stderr } = home.spawn(['run', 'p']);
     await waitFor('there is output', () => stdout() === 'so far');
     child.kill('SIGINT');
-    await waitFor('it is said', () => stderr() === 'Cancelling; Ctrl-C again leaves at once.\n');
+    await waitFor(
+      'the notice is printed',
+      () => stderr() === 'Cancelling; Ctrl-C again leaves at once.\n',
+    );
     const cancel = await waitFor('the run is cancelled', () =>
       daemon.asked.find(({ method }) => method === 'run.cancel'),
     );

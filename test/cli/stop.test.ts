@@ -48,12 +48,12 @@ test('it says what became of the runs', async ({ home, daemon }) => {
     [{ finished: 1, handed_over: 0, ended: 3 }, ': 1 run finished, 3 interrupted.'],
     [{ finished: 0, handed_over: 0, ended: 0 }, '.'],
   ] as const) {
-    let tell = () => {};
+    let answer = () => {};
     daemon.on('stopped', ({ result }) => {
-      tell = () => result(runs);
+      answer = () => result(runs);
     });
     daemon.on('lifecycle', ({ hangUp }) => {
-      tell();
+      answer();
       hangUp();
     });
     assert.is((await home.svc(['stop'])).stdout, `svc has stopped (pid ${process.pid})${said}\n`);

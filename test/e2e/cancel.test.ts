@@ -4,7 +4,7 @@ import { connect } from '../../src/transport/control/client.ts';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { addModels, hear } from '../torture/answers.ts';
+import { addModels, followAnswer } from '../torture/answers.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
 import { ask, stream } from '../torture/http.ts';
 import { BEGIN, whileEngineIsStopped } from './local-life.ts';
@@ -67,13 +67,19 @@ test('before the first word and in the middle of the answer: the upstream reques
   const first = await start(context);
   await asked(context);
   await checkCancelled(context, first.id);
-  await waitFor('the upstream is let go', () => context.home.server.streams.size === 0);
+  await waitFor(
+    'the connection to the upstream is closed',
+    () => context.home.server.streams.size === 0,
+  );
   const second = await start(context);
   await asked(context);
   context.home.server.say('some text');
   await reaches(context, second.id, 'streaming');
   assert.is((await checkCancelled(context, second.id)).output, 'some text');
-  await waitFor('the upstream is let go', () => context.home.server.streams.size === 0);
+  await waitFor(
+    'the connection to the upstream is closed',
+    () => context.home.server.streams.size === 0,
+  );
 });
 
 test('while a model is loaded, and while the engine decodes: the engine is free at once', async (context) => {
@@ -84,7 +90,12 @@ test('while a model is loaded, and while the engine decodes: the engine is free 
   await reaches(context, streaming.id, 'streaming');
   const cancelled = await checkCancelled(context, streaming.id);
   assert.ok(cancelled.output.length > 0);
-  const next = await hear(context.home, { prompt: 'y', ...long, model: 'quick', max_tokens: 5 });
+  const next = await followAnswer(context.home, {
+    prompt: 'y',
+    ...long,
+    model: 'quick',
+    max_tokens: 5,
+  });
   assert.is(next.record?.state, 'completed');
 });
 
@@ -183,7 +194,7 @@ test('when the one who asked is gone, where that was asked for: over HTTP, and a
       home.server.finish();
       await reaches(context, id, 'completed');
     }
-    await waitFor('the upstream is let go', () => home.server.streams.size === 0);
+    await waitFor('the connection to the upstream is closed', () => home.server.streams.size === 0);
   }
   for (const flags of [['--cancel-on-disconnect'], []]) {
     const command = home.spawn(['run', 'x', '--no-start', ...flags]);
@@ -193,7 +204,7 @@ test('when the one who asked is gone, where that was asked for: over HTTP, and a
     await command.ended;
     if (flags.length === 0) home.server.finish();
     await reaches(context, run?.id ?? '', flags.length === 0 ? 'completed' : 'cancelled');
-    await waitFor('the upstream is let go', () => home.server.streams.size === 0);
+    await waitFor('the connection to the upstream is closed', () => home.server.streams.size === 0);
   }
 });
 

@@ -15,7 +15,7 @@ import * as assert from 'uvu/assert';
 import { connect } from '../../src/transport/control/client.ts';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { addModels, hear } from '../torture/answers.ts';
+import { addModels, followAnswer } from '../torture/answers.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 import { empty, fill, inject, injecting, mountOver, works } from '../torture/disk.ts';
 import { ask } from '../torture/http.ts';
@@ -187,7 +187,7 @@ for (const [call, error] of [
         temperature: 0.8,
         seed: 3,
       };
-      const heard = await Promise.all([hear(home, asked), hear(home, asked)]);
+      const heard = await Promise.all([followAnswer(home, asked), followAnswer(home, asked)]);
       assert.equal(
         heard.map(({ record }) => record?.state),
         ['completed', 'completed'],
@@ -316,7 +316,10 @@ test('a torn log and a flipped one are refused, loudly; doctor names it, and wha
         writeFileSync(file, jump);
         ids.push((await post(home)).json.id);
         await life.kill();
-        await waitFor('the upstream is let go', () => home.server.streams.size === 0);
+        await waitFor(
+          'the connection to the upstream is closed',
+          () => home.server.streams.size === 0,
+        );
         life = await serve(home, { env });
         await waitFor('it is asked again', () => home.server.streams.size === 1);
         const records = await Promise.all(ids.map((id) => state(home, id)));

@@ -2,7 +2,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { addModels, type Heard, hear } from '../torture/answers.ts';
+import { addModels, type Followed, followAnswer } from '../torture/answers.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
 import { BEGIN, ENVIRONMENT, hearUndisturbed, whileEngineIsStopped } from './local-life.ts';
 
@@ -34,7 +34,7 @@ const LOCAL = {
 };
 
 /** The whole answer to that. */
-let whole: Heard;
+let whole: Followed;
 
 test.before(async () => {
   whole = await hearUndisturbed(LOCAL);
@@ -88,12 +88,12 @@ for (const timeout of ['0', '1']) {
     assert.is(code, 0, stderr);
     assert.equal(await context.life.ended, { code: 0, signal: null });
     assert.equal(JSON.parse(stdout).runs, { finished: 0, handed_over: 3, ended: 1 });
-    await waitFor('the upstream is let go', () => home.server.streams.size === 0);
+    await waitFor('the connection to the upstream is closed', () => home.server.streams.size === 0);
 
     context.life = await serve(home);
     assert.is((await get(context, streaming)).state, 'interrupted');
     assert.is((await get(context, streaming)).output, 'half');
-    const after = await hear(home, local.id);
+    const after = await followAnswer(home, local.id);
     assert.is(after.record?.state, 'completed');
     assert.equal(after.token_ids, whole.token_ids);
     await waitFor('both are asked again', () => home.server.streams.size === 2);

@@ -1,6 +1,6 @@
 import type { Test } from 'uvu';
 import { type Home, makeHome } from '../helpers/svc.ts';
-import { addModels, type Heard, hear } from '../torture/answers.ts';
+import { addModels, type Followed, followAnswer } from '../torture/answers.ts';
 import { enginePid, type Life, serve } from '../torture/daemon.ts';
 
 /** Each life loads the model that most is asked of, not the built-in one before it. */
@@ -23,12 +23,12 @@ export function withLocalModels(test: Test<{ home: Home; life: Life }>): void {
 }
 
 /** The answer to a request in an undisturbed home. */
-export async function hearUndisturbed(request: Record<string, unknown>): Promise<Heard> {
+export async function hearUndisturbed(request: Record<string, unknown>): Promise<Followed> {
   const home = makeHome(ENVIRONMENT);
   try {
     addModels(home);
     const life = await serve(home);
-    const heard = await hear(home, request);
+    const heard = await followAnswer(home, request);
     await life.stop(0);
     return heard;
   } finally {

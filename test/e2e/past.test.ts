@@ -40,7 +40,7 @@ test.before(async () => {
   ).id;
   url = (await runtimeOf(home)).addresses.http ?? '';
   await waitFor(
-    'it rests',
+    'it is idle',
     async () =>
       (JSON.parse((await home.svc(['status', '--json'])).stdout) as { state: string }).state ===
       'ready',

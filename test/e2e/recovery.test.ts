@@ -24,7 +24,10 @@ interface Context {
 
 async function killAndStart(context: Context): Promise<void> {
   await context.life.kill();
-  await waitFor('the upstream is let go', () => context.home.server.streams.size === 0);
+  await waitFor(
+    'the connection to the upstream is closed',
+    () => context.home.server.streams.size === 0,
+  );
   context.life = await serve(context.home);
 }
 

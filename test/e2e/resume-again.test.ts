@@ -1,7 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Home } from '../helpers/svc.ts';
-import { checkSame, type Heard, hear, once } from '../torture/answers.ts';
+import { checkSame, type Followed, followAnswer, once } from '../torture/answers.ts';
 import { enginePid, type Life, serve } from '../torture/daemon.ts';
 import { withLocalModels } from './local-life.ts';
 
@@ -20,8 +20,8 @@ test('by daemon and engine in turn, three times in one answer, is still the same
   // Each cut is far from the one before and from the end: what is heard late on a busy machine is
   // heard in time.
   const request = { ...LONG, ...SAMPLED, max_tokens: 500 };
-  const whole = await hear(context.home, request);
-  const first = await hear(
+  const whole = await followAnswer(context.home, request);
+  const first = await followAnswer(
     context.home,
     request,
     once(50, () => context.life.child.kill('SIGKILL')),
@@ -29,7 +29,7 @@ test('by daemon and engine in turn, three times in one answer, is still the same
   await context.life.ended;
   context.life = await serve(context.home);
   let killed = false;
-  const second = await hear(context.home, first.id, (count) => {
+  const second = await followAnswer(context.home, first.id, (count) => {
     if (count < 180 || killed) return;
     killed = true;
     void enginePid(context.life).then((pid) => process.kill(pid, 'SIGKILL'));
@@ -38,7 +38,7 @@ test('by daemon and engine in turn, three times in one answer, is still the same
   checkSame(second, whole);
   assert.ok(second.events.includes('run.suspended'));
 
-  const third = await hear(
+  const third = await followAnswer(
     context.home,
     request,
     once(60, () => context.life.child.kill('SIGKILL')),
@@ -46,7 +46,7 @@ test('by daemon and engine in turn, three times in one answer, is still the same
   for (const cut of [180, 300]) {
     await context.life.ended;
     context.life = await serve(context.home);
-    await hear(
+    await followAnswer(
       context.home,
       third.id,
       once(cut, () => context.life.child.kill('SIGKILL')),
@@ -54,7 +54,7 @@ test('by daemon and engine in turn, three times in one answer, is still the same
   }
   await context.life.ended;
   context.life = await serve(context.home);
-  const last = await hear(context.home, third.id);
+  const last = await followAnswer(context.home, third.id);
   checkSame(last, whole);
   assert.is(last.events.filter((event) => event === 'run.started').length, 4);
 });
@@ -67,11 +67,11 @@ test('several at one time are each the same, and wait in their order', async (co
     seed,
     prompt: `${LONG.prompt} ${seed}`,
   }));
-  const whole = await Promise.all(requests.map((request) => hear(context.home, request)));
+  const whole = await Promise.all(requests.map((request) => followAnswer(context.home, request)));
   const counts = requests.map(() => 0);
   const cut = await Promise.all(
     requests.map((request, index) =>
-      hear(context.home, request, (count) => {
+      followAnswer(context.home, request, (count) => {
         counts[index] = count;
         if (counts.every((heard) => heard > 0) && (counts[0] ?? 0) >= 30)
           context.life.child.kill('SIGKILL');
@@ -80,18 +80,18 @@ test('several at one time are each the same, and wait in their order', async (co
   );
   await context.life.ended;
   context.life = await serve(context.home);
-  const after = await Promise.all(cut.map(({ id }) => hear(context.home, id)));
-  for (const [index, one] of after.entries()) checkSame(one, whole[index] as Heard);
+  const after = await Promise.all(cut.map(({ id }) => followAnswer(context.home, id)));
+  for (const [index, one] of after.entries()) checkSame(one, whole[index] as Followed);
   const started = after.map(({ record }) => record?.started_at ?? '');
   assert.equal(started, [...started].sort());
 });
 
 test('is asked again from its beginning with recovery=restart, and ends with its text with recovery=end', async (context) => {
   const request = { ...LONG, ...SAMPLED, max_tokens: 300 };
-  const whole = await hear(context.home, request);
+  const whole = await followAnswer(context.home, request);
   const [again, over] = await Promise.all([
-    hear(context.home, { ...request, recovery: 'restart' }),
-    hear(
+    followAnswer(context.home, { ...request, recovery: 'restart' }),
+    followAnswer(
       context.home,
       { ...request, recovery: 'end' },
       once(60, () => context.life.child.kill('SIGKILL')),
@@ -100,8 +100,8 @@ test('is asked again from its beginning with recovery=restart, and ends with its
   await context.life.ended;
   context.life = await serve(context.home);
   const [restarted, ended] = [
-    await hear(context.home, again.id),
-    await hear(context.home, over.id),
+    await followAnswer(context.home, again.id),
+    await followAnswer(context.home, over.id),
   ];
   checkSame(restarted, whole);
   assert.equal(restarted.record?.attempts, 2);

@@ -1,7 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Home } from '../helpers/svc.ts';
-import { checkSame, hear, once } from '../torture/answers.ts';
+import { checkSame, followAnswer, once } from '../torture/answers.ts';
 import { enginePid, type Life, serve } from '../torture/daemon.ts';
 import { ask } from '../torture/http.ts';
 import { withLocalModels } from './local-life.ts';
@@ -29,17 +29,17 @@ const CUTS = [1, 90];
 
 for (const sampled of CASES) {
   test(`by the death of the daemon, is the same after its next start: ${sampled.model} at ${sampled.temperature}`, async (context) => {
-    const whole = await hear(context.home, { ...LONG, ...sampled });
+    const whole = await followAnswer(context.home, { ...LONG, ...sampled });
     assert.is(whole.token_ids.length, sampled.max_tokens);
     for (const cut of sampled.temperature === 0.8 ? CUTS : CUTS.slice(1)) {
-      const before = await hear(
+      const before = await followAnswer(
         context.home,
         { ...LONG, ...sampled },
         (count) => count >= cut && context.life.child.kill('SIGKILL'),
       );
       await context.life.ended;
       context.life = await serve(context.home);
-      const after = await hear(context.home, before.id);
+      const after = await followAnswer(context.home, before.id);
       assert.ok(after.text.startsWith(before.text), 'nothing that was seen is taken back');
       checkSame(after, whole);
       assert.is(after.events.filter((event) => event === 'run.recovered').length, 1);
@@ -49,13 +49,13 @@ for (const sampled of CASES) {
 
 test('by the death of the engine, goes on while the daemon never stops', async ({ home, life }) => {
   for (const sampled of CASES) {
-    const whole = await hear(home, { ...LONG, ...sampled });
+    const whole = await followAnswer(home, { ...LONG, ...sampled });
     for (const cut of CUTS.slice(1)) {
       const ready = watchReady(home);
-      let cutOff: Heard | null = null;
+      let cutOff: Followed | null = null;
       for (let tries = 0; tries < TRIES_MAX && !isSuspended(cutOff); tries += 1) {
         const engine = await enginePid(life);
-        cutOff = await hear(
+        cutOff = await followAnswer(
           home,
           { ...LONG, ...sampled },
           once(cut, () => process.kill(engine, 'SIGKILL')),
@@ -70,12 +70,12 @@ test('by the death of the engine, goes on while the daemon never stops', async (
   assert.is(status.pid, life.pid);
 });
 
-type Heard = Awaited<ReturnType<typeof hear>>;
+type Followed = Awaited<ReturnType<typeof followAnswer>>;
 
 /** A busy machine may hear the cut after the engine has computed the whole answer. */
 const TRIES_MAX = 10;
 
-function isSuspended(heard: Heard | null): boolean {
+function isSuspended(heard: Followed | null): boolean {
   return heard?.events.includes('run.suspended') === true;
 }
 

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import type { Home, Outcome, Started } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { hear } from '../torture/answers.ts';
+import { followAnswer } from '../torture/answers.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 import { ask, type Sent, stream } from '../torture/http.ts';
 import { BEGIN, hearUndisturbed, whileEngineIsStopped, withLocalModels } from './local-life.ts';
@@ -56,7 +56,7 @@ function cutOff(
 
 /** How often the run was found cut off by a daemon that started. */
 async function countCuts(home: Home, id: string): Promise<number> {
-  return (await hear(home, id)).events.filter((event) => event === 'run.recovered').length;
+  return (await followAnswer(home, id)).events.filter((event) => event === 'run.recovered').length;
 }
 
 function checkWhole(outcome: Outcome, whole = text): void {
@@ -116,7 +116,7 @@ test('svc runs attach follows from the beginning, or from a position, of a run t
   home,
   life,
 }) => {
-  const whole = await hear(home, REQUEST);
+  const whole = await followAnswer(home, REQUEST);
   const events: Sent[] = [];
   for await (const event of (await stream(home, `/v1/runs/${whole.id}/events`)).events)
     events.push(event);

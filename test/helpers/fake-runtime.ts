@@ -24,7 +24,7 @@ import { CREATED, EVENTS_TO, NOW, stop } from './daemon-paths.ts';
  */
 export interface FakeRuntime extends Runtime {
   /** Folds an event into the daemon machine. Throws when the machine refuses it. */
-  tell(proposed: NewEvent<DaemonEvent>): void;
+  propose(proposed: NewEvent<DaemonEvent>): void;
   /** Folds events until the daemon is in the state. */
   bring(path: string): void;
   readonly path: string;
@@ -106,7 +106,7 @@ export function fakeRuntime(): FakeRuntime {
     get given() {
       return given;
     },
-    tell(proposed) {
+    propose(proposed) {
       const event = { ...proposed, at: NOW } as DaemonEvent;
       if (!can(daemon, event))
         throw new Error(`${event.type} is not accepted in ${statePath(daemon)}`);
@@ -115,7 +115,7 @@ export function fakeRuntime(): FakeRuntime {
     },
     bring(path) {
       daemon = init(daemonMachine, CREATED).snapshot;
-      for (const proposed of EVENTS_TO[path] ?? []) fake.tell(proposed);
+      for (const proposed of EVENTS_TO[path] ?? []) fake.propose(proposed);
       if (statePath(daemon) !== path)
         throw new Error(`the way to ${path} leads to ${statePath(daemon)}`);
     },
@@ -269,7 +269,7 @@ export function fakeRuntime(): FakeRuntime {
           },
         );
       }
-      fake.tell(stop);
+      fake.propose(stop);
       return position();
     },
     async listModels() {

@@ -159,17 +159,20 @@ export async function bootRuntime(options: RuntimeOptions) {
       remove: () => Promise.reject(new Error('not here')),
     },
   });
-  const tell = (event: NewEvent<DaemonEvent>) => kernel.tryAppend(daemon, event);
-  await tell({
+  const propose = (event: NewEvent<DaemonEvent>) => kernel.tryAppend(daemon, event);
+  await propose({
     type: 'daemon.listening',
     addresses: { http: 'http://127.0.0.1:1', grpc: null, socket: null },
   });
-  await tell({ type: 'daemon.store_opened', last_boot: null });
+  await propose({ type: 'daemon.store_opened', last_boot: null });
   if (until !== 'opened')
-    await tell({ type: 'daemon.runs_recovered', ...(await recoverRuns(kernel, store, scheduler)) });
+    await propose({
+      type: 'daemon.runs_recovered',
+      ...(await recoverRuns(kernel, store, scheduler)),
+    });
   if (until === 'ready') {
     await providers.open();
-    await tell({ type: 'daemon.providers_probed' });
+    await propose({ type: 'daemon.providers_probed' });
     scheduler.next();
   }
   return {
@@ -184,7 +187,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     stopReports,
     streams,
     daemon,
-    tell,
+    propose,
     closed,
     saved,
     config,

@@ -57,7 +57,7 @@ async function begun(
     store,
     id,
     follow,
-    said: () => waitFor('all is said', isSaid),
+    said: () => waitFor('the text is complete', isSaid),
     end: end.open,
     ended: () => waitFor('it is over', () => !kernel.instances.has(id)),
   };

@@ -71,7 +71,7 @@ test('a stdout without a reader buffers up to its bound, and then reports the mi
   const held = Number(await waitFor('all to be logged', () => told().endsWith('\n') && told()));
   assert.ok(held > 0 && held <= FOLLOW_LINES * 1024, `${held} bytes wait`);
   const printed = collect(child.stdout);
-  await waitFor('the word of what is missed', () => /"missed":\d+.*\n/.test(printed()));
+  await waitFor('the count of missed lines', () => /"missed":\d+.*\n/.test(printed()));
   child.stdin.write('go on\n');
   await ended;
   const lines = printed()

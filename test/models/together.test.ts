@@ -177,7 +177,7 @@ pulls(
         seen.push(bytes);
       },
     });
-    await waitFor('the last byte that came is told', () => seen.includes(CUT));
+    await waitFor('the last byte that arrived is reported', () => seen.includes(CUT));
     stop.abort();
     await pulling;
     const told = (await events())

@@ -29,7 +29,7 @@ async function boot(local: ScriptedProvider, store: EventStore, boot_id: string)
 async function stop(booted: Awaited<ReturnType<typeof boot>>, mode: 'drain' | 'force') {
   await booted.runtime.lifecycle({ type: 'stop_requested', mode, timeout_ms: 1000 }, 'test');
   if (mode === 'drain') booted.clock.advance(1000);
-  await waitFor('it is asked to let go', () => booted.closed.length === 1);
+  await waitFor('the transports are asked to close', () => booted.closed.length === 1);
   await releaseAll(booted);
   booted.kernel.close();
   return booted.runtime.stopped();
@@ -82,7 +82,7 @@ test('runs that end within the drain time are finished, queued ones too', async 
     await turns();
     doors.shift()?.();
   }
-  await waitFor('it is asked to let go', () => booted.closed.length === 1);
+  await waitFor('the transports are asked to close', () => booted.closed.length === 1);
   assert.equal(booted.closed, [{ interrupt: false }]);
   await releaseAll(booted);
   assert.equal(await booted.runtime.stopped(), { finished: 3, handed_over: 0, ended: 0 });
@@ -109,7 +109,7 @@ test('a run cancelled while the daemon stops is cancelled, and is finished in th
   await turns(20);
   await booted.runtime.lifecycle({ type: 'stop_requested', mode: 'drain' }, 'test');
   assert.is((await booted.runtime.cancelRun(id, 'test')).state, 'cancelled');
-  await waitFor('it is asked to let go', () => booted.closed.length === 1);
+  await waitFor('the transports are asked to close', () => booted.closed.length === 1);
   await releaseAll(booted);
   assert.equal(await booted.runtime.stopped(), { finished: 1, handed_over: 0, ended: 0 });
 });

@@ -189,7 +189,7 @@ export class Life {
   private async startUp(): Promise<void> {
     const { kernel, store, scheduler, options } = this;
     const addresses = { http: 'http://127.0.0.1:1', grpc: null, socket: null };
-    const listening = this.tell({ type: 'daemon.listening', addresses });
+    const listening = this.propose({ type: 'daemon.listening', addresses });
     const opened = await store.open();
     options.onOpened(opened.last_seq);
     await store.countRuns();
@@ -212,12 +212,12 @@ export class Life {
     this.diskMonitor.started();
   }
 
-  private tell(event: NewEvent<DaemonEvent>): Promise<boolean> {
+  private propose(event: NewEvent<DaemonEvent>): Promise<boolean> {
     return this.kernel.tryAppend(this.daemon, event);
   }
 
   private async proceed(event: NewEvent<DaemonEvent>): Promise<void> {
-    if (!(await this.tell(event))) throw STOPPED;
+    if (!(await this.propose(event))) throw STOPPED;
   }
 
   private close(_params: Effects['closeDaemon']): void {

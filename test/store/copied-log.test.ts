@@ -15,7 +15,7 @@ async function add(place: Place, ...commits: Commit[]): Promise<void> {
 }
 
 /** The number of events of a stream in a dead daemon's log, or the error code of its end. */
-async function told(place: Place, stream: string): Promise<number | string | null> {
+async function countEvents(place: Place, stream: string): Promise<number | string | null> {
   const log = openCopiedLog({ ...place, limits: defaultLimits });
   if (log === null) return null;
   let events = 0;
@@ -45,21 +45,28 @@ test(
     copyFileSync(place.database, backup);
     await add(place, end(4, 'run_open'), accepted(5, [run('run_late', { seq: 5 })]));
     assert.equal(
-      [await told(place, 'run_done'), await told(place, 'run_open'), await told(place, 'run_late')],
+      [
+        await countEvents(place, 'run_done'),
+        await countEvents(place, 'run_open'),
+        await countEvents(place, 'run_late'),
+      ],
       [2, 2, 1],
     );
 
     rmSync(`${place.database}-wal`, { force: true });
     copyFileSync(backup, place.database);
-    assert.is(await told(place, 'run_done'), 2);
-    assert.is(await told(place, 'run_open'), 'store_tail_lost', 'it had gone on');
-    assert.is(await told(place, 'run_late'), 'store_tail_lost', 'it had been accepted');
+    assert.is(await countEvents(place, 'run_done'), 2);
+    assert.is(await countEvents(place, 'run_open'), 'store_tail_lost', 'it had gone on');
+    assert.is(await countEvents(place, 'run_late'), 'store_tail_lost', 'it had been accepted');
     const log = openCopiedLog({ ...place, limits: defaultLimits });
     assert.is((await log?.readAll(1, 9))?.length, 3, 'what is there can be saved');
     log?.close();
 
     writeFileSync(place.highWater, 'accept\n');
-    assert.equal([await told(place, 'run_open'), await told(place, 'run_late')], [1, 0]);
+    assert.equal(
+      [await countEvents(place, 'run_open'), await countEvents(place, 'run_late')],
+      [1, 0],
+    );
   }),
 );
 

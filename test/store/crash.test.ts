@@ -17,7 +17,7 @@ test(
         Number((await writer.says('open')).slice(5)) >= acked,
         `cycle ${cycle} finds ${acked}`,
       );
-      writer.tell('on');
+      writer.command('on');
       const enough = acked + 1 + ((cycle * 37) % 400);
       while (writer.acked() < enough)
         await new Promise((resolve) => writer.child.stdout?.once('data', resolve));

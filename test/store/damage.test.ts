@@ -35,7 +35,7 @@ async function refusal(place: Place): Promise<SvcError> {
 async function killed(place: Place): Promise<number> {
   const writer = startWriter(place);
   await writer.says('open');
-  for (let time = 0; time < 5; time += 1) writer.tell('one');
+  for (let time = 0; time < 5; time += 1) writer.command('one');
   while (writer.lines.filter((line) => line.startsWith('acked')).length < 5)
     await new Promise((resolve) => writer.child.stdout?.once('data', resolve));
   await writer.end('SIGKILL');

@@ -12,7 +12,7 @@ if (!possible)
 async function writeUntilRefused(place: Place, fault: string): Promise<Writer> {
   const writer = startWriter(place, {}, inject(fault));
   await writer.says('open', 'refused');
-  writer.tell('on');
+  writer.command('on');
   await writer.says('refused');
   await writer.end('close');
   return writer;

@@ -43,7 +43,7 @@ const copies = () => readdirSync(tmpdir()).filter((name) => name.startsWith('svc
 async function killedWriter(place: Place) {
   const writer = startWriter(place);
   await writer.says('open');
-  writer.tell('one');
+  writer.command('one');
   await writer.says('acked');
   await writer.end('SIGKILL');
   return writer;
@@ -145,7 +145,7 @@ test(
     await writer.says('open 1');
     const found = await inspectStore(place);
     assert.is(found.state, 'in_use');
-    writer.tell('one');
+    writer.command('one');
     await writer.says('acked');
     assert.is((await inspectStore(place)).state, 'in_use');
     await writer.end('close');

@@ -33,7 +33,7 @@ test(
       );
       assert.is(error?.code, 'daemon_already_running');
       assert.match(error?.message ?? '', place.database);
-      first.tell('one');
+      first.command('one');
     }
     await first.says('acked');
     await first.end('SIGKILL');

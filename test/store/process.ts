@@ -11,7 +11,7 @@ export interface Writer {
   lines: string[];
   /** The last event that it reported as durable. */
   acked(): number;
-  tell(line: 'one' | 'on' | 'prune'): void;
+  command(line: 'one' | 'on' | 'prune'): void;
   /** Waits for a line that begins with one of these. Empty if it ended without one. */
   says(...starts: string[]): Promise<string>;
   /** Ends it, and waits for all its output. */
@@ -47,7 +47,7 @@ export function startWriter(
     child,
     lines,
     acked,
-    tell: (line) => child.stdin?.write(`${line}\n`),
+    command: (line) => child.stdin?.write(`${line}\n`),
     says: (...starts) => {
       const said = () =>
         lines.find((line) => starts.some((start) => line.startsWith(start))) ?? (over ? '' : null);

@@ -210,7 +210,7 @@ test(
         await store.close();
         const writer = startWriter(place, {}, inject(`pwrite64:signal=SIGKILL:when=${when}`));
         await writer.says('open', 'refused');
-        writer.tell('prune');
+        writer.command('prune');
         await writer.says('pruned', 'refused');
         await writer.end('close');
         const again = place.store();

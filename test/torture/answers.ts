@@ -8,7 +8,7 @@ import type { Home } from '../helpers/svc.ts';
 import type { Run } from './daemon.ts';
 
 /** What a client of the local socket received of one run. */
-export interface Heard {
+export interface Followed {
   id: string;
   text: string;
   token_ids: number[];
@@ -28,12 +28,12 @@ export function addModels(home: Home): void {
 }
 
 /** Starts a run, or follows one, until the run or the daemon ends. */
-export async function hear(
+export async function followAnswer(
   home: Home,
   what: Record<string, unknown> | string,
   onTokens: (count: number) => void = () => {},
-): Promise<Heard> {
-  const heard: Heard = {
+): Promise<Followed> {
+  const heard: Followed = {
     id: typeof what === 'string' ? what : '',
     text: '',
     token_ids: [],
@@ -62,7 +62,7 @@ export async function hear(
 }
 
 function take(
-  heard: Heard,
+  heard: Followed,
   { type, data }: { type: string; data: Record<string, unknown> },
   onTokens: (count: number) => void,
 ): void {
@@ -88,7 +88,7 @@ export function once(cut: number, act: () => unknown): (count: number) => void {
 }
 
 /** The whole answer, undisturbed, with one end. */
-export function checkSame(heard: Heard, whole: Heard): void {
+export function checkSame(heard: Followed, whole: Followed): void {
   assert.is(heard.record?.state, 'completed', heard.broken ?? JSON.stringify(heard.record?.error));
   assert.equal(heard.token_ids, whole.token_ids);
   assert.is(heard.text, whole.text);

@@ -1,4 +1,4 @@
-import { hear } from './answers.ts';
+import { followAnswer } from './answers.ts';
 import { type Checked, checkLog, type References } from './check.ts';
 import { SAMPLED, startClients } from './clients.ts';
 import { random } from './random.ts';
@@ -58,7 +58,7 @@ export async function tortureRound({
 async function undisturbed({ home }: World): Promise<References> {
   const references = new Map<string, { text: string; token_ids: number[] }>();
   for (const request of SAMPLED) {
-    const { text, token_ids, record } = await hear(home, request);
+    const { text, token_ids, record } = await followAnswer(home, request);
     if (record?.state !== 'completed')
       throw new Error(`the undisturbed answer was not completed: ${record?.state}`);
     references.set(request.prompt, { text, token_ids });

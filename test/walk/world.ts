@@ -96,7 +96,7 @@ export class World {
   }
 
   private async perform(action: Action): Promise<void> {
-    const { runtime, tell } = this.current;
+    const { runtime, propose } = this.current;
     if (action.do === 'run') await this.start(action);
     else if (action.do === 'cancel')
       this.pick(action.at, (id) => void runtime.cancelRun(id, 'test').catch(() => undefined));
@@ -107,9 +107,9 @@ export class World {
         .catch(() => undefined);
     else if (action.do === 'crash') await this.boot();
     else if (action.do === 'disk')
-      await tell({ type: action.full ? 'daemon.store_filled' : 'daemon.store_freed' });
+      await propose({ type: action.full ? 'daemon.store_filled' : 'daemon.store_freed' });
     else if (action.do === 'prune')
-      await tell({ type: 'daemon.history_pruned', runs: 1, events: 5 });
+      await propose({ type: 'daemon.history_pruned', runs: 1, events: 5 });
     else if (action.do === 'dig_in') this.local.stubborn = this.up.stubborn = true;
     else if (action.do === 'let_go') this.letGo();
     else if (action.do === 'stale') await this.proposeStale(action.at);

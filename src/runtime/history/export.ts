@@ -31,7 +31,7 @@ export async function* exportRun(
   if (accepted === undefined) return;
   const show = redact ? redacted : (event: StoredEvent) => event;
   const digest = createHash('sha256');
-  const say = (piece: string) => {
+  const digested = (piece: string) => {
     digest.update(piece);
     return piece;
   };
@@ -42,20 +42,20 @@ export async function* exportRun(
     program: { version },
   };
   const rest = { boot: await bootOf(store, accepted.boot_id), run_id, redacted: redact };
-  yield say(`${JSON.stringify({ ...head, ...rest }).slice(0, -1)},"events":[`);
+  yield digested(`${JSON.stringify({ ...head, ...rest }).slice(0, -1)},"events":[`);
   const boots = new Set<string>();
   let comma = '';
   for await (const event of streamOf(store, run_id)) {
     boots.add(event.boot_id);
-    yield say(comma + JSON.stringify(show(event)));
+    yield digested(comma + JSON.stringify(show(event)));
     comma = ',';
   }
-  yield say('],"daemon_events":[');
+  yield digested('],"daemon_events":[');
   comma = '';
   for (const boot_id of boots) {
     for await (const event of streamOf(store, `daemon:${boot_id}`)) {
       if (!concerns(event, run_id)) continue;
-      yield say(comma + JSON.stringify(show(event)));
+      yield digested(comma + JSON.stringify(show(event)));
       comma = ',';
     }
   }

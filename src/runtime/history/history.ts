@@ -49,16 +49,16 @@ export function createHistory(options: HistoryOptions): History {
     },
     async *exportRun(id, { redact }) {
       opened();
-      let said = false;
+      let exported = false;
       for await (const piece of exportRun(store, id, {
         redact,
         version: options.version(),
         now: kernel.clock.now(),
       })) {
-        said = true;
+        exported = true;
         yield piece;
       }
-      if (!said) await removed(options, id);
+      if (!exported) await removed(options, id);
     },
     followLog: (query, signal) => {
       const follow = {

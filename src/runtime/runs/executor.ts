@@ -154,11 +154,11 @@ export class RunExecutor {
     const record = async () => {
       for (let output = waiting.take(); output !== null; output = waiting.take()) {
         const { context } = kernel.tail(run_id) ?? {};
-        const { threads: computing, ...said } = output;
+        const { threads: computing, ...recorded } = output;
         const event = {
           type: 'run.output_appended',
           attempt,
-          ...said,
+          ...recorded,
           ...(kernel.omitsOutput && context !== undefined ? placeOf(output, context) : {}),
           ...(computing === undefined || computing === context?.threads
             ? {}

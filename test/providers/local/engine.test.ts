@@ -30,7 +30,7 @@ test.before(() => {
 });
 test.after(() => local.close());
 
-const idle = () => waitFor('the engine rests', () => local.state() === 'warm.idle');
+const idle = () => waitFor('the engine is idle', () => local.state() === 'warm.idle');
 const types = () => local.engine.events.map(({ type }) => type);
 
 /** Starts a run and resolves at its first output. */
@@ -182,7 +182,7 @@ test('work that does not stop ends the engine, and the next run gets a new one',
   const pid = local.pid();
   process.kill(pid, 'SIGSTOP');
   abort.abort();
-  await waitFor('the engine is given up', () => local.state() === 'stopping.asked');
+  await waitFor('the engine is asked to stop', () => local.state() === 'stopping.asked');
   await local.engine.fireDeadline();
   assert.is((await failure(end)).code, 'run_interrupted');
   assert.throws(() => process.kill(pid, 0));
@@ -200,7 +200,7 @@ test('a process that cannot start is reported, and the machine is cold again', a
   } finally {
     process.execPath = program;
   }
-  await waitFor('the machine rests', () => local.state() === 'cold');
+  await waitFor('the engine is unloaded', () => local.state() === 'cold');
   assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
 });
 
@@ -256,7 +256,7 @@ test('a model that takes too long to load is given up', async () => {
   const late = await failure(heard);
   assert.is(late.code, 'engine_timed_out');
   assert.not.ok(late.retryable, 'the same file would hang again');
-  await waitFor('the machine rests', () => local.state() === 'cold');
+  await waitFor('the engine is unloaded', () => local.state() === 'cold');
 });
 
 test('the engine process exits when its daemon is gone', async () => {

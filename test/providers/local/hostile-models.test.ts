@@ -35,7 +35,7 @@ function startedPid(): number {
 
 test('a false file header is refused before the engine reads it, and the loaded model stays', async () => {
   await readAnswer(local, { model: 'short' });
-  await waitFor('the engine rests', () => local.state() === 'warm.idle');
+  await waitFor('the engine is idle', () => local.state() === 'warm.idle');
   for (const [name, bytes] of Object.entries(hostileGgufs())) {
     writeFileSync(join(local.folder, `${name}.gguf`), bytes);
     const refused = await failure(readAnswer(local, { model: name }));

@@ -326,7 +326,7 @@ test('a model in use is not removed; an idle one is unloaded first', async () =>
   assert.is((await refusal(local.models.remove('long'))).code, 'model_in_use');
   abort.abort();
   await heard;
-  await waitFor('it rests', () => local.state() === 'warm.idle');
+  await waitFor('it is idle', () => local.state() === 'warm.idle');
   assert.is((await byName('long'))?.state, 'loaded');
   await local.models.remove('long');
   assert.is(local.state(), 'cold');

@@ -230,7 +230,7 @@ test('a run that starts while others are busy is answered next to them', async (
 });
 
 test('an aborted signal starts no work', async () => {
-  await waitFor('the engine rests', () => local.state() === 'warm.idle');
+  await waitFor('the engine is idle', () => local.state() === 'warm.idle');
   const events = local.engine.events.length;
   const thrown = await ask({}, AbortSignal.abort(new Error('no'))).catch(
     (error: Error) => error.message,

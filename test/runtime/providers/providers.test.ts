@@ -102,7 +102,7 @@ test('a provider is probed again and again, and only changes are recorded', asyn
   ): Promise<[state: string, events: number, since: number]> => {
     answer = next;
     const [events, from] = [await recorded(), looks];
-    await waitFor('some looks', async () => {
+    await waitFor('some polls', async () => {
       clock.advance(1000);
       await turns();
       return looks >= from + 12;

@@ -97,7 +97,7 @@ test('a cancel that waits when the daemon closes gets an error at once', async (
   });
   await turns();
   kernel.close();
-  await waitFor('the caller is told', () => code !== null);
+  await waitFor('the caller has its error', () => code !== null);
   assert.is(code, 'daemon_stopping');
 });
 

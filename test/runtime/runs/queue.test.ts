@@ -166,15 +166,15 @@ test('the bound on the runs of the daemon applies to many simultaneous requests 
 
 test('while the disk is full no run is accepted or started; running answers finish, and then the queue continues', async () => {
   const { provider, one, asked } = stepwise('local');
-  const { runtime, tell } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
+  const { runtime, propose } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
   const ids: string[] = [];
   for (const prompt of ['0', '1']) ids.push((await runtime.startRun({ prompt }, 'test')).id);
-  await tell({ type: 'daemon.store_filled' });
+  await propose({ type: 'daemon.store_filled' });
   assert.is(runtime.probe().ready, false);
   assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'store_full');
   await one();
   assert.equal([(await runtime.getRun(ids[0] as string)).state, asked()], ['completed', ['0']]);
-  await tell({ type: 'daemon.store_freed' });
+  await propose({ type: 'daemon.store_freed' });
   await turns();
   assert.equal([runtime.probe().ready, asked()], [true, ['0', '1']]);
   assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), null);
@@ -182,12 +182,12 @@ test('while the disk is full no run is accepted or started; running answers fini
 
 test('a drain that begins while the disk is full answers the queued runs', async () => {
   const { provider, one, asked } = stepwise('local');
-  const { runtime, tell, closed } = await bootRuntime({
+  const { runtime, propose, closed } = await bootRuntime({
     local: provider,
     limits: { local_runs: 1 },
   });
   for (const prompt of ['0', '1']) await runtime.startRun({ prompt }, 'test');
-  await tell({ type: 'daemon.store_filled' });
+  await propose({ type: 'daemon.store_filled' });
   await one();
   await runtime.lifecycle({ type: 'stop_requested' }, 'test');
   await turns();

@@ -390,7 +390,7 @@ test('interrupted runs are served before queued ones, and queued ones in their o
 
 test('recovered runs are counted, and the daemon is ready when all of them have ended', async () => {
   const { store, ids } = await leftQueued(3);
-  const { kernel, scheduler, runtime, tell, providers, daemon } = await bootRuntime({
+  const { kernel, scheduler, runtime, propose, providers, daemon } = await bootRuntime({
     local: stuck(),
     store,
     boot_id: 'boot_2',
@@ -398,9 +398,9 @@ test('recovered runs are counted, and the daemon is ready when all of them have 
   });
   const counted = await recoverRuns(kernel, store, scheduler);
   assert.equal(counted, { queued: 3, suspended: 1, ended: 0 });
-  await tell({ type: 'daemon.runs_recovered', ...counted });
+  await propose({ type: 'daemon.runs_recovered', ...counted });
   await providers.open();
-  await tell({ type: 'daemon.providers_probed' });
+  await propose({ type: 'daemon.providers_probed' });
   assert.is(
     (kernel.snapshot(daemon) as { context: { unsettled: number } } | undefined)?.context.unsettled,
     4,
@@ -411,7 +411,7 @@ test('recovered runs are counted, and the daemon is ready when all of them have 
 
 test('runs that are cancelled during recovery are not counted', async () => {
   const { store, ids } = await leftQueued(3);
-  const { kernel, scheduler, tell, providers, runtime } = await bootRuntime({
+  const { kernel, scheduler, propose, providers, runtime } = await bootRuntime({
     local: stuck(),
     store,
     boot_id: 'boot_2',
@@ -424,9 +424,9 @@ test('runs that are cancelled during recovery are not counted', async () => {
   };
   const counted = await recoverRuns(kernel, store, scheduler);
   assert.equal(counted, { queued: 2, suspended: 1, ended: 0 });
-  await tell({ type: 'daemon.runs_recovered', ...counted });
+  await propose({ type: 'daemon.runs_recovered', ...counted });
   await providers.open();
-  await tell({ type: 'daemon.providers_probed' });
+  await propose({ type: 'daemon.providers_probed' });
   for (const id of ids) await runtime.cancelRun(id, 'test');
   await waitFor('it is ready', () => runtime.status().state === 'ready');
 });

@@ -126,7 +126,7 @@ test('a connection that closes during a start cancels its request, and the run c
   client.write(request(1, 'run.start'));
   await waitFor('the request is open', () => signal !== undefined);
   client.destroy();
-  await waitFor('the request is given up', () => signal?.aborted);
+  await waitFor('the request is cancelled', () => signal?.aborted);
   assert.not.ok(finished);
   finish();
   await waitFor('the work ends', () => finished);

@@ -72,17 +72,17 @@ test('a watcher gets each change of its service once', async ({ grpc, client }) 
     'the first word',
     () => all.seen.length === 1 && live.seen.length === 1 && unknown.seen.length === 1,
   );
-  grpc.runtime.tell({ type: 'daemon.providers_probed' });
-  grpc.runtime.tell({ type: 'daemon.run_admitted', run_id: 'run_1' });
-  grpc.runtime.tell({ type: 'daemon.run_settled', run_id: 'run_1' });
-  grpc.runtime.tell({
+  grpc.runtime.propose({ type: 'daemon.providers_probed' });
+  grpc.runtime.propose({ type: 'daemon.run_admitted', run_id: 'run_1' });
+  grpc.runtime.propose({ type: 'daemon.run_settled', run_id: 'run_1' });
+  grpc.runtime.propose({
     type: 'daemon.stop_requested',
     by: 'test',
     mode: 'drain',
     drain_deadline_at: 2e12,
     close_deadline_at: 2e12,
   });
-  grpc.runtime.tell({ type: 'daemon.stopped' });
+  grpc.runtime.propose({ type: 'daemon.stopped' });
   await waitFor('the last word', () => live.seen.length === 2 && all.seen.length === 3);
   assert.equal(all.seen, ['NOT_SERVING', 'SERVING', 'NOT_SERVING']);
   assert.equal(live.seen, ['SERVING', 'NOT_SERVING']);

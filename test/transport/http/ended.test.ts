@@ -57,7 +57,7 @@ test('a follower that reads nothing is disconnected soon after the sign-out', as
   });
   const [stream] = (await once(request, 'response')) as [IncomingMessage];
   stream.socket.pause();
-  await waitFor('both', async () => (await connections()) === 2);
+  await waitFor('both have arrived', async () => (await connections()) === 2);
   await real.sessions.closeAll();
   await waitFor('both to be cut off', async () => (await connections()) === 0);
   request.destroy();

@@ -340,7 +340,7 @@ test('an unread export is ended, and a slowly read one is not', async () => {
   const deaf = wire(http.port);
   deaf.socket.pause();
   deaf.socket.write(request);
-  await waitFor('it to be given up', () => left === 1);
+  await waitFor('one connection to be left', () => left === 1);
   assert.ok(given < 400, 'it was not read ahead of the client');
   const slow = wire(http.port);
   slow.socket.on('data', () => {

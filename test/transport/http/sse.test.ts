@@ -247,7 +247,7 @@ test('a client that does not read gets no more than the buffers take, and is clo
     `GET /v1/runs/run_1/events HTTP/1.1\r\nHost: ${http.host}\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`,
   );
   await waitFor('the stream', () => http.runtime.following === 1);
-  await waitFor('it to be let go', () => http.runtime.following === 0);
+  await waitFor('the run to lose its follower', () => http.runtime.following === 0);
   assert.ok(http.runtime.given < 300, `${http.runtime.given} events were read ahead of the client`);
   line.socket.resume();
   await line.ended;

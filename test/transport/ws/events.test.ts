@@ -138,7 +138,7 @@ test('messages of clients are ignored, and wrong parameters are refused by name'
   client.socket.send('{"hello":1}');
   client.socket.send(Buffer.alloc(1000));
   await write(1);
-  await waitFor('it is still fed', () => client.seqs.length > 0);
+  await waitFor('it still has data', () => client.seqs.length > 0);
   client.socket.terminate();
   for (const [query, param] of [
     ['?from=-1', 'from'],
