@@ -119,7 +119,13 @@ export const limitSpecs = {
     16 * MIB,
     1024,
     256 * MIB,
-    'Text of one answer of a remote provider.',
+    'Text of one answer of a remote provider: its text, reasoning, arguments and tokens.',
+  ),
+  provider_answer_parts: limit(
+    1024,
+    1,
+    100_000,
+    'Parts of one answer of a remote provider, such as tool calls.',
   ),
   provider_stream_bytes: limit(
     256 * MIB,

@@ -75,7 +75,7 @@ export async function outcome(
       signal,
     )) {
       if (part.type === 'finish') seen.finish = part;
-      else seen.text += part.text;
+      else if (part.kind === undefined) seen.text += part.text;
       if (part.type === 'output') onText(part.text);
     }
   } catch (thrown) {

@@ -1,65 +1,169 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import type { SvcError } from '../../errors.ts';
+import type { CallName, OutputKind, RunRequest, TokenLogprob } from '../../../machines/messages.ts';
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
+import { ToolCalls } from './calls.ts';
+import { readChunk } from './chunk.ts';
 import { type RequestContext, toFailure, tooLarge, truncated } from './failure.ts';
 import { type Finish, finishPart } from './finish.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';
+import { WholeCharacters } from './whole-characters.ts';
+
+export interface Asked extends RequestContext {
+  run_id: string;
+  request: Pick<RunRequest, 'logprobs' | 'stop'>;
+  secrets: Secrets;
+  limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
+}
 
 /**
- * Converts the stream of the AI SDK to output parts, without reasoning.
+ * Converts the stream of the AI SDK to output parts.
  *
  * 1. An answer is complete only after exactly one finish with a known reason, and no error.
  * 2. Nothing is delivered after an error: text behind a gap is not an answer.
+ * 3. Size and number of the parts have bounds, whatever their kind.
  *
- * Throws SvcError, also for a text of more than `bytesMax`, and the errors of the stream.
+ * Throws SvcError, and the errors of the stream.
  */
 export async function* readAnswer(
   stream: ReadableStream<LanguageModelV4StreamPart>,
-  asked: RequestContext,
-  secrets: Secrets,
-  bytesMax: number,
+  asked: Asked,
 ): AsyncGenerator<OutputPart> {
   const reader = stream.getReader();
-  const text = wholeCharacters();
-  let finish: Finish | null = null;
-  let bytes = 0;
+  const answer = new Answer(asked);
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      if (value.type === 'error') throw errorPart(value.error, asked, secrets);
-      if (value.type === 'finish' && finish !== null)
-        throw truncated('The provider ended its answer more than once.');
-      if (value.type === 'finish') finish = value;
-      if (value.type !== 'text-delta') continue;
-      bytes += Buffer.byteLength(value.delta);
-      if (bytes > bytesMax) throw tooLarge('an answer', bytesMax);
-      yield* output(text.push(value.delta));
+      if (value.type === 'error') throw errorPart(value.error, asked);
+      yield* answer.take(value);
     }
-    yield* output(text.end());
-    if (finish === null) throw truncated();
-    yield finishPart(finish, secrets);
+    yield* answer.end();
   } finally {
     await reader.cancel().catch(() => undefined);
   }
 }
 
-function* output(text: string): Generator<OutputPart> {
-  if (text !== '') yield { type: 'output', text, token_ids: [] };
+/** One answer, as far as it has come. */
+class Answer {
+  private readonly asked: Asked;
+  private readonly characters = new WholeCharacters();
+  private readonly calls: ToolCalls;
+  private finish: Finish | null = null;
+  private bytes = 0;
+  private parts = 0;
+  private lastKind: OutputKind | 'text' | null = null;
+  /** The refusal of the present event, which the SDK delivers as text. */
+  private refusal = '';
+  /** Probabilities of tokens whose text is not delivered yet. */
+  private logprobs: TokenLogprob[] = [];
+  private stop: string | null = null;
+
+  constructor(asked: Asked) {
+    this.asked = asked;
+    this.calls = new ToolCalls(asked.run_id);
+  }
+
+  *take(part: LanguageModelV4StreamPart): Generator<OutputPart> {
+    switch (part.type) {
+      case 'raw':
+        return this.takeRaw(part.rawValue);
+      case 'text-delta':
+        return yield* this.takeText(part.delta);
+      case 'reasoning-delta':
+        return yield* this.output('reasoning', part.delta);
+      case 'tool-input-start':
+        this.count(part.toolName);
+        this.addPart('tool_call');
+        return yield this.calls.begin(part.id, part.toolName);
+      case 'tool-input-delta':
+        return yield* this.output('tool_call', part.delta, this.calls.take(part.id, part.delta));
+      case 'finish':
+        if (this.finish !== null) throw truncated('The provider ended its answer more than once.');
+        this.finish = part;
+    }
+  }
+
+  *end(): Generator<OutputPart> {
+    for (const [key, text] of this.characters.end()) {
+      const { kind, call } = JSON.parse(key) as { kind: OutputKind | 'text'; call?: CallName };
+      yield* this.piece(kind, text, call);
+    }
+    if (this.finish === null) throw truncated();
+    yield* this.calls.end();
+    if (this.logprobs.length > 0) yield* this.piece('text', '');
+    yield finishPart(this.finish, {
+      secrets: this.asked.secrets,
+      calls: this.calls.count,
+      stop: this.stop,
+    });
+  }
+
+  private takeRaw(value: unknown): void {
+    const { logprobs: top, stop = [] } = this.asked.request;
+    const chunk = readChunk(value, top);
+    this.refusal = chunk.refusal;
+    this.calls.expect(chunk.callIds, chunk.argumentLength);
+    for (const logprob of chunk.logprobs) {
+      this.count(logprob.token);
+      for (const { token } of logprob.top) this.count(token, NUMBER_BYTES);
+      this.logprobs.push(logprob);
+    }
+    if (chunk.stop !== null && stop.includes(chunk.stop)) this.stop = chunk.stop;
+  }
+
+  private *takeText(delta: string): Generator<OutputPart> {
+    const isRefusal = this.refusal !== '' && this.refusal === delta;
+    yield* this.output(isRefusal ? 'refusal' : 'text', delta);
+  }
+
+  private *output(
+    kind: OutputKind | 'text',
+    delta: string,
+    call?: CallName,
+  ): Generator<OutputPart> {
+    this.count(delta);
+    if (kind !== 'tool_call' && kind !== this.lastKind) this.addPart(kind);
+    const key = JSON.stringify({ kind, call });
+    yield* this.piece(kind, this.characters.push(key, delta), call);
+  }
+
+  private *piece(kind: OutputKind | 'text', text: string, call?: CallName): Generator<OutputPart> {
+    const logprobs = kind === 'text' ? this.logprobs : [];
+    if (text === '' && logprobs.length === 0) return;
+    if (kind === 'text') this.logprobs = [];
+    yield {
+      type: 'output',
+      text,
+      token_ids: [],
+      ...(kind === 'text' ? {} : { kind }),
+      ...(call === undefined ? {} : { call }),
+      ...(logprobs.length === 0 ? {} : { logprobs }),
+    };
+  }
+
+  private addPart(kind: OutputKind | 'text'): void {
+    const { provider_answer_parts: partsMax } = this.asked.limits;
+    this.lastKind = kind;
+    this.parts += 1;
+    if (this.parts > partsMax)
+      throw new SvcError(
+        'provider_failed',
+        `The provider sends more than ${partsMax} parts in one answer.`,
+        { retryable: false },
+      );
+  }
+
+  private count(text: string, more = 0): void {
+    const { provider_answer_bytes: bytesMax } = this.asked.limits;
+    this.bytes += Buffer.byteLength(text) + more;
+    if (this.bytes > bytesMax) throw tooLarge('an answer', bytesMax);
+  }
 }
 
-/** Some servers split a surrogate pair over two events. On disk each half would be lost. */
-function wholeCharacters(): { push(text: string): string; end(): string } {
-  let half = '';
-  return {
-    push: (delta) => {
-      const text = half + delta;
-      half = /[\uD800-\uDBFF]$/.exec(text)?.[0] ?? '';
-      return text.slice(0, text.length - half.length).toWellFormed();
-    },
-    end: () => half.toWellFormed(),
-  };
-}
+/** A probability in the log, about. */
+const NUMBER_BYTES = 16;
 
 /**
  * An error part means one of three things:
@@ -68,7 +172,8 @@ function wholeCharacters(): { push(text: string): string; end(): string } {
  * 2. An event has an unknown form, and may contain an error message.
  * 3. The provider reports an error.
  */
-function errorPart(error: unknown, asked: RequestContext, secrets: Secrets): SvcError {
+function errorPart(error: unknown, asked: Asked): SvcError {
+  const { secrets } = asked;
   if (error instanceof Error && error.name === 'AI_InvalidResponseDataError') return truncated();
   if (!(error instanceof Error)) return toFailure(parseUpstreamError({ error }, secrets), asked);
   const reported = parseUpstreamError('value' in error ? error.value : null, secrets);

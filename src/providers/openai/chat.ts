@@ -30,17 +30,17 @@ export async function openChat(
 ): Promise<ReadableStream<LanguageModelV4StreamPart>> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   const { id, config, request, model } = chat;
-  const adapt = adaptBody(config);
   const provider = createOpenAICompatible({
     name: id,
     baseURL: config.base_url,
     includeUsage: true,
+    supportsStructuredOutputs: true,
     fetch: (url, init) => fetchEvents(chat, signal, String(url), init),
-    ...(adapt === null ? {} : { transformRequestBody: adapt }),
+    transformRequestBody: adaptBody(config, request),
   });
   const { stream } = await provider
     .chatModel(model)
-    .doStream({ ...callOptions(request), abortSignal: signal });
+    .doStream({ ...callOptions(request), includeRawChunks: true, abortSignal: signal });
   return stream;
 }
 

@@ -1,20 +1,31 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import type { FinishReason } from '../../../machines/events.ts';
+import type { FinishReason, Usage } from '../../../machines/events.ts';
+import { asRecord } from '../../json.ts';
 import type { OutputPart } from '../port.ts';
 import { truncated } from './failure.ts';
 import { type Secrets, sanitize } from './upstream-error.ts';
 
 export type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
 
+export interface Ended {
+  secrets: Secrets;
+  /** How many tools the answer calls. */
+  calls: number;
+  /** The stop text that ended the answer, if it is known. */
+  stop: string | null;
+}
+
 /**
  * Converts the end of a complete answer. Throws stream_truncated for an unknown reason, which may
- * be a failure.
+ * be a failure, and for tool calls that are missing.
  */
-export function finishPart({ finishReason, usage }: Finish, secrets: Secrets): OutputPart {
-  const { unified, raw } = finishReason;
-  const reason =
-    UNIFIED[unified] ?? (unified === 'other' ? OTHER[raw?.toLowerCase() ?? ''] : undefined);
+export function finishPart(
+  { finishReason, usage }: Finish,
+  { secrets, calls, stop }: Ended,
+): OutputPart {
+  const reason = reasonOf(finishReason);
   if (reason === undefined) {
+    const { raw } = finishReason;
     const named = raw === undefined ? null : sanitize(raw, secrets);
     throw truncated(
       named === null
@@ -22,14 +33,37 @@ export function finishPart({ finishReason, usage }: Finish, secrets: Secrets): O
         : `The provider ended its answer with the reason ${JSON.stringify(named)}, which is not one of a complete answer.`,
     );
   }
+  if (reason === 'tool_calls' && calls === 0)
+    throw truncated('The provider ended its answer with tool calls, but sent none.');
   return {
     type: 'finish',
-    finish_reason: reason,
-    usage: {
-      input_tokens: usage.inputTokens.total ?? null,
-      output_tokens: usage.outputTokens.total ?? null,
-    },
+    finish_reason: reason === 'stop' && calls > 0 ? 'tool_calls' : reason,
+    usage: readUsage(usage.raw),
+    ...(stop === null || reason !== 'stop' ? {} : { stop_sequence: stop }),
   };
+}
+
+/** The SDK reports a refusal as filtered content. */
+function reasonOf({ unified, raw }: Finish['finishReason']): FinishReason | undefined {
+  if (raw === 'stop') return 'stop';
+  return UNIFIED[unified] ?? (unified === 'other' ? OTHER[raw?.toLowerCase() ?? ''] : undefined);
+}
+
+/** The numbers that the server sent. The SDK has 0 for those that it did not send. */
+function readUsage(value: unknown): Usage {
+  const usage = asRecord(value);
+  const cached = whole(asRecord(usage.prompt_tokens_details).cached_tokens);
+  const reasoning = whole(asRecord(usage.completion_tokens_details).reasoning_tokens);
+  return {
+    input_tokens: whole(usage.prompt_tokens),
+    output_tokens: whole(usage.completion_tokens),
+    ...(cached === null ? {} : { cached_tokens: cached }),
+    ...(reasoning === null ? {} : { reasoning_tokens: reasoning }),
+  };
+}
+
+function whole(value: unknown): number | null {
+  return Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : null;
 }
 
 const UNIFIED: Partial<Record<Finish['finishReason']['unified'], FinishReason>> = {

@@ -1,36 +1,174 @@
-import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import type { RunRequest } from '../../../machines/messages.ts';
-import { promptOf, systemOf } from '../../../machines/messages.ts';
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  LanguageModelV4ToolChoice,
+} from '@ai-sdk/provider';
+import type {
+  Message,
+  MessagePart,
+  RunRequest,
+  Tool,
+  ToolChoice,
+} from '../../../machines/messages.ts';
+import { textOf } from '../../../machines/messages.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
+import { SvcError } from '../../errors.ts';
 
 /**
  * Converts a run for the AI SDK. Only an explicit seed is sent: some servers refuse unknown
- * parameters.
+ * parameters. For the same reason every absent wish stays absent.
  */
-export function callOptions({
-  messages,
-  max_tokens,
-  temperature,
-  seed,
-  seed_asked,
-}: RunRequest): LanguageModelV4CallOptions {
-  const system = systemOf({ messages });
-  return {
-    prompt: [
-      ...(system === null ? [] : [{ role: 'system', content: system } as const]),
-      { role: 'user', content: [{ type: 'text', text: promptOf({ messages }) }] },
-    ],
-    ...(max_tokens === null ? {} : { maxOutputTokens: max_tokens }),
-    ...(temperature === null ? {} : { temperature }),
-    ...(seed_asked ? { seed } : {}),
+export function callOptions(request: RunRequest): LanguageModelV4CallOptions {
+  const { max_tokens, temperature, seed, seed_asked, tools, tool_choice, response_format } =
+    request;
+  return present({
+    prompt: prompt(request.messages),
+    maxOutputTokens: max_tokens ?? undefined,
+    temperature: temperature ?? undefined,
+    seed: seed_asked ? seed : undefined,
+    topP: request.top_p,
+    presencePenalty: request.presence_penalty,
+    frequencyPenalty: request.frequency_penalty,
+    stopSequences: request.stop === undefined ? undefined : [...request.stop],
+    tools: tools?.map(toTool),
+    toolChoice: tool_choice === undefined ? undefined : toChoice(tool_choice),
+    responseFormat:
+      response_format === undefined
+        ? undefined
+        : present({
+            type: 'json' as const,
+            name: response_format.name ?? undefined,
+            schema: response_format.schema ?? undefined,
+          }),
+    providerOptions: {
+      openaiCompatible: { strictJsonSchema: isStrict(response_format?.schema ?? null) },
+    },
+  });
+}
+
+/** Each message in its place. The SDK takes the text of a system message as one text. */
+function prompt(messages: readonly Message[]): LanguageModelV4Message[] {
+  const calls = messages.flatMap(({ content }) =>
+    content.flatMap((part) => (part.type === 'tool_call' ? [[part.id, part.name] as const] : [])),
+  );
+  const names = new Map(calls);
+  return messages.map((message) => toMessage(message, names));
+}
+
+function toMessage(
+  { role, content }: Message,
+  names: ReadonlyMap<string, string>,
+): LanguageModelV4Message {
+  if (role === 'system') return { role, content: content.map(textOf).join('') };
+  if (role === 'user') return { role, content: content.flatMap(toUserPart) };
+  if (role === 'assistant') return { role, content: content.flatMap(toAssistantPart) };
+  return { role, content: content.flatMap((part) => toResult(part, names)) };
+}
+
+type Content<R extends LanguageModelV4Message['role']> = Exclude<
+  Extract<LanguageModelV4Message, { role: R }>['content'],
+  string
+>;
+
+function toUserPart(part: MessagePart): Content<'user'> {
+  if (part.type !== 'image') return [{ type: 'text', text: textOf(part) }];
+  const { media_type: mediaType, data } = part;
+  return [{ type: 'file', mediaType, data: { type: 'data', data } }];
+}
+
+/** A refusal is sent as text: most servers know no other form. */
+function toAssistantPart(part: MessagePart): Content<'assistant'> {
+  if (part.type === 'tool_call') {
+    const { id: toolCallId, name: toolName } = part;
+    const input = part.arguments.trim() === '' ? '{}' : part.arguments;
+    return [{ type: 'tool-call', toolCallId, toolName, input }];
+  }
+  return [{ type: part.type === 'reasoning' ? 'reasoning' : 'text', text: textOf(part) }];
+}
+
+function toResult(part: MessagePart, names: ReadonlyMap<string, string>): Content<'tool'> {
+  if (part.type !== 'tool_result') return [];
+  const { id: toolCallId, text: value, is_error } = part;
+  return [
+    {
+      type: 'tool-result',
+      toolCallId,
+      toolName: names.get(toolCallId) ?? '',
+      output: { type: is_error ? 'error-text' : 'text', value },
+    },
+  ];
+}
+
+function toTool({ name, description, parameters }: Tool): LanguageModelV4FunctionTool {
+  return present({
+    type: 'function' as const,
+    name,
+    description: description ?? undefined,
+    inputSchema: parameters,
+  });
+}
+
+function toChoice(choice: ToolChoice): LanguageModelV4ToolChoice {
+  return typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.name };
+}
+
+/**
+ * Whether OpenAI accepts the schema as a strict one: each object lists all its properties as
+ * required and allows no others. Only then can the answer be forced into it.
+ */
+function isStrict(schema: unknown): boolean {
+  if (Array.isArray(schema)) return schema.every(isStrict);
+  if (typeof schema !== 'object' || schema === null) return true;
+  const { properties, required, additionalProperties } = schema as Record<string, unknown>;
+  if (typeof properties === 'object' && properties !== null) {
+    const needed: unknown[] = Array.isArray(required) ? required : [];
+    const isClosed = additionalProperties === false;
+    if (!isClosed || !Object.keys(properties).every((name) => needed.includes(name))) return false;
+  }
+  return Object.values(schema).every(isStrict);
+}
+
+/** The same object without its undefined fields. */
+function present<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as never;
+}
+
+export type Body = Record<string, unknown>;
+
+/**
+ * Completes the body that the SDK builds. It throws capability_missing for what the SDK leaves out:
+ * the request would be answered as if the client had not asked for it.
+ *
+ * OpenAI's newer models refuse `max_tokens`; all other servers know only that name. OpenAI takes no
+ * reasoning in messages.
+ */
+export function adaptBody(
+  { base_url }: Pick<ProviderConfig, 'base_url'>,
+  { logprobs }: Pick<RunRequest, 'logprobs'>,
+): (body: Body, warnings?: readonly { type: string; feature?: string }[]) => Body {
+  const isOpenai = new URL(base_url).hostname === 'api.openai.com';
+  return ({ max_tokens, messages, ...rest }, warnings = []) => {
+    const missing = warnings.find(({ type }) => type === 'unsupported');
+    if (missing !== undefined)
+      throw new SvcError(
+        'capability_missing',
+        `The provider cannot be asked for ${missing.feature ?? 'a part of the request'}.`,
+      );
+    return {
+      ...rest,
+      ...(max_tokens === undefined
+        ? {}
+        : { [isOpenai ? 'max_completion_tokens' : 'max_tokens']: max_tokens }),
+      ...(logprobs === undefined ? {} : { logprobs: true }),
+      ...(logprobs === undefined || logprobs === 0 ? {} : { top_logprobs: logprobs }),
+      messages: isOpenai && Array.isArray(messages) ? messages.map(withoutReasoning) : messages,
+    };
   };
 }
 
-/** OpenAI's newer models refuse `max_tokens`; all other servers know only that name. */
-export function adaptBody({
-  base_url,
-}: ProviderConfig): ((body: Record<string, unknown>) => Record<string, unknown>) | null {
-  if (new URL(base_url).hostname !== 'api.openai.com') return null;
-  return ({ max_tokens, ...body }) =>
-    max_tokens === undefined ? body : { ...body, max_completion_tokens: max_tokens };
+function withoutReasoning({ reasoning_content: _, ...message }: Body): Body {
+  return message;
 }

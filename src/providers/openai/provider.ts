@@ -1,3 +1,4 @@
+import type { MessagePart } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
@@ -44,7 +45,7 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
 async function* streamAnswer(
   { id, config, env, limits }: RemoteOptions,
   exchange: Exchange,
-  { request }: AttemptRequest,
+  { run_id, request }: AttemptRequest,
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
   const model = request.model || config.model;
@@ -54,7 +55,7 @@ async function* streamAnswer(
     });
   const secrets = {
     key: readKey(config, env),
-    texts: request.messages.flatMap(({ content }) => content.map(textOf)),
+    texts: request.messages.flatMap(({ content }) => content.map(secretOf)),
   };
   let ended: 'complete' | 'broken' = 'broken';
   try {
@@ -62,12 +63,8 @@ async function* streamAnswer(
       { id, config, limits, exchange, request, model, secrets },
       signal,
     );
-    for await (const part of readAnswer(
-      stream,
-      { key_env: config.key_env, model },
-      secrets,
-      limits.provider_answer_bytes,
-    )) {
+    const asked = { run_id, key_env: config.key_env, model, request, secrets, limits };
+    for await (const part of readAnswer(stream, asked)) {
       if (signal.aborted) return;
       yield part;
     }
@@ -77,6 +74,11 @@ async function* streamAnswer(
   } finally {
     await exchange.end(ended);
   }
+}
+
+/** What no message may repeat of a part. */
+function secretOf(part: MessagePart): string {
+  return part.type === 'image' ? part.data : textOf(part);
 }
 
 /** The models that the server lists. Empty for a server without a list. */

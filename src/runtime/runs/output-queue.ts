@@ -9,7 +9,7 @@ type Output = Omit<Extract<OutputPart, { type: 'output' }>, 'type'>;
  * The output of one attempt that is not recorded yet, in order.
  *
  * 1. Pieces of one kind in a row are one output. A tool call with another id begins a new one.
- * 2. A piece without text, tokens or call is no output.
+ * 2. A piece without text, tokens, call or probabilities is no output.
  */
 export class OutputQueue {
   private outputs: Output[] = [];
@@ -21,7 +21,8 @@ export class OutputQueue {
   }
 
   add({ type: _, ...output }: Extract<OutputPart, { type: 'output' }>): void {
-    if (output.text === '' && output.token_ids.length === 0 && output.call === undefined) return;
+    const { text, token_ids, call, logprobs } = output;
+    if (text === '' && token_ids.length === 0 && (call ?? logprobs) === undefined) return;
     this.characters += output.text.length;
     const last = this.outputs.at(-1);
     if (last !== undefined && last.kind === output.kind && last.call?.id === output.call?.id)

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
 import { adaptBody } from '../../../src/providers/openai/prompt.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import { outcome, type RemoteOptions, remote } from '../../helpers/remote.ts';
@@ -57,18 +58,162 @@ test('a request without a model uses the default model', async () => {
   assert.is((await sent({ model: '' }, { config: { model: 'default' } })).model, 'default');
 });
 
+const OPENAI = { base_url: 'https://api.openai.com/v1' };
+const OTHER = { base_url: 'https://api.openai.com.example.org/v1' };
+
 test('OpenAI gets the new name of the output limit, others the old one', () => {
-  const config = {
-    adapter: 'openai-compatible',
-    kind: 'cloud',
-    model: null,
-    key_env: null,
-    max_runs: null,
-  } as const;
-  const openai = adaptBody({ ...config, base_url: 'https://api.openai.com/v1' });
-  assert.equal(openai?.({ model: 'm', max_tokens: 5 }), { model: 'm', max_completion_tokens: 5 });
-  assert.equal(openai?.({ model: 'm' }), { model: 'm' });
-  assert.is(adaptBody({ ...config, base_url: 'https://api.openai.com.example.org/v1' }), null);
+  assert.equal(adaptBody(OPENAI, {})({ model: 'm', max_tokens: 5, messages: [] }), {
+    model: 'm',
+    max_completion_tokens: 5,
+    messages: [],
+  });
+  assert.equal(adaptBody(OPENAI, {})({ model: 'm', messages: [] }), { model: 'm', messages: [] });
+  assert.equal(adaptBody(OTHER, {})({ max_tokens: 5, messages: [] }), {
+    max_tokens: 5,
+    messages: [],
+  });
+});
+
+test('OpenAI gets no reasoning in messages, others do', () => {
+  const message = { role: 'assistant', content: 'Hi', reasoning_content: 'Hm.' };
+  assert.equal(adaptBody(OPENAI, {})({ messages: [message] }).messages, [
+    { role: 'assistant', content: 'Hi' },
+  ]);
+  assert.equal(adaptBody(OTHER, {})({ messages: [message] }).messages, [message]);
+});
+
+test('what the SDK leaves out of a request is an error, never silence', () => {
+  const adapt = adaptBody(OTHER, {});
+  const warnings = [{ type: 'unsupported', feature: 'topK' }];
+  assert.throws(
+    () => adapt({ messages: [] }, warnings),
+    (error: SvcError) => error.code === 'capability_missing' && /topK/.test(error.message),
+  );
+});
+
+const PNG =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg==';
+const text = (said: string) => [{ type: 'text', text: said }] as const;
+
+test('a conversation is sent with all its parts, in its order', async () => {
+  const { messages } = await sent({
+    messages: [
+      { role: 'system', content: [...text('Be '), ...text('brief.')] },
+      {
+        role: 'user',
+        content: [
+          ...text('What is this?'),
+          { type: 'image', media_type: 'image/png', data: PNG },
+          ...text('Look well.'),
+        ],
+      },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'reasoning', text: 'Hm.' },
+          ...text('I look.'),
+          { type: 'tool_call', id: 'a', name: 'look', arguments: '{"at":1}' },
+          { type: 'tool_call', id: 'b', name: 'wait', arguments: '' },
+        ],
+      },
+      {
+        role: 'tool',
+        content: [{ type: 'tool_result', id: 'a', text: 'A dot.', is_error: false }],
+      },
+      {
+        role: 'tool',
+        content: [{ type: 'tool_result', id: 'b', text: 'Too long.', is_error: true }],
+      },
+      { role: 'assistant', content: [{ type: 'refusal', text: 'I cannot say.' }] },
+      { role: 'system', content: text('Be kind.') },
+      { role: 'user', content: text('And now?') },
+    ],
+  });
+  const call = (id: string, name: string, args: string) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: args },
+  });
+  assert.equal(messages, [
+    { role: 'system', content: 'Be brief.' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'What is this?' },
+        { type: 'image_url', image_url: { url: `data:image/png;base64,${PNG}` } },
+        { type: 'text', text: 'Look well.' },
+      ],
+    },
+    {
+      role: 'assistant',
+      content: 'I look.',
+      reasoning_content: 'Hm.',
+      tool_calls: [call('a', 'look', '{"at":1}'), call('b', 'wait', '{}')],
+    },
+    { role: 'tool', tool_call_id: 'a', content: 'A dot.' },
+    { role: 'tool', tool_call_id: 'b', content: 'Too long.' },
+    { role: 'assistant', content: 'I cannot say.' },
+    { role: 'system', content: 'Be kind.' },
+    { role: 'user', content: 'And now?' },
+  ]);
+});
+
+test('every wish of a request is sent, and no other', async () => {
+  const tool = { name: 'look', description: 'Looks.', parameters: { type: 'object' } };
+  const body = await sent({
+    prompt: 'Hi',
+    seed_asked: false,
+    tools: [tool, { name: 'wait', description: null, parameters: {} }],
+    tool_choice: 'required',
+    stop: ['END'],
+    top_p: 0.5,
+    presence_penalty: 1,
+    frequency_penalty: -1,
+    logprobs: 3,
+  });
+  assert.equal(body, {
+    model: 'm',
+    top_p: 0.5,
+    presence_penalty: 1,
+    frequency_penalty: -1,
+    stop: ['END'],
+    tools: [
+      { type: 'function', function: tool },
+      { type: 'function', function: { name: 'wait', parameters: {} } },
+    ],
+    tool_choice: 'required',
+    logprobs: true,
+    top_logprobs: 3,
+    messages: [{ role: 'user', content: 'Hi' }],
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  const named = await sent({ tools: [tool], tool_choice: { name: 'look' }, logprobs: 0 });
+  assert.equal(named.tool_choice, { type: 'function', function: { name: 'look' } });
+  assert.equal([named.logprobs, named.top_logprobs], [true, undefined]);
+});
+
+test('a format is any JSON, or a schema that is strict where OpenAI allows it', async () => {
+  const formatOf = async (schema: Record<string, unknown> | null) =>
+    (await sent({ response_format: { type: 'json', name: 'answer', schema } })).response_format;
+  assert.equal(await formatOf(null), { type: 'json_object' });
+  const inner = { type: 'object', properties: { b: { type: 'string' } }, required: ['b'] };
+  const closed = { ...inner, additionalProperties: false };
+  const around = (part: object) => ({
+    type: 'object',
+    properties: { a: { type: 'array', items: part } },
+    required: ['a'],
+    additionalProperties: false,
+  });
+  for (const [schema, strict] of [
+    [around(closed), true],
+    [around(inner), false],
+    [around({ ...closed, required: [] }), false],
+  ] as const)
+    assert.equal(await formatOf(schema), {
+      type: 'json_schema',
+      json_schema: { name: 'answer', strict, schema },
+    });
 });
 
 test.run();

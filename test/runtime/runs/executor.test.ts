@@ -2,6 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { promptOf } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
+import type { OutputPart } from '../../../src/providers/port.ts';
 import { TERMINAL } from '../../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
@@ -33,6 +34,27 @@ test('a part without text loses none of the text after it', async () => {
   const run = await runtime.getRun(id);
   assert.is(run.state, 'completed');
   assert.is(run.output, 'Hello you');
+});
+
+test('the parts of an answer and the text that stopped it are in the record', async () => {
+  const call = { id: 'a', name: 'look' };
+  const local = new ScriptedProvider('local', [
+    { ...output('Hm.'), kind: 'reasoning' },
+    output('I look.'),
+    { ...output('{}'), kind: 'tool_call', call },
+    { ...finish(), stop_sequence: 'END' } as OutputPart,
+  ]);
+  const { runtime, kernel } = await bootRuntime({ local });
+  const { id } = await runtime.startRun({ prompt: 'hi', stop: ['END'] }, 'test');
+  await waitFor('the run has ended', () => !kernel.instances.has(id));
+  const run = await runtime.getRun(id);
+  assert.is(run.output, 'I look.');
+  assert.is(run.stop_sequence, 'END');
+  assert.equal(run.output_parts, [
+    { type: 'reasoning', text: 'Hm.' },
+    { type: 'text', text: 'I look.' },
+    { type: 'tool_call', ...call, arguments: '{}' },
+  ]);
 });
 
 test('a cancel while the start is being recorded stops the work, and the run ends once', async () => {

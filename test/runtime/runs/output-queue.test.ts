@@ -43,10 +43,12 @@ test('the probabilities of joined pieces stay in order', () => {
   );
 });
 
-test('an empty piece is no output, but the beginning of a call is', () => {
+test('an empty piece is no output, but the beginning of a call or a probability is', () => {
   const queue = new OutputQueue();
   queue.add(piece(''));
   assert.is(queue.length, 0);
+  queue.add(piece('', { logprobs: [{ token: '', logprob: -1, top: [] }] }));
+  assert.is(queue.take()?.logprobs?.length, 1);
   queue.add(piece('', { kind: 'tool_call', call: { id: '1', name: 'f' } }));
   assert.is(queue.length, 1);
 });
