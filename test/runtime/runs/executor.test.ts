@@ -39,9 +39,9 @@ test('a part without text loses none of the text after it', async () => {
 test('the parts of an answer and the text that stopped it are in the record', async () => {
   const call = { id: 'a', name: 'look' };
   const local = new ScriptedProvider('local', [
-    { ...output('Hm.'), kind: 'reasoning' },
+    { ...output('Hm.'), kind: 'reasoning' } as OutputPart,
     output('I look.'),
-    { ...output('{}'), kind: 'tool_call', call },
+    { ...output('{}'), kind: 'tool_call', call } as OutputPart,
     { ...finish(), stop_sequence: 'END' } as OutputPart,
   ]);
   const { runtime, kernel } = await bootRuntime({ local });
