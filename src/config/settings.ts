@@ -1,8 +1,10 @@
 import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
 import {
+  jsonText,
   nullText,
   readName,
+  readNames,
   readOrigin,
   readSwitch,
   readWhole,
@@ -25,6 +27,8 @@ export interface Settings {
    * file.
    */
   model: string;
+  /** Other names of models, such as `gpt-4o`: each means the model that it leads to. */
+  aliases: Readonly<Record<string, string>>;
   /** What happens to a run that is cut off, unless it says so itself. */
   recovery: (typeof RECOVERIES)[number];
   /** Threads of the local engine; null: measured when a model is first loaded. */
@@ -102,6 +106,15 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     meaning:
       'Model of the local engine: svc-mini, a name in the models folder, or a path to a GGUF file.',
     ...name,
+  },
+  aliases: {
+    env: 'SVC_ALIASES',
+    default: {},
+    meaning:
+      'Other names of models, for programs that ask for a fixed one. An alias is looked at first, and once.',
+    expects: 'an object such as {"gpt-4o": "local/svc-mini"}',
+    read: readNames,
+    fromText: jsonText,
   },
   recovery: {
     env: 'SVC_RECOVERY',

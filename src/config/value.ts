@@ -59,3 +59,20 @@ export function readSwitch(value: unknown): boolean | undefined {
 export function switchText(text: string): unknown {
   return ({ true: true, '1': true, false: false, '0': false } as Record<string, boolean>)[text];
 }
+
+/** Names by name. */
+export function readNames(value: unknown): Record<string, string> | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const entries = Object.entries(value);
+  if (!entries.flat().every((each) => readName(each) !== undefined)) return undefined;
+  return { ...value } as Record<string, string>;
+}
+
+/** Text that is JSON as its value. Other text stays, and is refused later. */
+export function jsonText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -146,6 +146,8 @@ export interface Runtime extends History {
   stopped(): Promise<StopReport | null>;
 
   listModels(): Promise<ModelRecord[]>;
+  /** Other names of models, from the configuration. */
+  aliases(): Readonly<Record<string, string>>;
   showModel(id: string): Promise<ModelDetails>;
   removeModel(id: string): Promise<ModelRecord>;
   /** Downloads a model: its record now and at each change. The last one has the model. It is cancelled when its last client leaves. */

@@ -170,6 +170,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
 
     listModels: () => providers.models(),
+    aliases: () => config.aliases,
     showModel: (id) => localModels.show(id),
     removeModel: (id) => unlessStalled(kernel, () => localModels.remove(id)),
     pullModel: (input, { client, signal }) => options.pulls.pull(input, client, signal),

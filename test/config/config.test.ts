@@ -63,6 +63,12 @@ const values: {
   default_provider: { file: 'a', env: 'b', flag: 'c', read: ['a', 'b', 'c'] },
   default_cloud_provider: { file: 'a', env: 'null', flag: 'c', read: ['a', null, 'c'] },
   model: { file: 'a', env: './b.gguf', flag: 'c', read: ['a', './b.gguf', 'c'] },
+  aliases: {
+    file: { 'gpt-4o': 'local/svc-mini' },
+    env: '{"a":"b"}',
+    flag: {},
+    read: [{ 'gpt-4o': 'local/svc-mini' }, { a: 'b' }, {}],
+  },
   recovery: { file: 'restart', env: 'end', flag: 'resume', read: ['restart', 'end', 'resume'] },
   engine_batching: { file: true, env: '0', flag: true, read: [true, false, true] },
   engine_threads: { file: 2, env: '3', flag: 'null', read: [2, 3, null] },

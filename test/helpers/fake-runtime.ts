@@ -272,6 +272,7 @@ export function fakeRuntime(): FakeRuntime {
       fake.propose(stop);
       return position();
     },
+    aliases: () => ({}),
     async listModels() {
       note('listModels');
       const rest = {

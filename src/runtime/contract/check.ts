@@ -38,13 +38,14 @@ export function wrong(param: string, message: string): SvcError {
  */
 function innermost(issue: v.BaseIssue<unknown>): v.BaseIssue<unknown> {
   if (issue.type !== 'union' || issue.issues === undefined) return issue;
-  const inner = issue.issues.map(innermost).sort((a, b) => depth(b) - depth(a))[0];
+  const inner = issue.issues.map(innermost).sort((a, b) => rank(b) - rank(a))[0];
   if (inner?.path === undefined) return issue;
   return { ...inner, path: [...(issue.path ?? []), ...inner.path] } as v.BaseIssue<unknown>;
 }
 
-function depth({ path }: v.BaseIssue<unknown>): number {
-  return path?.length ?? 0;
+/** Deep before shallow, and an unknown field before a missing one. */
+function rank(issue: v.BaseIssue<unknown>): number {
+  return 2 * (issue.path?.length ?? 0) + (isUnknownField(issue) ? 1 : 0);
 }
 
 function refusal(issue: v.BaseIssue<unknown>): SvcError {

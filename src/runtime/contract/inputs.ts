@@ -4,6 +4,7 @@ import { SvcError } from '../../errors.ts';
 import { type Limits, limitSpecs } from '../../limits.ts';
 import { checkGiven, type Given, wrong } from './check.ts';
 import { checkMessages, message, responseFormat, tool, toolChoice } from './messages.ts';
+import { checkNesting } from './nesting.ts';
 import {
   count,
   flag,
@@ -96,6 +97,7 @@ export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Give
     });
   if (messages !== undefined && (input.prompt ?? system) !== undefined)
     throw wrong('messages', 'messages replaces prompt and system. Send one of the two forms.');
+  checkTools(input);
   let bytes = 0;
   for (const [param, said] of textsOf(input)) {
     checkText(param, said);
@@ -115,11 +117,14 @@ export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Give
       `messages has ${messages.length} messages; at most ${limits.run_messages} are taken.`,
     );
   checkMessages(messages);
-  checkTools(input);
   return input;
 }
 
-function checkTools({ tools = [], tool_choice }: Given<RunInput>): void {
+/** What the schemas of tools and answers mean is checked when the run starts. */
+function checkTools({ tools = [], tool_choice, response_format }: Given<RunInput>): void {
+  for (const [index, { parameters }] of tools.entries())
+    checkNesting(parameters, `tools.${index}.parameters`);
+  checkNesting(response_format?.schema, 'response_format.schema');
   const names = tools.map(({ name }) => name);
   const twice = names.find((each, index) => names.indexOf(each) !== index);
   if (twice !== undefined) throw wrong('tools', `tools has ${twice} twice.`);

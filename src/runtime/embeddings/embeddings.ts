@@ -42,7 +42,9 @@ export class Embeddings {
   async embed(input: EmbedInput, signal: AbortSignal): Promise<EmbeddingRecord> {
     this.checkReady();
     const { config, providers } = this.options;
-    const { provider, model, cloud } = chooseRoute(input, config, providers.settings());
+    const { provider, model, cloud } = chooseRoute(input, config, providers.settings(), (id) =>
+      providers.listed(id),
+    );
     const port = providers.portFor({ provider, cloud });
     if (port?.embed === undefined)
       throw new SvcError(

@@ -79,6 +79,12 @@ export class Providers {
     return new Map([...this.entries].map(([id, { config }]) => [id, config]));
   }
 
+  /** The models that it listed at its last probe. Null: unknown. */
+  listed(id: string): readonly string[] | null {
+    const snapshot = this.entries.has(id) ? this.snapshot(id) : null;
+    return snapshot === null || isIn(snapshot, 'unknown') ? null : snapshot.context.models;
+  }
+
   ids(): string[] {
     return [...this.entries.keys()];
   }

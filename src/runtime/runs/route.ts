@@ -11,27 +11,38 @@ export interface Route {
   cloud: boolean;
 }
 
+/** The models that a provider listed when it was last asked. Null: unknown. */
+export type Listed = (provider: string) => readonly string[] | null;
+
 /**
  * Chooses provider and model of a run.
  *
  * 1. `provider` names the provider. With `cloud`, it must be a cloud one.
- * 2. `model` is `provider/name`, or a name at the chosen provider. Without a provider, a path or a
- *    .gguf file belongs to the local engine.
+ * 2. `model` is an alias of the configuration, `provider/name`, or a name at the chosen provider.
+ *    Without a provider, a path or a .gguf file belongs to the local engine.
  * 3. `cloud` alone means the default cloud provider, or the only one.
  * 4. Without any of them, the default provider of the configuration answers.
+ * 5. The default provider may not list a name without a provider. Then the name goes to the only
+ *    other provider on this machine that lists it. No name alone sends a prompt to the cloud.
  *
  * Throws usage, provider_unknown, cloud_unconfigured, model_unknown.
  */
 export function chooseRoute(
-  input: Pick<RunInput, 'provider' | 'model' | 'cloud'>,
-  config: Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model'>,
+  asked: Pick<RunInput, 'provider' | 'model' | 'cloud'>,
+  config: Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model' | 'aliases'>,
   providers: ReadonlyMap<string, ProviderConfig | null>,
+  listed: Listed = () => null,
 ): Route {
+  const { model: said = null } = asked;
+  const isAlias = said !== null && Object.hasOwn(config.aliases, said);
+  const input = isAlias ? { ...asked, model: config.aliases[said] } : asked;
   const named = splitModel(input, providers);
   const provider =
     input.provider ??
     named.provider ??
-    (input.cloud === true ? cloudProvider(config, providers) : config.default_provider);
+    (input.cloud === true
+      ? cloudProvider(config, providers)
+      : byName(named.name, config, providers, listed));
   const settings = providers.get(provider);
   if (settings === undefined) {
     const known = [...providers.keys()];
@@ -67,6 +78,33 @@ export function chooseRoute(
       },
     );
   return { provider, model, cloud };
+}
+
+/** The provider of a name: see rule 5. Throws model_unknown when several list it. */
+function byName(
+  name: string | null,
+  { default_provider }: Pick<Config, 'default_provider'>,
+  providers: ReadonlyMap<string, ProviderConfig | null>,
+  listed: Listed,
+): string {
+  const has = (id: string) => name !== null && listed(id)?.includes(name) === true;
+  if (listed(default_provider) === null || has(default_provider)) return default_provider;
+  const others = [...providers.keys()].filter((id) => id !== default_provider && has(id));
+  const here = others.filter((id) => providers.get(id)?.kind !== 'cloud');
+  const [only, second] = here;
+  if (only !== undefined && second === undefined) return only;
+  // The list of the default provider may be old: it says itself what it has.
+  if (others.length === 0) return default_provider;
+  throw new SvcError(
+    'model_unknown',
+    only === undefined
+      ? `Only cloud providers have the model ${name}: ${others.join(', ')}.`
+      : `Several providers have the model ${name}: ${here.join(', ')}.`,
+    {
+      param: 'model',
+      hint: `Name the provider too, such as ${others[0]}/${name}, or set an alias in the configuration.`,
+    },
+  );
 }
 
 function splitModel(

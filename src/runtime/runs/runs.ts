@@ -27,6 +27,7 @@ import { requestOf } from './request.ts';
 import { chooseRoute, type Route } from './route.ts';
 import { cutOff, unknownRun, withdrawn } from './run-errors.ts';
 import type { Scheduler } from './scheduler.ts';
+import { checkSchemas } from './schemas.ts';
 
 export interface RunsOptions {
   kernel: Kernel;
@@ -59,10 +60,11 @@ export class Runs {
   /**
    * Starts a run and resolves when it is durable. With a known key, it is the run of that key.
    * Throws idempotency_conflict, busy, not_ready, daemon_stopping, store_full, store_stalled,
-   * run_unconfirmed, and the errors of `chooseRoute`.
+   * run_unconfirmed, and the errors of `checkSchemas` and `chooseRoute`.
    */
   async start(input: RunInput, client: string, asked: Asked = {}): Promise<RunRecord> {
     const { kernel } = this.options;
+    await checkSchemas(input);
     if (input.idempotency_key == null) return this.get(await this.begin(input, client, asked));
     if (!kernel.isOpen) throw new SvcError('not_ready');
     return this.get(
@@ -96,6 +98,7 @@ export class Runs {
 
   /** Throws the errors of `chooseRoute` and of the provider, and capability_missing. */
   async countTokens(input: RunInput, signal: AbortSignal): Promise<number> {
+    await checkSchemas(input);
     const request = requestOf(input, this.route(input));
     const port = this.options.providers.portFor(request);
     if (port?.countTokens === undefined)
@@ -271,7 +274,7 @@ export class Runs {
 
   private route(input: RunInput): Route {
     const { config, providers } = this.options;
-    return chooseRoute(input, config, providers.settings());
+    return chooseRoute(input, config, providers.settings(), (id) => providers.listed(id));
   }
 
   /** Why no run is admitted now. */

@@ -3,7 +3,7 @@ import type { SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { type Envelope, httpError } from '../http-error.ts';
-import { endAfterRequest } from './linger.ts';
+import { endAfterRequest } from './connection/linger.ts';
 
 /** Sends JSON. `type` names a special kind of JSON. */
 export function sendJson(

@@ -12,9 +12,9 @@ import { allowOrigin, keepToOrigin, sendOptions } from '../auth/cross-origin.ts'
 import { createSessions, type Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
 import { type Beside, listen, listenBeside } from '../listen.ts';
-import { createConnections } from './connections.ts';
-import { createListener } from './listener.ts';
-import { createRefusals } from './refusals.ts';
+import { createConnections } from './connection/connections.ts';
+import { createListener } from './connection/listener.ts';
+import { createRefusals } from './connection/refusals.ts';
 import { sendError } from './reply.ts';
 import { bodyReader, queryOf } from './request.ts';
 import type { Route } from './route.ts';

@@ -19,7 +19,7 @@ const providers = new Map<string, ProviderConfig | null>([
 const route = (input: Partial<RunInput>) =>
   chooseRoute(
     { prompt: 'x', ...input },
-    { default_provider: 'local', default_cloud_provider: null, model: 'svc-mini' },
+    { default_provider: 'local', default_cloud_provider: null, model: 'svc-mini', aliases: {} },
     providers,
   );
 

@@ -23,9 +23,17 @@ const config = {
   default_provider: 'local',
   default_cloud_provider: null as string | null,
   model: 'svc-mini',
+  aliases: {} as Record<string, string>,
 };
-const route = (input: Partial<RunInput>, changes: Partial<typeof config> = {}, known = providers) =>
-  chooseRoute({ prompt: 'x', ...input }, { ...config, ...changes }, known);
+const route = (
+  input: Partial<RunInput>,
+  changes: Partial<typeof config> = {},
+  known = providers,
+  lists: Record<string, string[]> = {},
+) =>
+  chooseRoute({ prompt: 'x', ...input }, { ...config, ...changes }, known, (id) =>
+    Object.hasOwn(lists, id) ? (lists[id] ?? null) : null,
+  );
 const codeOf = (work: () => unknown) => {
   try {
     return work() && null;
@@ -89,6 +97,58 @@ test('contradictions and unknown names are refused with their code', () => {
       codeOf(() => route(input)),
       code,
     );
+  }
+});
+
+test('an alias leads to a model once, and comes before everything else', () => {
+  const aliases = {
+    'gpt-4o': 'openai/real',
+    real: 'gpt-4o',
+    'ollama/x': 'ollama/y',
+    small: 'tiny',
+  };
+  const to = (model: string) => {
+    const { provider, model: name } = route({ model }, { aliases });
+    return `${provider}/${name}`;
+  };
+  assert.is(to('gpt-4o'), 'openai/real');
+  assert.is(to('real'), 'local/gpt-4o');
+  assert.is(to('ollama/x'), 'ollama/y');
+  assert.is(to('small'), 'local/tiny');
+  for (const name of ['constructor', 'toString', '__proto__']) assert.is(to(name), `local/${name}`);
+});
+
+test('a name alone goes to the only other provider here that lists it', () => {
+  const two = new Map([...providers, ['studio', provider('local', null)] as const]);
+  const lists = {
+    local: ['svc-mini', 'both'],
+    ollama: ['llama3', 'both', 'shared'],
+    studio: ['shared'],
+    openai: ['gpt', 'shared'],
+  };
+  const of = (input: Partial<RunInput>, changes = {}) => route(input, changes, two, lists).provider;
+  assert.is(of({ model: 'svc-mini' }), 'local');
+  assert.is(of({ model: 'llama3' }), 'ollama');
+  assert.is(of({ model: 'both' }), 'local', 'the default provider is first');
+  assert.is(of({ model: 'new' }), 'local', 'its list may be old');
+  assert.is(of({ model: 'llama3', provider: 'local' }), 'local');
+  assert.is(of({ model: 'gpt', cloud: true }, { default_cloud_provider: 'openai' }), 'openai');
+  assert.is(of({ model: 'llama3' }, { default_provider: 'bare' }), 'bare', 'its list is unknown');
+  for (const model of ['gpt', 'shared'])
+    assert.is(
+      codeOf(() => of({ model })),
+      'model_unknown',
+    );
+});
+
+test('no name alone sends a prompt to the cloud', () => {
+  const lists = { local: ['svc-mini'], openai: ['gpt'] };
+  try {
+    route({ model: 'gpt' }, {}, providers, lists);
+    assert.unreachable();
+  } catch (error) {
+    assert.match((error as SvcError).message, 'Only cloud providers have the model gpt: openai.');
+    assert.match((error as SvcError).hint, 'openai/gpt');
   }
 });
 

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { Duplex } from 'node:stream';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { createConnections } from '../../../src/transport/http/connections.ts';
+import { createConnections } from '../../../src/transport/http/connection/connections.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { ask, BEARER, type Booted, boot, parseRaw, TOKEN, type Wire, wire } from './boot.ts';
 

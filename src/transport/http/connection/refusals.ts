@@ -1,4 +1,4 @@
-import type { Log } from '../../kernel/port.ts';
+import type { Log } from '../../../kernel/port.ts';
 
 /**
  * Counts what the listener refuses, for the log. It owns the counts of the present period.

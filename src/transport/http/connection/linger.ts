@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Limits } from '../../limits.ts';
+import type { Limits } from '../../../limits.ts';
 
 /**
  * Ends answers that precede the end of their request. The system resets a connection that closes

@@ -1,10 +1,10 @@
 import type { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { isLoopback } from '../../config/address.ts';
-import { SvcError } from '../../errors.ts';
-import type { Limits } from '../../limits.ts';
-import { rawHttpError } from '../http-error.ts';
+import { isLoopback } from '../../../config/address.ts';
+import { SvcError } from '../../../errors.ts';
+import type { Limits } from '../../../limits.ts';
+import { rawHttpError } from '../../http-error.ts';
 import type { Refusal } from './refusals.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { SvcError } from '../../errors.ts';
-import type { Limits } from '../../limits.ts';
-import { rawHttpError } from '../http-error.ts';
+import { SvcError } from '../../../errors.ts';
+import type { Limits } from '../../../limits.ts';
+import { rawHttpError } from '../../http-error.ts';
 import type { Connections } from './connections.ts';
 import { endConnection } from './linger.ts';
 import type { Refusal } from './refusals.ts';

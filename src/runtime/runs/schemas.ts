@@ -1,0 +1,59 @@
+import type { AnySchema } from 'ajv';
+import { wrong } from '../contract/check.ts';
+import type { RunInput } from '../contract/inputs.ts';
+
+/**
+ * Whether the schemas of a request are JSON schemas. A model that gets a wrong one answers with
+ * anything, and the client would find no cause.
+ *
+ * Only the schema of schemas is compiled. A schema of a client is data, which it checks. The
+ * contract has bounded its size and depth before.
+ */
+
+/** Throws invalid_request. Resolves at once for a request without schemas. */
+export async function checkSchemas({
+  tools,
+  response_format,
+}: Pick<RunInput, 'tools' | 'response_format'>): Promise<void> {
+  for (const [index, { name, parameters }] of (tools ?? []).entries())
+    await checkSchema(parameters, `tools.${index}.parameters`, `the schema of ${name}`);
+  const schema = response_format?.schema ?? null;
+  if (schema !== null)
+    await checkSchema(schema, 'response_format.schema', 'the schema of response_format');
+}
+
+async function checkSchema(
+  { $schema, ...schema }: Readonly<Record<string, unknown>>,
+  param: string,
+  what: string,
+): Promise<void> {
+  if (Object.keys(schema).length === 0) return;
+  const problem = await problemOf(schema, typeof $schema === 'string' && OLDER.test($schema));
+  if (problem !== null) throw wrong(param, `${param}: ${what} is no JSON schema. ${problem}`);
+}
+
+/** Many libraries still write the draft before, which has another form of tuples. */
+const OLDER = /\/draft-0[4-7]\//;
+
+async function problemOf(schema: AnySchema, isOlder: boolean): Promise<string | null> {
+  const ajv = await (isOlder ? loaded.older() : loaded.present());
+  if (ajv.validateSchema(schema) === true) return null;
+  const { instancePath = '', message = 'It is malformed.' } = ajv.errors?.[0] ?? {};
+  return `${instancePath === '' ? 'It' : instancePath} ${message}.`;
+}
+
+const OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
+
+/** Each is loaded once, when a request first needs it. */
+const loaded = {
+  present: once(async () => new (await import('ajv/dist/2020.js')).Ajv2020(OPTIONS)),
+  older: once(async () => new (await import('ajv')).Ajv(OPTIONS)),
+};
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}

@@ -1,0 +1,117 @@
+import * as v from 'valibot';
+import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
+import { wrong } from '../../runtime/contract/check.ts';
+import type { RunInput } from '../../runtime/contract.ts';
+import { chatMessage, messageOf } from './chat-messages.ts';
+import {
+  anything,
+  flag,
+  named,
+  object,
+  oneLength,
+  oneOf,
+  only,
+  sampling,
+  seedOf,
+  stopOf,
+  text,
+  topLogprobs,
+  WITHOUT_EFFECT,
+} from './parameters.ts';
+
+/** The body of POST /v1/chat/completions, and the run that it asks for. */
+
+const aFunction = object({
+  name: text,
+  description: v.nullish(text),
+  parameters: v.nullish(anything),
+  /** svc keeps a model to the schema whenever its provider can. */
+  strict: v.nullish(flag),
+});
+const tool = object({
+  type: v.literal('function', 'must be function: svc runs no other tools.'),
+  function: aFunction,
+});
+const toolChoice = v.union(
+  [
+    oneOf(['none', 'auto', 'required']),
+    object({ type: v.literal('function'), function: object({ name: text }) }),
+  ],
+  'must be none, auto, required, or an object that names a function.',
+);
+const responseFormat = v.variant(
+  'type',
+  [
+    object({ type: v.literal('text') }),
+    object({ type: v.literal('json_object') }),
+    object({
+      type: v.literal('json_schema'),
+      json_schema: object({
+        name: text,
+        description: v.nullish(text),
+        schema: v.nullish(anything),
+        strict: v.nullish(flag),
+      }),
+    }),
+  ],
+  'must be an object with the type text, json_object or json_schema.',
+);
+
+export const chatInput = named(
+  'ChatInput',
+  object({
+    ...sampling,
+    messages: v.array(chatMessage, 'must be a list of messages.'),
+    max_completion_tokens: sampling.max_tokens,
+    tools: v.nullish(v.array(tool, 'must be a list of tools.')),
+    tool_choice: v.nullish(toolChoice),
+    parallel_tool_calls: v.nullish(flag),
+    response_format: v.nullish(responseFormat),
+    logprobs: v.nullish(flag),
+    top_logprobs: v.nullish(topLogprobs),
+    modalities: only([['text']], 'svc answers with text.'),
+    logit_bias: only([{}], 'svc does not change the odds of single tokens.'),
+    ...WITHOUT_EFFECT,
+  }),
+);
+export type ChatInput = v.InferOutput<typeof chatInput>;
+
+/** Throws invalid_request with the name of the parameter. */
+export function runOfChat(chat: ChatInput): RunInput {
+  const { model, temperature, top_p, presence_penalty, frequency_penalty, metadata } = chat;
+  const tools = chat.tools?.map(toolOf);
+  if (chat.parallel_tool_calls === false && (tools?.length ?? 0) > 0)
+    throw wrong(
+      'parallel_tool_calls',
+      'parallel_tool_calls must be true: svc does not limit the tool calls of an answer.',
+    );
+  if (chat.top_logprobs != null && chat.logprobs !== true)
+    throw wrong('top_logprobs', 'top_logprobs needs logprobs: true.');
+  return {
+    messages: chat.messages.map(messageOf),
+    tools: tools?.length === 0 ? null : tools,
+    tool_choice: chat.tool_choice == null ? null : choiceOf(chat.tool_choice),
+    response_format: formatOf(chat.response_format),
+    stop: stopOf(chat.stop),
+    ...{ model, temperature, top_p, presence_penalty, frequency_penalty, metadata },
+    max_tokens: oneLength(chat.max_tokens, chat.max_completion_tokens),
+    seed: seedOf(chat.seed),
+    logprobs: chat.logprobs === true ? (chat.top_logprobs ?? 0) : null,
+  } as RunInput;
+}
+
+function toolOf({ function: called }: v.InferOutput<typeof tool>): Tool {
+  const { name, description = null, parameters } = called;
+  return { name, description, parameters: parameters ?? {} };
+}
+
+function choiceOf(choice: v.InferOutput<typeof toolChoice>): ToolChoice {
+  return typeof choice === 'string' ? choice : { name: choice.function.name };
+}
+
+function formatOf(format: ChatInput['response_format']): ResponseFormat | null {
+  if (format == null || format.type === 'text') return null;
+  if (format.type === 'json_object') return { type: 'json', name: null, schema: null };
+  const { name, schema = null } = format.json_schema;
+  return { type: 'json', name, schema };
+}

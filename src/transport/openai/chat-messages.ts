@@ -1,0 +1,149 @@
+import * as v from 'valibot';
+import type { Message, MessagePart } from '../../../machines/messages.ts';
+import { wrong } from '../../runtime/contract/check.ts';
+import { anything, object, oneOf, text } from '../../runtime/contract/vocabulary.ts';
+
+/** The messages of a chat request, and what they are for a run. */
+
+const textPart = object({ type: v.literal('text'), text });
+const imagePart = object({
+  type: v.literal('image_url'),
+  image_url: object({
+    url: text,
+    /** How large the model sees it. svc leaves it to the model. */
+    detail: v.nullish(oneOf(['auto', 'low', 'high'])),
+  }),
+});
+const refusalPart = object({ type: v.literal('refusal'), refusal: text });
+
+const said = v.union([text, v.array(textPart)], 'must be a text, or a list of parts of text.');
+const shown = v.union(
+  [
+    text,
+    v.array(
+      v.variant(
+        'type',
+        [textPart, imagePart],
+        'must be an object with the type text or image_url. svc takes no audio and no files.',
+      ),
+    ),
+  ],
+  'must be a text, or a list of parts.',
+);
+const answered = v.union(
+  [
+    text,
+    v.array(
+      v.variant(
+        'type',
+        [textPart, refusalPart],
+        'must be an object with the type text or refusal.',
+      ),
+    ),
+  ],
+  'must be a text, or a list of parts.',
+);
+
+const toolCall = object({
+  id: text,
+  type: v.literal('function', 'must be function: svc has no other tools.'),
+  function: object({
+    name: text,
+    arguments: text,
+    /** Clients of OpenAI add it when they read an answer. */
+    parsed_arguments: v.optional(v.unknown()),
+  }),
+  /** From a streamed answer. */
+  index: v.optional(v.number()),
+});
+
+/** Models of svc do not see names of participants. */
+const participant = { name: v.nullish(text) };
+
+const systemMessage = { content: said, ...participant };
+const assistantMessage = object({
+  role: v.literal('assistant'),
+  content: v.nullish(answered),
+  refusal: v.nullish(text),
+  reasoning_content: v.nullish(text),
+  tool_calls: v.nullish(v.array(toolCall, 'must be a list of tool calls.')),
+  ...participant,
+  /** What a client sends back of an answer, and what no answer of svc has. */
+  annotations: v.nullish(v.array(anything)),
+  parsed: v.optional(v.unknown()),
+  audio: v.nullish(v.never('must be null: svc has no audio.')),
+  function_call: v.nullish(v.never('must be null: use tool_calls.')),
+});
+
+export const chatMessage = v.variant(
+  'role',
+  [
+    object({ role: v.literal('system'), ...systemMessage }),
+    object({ role: v.literal('developer'), ...systemMessage }),
+    object({ role: v.literal('user'), content: shown, ...participant }),
+    assistantMessage,
+    object({ role: v.literal('tool'), content: said, tool_call_id: text, ...participant }),
+  ],
+  'must be one of system, developer, user, assistant, tool.',
+);
+export type ChatMessage = v.InferOutput<typeof chatMessage>;
+
+export function messageOf(message: ChatMessage, index: number): Message {
+  switch (message.role) {
+    case 'system':
+    case 'developer':
+      return { role: 'system', content: textParts(message.content) };
+    case 'user':
+      return { role: 'user', content: userParts(message.content, index) };
+    case 'assistant':
+      return { role: 'assistant', content: assistantParts(message) };
+    case 'tool': {
+      const result = textParts(message.content).map((part) => part.text);
+      const { tool_call_id: id } = message;
+      return {
+        role: 'tool',
+        content: [{ type: 'tool_result', id, text: result.join(''), is_error: false }],
+      };
+    }
+  }
+}
+
+type Texts = v.InferOutput<typeof said>;
+function textParts(content: Texts): { type: 'text'; text: string }[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+}
+
+function userParts(content: v.InferOutput<typeof shown>, index: number): MessagePart[] {
+  if (typeof content === 'string') return textParts(content);
+  return content.map((part, place) =>
+    part.type === 'text'
+      ? part
+      : imageOf(part.image_url.url, `messages.${index}.content.${place}.image_url.url`),
+  );
+}
+
+function assistantParts(message: Extract<ChatMessage, { role: 'assistant' }>): MessagePart[] {
+  const { content, refusal, reasoning_content, tool_calls } = message;
+  const texts = content == null ? [] : typeof content === 'string' ? textParts(content) : content;
+  const parts: MessagePart[] = [];
+  if (reasoning_content) parts.push({ type: 'reasoning', text: reasoning_content });
+  for (const part of texts) {
+    if (part.type === 'refusal') parts.push({ type: 'refusal', text: part.refusal });
+    else if (part.text !== '') parts.push(part);
+  }
+  if (refusal) parts.push({ type: 'refusal', text: refusal });
+  for (const { id, function: called } of tool_calls ?? [])
+    parts.push({ type: 'tool_call', id, name: called.name, arguments: called.arguments });
+  return parts;
+}
+
+/** Throws invalid_request for an address: the daemon loads nothing from the network for a client. */
+export function imageOf(url: string, param: string): Extract<MessagePart, { type: 'image' }> {
+  const [, media_type, data] = /^data:(image\/[a-z0-9.+-]+);base64,(.*)$/is.exec(url) ?? [];
+  if (media_type === undefined || data === undefined)
+    throw wrong(
+      param,
+      `${param} must be a data URL such as data:image/png;base64,… The daemon loads no addresses for its clients.`,
+    );
+  return { type: 'image', media_type: media_type.toLowerCase(), data };
+}

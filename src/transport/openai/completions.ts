@@ -1,0 +1,93 @@
+import * as v from 'valibot';
+import type { RunInput, RunRecord } from '../../runtime/contract.ts';
+import { type Answer, sendAnswer, streamAnswer } from '../dialect/answer.ts';
+import { idIn } from '../dialect/ids.ts';
+import { startFor } from '../dialect/start.ts';
+import type { Context } from '../http/route.ts';
+import {
+  named,
+  object,
+  only,
+  sampling,
+  seedOf,
+  stopOf,
+  text,
+  WITHOUT_EFFECT,
+} from './parameters.ts';
+import { DONE, finishOf, frame, HEARTBEAT, modelOf, secondsOf, usageOf } from './parts.ts';
+
+/** POST /v1/completions: the older API, for a prompt without a conversation. */
+export const completionInput = named(
+  'CompletionInput',
+  object({
+    ...sampling,
+    prompt: v.union(
+      [text, v.pipe(v.array(text), v.length(1, 'must be a text, or a list of one text.'))],
+      'must be a text, or a list of one text.',
+    ),
+    best_of: only([1], 'svc makes one answer for each request.'),
+    echo: only([false], 'svc does not repeat the prompt in the answer.'),
+    suffix: only([''], 'svc has no models that fill in the middle of a text.'),
+    logprobs: v.nullish(v.never('must be null: POST /v1/chat/completions has logprobs.')),
+    logit_bias: only([{}], 'svc does not change the odds of single tokens.'),
+    ...WITHOUT_EFFECT,
+  }),
+);
+type CompletionInput = v.InferOutput<typeof completionInput>;
+
+export async function completion(context: Context<unknown, CompletionInput>): Promise<void> {
+  const asked = await context.body();
+  const { model, max_tokens, temperature, top_p, presence_penalty, frequency_penalty } = asked;
+  const run = await startFor(
+    context,
+    {
+      prompt: typeof asked.prompt === 'string' ? asked.prompt : (asked.prompt[0] ?? ''),
+      stop: stopOf(asked.stop),
+      ...{ model, max_tokens, temperature, top_p, presence_penalty, frequency_penalty },
+      metadata: asked.metadata,
+      seed: seedOf(asked.seed),
+    } as RunInput,
+    { api: 'openai.completions' },
+  );
+  if (asked.stream !== true) return sendAnswer(context, run.id, (answer) => whole(run, answer));
+  const isCounted = asked.stream_options?.include_usage === true;
+  await streamAnswer(
+    context,
+    run.id,
+    {
+      type: 'text/event-stream',
+      heartbeat: HEARTBEAT,
+      failure: (error) => frame({ error: error.body() }),
+    },
+    async (pieces, { write }) => {
+      for await (const piece of pieces) {
+        if (piece.type === 'output') {
+          // This API has text alone.
+          if (piece.kind === undefined) await write(frame(described(run, piece.text, null)));
+          continue;
+        }
+        const usage = isCounted ? usageOf(piece.usage) : undefined;
+        const counted = usage === undefined ? '' : frame({ ...head(run), choices: [], usage });
+        const last = described(run, '', finishOf(piece.finish_reason, 0));
+        await write(frame(last) + counted + DONE);
+      }
+    },
+  );
+}
+
+function whole(run: RunRecord, { text, finish_reason, usage }: Answer): object {
+  return { ...described(run, text, finishOf(finish_reason, 0)), usage: usageOf(usage) };
+}
+
+function head(run: RunRecord): object {
+  return {
+    id: idIn('cmpl-', run.id),
+    object: 'text_completion',
+    created: secondsOf(run),
+    model: modelOf(run),
+  };
+}
+
+function described(run: RunRecord, text: string, finish_reason: string | null): object {
+  return { ...head(run), choices: [{ index: 0, text, logprobs: null, finish_reason }] };
+}

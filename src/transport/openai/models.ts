@@ -1,0 +1,43 @@
+import { SvcError } from '../../errors.ts';
+import type { ModelRecord } from '../../providers/port.ts';
+import { sendJson } from '../http/reply.ts';
+import type { Context } from '../http/route.ts';
+
+/** Models in the form of OpenAI, with the fields of svc added. An alias is a model, too. */
+
+export async function listModels({ res, runtime }: Context): Promise<void> {
+  sendJson(res, 200, { object: 'list', data: await allModels(runtime) });
+}
+
+/** An id has a slash. Clients send it plain, or as %2F. */
+export async function showModel({ req, res, runtime }: Context): Promise<void> {
+  const { id, provider, '*': rest } = req.params as Record<string, string | undefined>;
+  const wanted = id ?? `${provider}/${rest}`;
+  const models = await allModels(runtime);
+  const named = models.filter(({ name }) => name === wanted);
+  const found =
+    models.find((model) => model.id === wanted) ?? (named.length === 1 ? named[0] : undefined);
+  if (found === undefined)
+    throw new SvcError('model_unknown', `There is no model ${JSON.stringify(wanted)}.`, {
+      param: 'model',
+      hint: 'GET /v1/models lists them.',
+    });
+  sendJson(res, 200, found);
+}
+
+type Model = { id: string; name: string } & Record<string, unknown>;
+
+/** `created` is unknown: 0. */
+async function allModels(runtime: Context['runtime']): Promise<Model[]> {
+  const models = (await runtime.listModels()).map(described);
+  const aliases = Object.entries(runtime.aliases()).map(([alias, model]) => ({
+    ...{ id: alias, name: alias, object: 'model', created: 0 },
+    owned_by: model.split('/')[0] ?? '',
+    alias_of: model,
+  }));
+  return [...models, ...aliases];
+}
+
+function described({ path: _, ...model }: ModelRecord): Model {
+  return { ...model, object: 'model', created: 0, owned_by: model.provider };
+}

@@ -1,0 +1,87 @@
+import * as v from 'valibot';
+import { wrong } from '../../runtime/contract/check.ts';
+import { LOGPROBS_MAX, runInput } from '../../runtime/contract/inputs.ts';
+import {
+  anything,
+  flag,
+  name,
+  named,
+  object,
+  oneOf,
+  text,
+  wholeFrom,
+} from '../../runtime/contract/vocabulary.ts';
+
+/** Parameters that several requests of OpenAI share. */
+
+/** A parameter that svc gives only one value, and why. */
+export function only<const T extends readonly unknown[]>(values: T, why: string) {
+  const shown = values.map((value) => JSON.stringify(value)).join(' or ');
+  return v.nullish(
+    v.custom<T[number]>(
+      (value) => values.some((each) => JSON.stringify(each) === JSON.stringify(value)),
+      `must be ${shown}: ${why}`,
+    ),
+  );
+}
+
+const { temperature, top_p, presence_penalty, frequency_penalty, metadata } = runInput.entries;
+const { max_tokens, stop } = runInput.entries;
+
+/** They mean the same for svc. */
+export const sampling = {
+  model: v.nullish(name()),
+  max_tokens,
+  temperature,
+  top_p,
+  presence_penalty,
+  frequency_penalty,
+  /** One text or a list. */
+  stop: v.nullish(v.union([text, v.unwrap(stop)], 'must be a text, or a list of texts.')),
+  /** OpenAI takes any 64-bit number. */
+  seed: v.nullish(wholeFrom(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)),
+  metadata,
+  stream: v.nullish(flag),
+  stream_options: v.nullish(
+    object({ include_usage: v.nullish(flag), include_obfuscation: v.nullish(flag) }),
+  ),
+  n: only([1], 'svc makes one answer for each request.'),
+};
+
+export const topLogprobs = wholeFrom(0, LOGPROBS_MAX);
+
+/** They have no effect on the answer, so any value is right. */
+export const WITHOUT_EFFECT = {
+  user: v.nullish(text),
+  safety_identifier: v.nullish(text),
+  prompt_cache_key: v.nullish(text),
+  prompt_cache_retention: v.nullish(text),
+  service_tier: v.nullish(text),
+  /** svc keeps each run as its own history settings say. */
+  store: v.nullish(flag),
+  /** It only makes an answer faster. */
+  prediction: v.nullish(anything),
+};
+
+/** A seed in the range of svc. Equal seeds stay equal. */
+export function seedOf(seed: number | null | undefined): number | undefined {
+  return seed == null ? undefined : ((seed % SEEDS) + SEEDS) % SEEDS;
+}
+const SEEDS = 2 ** 32;
+
+export function stopOf(stop: string | readonly string[] | null | undefined): string[] | undefined {
+  if (stop == null) return undefined;
+  return typeof stop === 'string' ? [stop] : [...stop];
+}
+
+/** Throws when two parameters that say the same differ. */
+export function oneLength(
+  max_tokens: number | null | undefined,
+  max_completion_tokens: number | null | undefined,
+): number | undefined {
+  if (max_tokens != null && max_completion_tokens != null && max_tokens !== max_completion_tokens)
+    throw wrong('max_tokens', 'max_tokens and max_completion_tokens differ. Send one of them.');
+  return max_completion_tokens ?? max_tokens ?? undefined;
+}
+
+export { anything, flag, name, named, object, oneOf, text };

@@ -1,0 +1,49 @@
+import type { FinishReason, Usage } from '../../../machines/events.ts';
+import type { TokenLogprob } from '../../../machines/messages.ts';
+import type { RunRecord } from '../../runtime/contract.ts';
+
+/** Parts that several answers of OpenAI share. */
+
+/** The model's name, in the form of GET /v1/models. */
+export function modelOf({ provider, model }: Pick<RunRecord, 'provider' | 'model'>): string {
+  return `${provider}/${model}`;
+}
+
+export function secondsOf({ created_at }: Pick<RunRecord, 'created_at'>): number {
+  return Math.floor(Date.parse(created_at) / 1000);
+}
+
+/** OpenAI has no word for a reason that svc does not know. */
+export function finishOf(reason: FinishReason, calls: number): string {
+  const known = reason === 'other' ? 'stop' : reason;
+  return known === 'stop' && calls > 0 ? 'tool_calls' : known;
+}
+
+/** Undefined if the provider does not count. */
+export function usageOf(usage: Usage): object | undefined {
+  const { input_tokens, output_tokens, cached_tokens = 0, reasoning_tokens = 0 } = usage;
+  if (input_tokens === null || output_tokens === null) return undefined;
+  return {
+    prompt_tokens: input_tokens,
+    completion_tokens: output_tokens,
+    total_tokens: input_tokens + output_tokens,
+    prompt_tokens_details: { cached_tokens },
+    completion_tokens_details: { reasoning_tokens },
+  };
+}
+
+export function logprobOf({ token, logprob, top }: TokenLogprob): object {
+  return { ...tokenOf({ token, logprob }), top_logprobs: top.map(tokenOf) };
+}
+
+function tokenOf({ token, logprob }: Omit<TokenLogprob, 'top'>): object {
+  return { token, logprob, bytes: [...Buffer.from(token)] };
+}
+
+export function frame(value: object): string {
+  return `data: ${JSON.stringify(value)}\n\n`;
+}
+
+export const DONE = 'data: [DONE]\n\n';
+/** A line that clients skip. */
+export const HEARTBEAT = ': \n\n';

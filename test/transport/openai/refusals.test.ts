@@ -1,0 +1,137 @@
+import OpenAI, { type APIError } from 'openai';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
+import { output, untilAborted } from '../../helpers/scripted-provider.ts';
+import type { Real } from '../http/real.ts';
+import { bootOpenai, clientOf, errorOf, HI, hi, weather } from './boot.ts';
+
+const test = suite<{ real: Real; client: OpenAI }>('what the API of OpenAI refuses');
+
+test.before.each(async (context) => {
+  Object.assign(context, await bootOpenai());
+});
+test.after.each(({ real }) => real.close());
+
+test('errors have the status and form of OpenAI', async ({ real, client }) => {
+  const create = (more: object) => client.chat.completions.create({ ...hi, ...more } as typeof hi);
+  const wrongKey = clientOf(real, 'wrong').chat.completions.create(hi);
+  assert.equal(await errorOf(wrongKey), [401, 'unauthorised', null]);
+  assert.equal(await errorOf(create({ top_k: 3 })), [400, 'invalid_request', 'top_k']);
+  for (const [more, param] of [
+    [{ n: 2 }, 'n'],
+    [{ messages: [] }, 'messages'],
+    [{ messages: 'x' }, 'messages'],
+    [{ messages: [{ role: 'user' }] }, 'messages.0.content'],
+    [{ messages: [{ role: 'bot', content: 'x' }] }, 'messages.0.role'],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'text', txt: 'x' }] }] },
+      'messages.0.content.0.txt',
+    ],
+    [{ messages: [{ role: 'user', content: [{ type: 'file' }] }] }, 'messages.0.content.0.type'],
+    [{ messages: [{ role: 'tool', content: 'x', tool_call_id: 'a' }] }, 'messages.0.content.0'],
+    [{ temperature: 3 }, 'temperature'],
+    [{ modalities: ['audio'] }, 'modalities'],
+    [{ logit_bias: { 5: 1 } }, 'logit_bias'],
+    [{ top_logprobs: 2 }, 'top_logprobs'],
+    [{ max_tokens: 1, max_completion_tokens: 2 }, 'max_tokens'],
+    [{ tools: [weather], parallel_tool_calls: false }, 'parallel_tool_calls'],
+    [{ tools: [weather, weather] }, 'tools'],
+    [{ tools: [{ type: 'web_search' }] }, 'tools.0.type'],
+    [{ functions: [] }, 'functions'],
+    [{ tool_choice: 'required' }, 'tool_choice'],
+    [{ response_format: { type: 'grammar' } }, 'response_format.type'],
+  ] as const)
+    assert.equal(await errorOf(create(more)), [400, 'invalid_request', param], param);
+  assert.is(real.provider.asked.length, 0, 'nothing was asked');
+});
+
+test('a schema that is none is refused, and names its tool', async ({ real, client }) => {
+  const withSchema = (parameters: object) =>
+    client.chat.completions.create({
+      ...hi,
+      tools: [{ type: 'function', function: { name: 'f', parameters: parameters as never } }],
+    });
+  let deep: object = {};
+  for (let level = 0; level < 100; level += 1) deep = { not: deep };
+  const wide = { enum: Array.from({ length: 30_000 }, (_, index) => index) };
+  for (const schema of [
+    { type: 'objekt' },
+    { type: 'object', properties: [] },
+    { required: 'city' },
+    { minimum: 'x' },
+    { $ref: 5 },
+    deep,
+    wide,
+  ])
+    assert.equal(await errorOf(withSchema(schema)), [
+      ...[400, 'invalid_request', 'tools.0.parameters'],
+    ]);
+  const endless = `${'{"not":'.repeat(50_000)}{}${'}'.repeat(50_000)}`;
+  const tool = `{"type":"function","function":{"name":"f","parameters":${endless}}}`;
+  const { status, json } = await real.get('/v1/chat/completions', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: `{"messages":${JSON.stringify(HI)},"tools":[${tool}]}`,
+  });
+  assert.equal([status, json.error.param], [400, 'tools.0.parameters']);
+  const format = { type: 'json_schema', json_schema: { name: 'n', schema: { type: 7 } } } as const;
+  assert.equal(
+    await errorOf(client.chat.completions.create({ ...hi, response_format: format as never })),
+    [400, 'invalid_request', 'response_format.schema'],
+  );
+  for (const schema of [
+    {},
+    { $schema: 'http://json-schema.org/draft-07/schema#', type: 'array', items: [{}] },
+    { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object' },
+    { $schema: 'nonsense', type: 'object' },
+  ])
+    await withSchema(schema);
+  assert.is(real.provider.asked.length, 4);
+});
+
+test('an unknown model is a 404', async ({ real, client }) => {
+  real.provider.script = [
+    new SvcError('model_unknown', 'There is no model x.', { param: 'model' }),
+  ];
+  for (const stream of [false, true])
+    assert.equal(
+      (await errorOf(client.chat.completions.create({ ...hi, model: 'x', stream }))).slice(0, 2),
+      [404, 'model_unknown'],
+    );
+});
+
+test('a full queue is a 429 that says when to try again', async () => {
+  const { real, client } = await bootOpenai({
+    limits: { queue_runs: 1 },
+    script: (_, signal) => [untilAborted(signal)],
+  });
+  const waiting = await real.runtime.startRun({ prompt: 'x' }, 'test');
+  const thrown = await client.chat.completions.create(hi).catch((error: unknown) => error);
+  assert.instance(thrown, OpenAI.RateLimitError);
+  assert.is((thrown as APIError).headers?.get('retry-after'), '1');
+  await real.runtime.cancelRun(waiting.id, 'test');
+  await real.close();
+});
+
+test('a failure in the middle of a stream is an error, not an end', async ({ real, client }) => {
+  const failure = new SvcError('engine_failed', 'It broke.', { retryable: false });
+  real.provider.script = [output('a', 1), failure];
+  const stream = await client.chat.completions.create({ ...hi, stream: true });
+  let text = '';
+  const thrown = await (async () => {
+    for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? '';
+    return null;
+  })().catch((error: unknown) => error);
+  assert.is(text, 'a');
+  assert.instance(thrown, OpenAI.APIError);
+  assert.match((thrown as Error).message, 'It broke.');
+  const raw = await real.get('/v1/chat/completions', {
+    method: 'POST',
+    body: { ...hi, stream: true },
+  });
+  assert.not.match(raw.text, 'DONE');
+  assert.is(raw.text.trimEnd().split('\n\n').at(-1)?.startsWith('data: {"error":{'), true);
+});
+
+test.run();
