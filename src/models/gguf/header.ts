@@ -16,6 +16,10 @@ export const MORE = Symbol('more bytes');
 /**
  * Reads a GGUF header with strict bounds. Throws MORE, or SvcError if llama.cpp cannot read the
  * file.
+ *
+ * The list of models reads headers with `@huggingface/gguf`, in a thread that may fail. That reader
+ * decodes all values and has no bounds. This one decides what enters the models folder, so it
+ * decodes nothing that it does not check.
  */
 export function readGgufHeader(bytes: Buffer): GgufHeader {
   const cursor = new Cursor(bytes);
