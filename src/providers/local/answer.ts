@@ -1,7 +1,7 @@
 import type { Failure } from '../../../machines/events.ts';
 import { fromBody, SvcError } from '../../errors.ts';
 import type { OutputPart } from '../port.ts';
-import type { FromEngine } from './engine/messages.ts';
+import type { Finish, FromEngine, Output } from './engine/messages.ts';
 
 export type AnswerMessage = Extract<FromEngine, { id: number }>;
 
@@ -9,11 +9,10 @@ export type AnswerMessage = Extract<FromEngine, { id: number }>;
  * The engine's answer to one order, from the process to its reader.
  *
  * 1. It ends once: with a finish, with a failure, or because the work was stopped.
- * 2. Unread output is one text, not longer than the context of the model.
+ * 2. Unread output is not longer than the context of the model.
  */
 export class Answer {
-  private text = '';
-  private token_ids: number[] = [];
+  private unread: Output[] = [];
   private readonly threads: number | null;
   private end: Exclude<AnswerMessage, { type: 'output' }> | SvcError | null = null;
   private wake: (() => void) | null = null;
@@ -38,8 +37,8 @@ export class Answer {
 
   take(message: AnswerMessage): void {
     if (message.type === 'output') {
-      this.text += message.text;
-      this.token_ids.push(...message.token_ids);
+      const { type: _, id: __, ...output } = message;
+      this.unread.push(output);
       this.wake?.();
     } else this.finish(message);
   }
@@ -55,26 +54,29 @@ export class Answer {
    */
   async *parts(): AsyncGenerator<OutputPart> {
     for (;;) {
-      if (this.text !== '' || this.token_ids.length > 0) yield this.drain();
+      const [next] = this.unread;
+      if (next !== undefined) yield this.drain(next);
       else if (this.end !== null) break;
       else await new Promise<void>((resolve) => (this.wake = resolve));
     }
     if (this.end instanceof SvcError) throw this.end;
     if (this.end.type === 'failed') throw engineError(this.end.error);
-    if (this.end.type === 'finished')
-      yield { type: 'finish', finish_reason: this.end.finish_reason, usage: this.end.usage };
+    if (this.end.type === 'finished') yield finishOf(this.end);
   }
 
-  private drain(): OutputPart {
-    const part: OutputPart = {
+  /** The unread output of one part. */
+  private drain(first: Output): OutputPart {
+    const other = this.unread.findIndex((output) => !isSamePart(first, output));
+    const outputs = this.unread.splice(0, other < 0 ? this.unread.length : other);
+    const logprobs = outputs.flatMap((output) => output.logprobs ?? []);
+    return {
+      ...first,
       type: 'output',
-      text: this.text,
-      token_ids: this.token_ids,
+      text: outputs.map(({ text }) => text).join(''),
+      token_ids: outputs.flatMap(({ token_ids }) => token_ids),
+      ...(logprobs.length === 0 ? {} : { logprobs }),
       ...(this.threads === null ? {} : { threads: this.threads }),
     };
-    this.text = '';
-    this.token_ids = [];
-    return part;
   }
 
   private finish(end: NonNullable<Answer['end']>): void {
@@ -82,6 +84,19 @@ export class Answer {
     this.wake?.();
     this.settled.resolve();
   }
+}
+
+function isSamePart(a: Output, b: Output): boolean {
+  return a.kind === b.kind && a.call?.id === b.call?.id;
+}
+
+function finishOf({ finish_reason, usage, stop_sequence }: Finish): OutputPart {
+  return {
+    type: 'finish',
+    finish_reason,
+    usage,
+    ...(stop_sequence === undefined ? {} : { stop_sequence }),
+  };
 }
 
 /** An error that the engine process reported. Work that died with the process is lost. */

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import type { RunRequest } from '../../../machines/messages.ts';
+import type { RunRequest, Wishes } from '../../../machines/messages.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
@@ -68,7 +68,7 @@ export function createLocalProvider({
   let streams = 0;
 
   async function* stream(
-    { request, resume }: AttemptRequest,
+    { run_id, request, resume }: AttemptRequest,
     signal: AbortSignal,
   ): AsyncGenerator<OutputPart> {
     if (streams >= Math.max(limits.local_runs, limits.provider_runs))
@@ -77,7 +77,7 @@ export function createLocalProvider({
       });
     streams += 1;
     try {
-      const order = { ...orderFor(request, limits), resume };
+      const order = { ...orderFor(request, limits), call_key: run_id.replace(/^run_/, ''), resume };
       const threads = threadsFor(resume?.threads ?? null);
       const { answer, stop } = await local.ask(() => find(request.model), order, threads, signal);
       try {
@@ -120,18 +120,28 @@ export function createLocalProvider({
 }
 
 /** A new answer to the request. */
-function orderFor(
-  { messages, temperature, seed, max_tokens }: RunRequest,
-  limits: Limits,
-): Omit<RunOrder, 'type' | 'id'> {
+function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'type' | 'id'> {
+  const { messages, temperature, seed, max_tokens } = request;
   return {
     messages,
     temperature,
     seed,
     max_tokens: max_tokens ?? limits.output_tokens,
     only_count: false,
+    wishes: wishesOf(request),
+    call_key: '',
     resume: null,
   };
+}
+
+function wishesOf(request: RunRequest): Wishes {
+  const { tools, tool_choice, response_format, stop } = request;
+  const { top_p, presence_penalty, frequency_penalty, logprobs } = request;
+  const wishes = {
+    ...{ tools, tool_choice, response_format, stop },
+    ...{ top_p, presence_penalty, frequency_penalty, logprobs },
+  };
+  return Object.fromEntries(Object.entries(wishes).filter(([, wish]) => wish !== undefined));
 }
 
 /**

@@ -14,9 +14,11 @@ test('a valid message is accepted', () => {
     temperature: 0.5,
     seed: 3,
     only_count: false,
+    wishes: {},
+    call_key: 'a',
     resume: null,
   };
-  const resumed = { ...run, resume: { token_ids: [1, 2], text: 'a' } };
+  const resumed = { ...run, resume: { token_ids: [1, 2], text: 'a', parts: [] } };
   assert.equal(parseToEngine(run), run);
   assert.equal(parseToEngine(resumed), resumed);
   for (const resume of [undefined, [1], { token_ids: [-1], text: 'a' }, { token_ids: [1] }])

@@ -1,12 +1,16 @@
 import type { LlamaContextSequence, Token } from 'node-llama-cpp';
+import type { TokenLogprob } from '../../../../machines/messages.ts';
 import { type ConfidenceFilter, createConfidenceFilter } from './confidence-filter.ts';
+import { Constraint } from './constraint.ts';
 import type { ContextPause } from './context-pause.ts';
+import { answerForm, requiredForm } from './form.ts';
 import type { LoadedModel } from './load.ts';
-import type { FromEngine, RunOrder } from './messages.ts';
+import { tokenLogprob } from './logprobs.ts';
+import type { Finish, RunOrder } from './messages.ts';
+import type { OutputBatcher } from './output-batcher.ts';
 import { fittingPrompt } from './prompt.ts';
-import { steps } from './steps.ts';
-
-export type Finish = Omit<Extract<FromEngine, { type: 'finished' }>, 'type' | 'id'>;
+import { AnswerPieces, checkTokens } from './reader/answer.ts';
+import { type Sampling, steps } from './steps.ts';
 
 export interface Generation {
   loaded: LoadedModel;
@@ -14,8 +18,8 @@ export interface Generation {
   order: RunOrder;
   pause: ContextPause;
   signal: AbortSignal;
-  /** Receives the tokens of the answer, in order. */
-  emit(tokens: readonly Token[]): void;
+  /** Receives the answer, in order. */
+  output: Pick<OutputBatcher, 'push'>;
 }
 
 /** Default sampling temperature. */
@@ -24,54 +28,102 @@ const TEMPERATURE = 0.7;
 /**
  * Answers one run, token by token. Checks the signal between two tokens and two batches of the
  * prompt; null: it aborted. The default temperature is 0 for the built-in model, else 0.7. Throws
- * context_length_exceeded.
+ * context_length_exceeded, capability_missing, resume_failed.
  */
-export async function generate({
-  loaded,
-  sequence,
-  order,
-  pause,
-  signal,
-  emit,
-}: Generation): Promise<Finish | null> {
-  const { model, gate: rule, batch } = loaded;
+export async function generate(generation: Generation): Promise<Finish | null> {
+  const { loaded, sequence, order, signal, output } = generation;
+  const { model, gate: rule } = loaded;
   const prompt = fittingPrompt(loaded, order);
   const answered = (order.resume?.token_ids ?? []) as Token[];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
-  // The filter judged an answer before its first output.
-  const filter: ConfidenceFilter = createConfidenceFilter(answered.length > 0 ? null : rule);
-  const sampling = {
-    temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE),
-    seed: order.seed,
-    judged: rule?.tokens ?? 0,
-    batch,
-    pause,
-  };
-  const finish = (finish_reason: Finish['finish_reason'], output_tokens: number): Finish => ({
-    finish_reason,
-    usage: { input_tokens: prompt.length, output_tokens },
-  });
+  const answer = openAnswer(loaded, order);
+  const required = requiredForm(loaded, order);
+  const constraint = required === null ? null : new Constraint(loaded, required, answer.reader);
+  const { logprobs } = order.wishes;
   let made = answered.length;
+  const finish = (reason: 'stop' | 'length', output_tokens = made): Finish => {
+    output.push(answer.end(), null, null);
+    return {
+      ...endOf(answer, reason),
+      usage: { input_tokens: prompt.length, output_tokens },
+    };
+  };
+
+  for (const token of answered) {
+    constraint?.accept(token);
+    output.push(answer.push(token), null, null);
+    constraint?.advance();
+  }
   const declined = loaded.fallback.slice(0, most);
+  const whole = declined.length < loaded.fallback.length ? 'length' : 'stop';
   if (made > 0 && rule !== null && declined.every((token, index) => token === answered[index]))
-    return finish(declined.length < loaded.fallback.length ? 'length' : 'stop', declined.length);
-  if (made >= most) return finish('length', made);
-  for await (const { token, probability } of steps(
+    return finish(whole, declined.length);
+  if (answer.reader.ended !== null) return finish('stop');
+  if (made >= most) return finish('length');
+  // The filter judged an answer before its first output.
+  const filter: ConfidenceFilter = createConfidenceFilter(made > 0 ? null : rule);
+  const explained: TokenLogprob[] = [];
+  for await (const { token, probability, probabilities } of steps(
     sequence,
     { prompt, answered },
-    sampling,
+    samplingOf(generation, constraint),
     signal,
   )) {
     const ended = loaded.stops.has(token) || model.isEogToken(token);
     if (!ended) made += 1;
     const over = ended || made >= most;
+    if (!ended && probabilities !== null)
+      explained.push(tokenLogprob(model, token, probabilities, logprobs ?? 0));
     const released = filter.accept(ended ? [] : [token], probability, over);
     if (released === 'declined') {
-      emit(declined);
-      return finish(declined.length < loaded.fallback.length ? 'length' : 'stop', declined.length);
+      for (const each of declined) output.push(answer.push(each), each, null);
+      return finish(whole, declined.length);
     }
-    if (released.length > 0) emit(released);
-    if (over) return finish(ended ? 'stop' : 'length', made);
+    for (const each of released) {
+      output.push(answer.push(each), each, explained.shift() ?? null);
+      if (answer.reader.ended !== null) return finish('stop');
+    }
+    constraint?.advance();
+    if (over) return finish(ended ? 'stop' : 'length');
   }
+  output.push(answer.end(), null, null);
   return null;
+}
+
+/** Throws resume_failed for tokens that the model does not have. */
+function openAnswer(loaded: LoadedModel, order: RunOrder): AnswerPieces {
+  const { model, controlTexts } = loaded;
+  const vocabulary = model.fileInfo.metadata.tokenizer?.ggml?.tokens?.length ?? 0;
+  checkTokens(order.resume?.token_ids ?? [], vocabulary);
+  return new AnswerPieces({
+    form: answerForm(loaded, order),
+    detokenize: (tokens, before) => model.detokenize(tokens as never, false, before as never),
+    controlText: (token) => controlTexts.get(token) ?? null,
+    delivered: order.resume,
+  });
+}
+
+function endOf(
+  { reader }: AnswerPieces,
+  reason: 'stop' | 'length',
+): Pick<Finish, 'finish_reason' | 'stop_sequence'> {
+  const { ended } = reader;
+  if (ended?.reason === 'stop') return { finish_reason: 'stop', stop_sequence: ended.text };
+  if (ended?.reason === 'calls') return { finish_reason: 'tool_calls' };
+  return { finish_reason: reason === 'stop' && reader.hasCalls ? 'tool_calls' : reason };
+}
+
+function samplingOf({ loaded, order, pause }: Generation, constraint: Constraint | null): Sampling {
+  const { top_p, presence_penalty: presence = 0, frequency_penalty: frequency = 0 } = order.wishes;
+  return {
+    temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE),
+    seed: order.seed,
+    ...(top_p === undefined ? {} : { top_p }),
+    ...(presence === 0 && frequency === 0 ? {} : { penalties: { presence, frequency } }),
+    ...(constraint === null ? {} : { grammar: () => constraint.state }),
+    judged: loaded.gate?.tokens ?? 0,
+    explained: order.wishes.logprobs !== undefined,
+    batch: loaded.batch,
+    pause,
+  };
 }

@@ -16,12 +16,13 @@ import { startLlama } from './llama.ts';
 import { measureSpeed } from './measure.ts';
 import type { Loaded, LoadOrder } from './messages.ts';
 import { readOwnMetadata } from './own-metadata.ts';
-import { stopTokens, tokenBytesMax } from './prompt.ts';
+import { controlTextsOf, stopTokens, tokenBytesMax } from './prompt.ts';
 import { findThreads, type ThreadsFound } from './threads.ts';
 import { withinTime } from './time-limit.ts';
 
 /** A model in memory, with one context that several runs share. */
 export interface LoadedModel {
+  library: typeof import('node-llama-cpp');
   model: LlamaModel;
   wrapper: ChatWrapper;
   sequences: LlamaContextSequence[];
@@ -38,6 +39,8 @@ export interface LoadedModel {
   /** The confidence rule, and the tokens of the answer that replaces a declined one. */
   gate: ConfidenceRule | null;
   fallback: Token[];
+  /** How the control tokens are spelled. */
+  controlTexts: ReadonlyMap<number, string>;
   info: Loaded;
 }
 
@@ -71,12 +74,12 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   const available = Math.max(1, availableParallelism());
   const llama = await startLlama(Math.max(available, order.threads ?? 0));
   const model = await openModel(llama, order.path);
-  const { resolveChatWrapper } = await import('node-llama-cpp');
+  const library = await import('node-llama-cpp');
   const rendered = <T>(work: () => T) =>
     order.template_ms === null
       ? work()
       : withinTime(order.template_ms, 'Rendering the chat template of the model', work);
-  const wrapper = rendered(() => resolveChatWrapper(model, wrapperOptions(order)));
+  const wrapper = rendered(() => library.resolveChatWrapper(model, wrapperOptions(order)));
   const { threads, measured } =
     order.threads === null
       ? await chooseThreads(model, order, available)
@@ -96,11 +99,12 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
     `threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed on ${llama.gpu || 'cpu'}`,
   );
   return {
-    ...{ model, wrapper, sequences, context_length, batch, built_in, gate },
+    ...{ library, model, wrapper, sequences, context_length, batch, built_in, gate },
     rendered,
     stops: rendered(() => stopTokens(model, wrapper)),
     bytesPerTokenMax: tokenBytesMax(model),
     fallback: model.tokenize(fallback),
+    controlTexts: controlTextsOf(model),
     info: {
       threads,
       context_length,

@@ -1,5 +1,11 @@
 import type { Failure, FinishReason, Usage } from '../../../../machines/events.ts';
-import type { Message } from '../../../../machines/messages.ts';
+import type {
+  Message,
+  OutputPart,
+  Piece,
+  TokenLogprob,
+  Wishes,
+} from '../../../../machines/messages.ts';
 import { isRecord } from '../../../json.ts';
 
 /** Messages to the engine process. */
@@ -31,8 +37,12 @@ export interface RunOrder {
   seed: number;
   /** Only count the tokens of the prompt: it finishes without output. */
   only_count: boolean;
-  /** The tokens and text to continue after. Null: a new answer. */
-  resume: { token_ids: number[]; text: string } | null;
+  /** What the request asks for beside its messages. */
+  wishes: Wishes;
+  /** Part of the ids of tool calls, the same in each attempt. */
+  call_key: string;
+  /** The tokens and parts to continue after. Null: a new answer. */
+  resume: { token_ids: number[]; text: string; parts: readonly OutputPart[] } | null;
 }
 
 /**
@@ -43,10 +53,23 @@ export type FromEngine =
   | { type: 'started' }
   | ({ type: 'loaded' } & Loaded)
   | { type: 'load_failed'; error: Failure }
-  | { type: 'output'; id: number; text: string; token_ids: number[] }
-  | { type: 'finished'; id: number; finish_reason: FinishReason; usage: Usage }
+  | ({ type: 'output'; id: number } & Output)
+  | ({ type: 'finished'; id: number } & Finish)
   | { type: 'failed'; id: number; error: Failure }
   | { type: 'stopped'; id: number };
+
+/** A piece of an answer with its tokens, and their probabilities if asked. */
+export interface Output extends Piece {
+  token_ids: number[];
+  logprobs?: TokenLogprob[];
+}
+
+/** `stop_sequence`: the stop text that ended the answer. */
+export interface Finish {
+  finish_reason: FinishReason;
+  usage: Usage;
+  stop_sequence?: string;
+}
 
 export interface Loaded {
   threads: number;
@@ -68,7 +91,7 @@ export function parseFromEngine(value: unknown): FromEngine | null {
 
 type Check = (value: unknown) => boolean;
 type Shapes<M extends { type: string }> = {
-  [T in M['type']]: { [K in Exclude<keyof Extract<M, { type: T }>, 'type'>]: Check };
+  [T in M['type']]: { [K in Exclude<keyof Extract<M, { type: T }>, 'type'>]-?: Check };
 };
 
 const text: Check = (value) => typeof value === 'string';
@@ -78,13 +101,19 @@ const orNull =
   (check: Check): Check =>
   (value) =>
     value === null || check(value);
+const orAbsent =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
 const wholes: Check = (value) => Array.isArray(value) && value.every(whole);
 const failure: Check = (value) =>
   isRecord(value) &&
   text(value.code) &&
   text(value.message) &&
   typeof value.retryable === 'boolean';
-const resume: Check = (value) => isRecord(value) && wholes(value.token_ids) && text(value.text);
+const resume: Check = (value) =>
+  isRecord(value) && wholes(value.token_ids) && text(value.text) && Array.isArray(value.parts);
+const call: Check = (value) => isRecord(value) && text(value.id) && text(value.name);
 const usage: Check = (value) =>
   isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);
 
@@ -105,6 +134,8 @@ const toEngine: Shapes<ToEngine> = {
     temperature: orNull(number),
     seed: whole,
     only_count: (value) => typeof value === 'boolean',
+    wishes: isRecord,
+    call_key: text,
     resume: orNull(resume),
   },
   stop_run: { id: whole },
@@ -121,8 +152,15 @@ const fromEngine: Shapes<FromEngine> = {
     chat_template: text,
   },
   load_failed: { error: failure },
-  output: { id: whole, text, token_ids: wholes },
-  finished: { id: whole, finish_reason: text, usage },
+  output: {
+    id: whole,
+    text,
+    token_ids: wholes,
+    kind: orAbsent(text),
+    call: orAbsent(call),
+    logprobs: orAbsent(Array.isArray),
+  },
+  finished: { id: whole, finish_reason: text, usage, stop_sequence: orAbsent(text) },
   failed: { id: whole, error: failure },
   stopped: { id: whole },
 };

@@ -1,12 +1,11 @@
 import type { LlamaContextSequence } from 'node-llama-cpp';
 import { asSvcError } from '../../../errors.ts';
-import { AnswerText } from './answer-text.ts';
 import { ContextPause } from './context-pause.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
 import { OutputBatcher } from './output-batcher.ts';
-import { countPrompt } from './prompt.ts';
+import { promptTokens } from './prompt.ts';
 
 /**
  * The active runs in the one context, and the runs that wait for a sequence.
@@ -52,7 +51,7 @@ export class Runs {
   private count(order: RunOrder): FromEngine {
     const { id } = order;
     try {
-      const input_tokens = countPrompt(this.loaded, order);
+      const input_tokens = promptTokens(this.loaded, order).length;
       const usage = { input_tokens, output_tokens: 0 };
       return { type: 'finished', id, finish_reason: 'stop', usage };
     } catch (thrown) {
@@ -77,37 +76,17 @@ export class Runs {
   ): Promise<FromEngine> {
     const { id } = order;
     const { loaded, pause } = this;
-    const { model } = loaded;
-    const text = new AnswerText((tokens, before) =>
-      model.detokenize(tokens as never, false, before as never),
-    );
-    const batcher = new OutputBatcher((fresh, token_ids) =>
-      this.send({ type: 'output', id, text: fresh, token_ids }),
-    );
+    const output = new OutputBatcher((piece) => this.send({ type: 'output', id, ...piece }));
     try {
-      if (order.resume !== null) batcher.push(text.resume(order.resume, vocabularyOf(loaded)), []);
       if (sequence.nextTokenIndex > 0) await pause.run(() => sequence.clearHistory());
-      const finish = await generate({
-        loaded,
-        sequence,
-        order,
-        pause,
-        signal,
-        emit: (tokens) => batcher.push(text.push(tokens), tokens),
-      });
-      batcher.push(text.end(), []);
+      const finish = await generate({ loaded, sequence, order, pause, signal, output });
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {
       const error = asSvcError(thrown, 'engine_failed');
       if (error.code === 'engine_failed') console.error(`run ${id}:`, error.cause ?? error);
       return { type: 'failed', id, error: error.summary() };
     } finally {
-      batcher.flush();
+      output.flush();
     }
   }
-}
-
-/** Number of tokens of the model. 0: unknown. */
-function vocabularyOf({ model }: LoadedModel): number {
-  return model.fileInfo.metadata.tokenizer?.ggml?.tokens?.length ?? 0;
 }

@@ -1,4 +1,9 @@
-import type { LlamaContextSequence, Token } from 'node-llama-cpp';
+import type {
+  LlamaContextSequence,
+  LlamaGrammarEvaluationState,
+  SequenceEvaluateOptions,
+  Token,
+} from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
 import type { ContextPause } from './context-pause.ts';
 import { seedAt } from './seed.ts';
@@ -7,6 +12,8 @@ export interface Step {
   token: Token;
   /** Probability of the token. Null: not requested. */
   probability: number | null;
+  /** Probabilities of all tokens it was drawn from, most likely first. Null: not requested. */
+  probabilities: ReadonlyMap<Token, number> | null;
 }
 
 export interface Continuation {
@@ -18,8 +25,16 @@ export interface Continuation {
 export interface Sampling {
   temperature: number;
   seed: number;
+  /** Absent: the default of the library. */
+  top_p?: number;
+  /** Make a token that the answer has less likely. They count all tokens of the answer. */
+  penalties?: { presence: number; frequency: number };
+  /** The grammar that the next token must follow. */
+  grammar?: () => LlamaGrammarEvaluationState | undefined;
   /** Number of first tokens with their probability. */
   judged: number;
+  /** Each token with all probabilities. */
+  explained: boolean;
   /** Tokens of the prompt in one batch. */
   batch: number;
   pause: ContextPause;
@@ -37,22 +52,21 @@ export async function* steps(
 ): AsyncGenerator<Step> {
   let next = await prefill(sequence, prompt, sampling, signal);
   if (answered.length > 0) next = await replay(sequence, [...next], answered, sampling, signal);
+  const said = [...answered];
+  const shared = sharedOptions(sampling, said);
   for (let position = answered.length; !signal.aborted; ) {
     await sampling.pause.wait;
     const [judging, first] = [position < sampling.judged, position];
-    const options = {
-      temperature: sampling.temperature,
-      seed: seedAt(sampling.seed, position),
-      yieldEogToken: true,
-    };
+    const options = { ...shared, seed: seedAt(sampling.seed, position) };
     for await (const { token, ...rest } of sequence.evaluateWithMetadata(
       next,
-      { confidence: judging },
+      { confidence: judging, probabilities: sampling.explained },
       options,
     )) {
       next = [token];
       position += 1;
-      yield { token, probability: probabilityIn(rest) };
+      if (sampling.penalties !== undefined) said.push(token);
+      yield { token, ...probabilitiesIn(rest) };
       if (sampling.pause.wait !== null) await sampling.pause.wait;
       if (signal.aborted || sampling.temperature > 0 || position === sampling.judged) break;
     }
@@ -99,6 +113,35 @@ async function prefill(
   return prompt.slice(at);
 }
 
-function probabilityIn(metadata: { confidence?: number }): number | null {
-  return metadata.confidence ?? null;
+/** The options of every token. `said` grows with the answer. */
+function sharedOptions(
+  { temperature, top_p, penalties, grammar }: Sampling,
+  said: readonly Token[],
+): SequenceEvaluateOptions {
+  return {
+    temperature,
+    yieldEogToken: true,
+    ...(top_p === undefined ? {} : { topP: top_p }),
+    ...(grammar === undefined ? {} : { grammarEvaluationState: grammar }),
+    ...(penalties === undefined
+      ? {}
+      : {
+          repeatPenalty: {
+            punishTokens: () => [...said],
+            penalty: 1,
+            presencePenalty: penalties.presence,
+            frequencyPenalty: penalties.frequency,
+          },
+        }),
+  };
+}
+
+function probabilitiesIn({
+  confidence,
+  probabilities,
+}: {
+  confidence?: number;
+  probabilities?: ReadonlyMap<Token, number>;
+}): Omit<Step, 'token'> {
+  return { probability: confidence ?? null, probabilities: probabilities ?? null };
 }

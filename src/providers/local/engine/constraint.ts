@@ -1,0 +1,141 @@
+import type { Llama, LlamaGrammar, LlamaGrammarEvaluationState, Token } from 'node-llama-cpp';
+import type { ResponseFormat, Tool } from '../../../../machines/messages.ts';
+import { SvcError } from '../../../errors.ts';
+import { grammarSchema, type Strictness } from './json-schema.ts';
+import type { LoadedModel } from './load.ts';
+import type { Reader } from './reader/reader.ts';
+
+/** What an answer must consist of. */
+export interface Required {
+  /** The form of its text. Null: any text, or no text. */
+  format: ResponseFormat | null;
+  /** The beginnings of a call that it may consist of instead. Without a format it must. */
+  calls: readonly string[];
+  tools: readonly Tool[];
+}
+
+type State = LlamaGrammarEvaluationState;
+
+/**
+ * The grammar that the next token must follow. It depends on the answer so far alone, so it is the
+ * same after a resume.
+ *
+ * 1. Reasoning is free. The text after it has one grammar, the arguments of each call another one.
+ * 2. A grammar ends with its text or arguments. Then the model can only end.
+ */
+export class Constraint {
+  private readonly loaded: LoadedModel;
+  private readonly required: Required;
+  private readonly reader: Reader;
+  private phase: string | null = null;
+  private present: State | undefined;
+
+  constructor(loaded: LoadedModel, required: Required, reader: Reader) {
+    this.loaded = loaded;
+    this.required = required;
+    this.reader = reader;
+    this.advance();
+  }
+
+  /** Undefined: the next token is free. */
+  get state(): State | undefined {
+    return this.present;
+  }
+
+  /** Notes a token of an earlier attempt. Throws resume_failed for a token that cannot be next. */
+  accept(token: Token): void {
+    if (this.present === undefined) return;
+    try {
+      samplerOf(this.loaded.model.llama).acceptGrammarEvaluationStateToken(
+        (this.present as unknown as { _state: unknown })._state,
+        token,
+      );
+    } catch (cause) {
+      throw new SvcError('resume_failed', undefined, { cause });
+    }
+  }
+
+  /** Changes the grammar if the reader has come to another part of the answer. */
+  advance(): void {
+    const phase = this.phaseNow();
+    if (phase === this.phase) return;
+    this.phase = phase;
+    const grammar = phase === null ? null : this.grammarFor(phase);
+    this.present = grammar === null ? undefined : stateOf(this.loaded, grammar);
+  }
+
+  private phaseNow(): string | null {
+    const { argumentsOf, isReasoning, hasCalls } = this.reader;
+    if (argumentsOf !== null) return `arguments of ${argumentsOf}`;
+    return isReasoning || hasCalls ? null : TEXT;
+  }
+
+  private grammarFor(phase: string): LlamaGrammar {
+    const { format, calls, tools } = this.required;
+    if (phase !== TEXT) {
+      const name = this.reader.argumentsOf;
+      const parameters = tools.find((tool) => tool.name === name)?.parameters ?? {};
+      return this.make([jsonRules(this.loaded, { type: 'object', ...parameters }, 'leave_out')]);
+    }
+    const begins = calls.map(literal).join(' | ');
+    if (format === null) return this.make([`root ::= ${begins}`]);
+    const json = jsonRules(this.loaded, format.schema ?? { type: 'object' }, 'refuse');
+    if (begins === '') return this.make([json]);
+    return this.make([`root ::= answer | ${begins}`, json.replace(/^root ::=/, 'answer ::=')]);
+  }
+
+  private make(rules: readonly string[]): LlamaGrammar {
+    const { library, model } = this.loaded;
+    return parsed(() => new library.LlamaGrammar(model.llama, { grammar: rules.join('\n') }));
+  }
+}
+
+const TEXT = 'text';
+/** What the library adds to a grammar of JSON, so that a model ends. It can only end here anyway. */
+const TAIL = ' "\\n\\n\\n\\n" [\\n]*';
+const INTEGER = /^(integer-number-rule ::= .*) \(\[eE\].*$/m;
+
+function jsonRules(
+  { library, model, rendered }: LoadedModel,
+  schema: unknown,
+  strictness: Strictness,
+): string {
+  const { grammar } = rendered(() =>
+    parsed(() => {
+      const made = grammarSchema(schema, strictness);
+      return new library.LlamaJsonSchemaGrammar(model.llama, made as { type: 'null' });
+    }),
+  );
+  const [root = '', ...others] = grammar.split('\n');
+  if (!root.startsWith('root ::=') || !root.endsWith(TAIL)) throw new SvcError('engine_failed');
+  return [root.slice(0, -TAIL.length), ...others].join('\n').replace(INTEGER, '$1');
+}
+
+/** llama.cpp parses the grammar. It refuses one that refers to itself without a value between. */
+function parsed<G>(make: () => G): G {
+  try {
+    return make();
+  } catch (cause) {
+    if (cause instanceof SvcError) throw cause;
+    throw new SvcError(
+      'capability_missing',
+      'The engine cannot make a grammar of the schema: a part of it refers only to itself.',
+      { param: 'response_format', cause },
+    );
+  }
+}
+
+function literal(text: string): string {
+  return JSON.stringify(text);
+}
+
+function stateOf({ library, model }: LoadedModel, grammar: LlamaGrammar): State {
+  return new library.LlamaGrammarEvaluationState({ model, grammar });
+}
+
+/** The library has no public method for a token that another process sampled. */
+function samplerOf(llama: Llama): {
+  acceptGrammarEvaluationStateToken(state: unknown, token: Token): void;
+} {
+  return (llama as unknown as { _bindings: { AddonSampler: never } })._bindings.AddonSampler;
+}

@@ -1,0 +1,141 @@
+import type { ChatWrapper, ChatWrapperSettings, LlamaText } from 'node-llama-cpp';
+import type { Tool } from '../../../../machines/messages.ts';
+import { SvcError } from '../../../errors.ts';
+import type { Required } from './constraint.ts';
+import type { LoadedModel } from './load.ts';
+import type { RunOrder } from './messages.ts';
+import { exactMark, looseMark } from './reader/mark.ts';
+import type { AnswerForm, CallForm } from './reader/reader.ts';
+
+/** How a model writes tool calls and reasoning, from the settings of its chat template. */
+
+type CallSettings = ChatWrapperSettings['functions'];
+type Part = string | LlamaText | undefined;
+
+/** Templates of the library whose calls have a name, and JSON as arguments. */
+const CALLING: ReadonlySet<string> = new Set([
+  ...['Qwen', 'DeepSeek', 'Mistral', 'Seed', 'Llama 3.1', 'Llama 3.2 lightweight'],
+]);
+
+/** The form of tool calls. Null: the template has none. */
+export function callSettings(wrapper: ChatWrapper): CallSettings | null {
+  const { usingJinjaFunctionCallTemplate: isInTemplate } = wrapper as {
+    usingJinjaFunctionCallTemplate?: boolean;
+  };
+  const has = isInTemplate ?? CALLING.has(wrapper.wrapperName);
+  return has ? wrapper.settings.functions : null;
+}
+
+/** The tools that the answer may call. */
+export function callableTools({ wishes }: Pick<RunOrder, 'wishes'>): readonly Tool[] {
+  const { tools = [], tool_choice: choice = 'auto' } = wishes;
+  if (choice === 'none') return [];
+  return typeof choice === 'object' ? tools.filter(({ name }) => name === choice.name) : tools;
+}
+
+/** Whether the answer must be a call of a tool. */
+function mustCall({ wishes: { tool_choice: choice = 'auto' } }: RunOrder): boolean {
+  return choice === 'required' || typeof choice === 'object';
+}
+
+/** Throws capability_missing for what the model cannot do, before anything is computed. */
+export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: RunOrder): void {
+  const parts = order.messages.flatMap(({ content }) => content);
+  if (parts.some(({ type }) => type === 'image'))
+    throw missing('The local engine reads no images.', 'messages');
+  if (callableTools(order).length > 0 && (built_in || callSettings(wrapper) === null))
+    throw missing('The chat template of the model has no tools.', 'tools');
+  if (built_in && order.wishes.response_format !== undefined)
+    throw missing(
+      'The built-in model answers questions about svc in plain text. It writes no JSON.',
+      'response_format',
+    );
+}
+
+export function answerForm({ wrapper, built_in }: LoadedModel, order: RunOrder): AnswerForm {
+  const stop = (order.wishes.stop ?? []).map((text) => ({ text, mark: exactMark(text) }));
+  const tools = callableTools(order);
+  const settings = tools.length === 0 ? null : callSettings(wrapper);
+  return {
+    stop,
+    reasoning: built_in ? null : reasoningForm(wrapper, order),
+    calls: settings === null ? null : callForm(settings, tools, order),
+  };
+}
+
+/** What the answer must consist of. Null: the model is free. */
+export function requiredForm({ wrapper }: LoadedModel, order: RunOrder): Required | null {
+  const format = order.wishes.response_format ?? null;
+  const tools = callableTools(order);
+  const settings = tools.length === 0 ? null : callSettings(wrapper);
+  if (settings !== null && mustCall(order))
+    return { format: null, calls: tools.map(({ name }) => begins(settings, name)[0] ?? ''), tools };
+  if (format === null) return null;
+  const calls = settings === null ? [] : tools.map(({ name }) => begins(settings, name)[0] ?? '');
+  return { format, calls, tools };
+}
+
+function reasoningForm(wrapper: ChatWrapper, { messages }: RunOrder): AnswerForm['reasoning'] {
+  const thought = wrapper.settings.segments?.thought;
+  const close = looseMark(textOf(thought?.suffix));
+  if (thought === undefined || close.letters === '') return null;
+  const { prefix } = thought;
+  const isOpened = typeof prefix === 'object' && 'type' in prefix;
+  const open = isOpened ? '' : textOf(prefix);
+  return {
+    open: open === '' ? null : looseMark(open),
+    close,
+    atStart: isOpened && messages.at(-1)?.role !== 'assistant',
+  };
+}
+
+function callForm(settings: CallSettings, tools: readonly Tool[], order: RunOrder): CallForm {
+  const { parallelism } = settings;
+  const several = parallelism !== undefined && !mustCall(order);
+  const between = textOf(parallelism?.call.betweenCalls);
+  const marks = (texts: (name: string) => readonly string[]) =>
+    tools.flatMap(({ name }) => texts(name).map((text) => ({ name, mark: looseMark(text) })));
+  const ends = [textOf(settings.call.suffix), textOf(parallelism?.call.sectionSuffix), between].map(
+    looseMark,
+  );
+  return {
+    open: marks((name) => begins(settings, name)),
+    next: several
+      ? marks((name) => [
+          ...begins(settings, name),
+          ...begins(settings, name, ['']).map((text) => between + text),
+          ...begins(settings, name, ['']),
+        ])
+      : [],
+    close: ends.filter(({ letters }) => letters !== ''),
+    id: (index) => `call_${order.call_key}_${index}`,
+  };
+}
+
+/** The texts up to the arguments of a call. The first one is what the template writes. */
+function begins(
+  { call, parallelism }: CallSettings,
+  name: string,
+  sections: readonly string[] = [
+    textOf(parallelism?.call.sectionPrefix),
+    ...(parallelism?.call.sectionPrefixAlternateMatches ?? []).map(textOf),
+  ],
+): readonly string[] {
+  const prefixes = [call.prefix, ...(call.prefixAlternateMatches ?? [])].map(textOf);
+  const rest = name + textOf(call.paramsPrefix).replaceAll('{{functionName}}', name);
+  return sections.flatMap((section) => prefixes.map((prefix) => section + prefix + rest));
+}
+
+/** The text of a setting. A builtin token, such as the end of the answer, has none. */
+function textOf(part: Part): string {
+  if (part === undefined || typeof part === 'string') return part ?? '';
+  return part.values
+    .map((value) =>
+      typeof value === 'string' ? value : 'tokenizeSpecialTokensOnly' in value ? value.value : '',
+    )
+    .join('');
+}
+
+function missing(message: string, param: string): SvcError {
+  return new SvcError('capability_missing', message, { param });
+}
