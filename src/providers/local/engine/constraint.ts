@@ -91,7 +91,7 @@ export class Constraint {
 }
 
 const TEXT = 'text';
-/** What the library adds to a grammar of JSON, so that a model ends. It can only end here anyway. */
+/** What the library adds to a grammar of JSON. Without it a model can only end. */
 const TAIL = ' "\\n\\n\\n\\n" [\\n]*';
 const INTEGER = /^(integer-number-rule ::= .*) \(\[eE\].*$/m;
 

@@ -1,4 +1,4 @@
-import type { ChatWrapper, ChatWrapperSettings, LlamaText } from 'node-llama-cpp';
+import type { ChatWrapper, ChatWrapperSettings, LlamaModel, LlamaText } from 'node-llama-cpp';
 import type { Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Required } from './constraint.ts';
@@ -52,13 +52,14 @@ export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: Run
     );
 }
 
-export function answerForm({ wrapper, built_in }: LoadedModel, order: RunOrder): AnswerForm {
+export function answerForm(loaded: LoadedModel, order: RunOrder): AnswerForm {
+  const { wrapper, built_in } = loaded;
   const stop = (order.wishes.stop ?? []).map((text) => ({ text, mark: exactMark(text) }));
   const tools = callableTools(order);
   const settings = tools.length === 0 ? null : callSettings(wrapper);
   return {
     stop,
-    reasoning: built_in ? null : reasoningForm(wrapper, order),
+    reasoning: built_in ? null : reasoningForm(loaded, order),
     calls: settings === null ? null : callForm(settings, tools, order),
   };
 }
@@ -75,10 +76,13 @@ export function requiredForm({ wrapper }: LoadedModel, order: RunOrder): Require
   return { format, calls, tools };
 }
 
-function reasoningForm(wrapper: ChatWrapper, { messages }: RunOrder): AnswerForm['reasoning'] {
+function reasoningForm(
+  { model, wrapper }: LoadedModel,
+  { messages }: RunOrder,
+): AnswerForm['reasoning'] {
   const thought = wrapper.settings.segments?.thought;
   const close = looseMark(textOf(thought?.suffix));
-  if (thought === undefined || close.letters === '') return null;
+  if (thought === undefined || close.letters === '') return knowsTags(model) ? TAGS : null;
   const { prefix } = thought;
   const isOpened = typeof prefix === 'object' && 'type' in prefix;
   const open = isOpened ? '' : textOf(prefix);
@@ -88,6 +92,14 @@ function reasoningForm(wrapper: ChatWrapper, { messages }: RunOrder): AnswerForm
     atStart: isOpened && messages.at(-1)?.role !== 'assistant',
   };
 }
+
+/** The library takes some templates with these tags for others without reasoning. */
+function knowsTags({ fileInfo }: LlamaModel): boolean {
+  const { chat_template: template, ggml } = fileInfo.metadata.tokenizer ?? {};
+  return template?.includes('</think>') === true || ggml?.tokens?.includes('</think>') === true;
+}
+
+const TAGS = { open: looseMark('<think>'), close: looseMark('\n</think>'), atStart: false };
 
 function callForm(settings: CallSettings, tools: readonly Tool[], order: RunOrder): CallForm {
   const { parallelism } = settings;

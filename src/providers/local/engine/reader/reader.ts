@@ -151,7 +151,9 @@ export class Reader {
     }
   }
 
-  /** Returns text up to the mark that ends first, and acts on it. `first`: the marks before any text. */
+  /**
+   * Returns text up to the mark that ends first, and acts on it. `first`: the marks before any text.
+   */
   private scan(marks: readonly Meant[], first: readonly Meant[]): boolean {
     this.skipSpace();
     let found: Found | null = null;
