@@ -120,6 +120,7 @@ const CAUSES: Record<number, string> = {
 const ACCESS: Record<(typeof routes)[number]['access'], string> = {
   public: 'any client',
   summary: 'any client; the whole with the token',
+  monitor: 'with the token, or as `metrics_public` says',
   token: 'with the token',
 };
 

@@ -19,6 +19,8 @@ export interface Settings {
   grpc: string;
   auth: boolean;
   allowed_origins: string[];
+  /** Clients of this machine may read `/metrics` without the token. */
+  metrics_public: boolean;
   log_level: LogLevel;
   default_provider: string;
   default_cloud_provider: string | null;
@@ -78,6 +80,14 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       return origins.every((origin) => origin !== undefined) ? origins : undefined;
     },
     fromText: (text) => text.split(',').flatMap((part) => part.trim() || []),
+  },
+  metrics_public: {
+    env: 'SVC_METRICS_PUBLIC',
+    default: false,
+    meaning: 'Whether clients of this machine may read /metrics without the token.',
+    expects: 'true or false',
+    read: readSwitch,
+    fromText: switchText,
   },
   log_level: {
     env: 'SVC_LOG_LEVEL',

@@ -23,7 +23,8 @@ export class EventPages {
   private readonly pages = new Map<string, EventPage>();
   private readonly reading = new Map<string, Promise<EventPage | null>>();
   private bytes = 0;
-  private followers = 0;
+  /** Clients that are being sent events. */
+  followers = 0;
 
   constructor(bytes_max: number) {
     this.bytes_max = bytes_max;

@@ -21,6 +21,7 @@ import type {
   RunPage,
   StatusRecord,
 } from './contract/records.ts';
+import type { Family } from './metrics/tally.ts';
 import type { PullRecord } from './pulls/record.ts';
 import type { RunRecord } from './runs/record.ts';
 import type { RecordBytes } from './runs/record-bytes.ts';
@@ -98,6 +99,8 @@ export interface Runtime extends History {
   health(): HealthRecord;
   report(): ReportRecord;
   status(): StatusRecord;
+  /** The figures for monitoring, in the text format of Prometheus, with those of a transport. */
+  metrics(more: readonly Family[]): Promise<string>;
   /** Calls the listener after each change of the daemon's state. Returns a function that ends it. */
   onState(listener: () => void): () => void;
   /** The events of this boot's daemon stream that are still in memory, oldest first. */

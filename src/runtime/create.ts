@@ -26,6 +26,7 @@ import type { DaemonHistory } from './health/daemon-history.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health/health.ts';
 import type { StopReports } from './health/stop-report.ts';
 import { createHistory } from './history/history.ts';
+import { Metrics } from './metrics/metrics.ts';
 import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
 import { watchQueue } from './runs/queue-position.ts';
@@ -124,6 +125,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...{ kernel, store, daemon: streams.daemon, boot_id: daemon().context.boot_id },
     head: (id: string) => runs.head(id),
   });
+  const probe = () => ({ live: daemon().hasTag('live'), ready: daemon().hasTag('ready') });
+  const metrics = new Metrics({
+    ...{ kernel, scheduler },
+    report: () => reportRecord(sources()),
+    ready: () => probe().ready,
+    followers: () => pages.followers,
+  });
   const status = () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home);
   return {
     ...createHistory({
@@ -135,7 +143,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       getRun: (id) => runs.get(id),
       version: () => daemon().context.version,
     }),
-    probe: () => ({ live: daemon().hasTag('live'), ready: daemon().hasTag('ready') }),
+    probe,
+    metrics: (more) => metrics.text(more),
     health: () => healthRecord(sources()),
     report: () => reportRecord(sources()),
     status,

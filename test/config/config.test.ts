@@ -59,6 +59,7 @@ const values: {
       ['https://d.example'],
     ],
   },
+  metrics_public: { file: true, env: '0', flag: true, read: [true, false, true] },
   log_level: { file: 'debug', env: 'warn', flag: 'error', read: ['debug', 'warn', 'error'] },
   default_provider: { file: 'a', env: 'b', flag: 'c', read: ['a', 'b', 'c'] },
   default_cloud_provider: { file: 'a', env: 'null', flag: 'c', read: ['a', null, 'c'] },

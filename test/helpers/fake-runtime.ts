@@ -162,6 +162,7 @@ export function fakeRuntime(): FakeRuntime {
       note('status');
       return { seq } as StatusRecord;
     },
+    metrics: async () => '',
     onState(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

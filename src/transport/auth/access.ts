@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { parseAddress } from '../../config/address.ts';
+import { isLoopback, parseAddress } from '../../config/address.ts';
 import type { Settings } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { isSame, type Sessions } from './session.ts';
@@ -19,8 +19,11 @@ import { isSame, type Sessions } from './session.ts';
  *    can send one.
  */
 
-/** `summary`: without the token, a client gets part of the answer. */
-export type AccessLevel = 'public' | 'summary' | 'token';
+/**
+ * `summary`: without the token, a client gets part of the answer. `monitor`: a client of this machine
+ * needs no token if the setting `metrics_public` says so.
+ */
+export type AccessLevel = 'public' | 'summary' | 'monitor' | 'token';
 
 export interface Admission {
   /** True for a client that may see what needs the token. */
@@ -30,7 +33,8 @@ export interface Admission {
 }
 
 export interface AccessOptions {
-  settings: Pick<Settings, 'auth' | 'allowed_origins' | 'http'>;
+  settings: Pick<Settings, 'auth' | 'allowed_origins' | 'http'> &
+    Partial<Pick<Settings, 'metrics_public'>>;
   /** Null while there is no token. No client is trusted then. */
   token(): string | null;
   sessions: Pick<Sessions, 'find'>;
@@ -81,6 +85,11 @@ export function createAccess({
     const { origin } = request.headers;
     return origin !== undefined && allowed.has(origin.toLowerCase()) ? origin : null;
   };
+  const isOpen = (level: AccessLevel, { socket }: IncomingMessage) =>
+    level === 'summary' ||
+    (level === 'monitor' &&
+      settings.metrics_public === true &&
+      isLoopback(plainAddress(socket.remoteAddress)));
   return {
     checkSource(request) {
       checkTarget(request.url ?? '');
@@ -115,7 +124,7 @@ export function createAccess({
         return { trusted: true, ended: tokenEnded() };
       const ended = sent.length === 0 ? sessions.find(request) : null;
       if (ended !== null && isOwnPage(request, isUpgrade)) return { trusted: true, ended };
-      if (level === 'public' || (level === 'summary' && sent.length === 0))
+      if (level === 'public' || (sent.length === 0 && isOpen(level, request)))
         return { trusted: false, ended: NEVER };
       if (ended === null) throw new SvcError('unauthorised', differ(sent) ? TWO_TOKENS : undefined);
       throw new SvcError(

@@ -4,6 +4,7 @@ import type * as v from 'valibot';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/contract.ts';
+import type { Family } from '../../runtime/metrics/tally.ts';
 import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import type { AccessLevel } from '../auth/access.ts';
 import type { Sessions } from '../auth/session.ts';
@@ -63,6 +64,8 @@ export interface Context<Q = unknown, B = unknown> {
   limits: Limits;
   log: Log;
   unsent: UnsentBytes;
+  /** What the listener does, for monitoring. */
+  traffic(): Family[];
   /** All that the listener serves. */
   routes: readonly Route[];
   /** The parameters, checked with the schema of the route. */

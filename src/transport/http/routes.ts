@@ -2,6 +2,7 @@ import { catalogRoutes } from './catalog.ts';
 import { consoleRoutes } from './console-files.ts';
 import { healthRoutes } from './health.ts';
 import { machineRoutes } from './machines.ts';
+import { metricsRoutes } from './metrics.ts';
 import { openapiRoutes } from './openapi/openapi.ts';
 import type { Route } from './route.ts';
 import { runHistoryRoutes } from './run-history.ts';
@@ -13,6 +14,7 @@ import { socketRoutes } from './sockets.ts';
 /** The routes of svc's own API. */
 export const httpRoutes: readonly Route[] = [
   ...healthRoutes,
+  ...metricsRoutes,
   ...runtimeRoutes,
   ...runRoutes,
   ...runHistoryRoutes,

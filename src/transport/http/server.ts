@@ -18,6 +18,7 @@ import { createRefusals } from './connection/refusals.ts';
 import { sendError } from './reply.ts';
 import { bodyReader, queryOf } from './request.ts';
 import type { Route } from './route.ts';
+import { Traffic } from './traffic.ts';
 
 /**
  * The HTTP listener.
@@ -60,9 +61,14 @@ export function createHttp(options: HttpOptions): Http {
   const unsent = options.unsent ?? new UnsentBytes(limits, log);
   const access = createAccess({ ...options, sessions });
   const closing = new AbortController();
-  const refusals = createRefusals(log, limits.refusal_log_ms);
-  const connections = createConnections(limits, refusals.count);
-  const server = createListener(limits, connections, refusals.count);
+  const traffic = new Traffic();
+  const logged = createRefusals(log, limits.refusal_log_ms);
+  const refused = (code: string) => {
+    logged.count(code);
+    traffic.refused(code);
+  };
+  const connections = createConnections(limits, refused);
+  const server = createListener(limits, connections, refused);
   server.on('connection', () => unsent.writes.skipTurn());
   const enter = (req: Request, res: ServerResponse) => {
     if (closing.signal.aborted || isLeaving(runtime)) res.shouldKeepAlive = false;
@@ -71,6 +77,7 @@ export function createHttp(options: HttpOptions): Http {
     allowOrigin(res, access.foreignOrigin(req));
   };
   const serve = async (route: Route, req: Request, res: ServerResponse) => {
+    traffic.begin(route.path, req.method ?? '', res);
     enter(req, res);
     const admission = access.admit(req, route.access);
     if (route.access === 'token') {
@@ -83,6 +90,7 @@ export function createHttp(options: HttpOptions): Http {
     await route.answer({
       ...{ req, res, runtime, sessions, limits, log, unsent, routes, closing: closing.signal },
       ...admission,
+      traffic: () => traffic.families(connections.count(), unsent.bytes),
       query: queryOf(route, req, limits) as never,
       body: bodyReader(route, { req, res, limits, ended }) as never,
     });
@@ -90,7 +98,7 @@ export function createHttp(options: HttpOptions): Http {
   };
   const fail = (thrown: unknown, req: Request, res: ServerResponse, envelope?: Envelope) => {
     const error = asSvcError(thrown);
-    refusals.count(error.code);
+    refused(error.code);
     sendError(req, res, error, { log, limits, envelope });
   };
   const app: Polka = polka({
@@ -121,7 +129,7 @@ export function createHttp(options: HttpOptions): Http {
   return {
     server,
     hold: connections.hold,
-    refused: refusals.count,
+    refused,
     listen: async (host, port) => {
       const address = await listen(
         server,
@@ -147,7 +155,7 @@ export function createHttp(options: HttpOptions): Http {
         beside?.close(),
       ]);
       clearTimeout(cut);
-      refusals.close();
+      logged.close();
     },
   };
 }

@@ -19,6 +19,7 @@ export async function bootReal(
     script?: ScriptedProvider['script'];
     sessionFile?: SessionFile;
     routes?: readonly Route[];
+    metrics_public?: boolean;
   } = {},
 ) {
   const provider = new ScriptedProvider('local', options.script ?? []);
@@ -34,7 +35,9 @@ export async function bootReal(
     now,
     ...(options.sessionFile === undefined ? {} : { file: options.sessionFile }),
   });
-  const settings = { auth: true, allowed_origins: ['https://app.example'], http: '127.0.0.1:0' };
+  const { metrics_public = false } = options;
+  const allowed_origins = ['https://app.example'];
+  const settings = { auth: true, allowed_origins, http: '127.0.0.1:0', metrics_public };
   const unsent = new UnsentBytes(limits, silent);
   const http = createHttp({
     ...{ runtime, settings, token, sessions, limits, log: silent, unsent },

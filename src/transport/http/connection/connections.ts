@@ -23,6 +23,8 @@ import type { Refusal } from './refusals.ts';
  * 5. A connection has at most `open_requests` requests without a sent answer.
  */
 export interface Connections {
+  /** Open connections. */
+  count(): number;
   /** Accepts a new connection, and closes another when there are too many. */
   take(socket: Duplex & { remoteAddress?: string | undefined }): void;
   /** A request begins. It ends when its response closes. */
@@ -100,6 +102,7 @@ export function createConnections(
   };
 
   return {
+    count: () => places.size,
     take(socket) {
       const { remoteAddress } = socket;
       const remote =

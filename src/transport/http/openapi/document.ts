@@ -73,7 +73,7 @@ function operation(
         content: json(schemaOf(errorSchema)),
       },
     },
-    security: access === 'token' ? [{ token: [] }, { session: [] }] : [],
+    security: access === 'token' || access === 'monitor' ? [{ token: [] }, { session: [] }] : [],
   };
 }
 
