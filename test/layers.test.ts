@@ -37,7 +37,7 @@ const PLACE = ['src/config', 'src/home', ...TABLES];
 const CLIENT = ['src/transport/control/client.ts', 'src/transport/control/is-served.ts'];
 
 /** APIs of others. None imports another. */
-const APIS = ['src/transport/anthropic', 'src/transport/openai'];
+const APIS = ['src/transport/anthropic', 'src/transport/ollama', 'src/transport/openai'];
 
 /** Files directly in `src/transport/`, which all listeners share. */
 function TRANSPORT_PARTS(): string[] {

@@ -1,0 +1,162 @@
+import type { TokenLogprob } from '../../../machines/messages.ts';
+import { SvcError } from '../../errors.ts';
+import type { RunRecord } from '../../runtime/contract.ts';
+import type { Answer } from '../dialect/answer.ts';
+import type { AnswerEnd } from '../dialect/pieces.ts';
+import type { PlacedPiece } from '../dialect/steady.ts';
+
+/** How an answer is shown: as the request named its model, with or without thoughts. */
+export interface Shape {
+  model: string;
+  thoughts: boolean;
+  /** `chat`: a message. `generate`: a text. */
+  as: 'chat' | 'generate';
+}
+
+interface Said {
+  text?: string;
+  thinking?: string;
+  calls?: Answer['calls'];
+  logprobs?: readonly TokenLogprob[] | undefined;
+}
+
+/** One object of an answer: a whole one, or a line of a stream. */
+export function part({ model, as }: Shape, said: Said, rest: object): object {
+  const { text = '', thinking = '', calls = [], logprobs } = said;
+  const thought = thinking === '' ? {} : { thinking };
+  return {
+    model,
+    created_at: new Date().toISOString(),
+    ...(as === 'generate'
+      ? { response: text, ...thought }
+      : {
+          message: {
+            role: 'assistant',
+            content: text,
+            ...thought,
+            ...(calls.length === 0 ? {} : { tool_calls: calls.map(callOf) }),
+          },
+        }),
+    ...(logprobs === undefined ? {} : { logprobs: logprobs.map(logprobOf) }),
+    ...rest,
+  };
+}
+
+/** The whole answer. */
+export function wholeOf(shape: Shape, answer: Answer, run: RunRecord, wanted: boolean): object {
+  const { text, refusal, reasoning, calls, logprobs } = answer;
+  return part(
+    shape,
+    {
+      text: text + refusal,
+      thinking: shape.thoughts ? reasoning : '',
+      calls: complete(calls, answer),
+      ...(wanted ? { logprobs } : {}),
+    },
+    ending(answer, run),
+  );
+}
+
+/** The lines of a streamed answer. A tool call comes whole, before the last line. */
+export class Lines {
+  private readonly shape: Shape;
+  private readonly calls = new Map<number, { id: string; name: string; arguments: string }>();
+
+  constructor(shape: Shape) {
+    this.shape = shape;
+  }
+
+  /** Empty text: the piece is not shown yet, or not at all. */
+  piece({ kind, text, call, part: place, logprobs }: PlacedPiece): string {
+    if (kind === 'tool_call') {
+      const before = this.calls.get(place)?.arguments ?? '';
+      this.calls.set(place, {
+        id: call?.id ?? '',
+        name: call?.name ?? '',
+        arguments: before + text,
+      });
+      return '';
+    }
+    if (kind === 'reasoning' && !this.shape.thoughts) return '';
+    return this.line(kind === 'reasoning' ? { thinking: text } : { text, logprobs });
+  }
+
+  end(end: AnswerEnd, run: RunRecord): string {
+    const written = [...this.calls.values()].map(
+      (call) => ({ type: 'tool_call', ...call }) as const,
+    );
+    const calls = complete(written, end);
+    const called = calls.length === 0 ? '' : this.line({ calls });
+    return called + lineOf(part(this.shape, {}, ending(end, run)));
+  }
+
+  private line(said: Said): string {
+    return lineOf(part(this.shape, said, { done: false }));
+  }
+}
+
+export function lineOf(value: object): string {
+  return `${JSON.stringify(value)}\n`;
+}
+
+/**
+ * The calls whose arguments are an object, as clients need it. An answer that was cut may have an
+ * incomplete one, which is left out. Throws provider_failed for arguments that are no object.
+ */
+function complete(calls: Answer['calls'], end: Omit<AnswerEnd, 'type'>): Answer['calls'] {
+  return calls.filter((call) => {
+    if (argumentsOf(call) !== null) return true;
+    if (end.finish_reason === 'length') return false;
+    throw new SvcError(
+      'provider_failed',
+      `The model called ${call.name} with arguments that are no JSON object.`,
+    );
+  });
+}
+
+function argumentsOf({ arguments: written }: Pick<Answer['calls'][number], 'arguments'>) {
+  if (written.trim() === '') return {};
+  try {
+    const value: unknown = JSON.parse(written);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+function callOf(call: Answer['calls'][number], index: number): object {
+  const { id, name } = call;
+  return { id, function: { index, name, arguments: argumentsOf(call) } };
+}
+
+function logprobOf({ token, logprob, top }: TokenLogprob): object {
+  const bytes = (text: string) => [...Buffer.from(text)];
+  return {
+    ...{ token, logprob, bytes: bytes(token) },
+    top_logprobs: top.map((one) => ({ ...one, bytes: bytes(one.token) })),
+  };
+}
+
+/** What the last object has. Durations are in nanoseconds, and the unknown is left out. */
+function ending({ finish_reason, usage }: Omit<AnswerEnd, 'type'>, run: RunRecord): object {
+  const { created_at, started_at, first_output_at, ended_at } = run;
+  return Object.fromEntries(
+    Object.entries({
+      done: true,
+      done_reason: finish_reason === 'length' ? 'length' : 'stop',
+      total_duration: between(created_at, ended_at),
+      // The time in the queue, as with a model that is not loaded yet.
+      load_duration: between(created_at, started_at),
+      prompt_eval_count: usage.input_tokens,
+      prompt_eval_duration: between(started_at, first_output_at),
+      eval_count: usage.output_tokens,
+      eval_duration: between(first_output_at, ended_at),
+    }).filter(([, value]) => value !== null),
+  );
+}
+
+function between(from: string | null, to: string | null): number | null {
+  if (from === null || to === null) return null;
+  return Math.max(0, Date.parse(to) - Date.parse(from)) * NANOSECONDS;
+}
+const NANOSECONDS = 1e6;

@@ -1,0 +1,63 @@
+import * as v from 'valibot';
+import { parseEmbedInput } from '../../runtime/contract/inputs.ts';
+import { flag, name, named, object, text } from '../../runtime/contract/vocabulary.ts';
+import type { EmbeddingRecord } from '../../runtime/contract.ts';
+import { sendLarge } from '../http/large.ts';
+import type { Context } from '../http/route.ts';
+import { clientGone } from '../http/run-request.ts';
+import { inRequest, modelName, options, shared } from './parameters.ts';
+
+/** POST /api/embed, and POST /api/embeddings, which is its earlier form for one text. */
+
+const common = { model: name(), options: v.nullish(options), keep_alive: shared.keep_alive };
+
+export const embedInput = named(
+  'OllamaEmbedInput',
+  object({
+    ...common,
+    input: v.union([text, v.array(text)], 'must be a text, or a list of texts.'),
+    dimensions: v.nullish(v.number('must be a whole number.')),
+    /** A text that is too long is refused: an embedding of its beginning would be another one. */
+    truncate: v.nullish(flag),
+  }),
+);
+export const embeddingsInput = named('OllamaEmbeddingsInput', object({ ...common, prompt: text }));
+
+export async function embed(
+  context: Context<unknown, v.InferOutput<typeof embedInput>>,
+): Promise<void> {
+  const { model, input, dimensions } = await context.body();
+  const begun = performance.now();
+  const { vectors, input_tokens } = await vectorsOf(context, {
+    model,
+    texts: [input].flat(),
+    ...(dimensions == null ? {} : { dimensions }),
+  });
+  await sendLarge(context, async () => ({
+    model,
+    embeddings: vectors,
+    total_duration: Math.round((performance.now() - begun) * 1e6),
+    load_duration: 0,
+    ...(input_tokens === null ? {} : { prompt_eval_count: input_tokens }),
+  }));
+}
+
+export async function embedOne(
+  context: Context<unknown, v.InferOutput<typeof embeddingsInput>>,
+): Promise<void> {
+  const { model, prompt } = await context.body();
+  const { vectors } = await vectorsOf(context, { model, texts: [prompt] });
+  await sendLarge(context, async () => ({ embedding: vectors[0] ?? [] }));
+}
+
+async function vectorsOf(
+  context: Context,
+  { model, ...rest }: { model: string; texts: string[]; dimensions?: number },
+): Promise<EmbeddingRecord> {
+  try {
+    const input = parseEmbedInput({ model: modelName(model), ...rest }, context.limits);
+    return await context.runtime.embed(input, clientGone(context));
+  } catch (thrown) {
+    throw inRequest(thrown);
+  }
+}

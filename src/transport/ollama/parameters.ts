@@ -1,0 +1,138 @@
+import * as v from 'valibot';
+import type { ResponseFormat } from '../../../machines/messages.ts';
+import { SvcError } from '../../errors.ts';
+import { given } from '../../runtime/contract/check.ts';
+import { LOGPROBS_MAX } from '../../runtime/contract/inputs.ts';
+import {
+  anything,
+  flag,
+  name,
+  object,
+  text,
+  wholeFrom,
+} from '../../runtime/contract/vocabulary.ts';
+import type { RunInput } from '../../runtime/contract.ts';
+
+/** What the requests of Ollama's API have in common. */
+
+const number = v.number('must be a number.');
+const whole = v.pipe(number, v.integer('must be a whole number.'));
+
+/** A parameter that may only have the value with which it changes no answer. */
+export function only(value: unknown, why: string) {
+  return v.nullish(
+    v.custom<unknown>(
+      (sent) => JSON.stringify(sent) === JSON.stringify(value),
+      `is not supported here unless it is ${JSON.stringify(value)}: ${why}`,
+    ),
+  );
+}
+
+/** Any value is right: it changes no answer. */
+const ignored = v.optional(v.unknown());
+const SAMPLING = 'the daemon has no such sampling.';
+
+export const options = object({
+  num_predict: v.nullish(whole),
+  temperature: v.nullish(number),
+  top_p: v.nullish(number),
+  seed: v.nullish(whole),
+  stop: v.nullish(v.array(text, 'must be a list of texts.')),
+  presence_penalty: v.nullish(number),
+  frequency_penalty: v.nullish(number),
+  top_k: only(0, SAMPLING),
+  min_p: only(0, SAMPLING),
+  typical_p: only(1, SAMPLING),
+  tfs_z: only(1, SAMPLING),
+  repeat_penalty: only(1, SAMPLING),
+  mirostat: only(0, SAMPLING),
+  /** They mean something only with the ones above. */
+  repeat_last_n: ignored,
+  mirostat_tau: ignored,
+  mirostat_eta: ignored,
+  penalize_newline: ignored,
+  /** The engine loads a model as its own settings say. A prompt that does not fit is refused. */
+  num_ctx: ignored,
+  num_batch: ignored,
+  num_gpu: ignored,
+  main_gpu: ignored,
+  num_thread: ignored,
+  num_keep: ignored,
+  numa: ignored,
+  low_vram: ignored,
+  f16_kv: ignored,
+  logits_all: ignored,
+  vocab_only: ignored,
+  embedding_only: ignored,
+  use_mmap: ignored,
+  use_mlock: ignored,
+});
+
+/** The fields that a conversation and a prompt share. */
+export const shared = {
+  model: name(),
+  stream: v.nullish(flag),
+  format: v.nullish(
+    v.union([v.picklist(['json', '']), anything], 'must be json, or a JSON schema.'),
+  ),
+  options: v.nullish(options),
+  /** Whether a model thinks is its own choice. With false, the answer leaves it out. */
+  think: v.nullish(v.union([flag, text], 'must be true, false, or a level.')),
+  logprobs: v.nullish(flag),
+  top_logprobs: v.nullish(wholeFrom(0, LOGPROBS_MAX)),
+  /** The engine keeps a model as long as its own settings say. */
+  keep_alive: v.nullish(v.union([number, text], 'must be a number, or a text.')),
+};
+type Shared = v.InferOutput<ReturnType<typeof object<typeof shared>>>;
+
+/** The input of a run, except for its messages. */
+export function inputOf(sent: Shared): RunInput {
+  const { num_predict, seed, stop, ...rest } = sent.options ?? {};
+  const { temperature, top_p, presence_penalty, frequency_penalty } = rest;
+  return given({
+    model: modelName(sent.model),
+    ...{ temperature, top_p, presence_penalty, frequency_penalty },
+    // Zero and less mean no bound of the request.
+    max_tokens: num_predict == null || num_predict < 1 ? null : num_predict,
+    seed: seed == null || seed < 0 ? null : seed,
+    stop: stop?.length === 0 ? null : stop,
+    response_format: formatOf(sent.format),
+    logprobs: sent.logprobs === true ? (sent.top_logprobs ?? 0) : null,
+  }) as RunInput;
+}
+
+/** The name without the tag that Ollama's clients add to any name. */
+export function modelName(name: string): string {
+  return name.replace(/:latest$/, '');
+}
+
+function formatOf(format: Shared['format']): ResponseFormat | null {
+  if (format == null || format === '') return null;
+  return { type: 'json', name: null, schema: typeof format === 'string' ? null : format };
+}
+
+/** The names of a run's input, as this API calls them. */
+const NAMES: Readonly<Record<string, string>> = {
+  max_tokens: 'options.num_predict',
+  temperature: 'options.temperature',
+  top_p: 'options.top_p',
+  presence_penalty: 'options.presence_penalty',
+  frequency_penalty: 'options.frequency_penalty',
+  seed: 'options.seed',
+  stop: 'options.stop',
+  response_format: 'format',
+  texts: 'input',
+};
+
+/** An error about the input of the run, with the names of the request that was sent. */
+export function inRequest(thrown: unknown): unknown {
+  if (!(thrown instanceof SvcError) || thrown.param === null) return thrown;
+  const { code, message, param, hint, details } = thrown;
+  const [, turn] = /^(messages\.\d+)\./.exec(param) ?? [];
+  const [first = '', ...rest] = param.split('.');
+  const named = turn ?? [NAMES[first] ?? first, ...rest].join('.');
+  return new SvcError(code, message.replaceAll(param, named), {
+    ...{ param: named, hint, cause: thrown },
+    ...(details === undefined ? {} : { details }),
+  });
+}

@@ -1,0 +1,125 @@
+import * as v from 'valibot';
+import type { Message } from '../../../machines/messages.ts';
+import { flag, named, object, text } from '../../runtime/contract/vocabulary.ts';
+import type { RunInput } from '../../runtime/contract.ts';
+import { collectAnswer, streamAnswer } from '../dialect/answer.ts';
+import { startFor } from '../dialect/start.ts';
+import { sendLarge } from '../http/large.ts';
+import { sendJson } from '../http/reply.ts';
+import type { Context } from '../http/route.ts';
+import { Lines, lineOf, part, type Shape, wholeOf } from './answer.ts';
+import { errorOf } from './errors.ts';
+import { images, imagesOf, message, messagesOf, tool, toolOf } from './messages.ts';
+import { findModel } from './models.ts';
+import { inputOf, inRequest, only, shared } from './parameters.ts';
+
+/** POST /api/chat and POST /api/generate: each request is a run. */
+
+export const chatInput = named(
+  'OllamaChatInput',
+  object({
+    ...shared,
+    messages: v.nullish(v.array(message, 'must be a list of messages.')),
+    tools: v.nullish(v.array(tool, 'must be a list of tools.')),
+    truncate: v.nullish(flag),
+    shift: v.nullish(flag),
+  }),
+);
+
+const TEMPLATE = 'the daemon uses the template of the model.';
+export const generateInput = named(
+  'OllamaGenerateInput',
+  object({
+    ...shared,
+    prompt: v.nullish(text),
+    system: v.nullish(text),
+    images,
+    raw: only(false, TEMPLATE),
+    template: only('', TEMPLATE),
+    suffix: only('', 'the daemon has no models that fill in the middle of a text.'),
+    context: only([], 'send the conversation to /api/chat.'),
+    truncate: v.nullish(flag),
+    shift: v.nullish(flag),
+    width: v.nullish(v.never('is not supported here: the daemon makes no images.')),
+    height: v.nullish(v.never('is not supported here: the daemon makes no images.')),
+    steps: v.nullish(v.never('is not supported here: the daemon makes no images.')),
+  }),
+);
+
+type ChatContext = Context<unknown, v.InferOutput<typeof chatInput>>;
+type GenerateContext = Context<unknown, v.InferOutput<typeof generateInput>>;
+type Sent = v.InferOutput<typeof chatInput> | v.InferOutput<typeof generateInput>;
+
+export async function chat(context: ChatContext): Promise<void> {
+  const sent = await context.body();
+  const messages = messagesOf(sent.messages ?? []);
+  if (messages.length === 0) return answerLoaded(context, sent, 'chat');
+  const tools = sent.tools?.map(toolOf) ?? [];
+  await answer(context, sent, 'chat', {
+    ...inputOf(sent),
+    messages,
+    ...(tools.length === 0 ? {} : { tools }),
+  } as RunInput);
+}
+
+export async function generate(context: GenerateContext): Promise<void> {
+  const sent = await context.body();
+  const shown = imagesOf(sent.images, '');
+  const prompt = sent.prompt ?? '';
+  if (prompt === '' && shown.length === 0) return answerLoaded(context, sent, 'generate');
+  const system: Message[] = sent.system
+    ? [{ role: 'system', content: [{ type: 'text', text: sent.system }] }]
+    : [];
+  await answer(context, sent, 'generate', {
+    ...inputOf(sent),
+    messages: [...system, { role: 'user', content: [{ type: 'text', text: prompt }, ...shown] }],
+  } as RunInput);
+}
+
+async function answer(
+  context: Context,
+  sent: Sent,
+  as: Shape['as'],
+  input: RunInput,
+): Promise<void> {
+  const { runtime } = context;
+  const run = await startFor(context, input, { api: `ollama.${as}` }).catch((thrown) => {
+    throw inRequest(thrown);
+  });
+  const shape: Shape = { model: sent.model, thoughts: sent.think !== false, as };
+  if (sent.stream === false) {
+    const whole = await collectAnswer(context, run.id);
+    const ended = await runtime.getRun(run.id);
+    return sendLarge(context, async () => wholeOf(shape, whole, ended, sent.logprobs === true));
+  }
+  await streamAnswer(
+    context,
+    run.id,
+    {
+      type: 'application/x-ndjson',
+      // Clients read each line as JSON, so an empty one would fail.
+      heartbeat: lineOf(part(shape, {}, { done: false })),
+      failure: (error) => lineOf(errorOf(error)),
+    },
+    async (pieces, { write }) => {
+      const lines = new Lines(shape);
+      for await (const piece of pieces) {
+        const line =
+          piece.type === 'end'
+            ? lines.end(piece, await runtime.getRun(run.id))
+            : lines.piece(piece);
+        if (line !== '') await write(line);
+      }
+    },
+  );
+}
+
+/**
+ * Answers a request without a prompt, with which clients load a model early. Here a model is loaded
+ * by its first run, so the answer only says that there is such a model.
+ */
+async function answerLoaded(context: Context, sent: Sent, as: Shape['as']): Promise<void> {
+  await findModel(context.runtime, sent.model);
+  const shape: Shape = { model: sent.model, thoughts: false, as };
+  sendJson(context.res, 200, part(shape, {}, { done: true, done_reason: 'load' }));
+}
