@@ -153,10 +153,7 @@ function* textsIn(value: unknown): Generator<string> {
 const DIMENSIONS_MAX = 65_536;
 
 export const embedInput = object({
-  texts: v.pipe(
-    v.array(v.pipe(text, v.nonEmpty('must not be empty.')), 'must be a list of texts.'),
-    v.minLength(1, 'must have at least one text.'),
-  ),
+  texts: v.array(text, 'must be a list of texts.'),
   provider: v.nullish(name()),
   model: v.nullish(name()),
   cloud: v.nullish(flag),
@@ -165,28 +162,34 @@ export const embedInput = object({
 });
 export type EmbedInput = v.InferOutput<typeof embedInput>;
 
-/** Throws invalid_request (with `param`), prompt_not_text, prompt_too_large. */
+/**
+ * Throws invalid_request, prompt_not_text, prompt_too_large. `param`: what the client calls the
+ * texts.
+ */
 export function parseEmbedInput(
   value: unknown,
   limits: Pick<Limits, 'embed_texts' | 'embed_text_bytes'>,
+  param = 'texts',
 ): EmbedInput {
   const input = checkGiven(embedInput, value);
   const { texts } = input;
+  if (texts.length === 0) throw wrong(param, `${param} must have at least one text.`);
   if (texts.length > limits.embed_texts)
     throw wrong(
-      'texts',
+      param,
       `There are ${texts.length} texts; at most ${limits.embed_texts} are taken.`,
     );
   let bytes = 0;
   for (const [index, said] of texts.entries()) {
-    checkText(`texts.${index}`, said);
+    if (said === '') throw wrong(`${param}.${index}`, `${param}.${index} must not be empty.`);
+    checkText(`${param}.${index}`, said);
     bytes += Buffer.byteLength(said);
   }
   if (bytes > limits.embed_text_bytes)
     throw new SvcError(
       'prompt_too_large',
       `The texts have ${bytes} bytes; at most ${limits.embed_text_bytes} are taken.`,
-      { param: 'texts', hint: 'Send fewer texts, or raise the limit embed_text_bytes.' },
+      { param, hint: 'Send fewer texts, or raise the limit embed_text_bytes.' },
     );
   return input;
 }

@@ -16,9 +16,10 @@ export function* jsonPieces(value: unknown): Generator<string> {
   if (piece !== '') yield piece;
 }
 
-/** Characters of all texts of a plain value, about its size. */
+/** Characters of all texts and numbers of a plain value, about its size. */
 export function textLength(value: unknown): number {
   if (typeof value === 'string') return value.length;
+  if (typeof value === 'number') return NUMBER_LENGTH;
   if (typeof value !== 'object' || value === null) return 0;
   let length = 0;
   for (const inner of Object.values(value)) length += textLength(inner);
@@ -69,4 +70,6 @@ function isHighSurrogate(code: number): boolean {
   return code >= 0xd800 && code <= 0xdbff;
 }
 
+/** A fraction is longer, a count shorter. */
+const NUMBER_LENGTH = 16;
 export const PIECE_LENGTH = 64 * 1024;

@@ -1,0 +1,102 @@
+import * as v from 'valibot';
+import { SvcError } from '../../errors.ts';
+import { embedInput, parseEmbedInput } from '../../runtime/contract/inputs.ts';
+import type { EmbeddingRecord } from '../../runtime/contract.ts';
+import { count, name, named, object, oneOf, text } from '../../runtime/contract/vocabulary.ts';
+import { sendLarge } from '../http/large.ts';
+import { type Context, type Route, route } from '../http/route.ts';
+import { clientGone } from '../http/run-request.ts';
+
+const input = v.string('must be a text, or a list of texts: svc takes no ids of tokens.');
+
+/** The body of POST /v1/embeddings. */
+export const embeddingsInput = named(
+  'EmbeddingsInput',
+  object({
+    input: v.union([input, v.array(input)], 'must be a text, or a list of texts.'),
+    model: name(),
+    /** `base64`: 32-bit floats, little endian. */
+    encoding_format: v.nullish(oneOf(['float', 'base64'])),
+    dimensions: embedInput.entries.dimensions,
+    /** It has no effect on the vectors. */
+    user: v.nullish(text),
+  }),
+);
+type EmbeddingsInput = v.InferOutput<typeof embeddingsInput>;
+
+const embeddingsAnswer = named(
+  'Embeddings',
+  object({
+    object: v.literal('list'),
+    data: v.array(
+      object({
+        object: v.literal('embedding'),
+        index: count,
+        embedding: v.union([v.array(v.number()), text]),
+      }),
+    ),
+    model: text,
+    /** Absent: the provider does not count tokens. */
+    usage: v.exactOptional(object({ prompt_tokens: count, total_tokens: count })),
+  }),
+);
+
+export const embeddingsRoute: Route = route({
+  method: 'POST',
+  path: '/v1/embeddings',
+  access: 'token',
+  summary: 'OpenAI: the vectors of texts. It is no run, so nothing of it is kept.',
+  body: embeddingsInput,
+  answers: { 200: embeddingsAnswer },
+  answer: createEmbeddings,
+});
+
+async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Promise<void> {
+  const { res, runtime, limits } = context;
+  const asked = await context.body();
+  const { model, dimensions } = asked;
+  const texts = typeof asked.input === 'string' ? [asked.input] : asked.input;
+  const wanted = parseEmbedInput({ texts, model, dimensions }, limits, 'input');
+  const embedding = await runtime.embed(wanted, endOf(context)).catch((error: unknown) => {
+    if (res.destroyed) return null;
+    throw error;
+  });
+  if (embedding === null) return;
+  await sendLarge(context, async () => answerOf(embedding, asked.encoding_format ?? 'float'));
+}
+
+/** Aborted when nothing can read the vectors any more. */
+function endOf({ res, ended, closing }: Context): AbortSignal {
+  const closed = new AbortController();
+  const close = () => closed.abort(new SvcError('daemon_stopping'));
+  if (closing.aborted) close();
+  else closing.addEventListener('abort', close, { once: true });
+  res.once('close', () => closing.removeEventListener('abort', close));
+  return AbortSignal.any([clientGone({ res, closing }), ended, closed.signal]);
+}
+
+function answerOf(
+  { vectors, input_tokens, provider, model }: EmbeddingRecord,
+  format: 'float' | 'base64',
+): v.InferOutput<typeof embeddingsAnswer> {
+  return {
+    object: 'list',
+    data: vectors.map((vector, index) => ({
+      object: 'embedding',
+      index,
+      embedding: format === 'float' ? vector : toBase64(vector),
+    })),
+    model: `${provider}/${model}`,
+    ...(input_tokens === null
+      ? {}
+      : { usage: { prompt_tokens: input_tokens, total_tokens: input_tokens } }),
+  };
+}
+
+function toBase64(vector: readonly number[]): string {
+  const bytes = Buffer.alloc(vector.length * FLOAT_BYTES);
+  for (const [at, number] of vector.entries()) bytes.writeFloatLE(number, at * FLOAT_BYTES);
+  return bytes.toString('base64');
+}
+
+const FLOAT_BYTES = 4;
