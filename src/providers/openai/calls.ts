@@ -8,7 +8,7 @@ type Output = Extract<OutputPart, { type: 'output' }>;
  * The tool calls of one answer.
  *
  * 1. Every call has its own id. A server's id is kept, unless it is missing, taken or unusable.
- *    Then the id is made of the run and the number of the call, so that it is always the same.
+ *    Then run and number of the call make an id that is always the same.
  * 2. Every character of the arguments belongs to a call. The SDK drops what it cannot assign.
  * 3. A call without arguments has the arguments `{}`.
  */

@@ -175,10 +175,7 @@ export function parseEmbedInput(
   const { texts } = input;
   if (texts.length === 0) throw wrong(param, `${param} must have at least one text.`);
   if (texts.length > limits.embed_texts)
-    throw wrong(
-      param,
-      `There are ${texts.length} texts; at most ${limits.embed_texts} are taken.`,
-    );
+    throw wrong(param, `There are ${texts.length} texts; at most ${limits.embed_texts} are taken.`);
   let bytes = 0;
   for (const [index, said] of texts.entries()) {
     if (said === '') throw wrong(`${param}.${index}`, `${param}.${index} must not be empty.`);

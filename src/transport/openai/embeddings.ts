@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { SvcError } from '../../errors.ts';
 import { embedInput, parseEmbedInput } from '../../runtime/contract/inputs.ts';
-import type { EmbeddingRecord } from '../../runtime/contract.ts';
 import { count, name, named, object, oneOf, text } from '../../runtime/contract/vocabulary.ts';
+import type { EmbeddingRecord } from '../../runtime/contract.ts';
 import { sendLarge } from '../http/large.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { clientGone } from '../http/run-request.ts';

@@ -4,6 +4,7 @@ import { type Route, route } from '../http/route.ts';
 import { chatCompletion } from './chat.ts';
 import { chatInput } from './chat-input.ts';
 import { completion, completionInput } from './completions.ts';
+import { embeddingsRoute } from './embeddings.ts';
 import { listModels, showModel } from './models.ts';
 
 const usage = v.exactOptional(
@@ -84,6 +85,7 @@ export const openaiRoutes: readonly Route[] = [
     answers: { 200: [completionAnswer, { type: 'text/event-stream', schema: completionAnswer }] },
     answer: completion,
   }),
+  embeddingsRoute,
   route({
     method: 'GET',
     path: '/v1/models',

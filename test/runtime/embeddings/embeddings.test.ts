@@ -1,3 +1,4 @@
+import { createServer } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
@@ -129,7 +130,10 @@ test('a request that takes longer than its limit ends as timed_out', async () =>
     new Promise((_, reject) =>
       signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
     );
+  // The timer of a signal keeps no process alive. A listener does.
+  const listening = createServer().listen(0, '127.0.0.1');
   assert.is(await codeOf(runtime.embed({ texts: ['a'], model: 'lan/e5' }, never)), 'timed_out');
+  listening.close();
 });
 
 test('a daemon that stops takes no request', async () => {

@@ -10,7 +10,7 @@ import { bootReal } from '../http/real.ts';
 
 /** The vector of a text has its length and a fraction that 32 bits hold exactly. */
 class Embedder extends ScriptedProvider {
-  asked: { model: string; dimensions: number | undefined } | null = null;
+  embedded: { model: string; dimensions: number | undefined } | null = null;
   aborted = false;
   hold: Promise<void> | null = null;
   input_tokens: number | null = 5;
@@ -22,7 +22,7 @@ class Embedder extends ScriptedProvider {
     { dimensions }: { dimensions?: number },
     signal: AbortSignal,
   ): Promise<Embedding> {
-    this.asked = { model, dimensions };
+    this.embedded = { model, dimensions };
     const aborted = new Promise<void>((resolve) =>
       signal.addEventListener('abort', () => resolve(), { once: true }),
     );
@@ -40,8 +40,7 @@ async function boot(limits: Partial<Limits> = {}) {
   const embedder = new Embedder('lan', []);
   const real = await bootReal({ remote: { lan: { port: embedder, kind: 'local' } }, limits });
   const client = new OpenAI({ baseURL: `${real.url}/v1`, apiKey: TOKEN, maxRetries: 0 });
-  const post = (body: object) =>
-    real.get('/v1/embeddings', { method: 'POST', body });
+  const post = (body: object) => real.get('/v1/embeddings', { method: 'POST', body });
   return { real, client, embedder, post };
 }
 
@@ -68,7 +67,7 @@ test('the client of OpenAI gets the vectors of a text and of a list, as base64 a
       [2, 0.25, 0.25],
     ],
   );
-  assert.equal(embedder.asked, { model: 'e5', dimensions: 3 });
+  assert.equal(embedder.embedded, { model: 'e5', dimensions: 3 });
   assert.equal((await real.runtime.listRuns({})).runs, []);
   await real.close();
 });
@@ -109,10 +108,7 @@ test('bad input is refused with the name of the parameter', async () => {
     '400 invalid_request encoding_format',
   );
   assert.is(await refused({ model, input: 'a', extra: 1 }), '400 invalid_request extra');
-  assert.is(
-    await refused({ model: 'local/svc-mini', input: 'a' }),
-    '422 capability_missing model',
-  );
+  assert.is(await refused({ model: 'local/svc-mini', input: 'a' }), '400 capability_missing model');
   await real.close();
 });
 
