@@ -2,12 +2,14 @@ import { anthropicRoutes } from './anthropic/messages.ts';
 import type { Route } from './http/route.ts';
 import { httpRoutes } from './http/routes.ts';
 import { ollamaRoutes } from './ollama/routes.ts';
+import { responseRoutes } from './openai/response-routes.ts';
 import { openaiRoutes } from './openai/routes.ts';
 
 /** All routes, of every API. docs/http.md has this table, and /openapi.json describes it. */
 export const routes: readonly Route[] = [
   ...httpRoutes,
   ...openaiRoutes,
+  ...responseRoutes,
   ...anthropicRoutes,
   ...ollamaRoutes,
 ];

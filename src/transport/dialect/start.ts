@@ -9,6 +9,8 @@ import { clientGone, clientOf, withKey } from '../http/run-request.ts';
 export interface AskedIn {
   api: string;
   fields?: Readonly<Record<string, unknown>>;
+  /** The run continues when its client disconnects, whatever the headers say. */
+  survives?: boolean;
 }
 
 /**
@@ -25,13 +27,13 @@ export interface AskedIn {
 export async function startFor(
   context: Context,
   input: RunInput,
-  { api, fields = {} }: AskedIn,
+  { api, fields = {}, survives = false }: AskedIn,
 ): Promise<RunRecord> {
   const { req, res, runtime, limits, log } = context;
   const cancels = cancelsOnDisconnect(req.headers);
   const parsed = parseRunInput(withKey(given(input), req.headers['idempotency-key']), limits);
   const run = await runtime.startRun(parsed, clientOf(req), { asked_as: { api, fields } });
-  if (cancels) cancelWhenGone(runtime, run.id, clientGone(context), log);
+  if (cancels && !survives) cancelWhenGone(runtime, run.id, clientGone(context), log);
   if (!res.headersSent) res.setHeader('X-Svc-Run-Id', run.id);
   return run;
 }

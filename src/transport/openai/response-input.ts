@@ -1,0 +1,193 @@
+import * as v from 'valibot';
+import type { Message, ResponseFormat, ToolChoice } from '../../../machines/messages.ts';
+import { hasCode } from '../../errors.ts';
+import { wrong } from '../../runtime/contract/check.ts';
+import { runInput } from '../../runtime/contract/inputs.ts';
+import type { RunInput, Runtime } from '../../runtime/contract.ts';
+import { runIdOf } from '../dialect/ids.ts';
+import {
+  anything,
+  flag,
+  named,
+  object,
+  oneOf,
+  only,
+  sampling,
+  text,
+  topLogprobs,
+  WITHOUT_EFFECT,
+} from './parameters.ts';
+import { answerOf, messagesOf } from './response-messages.ts';
+import { fieldsOf, type ResponseFields } from './response-object.ts';
+import { inputItem } from './response-schemas.ts';
+
+/** The body of POST /v1/responses, and the run that it asks for. */
+
+const tool = object({
+  type: v.literal('function', 'must be function: svc runs no tools of its own.'),
+  name: text,
+  description: v.nullish(text),
+  parameters: v.nullish(anything),
+  /** svc keeps a model to the schema whenever its provider can. */
+  strict: v.nullish(flag),
+});
+const toolChoice = v.union(
+  [oneOf(['none', 'auto', 'required']), object({ type: v.literal('function'), name: text })],
+  'must be none, auto, required, or an object that names a function.',
+);
+const format = v.variant(
+  'type',
+  [
+    object({ type: v.literal('text') }),
+    object({ type: v.literal('json_object') }),
+    object({
+      type: v.literal('json_schema'),
+      name: text,
+      description: v.nullish(text),
+      schema: anything,
+      strict: v.nullish(flag),
+    }),
+  ],
+  'must be an object with the type text, json_object or json_schema.',
+);
+const ONLY_OWN = 'svc has no such things beside its runs.';
+
+export const responseInput = named(
+  'ResponseInput',
+  object({
+    model: sampling.model,
+    input: v.union([text, v.array(inputItem)], 'must be a text, or a list of items.'),
+    instructions: v.nullish(text),
+    previous_response_id: v.nullish(text),
+    tools: v.nullish(v.array(tool, 'must be a list of tools.')),
+    tool_choice: v.nullish(toolChoice),
+    parallel_tool_calls: v.nullish(flag),
+    text: v.nullish(
+      object({
+        format: v.nullish(format),
+        verbosity: only(['medium'], 'svc does not set how long an answer is.'),
+      }),
+    ),
+    max_output_tokens: sampling.max_tokens,
+    temperature: sampling.temperature,
+    top_p: sampling.top_p,
+    top_logprobs: v.nullish(topLogprobs),
+    include: v.nullish(
+      v.array(oneOf(['message.output_text.logprobs', 'reasoning.encrypted_content'])),
+    ),
+    reasoning: v.nullish(
+      object({
+        effort: v.nullish(v.never('must be null: svc does not set how long a model reasons.')),
+        /** An answer has the whole reasoning, if its provider sends it. */
+        summary: v.nullish(text),
+        generate_summary: v.nullish(text),
+      }),
+    ),
+    metadata: runInput.entries.metadata,
+    background: v.nullish(flag),
+    stream: v.nullish(flag),
+    stream_options: v.nullish(object({ include_obfuscation: v.nullish(flag) })),
+    truncation: only(['disabled'], 'svc leaves nothing out of a conversation.'),
+    conversation: v.nullish(v.never(`must be null: ${ONLY_OWN} Use previous_response_id.`)),
+    prompt: v.nullish(v.never(`must be null: ${ONLY_OWN} Use instructions and input.`)),
+    max_tool_calls: v.nullish(v.never('must be null: svc runs no tools of its own.')),
+    context_management: v.nullish(v.never('must be null: svc leaves nothing out.')),
+    ...WITHOUT_EFFECT,
+    store: only([true], 'svc has each response in its log. DELETE /v1/responses/{id} removes it.'),
+  }),
+);
+export type ResponseInput = v.InferOutput<typeof responseInput>;
+
+export interface AskedRun {
+  input: RunInput;
+  fields: ResponseFields;
+}
+
+/** Throws invalid_request with the name of the parameter. */
+export async function runOfResponse(
+  runtime: Pick<Runtime, 'askedOf' | 'getRun'>,
+  body: ResponseInput,
+): Promise<AskedRun> {
+  const { previous_response_id: previous, instructions, tools = [], include } = body;
+  if (body.parallel_tool_calls === false && (tools?.length ?? 0) > 0)
+    throw wrong(
+      'parallel_tool_calls',
+      'parallel_tool_calls must be true: svc does not limit the tool calls of an answer.',
+    );
+  const earlier = previous == null ? [] : await conversationOf(runtime, previous);
+  const added = await messagesOf(runtime, body.input, earlier);
+  if (added.length === 0) throw wrong('input', 'input must have at least one item.');
+  const guide: Message[] =
+    instructions == null
+      ? []
+      : [{ role: 'system', content: [{ type: 'text', text: instructions }] }];
+  const { model, temperature, top_p, metadata, max_output_tokens: max_tokens } = body;
+  const wantsLogprobs = include?.includes('message.output_text.logprobs') === true;
+  return {
+    input: {
+      messages: [...guide, ...earlier, ...added],
+      ...{ model, temperature, top_p, metadata, max_tokens },
+      tools: tools == null || tools.length === 0 ? null : tools.map(toolOf),
+      tool_choice: choiceOf(body.tool_choice),
+      response_format: formatOf(body.text?.format),
+      logprobs: body.top_logprobs ?? (wantsLogprobs ? 0 : null),
+      // A stream cannot take back what it sent, so the answer never begins again.
+      recovery: 'resume',
+    } as RunInput,
+    fields: {
+      ...(guide.length === 0 ? {} : { instructions: true }),
+      ...(body.background === true ? { background: true } : {}),
+      ...(previous == null ? {} : { previous_response_id: previous }),
+      new_messages: added.length,
+      ...(tools?.some(({ strict }) => strict != null)
+        ? { strict: tools.map(({ strict }) => strict ?? null) }
+        : {}),
+    },
+  };
+}
+
+/** The messages of an earlier response without its instructions, and its answer. */
+async function conversationOf(
+  runtime: Pick<Runtime, 'askedOf' | 'getRun'>,
+  id: string,
+): Promise<Message[]> {
+  const unknown = () => wrong(PREVIOUS, `There is no response ${JSON.stringify(id.slice(0, 80))}.`);
+  let run_id: string;
+  try {
+    run_id = runIdOf('resp_', id);
+  } catch {
+    throw unknown();
+  }
+  const asked = await runtime.askedOf(run_id).catch((error: unknown) => {
+    throw hasCode(error, 'run_unknown') ? unknown() : error;
+  });
+  const fields = fieldsOf(asked.asked_as);
+  if (fields === null) throw unknown();
+  const { messages } = asked.request;
+  const { ended_at } = await runtime.getRun(run_id);
+  if (ended_at === null) throw wrong(PREVIOUS, `The response ${id} has not ended yet.`);
+  if (messages.length === 0)
+    throw wrong(PREVIOUS, `The log does not keep what the response ${id} was asked.`);
+  const content = await answerOf(runtime, run_id);
+  return [
+    ...messages.slice(fields.instructions === true ? 1 : 0),
+    ...(content.length === 0 ? [] : [{ role: 'assistant', content } as const]),
+  ];
+}
+
+const PREVIOUS = 'previous_response_id';
+
+function toolOf({ name, description, parameters }: v.InferOutput<typeof tool>) {
+  return { name, description: description ?? null, parameters: parameters ?? {} };
+}
+
+function choiceOf(choice: ResponseInput['tool_choice']): ToolChoice | null {
+  if (choice == null) return null;
+  return typeof choice === 'string' ? choice : { name: choice.name };
+}
+
+function formatOf(wanted: v.InferOutput<typeof format> | null | undefined): ResponseFormat | null {
+  if (wanted == null || wanted.type === 'text') return null;
+  if (wanted.type === 'json_object') return { type: 'json', name: null, schema: null };
+  return { type: 'json', name: wanted.name, schema: wanted.schema };
+}

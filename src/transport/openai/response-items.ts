@@ -1,0 +1,91 @@
+import type { Message, MessagePart, OutputPart, TokenLogprob } from '../../../machines/messages.ts';
+
+/**
+ * Messages and parts of answers as items of the Responses API.
+ *
+ * 1. Each part of an answer is one output item. Its index is the index of the part.
+ * 2. Ids come from the id of the run and that index, so they are the same after a restart.
+ */
+
+export type Item = Readonly<Record<string, unknown>>;
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
+
+/** The content of a run id, which its response and its items share. */
+const RUN = /^run_([0-9A-Z]{26})$/;
+const ITEM = /^(?:msg|fc|rs)_([0-9A-Z]{26})_(\d{1,6})$/;
+
+/** The run and the index of an output item. Null: the id is not of an output item. */
+export function placeOfItem(id: string): { run_id: string; index: number } | null {
+  const [, key, index] = ITEM.exec(id) ?? [];
+  return key === undefined ? null : { run_id: `run_${key}`, index: Number(index) };
+}
+
+const PREFIX = { text: 'msg', refusal: 'msg', reasoning: 'rs', tool_call: 'fc' } as const;
+
+export function itemId(run_id: string, part: { readonly type: OutputPart['type'] }, index: number) {
+  return run_id.replace(RUN, `${PREFIX[part.type]}_$1_${index}`);
+}
+
+/** The only content of an item that is text. Calls have arguments instead. */
+export function contentOf(part: OutputPart, logprobs: readonly TokenLogprob[] = []): Item {
+  if (part.type === 'refusal') return { type: 'refusal', refusal: part.text };
+  if (part.type === 'reasoning') return { type: 'reasoning_text', text: part.text };
+  const text = part.type === 'text' ? part.text : part.arguments;
+  return { type: 'output_text', text, annotations: [], logprobs: logprobs.map(logprobOf) };
+}
+
+/** An output item. One that is empty so far has no content. */
+export function itemOf(
+  id: string,
+  part: OutputPart,
+  status: ItemStatus,
+  logprobs: readonly TokenLogprob[] = [],
+): Item {
+  if (part.type === 'tool_call')
+    return {
+      ...{ type: 'function_call', id, call_id: part.id, name: part.name },
+      ...{ arguments: part.arguments, status },
+    };
+  const isEmpty = status === 'in_progress' && part.text === '';
+  const content = isEmpty ? [] : [contentOf(part, logprobs)];
+  return part.type === 'reasoning'
+    ? { type: 'reasoning', id, summary: [], content, status }
+    : { type: 'message', id, role: 'assistant', content, status };
+}
+
+export function logprobOf({ token, logprob, top }: TokenLogprob): Item {
+  const bytes = (of: string) => [...Buffer.from(of)];
+  return {
+    ...{ token, logprob, bytes: bytes(token) },
+    top_logprobs: top.map((one) => ({ ...one, bytes: bytes(one.token) })),
+  };
+}
+
+/** The items of an input, oldest first. */
+export function inputItems(run_id: string, messages: readonly Message[]): Item[] {
+  const items = messages.flatMap((message) => itemsOfMessage(message));
+  return items.map((item, index) => ({ ...item, id: run_id.replace(RUN, `in_$1_${index}`) }));
+}
+
+function itemsOfMessage({ role, content }: Message): Item[] {
+  if (role === 'system' || role === 'user')
+    return [{ type: 'message', role, content: content.map(inputPart), status: 'completed' }];
+  return content.map((part) => {
+    if (part.type === 'tool_result')
+      return {
+        ...{ type: 'function_call_output', call_id: part.id },
+        ...{ output: part.text, status: 'completed' },
+      };
+    return itemOf('', part as OutputPart, 'completed');
+  });
+}
+
+function inputPart(part: MessagePart): Item {
+  if (part.type === 'image')
+    return {
+      type: 'input_image',
+      image_url: `data:${part.media_type};base64,${part.data}`,
+      detail: 'auto',
+    };
+  return { type: 'input_text', text: part.type === 'text' ? part.text : '' };
+}

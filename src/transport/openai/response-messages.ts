@@ -1,0 +1,131 @@
+import type { Message, MessagePart, OutputPart } from '../../../machines/messages.ts';
+import { wrong } from '../../runtime/contract/check.ts';
+import type { Runtime } from '../../runtime/contract.ts';
+import { imageOf } from './chat-messages.ts';
+import { placeOfItem } from './response-items.ts';
+import { RESPONSES } from './response-object.ts';
+import type { InputItem, InputMessage } from './response-schemas.ts';
+
+/**
+ * The messages of an input.
+ *
+ * 1. What a model said in one turn is one message: reasoning, then text, then calls.
+ * 2. A result of a tool follows its call, in this input or before it.
+ * 3. A reference is replaced by the output item that it names.
+ */
+export async function messagesOf(
+  runtime: Pick<Runtime, 'getRun'>,
+  input: string | readonly InputItem[],
+  earlier: readonly Message[],
+): Promise<Message[]> {
+  if (typeof input === 'string') return [{ role: 'user', content: textParts(input) }];
+  const calls = new Set(earlier.flatMap(({ content }) => content.flatMap(callId)));
+  const find = references(runtime);
+  const messages: { role: Message['role']; content: MessagePart[] }[] = [];
+  /** Adds to the turn of the model, or begins the next one. */
+  const answer = (parts: readonly MessagePart[]) => {
+    const last = messages.at(-1);
+    const begins = parts.some(({ type }) => type !== 'tool_call');
+    const open = last?.role === 'assistant' && !(begins && last.content.some(isSaid));
+    if (open) last.content.push(...parts);
+    else messages.push({ role: 'assistant', content: [...parts] });
+  };
+  for (const [index, item] of input.entries()) {
+    const at = `input.${index}`;
+    if ('role' in item) {
+      const { role, parts } = partsOf(item, at);
+      if (role === 'assistant') answer(parts);
+      else messages.push({ role, content: parts });
+    } else if (item.type === 'function_call_output') {
+      const { call_id, output } = item;
+      if (!calls.has(call_id))
+        throw wrong(`${at}.call_id`, `${at}.call_id names no function_call before it.`);
+      const text = textParts(output).map((part) => part.text);
+      const result = { type: 'tool_result', id: call_id, is_error: false } as const;
+      messages.push({ role: 'tool', content: [{ ...result, text: text.join('') }] });
+    } else {
+      const parts = item.type === 'item_reference' ? [await find(item.id, at)] : saidIn(item);
+      for (const part of parts) if (part.type === 'tool_call') calls.add(part.id);
+      if (parts.length > 0) answer(parts);
+    }
+  }
+  return messages;
+}
+
+/** What the model said after its reasoning. More reasoning or text is another turn. */
+function isSaid({ type }: MessagePart): boolean {
+  return type !== 'reasoning';
+}
+
+function callId(part: MessagePart): string[] {
+  return part.type === 'tool_call' ? [part.id] : [];
+}
+
+function saidIn(item: Extract<InputItem, { type: 'function_call' | 'reasoning' }>): OutputPart[] {
+  if (item.type === 'function_call')
+    return [{ type: 'tool_call', id: item.call_id, name: item.name, arguments: item.arguments }];
+  const texts = (item.content?.length ?? 0) > 0 ? item.content : item.summary;
+  const text = (texts ?? []).map((part) => part.text).join('\n\n');
+  return text === '' ? [] : [{ type: 'reasoning', text }];
+}
+
+function partsOf(
+  message: InputMessage,
+  at: string,
+): { role: 'system' | 'user' | 'assistant'; parts: MessagePart[] } {
+  if (message.role === 'assistant') {
+    const { content } = message;
+    if (typeof content === 'string') return { role: 'assistant', parts: textParts(content) };
+    const parts = content.map(
+      (part): MessagePart =>
+        part.type === 'refusal'
+          ? { type: 'refusal', text: part.refusal }
+          : { type: 'text', text: part.text },
+    );
+    return { role: 'assistant', parts };
+  }
+  if (message.role !== 'user') return { role: 'system', parts: textParts(message.content) };
+  const { content } = message;
+  if (typeof content === 'string') return { role: 'user', parts: textParts(content) };
+  const parts = content.map((part, place) => {
+    if (part.type === 'input_text') return { type: 'text', text: part.text } as const;
+    const param = `${at}.content.${place}.image_url`;
+    if (part.image_url == null) throw wrong(param, `${param} is missing.`);
+    return imageOf(part.image_url, param);
+  });
+  return { role: 'user', parts };
+}
+
+type Texts = string | readonly { readonly text: string }[];
+function textParts(content: Texts): { type: 'text'; text: string }[] {
+  return typeof content === 'string'
+    ? [{ type: 'text', text: content }]
+    : content.map(({ text }) => ({ type: 'text', text }));
+}
+
+/** Finds output items by their ids. Each run is read once. */
+function references(
+  runtime: Pick<Runtime, 'getRun'>,
+): (id: string, at: string) => Promise<OutputPart> {
+  const read = new Map<string, readonly OutputPart[]>();
+  return async (id, at) => {
+    const place = placeOfItem(id);
+    const run_id = place?.run_id ?? '';
+    if (place !== null && !read.has(run_id))
+      read.set(run_id, await answerOf(runtime, run_id).catch(() => []));
+    const part = read.get(run_id)?.[place?.index ?? 0];
+    if (part === undefined)
+      throw wrong(`${at}.id`, `${at}.id names no output item of a response that has ended.`);
+    return part;
+  };
+}
+
+/** The parts of a whole answer. None if the run is no response, or has not ended. */
+export async function answerOf(
+  runtime: Pick<Runtime, 'getRun'>,
+  run_id: string,
+): Promise<readonly OutputPart[]> {
+  const { asked_as, ended_at, output, output_parts } = await runtime.getRun(run_id);
+  if (asked_as !== RESPONSES || ended_at === null) return [];
+  return output_parts ?? (output === '' ? [] : [{ type: 'text', text: output }]);
+}

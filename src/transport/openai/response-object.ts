@@ -1,0 +1,139 @@
+import type { Failure, FinishReason, Usage } from '../../../machines/events.ts';
+import type { AskedAs, RunRequest } from '../../../machines/messages.ts';
+import { idIn } from '../dialect/ids.ts';
+import { modelOf } from './parts.ts';
+import type { Item } from './response-items.ts';
+
+/** The `api` of the runs that are responses. */
+export const RESPONSES = 'openai.responses';
+
+/** What a run does not know of its response. It is in the log, as `asked_as.fields`. */
+export interface ResponseFields {
+  /** The first message is the instructions. The next response does not inherit them. */
+  instructions?: true;
+  /** The response may outlive its connection. */
+  background?: true;
+  previous_response_id?: string;
+  /** How many of the last messages are new in this response. */
+  new_messages?: number;
+  /** `strict` of each tool. */
+  strict?: readonly (boolean | null)[];
+}
+
+/** What a response was asked. */
+export interface AskedResponse {
+  run_id: string;
+  /** Milliseconds since the epoch. */
+  created_at: number;
+  request: RunRequest;
+  fields: ResponseFields;
+  metadata: Readonly<Record<string, string>> | null;
+}
+
+export type ResponseStatus =
+  | 'queued'
+  | 'in_progress'
+  | 'completed'
+  | 'incomplete'
+  | 'failed'
+  | 'cancelled';
+
+/** How far a response has come. */
+export interface ResponseState {
+  status: ResponseStatus;
+  output: readonly Item[];
+  usage: Usage | null;
+  error: Failure | null;
+  finish_reason: FinishReason | null;
+  /** Milliseconds since the epoch. Null: not complete. */
+  completed_at: number | null;
+}
+
+export function fieldsOf(asked_as: AskedAs | null): ResponseFields | null {
+  return asked_as?.api === RESPONSES ? (asked_as.fields as ResponseFields) : null;
+}
+
+/** The object `response`. */
+export function responseObject(asked: AskedResponse, state: ResponseState): Item {
+  const { request, fields, metadata } = asked;
+  const { error, finish_reason, completed_at } = state;
+  const seconds = (at: number) => Math.floor(at / 1000);
+  const incomplete = state.status === 'incomplete';
+  return {
+    id: idIn('resp_', asked.run_id),
+    object: 'response',
+    created_at: seconds(asked.created_at),
+    status: state.status,
+    background: fields.background === true,
+    completed_at: completed_at === null ? null : seconds(completed_at),
+    error:
+      error === null
+        ? null
+        : { code: error.code, message: error.message, type: 'server_error', param: null },
+    incomplete_details: incomplete ? { reason: REASONS[finish_reason ?? 'other'] } : null,
+    instructions: fields.instructions === true ? instructionsOf(request) : null,
+    max_output_tokens: request.max_tokens,
+    max_tool_calls: null,
+    metadata: { ...metadata },
+    model: modelOf(request),
+    output: state.output,
+    parallel_tool_calls: true,
+    previous_response_id: fields.previous_response_id ?? null,
+    reasoning: { effort: null, summary: null },
+    service_tier: 'default',
+    store: true,
+    temperature: request.temperature,
+    text: { format: formatOf(request) },
+    tool_choice: choiceOf(request),
+    tools: (request.tools ?? []).map((tool, index) => ({
+      type: 'function',
+      ...tool,
+      strict: fields.strict?.[index] ?? null,
+    })),
+    top_logprobs: request.logprobs ?? 0,
+    top_p: request.top_p ?? null,
+    truncation: 'disabled',
+    usage: usageOf(state.usage),
+    user: null,
+  };
+}
+
+const REASONS: Readonly<Record<FinishReason, string | null>> = {
+  length: 'max_output_tokens',
+  content_filter: 'content_filter',
+  stop: null,
+  tool_calls: null,
+  other: null,
+};
+
+function instructionsOf({ messages }: RunRequest): string | null {
+  const part = messages[0]?.content[0];
+  return part?.type === 'text' ? part.text : null;
+}
+
+function formatOf({ response_format }: RunRequest): Item {
+  if (response_format === undefined) return { type: 'text' };
+  const { schema, name } = response_format;
+  if (schema === null) return { type: 'json_object' };
+  return { type: 'json_schema', name: name ?? 'answer', schema, strict: true, description: null };
+}
+
+function choiceOf({ tool_choice = 'auto' }: RunRequest): unknown {
+  return typeof tool_choice === 'string'
+    ? tool_choice
+    : { type: 'function', name: tool_choice.name };
+}
+
+/** Null if the provider does not count. */
+function usageOf(usage: Usage | null): Item | null {
+  if (usage === null || (usage.input_tokens === null && usage.output_tokens === null)) return null;
+  const input_tokens = usage.input_tokens ?? 0;
+  const output_tokens = usage.output_tokens ?? 0;
+  return {
+    input_tokens,
+    input_tokens_details: { cached_tokens: usage.cached_tokens ?? 0 },
+    output_tokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoning_tokens ?? 0 },
+    total_tokens: input_tokens + output_tokens,
+  };
+}

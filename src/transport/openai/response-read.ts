@@ -1,0 +1,85 @@
+import { hasCode, SvcError } from '../../errors.ts';
+import type { RunRecord, Runtime } from '../../runtime/contract.ts';
+import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
+import { runIdOf } from '../dialect/ids.ts';
+import { type ResponseEvent, ResponseEvents, type RunLogEvent } from './response-events.ts';
+import type { Item } from './response-items.ts';
+import { type AskedResponse, fieldsOf } from './response-object.ts';
+
+/** Reads responses from the events of their runs. */
+
+/** Throws run_unknown for a run that is no response. */
+export async function askedResponse(
+  runtime: Pick<Runtime, 'askedOf'>,
+  id: string,
+): Promise<AskedResponse> {
+  const run_id = runIdOf('resp_', id);
+  const { asked_as, ...asked } = await runtime.askedOf(run_id);
+  const fields = fieldsOf(asked_as);
+  if (fields === null)
+    throw new SvcError('run_unknown', `The run ${run_id} is no response.`, { param: 'id' });
+  return { run_id, fields, ...asked };
+}
+
+/** What a run's events say of its response, page by page. The last page has its end. */
+export async function* followResponse(
+  runtime: Pick<Runtime, 'followRun'>,
+  response: ResponseEvents,
+  run_id: string,
+  { signal, outflow }: { signal: AbortSignal; outflow?: Outflow },
+): AsyncGenerator<{ seq: number; events: ResponseEvent[] }, void> {
+  for await (const { page, events } of runtime.followRun(run_id, { signal })) {
+    outflow?.hold(page);
+    try {
+      for (const event of events) {
+        const { type, at, data } = JSON.parse(page.json(event).toString());
+        const logged: RunLogEvent = { type, at: Date.parse(at), data };
+        yield { seq: event.seq, events: response.after(logged) };
+      }
+    } finally {
+      outflow?.release(page);
+    }
+  }
+}
+
+/** The response as it is now. */
+export async function presentResponse(
+  runtime: Pick<Runtime, 'followRun' | 'getRun' | 'headOfRun'>,
+  asked: AskedResponse,
+): Promise<Item> {
+  const { seq: last } = await runtime.headOfRun(asked.run_id);
+  const response = new ResponseEvents(asked);
+  const { signal } = new AbortController();
+  try {
+    for await (const { seq } of followResponse(runtime, response, asked.run_id, { signal }))
+      if (seq >= last) break;
+  } catch (error) {
+    if (!hasCode(error, 'content_not_kept')) throw error;
+    return fromRecord(asked, await runtime.getRun(asked.run_id));
+  }
+  return response.response();
+}
+
+/** From the record: the log does not have the pieces of the answer. */
+function fromRecord(asked: AskedResponse, record: RunRecord): Item {
+  const response = new ResponseEvents(asked);
+  for (const event of eventsOf(record)) response.after(event);
+  return response.response();
+}
+
+function* eventsOf(record: RunRecord): Generator<RunLogEvent> {
+  const { state, output, output_parts, finish_reason, usage, error, ended_at } = record;
+  const at = Date.parse(ended_at ?? record.created_at);
+  if (record.started_at !== null) yield { type: 'run.started', at, data: {} };
+  for (const part of output_parts ?? [{ type: 'text' as const, text: output }]) {
+    const data =
+      part.type === 'tool_call'
+        ? { kind: part.type, text: part.arguments, call: { id: part.id, name: part.name } }
+        : { text: part.text, ...(part.type === 'text' ? {} : { kind: part.type }) };
+    yield { type: 'run.output_appended', at, data };
+  }
+  if (ended_at === null) return;
+  if (state === 'completed') yield { type: 'run.completed', at, data: { finish_reason, usage } };
+  else if (state === 'cancelled') yield { type: 'run.cancelled', at, data: {} };
+  else yield { type: 'run.failed', at, data: { error } };
+}

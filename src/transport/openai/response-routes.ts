@@ -1,0 +1,92 @@
+import * as v from 'valibot';
+import { anything, flag, named, object, text, whole } from '../../runtime/contract/vocabulary.ts';
+import { type Route, route } from '../http/route.ts';
+import { responseInput } from './response-input.ts';
+import { itemsQuery, responseQuery } from './response-query.ts';
+import {
+  cancelResponse,
+  createResponse,
+  deleteResponse,
+  listInputItems,
+  showResponse,
+} from './responses.ts';
+
+const response = named(
+  'Response',
+  v.looseObject({
+    id: text,
+    object: v.literal('response'),
+    created_at: whole,
+    status: text,
+    model: text,
+    output: v.array(anything),
+    usage: v.nullable(anything),
+    error: v.nullable(anything),
+  }),
+);
+const event = named('ResponseEvent', v.looseObject({ type: text, sequence_number: whole }));
+const stream = { type: 'text/event-stream', schema: event };
+const answer = { 200: [response, stream] };
+
+export const responseRoutes: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: '/v1/responses',
+    access: 'token',
+    summary: 'OpenAI: answers an input. With background: true it survives the connection.',
+    headers: ['Idempotency-Key', 'X-Svc-Client', 'X-Svc-On-Disconnect'],
+    body: responseInput,
+    answers: answer,
+    answer: createResponse,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/responses/:id',
+    access: 'token',
+    summary: 'OpenAI: a response; with `?stream=true&starting_after=<n>` its later events.',
+    query: responseQuery,
+    answers: answer,
+    answer: showResponse,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/responses/:id/input_items',
+    access: 'token',
+    summary: 'OpenAI: the items that the response was asked with.',
+    query: itemsQuery,
+    answers: {
+      200: named(
+        'ResponseItems',
+        object({
+          object: v.literal('list'),
+          data: v.array(anything),
+          first_id: v.nullable(text),
+          last_id: v.nullable(text),
+          has_more: flag,
+        }),
+      ),
+    },
+    answer: listInputItems,
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/responses/:id/cancel',
+    access: 'token',
+    summary: 'OpenAI: cancels a response in the background.',
+    answers: { 200: response },
+    answer: cancelResponse,
+  }),
+  route({
+    method: 'DELETE',
+    path: '/v1/responses/:id',
+    access: 'token',
+    summary: 'OpenAI: removes a response that has ended, and its run, from the log.',
+    answers: {
+      200: named(
+        'ResponseDeleted',
+        object({ id: text, object: v.literal('response'), deleted: flag }),
+      ),
+    },
+    answer: deleteResponse,
+  }),
+];

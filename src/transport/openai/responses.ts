@@ -1,0 +1,159 @@
+import { fromBody, SvcError } from '../../errors.ts';
+import { wrong } from '../../runtime/contract/check.ts';
+import { idIn } from '../dialect/ids.ts';
+import { startFor } from '../dialect/start.ts';
+import { sendLarge } from '../http/large.ts';
+import { sendLive, whyCut } from '../http/live.ts';
+import { sendJson } from '../http/reply.ts';
+import type { Context } from '../http/route.ts';
+import { CLIENT, clientGone } from '../http/run-request.ts';
+import { HEARTBEAT } from './parts.ts';
+import { ResponseEvents } from './response-events.ts';
+import { type ResponseInput, runOfResponse } from './response-input.ts';
+import { inputItems } from './response-items.ts';
+import { type AskedResponse, RESPONSES } from './response-object.ts';
+import type { ItemsQuery, ResponseQuery } from './response-query.ts';
+import { askedResponse, followResponse, presentResponse } from './response-read.ts';
+
+/** The Responses API. Each response is a run, and all of it comes from the log. */
+
+export async function createResponse(context: Context<unknown, ResponseInput>): Promise<void> {
+  const { runtime } = context;
+  const body = await context.body();
+  const { input, fields } = await runOfResponse(runtime, body);
+  const background = fields.background === true;
+  const run = await startFor(context, input, {
+    api: RESPONSES,
+    fields: { ...fields },
+    survives: background,
+  }).catch(renameParam);
+  // The idempotency key may be of a run that was asked through another API.
+  if (run.asked_as !== RESPONSES) throw new SvcError('idempotency_conflict');
+  const asked = await askedResponse(runtime, idIn('resp_', run.id));
+  if (body.stream === true) return streamResponse(context, asked, -1);
+  if (!background) await untilEnd(context, asked);
+  await sendLarge(context, () => presentResponse(runtime, asked));
+}
+
+/** The parameters of a run in the words of this API. */
+function renameParam(thrown: unknown): never {
+  if (!(thrown instanceof SvcError) || thrown.param === null) throw thrown;
+  const [first = ''] = thrown.param.split('.');
+  const param = PARAMS[first];
+  if (param === undefined) throw thrown;
+  const { code, message, hint } = thrown;
+  throw new SvcError(code, message, { cause: thrown, hint, param });
+}
+
+const PARAMS: Readonly<Record<string, string>> = {
+  messages: 'input',
+  max_tokens: 'max_output_tokens',
+  response_format: 'text.format',
+};
+
+/**
+ * Waits for the end of a response. Throws the error of one that failed or was cancelled: most
+ * clients do not look at its status.
+ */
+async function untilEnd(context: Context, { run_id }: AskedResponse): Promise<void> {
+  const { runtime, closing, ended } = context;
+  const signal = AbortSignal.any([closing, ended, clientGone(context)]);
+  for await (const _ of runtime.followRun(run_id, { signal }));
+  const { error, ended_at } = await runtime.getRun(run_id);
+  if (ended_at === null) throw whyCut(context, 'The daemon stops. The run continues later.');
+  if (error !== null) throw fromBody(error);
+}
+
+/** Streams the events of a response after a sequence number. */
+async function streamResponse(
+  context: Context,
+  asked: AskedResponse,
+  after: number,
+): Promise<void> {
+  const { runtime } = context;
+  const { run_id } = asked;
+  const response = new ResponseEvents(asked);
+  await sendLive(
+    context,
+    {
+      type: 'text/event-stream',
+      run_id,
+      heartbeat: HEARTBEAT,
+      begin: 'now',
+      // It repeats the last number, so that a client that continues after it misses nothing.
+      failure: (error) => {
+        const { code, message, param } = error.body();
+        const sequence_number = Math.max(after, response.last);
+        return frame({ type: 'error', sequence_number, ...{ code, message, param } });
+      },
+    },
+    async ({ signal, outflow, write }) => {
+      const options = { signal, outflow };
+      for await (const { events } of followResponse(runtime, response, run_id, options)) {
+        const wanted = events.filter(({ sequence_number }) => sequence_number > after);
+        for (const event of wanted) await write(frame(event));
+      }
+      if (!response.isOver)
+        throw whyCut(
+          context,
+          'The daemon stops. Continue with starting_after after its next start.',
+        );
+    },
+  );
+}
+
+function frame(event: { readonly type: string; readonly sequence_number: number }): string {
+  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+export async function showResponse(context: Context<ResponseQuery>): Promise<void> {
+  const { runtime, query } = context;
+  const asked = await askedResponse(runtime, idOf(context));
+  if (query.stream === true) return streamResponse(context, asked, query.starting_after ?? -1);
+  if (query.starting_after !== undefined)
+    throw wrong('starting_after', 'starting_after needs stream=true.');
+  await sendLarge(context, () => presentResponse(runtime, asked));
+}
+
+export async function listInputItems(context: Context<ItemsQuery>): Promise<void> {
+  const { runtime, query } = context;
+  const { run_id, request, fields } = await askedResponse(runtime, idOf(context));
+  const { after, order = 'desc', limit = 20 } = query;
+  await sendLarge(context, async () => {
+    const count = fields.new_messages ?? request.messages.length;
+    const items = inputItems(run_id, request.messages.slice(request.messages.length - count));
+    if (order === 'desc') items.reverse();
+    const place = after === undefined ? -1 : items.findIndex(({ id }) => id === after);
+    if (after !== undefined && place === -1)
+      throw wrong('after', 'after must be the id of an item of this list.');
+    const data = items.slice(place + 1, place + 1 + limit);
+    const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
+    const has_more = place + 1 + limit < items.length;
+    return { object: 'list', data, first_id, last_id, has_more };
+  });
+}
+
+/** As OpenAI's: only a response in the background. A finished one is answered as it is. */
+export async function cancelResponse(context: Context): Promise<void> {
+  const { runtime } = context;
+  const asked = await askedResponse(runtime, idOf(context));
+  if (asked.fields.background !== true)
+    throw wrong(
+      'id',
+      'Only a response with background: true can be cancelled. Close the connection of this one.',
+    );
+  await runtime.cancelRun(asked.run_id, CLIENT);
+  await sendLarge(context, () => presentResponse(runtime, asked));
+}
+
+/** Removes its run from the log. */
+export async function deleteResponse(context: Context): Promise<void> {
+  const { res, runtime } = context;
+  const { run_id } = await askedResponse(runtime, idOf(context));
+  await runtime.removeRun(run_id);
+  sendJson(res, 200, { id: idOf(context), object: 'response', deleted: true });
+}
+
+function idOf({ req }: Pick<Context, 'req'>): string {
+  return req.params.id ?? '';
+}

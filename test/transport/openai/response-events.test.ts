@@ -1,0 +1,158 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  type ResponseEvent,
+  ResponseEvents,
+  type RunLogEvent,
+} from '../../../src/transport/openai/response-events.ts';
+import type { AskedResponse } from '../../../src/transport/openai/response-object.ts';
+
+const KEY = '01J0000000000000000000000A';
+const asked = (fields: AskedResponse['fields'] = {}): AskedResponse => ({
+  run_id: `run_${KEY}`,
+  created_at: 1_700_000_000_000,
+  request: {
+    ...{ provider: 'local', model: 'm', cloud: false, messages: [] },
+    ...{ max_tokens: null, temperature: null, seed: 1, seed_asked: false },
+  },
+  fields,
+  metadata: null,
+});
+
+const happened = (type: string, data: Record<string, unknown> = {}): RunLogEvent => ({
+  type,
+  at: 1_700_000_001_000,
+  data,
+});
+const said = (text: string, more: Record<string, unknown> = {}) =>
+  happened('run.output_appended', { attempt: 1, text, token_ids: [], ...more });
+const usage = { input_tokens: 1, output_tokens: 2 };
+const completed = (finish_reason = 'stop') =>
+  happened('run.completed', { attempt: 1, finish_reason, usage });
+const BEGIN = [happened('run.accepted'), happened('run.started', { attempt: 1 })];
+
+function fold(events: readonly RunLogEvent[], of = asked()): ResponseEvent[] {
+  const response = new ResponseEvents(of);
+  return events.flatMap((event) => response.after(event));
+}
+const types = (events: readonly ResponseEvent[]) =>
+  events.map(({ type }) => type.replace('response.', ''));
+
+test('the events of a text come in the order of OpenAI, numbered from zero', () => {
+  const events = fold([...BEGIN, said('Hel'), said('lo'), completed()]);
+  assert.equal(types(events), [
+    'created',
+    'in_progress',
+    'output_item.added',
+    'content_part.added',
+    'output_text.delta',
+    'output_text.delta',
+    'output_text.done',
+    'content_part.done',
+    'output_item.done',
+    'completed',
+  ]);
+  assert.equal(
+    events.map(({ sequence_number }) => sequence_number),
+    events.map((_, index) => index),
+  );
+  const { response } = events.at(-1) as unknown as { response: Record<string, unknown> };
+  assert.equal(response.output, [
+    {
+      ...{ type: 'message', id: `msg_${KEY}_0`, role: 'assistant', status: 'completed' },
+      content: [{ type: 'output_text', text: 'Hello', annotations: [], logprobs: [] }],
+    },
+  ]);
+  assert.is(response.completed_at, 1_700_000_001);
+});
+
+test('a stream that is cut anywhere goes on with the same numbers', () => {
+  const call = { kind: 'tool_call', call: { id: 'a', name: 'f' } };
+  const other = { kind: 'tool_call', call: { id: 'b', name: 'g' } };
+  const log = [
+    ...BEGIN,
+    said('Hm', { kind: 'reasoning' }),
+    said(''),
+    said('so ', {}),
+    said('it is'),
+    happened('run.suspended', { attempt: 1 }),
+    happened('run.recovered', { downtime_ms: 1 }),
+    happened('run.started', { attempt: 2, resumes: true }),
+    said('{', call),
+    said('[', other),
+    said('}', call),
+    said(']', other),
+    said('no', { kind: 'refusal' }),
+    completed('tool_calls'),
+  ];
+  const whole = fold(log);
+  for (let cut = 1; cut <= log.length; cut += 1)
+    assert.equal(fold(log.slice(0, cut)), whole.slice(0, fold(log.slice(0, cut)).length));
+  const deltas = new Map<number, string>();
+  for (const { output_index, delta } of whole as unknown as {
+    output_index: number;
+    delta?: string;
+  }[])
+    if (delta !== undefined) deltas.set(output_index, (deltas.get(output_index) ?? '') + delta);
+  assert.equal(
+    [...deltas],
+    [
+      [0, 'Hm'],
+      [1, 'so it is'],
+      [2, '{}'],
+      [3, '[]'],
+      [4, 'no'],
+    ],
+  );
+  const opened = whole.filter(({ type }) => type === 'response.output_item.added');
+  const closed = whole.filter(({ type }) => type === 'response.output_item.done');
+  assert.is(opened.length, 5);
+  assert.is(closed.length, 5);
+});
+
+test('each end has its event and its status', () => {
+  const endOf = (...events: RunLogEvent[]) => {
+    const last = fold([...BEGIN, said('a'), ...events]).at(-1);
+    const { response, type } = last as unknown as Record<string, Record<string, unknown>>;
+    return [type, response?.status, response?.incomplete_details, response?.error];
+  };
+  const error = { code: 'engine_failed', message: 'It died.', retryable: true };
+  const shown = { type: 'server_error', param: null };
+  const { retryable: _, ...rest } = error;
+  assert.equal(endOf(completed('length')), [
+    'response.incomplete',
+    'incomplete',
+    { reason: 'max_output_tokens' },
+    null,
+  ]);
+  assert.equal(endOf(completed('content_filter'))[2], { reason: 'content_filter' });
+  assert.equal(endOf(happened('run.failed', { error })), [
+    'response.failed',
+    'failed',
+    null,
+    { ...rest, ...shown },
+  ]);
+  assert.equal(endOf(happened('run.interrupted', { error }))[1], 'failed');
+  const [type, status, , failure] = endOf(happened('run.cancelled', { forced: false }));
+  assert.equal([type, status], ['response.failed', 'cancelled']);
+  assert.is((failure as { code: string }).code, 'run_cancelled');
+  const late = endOf(
+    happened('run.deadline_passed', { deadline: 'idle' }),
+    happened('run.timed_out', { forced: false }),
+  );
+  assert.is((late[3] as { code: string }).code, 'run_timed_out');
+});
+
+test('a response in the background is queued before it starts', () => {
+  const response = new ResponseEvents(asked({ background: true }));
+  assert.equal(types(response.after(happened('run.accepted'))), ['created', 'queued']);
+  assert.is(response.response().status, 'queued');
+  assert.equal(types(response.after(happened('run.started', { attempt: 1 }))), ['in_progress']);
+  response.after(said('so far'));
+  const { output, status } = response.response() as { output: unknown[]; status: string };
+  assert.is(status, 'in_progress');
+  assert.equal(output.length, 1);
+  assert.match(JSON.stringify(output), 'so far');
+});
+
+test.run();
