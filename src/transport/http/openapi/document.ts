@@ -12,7 +12,7 @@ export function openapi(
 ): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
-    const path = route.path.replace(/:(\w+)/g, '{$1}');
+    const path = templateOf(route);
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, limits) };
   }
   return {
@@ -25,12 +25,20 @@ export function openapi(
     },
     paths,
     components: {
-      schemas: components(),
+      schemas: components(
+        routes.flatMap(({ body }) => (body === undefined ? [] : [schemaOf(body, 'input')])),
+      ),
       securitySchemes: {
         token: {
           type: 'http',
           scheme: 'bearer',
           description: 'The token that `svc token` prints.',
+        },
+        api_key: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'X-Api-Key',
+          description: 'The same token.',
         },
         session: {
           type: 'apiKey',
@@ -43,40 +51,57 @@ export function openapi(
   };
 }
 
+/** The path as a template. The last part of a path may have slashes. */
+function templateOf({ path }: Pick<Route, 'path'>): string {
+  return path.replace(/:(\w+)/g, '{$1}').replace(/\*$/, '{rest}');
+}
+
 function operation(
-  { path, access, summary, query, headers = [], body, answers, errorSchema = errorAnswer }: Route,
+  {
+    method,
+    path,
+    access,
+    summary,
+    query,
+    headers = [],
+    body,
+    answers,
+    errorSchema = errorAnswer,
+  }: Route,
   limits: Limits,
 ): Record<string, unknown> {
   const { entries = {} } = (typeof query === 'function' ? query(limits) : query) ?? {};
-  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) =>
+  const inPath = [...templateOf({ path }).matchAll(/\{(\w+)\}/g)].map(([, name = '']) =>
     parameter('path', name, true),
   );
   const parameters = [
     ...inPath,
     ...Object.entries(entries as Record<string, v.GenericSchema>).map(([name, entry]) =>
-      parameter('query', name, entry.type !== 'exact_optional', schemaOf(entry)),
+      parameter('query', name, entry.type !== 'exact_optional', schemaOf(entry, 'output')),
     ),
     ...headers.map((name) => parameter('header', name, false)),
   ];
   return {
+    operationId: [method.toLowerCase(), ...(path.match(/\w+/g) ?? [])].join('_'),
     summary,
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
       ? {}
-      : { requestBody: { required: true, content: json(schemaOf(body)) } }),
+      : { requestBody: { required: true, content: json(schemaOf(body, 'input')) } }),
     responses: {
       ...Object.fromEntries(
         Object.entries(answers).map(([status, answer]) => [status, response([answer].flat())]),
       ),
       default: {
         description: 'An error',
-        content: json(schemaOf(errorSchema)),
+        content: json(schemaOf(errorSchema, 'output')),
       },
     },
-    security: access === 'token' || access === 'monitor' ? [{ token: [] }, { session: [] }] : [],
+    security: access === 'public' ? [] : access === 'token' ? SECURITY : [{}, ...SECURITY],
   };
 }
 
+const SECURITY = [{ token: [] }, { api_key: [] }, { session: [] }];
 const TEXT: Schema = { type: 'string' };
 const json = (schema: Schema) => ({ 'application/json': { schema } });
 
@@ -97,7 +122,7 @@ function response(answers: readonly Answer[]): Record<string, unknown> {
 }
 
 function contentOf(answer: Exclude<Answer, null>): [string, { schema?: Schema }] {
-  if ('kind' in answer) return ['application/json', { schema: schemaOf(answer) }];
+  if ('kind' in answer) return ['application/json', { schema: schemaOf(answer, 'output') }];
   const { type, schema } = answer;
-  return [type, schema === undefined ? {} : { schema: schemaOf(schema) }];
+  return [type, schema === undefined ? {} : { schema: schemaOf(schema, 'output') }];
 }

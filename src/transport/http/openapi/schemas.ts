@@ -6,26 +6,48 @@ import { names } from '../../../runtime/contract/vocabulary.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;
 
+/** What clients send differs from what is made of it: a short form is read as the long one. */
+export type Mode = 'input' | 'output';
+
 /** Checks that JSON Schema cannot express, such as control characters, are left out. */
-const CONVERSION: ConversionConfig = {
+const conversion = (typeMode: Mode): ConversionConfig => ({
   target: 'draft-2020-12',
-  typeMode: 'output',
+  typeMode,
   errorMode: 'ignore',
-  overrideRef: ({ referenceId }) => `#/components/schemas/${referenceId}`,
-};
+  overrideRef: ({ referenceId }) => `${COMPONENT}${referenceId}`,
+});
 
-export function components(): Schema {
-  return toJsonSchemaDefs(Object.fromEntries(names), CONVERSION);
-}
+const COMPONENT = '#/components/schemas/';
 
-export function schemaOf(schema: v.GenericSchema): Schema {
+export function schemaOf(schema: v.GenericSchema, mode: Mode): Schema {
   const {
     $schema: _,
     $defs: __,
     ...rest
   } = toJsonSchema(schema, {
-    ...CONVERSION,
+    ...conversion(mode),
     definitions: Object.fromEntries(names),
   });
   return rest;
 }
+
+/** The components. Those that `sent` reaches have the form that clients send. */
+export function components(sent: readonly Schema[]): Schema {
+  const all = Object.fromEntries(names);
+  const inputs: Record<string, unknown> = toJsonSchemaDefs(all, conversion('input'));
+  const reached = new Set<string>();
+  const reach = (schema: unknown) => {
+    for (const [, name = ''] of JSON.stringify(schema).matchAll(REFERENCE))
+      if (!reached.has(name)) {
+        reached.add(name);
+        reach(inputs[name]);
+      }
+  };
+  reach(sent);
+  return {
+    ...toJsonSchemaDefs(all, conversion('output')),
+    ...Object.fromEntries([...reached].map((name) => [name, inputs[name]])),
+  };
+}
+
+const REFERENCE = /"#\/components\/schemas\/(\w+)"/g;

@@ -1,0 +1,175 @@
+import { createHash } from 'node:crypto';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { routes } from '../../src/transport/routes.ts';
+import { finish, output } from '../helpers/scripted-provider.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { Checker, templateOf } from './document.ts';
+import { type Ask, ask, BEARER, TOKEN } from './http/boot.ts';
+import { bootReal, type Real } from './http/real.ts';
+
+/** Real answers of every route agree with the OpenAPI document. */
+const test = suite<{ real: Real; id: string; checker: Checker }>('the OpenAPI document');
+
+const MODEL = 'local/svc-mini';
+const messages = [{ role: 'user', content: 'hello' }];
+const nonce = createHash('sha256').update('a page').digest('base64url');
+
+interface Asked extends Ask {
+  /** The path, if it is not that of the route with the id of a finished run. */
+  path?: string;
+  /** Without the token. */
+  anonymous?: boolean;
+  status: number;
+}
+
+/** Requests of each route, with each form of its answer and with an error. */
+const asked: Readonly<Record<string, readonly Asked[]>> = {
+  'GET /livez': [{ status: 200 }],
+  'GET /readyz': [{ status: 200 }],
+  'GET /metrics': [{ status: 200 }],
+  'GET /openapi.json': [{ status: 200 }],
+  'GET /': [{ status: 200 }],
+  'GET /console/:file': [
+    { path: '/console/main.js', status: 200 },
+    { path: '/console/no', status: 404 },
+  ],
+
+  'GET /v1/runtime/health': [{ status: 200 }, { status: 200, anonymous: true }],
+  'POST /v1/runtime/events': [
+    { body: { type: 'made_up' }, status: 409 },
+    { body: { type: 1 }, status: 400 },
+  ],
+  'GET /v1/runtime/state': [
+    { status: 200 },
+    { path: '/v1/runtime/state?at=4', status: 200 },
+    { path: '/v1/runtime/state?at=0', status: 400 },
+  ],
+
+  'POST /v1/runs': [
+    { body: { prompt: 'more' }, status: 202 },
+    { body: { messages, tools: [{ name: 'weather' }] }, status: 202 },
+    { body: { prompt: 'more' }, headers: { accept: 'text/event-stream' }, status: 200 },
+    { body: { prompt: '' }, status: 400 },
+    { body: 'no JSON', headers: { 'content-type': 'application/json' }, status: 400 },
+  ],
+  'GET /v1/runs': [
+    { status: 200 },
+    { path: '/v1/runs?limit=1&texts=short', status: 200 },
+    { path: '/v1/runs?limit=x', status: 400 },
+  ],
+  'GET /v1/runs/:id': [{ status: 200 }, { path: '/v1/runs/run_x', status: 404 }],
+  'GET /v1/runs/:id/events': [{ status: 200 }],
+  'GET /v1/runs/:id/why': [{ status: 200 }],
+  'GET /v1/runs/:id/export': [{ status: 200 }],
+  'POST /v1/runs/:id/cancel': [{ status: 200 }],
+
+  'GET /v1/providers': [{ status: 200 }],
+  'GET /v1/machines': [{ status: 200 }],
+  'GET /v1/machines/:name/diagram': [
+    { path: '/v1/machines/run/diagram', status: 200 },
+    { path: '/v1/machines/no/diagram', status: 404 },
+  ],
+  'GET /v1/events': [{ status: 426 }],
+  'GET /v1/logs': [{ status: 426 }],
+
+  'POST /v1/session': [
+    { body: { token: TOKEN }, status: 200 },
+    { body: { token: 'wrong' }, status: 401 },
+  ],
+  'GET /v1/session': [{ status: 204 }],
+  'GET /v1/session/proof': [{ path: `/v1/session/proof?by=token&nonce=${nonce}`, status: 200 }],
+  'DELETE /v1/session': [{ status: 204 }],
+
+  'POST /v1/chat/completions': [
+    { body: { model: MODEL, messages }, status: 200 },
+    { body: { model: MODEL, messages, stream: true }, status: 200 },
+    { body: { model: MODEL, messages: [] }, status: 400 },
+  ],
+  'POST /v1/completions': [
+    { body: { model: MODEL, prompt: 'Once' }, status: 200 },
+    { body: { model: MODEL, prompt: 'Once', stream: true }, status: 200 },
+    { body: { model: MODEL, prompt: 1 }, status: 400 },
+  ],
+  'GET /v1/models': [{ status: 200 }],
+  'GET /v1/models/:id': [
+    { path: '/v1/models/svc-mini', status: 200 },
+    { path: '/v1/models/no', status: 404 },
+  ],
+  'GET /v1/models/:provider/*': [{ path: `/v1/models/${MODEL}`, status: 200 }],
+
+  'POST /v1/messages': [
+    { body: { model: MODEL, max_tokens: 9, messages }, status: 200 },
+    { body: { model: MODEL, max_tokens: 9, messages, stream: true }, status: 200 },
+    { body: { model: MODEL, messages }, status: 400 },
+  ],
+  'POST /v1/messages/count_tokens': [{ body: { model: MODEL, messages }, status: 400 }],
+};
+
+test.before(async (context) => {
+  const real = await bootReal({ script: [output('a', 1), output('b', 2), finish()] });
+  const model = { id: MODEL, name: 'svc-mini', provider: 'local', path: null };
+  real.provider.models = () => Promise.resolve([model as never]);
+  const { id } = await real.runtime.startRun({ prompt: 'hello' }, 'test');
+  await waitFor(
+    'the run is settled',
+    () => real.runtime.status().state === 'ready' && !real.kernel.instances.has(id),
+  );
+  const checker = new Checker((await ask(`${real.url}/openapi.json`)).json);
+  Object.assign(context, { real, id, checker });
+});
+test.after(({ real }) => real.close());
+
+test('the requests of this test cover every route', () => {
+  assert.equal(
+    Object.keys(asked).sort(),
+    routes.map(({ method, path }) => `${method} ${path}`).sort(),
+  );
+});
+
+for (const [route, requests] of Object.entries(asked))
+  test(`${route} answers as the document says`, async ({ real, id, checker }) => {
+    const [method = '', path = ''] = route.split(' ');
+    for (const { path: target = path.replace(':id', id), status, anonymous, ...how } of requests) {
+      const headers = { ...(anonymous === true ? {} : BEARER), ...how.headers };
+      const answer = await ask(real.url + target, { ...how, method, headers });
+      assert.is(answer.status, status, `${target}: ${answer.text}`);
+      assert.equal(checker.answer(route, answer), [], target);
+    }
+  });
+
+test('a request without the token has the form of errors that its route describes', async ({
+  real,
+  checker,
+}) => {
+  for (const { method, path, access } of routes) {
+    if (access !== 'token' && access !== 'monitor') continue;
+    const answer = await ask(real.url + path, { method });
+    assert.is(answer.status, 401, path);
+    assert.equal(checker.answer(`${method} ${path}`, answer), [], path);
+  }
+});
+
+test('the bodies that routes accept fit their schemas', ({ checker }) => {
+  for (const [route, requests] of Object.entries(asked))
+    for (const { body, status } of requests) {
+      const [method = '', path = ''] = route.split(' ');
+      const { requestBody } = checker.document.paths[templateOf(path)][method.toLowerCase()];
+      if (status >= 400 || typeof body !== 'object') continue;
+      const { schema } = requestBody.content['application/json'];
+      assert.equal(checker.problems(body, schema), [], `${route} ${JSON.stringify(body)}`);
+    }
+});
+
+test('a wrong answer is found', ({ checker }) => {
+  const answer = { status: 200, headers: { 'content-type': 'application/json' }, json: null };
+  const found = (route: string, value: unknown, status = 200) =>
+    checker.answer(route, { ...answer, status, text: JSON.stringify(value) }).length;
+  assert.is(found('GET /v1/session/proof', { proof: 'x' }), 0);
+  for (const wrong of [{}, { proof: 1 }, { proof: 'x', more: 1 }, null, 'x'])
+    assert.ok(found('GET /v1/session/proof', wrong) > 0, JSON.stringify(wrong));
+  assert.ok(found('GET /v1/session', {}, 200) > 0, 'a status that is not described');
+  assert.ok(found('GET /no', {}) > 0, 'a route that is not described');
+});
+
+test.run();
