@@ -47,7 +47,7 @@ const TOO_MUCH_MEMORY: Failure = {
 
 const START_TIMEOUT: Failure = {
   code: 'engine_timed_out',
-  message: 'The engine process took longer to start than engine_start_ms allows.',
+  message: 'The engine process did not come up in time.',
   retryable: true,
 };
 const LOAD_TIMEOUT: Failure = {

@@ -128,6 +128,8 @@ export type RunCreated = EventOf<
     client: string;
     /** Name of the token that the request was sent with. Absent: the token of the home. */
     asked_by?: string;
+    /** Names the span of the client that asked, in the form of the W3C. */
+    traceparent?: string;
     /** How an application asked: what its API needs to describe the run later. */
     asked_as?: AskedAs;
     /** The client's own labels. */

@@ -20,6 +20,8 @@ export interface RunContext {
   client: string;
   asked_by: string | null;
   asked_as: AskedAs | null;
+  /** Names the span of the client, for tracing. */
+  traceparent: string | null;
   metadata: Readonly<Record<string, string>> | null;
   recovery: Recovery;
   resumable: boolean;
@@ -74,6 +76,7 @@ export function newContext(input: RunCreated): RunContext {
     client: input.client,
     asked_by: input.asked_by ?? null,
     asked_as: input.asked_as ?? null,
+    traceparent: input.traceparent ?? null,
     metadata: input.metadata ?? null,
     // Old logs have no policy: such a run ended when it was cut off.
     recovery: input.recovery ?? 'end',

@@ -423,7 +423,7 @@ export const errors = {
     http: 504,
     grpc: 'DEADLINE_EXCEEDED',
     meaning: 'The engine took longer than one of its limits allows.',
-    hint: 'Try another model, or raise the limit that the message names.',
+    hint: 'Try another model, or raise the limit of what took too long: engine_start_ms, engine_load_ms or engine_template_ms.',
   },
   engine_failed: {
     ...provider,

@@ -21,6 +21,8 @@ export interface Settings {
   allowed_origins: string[];
   /** Clients of this machine may read `/metrics` without the token. */
   metrics_public: boolean;
+  /** Base address of the collector of traces; null: none. */
+  otlp_endpoint: string | null;
   log_level: LogLevel;
   default_provider: string;
   default_cloud_provider: string | null;
@@ -48,6 +50,10 @@ const address = {
     typeof value === 'string' && parseAddress(value) !== null ? value : undefined,
 };
 const name = { expects: 'a name', read: readName };
+
+function isHttpAddress(text: string): boolean {
+  return URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
+}
 
 export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Settings[K]> } = {
   http: {
@@ -88,6 +94,16 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     expects: 'true or false',
     read: readSwitch,
     fromText: switchText,
+  },
+  otlp_endpoint: {
+    env: 'SVC_OTLP_ENDPOINT',
+    default: null,
+    meaning:
+      'Base address of an OTLP collector for traces. Without it OTEL_EXPORTER_OTLP_ENDPOINT counts, and without both nothing is sent.',
+    expects: 'an address such as "http://127.0.0.1:4318", or null',
+    read: (value) =>
+      value === null || (typeof value === 'string' && isHttpAddress(value)) ? value : undefined,
+    fromText: nullText,
   },
   log_level: {
     env: 'SVC_LOG_LEVEL',

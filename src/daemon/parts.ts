@@ -17,6 +17,7 @@ import { DaemonHistory } from '../runtime/health/daemon-history.ts';
 import { StopReports } from '../runtime/health/stop-report.ts';
 import { newBootId } from '../runtime/runs/ids.ts';
 import { projectEvent } from '../runtime/runs/projection.ts';
+import { startTraces } from '../runtime/traces/traces.ts';
 import { createEventStore } from './event-store.ts';
 import { hostBootId } from './host.ts';
 import { buildTransports } from './transports.ts';
@@ -110,6 +111,10 @@ export function buildParts(options: PartsOptions) {
         : saveProvider(paths.config, id, settings),
     localModels: work.local.models,
   });
+  const traces = startTraces(kernel, {
+    endpoint: config.otlp_endpoint ?? (process.env.OTEL_EXPORTER_OTLP_ENDPOINT || null),
+    ...{ version, boot_id, log },
+  });
   const transports = buildTransports({ paths, config, token: secrets.token, logging, runtime });
 
   return {
@@ -130,6 +135,7 @@ export function buildParts(options: PartsOptions) {
     stopReports,
     stopRequests,
     runtime,
+    traces,
     ...work,
     ...transports,
   };

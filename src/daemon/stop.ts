@@ -54,6 +54,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
     kernel,
     providers,
     puller,
+    traces,
     store,
     http,
     sockets,
@@ -76,6 +77,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
     isLate ? config.limits.close_grace_ms : config.limits.close_ms,
     Promise.allSettled([puller.close(), providers.close(), quiet, store.close()]),
   );
+  await within(config.limits.close_grace_ms, traces.close());
   // Logged before the listeners close, so that followers of the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);

@@ -47,6 +47,8 @@ export interface Asked {
   /** Name of the token of the request. Absent: the token of the home. */
   asked_by?: string;
   asked_as?: AskedAs;
+  /** Names the span of the client, in the form of the W3C. */
+  traceparent?: string;
   /** The client waits no longer than so many milliseconds: a bound on the time of the run. */
   within_ms?: number;
 }

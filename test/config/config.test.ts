@@ -60,6 +60,12 @@ const values: {
     ],
   },
   metrics_public: { file: true, env: '0', flag: true, read: [true, false, true] },
+  otlp_endpoint: {
+    file: 'http://127.0.0.1:1',
+    env: 'https://b.example/otlp',
+    flag: 'null',
+    read: ['http://127.0.0.1:1', 'https://b.example/otlp', null],
+  },
   log_level: { file: 'debug', env: 'warn', flag: 'error', read: ['debug', 'warn', 'error'] },
   default_provider: { file: 'a', env: 'b', flag: 'c', read: ['a', 'b', 'c'] },
   default_cloud_provider: { file: 'a', env: 'null', flag: 'c', read: ['a', null, 'c'] },

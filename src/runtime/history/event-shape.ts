@@ -66,6 +66,7 @@ const FIELDS: Record<string, Is> = {
     reason: text,
     by: text,
     client: text,
+    traceparent: text,
     kind: text,
     call: object({ id: text, name: text }),
   },

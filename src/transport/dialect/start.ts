@@ -3,7 +3,7 @@ import { parseRunInput } from '../../runtime/contract/inputs.ts';
 import type { RunInput, RunRecord } from '../../runtime/contract.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import type { Context } from '../http/route.ts';
-import { clientGone, clientOf, withKey } from '../http/run-request.ts';
+import { clientGone, clientOf, spanOf, withKey } from '../http/run-request.ts';
 
 /** How an API asked. `fields` is plain JSON: what the API needs to describe the run later. */
 export interface AskedIn {
@@ -32,7 +32,8 @@ export async function startFor(
   const { req, res, runtime, limits, log } = context;
   const cancels = cancelsOnDisconnect(req.headers);
   const parsed = parseRunInput(withKey(given(input), req.headers['idempotency-key']), limits);
-  const run = await runtime.startRun(parsed, clientOf(req), { asked_as: { api, fields } });
+  const asked = { ...spanOf(req), asked_as: { api, fields } };
+  const run = await runtime.startRun(parsed, clientOf(req), asked);
   if (cancels && !survives) cancelWhenGone(runtime, run.id, clientGone(context), log);
   if (!res.headersSent) res.setHeader('X-Svc-Run-Id', run.id);
   return run;

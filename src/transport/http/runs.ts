@@ -14,7 +14,7 @@ import {
 import { sendLarge } from './large.ts';
 import { sendJson } from './reply.ts';
 import { type Context, type Route, route } from './route.ts';
-import { CLIENT, clientGone, clientOf, withKey } from './run-request.ts';
+import { CLIENT, clientGone, clientOf, spanOf, withKey } from './run-request.ts';
 import { streamRun } from './sse.ts';
 
 export const runRoutes: readonly Route[] = [
@@ -70,7 +70,7 @@ async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   const { req, res, runtime, limits, log, body } = context;
   const asked = await body({ complete: (value) => withKey(value, req.headers['idempotency-key']) });
   const input = checkRunInput(given(asked), limits);
-  const started = await runtime.startRun(input, clientOf(req));
+  const started = await runtime.startRun(input, clientOf(req), spanOf(req));
   if (input.cancel_on_disconnect === true)
     cancelWhenGone(runtime, started.id, clientGone(context), log);
   if (/\btext\/event-stream\b/i.test(req.headers.accept ?? ''))
