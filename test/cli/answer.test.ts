@@ -64,6 +64,42 @@ test('attach prints the whole answer; with --from only the output since that eve
   }
 });
 
+test('an answer without text prints nothing, and a message says what it is instead', async ({
+  home,
+  daemon,
+}) => {
+  const call = (name: string) => ({ type: 'tool_call', id: name, name, arguments: '{}' });
+  for (const [parts, said] of [
+    [[call('look')], /^The model called the tool look\. See: svc runs show run_1$/m],
+    [[call('look'), call('wait')], /the tools look, wait\./],
+    [[{ type: 'refusal', text: 'No.' }], /refused to answer/],
+    [[{ type: 'reasoning', text: 'Hm.' }], /only its reasoning/],
+  ] as const) {
+    const record = { ...completed(''), output_parts: parts };
+    daemon.on('run.start', ({ event, result }) => {
+      event({ run });
+      result(record);
+    });
+    daemon.on('run.follow', ({ result }) => result(record));
+    for (const args of [
+      ['run', 'p'],
+      ['runs', 'attach', 'run_1'],
+    ]) {
+      const { code, stdout, stderr } = await home.svc(args);
+      assert.equal([code, stdout], [0, ''], String(args));
+      assert.match(stderr, said);
+    }
+  }
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run });
+    event(output('I look.'));
+    result({ ...completed('I look.'), output_parts: [call('look')] });
+  });
+  const { stdout, stderr } = await home.svc(['run', 'p']);
+  assert.is(stdout, 'I look.\n');
+  assert.not.match(stderr, 'called');
+});
+
 test('one that is longer than a line to the daemon may be is printed, and its run has ended well', async ({
   home,
   daemon,

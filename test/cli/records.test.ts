@@ -144,6 +144,65 @@ test('one record is asked for by its id, and a run that is not known is exit 2',
   assert.match((await home.svc(['runs', 'cancel', 'run_1'])).stdout, 'is cancelled');
 });
 
+test('a run shows its conversation, and the parts of its answer', async ({ home, daemon }) => {
+  const call = { type: 'tool_call', id: 'c1', name: 'look', arguments: '{"at":1}' };
+  daemon.on('run.get', ({ result }) =>
+    result({
+      ...run,
+      state: 'completed',
+      finish_reason: 'tool_calls',
+      asked_as: 'openai.chat',
+      tools: [{ name: 'look', description: null, parameters: {} }],
+      messages: [
+        { role: 'system', content: [{ type: 'text', text: 'Be brief.' }] },
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'What is this?\nAnswer' },
+            { type: 'image', media_type: 'image/png', size_bytes: 34_816 },
+          ],
+        },
+        { role: 'assistant', content: [call] },
+        {
+          role: 'tool',
+          content: [{ type: 'tool_result', id: 'c1', text: 'blind', is_error: true }],
+        },
+      ],
+      output: '',
+      output_parts: [
+        { type: 'reasoning', text: 'Look again.' },
+        { ...call, id: 'c2' },
+        { type: 'refusal', text: 'No.' },
+      ],
+    }),
+  );
+  const { stdout } = await home.svc(['runs', 'show', 'run_1']);
+  assert.match(stdout, /asked through +openai\.chat/);
+  assert.match(stdout, /tools +look/);
+  assert.is(
+    stdout.slice(stdout.indexOf('\n\n') + 2),
+    `System
+  Be brief.
+
+User
+  What is this?
+  Answer
+  [image/png, 34 KiB]
+
+Assistant
+  (call c1) look {"at":1}
+
+Tool
+  (error of c1) blind
+
+Answer
+  Look again.
+  (call c2) look {"at":1}
+  (refusal) No.
+`,
+  );
+});
+
 test('a provider is tested: 0 when it answers, 5 when it refuses us, 9 when it is not there', async ({
   home,
   daemon,

@@ -80,7 +80,7 @@ async function answer(context: Context, input: Input): Promise<number> {
     throw error;
   });
   const output = steps.unprinted(record);
-  await printer?.end(interrupt.signal.aborted ? '' : output, record.state === 'completed');
+  await printer?.end(interrupt.signal.aborted ? '' : output, isAnswered(record));
   interrupt.release();
   return finish({ record, output, json, stdout, interrupted: interrupt.signal.aborted });
 }
@@ -130,6 +130,24 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
   };
 }
 
+/** Whether the answer is complete and is text. An empty text is printed as an empty line. */
+export function isAnswered({ state, output, output_parts }: Run): boolean {
+  return state === 'completed' && (output !== '' || output_parts === undefined);
+}
+
+/** What a complete answer without text is instead. */
+function noteSilence({ id, state, output, output_parts = [] }: Run): void {
+  if (state !== 'completed' || output !== '' || output_parts.length === 0) return;
+  const names = output_parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []));
+  const did =
+    names.length > 0
+      ? `The model called ${names.length === 1 ? 'the tool' : 'the tools'} ${names.join(', ')}`
+      : output_parts.some(({ type }) => type === 'refusal')
+        ? 'The model refused to answer'
+        : 'The model wrote only its reasoning';
+  note(oneLine(`${did}. See: svc runs show ${id}`));
+}
+
 export interface Finished {
   record: Run;
   /** The answer as --json shows it. */
@@ -142,6 +160,7 @@ export interface Finished {
 export function finish({ record, output, json, stdout, interrupted }: Finished): number {
   if (stdout.gone.aborted) return 0;
   if (json) printJson({ ...record, output });
+  else if (output === '') noteSilence(record);
   const { exit, error } = ending(record);
   // After Ctrl-C a hint is noise.
   if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));

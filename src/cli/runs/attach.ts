@@ -6,7 +6,7 @@ import { openStdout } from '../print/stdout-stream.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
 import { followRun } from '../run/follow.ts';
 import { AnswerPrinter } from '../run/print-answer.ts';
-import { configuredPatience, finish, printing } from '../run/run.ts';
+import { configuredPatience, finish, isAnswered, printing } from '../run/run.ts';
 
 /** Follows the answer of a run to its end. Ctrl-C does not stop the run. */
 export async function run(context: Context): Promise<number> {
@@ -32,7 +32,7 @@ export async function run(context: Context): Promise<number> {
     });
     // A part of the output is not the answer.
     const output = from_seq === 0 ? steps.unprinted(record) : record.output;
-    await printer?.end(from_seq === 0 ? output : '', record.state === 'completed');
+    await printer?.end(from_seq === 0 ? output : '', isAnswered(record));
     return finish({ record, output, json, stdout, interrupted: false });
   } catch (error) {
     await printer?.end('', false);

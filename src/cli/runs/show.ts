@@ -1,10 +1,11 @@
-import { oneLine, plain } from '../../logs/plain.ts';
+import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { ago, duration, localTime } from '../print/format.ts';
 import { print, printJson } from '../print/output.ts';
 import { fields } from '../print/table.ts';
+import { answerText, conversationText } from './conversation.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const record = await askDaemon(paths, 'run.get', { id: args[0] });
@@ -40,17 +41,17 @@ export function recordText(record: Results['run.get']): string {
     ],
     ['attempts', record.attempts > 1 ? String(record.attempts) : null],
     ['finish', record.finish_reason],
+    [
+      'stopped by',
+      record.stop_sequence === undefined ? null : JSON.stringify(record.stop_sequence),
+    ],
+    ['tools', record.tools?.map(({ name }) => name).join(', ') ?? null],
+    ['asked through', record.asked_as ?? null],
     ['client', record.client],
     ['when cut off', record.recovery],
   ]);
-  const system = record.system === null ? '' : `\n\nSystem\n${indented(record.system)}`;
-  const answer = record.output === '' ? '(none)' : indented(record.output.trimEnd());
-  return `${oneLine(record.id)}\n${head}${system}\n\nPrompt\n${indented(record.prompt)}\n\nAnswer\n${answer}`;
-}
-
-/** Indents foreign text, so that it cannot imitate our lines. */
-function indented(text: string): string {
-  return plain(text).replace(/^/gm, '  ');
+  const parts = [`${oneLine(record.id)}\n${head}`, conversationText(record), answerText(record)];
+  return parts.join('\n\n');
 }
 
 function between(from: string, to: string | null): string | null {

@@ -21,6 +21,29 @@ export async function whyRun(
     : { run_id, events: chain.events, explanation: chain.explanation(), complete: chain.complete };
 }
 
+/** Consecutive outputs of one kind. */
+interface Row {
+  kind: string;
+  pieces: number;
+  characters: number;
+  /** The tools that are called. */
+  tools: readonly string[];
+}
+
+const NO_ROW: Row = { kind: '', pieces: 0, characters: 0, tools: [] };
+/** Names in one sentence. */
+const TOOLS_MAX = 8;
+
+function did(kind: string, tools: readonly string[]): string {
+  if (kind === 'tool_call')
+    return `called ${tools.length === 1 ? 'the tool' : 'the tools'} ${tools.join(', ')}`;
+  return { reasoning: 'reasoned', refusal: 'refused to answer' }[kind] ?? 'began answering';
+}
+
+function wordOr(value: unknown, otherwise: string): string {
+  return typeof value === 'string' ? value : otherwise;
+}
+
 /** A run's events, folded in order. Of consecutive outputs it keeps the first and the last. */
 export class Chain {
   readonly events: RunWhyRecord['events'] = [];
@@ -31,7 +54,7 @@ export class Chain {
   complete = true;
   private readonly lines: { at: number; text: string }[] = [];
   private provider = '?';
-  private row = { pieces: 0, characters: 0 };
+  private row: Row = NO_ROW;
 
   add(event: StoredEvent): void {
     if (this.events.length === 0 && event.version !== 1) this.complete = false;
@@ -70,23 +93,29 @@ export class Chain {
   }
 
   private addOutput(event: StoredEvent, entry: RunWhyRecord['events'][number]): void {
+    const kind = wordOr(event.data.kind, 'text');
+    if (kind !== this.row.kind) this.endRow();
     const { pieces } = this.row;
     if (pieces >= 2) this.events.pop();
     this.events.push(pieces >= 2 ? { ...entry, left_out: pieces - 1 } : entry);
     if (pieces === 0) this.lines.push({ at: event.at, text: '' });
-    const { text } = event.data;
+    const { text, call } = event.data;
+    const tool = wordOr((call as { name?: unknown } | undefined)?.name, '');
+    const known = this.row.tools.includes(tool) || tool === '';
     this.row = {
+      kind,
       pieces: pieces + 1,
       characters: this.row.characters + (typeof text === 'string' ? text.length : 0),
+      tools: known ? this.row.tools : [...this.row.tools, tool].slice(0, TOOLS_MAX),
     };
   }
 
   private endRow(): void {
-    const { pieces, characters } = this.row;
-    this.row = { pieces: 0, characters: 0 };
+    const { kind, pieces, characters, tools } = this.row;
+    this.row = NO_ROW;
     const line = this.lines.at(-1);
     const last = this.events.at(-1);
     if (pieces === 0 || line === undefined || last === undefined) return;
-    line.text = `the provider ${this.provider} began answering (attempt ${String(last.data.attempt)}): ${characters} characters in ${pieces === 1 ? 'one piece, at' : `${pieces} pieces, the last at`} ${clock(Date.parse(last.at))}`;
+    line.text = `the provider ${this.provider} ${did(kind, tools)} (attempt ${String(last.data.attempt)}): ${characters} characters in ${pieces === 1 ? 'one piece, at' : `${pieces} pieces, the last at`} ${clock(Date.parse(last.at))}`;
   }
 }

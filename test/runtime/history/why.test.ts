@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
+import type { OutputPart } from '../../../src/providers/port.ts';
 import { whyRun } from '../../../src/runtime/history/why.ts';
 import { makeHistory } from '../../helpers/history.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -78,6 +79,34 @@ test('a long answer keeps its first and last pieces, and counts the rest', async
     ],
   );
   assert.match(explanation.join('\n'), new RegExp(`110 characters in ${pieces.length} pieces`));
+});
+
+test('reasoning, tool calls and text have their own sentences, also when pieces of calls alternate', async () => {
+  const piece = (kind: string, text: string, name?: string) =>
+    ({
+      ...output(text),
+      kind,
+      ...(name === undefined ? {} : { call: { id: name, name } }),
+    }) as OutputPart;
+  const moves = [
+    piece('reasoning', 'Hm.'),
+    output('I look.'),
+    piece('tool_call', '{', 'look'),
+    piece('tool_call', '{', 'wait'),
+    piece('tool_call', '}', 'look'),
+    piece('tool_call', '}', 'wait'),
+  ].flatMap((part) => [part, () => turns(3)]);
+  const local = new ScriptedProvider('local', [...moves, finish()]);
+  const daemon = await bootRuntime({ local });
+  const { id } = await daemon.runtime.startRun({ prompt: 'x' }, 'test');
+  await waitFor('the run has ended', () => !daemon.kernel.instances.has(id));
+  const { explanation } = await daemon.runtime.whyRun(id);
+  const sentences = explanation.map(withoutTime);
+  assert.equal(sentences.slice(2, 5), [
+    'the provider local reasoned (attempt 1): 3 characters in one piece, at <time>',
+    'the provider local began answering (attempt 1): 7 characters in one piece, at <time>',
+    'the provider local called the tools look, wait (attempt 1): 4 characters in 4 pieces, the last at <time>',
+  ]);
 });
 
 test('an unknown run is refused; a run without its beginning is explained from the events that remain', async () => {

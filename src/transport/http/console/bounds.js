@@ -23,6 +23,9 @@ export const RUNS_MORE = 100;
 export const PROMPT_CHARACTERS = 140;
 /** Characters of one answer. A longer one shows its end. */
 export const OUTPUT_CHARACTERS = 200_000;
+/** Parts of a conversation, and characters of one of them. */
+export const MESSAGES_SHOWN = 50;
+export const MESSAGE_CHARACTERS = 20_000;
 /** Rows of a run's timeline: its first and its last events. */
 export const TIMELINE_ROWS = 200;
 /** Models to choose from. */

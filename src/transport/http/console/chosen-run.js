@@ -96,8 +96,9 @@ function apply(event) {
   if (run === null || run.id !== event.stream || event.seq <= run.seq) return;
   run.seq = event.seq;
   if (event.type === 'run.output_appended')
-    run.output += event.data.kind === undefined ? String(event.data.text) : '';
-  else if (event.type === 'run.started' && event.data.resumes !== true) run.output = '';
+    if (event.data.kind === undefined) run.output += String(event.data.text);
+    else soon();
+  if (event.type === 'run.started' && event.data.resumes !== true) run.output = '';
   changed('output');
 }
 

@@ -1,0 +1,91 @@
+// @ts-check
+import { MESSAGE_CHARACTERS, MESSAGES_SHOWN } from './bounds.js';
+import { el } from './dom.js';
+
+/**
+ * The messages of a run, and the parts of its answer besides text.
+ *
+ * @typedef {NonNullable<import('./model.js').Run['messages']>[number]['content'][number]} Part
+ * @typedef {{ name: string, text: string, kind: string }} Line
+ */
+
+/**
+ * The last messages. Empty when the prompt says it all.
+ * @param {import('./model.js').Run} run
+ * @returns {Line[]}
+ */
+export function conversation({ messages = [] }) {
+  const lines = messages.flatMap(({ role, content }) => content.map((part) => line(role, part)));
+  const cut = lines.length - MESSAGES_SHOWN;
+  if (cut <= 0) return lines;
+  const left = { name: '', text: `${cut} parts before these are left out.`, kind: 'left-out' };
+  return [left, ...lines.slice(cut)];
+}
+
+/**
+ * What the answer has besides its text.
+ * @param {import('./model.js').Run} run
+ */
+export function silentParts({ output_parts = [] }) {
+  return output_parts
+    .filter(({ type }) => type !== 'text')
+    .slice(-MESSAGES_SHOWN)
+    .map((part) => line('', part));
+}
+
+/**
+ * @param {string} role
+ * @param {Part} part
+ * @returns {Line}
+ */
+function line(role, part) {
+  const name = [role, NAMES[part.type]].filter((word) => word !== '').join(', ');
+  return { name, text: shortened(textOf(part)), kind: part.type };
+}
+
+const NAMES = {
+  text: '',
+  image: 'image',
+  reasoning: 'reasoning',
+  refusal: 'refusal',
+  tool_call: 'calls a tool',
+  tool_result: 'result',
+};
+
+/** @param {Part} part */
+function textOf(part) {
+  if (part.type === 'image')
+    return `[${part.media_type}, ${Math.ceil(part.size_bytes / 1024)} KiB]`;
+  if (part.type === 'tool_call') return `${part.name} ${part.arguments}`;
+  return part.text;
+}
+
+/** @param {string} text */
+function shortened(text) {
+  return text.length > MESSAGE_CHARACTERS ? `${text.slice(0, MESSAGE_CHARACTERS)}…` : text;
+}
+
+/** What each box shows. @type {WeakMap<HTMLElement, string>} */
+const drawn = new WeakMap();
+
+/**
+ * Replaces the lines of a list only if they have changed, so that a selection survives.
+ * @param {HTMLElement} box
+ * @param {readonly Line[]} lines
+ */
+export function fill(box, lines) {
+  const shown = JSON.stringify(lines);
+  if (drawn.get(box) === shown) return;
+  drawn.set(box, shown);
+  box.hidden = lines.length === 0;
+  box.replaceChildren(
+    ...lines.map(({ name, text, kind }) =>
+      el(
+        'div',
+        { class: `part ${kind}` },
+        el('small', { class: 'faint' }, name),
+        el('pre', {}, text),
+      ),
+    ),
+  );
+}
