@@ -104,13 +104,63 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
     { body: { model: MODEL, messages }, status: 400 },
   ],
   'POST /v1/messages/count_tokens': [{ body: { model: MODEL, messages }, status: 400 }],
+
+  'POST /v1/embeddings': [
+    { body: { model: MODEL, input: 'a' }, status: 200 },
+    { body: { model: MODEL, input: [] }, status: 400 },
+  ],
+  'POST /v1/responses': [
+    { body: { model: MODEL, input: 'hello' }, status: 200 },
+    { body: { model: MODEL, input: 'hello', stream: true }, status: 200 },
+    { body: { model: MODEL, input: 1 }, status: 400 },
+  ],
+  'GET /v1/responses/:id': [
+    { status: 200 },
+    { path: '/v1/responses/:id?stream=true', status: 200 },
+    { path: '/v1/responses/no', status: 404 },
+  ],
+  'GET /v1/responses/:id/input_items': [{ status: 200 }],
+  'POST /v1/responses/:id/cancel': [{ status: 400 }],
+  'DELETE /v1/responses/:id': [{ status: 200 }],
+
+  'POST /api/chat': [
+    { body: { model: MODEL, messages, stream: false }, status: 200 },
+    { body: { model: MODEL, messages }, status: 200 },
+    { body: { model: 1 }, status: 400 },
+  ],
+  'POST /api/generate': [
+    { body: { model: MODEL, prompt: 'hello', stream: false }, status: 200 },
+    { body: { model: MODEL, prompt: 'hello' }, status: 200 },
+  ],
+  'POST /api/embed': [{ body: { model: MODEL, input: ['a'] }, status: 200 }],
+  'POST /api/embeddings': [{ body: { model: MODEL, prompt: 'a' }, status: 200 }],
+  'GET /api/tags': [{ status: 200 }],
+  'GET /api/ps': [{ status: 200 }],
+  'POST /api/show': [
+    { body: { model: MODEL }, status: 200 },
+    { body: { model: 'no' }, status: 404 },
+  ],
+  'GET /api/version': [{ status: 200 }],
+  'POST /api/pull': [{ status: 404 }],
+  'POST /api/create': [{ status: 404 }],
+  'POST /api/copy': [{ status: 404 }],
+  'POST /api/push': [{ status: 404 }],
+  'DELETE /api/delete': [{ status: 404 }],
 };
 
 test.before(async (context) => {
   const real = await bootReal({ script: [output('a', 1), output('b', 2), finish()] });
-  const model = { id: MODEL, name: 'svc-mini', provider: 'local', path: null };
-  real.provider.models = () => Promise.resolve([model as never]);
-  const { id } = await real.runtime.startRun({ prompt: 'hello' }, 'test');
+  const model = { id: MODEL, name: 'svc-mini', provider: 'local', capabilities: [], path: null };
+  Object.assign(real.provider, {
+    models: async () => [model],
+    embed: async () => ({ vectors: [[0.5]], input_tokens: 1 }),
+  });
+  Object.assign(real.runtime, {
+    showModel: async () => ({ ...model, metadata: {}, metadata_left_out: 0 }),
+  });
+  const body = { model: MODEL, input: 'hello' };
+  const { json } = await real.get('/v1/responses', { method: 'POST', body });
+  const id = String(json.id).replace('resp_', 'run_');
   await waitFor(
     'the run is settled',
     () => real.runtime.status().state === 'ready' && !real.kernel.instances.has(id),
@@ -130,7 +180,9 @@ test('the requests of this test cover every route', () => {
 for (const [route, requests] of Object.entries(asked))
   test(`${route} answers as the document says`, async ({ real, id, checker }) => {
     const [method = '', path = ''] = route.split(' ');
-    for (const { path: target = path.replace(':id', id), status, anonymous, ...how } of requests) {
+    const own = path.startsWith('/v1/responses') ? id.replace('run_', 'resp_') : id;
+    for (const { path: given = path, status, anonymous, ...how } of requests) {
+      const target = given.replace(':id', own);
       const headers = { ...(anonymous === true ? {} : BEARER), ...how.headers };
       const answer = await ask(real.url + target, { ...how, method, headers });
       assert.is(answer.status, status, `${target}: ${answer.text}`);

@@ -72,7 +72,7 @@ function operation(
 ): Record<string, unknown> {
   const { entries = {} } = (typeof query === 'function' ? query(limits) : query) ?? {};
   const inPath = [...templateOf({ path }).matchAll(/\{(\w+)\}/g)].map(([, name = '']) =>
-    parameter('path', name, true),
+    parameter('path', name, true, PLAIN),
   );
   const parameters = [
     ...inPath,
@@ -103,6 +103,8 @@ function operation(
 
 const SECURITY = [{ token: [] }, { api_key: [] }, { session: [] }];
 const TEXT: Schema = { type: 'string' };
+/** No request target has a control character. */
+const PLAIN: Schema = { ...TEXT, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$' };
 const json = (schema: Schema) => ({ 'application/json': { schema } });
 
 function parameter(
