@@ -102,7 +102,7 @@ export function createHttp(options: HttpOptions): Http {
     sendError(req, res, error, { log, limits, envelope });
   };
   const app: Polka = polka({
-    onError: (thrown, req, res) => fail(thrown, req, res),
+    onError: (thrown, req, res) => fail(thrown, req, res, errorsNear(routes, req.path)),
     onNoMatch: (req, res) => {
       enter(req, res);
       const methods = METHODS.filter((method) => app.find(method, req.path).handlers.length > 0);
@@ -175,6 +175,19 @@ function endWith(ended: AbortSignal, res: ServerResponse, close_grace_ms: number
     ended.removeEventListener('abort', end);
     clearTimeout(cut);
   });
+}
+
+/** The form of errors for a path without a route: that of the routes whose paths begin alike. */
+function errorsNear(routes: readonly Route[], path = ''): Envelope | undefined {
+  const asked = path.split('/');
+  let [most, near]: [number, Route | null] = [1, null];
+  for (const route of routes) {
+    const segments = route.path.split('/');
+    const differs = segments.findIndex((segment, index) => segment !== asked[index]);
+    const alike = differs < 0 ? segments.length : differs;
+    if (alike > most) [most, near] = [alike, route];
+  }
+  return near?.errors;
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'DELETE'] as const;

@@ -33,7 +33,10 @@ export function showVersion({ res, runtime }: Context): void {
 
 export async function listTags({ res, runtime }: Context): Promise<void> {
   const models = (await runtime.listModels()).filter(({ state }) => state !== 'invalid');
-  sendJson(res, 200, { models: models.map(entryOf) });
+  const aliases = Object.entries(runtime.aliases()).flatMap(([alias, id]) =>
+    models.filter((model) => model.id === id).map((model) => ({ ...model, id: alias })),
+  );
+  sendJson(res, 200, { models: [...models, ...aliases].map(entryOf) });
 }
 
 /** The models in memory. The engine has no time at which it forgets one, so none is said. */
@@ -75,12 +78,14 @@ export async function showModel(
   }));
 }
 
-/** The model of a name, with or without its provider. Throws model_unknown. */
+/** The model of a name or alias, with or without its provider. Throws model_unknown. */
 export async function findModel(
-  runtime: Pick<Runtime, 'listModels'>,
+  runtime: Pick<Runtime, 'listModels' | 'aliases'>,
   asked: string,
 ): Promise<ModelRecord> {
-  const wanted = modelName(asked);
+  const short = modelName(asked);
+  const aliases = new Map(Object.entries(runtime.aliases()));
+  const wanted = aliases.get(asked) ?? aliases.get(short) ?? short;
   const models = await runtime.listModels();
   const found =
     models.find(({ id }) => id === wanted || id === asked) ??

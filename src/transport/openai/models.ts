@@ -3,10 +3,20 @@ import type { ModelRecord } from '../../providers/port.ts';
 import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
 
-/** Models in the form of OpenAI, with the fields of svc added. An alias is a model, too. */
+/**
+ * Models in the form of OpenAI, with the fields of svc and those that clients of Anthropic show. An
+ * alias is a model, too.
+ */
 
 export async function listModels({ res, runtime }: Context): Promise<void> {
-  sendJson(res, 200, { object: 'list', data: await allModels(runtime) });
+  const data = await allModels(runtime);
+  sendJson(res, 200, {
+    object: 'list',
+    data,
+    has_more: false,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+  });
 }
 
 /** An id has a slash. Clients send it plain, or as %2F. */
@@ -27,11 +37,11 @@ export async function showModel({ req, res, runtime }: Context): Promise<void> {
 
 type Model = { id: string; name: string } & Record<string, unknown>;
 
-/** `created` is unknown: 0. */
+/** `created` is unknown: 0, which is 1970. */
 async function allModels(runtime: Context['runtime']): Promise<Model[]> {
   const models = (await runtime.listModels()).map(described);
   const aliases = Object.entries(runtime.aliases()).map(([alias, model]) => ({
-    ...{ id: alias, name: alias, object: 'model', created: 0 },
+    ...{ id: alias, name: alias, ...form(alias) },
     owned_by: model.split('/')[0] ?? '',
     alias_of: model,
   }));
@@ -39,5 +49,13 @@ async function allModels(runtime: Context['runtime']): Promise<Model[]> {
 }
 
 function described({ path: _, ...model }: ModelRecord): Model {
-  return { ...model, object: 'model', created: 0, owned_by: model.provider };
+  return { ...model, ...form(model.name), owned_by: model.provider };
+}
+
+/** What both APIs say of any model. */
+function form(display_name: string): Record<string, unknown> {
+  return {
+    ...{ object: 'model', created: 0 },
+    ...{ type: 'model', display_name, created_at: new Date(0).toISOString() },
+  };
 }

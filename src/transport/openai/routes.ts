@@ -1,5 +1,13 @@
 import * as v from 'valibot';
-import { anything, count, named, object, oneOf, text } from '../../runtime/contract/vocabulary.ts';
+import {
+  anything,
+  count,
+  flag,
+  named,
+  object,
+  oneOf,
+  text,
+} from '../../runtime/contract/vocabulary.ts';
 import { type Route, route } from '../http/route.ts';
 import { chatCompletion } from './chat.ts';
 import { chatInput } from './chat-input.ts';
@@ -61,6 +69,16 @@ const completionAnswer = named(
   }),
 );
 const model = anything;
+const models = named(
+  'Models',
+  object({
+    object: text,
+    data: v.array(model),
+    has_more: flag,
+    first_id: v.nullable(text),
+    last_id: v.nullable(text),
+  }),
+);
 const HEADERS = ['Idempotency-Key', 'X-Svc-Client', 'X-Svc-On-Disconnect'];
 
 /** The API of OpenAI. Its errors have svc's own form, which has all fields of OpenAI's. */
@@ -91,7 +109,7 @@ export const openaiRoutes: readonly Route[] = [
     path: '/v1/models',
     access: 'token',
     summary: 'OpenAI: models of every reachable provider, and the aliases of the configuration.',
-    answers: { 200: named('Models', object({ object: text, data: v.array(model) })) },
+    answers: { 200: models },
     answer: listModels,
   }),
   route({

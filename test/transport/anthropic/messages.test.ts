@@ -432,6 +432,29 @@ test('tokens are counted without a run, if the provider can', async ({ real, cli
   assert.is((await real.runtime.listRuns({})).runs.length, 0);
 });
 
+test('models are listed and shown to the clients of this API', async ({ real, client }) => {
+  const model = { id: 'local/a b', provider: 'local', name: 'a b', state: 'loaded' };
+  Object.assign(real.runtime, { listModels: async () => [model] });
+  const page = await client.models.list();
+  assert.equal(
+    page.data.map(({ id, display_name, created_at }) => [id, display_name, created_at]),
+    [['local/a b', 'a b', '1970-01-01T00:00:00.000Z']],
+  );
+  assert.not.ok(page.hasNextPage());
+  assert.is((await client.models.retrieve('local/a b')).display_name, 'a b');
+});
+
+test('a path without a route has the errors of the paths around it', async ({ real }) => {
+  const errorAt = async (path: string, method = 'GET') =>
+    (await real.get(path, { method })).json.error;
+  for (const path of ['/v1/messages/batches', '/v1/messages'])
+    assert.match((await errorAt(path)).details.error_code, /route_unknown|method_not_allowed/);
+  assert.match(await errorAt('/api/nothing'), 'There is no route /api/nothing');
+  assert.match(await errorAt('/api/chat'), 'does not take GET');
+  assert.is((await errorAt('/v1/nothing')).code, 'route_unknown');
+  assert.is((await errorAt('/nothing')).code, 'route_unknown');
+});
+
 test('very many messages and very deep values are refused in the envelope', async ({ real }) => {
   const post = (change: object) =>
     real.get('/v1/messages', { method: 'POST', body: { ...ASKED, ...change } });

@@ -250,6 +250,13 @@ test('models are listed and shown, without paths on disk', async ({ real, client
     assert.is((shown.model_info as never)['general.architecture'], 'qwen2');
     assert.not.match(JSON.stringify(shown), 'secret');
   }
+  Object.assign(real.runtime, { aliases: () => ({ llama3: 'local/svc-mini' }) });
+  assert.is((await client.show({ model: 'llama3:latest' })).template, '{{x}}');
+  assert.equal(
+    (await client.list()).models.map(({ name }) => name),
+    ['local/svc-mini', 'llama3'],
+  );
+  assert.is((await failed(client.show({ model: 'constructor' }))).status_code, 404);
   const unknown = await failed(client.show({ model: 'nope' }));
   assert.is(unknown.status_code, 404);
   assert.match(unknown.message, 'There is no model "nope"');
