@@ -48,7 +48,7 @@ const ASK = {
 };
 const KILLS = [5, 12, 12];
 
-test('three times by the death of the daemon: each event comes once, and the text is whole', async (context) => {
+test('three times by a kill of the daemon is whole, and each event comes once', async (context) => {
   const heard: ResponseStreamEvent[] = [];
   const created = await (await clientOf(context.life)).responses.create({
     ...{ ...ASK, background: true },
@@ -95,7 +95,7 @@ test('three times by the death of the daemon: each event comes once, and the tex
   assert.is(text, undisturbed.text);
 });
 
-test('a response in the background without a reader is whole after the next start', async (context) => {
+test('in the background, without a reader, is whole after the next start', async (context) => {
   const client = await clientOf(context.life);
   const { id } = await client.responses.create({
     ...{ ...ASK, temperature: 0, max_output_tokens: 200, background: true },

@@ -10,7 +10,7 @@ import { CLIENT, clientGone } from '../http/run-request.ts';
 import { HEARTBEAT } from './parts.ts';
 import { ResponseEvents } from './response-events.ts';
 import { type ResponseInput, runOfResponse } from './response-input.ts';
-import { inputItems } from './response-items.ts';
+import { type Item, inputItems } from './response-items.ts';
 import { type AskedResponse, RESPONSES } from './response-object.ts';
 import type { ItemsQuery, ResponseQuery } from './response-query.ts';
 import { askedResponse, followResponse, presentResponse } from './response-read.ts';
@@ -31,8 +31,10 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
   if (run.asked_as !== RESPONSES) throw new SvcError('idempotency_conflict');
   const asked = await askedResponse(runtime, idIn('resp_', run.id));
   if (body.stream === true) return streamResponse(context, asked, -1);
-  if (!background) await untilEnd(context, asked);
-  await sendLarge(context, () => presentResponse(runtime, asked));
+  const response = background
+    ? await presentResponse(runtime, asked)
+    : await wholeResponse(context, asked);
+  await sendLarge(context, async () => response);
 }
 
 /** The parameters of a run in the words of this API. */
@@ -52,16 +54,19 @@ const PARAMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Waits for the end of a response. Throws the error of one that failed or was cancelled: most
- * clients do not look at its status.
+ * The response at its end. It is read as it is made: a log without texts cannot say it later.
+ * Throws the error of one that failed or was cancelled: most clients do not look at its status.
  */
-async function untilEnd(context: Context, { run_id }: AskedResponse): Promise<void> {
+async function wholeResponse(context: Context, asked: AskedResponse): Promise<Item> {
   const { runtime, closing, ended } = context;
+  const { run_id } = asked;
   const signal = AbortSignal.any([closing, ended, clientGone(context)]);
-  for await (const _ of runtime.followRun(run_id, { signal }));
-  const { error, ended_at } = await runtime.getRun(run_id);
-  if (ended_at === null) throw whyCut(context, 'The daemon stops. The run continues later.');
+  const response = new ResponseEvents(asked);
+  for await (const _ of followResponse(runtime, response, run_id, { signal }));
+  if (!response.isOver) throw whyCut(context, 'The daemon stops. The run continues later.');
+  const { error } = await runtime.getRun(run_id);
   if (error !== null) throw fromBody(error);
+  return response.response();
 }
 
 /** Streams the events of a response after a sequence number. */

@@ -342,6 +342,46 @@ test('ids of other runs and of nothing are unknown', async ({ real, client }) =>
       assert.is((await errorOf(client.responses[ask](one) as Promise<unknown>))[0], 404, one);
 });
 
+test('a daemon that stops says so, with a number that the client continues after', async ({
+  real,
+  client,
+}) => {
+  real.provider.script = (_, signal) => [output('one ', 1), untilAborted(signal), end()];
+  const stream = await client.responses.create({
+    ...{ model: MODEL, input: 'Go', background: true },
+    stream: true,
+  });
+  let last = -1;
+  let closed: Promise<unknown> | null = null;
+  const thrown = await (async () => {
+    for await (const event of stream) {
+      last = event.sequence_number;
+      if (event.type === 'response.output_text.delta') closed ??= real.http.close();
+    }
+  })().catch((error: unknown) => error);
+  const { code, error } = thrown as { code: string; error: { sequence_number: number } };
+  assert.is(code, 'daemon_stopping');
+  assert.is(error.sequence_number, last);
+  await closed;
+});
+
+test('too much is refused: messages, bytes and nesting', async ({ real, client }) => {
+  const { run_messages, body_bytes } = real.config.limits;
+  const refused = (input: unknown) =>
+    errorOf(client.responses.create({ model: MODEL, input } as never));
+  const many = Array.from({ length: run_messages + 1 }, () => ({ role: 'user', content: 'x' }));
+  assert.equal((await refused(many)).slice(0, 3), [400, 'invalid_request', 'input']);
+  assert.is((await refused('x'.repeat(body_bytes + 1)))[0], 413);
+  let deep: unknown = {};
+  for (let depth = 0; depth < 500; depth += 1) deep = { deep };
+  const tools = [{ ...weather, parameters: deep }];
+  const [status] = await errorOf(
+    client.responses.create({ model: MODEL, input: 'Hi', tools } as never),
+  );
+  assert.is(status, 400);
+  assert.is((await client.responses.create({ model: MODEL, input: 'Hi' })).status, 'completed');
+});
+
 test('what has no effect is accepted', async ({ client }) => {
   const response = await client.responses.create({
     ...{ model: MODEL, input: 'Hi', store: true, user: 'u', service_tier: 'auto' },
