@@ -3,7 +3,7 @@ import { sendLarge } from '../http/large.ts';
 import { type Live, type LiveOptions, sendLive, whyCut } from '../http/live.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone } from '../http/run-request.ts';
-import { type AnswerEnd, followAnswer, grow } from './pieces.ts';
+import { type AnswerEnd, followAnswer, grow, type OutputPiece } from './pieces.ts';
 import { type PlacedPiece, steady } from './steady.ts';
 
 /** A complete answer. */
@@ -19,24 +19,38 @@ export interface Answer extends Omit<AnswerEnd, 'type'> {
 }
 
 /**
- * Waits for the whole answer of a run. Throws the error of a run without one, and daemon_stopping
- * or the reason of `ended` when the request ends first.
+ * Waits for the whole answer of a run. Its text counts as unsent. Throws the error of a run without
+ * one, and daemon_stopping or the reason of `ended` when the request ends first.
  */
 export async function collectAnswer(context: Context, run_id: string): Promise<Answer> {
-  const { runtime, closing, ended } = context;
+  const { res, runtime, closing, ended, unsent } = context;
   const signal = AbortSignal.any([closing, ended, clientGone(context)]);
+  const outflow = unsent.enter(() => res.destroy());
   let parts: readonly OutputPart[] = [];
   let logprobs: TokenLogprob[] = [];
-  for await (const piece of followAnswer(runtime, run_id, { signal })) {
-    if (piece.type === 'restart') [parts, logprobs] = [[], []];
-    else if (piece.type === 'end') return answerOf(parts, logprobs, piece);
-    else {
-      parts = grow(parts, piece);
-      for (const token of piece.logprobs ?? []) logprobs.push(token);
+  let length = 0;
+  try {
+    for await (const piece of followAnswer(runtime, run_id, { signal })) {
+      if (piece.type === 'end') return answerOf(parts, logprobs, piece);
+      if (piece.type === 'restart') [parts, logprobs, length] = [[], [], 0];
+      else {
+        parts = grow(parts, piece);
+        for (const token of piece.logprobs ?? []) logprobs.push(token);
+        length += lengthOf(piece);
+      }
+      outflow.own(length);
     }
+  } finally {
+    outflow.leave();
   }
   throw whyCut(context, 'The daemon stops. The run continues at its next start.');
 }
+
+/** What a piece costs while an answer keeps it. */
+function lengthOf({ text, logprobs = [] }: OutputPiece): number {
+  return text.length + logprobs.length * LOGPROB_LENGTH;
+}
+const LOGPROB_LENGTH = 512;
 
 /** Sends the whole answer as JSON, in the form that `describe` gives it. */
 export async function sendAnswer(
@@ -60,18 +74,25 @@ export async function streamAnswer(
 ): Promise<void> {
   const { runtime } = context;
   await sendLive(context, { ...options, run_id, begin: 'late' }, (live) =>
-    work(untilEnd(context, steady(followAnswer(runtime, run_id, live))), live),
+    work(untilEnd(context, steady(followAnswer(runtime, run_id, live)), live), live),
   );
 }
 
-/** The same pieces. Throws when they stop before the end of the answer. */
+/**
+ * The same pieces. The text so far counts: it is kept for an answer that begins again. Throws when
+ * the pieces stop before the end of the answer.
+ */
 async function* untilEnd(
   context: Context,
   pieces: AsyncIterable<PlacedPiece | AnswerEnd>,
+  { outflow }: Live,
 ): AsyncGenerator<PlacedPiece | AnswerEnd, void> {
+  let length = 0;
   for await (const piece of pieces) {
     yield piece;
     if (piece.type === 'end') return;
+    length += piece.text.length;
+    outflow.own(length);
   }
   throw whyCut(context, 'The daemon stops. The run continues at its next start.');
 }

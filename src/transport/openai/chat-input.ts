@@ -71,6 +71,12 @@ export const chatInput = named(
     top_logprobs: v.nullish(topLogprobs),
     modalities: only([['text']], 'svc answers with text.'),
     logit_bias: only([{}], 'svc does not change the odds of single tokens.'),
+    functions: only([[]], 'it is the old form of tools. Send tools.'),
+    function_call: only(['none'], 'it is the old form of tool_choice. Send tool_choice.'),
+    audio: only([{}], 'svc answers with text.'),
+    web_search_options: only([null], 'svc does not search the web.'),
+    reasoning_effort: only(['default'], 'svc leaves it to the model how long it reasons.'),
+    verbosity: only(['medium'], 'svc leaves it to the model how much it says.'),
     ...WITHOUT_EFFECT,
   }),
 );

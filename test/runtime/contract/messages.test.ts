@@ -111,4 +111,26 @@ test('more messages than the limit are refused', () => {
   assert.equal(refused({ messages }), ['invalid_request', 'messages']);
 });
 
+test('tools are checked with the short form, too', () => {
+  const tool = { name: 'f', parameters: {} };
+  assert.equal(refused({ prompt: 'Hi', tools: [tool, tool] }), ['invalid_request', 'tools']);
+  assert.equal(refused({ prompt: 'Hi', tool_choice: 'required' }), [
+    ...['invalid_request', 'tool_choice'],
+  ]);
+});
+
+test('a schema has bounds, before anything walks it', () => {
+  let deep: object = {};
+  for (let level = 0; level < 100_000; level += 1) deep = { not: deep };
+  const wide = { enum: Array.from({ length: 20_001 }, () => 1) };
+  for (const schema of [deep, wide]) {
+    assert.equal(refused({ prompt: 'Hi', tools: [{ name: 'f', parameters: schema }] }), [
+      ...['invalid_request', 'tools.0.parameters'],
+    ]);
+    assert.equal(refused({ prompt: 'Hi', response_format: { type: 'json', schema } }), [
+      ...['invalid_request', 'response_format.schema'],
+    ]);
+  }
+});
+
 test.run();

@@ -1,4 +1,4 @@
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
@@ -117,6 +117,59 @@ async function leave(real: Real, headers: Record<string, string>): Promise<strin
   sent.destroy();
   return id;
 }
+
+test('a client that waits gets heartbeats, and a late failure as the last part', async () => {
+  const { opened, open } = gate();
+  const failure = new SvcError('model_unknown', 'It is gone.', { retryable: false });
+  const script = [() => opened, failure];
+  const real = await bootReal({ routes, script, limits: { heartbeat_ms: 20 } });
+  const sent = request(`${real.url}/toy?prompt=hi`, {
+    ...{ method: 'POST', headers: { ...BEARER, ...NDJSON }, agent: false },
+  });
+  sent.end();
+  const text = await new Promise<string>((resolve) =>
+    sent.once('response', (res) => {
+      let text = '';
+      res.setEncoding('utf8');
+      res.on('data', (part) => {
+        if (text === '') open();
+        text += part;
+      });
+      res.once('end', () => resolve(text));
+    }),
+  );
+  assert.match(text, /^\n/);
+  assert.equal(lines(text), [{ sad: 'model_unknown', because: 'It is gone.' }]);
+  await real.close();
+});
+
+test('what a client does not read is counted, and not made ahead', async ({ real }) => {
+  const piece = 'x'.repeat(100_000);
+  real.provider.script = [...Array.from({ length: 200 }, () => output(piece, 1)), finish()];
+  const sent = request(`${real.url}/toy?prompt=hi`, {
+    ...{ method: 'POST', headers: { ...BEARER, ...NDJSON }, agent: false },
+  });
+  sent.end();
+  const res = await new Promise<IncomingMessage>((resolve) => sent.once('response', resolve));
+  const run = String(res.headers['x-svc-run-id']);
+  const ended = async () => (await real.runtime.getRun(run)).ended_at !== null;
+  await waitFor('the run has ended', ended);
+  assert.ok(real.unsent.bytes > 0, 'some is unsent');
+  let bytes = 0;
+  for await (const part of res) bytes += part.length;
+  assert.ok(bytes > 200 * piece.length, `${bytes} bytes`);
+  await waitFor('nothing is counted', () => real.unsent.bytes === 0);
+});
+
+test('the text of a whole answer counts while it is made', async ({ real }) => {
+  const { opened, open } = gate();
+  real.provider.script = [output('x'.repeat(50_000), 1), () => opened, finish()];
+  const waiting = post(real);
+  await waitFor('it counts', () => real.unsent.bytes >= 50_000);
+  open();
+  assert.is((await waiting).json.text.length, 50_000);
+  await waitFor('nothing is counted', () => real.unsent.bytes === 0);
+});
 
 test('the run of a client that left is cancelled', async ({ real }) => {
   real.provider.script = (_, signal) => [output('a', 1), untilAborted(signal)];

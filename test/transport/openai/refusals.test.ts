@@ -38,7 +38,8 @@ test('errors have the status and form of OpenAI', async ({ real, client }) => {
     [{ tools: [weather], parallel_tool_calls: false }, 'parallel_tool_calls'],
     [{ tools: [weather, weather] }, 'tools'],
     [{ tools: [{ type: 'web_search' }] }, 'tools.0.type'],
-    [{ functions: [] }, 'functions'],
+    [{ functions: [weather.function] }, 'functions'],
+    [{ reasoning_effort: 'high' }, 'reasoning_effort'],
     [{ tool_choice: 'required' }, 'tool_choice'],
     [{ response_format: { type: 'grammar' } }, 'response_format.type'],
   ] as const)
@@ -89,6 +90,17 @@ test('a schema that is none is refused, and names its tool', async ({ real, clie
   ])
     await withSchema(schema);
   assert.is(real.provider.asked.length, 4);
+});
+
+test('sizes have bounds', async ({ real, client }) => {
+  const many = Array.from({ length: 5000 }, () => HI[0]) as typeof HI;
+  assert.equal(await errorOf(client.chat.completions.create({ ...hi, messages: many })), [
+    ...[400, 'invalid_request', 'messages'],
+  ]);
+  const large = [{ role: 'user' as const, content: 'x'.repeat(10 * 1024 * 1024) }];
+  const [status] = await errorOf(client.chat.completions.create({ ...hi, messages: large }));
+  assert.is(status, 413);
+  assert.is(real.provider.asked.length, 0);
 });
 
 test('an unknown model is a 404', async ({ real, client }) => {
