@@ -478,6 +478,7 @@ export const limitSpecs = {
     3_600_000,
     'Without much work until the daemon frees the memory that it does not need.',
   ),
+  tokens: limit(100, 1, 10_000, 'Tokens of programs, which each request is compared with.'),
   console_tickets: limit(16, 1, 1024, 'Open tickets for the console at one time.'),
   ticket_ms: limit(60_000, 1000, 3_600_000, 'Lifetime of a ticket.'),
   console_sessions: limit(

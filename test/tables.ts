@@ -121,7 +121,7 @@ const ACCESS: Record<(typeof routes)[number]['access'], string> = {
   public: 'any client',
   summary: 'any client; the whole with the token',
   monitor: 'with the token, or as `metrics_public` says',
-  token: 'with the token',
+  token: 'with a token',
 };
 
 /** What each method of the local socket answers. */
@@ -155,6 +155,9 @@ const RESULTS: Readonly<Record<Method, string>> = {
   console: '`url` for one sign-in; `file`: a page on disk that leads there',
   config: 'settings in force, and where each comes from',
   token: '`token` for the TCP listeners',
+  'token.list': '`tokens` of programs, without the tokens themselves',
+  'token.create': 'the token of a program; only this answer has `token` itself',
+  'token.revoke': 'the token that was removed; what it admitted ends',
   'token.rotate': 'a new `token`; what the old one admitted ends',
 };
 

@@ -387,6 +387,31 @@ const table = [
       'Print the token for HTTP and WebSocket clients. With rotate, replace it first: clients of the old token are disconnected and every browser is signed out.',
     examples: ['token', 'token rotate'],
   }),
+  command('token create', {
+    summary:
+      'Create a token for a program, and print it once. Runs are recorded with its name, and it can be revoked alone.',
+    flags: [
+      { name: 'name', value: '<name>', summary: 'Name of the program.' },
+      {
+        name: 'scope',
+        value: '<scope>',
+        summary:
+          'What it may do: read (reads and streams), run (also runs and inference) or admin (everything). Default: run.',
+      },
+      { name: 'rate', value: '<n>/min', summary: 'Most requests a minute.' },
+      { name: 'concurrent', value: '<n>', summary: 'Most requests at one time.' },
+    ],
+    examples: ['token create --name editor', 'token create --name ci --scope read --rate 60/min'],
+  }),
+  command('token list', {
+    summary: 'The tokens of programs: scope, bounds, last use. Never the tokens themselves.',
+    examples: ['token list'],
+  }),
+  command('token revoke', {
+    args: '<name>',
+    summary: 'Remove the token of a program. Its requests and streams end.',
+    examples: ['token revoke editor'],
+  }),
   command('api', {
     args: '<method> <path>',
     summary:

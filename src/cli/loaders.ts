@@ -34,6 +34,9 @@ export const loaders: Loaders = {
   console: () => import('./console.ts'),
   'config show': () => import('./config/show.ts'),
   token: () => import('./token.ts'),
+  'token create': () => import('./tokens/create.ts'),
+  'token list': () => import('./tokens/list.ts'),
+  'token revoke': () => import('./tokens/revoke.ts'),
   api: () => import('./api.ts'),
   completion: () => import('./completion/completion.ts'),
 };

@@ -41,6 +41,9 @@ export interface Settings {
   engine_batching: boolean;
 }
 
+/** What a token allows, smallest first. Each includes those before it. */
+export const SCOPES = ['read', 'run', 'admin'] as const;
+
 export const RECOVERIES = ['resume', 'restart', 'end'] as const;
 export const LOG_LEVELS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 

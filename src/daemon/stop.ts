@@ -81,6 +81,9 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   // Logged before the listeners close, so that followers of the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);
+  await parts.signIn
+    .close()
+    .catch((error: unknown) => log.warn({ err: error }, 'the last uses of tokens are not saved'));
   const left =
     owner && failure === null
       ? await removeRuntimeFile(paths.runtime, boot_id).then(() => null, asSvcError)

@@ -58,5 +58,5 @@ export function buildTransports({ paths, config, token, logging, runtime }: Tran
     log,
     unsent,
   });
-  return { http, sockets, grpc, control };
+  return { http, sockets, grpc, control, signIn };
 }

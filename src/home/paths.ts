@@ -15,6 +15,8 @@ export interface Paths {
   database: string;
   highWater: string;
   token: string;
+  /** Names, scopes and hashes of the tokens of programs. */
+  tokens: string;
   /** Secret for digests. It never leaves the daemon. */
   secret: string;
   /** Live sessions of the console. */
@@ -65,6 +67,7 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     database: join(data, 'events.db'),
     highWater: join(data, 'events.high-water'),
     token: join(data, 'token'),
+    tokens: join(data, 'tokens.json'),
     secret: join(data, 'secret'),
     sessions: join(data, 'sessions.json'),
     signIn: join(data, 'sign-in'),

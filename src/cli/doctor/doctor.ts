@@ -9,7 +9,7 @@ import { paint, print, printJson } from '../print/output.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 import { checkDaemon } from './daemon-check.ts';
 import { checkEngine, checkModel } from './engine-check.ts';
-import { checkDisk, checkFolders, checkToken } from './home-check.ts';
+import { checkDisk, checkFolders, checkToken, checkTokens } from './home-check.ts';
 import { checkLastError, checkLogs, checkStderr } from './log-check.ts';
 import { checkPlaces } from './place-check.ts';
 import { checkPorts } from './port-check.ts';
@@ -33,6 +33,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       checkFolders,
       checkPlaces,
       checkToken,
+      checkTokens,
       checkDisk,
       checkDaemon,
       checkStore,

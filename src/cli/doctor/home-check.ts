@@ -59,17 +59,37 @@ async function checkFolder(folder: string): Promise<Check | null> {
 }
 
 export async function checkToken({ paths }: DoctorContext): Promise<Check[]> {
-  const info = await stat(paths.token).catch(() => null);
-  if (!info?.isFile() || process.platform === 'win32') return [];
-  const mode = info.mode & 0o777;
-  if ((mode & 0o077) === 0) return [ok('token', 'for its owner only')];
+  const open = await openMode(paths.token);
+  if (open === null) return [];
+  if (open === '') return [ok('token', 'for its owner only')];
   return [
     fail(
       'token',
-      `Other users can read the token ${paths.token} (mode ${mode.toString(8).padStart(4, '0')}).`,
+      `Other users can read the token ${paths.token} (mode ${open}).`,
       `Run: chmod 600 ${paths.token}, or delete it and restart to create a new one.`,
     ),
   ];
+}
+
+/** Others learn no token from it, but which programs have one. */
+export async function checkTokens({ paths }: DoctorContext): Promise<Check[]> {
+  const open = await openMode(paths.tokens);
+  if (open === null || open === '') return [];
+  return [
+    warn(
+      'token',
+      `Other users can read the list of tokens ${paths.tokens} (mode ${open}).`,
+      `Run: chmod 600 ${paths.tokens}`,
+    ),
+  ];
+}
+
+/** The mode of a file that others can read. Empty text: only its owner can. Null: no such file. */
+async function openMode(file: string): Promise<string | null> {
+  const info = await stat(file).catch(() => null);
+  if (!info?.isFile() || process.platform === 'win32') return null;
+  const mode = info.mode & 0o777;
+  return (mode & 0o077) === 0 ? '' : mode.toString(8).padStart(4, '0');
 }
 
 export async function checkDisk({ paths }: DoctorContext): Promise<Check[]> {

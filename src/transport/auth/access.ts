@@ -2,7 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { isLoopback, parseAddress } from '../../config/address.ts';
 import type { Settings } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
-import { isSame, type Sessions } from './session.ts';
+import { type Holder, unbounded } from './scope.ts';
+import type { Sessions } from './session.ts';
+import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-access.ts';
 
 /**
  * Checks who may send a request over TCP. HTTP requests and WebSocket upgrades have the same rules.
@@ -10,8 +12,8 @@ import { isSame, type Sessions } from './session.ts';
  * 1. Host names this machine and our port. A page that resolves its own name to us is refused.
  * 2. Origin, if the browser sends one, is ours or in `allowed_origins`. The origin `null` is
  *    refused.
- * 3. What is not public needs the token, compared in constant time, or the cookie of a session. The
- *    token comes as `Authorization: Bearer` or as `x-api-key`. Each that is sent must be right.
+ * 3. What is not public needs a token, compared in constant time, or the cookie of a session. The
+ *    token comes as `Authorization: Bearer` or as `x-api-key`. Two different ones are refused.
  * 4. A browser sends a cookie for any page. So a request with a cookie must come from our own page,
  *    and the browser must say so.
  * 5. What a session or a token admitted ends with it: `admit` returns the signal.
@@ -25,21 +27,15 @@ import { isSame, type Sessions } from './session.ts';
  */
 export type AccessLevel = 'public' | 'summary' | 'monitor' | 'token';
 
-export interface Admission {
+export interface Admission extends Holder {
   /** True for a client that may see what needs the token. */
   trusted: boolean;
-  /** Aborted, with the reason, when the session or token of the request becomes invalid. */
-  ended: AbortSignal;
 }
 
-export interface AccessOptions {
+export interface AccessOptions extends TokenSources {
   settings: Pick<Settings, 'auth' | 'allowed_origins' | 'http'> &
     Partial<Pick<Settings, 'metrics_public'>>;
-  /** Null while there is no token. No client is trusted then. */
-  token(): string | null;
   sessions: Pick<Sessions, 'find'>;
-  /** Aborted when the present token becomes invalid. */
-  tokenEnded?(): AbortSignal;
   /** True for a connection of the local socket. */
   isLocal?(socket: IncomingMessage['socket']): boolean;
 }
@@ -59,10 +55,9 @@ export interface Access {
 
 export function createAccess({
   settings,
-  token,
   sessions,
-  tokenEnded = () => NEVER,
   isLocal = () => false,
+  ...tokens
 }: AccessOptions): Access {
   const bound = parseAddress(settings.http)?.host.toLowerCase();
   const allowed = new Set(settings.allowed_origins.map((origin) => origin.toLowerCase()));
@@ -113,19 +108,19 @@ export function createAccess({
       });
     },
     admit(request, level, isUpgrade = false) {
-      if (isLocal(request.socket)) return { trusted: true, ended: NEVER };
+      if (isLocal(request.socket)) return trusted(unbounded(NEVER));
       if (!settings.auth) {
         if (level !== 'public' && foreignOrigin(request) === null) checkSite(request);
-        return { trusted: true, ended: NEVER };
+        return trusted(unbounded(NEVER));
       }
       const { origin } = request.headers;
       const sent = sentTokens(request);
-      if (sent.length > 0 && sent.every((each) => isRight(each, token())))
-        return { trusted: true, ended: tokenEnded() };
+      const holder = holderOf(sent, tokens);
+      if (holder !== null) return trusted(holder);
       const ended = sent.length === 0 ? sessions.find(request) : null;
-      if (ended !== null && isOwnPage(request, isUpgrade)) return { trusted: true, ended };
+      if (ended !== null && isOwnPage(request, isUpgrade)) return trusted(unbounded(ended));
       if (level === 'public' || (sent.length === 0 && isOpen(level, request)))
-        return { trusted: false, ended: NEVER };
+        return { ...unbounded(NEVER), trusted: false };
       if (ended === null) throw new SvcError('unauthorised', differ(sent) ? TWO_TOKENS : undefined);
       throw new SvcError(
         'forbidden_origin',
@@ -183,17 +178,13 @@ function names(authority: string, { socket }: IncomingMessage, bound: string | u
 function sentTokens({ headers, headersDistinct }: IncomingMessage): string[] {
   const { authorization } = headers;
   return [
-    ...(authorization === undefined ? [] : [/^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? '']),
+    ...(authorization === undefined ? [] : [bearerOf(authorization)]),
     ...(headersDistinct['x-api-key'] ?? []),
   ];
 }
 
-function differ(sent: readonly string[]): boolean {
-  return sent.some((each) => !isSame(each, sent[0] ?? ''));
-}
-
-function isRight(sent: string, token: string | null): boolean {
-  return token !== null && isSame(sent, token);
+function trusted(holder: Holder): Admission {
+  return { ...holder, trusted: true };
 }
 
 function isRead({ method }: IncomingMessage): boolean {
@@ -207,6 +198,5 @@ function plainAddress(address = ''): string {
 
 const HTTP_PORT = 80;
 const TWO_TOKENS = 'The request has two different tokens. Send one: Authorization, or x-api-key.';
-export const NEVER = new AbortController().signal;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

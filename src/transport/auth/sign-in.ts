@@ -2,17 +2,20 @@ import type { Config } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { AccessOptions } from './access.ts';
+import { NamedTokens, type NewToken } from './named-tokens.ts';
 import { createSessions } from './session.ts';
 import { sessionFile } from './session-file.ts';
 import { type SignInPage, writeSignInPage } from './sign-in-page.ts';
 import { Token } from './token.ts';
+import { tokenFile } from './token-file.ts';
 
 /**
- * The parts that admit clients: the token, the sessions of browsers, and connections of the local
- * socket.
+ * The parts that admit clients: the token of the home, the tokens of programs, the sessions of
+ * browsers, and connections of the local socket. Throws home_unusable.
  */
 export function buildSignIn(paths: Paths, config: Config, initial: string, onRotated: () => void) {
   const token = new Token(paths.token, initial);
+  const named = new NamedTokens(tokenFile(paths.tokens), config.limits);
   const sessions = createSessions({
     token: () => token.current,
     limits: config.limits,
@@ -26,6 +29,7 @@ export function buildSignIn(paths: Paths, config: Config, initial: string, onRot
       sessions,
       token: () => token.current,
       tokenEnded: () => token.ended,
+      named,
       isLocal: (socket) => locals.has(socket),
     } satisfies AccessOptions,
     /** What the local socket issues and changes. */
@@ -37,9 +41,16 @@ export function buildSignIn(paths: Paths, config: Config, initial: string, onRot
         await sessions.closeAll();
         return fresh;
       },
+      tokens: {
+        list: () => named.list(),
+        create: (wanted: NewToken) => named.create(wanted),
+        revoke: (name: string) => named.revoke(name),
+      },
       ticket: (over: () => void): string => sessions.ticket(over),
       signInPage: (url: string): Promise<SignInPage> => writeSignInPage(paths.signIn, url),
     },
+    /** Writes what is not written yet. */
+    close: () => named.close(),
     /** Marks a connection of the local socket. */
     admit: (socket: object): void => void locals.add(socket),
   };

@@ -1,34 +1,50 @@
 import { SvcError } from '../../errors.ts';
-import { type AccessOptions, NEVER } from './access.ts';
+import type { NamedTokens } from './named-tokens.ts';
+import { type Holder, unbounded } from './scope.ts';
 import { isSame } from './session.ts';
 
-/** Who sent a request with a token. */
-export interface Caller {
-  /** Aborted, with the reason, when the token becomes invalid. */
-  ended: AbortSignal;
+/** The tokens that let a client in. */
+export interface TokenSources {
+  /** The token of the home. Null while there is none. */
+  token(): string | null;
+  /** Aborted when the present token of the home becomes invalid. */
+  tokenEnded?(): AbortSignal;
+  named?: Pick<NamedTokens, 'find'>;
+}
+
+/** The holder of what a client sent as its token, once for each place. Null unless all are one valid token. */
+export function holderOf(
+  sent: readonly string[],
+  { token, tokenEnded = () => NEVER, named }: TokenSources,
+): Holder | null {
+  const [first] = sent;
+  if (first === undefined || first === '' || differ(sent)) return null;
+  const own = token();
+  if (own !== null && isSame(first, own)) return unbounded(tokenEnded());
+  return named?.find(first) ?? null;
+}
+
+export function differ(sent: readonly string[]): boolean {
+  return sent.some((each) => !isSame(each, sent[0] ?? ''));
 }
 
 /** Checks tokens that come as `Bearer <token>`, for calls that no browser can send. */
 export interface TokenAccess {
-  /** Throws unauthorised, unless each of these is the token and there is one at least. */
-  admit(authorizations: readonly string[]): Caller;
+  /** Throws unauthorised. */
+  admit(authorizations: readonly string[]): Holder;
 }
 
 export function createTokenAccess({
   settings,
-  token,
-  tokenEnded = () => NEVER,
-}: Pick<AccessOptions, 'token' | 'tokenEnded'> & {
-  settings: Pick<AccessOptions['settings'], 'auth'>;
-}): TokenAccess {
+  ...sources
+}: TokenSources & { settings: { auth: boolean } }): TokenAccess {
   return {
     admit(authorizations) {
-      if (!settings.auth) return { ended: NEVER };
-      const secret = token();
-      const isRight = (each: string) => secret !== null && isSame(bearerOf(each), secret);
-      if (authorizations.length > 0 && authorizations.every(isRight))
-        return { ended: tokenEnded() };
-      throw new SvcError('unauthorised');
+      const holder = settings.auth
+        ? holderOf(authorizations.map(bearerOf), sources)
+        : unbounded(NEVER);
+      if (holder === null) throw new SvcError('unauthorised');
+      return holder;
     },
   };
 }
@@ -37,3 +53,5 @@ export function createTokenAccess({
 export function bearerOf(authorization: string): string {
   return /^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? '';
 }
+
+export const NEVER = new AbortController().signal;

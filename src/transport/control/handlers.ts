@@ -6,6 +6,7 @@ import { checkGiven } from '../../runtime/contract/check.ts';
 import { parseRunInput } from '../../runtime/contract/inputs.ts';
 import type { EventSlice, RunRecord, Runtime } from '../../runtime/contract.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
+import type { NamedTokens } from '../auth/named-tokens.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { type Answered, type Method, methods, type Params, renamed } from './protocol.ts';
 
@@ -31,6 +32,8 @@ export interface HandlerOptions {
   warning(): string | null;
   /** Replaces the token and ends the connections of the old one. */
   changeToken(): Promise<string>;
+  /** The tokens of programs. */
+  tokens: Pick<NamedTokens, 'list' | 'create' | 'revoke'>;
   /** A ticket for one sign-in at the console. `over` is called when it expires. */
   ticket(over: () => void): string;
   /** Writes a page to disk that takes a browser to the address. */
@@ -71,6 +74,7 @@ export function createHandlers({
   warning,
   token,
   changeToken,
+  tokens,
   config,
   ticket,
   signInPage,
@@ -148,6 +152,10 @@ export function createHandlers({
     },
     config,
     token: () => ({ token: token() }),
+    'token.list': () => ({ tokens: tokens.list() }),
+    'token.create': ({ name, scope, rate = null, concurrent = null }) =>
+      tokens.create({ name, scope, rate, concurrent }),
+    'token.revoke': ({ name }) => tokens.revoke(name),
     'token.rotate': async () => ({ token: await changeToken() }),
   };
 }

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import type { StopReport } from '../../../machines/events.ts';
+import { SCOPES } from '../../config/settings.ts';
 import type { ErrorBody } from '../../errors.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 import type { Given } from '../../runtime/contract/check.ts';
@@ -9,7 +10,7 @@ import {
   pullInput,
   runListInput,
 } from '../../runtime/contract/inputs.ts';
-import { count, flag, name } from '../../runtime/contract/vocabulary.ts';
+import { count, flag, name, oneOf, wholeFrom } from '../../runtime/contract/vocabulary.ts';
 import type {
   EventRecord,
   HealthRecord,
@@ -27,6 +28,7 @@ import type {
 } from '../../runtime/contract.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
+import type { NamedToken } from '../auth/named-tokens.ts';
 
 /**
  * The protocol of the local socket: one JSON object a line, each way. The file mode of the socket
@@ -69,6 +71,9 @@ function answers<R, E = never>() {
 }
 
 type Queued = { queue_position: number };
+
+/** Most requests a minute, and most at one time, that a token can be bounded to. */
+const RATE_MAX = 1_000_000;
 
 const none = v.object({});
 const one = v.object({ id: name() });
@@ -128,6 +133,19 @@ export const methods = {
   config: answers<unknown>()(none),
   /** The token for the TCP listeners. */
   token: answers<{ token: string }>()(none),
+  /** The tokens of programs, without the tokens themselves. */
+  'token.list': answers<{ tokens: NamedToken[] }>()(none),
+  /** The only answer with this token. */
+  'token.create': answers<NamedToken & { token: string }>()(
+    v.object({
+      name: name(64),
+      scope: oneOf(SCOPES),
+      rate: v.nullish(wholeFrom(1, RATE_MAX)),
+      concurrent: v.nullish(wholeFrom(1, RATE_MAX)),
+    }),
+  ),
+  /** What the token admitted ends with it. */
+  'token.revoke': answers<NamedToken>()(v.object({ name: name(64) })),
   /** A new token. Connections of the old one end. */
   'token.rotate': answers<{ token: string }>()(none),
 };

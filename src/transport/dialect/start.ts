@@ -29,10 +29,10 @@ export async function startFor(
   input: RunInput,
   { api, fields = {}, survives = false }: AskedIn,
 ): Promise<RunRecord> {
-  const { req, res, runtime, limits, log } = context;
+  const { req, res, runtime, limits, log, caller } = context;
   const cancels = cancelsOnDisconnect(req.headers);
   const parsed = parseRunInput(withKey(given(input), req.headers['idempotency-key']), limits);
-  const asked = { ...spanOf(req), asked_as: { api, fields } };
+  const asked = { ...caller, ...spanOf(req), asked_as: { api, fields } };
   const run = await runtime.startRun(parsed, clientOf(req), asked);
   if (cancels && !survives) cancelWhenGone(runtime, run.id, clientGone(context), log);
   if (!res.headersSent) res.setHeader('X-Svc-Run-Id', run.id);

@@ -6,12 +6,13 @@ import {
 } from '@grpc/grpc-js';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import type { Caller, TokenAccess } from '../auth/token-access.ts';
+import { type Holder, requireScope, type Scope } from '../auth/scope.ts';
+import type { TokenAccess } from '../auth/token-access.ts';
 import type { GrpcConnections } from './connections.ts';
 import { statusOf } from './status.ts';
 
 /**
- * Admits calls. Health and reflection are public, and all other services need the token.
+ * Admits calls. Health and reflection are public. Every other method needs a token of its scope.
  *
  * 1. A call without the token ends before its message is read. A message to a public service is
  *    small.
@@ -21,15 +22,16 @@ import { statusOf } from './status.ts';
 export interface Admissions {
   intercept: ServerInterceptor;
   /** Who made the call with this metadata. */
-  of(metadata: Metadata): Caller;
+  of(metadata: Metadata): Holder;
 }
 
 export interface AdmitOptions {
   access: TokenAccess;
   connections: GrpcConnections;
   limits: Limits;
-  /** Of the services that need the token. */
+  /** The service that needs the token, and the scope that each of its methods needs. */
   service: string;
+  scopes: Readonly<Record<string, Scope>>;
 }
 
 export function createAdmissions({
@@ -37,14 +39,17 @@ export function createAdmissions({
   connections,
   limits,
   service,
+  scopes,
 }: AdmitOptions): Admissions {
-  const callers = new WeakMap<Metadata, Caller>();
-  const guard = (call: ServerInterceptingCallInterface) => {
+  const callers = new WeakMap<Metadata, Holder>();
+  const guard = (call: ServerInterceptingCallInterface, needed: Scope) => {
     const over: (() => void)[] = [];
     const end = (error: SvcError) => call.sendStatus(statusOf(error));
     const admit = (metadata: Metadata) => {
       const caller = access.admit(metadata.get('authorization').map(String));
       callers.set(metadata, caller);
+      requireScope(caller, needed);
+      over.push(caller.begin());
       over.push(connections.hold(call.getPeer()));
       const late = setTimeout(
         () =>
@@ -92,11 +97,12 @@ export function createAdmissions({
   };
   return {
     intercept: ({ path }, call) => {
-      if (path.startsWith(`/${service}/`)) return guard(call);
+      const [, of = '', method = ''] = path.split('/');
+      if (of === service) return guard(call, scopes[method] ?? 'admin');
       boundMessages(call);
       return new ServerInterceptingCall(call);
     },
-    of: (metadata) => callers.get(metadata) as Caller,
+    of: (metadata) => callers.get(metadata) as Holder,
   };
 }
 

@@ -4,6 +4,7 @@ import type { Limits } from '../../limits.ts';
 import { checkGiven, given, wrong } from '../../runtime/contract/check.ts';
 import { CLIENT_MAX, lifecycleInput, parseRunInput } from '../../runtime/contract/inputs.ts';
 import type { EventRecord, RunListQuery, Runtime } from '../../runtime/contract.ts';
+import type { Scope } from '../auth/scope.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import type { Admissions } from './admit.ts';
 import { RunUpdates, runMessage } from './answer.ts';
@@ -22,6 +23,12 @@ export interface RuntimeCallsOptions extends CallParts {
 
 const CLIENT = 'grpc';
 
+/** The scope that a token needs for each method. */
+export const methodScopes: Readonly<Record<string, Scope>> = {
+  ...{ Run: 'run', Attach: 'read', Get: 'read', List: 'read', Cancel: 'run' },
+  ...{ Models: 'read', Providers: 'read', Status: 'read', WatchStatus: 'read', Stop: 'admin' },
+};
+
 export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedServiceImplementation {
   const { runtime, limits, closing } = options;
   const health = () => ({ ...runtime.health(), ...runtime.probe() });
@@ -32,7 +39,10 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
       const run = await runtime.startRun(
         parseRunInput(runInputOf(request), limits),
         clientOf(call.metadata),
-        detach ? {} : given({ within_ms: timeLeft(call) }),
+        given({
+          asked_by: options.admissions.of(call.metadata).name ?? undefined,
+          within_ms: detach ? undefined : timeLeft(call),
+        }),
       );
       const { over, leave } = goneBeforeEnd(call, stream);
       if (!detach) cancelWhenGone(runtime, run.id, over, options.log);

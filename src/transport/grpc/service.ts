@@ -13,7 +13,7 @@ import { createAdmissions } from './admit.ts';
 import type { GrpcConnections } from './connections.ts';
 import { strictDescriptors } from './descriptors.ts';
 import { createHealth } from './health.ts';
-import { createRuntimeCalls } from './runtime.ts';
+import { createRuntimeCalls, methodScopes } from './runtime.ts';
 
 /**
  * The services over gRPC: the runtime, health, and reflection for tools. An import of this file
@@ -45,7 +45,7 @@ export function createService(options: ServiceOptions): GrpcService {
   const { runtime, limits, connections } = options;
   const health = createHealth(runtime);
   const closing = new AbortController();
-  const admissions = createAdmissions({ ...options, service: SERVICE });
+  const admissions = createAdmissions({ ...options, service: SERVICE, scopes: methodScopes });
   const server = new Server({
     'grpc.enable_channelz': 0,
     'grpc.keepalive_time_ms': limits.heartbeat_ms,

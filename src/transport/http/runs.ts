@@ -70,7 +70,8 @@ async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   const { req, res, runtime, limits, log, body } = context;
   const asked = await body({ complete: (value) => withKey(value, req.headers['idempotency-key']) });
   const input = checkRunInput(given(asked), limits);
-  const started = await runtime.startRun(input, clientOf(req), spanOf(req));
+  const who = { ...context.caller, ...spanOf(req) };
+  const started = await runtime.startRun(input, clientOf(req), who);
   if (input.cancel_on_disconnect === true)
     cancelWhenGone(runtime, started.id, clientGone(context), log);
   if (/\btext\/event-stream\b/i.test(req.headers.accept ?? ''))

@@ -12,6 +12,7 @@ export const runtimeRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/runtime/events',
     access: 'token',
+    scope: 'admin',
     summary: 'Proposes a lifecycle event, such as {"type":"stop_requested"}.',
     body: lifecycleInput,
     answers: { 200: lifecycleResult },

@@ -9,6 +9,7 @@ import type { Runtime } from '../../runtime/contract.ts';
 import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
 import { allowOrigin, keepToOrigin, sendOptions } from '../auth/cross-origin.ts';
+import { requireScope } from '../auth/scope.ts';
 import { createSessions, type Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
 import { type Beside, listen, listenBeside } from '../listen.ts';
@@ -17,14 +18,14 @@ import { createListener } from './connection/listener.ts';
 import { createRefusals } from './connection/refusals.ts';
 import { sendError } from './reply.ts';
 import { bodyReader, queryOf } from './request.ts';
-import type { Route } from './route.ts';
+import { callerOf, type Route, scopeOf } from './route.ts';
 import { Traffic } from './traffic.ts';
 
 /**
  * The HTTP listener.
  *
- * 1. Every request passes the same checks: target, Host and Origin first, then the token if the
- *    route needs it.
+ * 1. Every request passes the same checks: target, Host and Origin first, then the token, its scope
+ *    and its bounds if the route needs it.
  * 2. Health needs only the machine's state, so every state of the process has an answer.
  * 3. Every wait has a bound: connections, headers, bodies, answers, streams and closing.
  * 4. The log counts what the checks refuse.
@@ -81,15 +82,17 @@ export function createHttp(options: HttpOptions): Http {
     enter(req, res);
     const admission = access.admit(req, route.access);
     if (route.access === 'token') {
+      requireScope(admission, scopeOf(route));
+      res.once('close', admission.begin());
       connections.hold(req.socket, res);
       await unsent.writes.take(REQUEST_BYTES);
       if (req.socket.destroyed) return;
       endWith(admission.ended, res, limits.close_grace_ms);
     }
-    const { ended } = admission;
+    const { ended, trusted } = admission;
     await route.answer({
       ...{ req, res, runtime, sessions, limits, log, unsent, routes, closing: closing.signal },
-      ...admission,
+      ...{ ended, trusted, caller: callerOf(admission) },
       traffic: () => traffic.families(connections.count(), unsent.bytes),
       query: queryOf(route, req, limits) as never,
       body: bodyReader(route, { req, res, limits, ended }) as never,

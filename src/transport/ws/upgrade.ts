@@ -7,6 +7,7 @@ import type { Log } from '../../kernel/port.ts';
 import type { Runtime } from '../../runtime/contract.ts';
 import { type Outflow, UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
+import { type Holder, requireScope } from '../auth/scope.ts';
 import { rawHttpError } from '../http-error.ts';
 import { parseEventQuery } from './event-query.ts';
 import { sendEvents } from './events.ts';
@@ -87,7 +88,7 @@ export function attachSockets(
         sendEvents(client, runtime.followLog(query, signal), outflow, heard);
     },
   };
-  const admit = (request: IncomingMessage): { send: Sender; ended: AbortSignal } => {
+  const admit = (request: IncomingMessage): { send: Sender; holder: Holder } => {
     access.checkSource(request);
     const target = request.url ?? '';
     const path = target.split('?')[0] ?? '';
@@ -97,16 +98,19 @@ export function attachSockets(
         'route_unknown',
         `There is no WebSocket at this path, only at ${Object.keys(paths).join(' and ')}.`,
       );
-    const { ended } = access.admit(request, 'token', true);
+    const holder = access.admit(request, 'token', true);
+    requireScope(holder, 'read');
     if (closing.signal.aborted) throw new SvcError('daemon_stopping');
     unsent.admit();
-    return { send: read(target), ended };
+    return { send: read(target), holder };
   };
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     if (socket.destroyed) return;
     socket.on('error', (error) => log.debug({ err: error }, 'an upgrade broke'));
     try {
-      const { send, ended } = admit(request);
+      const { send, holder } = admit(request);
+      const { ended } = holder;
+      socket.once('close', holder.begin());
       hold(socket, socket);
       sockets.handleUpgrade(request, socket, head, (client) => void serve(client, send, ended));
     } catch (thrown) {

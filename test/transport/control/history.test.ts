@@ -18,6 +18,7 @@ const handlers = createHandlers({
   warning: () => null,
   ticket: () => 'the-ticket',
   changeToken: unused,
+  tokens: { list: () => [], create: unused, revoke: unused },
   signInPage: unused,
 });
 const reply: Reply = {

@@ -1,0 +1,167 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
+import { Meter } from './meter.ts';
+import type { Holder, Scope } from './scope.ts';
+import type { TokenEntry, TokenFile } from './token-file.ts';
+
+/**
+ * The tokens of programs, each with a name and a scope. It owns which of them are valid.
+ *
+ * 1. A token is on disk before it is valid, and off the disk before it is invalid. So a restart
+ *    changes nothing.
+ * 2. Only its creation returns a token. Hashes are compared in constant time.
+ * 3. What a token admitted ends with it: each token has a signal.
+ * 4. A use is remembered at once, and written at most once in `WRITE_EVERY_MS`.
+ */
+export interface NamedToken {
+  name: string;
+  scope: Scope;
+  /** Requests a minute. Null: no bound. */
+  rate: number | null;
+  /** Requests at one time. Null: no bound. */
+  concurrent: number | null;
+  created_at: string;
+  last_used: string | null;
+}
+
+export interface NewToken {
+  name: string;
+  scope: Scope;
+  rate: number | null;
+  concurrent: number | null;
+}
+
+interface Live {
+  entry: TokenEntry;
+  hash: Buffer;
+  end: AbortController;
+  meter: Meter;
+}
+
+export class NamedTokens {
+  private readonly file: TokenFile;
+  private readonly limits: Pick<Limits, 'tokens'>;
+  private readonly now: () => number;
+  private readonly live = new Map<string, Live>();
+  /** Creations and revocations follow each other. */
+  private last: Promise<unknown> = Promise.resolve();
+  private timer: NodeJS.Timeout | undefined;
+
+  /** Throws home_unusable for a list that cannot be read. */
+  constructor(file: TokenFile, limits: Pick<Limits, 'tokens'>, now: () => number = Date.now) {
+    this.file = file;
+    this.limits = limits;
+    this.now = now;
+    for (const entry of file.read()) this.add(entry);
+  }
+
+  list(): NamedToken[] {
+    return [...this.live.values()].map(({ entry }) => recordOf(entry));
+  }
+
+  /** Throws invalid_request, token_exists, busy, home_unusable. */
+  create({ name, scope, rate, concurrent }: NewToken): Promise<NamedToken & { token: string }> {
+    return this.inTurn(async () => {
+      if (!NAME.test(name))
+        throw new SvcError(
+          'invalid_request',
+          'name must have 1 to 64 letters, digits, or the characters . _ -',
+          { param: 'name' },
+        );
+      if (this.live.has(name))
+        throw new SvcError('token_exists', `There is a token ${name} already.`, { param: 'name' });
+      if (this.live.size >= this.limits.tokens)
+        throw new SvcError('busy', `There are ${this.live.size} tokens, as many as are allowed.`, {
+          hint: 'Remove one with: svc token revoke <name>. Or raise the limit tokens.',
+        });
+      const token = `svc_${randomBytes(32).toString('base64url')}`;
+      const entry: TokenEntry = {
+        ...{ name, scope, rate, concurrent },
+        sha256: sha256(token).toString('hex'),
+        created_at: this.now(),
+        used_at: null,
+      };
+      await this.file.write([...this.entries(), entry]);
+      this.add(entry);
+      return { ...recordOf(entry), token };
+    });
+  }
+
+  /** Throws token_unknown, home_unusable. */
+  revoke(name: string): Promise<NamedToken> {
+    return this.inTurn(async () => {
+      const found = this.live.get(name);
+      if (found === undefined)
+        throw new SvcError('token_unknown', `There is no token ${JSON.stringify(name)}.`, {
+          param: 'name',
+        });
+      await this.file.write(this.entries().filter((entry) => entry.name !== name));
+      this.live.delete(name);
+      found.end.abort(new SvcError('unauthorised', `The token ${name} was revoked.`));
+      return recordOf(found.entry);
+    });
+  }
+
+  /** The holder of a token that a client sent. Null for an unknown one. */
+  find(token: string): Holder | null {
+    const hash = sha256(token);
+    let found: Live | null = null;
+    for (const each of this.live.values()) if (timingSafeEqual(each.hash, hash)) found = each;
+    if (found === null) return null;
+    const { entry, end, meter } = found;
+    entry.used_at = this.now();
+    this.timer ??= setTimeout(() => void this.save().catch(() => {}), WRITE_EVERY_MS).unref();
+    return {
+      name: entry.name,
+      scope: entry.scope,
+      ended: end.signal,
+      begin: () => meter.begin(entry),
+    };
+  }
+
+  /** Writes the last uses. */
+  async close(): Promise<void> {
+    if (this.timer !== undefined) await this.save();
+  }
+
+  private save(): Promise<void> {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    return this.inTurn(() => this.file.write(this.entries()));
+  }
+
+  private add(entry: TokenEntry): void {
+    this.live.set(entry.name, {
+      entry,
+      hash: Buffer.from(entry.sha256, 'hex'),
+      end: new AbortController(),
+      meter: new Meter(this.now),
+    });
+  }
+
+  private entries(): TokenEntry[] {
+    return [...this.live.values()].map(({ entry }) => entry);
+  }
+
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.last.then(work);
+    this.last = done.catch(() => {});
+    return done;
+  }
+}
+
+function recordOf({ name, scope, rate, concurrent, created_at, used_at }: TokenEntry): NamedToken {
+  return {
+    ...{ name, scope, rate, concurrent },
+    created_at: new Date(created_at).toISOString(),
+    last_used: used_at === null ? null : new Date(used_at).toISOString(),
+  };
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+const NAME = /^[A-Za-z0-9._-]{1,64}$/;
+const WRITE_EVERY_MS = 60_000;

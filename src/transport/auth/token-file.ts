@@ -1,0 +1,72 @@
+import { chmodSync, readFileSync } from 'node:fs';
+import * as v from 'valibot';
+import { SCOPES } from '../../config/settings.ts';
+import { SvcError } from '../../errors.ts';
+import { writeAtomic } from '../../home/atomic-write.ts';
+
+/**
+ * The list of named tokens on disk.
+ *
+ * 1. It has hashes and no token. A token has 256 random bits, so no one can try them all. A slow
+ *    hash would only slow each request down.
+ * 2. A write replaces the whole file, which only its owner can read. Writes follow each other.
+ * 3. An unreadable list is an error: an empty one would end every token in silence.
+ */
+export interface TokenFile {
+  /** Throws home_unusable. */
+  read(): TokenEntry[];
+  /** Throws home_unusable. */
+  write(entries: readonly TokenEntry[]): Promise<void>;
+}
+
+const entry = v.object({
+  name: v.string(),
+  scope: v.picklist(SCOPES),
+  /** SHA-256 of the token, in hex. */
+  sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
+  /** Requests a minute. Null: no bound. */
+  rate: v.nullable(v.number()),
+  /** Requests at one time. Null: no bound. */
+  concurrent: v.nullable(v.number()),
+  created_at: v.number(),
+  /** Null: never. */
+  used_at: v.nullable(v.number()),
+});
+const list = v.object({ tokens: v.array(entry) });
+export type TokenEntry = v.InferOutput<typeof entry>;
+
+export function tokenFile(path: string): TokenFile {
+  let last: Promise<unknown> = Promise.resolve();
+  const replace = async (text: string) => {
+    try {
+      await writeAtomic(path, text, { draft: `${path}.tmp`, sync: true });
+    } catch (cause) {
+      throw unusable(path, 'written', cause);
+    }
+  };
+  return {
+    read() {
+      try {
+        const text = readFileSync(path, 'utf8');
+        if (process.platform !== 'win32') chmodSync(path, 0o600);
+        return v.parse(list, JSON.parse(text)).tokens;
+      } catch (cause) {
+        if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return [];
+        throw unusable(path, 'read', cause);
+      }
+    },
+    write(entries) {
+      const written = last.then(() => replace(`${JSON.stringify({ tokens: entries }, null, 2)}\n`));
+      last = written.catch(() => {});
+      return written;
+    },
+  };
+}
+
+function unusable(path: string, what: 'read' | 'written', cause: unknown): SvcError {
+  const { code = 'it is damaged' } = cause as NodeJS.ErrnoException;
+  return new SvcError('home_unusable', `The list of tokens ${path} cannot be ${what} (${code}).`, {
+    cause,
+    hint: 'Restore it from a backup. Or delete it, and create the tokens again with: svc token create',
+  });
+}

@@ -1,0 +1,226 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { Meter } from '../../../src/transport/auth/meter.ts';
+import { NamedTokens } from '../../../src/transport/auth/named-tokens.ts';
+import { requireScope, type Scope } from '../../../src/transport/auth/scope.ts';
+import { createTokenAccess } from '../../../src/transport/auth/token-access.ts';
+import { type TokenFile, tokenFile } from '../../../src/transport/auth/token-file.ts';
+
+const test = suite<{ folder: string; path: string }>('tokens of programs');
+
+test.before.each((context) => {
+  context.folder = mkdtempSync(join(tmpdir(), 'svc-tokens-'));
+  context.path = join(context.folder, 'tokens.json');
+});
+test.after.each(({ folder }) => rmSync(folder, { recursive: true }));
+
+const LIMITS = { tokens: 3 };
+const free = { rate: null, concurrent: null };
+const codeOf = (work: () => unknown): string => {
+  try {
+    work();
+  } catch (error) {
+    return (error as SvcError).code;
+  }
+  return 'none';
+};
+const codeOfLate = (work: Promise<unknown>) =>
+  work.then(
+    () => 'none',
+    (error: SvcError) => error.code,
+  );
+
+test('a token is found by itself alone, and the file has its hash only', async ({ path }) => {
+  const tokens = new NamedTokens(tokenFile(path), LIMITS);
+  const { token } = await tokens.create({ name: 'editor', scope: 'run', ...free });
+  assert.match(token, /^svc_[\w-]{43}$/);
+  const holder = tokens.find(token);
+  assert.equal([holder?.name, holder?.scope], ['editor', 'run']);
+  for (const wrong of ['', 'svc_', token.slice(0, -1), `${token}x`, token.toUpperCase()])
+    assert.is(tokens.find(wrong), null);
+  const text = readFileSync(path, 'utf8');
+  assert.ok(!text.includes(token) && !text.includes(token.slice(4)));
+  assert.is(statSync(path).mode & 0o777, 0o600);
+  assert.ok(!JSON.stringify(tokens.list()).includes('sha256'));
+});
+
+test('a restart keeps tokens and their last use, and a list that others can read is closed', async ({
+  path,
+}) => {
+  let now = Date.parse('2026-01-01T00:00:00Z');
+  const first = new NamedTokens(tokenFile(path), LIMITS, () => now);
+  const { token } = await first.create({ name: 'a', scope: 'read', rate: 60, concurrent: 4 });
+  assert.is(first.list()[0]?.last_used, null);
+  now += 5000;
+  first.find(token);
+  await first.close();
+  chmodSync(path, 0o644);
+  const second = new NamedTokens(tokenFile(path), LIMITS);
+  assert.equal(second.list(), [
+    {
+      name: 'a',
+      scope: 'read',
+      rate: 60,
+      concurrent: 4,
+      created_at: '2026-01-01T00:00:00.000Z',
+      last_used: '2026-01-01T00:00:05.000Z',
+    },
+  ]);
+  assert.is(second.find(token)?.name, 'a');
+  assert.is(statSync(path).mode & 0o777, 0o600);
+});
+
+test('many uses cost one write', async ({ path }) => {
+  const file = tokenFile(path);
+  let writes = 0;
+  const counting: TokenFile = {
+    read: () => file.read(),
+    write: (entries) => {
+      writes += 1;
+      return file.write(entries);
+    },
+  };
+  const tokens = new NamedTokens(counting, LIMITS);
+  const { token } = await tokens.create({ name: 'a', scope: 'read', ...free });
+  for (let use = 0; use < 1000; use += 1) tokens.find(token);
+  assert.is(writes, 1);
+  await tokens.close();
+  await tokens.close();
+  assert.is(writes, 2);
+});
+
+test('a revoked token is unknown, also after a restart, and what it admitted ends', async ({
+  path,
+}) => {
+  const tokens = new NamedTokens(tokenFile(path), LIMITS);
+  const { token } = await tokens.create({ name: 'a', scope: 'run', ...free });
+  const other = await tokens.create({ name: 'b', scope: 'run', ...free });
+  const holder = tokens.find(token);
+  await tokens.revoke('a');
+  assert.is(holder?.ended.aborted, true);
+  assert.match(String(holder?.ended.reason), /The token a was revoked/);
+  assert.is(tokens.find(token), null);
+  assert.is(tokens.find(other.token)?.ended.aborted, false);
+  const later = new NamedTokens(tokenFile(path), LIMITS);
+  assert.is(later.find(token), null);
+  assert.is(later.find(other.token)?.name, 'b');
+  assert.is(await codeOfLate(tokens.revoke('a')), 'token_unknown');
+  const again = await tokens.create({ name: 'a', scope: 'run', ...free });
+  assert.is.not(again.token, token);
+});
+
+test('names are checked, are unique also at one time, and have a bound', async ({ path }) => {
+  const tokens = new NamedTokens(tokenFile(path), LIMITS);
+  for (const name of ['', 'a b', '../x', 'x'.repeat(65), 'ä', 'a\n'])
+    assert.is(
+      await codeOfLate(tokens.create({ name, scope: 'run', ...free })),
+      'invalid_request',
+      name,
+    );
+  const both = ['same', 'same'].map((name) =>
+    codeOfLate(tokens.create({ name, scope: 'run', ...free })),
+  );
+  assert.equal(await Promise.all(both), ['none', 'token_exists']);
+  await tokens.create({ name: 'b', scope: 'run', ...free });
+  await tokens.create({ name: 'c', scope: 'run', ...free });
+  assert.is(await codeOfLate(tokens.create({ name: 'd', scope: 'run', ...free })), 'busy');
+});
+
+test('a token whose file cannot be written is not valid, and a damaged list is an error', async ({
+  path,
+}) => {
+  const tokens = new NamedTokens(tokenFile(join(path, 'no', 'folder.json')), LIMITS);
+  const failed = tokens.create({ name: 'a', scope: 'run', ...free });
+  assert.is(await codeOfLate(failed), 'home_unusable');
+  assert.equal(tokens.list(), []);
+  for (const text of ['', '{', '{"tokens":[{"name":"a"}]}', '[]']) {
+    writeFileSync(path, text);
+    assert.is(
+      codeOf(() => new NamedTokens(tokenFile(path), LIMITS)),
+      'home_unusable',
+      text,
+    );
+  }
+});
+
+test('a scope includes those before it, and a refusal names the needed one', () => {
+  const order: Scope[] = ['read', 'run', 'admin'];
+  for (const [has, scope] of order.entries())
+    for (const [needs, needed] of order.entries())
+      assert.is(
+        codeOf(() => requireScope({ name: 'a', scope }, needed)),
+        has >= needs ? 'none' : 'scope_insufficient',
+      );
+  assert.throws(
+    () => requireScope({ name: 'editor', scope: 'read' }, 'run'),
+    /editor has the scope read, and this request needs run/,
+  );
+});
+
+test('a rate lets its requests through, and says when the next may come', () => {
+  let now = 1_000_000;
+  const meter = new Meter(() => now);
+  const bound = { name: 'a', rate: 3, concurrent: null };
+  const refused = () => {
+    try {
+      meter.begin(bound);
+    } catch (error) {
+      return Number((error as SvcError).details?.retry_after_ms);
+    }
+    return 0;
+  };
+  assert.equal([refused(), refused(), refused()], [0, 0, 0]);
+  assert.is(refused(), 20_000);
+  now += 19_999;
+  assert.is(refused(), 1);
+  now += 1;
+  assert.equal([refused(), refused()], [0, 20_000]);
+  now += 3_600_000;
+  assert.equal([refused(), refused(), refused(), refused() > 0], [0, 0, 0, true]);
+});
+
+test('requests at one time are counted until they end, once each', () => {
+  const meter = new Meter(() => 0);
+  const bound = { name: 'a', rate: null, concurrent: 2 };
+  const [first] = [meter.begin(bound), meter.begin(bound)];
+  assert.is(
+    codeOf(() => meter.begin(bound)),
+    'rate_limited',
+  );
+  first?.();
+  first?.();
+  meter.begin(bound);
+  assert.is(
+    codeOf(() => meter.begin(bound)),
+    'rate_limited',
+  );
+});
+
+test('a call is admitted with one valid token, of the home or of a program', async ({ path }) => {
+  const named = new NamedTokens(tokenFile(path), LIMITS);
+  const { token } = await named.create({ name: 'a', scope: 'read', ...free });
+  const home = 'the-token-of-the-home-0123456789';
+  const access = createTokenAccess({ settings: { auth: true }, token: () => home, named });
+  assert.equal(
+    [access.admit([`Bearer ${home}`]).scope, access.admit([`bearer ${token}`]).scope],
+    ['admin', 'read'],
+  );
+  for (const sent of [
+    [],
+    [''],
+    ['Bearer '],
+    [token],
+    ['Bearer wrong'],
+    [`Bearer ${home}`, `Bearer ${token}`],
+  ])
+    assert.is(
+      codeOf(() => access.admit(sent)),
+      'unauthorised',
+    );
+});
+
+test.run();
