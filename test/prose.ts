@@ -62,13 +62,14 @@ function wordsOf(sentence: string): number {
   return sentence.split(' ').filter((word) => /[\p{L}\d`]/u.test(word)).length;
 }
 
-/** Code and addresses are no prose: a piece of code counts as one word. */
+/** Code and addresses are no prose: pieces of code in a row count as one word. */
 function withoutCode(text: string): string {
   return text
     .replace(/\*\*/g, '')
     .replace(/```[\s\S]*?```/g, '')
     .replace(/<br>/g, '\n\n')
     .replace(/`[^`]*`/g, '`')
+    .replace(/`(?: `)+/g, '`')
     .replace(/\]\([^)]*\)/g, ']')
     .replace(/https?:\S+/g, '`');
 }

@@ -7,6 +7,7 @@ import { settingSpecs } from '../src/config/settings.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
 import { limitSpecs } from '../src/limits.ts';
 import { type Events, type Method, methods } from '../src/transport/control/protocol.ts';
+import { scopeOf } from '../src/transport/http/route.ts';
 import { routes } from '../src/transport/routes.ts';
 
 /**
@@ -36,10 +37,10 @@ const tables = {
   routes: () =>
     table(
       ['Route', 'Answer', 'Who may ask'],
-      routes.map(({ method, path, summary, access }) => [
-        `\`${method} ${path}\``,
+      routes.map(({ summary, ...route }) => [
+        `\`${route.method} ${route.path}\``,
         summary,
-        ACCESS[access],
+        route.access === 'token' ? `a token with \`${scopeOf(route)}\`` : ACCESS[route.access],
       ]),
     ),
   methods: () =>
@@ -117,11 +118,10 @@ const CAUSES: Record<number, string> = {
   130: 'Cancelled, and the work has stopped.',
 };
 
-const ACCESS: Record<(typeof routes)[number]['access'], string> = {
+const ACCESS: Record<'public' | 'summary' | 'monitor', string> = {
   public: 'any client',
-  summary: 'any client; the whole with the token',
-  monitor: 'with the token, or as `metrics_public` says',
-  token: 'with a token',
+  summary: 'any client; the whole with a token',
+  monitor: 'a token with `read`, or as `metrics_public` says',
 };
 
 /** What each method of the local socket answers. */

@@ -382,10 +382,14 @@ const table = [
     examples: ['config show'],
   }),
   command('token', {
-    args: '[rotate]',
     summary:
-      'Print the token for HTTP and WebSocket clients. With rotate, replace it first: clients of the old token are disconnected and every browser is signed out.',
-    examples: ['token', 'token rotate'],
+      'Print the token of this home, for HTTP, WebSocket and gRPC clients. It may do everything.',
+    examples: ['token'],
+  }),
+  command('token rotate', {
+    summary:
+      'Replace the token of this home, and print the new one. Clients of the old token are disconnected and every browser is signed out.',
+    examples: ['token rotate'],
   }),
   command('token create', {
     summary:

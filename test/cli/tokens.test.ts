@@ -150,7 +150,7 @@ test('a bound on requests answers 429 with the time to wait', async ({ home, htt
 });
 
 test('the list shows scopes, bounds and the last use, and no token', async ({ home, http }) => {
-  assert.match((await home.svc(['token', 'list'])).stderr, /No program has a token/);
+  assert.match((await home.svc(['token', 'list'])).stderr, /No program has its own token/);
   const token = await create(home, '--name', 'ci', '--rate', '60/min', '--concurrent', '4');
   const listed = async () =>
     JSON.parse((await home.svc(['token', 'list', '--json'])).stdout).tokens;

@@ -1,4 +1,4 @@
-import { commands, shownFlags } from '../commands.ts';
+import { type CommandSpec, commands, shownFlags } from '../commands.ts';
 import { choices, firstWords, groupOf, groups } from './words.ts';
 
 /** Works in bash 3.2, the version of macOS. */
@@ -23,15 +23,21 @@ ${groups()
     (word) =>
       `      '${word}') words='${groupOf(word)
         .map(({ name }) => name.split(' ')[1])
+        .concat(commands.filter(({ name }) => name === word).flatMap(wordsOf))
         .join(' ')}' ;;`,
   )
   .join('\n')}
-${commands.map((spec) => `      '${spec.name}') words='${[...(choices(spec.args) ?? []), ...shownFlags(spec).map(({ name }) => `--${name}`)].join(' ')}' ;;`).join('\n')}
+${commands.map((spec) => `      '${spec.name}') words='${wordsOf(spec).join(' ')}' ;;`).join('\n')}
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
 }
 complete -o default -F _svc svc`;
+}
+
+/** The choices of the argument of a command, and its flags. */
+function wordsOf(spec: CommandSpec): string[] {
+  return [...(choices(spec.args) ?? []), ...shownFlags(spec).map(({ name }) => `--${name}`)];
 }
 
 /** Completes the value of a flag: its choices, or files. */

@@ -8,7 +8,7 @@ import { findAddress } from '../health/address.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { note } from '../print/output.ts';
 import { openStdout, type StdoutStream } from '../print/stdout-stream.ts';
-import { readToken } from '../token.ts';
+import { readToken } from '../tokens/read-token.ts';
 import { formatLine } from './format-line.ts';
 import { linesFromDaemon } from './from-daemon.ts';
 import { type LogQuery, readQuery } from './query.ts';

@@ -8,7 +8,7 @@ export async function run({ paths, json }: Context): Promise<number> {
   const { tokens } = await askDaemon(paths, 'token.list');
   if (json) printJson({ tokens });
   else if (tokens.length === 0)
-    note('No program has a token of its own. Create one with: svc token create --name <name>');
+    note('No program has its own token. Create one with: svc token create --name <name>');
   else
     print(
       table(

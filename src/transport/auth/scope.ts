@@ -18,7 +18,7 @@ export interface Holder {
   begin(): () => void;
 }
 
-/** A client without bounds of its own. */
+/** A client that no bound of a token applies to. */
 export function unbounded(ended: AbortSignal): Holder {
   return { name: null, scope: 'admin', ended, begin: () => () => {} };
 }

@@ -1,8 +1,10 @@
 import { status } from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
 import { createTokenAccess } from '../../../src/transport/auth/token-access.ts';
+import { methodScopes } from '../../../src/transport/grpc/runtime.ts';
 import { createGrpc, type Grpc } from '../../../src/transport/grpc/server.ts';
 import { silent } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -336,6 +338,11 @@ test('a failed run ends its call with the status of its error', async (world) =>
   assert.is(run.updates.at(-1).ended.error.code, 'provider_failed');
   assert.is(refused.code, status.UNAVAILABLE);
   assert.is(detailsOf(refused).ErrorInfo.metadata.code, 'provider_failed');
+});
+
+test('each method declares its scope', () => {
+  const methods = Object.keys(loadSync('src/transport/grpc/runtime.proto')[RUNTIME] ?? {});
+  assert.equal(Object.keys(methodScopes).sort(), methods.sort());
 });
 
 test('a full daemon says when to try again', async (world) => {
