@@ -82,6 +82,7 @@ export const ollamaRoutes: readonly Route[] = [
     ...shared,
     method: 'POST',
     path: '/api/show',
+    scope: 'read',
     summary: "One model, in Ollama's form.",
     body: showInput,
     answers: { 200: named('OllamaModel', v.looseObject({ capabilities: v.array(text) })) },
