@@ -163,7 +163,7 @@ export type OutputPart = TextPart | ReasoningPart | RefusalPart | ToolCallPart;
 
 /**
  * The parts of an answer after one more piece. An answer that is only text has no parts: its text
- * says it all.
+ * says it all. Only a call begins without text.
  */
 export function partsAfter(
   parts: readonly OutputPart[],
@@ -171,6 +171,7 @@ export function partsAfter(
   piece: Piece,
 ): readonly OutputPart[] {
   if (parts.length === 0 && piece.kind === undefined) return parts;
+  if (piece.text === '' && piece.kind !== 'tool_call') return parts;
   const before: readonly OutputPart[] =
     parts.length > 0 || output === '' ? parts : [{ type: 'text', text: output }];
   const index = partOf(before, piece);

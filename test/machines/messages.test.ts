@@ -36,6 +36,15 @@ test('text that comes before another kind becomes the first part', () => {
   );
 });
 
+test('a piece without text begins a part only if it is a call', () => {
+  const call = { id: 'c1', name: 'look' };
+  const begun: Piece = { text: '', kind: 'tool_call', call };
+  assert.equal(answer({ text: '', kind: 'reasoning' }, begun, { text: '' }), {
+    output: '',
+    parts: [{ type: 'tool_call', ...call, arguments: '' }],
+  });
+});
+
 test('pieces of two calls that arrive in turns each go to their own call', () => {
   const piece = (id: string, text: string): Piece => ({
     text,

@@ -111,7 +111,12 @@ export class EngineProcess {
     const answer = new Answer(this.threads);
     if (this.isGone) answer.lose(this.loss(0));
     else this.answers.set(id, answer);
-    this.send({ type: 'run', id, ...order });
+    try {
+      this.send({ type: 'run', id, ...order });
+    } catch (cause) {
+      this.answers.delete(id);
+      answer.lose(new SvcError('engine_failed', NOT_SENT, { retryable: false, cause }));
+    }
     return { id, answer };
   }
 
@@ -237,6 +242,7 @@ export class EngineProcess {
   }
 }
 
+const NOT_SENT = 'The request cannot be sent to the engine: it is nested too deeply.';
 const STOPPED = 'The engine was stopped before the answer was complete.';
 
 /** The reason that the process could not start. */

@@ -1,0 +1,295 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Message, type OutputPart, partsAfter } from '../../../machines/messages.ts';
+import type { Asking } from '../../helpers/asking.ts';
+import {
+  failure,
+  type LocalHarness,
+  makeLocalProvider,
+  readAnswer,
+  runRequest,
+  type WholeAnswer,
+} from '../../helpers/local-provider.ts';
+import { makeModels, TOOL_LIST } from '../../helpers/made-models.ts';
+
+/** What a run may be asked beside a prompt, with real models of llama.cpp. */
+
+let local: LocalHarness;
+test.before(() => {
+  local = makeLocalProvider({ model: 'random' });
+  makeModels(local.folder);
+});
+test.after(() => local.close());
+
+const ask = (model: string, changes: Asking = {}) =>
+  readAnswer(local, { model, max_tokens: 300, ...changes });
+const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }] });
+const count = (changes: Asking) =>
+  local.provider.countTokens?.(runRequest(changes), new AbortController().signal) ??
+  Promise.reject(new Error('it cannot count'));
+
+function partsOf(answer: WholeAnswer): readonly OutputPart[] {
+  let [text, parts]: [string, readonly OutputPart[]] = ['', []];
+  for (const output of answer.parts) {
+    if (output.type !== 'output') continue;
+    parts = partsAfter(parts, text, output);
+    if (output.kind === undefined) text += output.text;
+  }
+  return parts;
+}
+
+const WEATHER = { type: 'tool_call', name: 'weather', arguments: '{"city": "Paris"}' } as const;
+
+test('tool calls are parts of the answer, with the same ids in each attempt of a run', async () => {
+  const answer = await ask('calls', { tools: TOOL_LIST });
+  const [text, ...calls] = partsOf(answer);
+  assert.equal(text, { type: 'text', text: 'Let me see.' });
+  assert.equal(
+    calls.map((part) => ({ ...part, id: '' })),
+    [
+      { ...WEATHER, id: '' },
+      { type: 'tool_call', name: 'sum', arguments: '[1, 2]', id: '' },
+    ],
+  );
+  assert.is(answer.finish?.finish_reason, 'tool_calls');
+  const ids = async () => {
+    const found = new Set<string>();
+    const attempt = {
+      run_id: 'run_same',
+      attempt: 1,
+      request: runRequest({ model: 'calls', tools: TOOL_LIST }),
+      resume: null,
+    };
+    for await (const part of local.provider.stream(attempt, new AbortController().signal))
+      if (part.type === 'output' && part.call !== undefined) found.add(part.call.id);
+    return [...found];
+  };
+  assert.equal([await ids(), await ids()], Array(2).fill(['call_same_0', 'call_same_1']));
+});
+
+test('without tools, or with tool_choice none, the text of a call is text', async () => {
+  for (const changes of [{}, { tools: TOOL_LIST, tool_choice: 'none' as const }]) {
+    const answer = await ask('calls', changes);
+    assert.match(answer.text, '<tool_call>');
+    assert.equal([partsOf(answer), answer.finish?.finish_reason], [[], 'stop']);
+  }
+});
+
+test('an answer that must call a tool is one valid call of it, also by random weights', async () => {
+  for (const [tool_choice, name] of [
+    ['required', /^(weather|sum)$/],
+    [{ name: 'weather' }, /^weather$/],
+  ] as const) {
+    for (const seed of [1, 2, 3]) {
+      const request = { tools: TOOL_LIST, tool_choice, seed, temperature: 1 };
+      const answer = await ask('random', { ...request, max_tokens: 1500 });
+      const [call, ...others] = partsOf(answer);
+      assert.equal(others, []);
+      assert.ok(call?.type === 'tool_call' && name.test(call.name), JSON.stringify(call));
+      const said: unknown = JSON.parse(call.arguments);
+      if (call.name === 'weather')
+        assert.equal(Object.keys(said as object).sort(), ['city', 'days']);
+      assert.is(answer.finish?.finish_reason, 'tool_calls');
+    }
+  }
+});
+
+test('a response format makes JSON of its schema, also of random weights', async () => {
+  const schema = {
+    type: 'object',
+    title: 'Person',
+    properties: {
+      name: { type: 'string', maxLength: 6 },
+      age: { anyOf: [{ type: 'integer' }, { type: 'null' }] },
+      kind: { enum: ['a', 'b'] },
+      tags: { type: 'array', items: { $ref: '#/$defs/tag' }, maxItems: 2 },
+    },
+    required: ['name', 'age', 'kind', 'tags'],
+    additionalProperties: false,
+    $defs: { tag: { type: 'string', maxLength: 3 } },
+  };
+  for (const seed of [1, 2, 3]) {
+    const format = { type: 'json', name: 'person', schema } as const;
+    const request = { response_format: format, seed, temperature: 1, max_tokens: 1500 };
+    const answer = await ask('random', request);
+    const said = JSON.parse(answer.text) as Record<string, unknown>;
+    assert.equal(Object.keys(said), ['name', 'age', 'kind', 'tags']);
+    assert.ok(said.kind === 'a' || said.kind === 'b');
+    assert.ok(said.age === null || Number.isInteger(said.age));
+    assert.is(answer.finish?.finish_reason, 'stop');
+  }
+  const any = await ask('random', {
+    response_format: { type: 'json', name: null, schema: null },
+    temperature: 1.5,
+    max_tokens: 20,
+  });
+  assert.match(any.text, /^\{/);
+});
+
+test('a schema that no grammar can say is refused by the name of its part', async () => {
+  const refused = async (schema: Record<string, unknown>, about: RegExp) => {
+    const error = await failure(
+      ask('random', { response_format: { type: 'json', name: null, schema } }),
+    );
+    assert.is(error.code, 'capability_missing');
+    assert.match(error.message, about);
+  };
+  const at = (age: object) => ({ type: 'object', properties: { age } });
+  await refused(at({ type: 'integer', minimum: 1 }), /"minimum".*properties\.age/);
+  await refused(at({ not: {} }), /"not".*properties\.age/);
+  await refused(
+    { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } },
+    /refers only to itself/,
+  );
+  await refused({ type: 'string', maxLength: 1e9 }, /maxLength 1000000000/);
+  let deep: Record<string, unknown> = { type: 'null' };
+  for (let depth = 0; depth < 500; depth += 1) deep = { type: 'array', items: deep };
+  await refused(deep, /deeper than/);
+  await refused(
+    {
+      type: 'object',
+      properties: Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [n, {}])),
+    },
+    /more than/,
+  );
+  assert.match(local.state(), /^warm/, 'the engine lives');
+});
+
+test('a request that is nested too deeply for a message fails, and leaves the engine idle', async () => {
+  let schema: Record<string, unknown> = { type: 'null' };
+  for (let depth = 0; depth < 50_000; depth += 1) schema = { items: schema };
+  const format = { type: 'json', name: null, schema } as const;
+  assert.is((await failure(ask('random', { response_format: format }))).code, 'engine_failed');
+  assert.is((await ask('plain', { max_tokens: 1 })).token_ids.length, 1, 'another model loads');
+});
+
+test('what the model cannot do is refused before anything is computed', async () => {
+  const refused = async (changes: Asking, about: RegExp) => {
+    for (const work of [ask, (model: string, each: Asking) => count({ model, ...each })]) {
+      const error = await failure(work('plain', changes));
+      assert.is(error.code, 'capability_missing');
+      assert.match(error.message, about);
+      assert.is(error.retryable, false);
+    }
+  };
+  await refused({ tools: TOOL_LIST }, /template.*no tools/);
+  await refused({ model: 'svc-mini', tools: TOOL_LIST }, /template.*no tools/);
+  await refused(
+    { model: 'svc-mini', response_format: { type: 'json', name: null, schema: null } },
+    /writes no JSON/,
+  );
+  const image = { type: 'image', media_type: 'image/png', data: 'iVBORw0KGgo=' } as const;
+  await refused({ messages: [{ role: 'user', content: [image] }] }, /no images/);
+});
+
+test('an answer ends before a stop text that several tokens spell', async () => {
+  const whole = await ask('random', { max_tokens: 60, temperature: 0.9 });
+  const stop = whole.text.slice(20, 24);
+  assert.is(whole.text.indexOf(stop), 20);
+  const answer = await ask('random', { max_tokens: 60, temperature: 0.9, stop: ['\0', stop] });
+  assert.is(answer.text, whole.text.slice(0, 20));
+  assert.equal([answer.finish?.finish_reason, answer.finish?.stop_sequence], ['stop', stop]);
+  assert.ok(answer.token_ids.length < whole.token_ids.length);
+  const never = await ask('random', { max_tokens: 60, temperature: 0.9, stop: [`${stop}\0`] });
+  assert.equal([never.text, never.finish?.stop_sequence], [whole.text, undefined]);
+});
+
+test('reasoning is a part of its own', async () => {
+  const answer = await ask('thinks', { stop: ['Well'] });
+  assert.equal(partsOf(answer), [
+    { type: 'reasoning', text: 'Hm. Well.' },
+    { type: 'text', text: 'Yes, indeed.' },
+  ]);
+  assert.is(answer.finish?.finish_reason, 'stop');
+});
+
+test('penalties count the tokens of the answer', async () => {
+  const greedy = { temperature: 0, max_tokens: 120 };
+  const repeats = ({ token_ids }: WholeAnswer) => token_ids.length - new Set(token_ids).size;
+  const free = await ask('random', greedy);
+  const presence = await ask('random', { ...greedy, presence_penalty: 2 });
+  const frequency = await ask('random', { ...greedy, frequency_penalty: 2 });
+  assert.ok(repeats(free) > repeats(presence), 'presence');
+  assert.ok(repeats(free) > repeats(frequency), 'frequency');
+});
+
+test('top_p 0 is greedy, at any temperature', async () => {
+  const greedy = await ask('random', { temperature: 0, max_tokens: 30 });
+  const narrow = await ask('random', { temperature: 1.5, top_p: 0, max_tokens: 30 });
+  assert.equal(narrow.token_ids, greedy.token_ids);
+});
+
+test('each token comes with its probability, and does not change by that', async () => {
+  const request = { temperature: 0, max_tokens: 40 };
+  const plain = await ask('random', request);
+  const answer = await ask('random', { ...request, logprobs: 3 });
+  assert.equal(answer.token_ids, plain.token_ids);
+  const all = answer.parts.flatMap((part) => (part.type === 'output' ? (part.logprobs ?? []) : []));
+  assert.is(all.length, 40);
+  for (const { token, logprob, top } of all) {
+    assert.is(top.length, 3);
+    assert.equal(top[0], { token, logprob }, 'greedy takes the likeliest');
+    assert.ok(logprob < 0 && logprob >= (top[1]?.logprob ?? 0));
+  }
+  const chosen = await ask('random', { ...request, logprobs: 0 });
+  const [first] = chosen.parts;
+  assert.ok(first?.type === 'output');
+  assert.equal(first.logprobs?.[0]?.top, []);
+  assert.is(first.logprobs?.[0]?.logprob, all[0]?.logprob);
+});
+
+test('the whole conversation is rendered, and none of it becomes a control token', async () => {
+  const call = {
+    type: 'tool_call',
+    id: 'c1',
+    name: 'weather',
+    arguments: '{"city":"Rome"}',
+  } as const;
+  const messages = (said: string): Message[] => [
+    { role: 'system', content: [{ type: 'text', text: `Be kind ${said}` }] },
+    user(`Hello ${said}`),
+    { role: 'assistant', content: [{ type: 'text', text: `Hi ${said}` }] },
+    user('And the weather?'),
+    { role: 'assistant', content: [{ ...call, arguments: JSON.stringify({ city: said }) }] },
+    { role: 'tool', content: [{ type: 'tool_result', id: 'c1', text: said, is_error: false }] },
+  ];
+  const tools = (description: string) => TOOL_LIST.map((tool) => ({ ...tool, description }));
+  const tokens = (said: string, other = said) =>
+    count({ model: 'random', messages: messages(said), tools: tools(other) });
+  // Both have ten letters. Only one of them spells a control token.
+  assert.is(await tokens('<|im_end|>'), await tokens('<|im_enX|>'));
+  // Seven times in messages and tools, and each letter is a token.
+  assert.is((await tokens('abcdefghijk')) - (await tokens('abcdefghij')), 7);
+  const last = messages('x').at(3);
+  assert.ok(last !== undefined);
+  const alone = await count({ model: 'random', messages: [last] });
+  assert.ok((await count({ model: 'random', messages: messages('x') })) > alone + 60);
+});
+
+test('a conversation that does not fit is refused with both numbers, and never cut', async () => {
+  const messages = Array.from(
+    { length: 40 },
+    (_, index): Message => ({
+      role: index % 2 === 0 ? 'user' : 'assistant',
+      content: [{ type: 'text', text: 'word '.repeat(20) }],
+    }),
+  );
+  const error = await failure(ask('random', { messages }));
+  assert.is(error.code, 'context_length_exceeded');
+  assert.match(error.message, /\d{4} tokens; the context holds 2048/);
+});
+
+test('the built-in model answers the last prompt of a conversation', async () => {
+  const question = 'How do I start it?';
+  const alone = await ask('svc-mini', { prompt: question });
+  const asked = await ask('svc-mini', {
+    messages: [
+      user('What is the weather in Rome?'),
+      { role: 'assistant', content: [{ type: 'text', text: 'I do not know.' }] },
+      user(question),
+    ],
+  });
+  assert.equal([asked.text, asked.finish], [alone.text, alone.finish]);
+});
+
+test.run();

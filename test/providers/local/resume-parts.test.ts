@@ -1,0 +1,129 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  type OutputPart as AnswerPart,
+  partsAfter,
+  type TokenLogprob,
+} from '../../../machines/messages.ts';
+import type { OutputPart, Resume } from '../../../src/providers/port.ts';
+import type { Asking } from '../../helpers/asking.ts';
+import { type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
+import { makeModels, TOOL_LIST } from '../../helpers/made-models.ts';
+
+/**
+ * An answer that was cut off after any of its tokens continues exactly, in an engine that did not
+ * compute its beginning: with tool calls, reasoning, JSON, stop texts and penalties.
+ */
+
+interface Answer {
+  text: string;
+  parts: readonly AnswerPart[];
+  token_ids: number[];
+  logprobs: TokenLogprob[];
+  finish: OutputPart | null;
+}
+
+const none = (): Answer => ({ text: '', parts: [], token_ids: [], logprobs: [], finish: null });
+
+function add(answer: Answer, part: OutputPart): Answer {
+  if (part.type === 'finish') return { ...answer, finish: part };
+  return {
+    ...answer,
+    parts: partsAfter(answer.parts, answer.text, part),
+    text: part.kind === undefined ? answer.text + part.text : answer.text,
+    token_ids: [...answer.token_ids, ...part.token_ids],
+    logprobs: [...answer.logprobs, ...(part.logprobs ?? [])],
+  };
+}
+
+async function* stream(
+  local: LocalHarness,
+  request: Asking,
+  resume: Resume | null,
+): AsyncGenerator<OutputPart> {
+  const attempt = { run_id: 'run_cut', attempt: 1, request: runRequest(request), resume };
+  yield* local.provider.stream(attempt, new AbortController().signal);
+}
+
+/** The answer, and what was delivered of it after each of its parts. */
+async function readAll(
+  local: LocalHarness,
+  request: Asking,
+): Promise<{ whole: Answer; delivered: Answer[] }> {
+  const delivered = [none()];
+  for await (const part of stream(local, request, null))
+    delivered.push(add(delivered.at(-1) ?? none(), part));
+  return { whole: delivered.at(-1) ?? none(), delivered: delivered.slice(0, -1) };
+}
+
+async function checkEachCut(request: Asking): Promise<Answer> {
+  const { whole, delivered } = await readAll(first, request);
+  for (let count = 1; count <= whole.token_ids.length; count += 1) {
+    const before = delivered.findLast(({ token_ids }) => token_ids.length <= count) ?? none();
+    const token_ids = whole.token_ids.slice(0, count);
+    let answer: Answer = { ...before, token_ids, logprobs: whole.logprobs.slice(0, count) };
+    const resume = { text: before.text, parts: before.parts, token_ids, threads: null };
+    for await (const part of stream(second, request, resume)) answer = add(answer, part);
+    assert.equal(answer, whole, `cut after ${count} tokens`);
+  }
+  return whole;
+}
+
+let first: LocalHarness;
+let second: LocalHarness;
+test.before(() => {
+  first = makeLocalProvider({ model: 'random' });
+  second = makeLocalProvider({ model: 'random' });
+  makeModels(first.folder);
+  makeModels(second.folder);
+});
+test.after(async () => {
+  await Promise.all([first.close(), second.close()]);
+});
+
+const SCHEMA = TOOL_LIST[0]?.parameters ?? {};
+
+test('text with tool calls', async () => {
+  const { parts } = await checkEachCut({ model: 'calls', tools: TOOL_LIST });
+  assert.equal(
+    parts.map(({ type }) => type),
+    ['text', 'tool_call', 'tool_call'],
+  );
+});
+
+test('reasoning and text', async () => {
+  const { parts } = await checkEachCut({ model: 'thinks', stop: ['never'] });
+  assert.equal(
+    parts.map(({ type }) => type),
+    ['reasoning', 'text'],
+  );
+});
+
+for (const seed of [4, 5]) {
+  test(`JSON of a schema, at a temperature, seed ${seed}`, async () => {
+    const response_format = { type: 'json', name: null, schema: SCHEMA } as const;
+    const request = { response_format, temperature: 1, max_tokens: 60, seed };
+    await checkEachCut({ model: 'random', ...request });
+  });
+
+  test(`a call that must be made, at a temperature, seed ${seed}`, async () => {
+    const request = { tools: TOOL_LIST, tool_choice: { name: 'weather' }, temperature: 1 };
+    const { parts } = await checkEachCut({ model: 'random', ...request, max_tokens: 70, seed });
+    assert.is(parts[0]?.type, 'tool_call');
+  });
+
+  test(`penalties, top_p, probabilities and a stop text, seed ${seed}`, async () => {
+    const request: Asking = {
+      model: 'random',
+      ...{ temperature: 0.9, top_p: 0.9, presence_penalty: 1, frequency_penalty: 0.5 },
+      ...{ logprobs: 2, max_tokens: 60, seed },
+    };
+    const { whole } = await readAll(first, request);
+    const stop = [whole.text.slice(-6, -3)];
+    const cut = await checkEachCut({ ...request, stop });
+    assert.is(cut.finish?.type === 'finish' && cut.finish.stop_sequence, stop[0]);
+    assert.is(cut.text, whole.text.slice(0, whole.text.indexOf(stop[0] ?? '')));
+  });
+}
+
+test.run();
