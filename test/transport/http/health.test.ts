@@ -20,6 +20,7 @@ const REPORT_FIELDS = [
   'ready_when',
   'transitions',
   'runs',
+  'embeddings',
   'queue',
   'providers',
   'engine',
