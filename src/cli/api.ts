@@ -118,9 +118,12 @@ async function readError(answer: IncomingMessage): Promise<SvcError> {
     chunks.push(chunk);
   }
   try {
-    return fromBody(
-      (JSON.parse(Buffer.concat(chunks).toString('utf8')) as { error: Partial<ErrorBody> }).error,
-    );
+    const { error } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as {
+      error: Partial<ErrorBody> | string;
+    };
+    const { 'x-svc-error': named } = answer.headers;
+    const code = typeof named === 'string' ? { code: named } : {};
+    return fromBody({ ...(typeof error === 'string' ? { message: error } : error), ...code });
   } catch (cause) {
     return new SvcError('connection_lost', 'The error response of the daemon is unreadable.', {
       cause,

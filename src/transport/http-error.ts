@@ -21,6 +21,8 @@ export function httpError(error: SvcError, envelope: Envelope = ownEnvelope): Ht
     'Content-Length': String(Buffer.byteLength(body)),
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
+    // Bodies in the form of another API may have no code of svc.
+    'X-Svc-Error': error.code,
   };
   return { status: error.spec.http, headers: { ...headers, ...specific(error) }, body };
 }

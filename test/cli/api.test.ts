@@ -43,12 +43,29 @@ test('a body comes from the argument, a file or stdin; events come as lines', as
     assert.equal([code, JSON.parse(stdout).prompt], [0, 'What is a run?']);
 });
 
+test('the APIs of others answer too, whole and as a stream', async ({ home }) => {
+  const ask = (path: string, fields: object) => {
+    const body = { model: 'local/svc-mini', messages: [{ role: 'user', content: 'Hi' }] };
+    return home.svc(['api', 'POST', path, '-d', JSON.stringify({ ...body, ...fields })]);
+  };
+  const chat = await ask('/v1/chat/completions', {});
+  assert.is(JSON.parse(chat.stdout).object, 'chat.completion');
+  const streamed = await ask('/v1/chat/completions', { stream: true });
+  assert.match(streamed.stdout, /^data: \{/);
+  assert.match(streamed.stdout, /data: \[DONE\]\n\n$/);
+  const message = await ask('/v1/messages', { max_tokens: 8 });
+  assert.is(JSON.parse(message.stdout).type, 'message');
+});
+
 test('an error ends the command with its own exit code, and stdout is empty', async ({ home }) => {
   for (const [args, exit, code] of [
     [['GET', '/v1/runs/run_x'], 2, 'run_unknown'],
     [['GET', '/nowhere'], 2, 'route_unknown'],
     [['GET', '/v1/events'], 2, 'upgrade_required'],
     [['POST', '/v1/runs', '--data', '{"prompt":"x","provider":"nobody"}'], 7, 'provider_unknown'],
+    [['POST', '/v1/embeddings', '-d', '{"model":"nobody/m"}'], 2, 'invalid_request'],
+    [['POST', '/v1/messages', '-d', '{"model":"m"}'], 2, 'invalid_request'],
+    [['POST', '/api/chat', '-d', '{"messages":[]}'], 2, 'invalid_request'],
     [['POST', '/v1/runs', '--data', '@/nonexistent'], 2, 'usage'],
     [['GET', 'v1/runs'], 2, 'usage'],
     [['G T', '/v1/runs'], 2, 'usage'],

@@ -11,7 +11,8 @@ const REQUEST_HEADERS = [
   'X-Stainless-Runtime, X-Stainless-Runtime-Version, X-Stainless-Retry-Count, X-Stainless-Timeout',
   'X-Stainless-Helper, X-Stainless-Helper-Method, X-Stainless-Poll-Helper',
 ].join(', ');
-const RESPONSE_HEADERS = 'Location, Request-Id, Retry-After, X-Request-Id, X-Svc-Run-Id';
+const RESPONSE_HEADERS =
+  'Location, Request-Id, Retry-After, X-Request-Id, X-Svc-Error, X-Svc-Run-Id';
 const PREFLIGHT_SECONDS = 600;
 
 /**
