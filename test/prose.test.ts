@@ -1,4 +1,4 @@
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { hardWords, longSentences, type Prose, proseOfPage, proseOfSource } from './prose.ts';
@@ -6,6 +6,7 @@ import { hardWords, longSentences, type Prose, proseOfPage, proseOfSource } from
 /** Not yet in plain words. The list only gets shorter: a line that is done fails the test. */
 const TO_DO: readonly string[] = [];
 
+const COLUMNS_MAX = 100;
 const sources = list('{src,machines,test,tools}/**/*.{ts,js}').filter(
   (file) => !/^test\/(prose|fixtures)/.test(file),
 );
@@ -31,12 +32,37 @@ test('no sentence of a comment or a page is longer than a reader keeps in mind',
   );
 });
 
+test('no line of a comment is longer than 100 columns', () => {
+  const long = sources.flatMap((file) =>
+    commentLines(readFileSync(file, 'utf8'))
+      .filter(({ text }) => text.length > COLUMNS_MAX)
+      .map(({ line }) => `${file}:${line}`),
+  );
+  assert.equal(long, []);
+  const found = commentLines('/**\n * a\n */\nconst b = 1;\n  // c\n/* d */\n');
+  assert.equal(
+    found.map(({ line }) => line),
+    [1, 2, 3, 5, 6],
+  );
+});
+
 test('every line of the list is still to do', () => {
   const done = TO_DO.filter((prefix) =>
     problems(() => true).every(({ file }) => !file.startsWith(prefix)),
   );
   assert.equal(done, []);
 });
+
+/** The lines that have only a comment. The formatter breaks the others. */
+function commentLines(code: string): { line: number; text: string }[] {
+  let inside = false;
+  return code.split('\n').flatMap((text, index) => {
+    const begins = /^\s*\/[*/]/.test(text);
+    const isComment = inside || begins;
+    if (isComment) inside = !text.includes('*/') && (inside || !/^\s*\/\//.test(text));
+    return isComment ? [{ line: index + 1, text }] : [];
+  });
+}
 
 /** A text in a test may be the input of what it tests. */
 function isProduct({ kind, file }: Prose): boolean {

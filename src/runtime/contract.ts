@@ -40,7 +40,10 @@ export type {
 export type * from './contract/records.ts';
 export type { RunRecord } from './runs/record.ts';
 
-/** What transports can ask the runtime. The schemas of inputs and records are in the folder `contract`. */
+/**
+ * What transports can ask the runtime. The schemas of inputs and records are in the folder
+ * `contract`.
+ */
 
 /** Who asked, and through which API. */
 export interface Asked {
@@ -103,7 +106,9 @@ export interface Runtime extends History {
   status(): StatusRecord;
   /** The figures for monitoring, in the text format of Prometheus, with those of a transport. */
   metrics(more: readonly Family[]): Promise<string>;
-  /** Calls the listener after each change of the daemon's state. Returns a function that ends it. */
+  /**
+   * Calls the listener after each change of the daemon's state. Returns a function that ends it.
+   */
   onState(listener: () => void): () => void;
   /** The events of this boot's daemon stream that are still in memory, oldest first. */
   why(): EventRecord[];
@@ -121,14 +126,18 @@ export interface Runtime extends History {
   /** Cheap, however large the run is. */
   headOfRun(id: string): Promise<RunHead>;
   listRuns(query: RunListQuery): Promise<RunPage>;
-  /** The run's events from `from_seq` to its terminal event. Ends early if the signal aborts or the daemon closes. */
+  /**
+   * The run's events from `from_seq` to its terminal event. Ends early if the signal aborts or the
+   * daemon closes.
+   */
   followRun(
     id: string,
     options: { from_seq?: number; signal: AbortSignal },
   ): AsyncIterable<EventSlice>;
   /**
-   * Calls the listener with the run's position in the queue, now and at each change. Position 1 starts next.
-   * The last position is null: the run left the queue. Returns a function that ends it.
+   * Calls the listener with the run's position in the queue, now and at each change. Position 1
+   * starts next. The last position is null: the run left the queue. Returns a function that ends
+   * it.
    */
   watchQueue(id: string, listener: (position: number | null) => void): () => void;
   /** Resolves when the work has stopped. A finished run resolves at once. */
@@ -145,7 +154,10 @@ export interface Runtime extends History {
    */
   embed(input: EmbedInput, signal: AbortSignal): Promise<EmbeddingRecord>;
 
-  /** Proposes a lifecycle event, such as stop_requested. Throws event_refused with details {state, accepted}. */
+  /**
+   * Proposes a lifecycle event, such as stop_requested. Throws event_refused with details {state,
+   * accepted}.
+   */
   lifecycle(event: LifecycleInput, by: string): Promise<LifecycleResult>;
   /** Resolves when the daemon has stopped, with what happened to its runs. Null when it failed. */
   stopped(): Promise<StopReport | null>;
@@ -155,12 +167,18 @@ export interface Runtime extends History {
   aliases(): Readonly<Record<string, string>>;
   showModel(id: string): Promise<ModelDetails>;
   removeModel(id: string): Promise<ModelRecord>;
-  /** Downloads a model: its record now and at each change. The last one has the model. It is cancelled when its last client leaves. */
+  /**
+   * Downloads a model: its record now and at each change. The last one has the model. It is
+   * cancelled when its last client leaves.
+   */
   pullModel(
     input: PullInput,
     options: { client: string; signal: AbortSignal },
   ): AsyncIterable<PullRecord>;
-  /** Resolves when the work has stopped. `cancelled` is false when the pull continues for other clients. */
+  /**
+   * Resolves when the work has stopped. `cancelled` is false when the pull continues for other
+   * clients.
+   */
   cancelPull(id: string, by: string): Promise<{ cancelled: boolean }>;
   listProviders(): ProviderRecord[];
   addProvider(input: ProviderInput): Promise<ProviderRecord>;
@@ -177,11 +195,19 @@ export interface History {
   /** The record of a run at a position. Throws run_unknown, invalid_request (`at`). */
   runAt(id: string, at: number): Promise<RunRecord>;
   whyRun(id: string): Promise<RunWhyRecord>;
-  /** The pieces of a file that another machine can fold. Throws run_unknown before the first piece. */
+  /**
+   * The pieces of a file that another machine can fold. Throws run_unknown before the first piece.
+   */
   exportRun(id: string, options: { redact: boolean }): AsyncIterable<string>;
-  /** The events of the whole log. Ends early if the signal aborts or the daemon closes. Throws busy, not_ready. */
+  /**
+   * The events of the whole log. Ends early if the signal aborts or the daemon closes. Throws busy,
+   * not_ready.
+   */
   followLog(query: LogQuery, signal: AbortSignal): AsyncIterable<EventSlice>;
-  /** Stored events of one stream. A page is shorter than `limit` when its events are large, and empty after the end. */
+  /**
+   * Stored events of one stream. A page is shorter than `limit` when its events are large, and
+   * empty after the end.
+   */
   readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
   /** The same of all streams. */
   readLog(fromSeq: number, limit: number): Promise<StoredEvent[]>;

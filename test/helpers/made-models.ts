@@ -2,7 +2,9 @@ import { join } from 'node:path';
 import { type GgufOptions, makeGguf } from '../fixtures/models/make-gguf.ts';
 import { THINKS, TOOLS } from '../fixtures/models/templates.ts';
 
-/** What the model `calls` says: a text and two tool calls. Its tokens do not end where marks end. */
+/**
+ * What the model `calls` says: a text and two tool calls. Its tokens do not end where marks end.
+ */
 export const CALLS = [
   ...['Let me', ' see.', '\n\n<tool', '_call>\n{"', 'name": "wea', 'ther", "argu', 'ments": {"ci'],
   ...['ty": "Pa', 'ris"}', '}\n</tool_', 'call>\n<tool_ca', 'll>{"name":"sum","arguments":', '[1,'],

@@ -23,9 +23,9 @@ import type { Edge, MachineName } from './edges.ts';
 import { essence, follow, openKernel, streamOf, undated } from './walk-kernel.ts';
 
 /**
- * Every path of the cover, cut off after its last event, and recovered from the log by another boot.
- * A path to an edge is a path to its source, then the edge. So each prefix of a path is another
- * path: so the paths are cut at every place.
+ * Every path of the cover, cut off after its last event, and recovered from the log by another
+ * boot. A path to an edge is a path to its source, then the edge. So each prefix of a path is
+ * another path: so the paths are cut at every place.
  */
 
 const DOWNTIME_MS = 5000;

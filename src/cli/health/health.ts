@@ -10,8 +10,8 @@ import type { Answer, Source } from './source.ts';
 const SOURCES = ['http', 'grpc', 'socket'] as const;
 
 /**
- * Exit 0 if the daemon is ready, 4 if not, 3 if the transport does not reach it. Exit 8 if the daemon
- * has no descriptors.
+ * Exit 0 if the daemon is ready, 4 if not, 3 if the transport does not reach it. Exit 8 if the
+ * daemon has no descriptors.
  */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const name = choiceFlag(flags, 'source', SOURCES) ?? 'http';

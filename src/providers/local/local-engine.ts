@@ -187,7 +187,9 @@ export class LocalEngine {
     return false;
   }
 
-  /** A load that does not let the process stop counts as a failure, though no caller waits for it. */
+  /**
+   * A load that does not let the process stop counts as a failure, though no caller waits for it.
+   */
   private kill(attempt: number): void {
     const process = this.find(attempt);
     process?.kill();

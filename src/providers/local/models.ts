@@ -110,7 +110,10 @@ export class LocalModels {
     return { ...record, ...(inspection?.metadata ?? { metadata: {}, metadata_left_out: 0 }) };
   }
 
-  /** Deletes the file of a model in the models folder. Throws model_unknown, model_in_use, invalid_request. */
+  /**
+   * Deletes the file of a model in the models folder. Throws model_unknown, model_in_use,
+   * invalid_request.
+   */
   async remove(id: string): Promise<ModelRecord> {
     const name = shortName(id).replace(/\.gguf$/, '');
     const file = (await this.files()).find((one) => one.name === name) ?? (await this.find(id));

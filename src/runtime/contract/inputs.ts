@@ -17,7 +17,10 @@ import {
   wholeFrom,
 } from './vocabulary.ts';
 
-/** What a request holds. Every transport takes the same fields. A field that is null counts as not given. */
+/**
+ * What a request holds. Every transport takes the same fields. A field that is null counts as not
+ * given.
+ */
 
 /** Longest name of a client, in characters. */
 export const CLIENT_MAX = 64;
@@ -229,7 +232,9 @@ export const runListInput = {
 };
 export type RunListQuery = Given<v.InferOutput<v.ObjectSchema<typeof runListInput, undefined>>>;
 
-/** The settings of a provider, which `readProvider` checks as it checks those of the configuration. */
+/**
+ * The settings of a provider, which `readProvider` checks as it checks those of the configuration.
+ */
 export const providerInput = v.looseObject({ id: name() });
 export type ProviderInput = v.InferOutput<typeof providerInput>;
 

@@ -6,7 +6,10 @@ import type { RunRecord } from '../runs/record.ts';
 import { responseFormat, tool, toolChoice } from './messages.ts';
 import { anything, flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
-/** The answers in the form that users see: snake_case, RFC 3339 times. A test checks real answers against these schemas. */
+/**
+ * The answers in the form that users see: snake_case, RFC 3339 times. A test checks real answers
+ * against these schemas.
+ */
 
 export const orNull = <S extends v.GenericSchema>(schema: S) => v.nullable(schema);
 

@@ -1,6 +1,9 @@
 import * as v from 'valibot';
 
-/** What the schemas of the contract are made of. A message continues a sentence that begins with the name of the field. */
+/**
+ * What the schemas of the contract are made of. A message continues a sentence that begins with the
+ * name of the field.
+ */
 
 export const text = v.string('must be a text.');
 export const flag = v.boolean('must be true or false.');

@@ -33,8 +33,8 @@ export interface ExporterOptions {
 }
 
 /**
- * Sends spans to an OTLP collector, by the semantic conventions for generative AI. They have no text
- * of a run.
+ * Sends spans to an OTLP collector, by the semantic conventions for generative AI. They have no
+ * text of a run.
  *
  * 1. A collector that fails or hangs costs the spans and nothing else. The queue is bounded.
  * 2. The log has one line when it begins to fail, and one when it works again.

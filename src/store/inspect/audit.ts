@@ -48,8 +48,8 @@ export class Audit {
   }
 
   /**
-   * Rebuilds the indexes at the start, if the last check found a damaged one and every event intact.
-   * Then the next part begins a new round. True: they were rebuilt.
+   * Rebuilds the indexes at the start, if the last check found a damaged one and every event
+   * intact. Then the next part begins a new round. True: they were rebuilt.
    */
   mendIndexes(): boolean {
     const { problems } = this.state;

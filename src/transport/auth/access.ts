@@ -22,8 +22,8 @@ import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-ac
  */
 
 /**
- * `summary`: without the token, a client gets part of the answer. `monitor`: a client of this machine
- * needs no token if the setting `metrics_public` says so.
+ * `summary`: without the token, a client gets part of the answer. `monitor`: a client of this
+ * machine needs no token if the setting `metrics_public` says so.
  */
 export type AccessLevel = 'public' | 'summary' | 'monitor' | 'token';
 

@@ -12,7 +12,10 @@ export interface TokenSources {
   named?: Pick<NamedTokens, 'find'>;
 }
 
-/** The holder of what a client sent as its token, once for each place. Null unless all are one valid token. */
+/**
+ * The holder of what a client sent as its token, once for each place. Null unless all are one valid
+ * token.
+ */
 export function holderOf(
   sent: readonly string[],
   { token, tokenEnded = () => NEVER, named }: TokenSources,

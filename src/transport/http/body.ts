@@ -72,7 +72,9 @@ function readBytes(
   });
 }
 
-/** Schemas of tools nest a few dozen levels. Code that walks a value has one call for each level. */
+/**
+ * Schemas of tools nest a few dozen levels. Code that walks a value has one call for each level.
+ */
 const LEVELS_MAX = 128;
 const NOTHING = Buffer.alloc(0);
 

@@ -32,8 +32,9 @@ export function sendBytes(
 }
 
 /**
- * Sends an error from the table of errors, in the envelope of the route. An unknown error goes to the log. An answer
- * that has begun cannot become an error: it is cut off, and the client notices the missing end.
+ * Sends an error from the table of errors, in the envelope of the route. An unknown error goes to
+ * the log. An answer that has begun cannot become an error: it is cut off, and the client notices
+ * the missing end.
  */
 export function sendError(
   req: IncomingMessage,

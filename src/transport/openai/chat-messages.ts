@@ -137,7 +137,9 @@ function assistantParts(message: Extract<ChatMessage, { role: 'assistant' }>): M
   return parts;
 }
 
-/** Throws invalid_request for an address: the daemon loads nothing from the network for a client. */
+/**
+ * Throws invalid_request for an address: the daemon loads nothing from the network for a client.
+ */
 export function imageOf(url: string, param: string): Extract<MessagePart, { type: 'image' }> {
   const [, media_type, data] = /^data:(image\/[a-z0-9.+-]+);base64,(.*)$/is.exec(url) ?? [];
   if (media_type === undefined || data === undefined)

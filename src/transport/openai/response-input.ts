@@ -24,7 +24,7 @@ import { inputItem } from './response-schemas.ts';
 /** The body of POST /v1/responses, and the run that it asks for. */
 
 const tool = object({
-  type: v.literal('function', 'must be function: svc runs no tools of its own.'),
+  type: v.literal('function', 'must be function: svc itself runs no tools.'),
   name: text,
   description: v.nullish(text),
   parameters: v.nullish(anything),
@@ -90,7 +90,7 @@ export const responseInput = named(
     truncation: only(['disabled'], 'svc leaves nothing out of a conversation.'),
     conversation: v.nullish(v.never(`must be null: ${ONLY_OWN} Use previous_response_id.`)),
     prompt: v.nullish(v.never(`must be null: ${ONLY_OWN} Use instructions and input.`)),
-    max_tool_calls: v.nullish(v.never('must be null: svc runs no tools of its own.')),
+    max_tool_calls: v.nullish(v.never('must be null: svc itself runs no tools.')),
     context_management: v.nullish(v.never('must be null: svc leaves nothing out.')),
     ...WITHOUT_EFFECT,
     store: only([true], 'svc has each response in its log. DELETE /v1/responses/{id} removes it.'),

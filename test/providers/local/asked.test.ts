@@ -194,7 +194,7 @@ test('an answer ends before a stop text that several tokens spell', async () => 
   assert.equal([never.text, never.finish?.stop_sequence], [whole.text, undefined]);
 });
 
-test('reasoning is a part of its own', async () => {
+test('reasoning is a separate part', async () => {
   const answer = await ask('thinks', { stop: ['Well'] });
   assert.equal(partsOf(answer), [
     { type: 'reasoning', text: 'Hm. Well.' },

@@ -26,7 +26,7 @@ const reply: Reply = {
   event: async () => {},
   slice: async () => {},
 };
-// biome-ignore lint/suspicious/noExplicitAny: what a client sees has the type that the test says it has
+// biome-ignore lint/suspicious/noExplicitAny: the test says which type an answer has
 const call = async (method: string, params: Record<string, unknown> = {}): Promise<any> =>
   callMethod(handlers, method, params, reply);
 const refused = (method: string, params: Record<string, unknown>) =>

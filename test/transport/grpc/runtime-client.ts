@@ -21,7 +21,7 @@ const PROTO = 'src/transport/grpc/runtime.proto';
 /** The usual options of a client. */
 const OPTIONS = { keepCase: true, longs: Number, oneofs: true } as const;
 
-// biome-ignore lint/suspicious/noExplicitAny: what a client sees has the type that the test says it has
+// biome-ignore lint/suspicious/noExplicitAny: the test says which type an answer has
 export type Message = any;
 
 export interface Update extends Record<string, unknown> {
@@ -59,7 +59,7 @@ export function runtimeClient(
     token: own = TOKEN,
   }: { definition?: PackageDefinition; token?: string } = {},
 ): RuntimeClient {
-  // biome-ignore lint/suspicious/noExplicitAny: a package that is loaded from its file has no type
+  // biome-ignore lint/suspicious/noExplicitAny: the test says which type an answer has
   const { svc } = loadPackageDefinition(definition) as any;
   const client = new svc.runtime.v1.Runtime(address, credentials.createInsecure());
   const metadata = ({ token = own }: CallOptions) => {

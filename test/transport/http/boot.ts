@@ -77,7 +77,7 @@ export interface Answer {
   status: number;
   headers: IncomingHttpHeaders;
   text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: what a client sees has the type that the test says it has
+  // biome-ignore lint/suspicious/noExplicitAny: the test says which type an answer has
   json: any;
 }
 
@@ -133,7 +133,7 @@ export function wire(port: number, text = ''): Wire {
 }
 
 /** The status of a raw answer, and its body as JSON. */
-// biome-ignore lint/suspicious/noExplicitAny: what a client sees has the type that the test says it has
+// biome-ignore lint/suspicious/noExplicitAny: the test says which type an answer has
 export function parseRaw(raw: string): { status: number; json: any; head: string } {
   const [head = '', body = ''] = raw.split(/\r\n\r\n([\s\S]*)/, 2);
   return {

@@ -2,7 +2,9 @@ import type { Token } from 'node-llama-cpp';
 import { type ConfidenceRule, judge } from '../../mini/confidence.ts';
 
 export interface ConfidenceFilter {
-  /** Returns the tokens to send now, or that the answer is declined. `ended`: no more tokens come. */
+  /**
+   * Returns the tokens to send now, or that the answer is declined. `ended`: no more tokens come.
+   */
   accept(
     tokens: readonly Token[],
     probability: number | null,
@@ -10,7 +12,10 @@ export interface ConfidenceFilter {
   ): readonly Token[] | 'declined';
 }
 
-/** Buffers the first tokens of an answer until the rule judges them. Without a rule, sends all tokens. */
+/**
+ * Buffers the first tokens of an answer until the rule judges them. Without a rule, sends all
+ * tokens.
+ */
 export function createConfidenceFilter(rule: ConfidenceRule | null): ConfidenceFilter {
   if (rule === null) return { accept: (tokens) => tokens };
   const probabilities: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Pauses generation so that one caller can change the shared context. node-llama-cpp locks the context while any run has a
- * token to compute, and two busy runs always have one.
+ * Pauses generation so that one caller can change the shared context. node-llama-cpp locks the
+ * context while any run has a token to compute, and two busy runs always have one.
  */
 export class ContextPause {
   private callers = 0;

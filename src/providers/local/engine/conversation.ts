@@ -20,7 +20,7 @@ import type { LoadedModel } from './load.ts';
  * A conversation in the form of the library.
  *
  * 1. Texts of the conversation stay plain text, also if they spell a control token. Templates write
- *    tools and arguments as their own text, so a spelling in them becomes a word that `plain`
+ *    tools and arguments as their own text. So a spelling in them becomes a word, which `plain`
  *    replaces after the template is rendered.
  */
 export class Conversation {

@@ -59,8 +59,8 @@ const EACH_BY_ITSELF: BatchingOptions = {
 };
 
 /**
- * Options of the chat template. The one of the built-in model is used directly. For another model the
- * library compares it with known templates first, which takes about a second.
+ * Options of the chat template. The one of the built-in model is used directly. For another model
+ * the library compares it with known templates first, which takes about a second.
  */
 function wrapperOptions({ template_ms }: LoadOrder): { type: 'auto' | 'jinjaTemplate' } {
   return { type: template_ms === null ? 'jinjaTemplate' : 'auto' };

@@ -18,8 +18,9 @@ import type { Refusal } from './refusals.ts';
  * 3. The connection without a token that idles longest makes room first, then the oldest one
  *    without a token. The last is the one whose authenticated requests ended first. Clients without
  *    a token keep as many as there are spare ones.
- * 4. A remote address has at most `address_connections` without a token. Its next one replaces
- *    an older one of that address. Loopback has no share, since all local clients have the same address.
+ * 4. A remote address has at most `address_connections` without a token. Its next one replaces an
+ *    older one of that address. Loopback has no share, since all local clients have the same
+ *    address.
  * 5. A connection has at most `open_requests` requests without a sent answer.
  */
 export interface Connections {

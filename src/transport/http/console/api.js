@@ -32,7 +32,8 @@ export async function signIn(secret) {
  * Sends a request, after the daemon has proved itself. Returns the JSON, or null without one.
  * Throws ApiError.
  * @param {string} path
- * @param {{ method?: string, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal }} [options]
+ * @param {{ method?: string, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal
+ * }} [options]
  * @returns {Promise<any>}
  */
 export async function ask(path, { method = 'GET', body, headers = {}, signal } = {}) {
@@ -79,7 +80,8 @@ function parsed(text) {
 
 /**
  * @param {string} path
- * @param {{ method: string, body?: unknown, headers: Record<string, string>, signal?: AbortSignal | undefined }} options
+ * @param {{ method: string, body?: unknown, headers: Record<string, string>, signal?: AbortSignal |
+ * undefined }} options
  */
 async function send(path, { method, body, headers, signal }) {
   const given =

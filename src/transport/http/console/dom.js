@@ -4,7 +4,8 @@
  * A new element. Text children become text nodes: no data of the daemon is ever read as HTML.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
- * @param {Record<string, string | number | boolean | null | ((event: Event) => void)>} [attributes] a function is a listener, true an empty attribute, false or null none
+ * @param {Record<string, string | number | boolean | null | ((event: Event) => void)>} [attributes]
+ * a function is a listener, true an empty attribute, false or null none
  * @param {...(Node | string | null)} children
  * @returns {HTMLElementTagNameMap[K]}
  */

@@ -12,7 +12,8 @@
  * @typedef {import('../../../runtime/contract.ts').RunWhyRecord} Why
  * @typedef {import('../../../runtime/contract.ts').EventRecord} LogEvent
  * @typedef {import('../../../runtime/contract.ts').RunRecord} Run
- * @typedef {'machines' | 'snapshot' | 'runs' | 'run' | 'output' | 'events' | 'connection' | 'walk'} Part
+ * @typedef {'machines' | 'snapshot' | 'runs' | 'run' | 'output' | 'events' | 'connection' | 'walk'}
+ * Part
  */
 
 export const model = {

@@ -9,7 +9,8 @@ import { entered, machineOf, transitionsFor } from './shape.js';
  *
  * @typedef {import('./model.js').LogEvent} LogEvent
  * @typedef {import('./model.js').Instance} Instance
- * @typedef {{ machine: string, stream: string, event: string, from: string | null, to: string | null, seq: number }} Step
+ * @typedef {{ machine: string, stream: string, event: string, from: string | null, to: string |
+ * null, seq: number }} Step
  */
 
 /** @type {Map<string, string | null>} */

@@ -92,7 +92,7 @@ test('text that may become a stop text waits, and no more than that', () => {
   assert.equal(reader.push('ART'), [{ text: 'START' }]);
 });
 
-test('reasoning is a part of its own, without its tags', () => {
+test('reasoning is a separate part, without its tags', () => {
   const { parts } = readEachWay(ALL, '<think>\nLet me END.\n\n</think>\n\nYes.');
   assert.equal(parts, [
     { type: 'reasoning', text: 'Let me END.' },

@@ -114,7 +114,7 @@ export class Reader {
     return this.taken();
   }
 
-  /** Returns what was held back: nothing follows. */
+  /** Returns what was kept back: nothing follows. */
   end(): readonly Piece[] {
     if (this.ended_ !== null) return NONE;
     if (this.mode === 'text' || this.mode === 'reasoning') this.release(this.pending.length);
@@ -152,7 +152,8 @@ export class Reader {
   }
 
   /**
-   * Returns text up to the mark that ends first, and acts on it. `first`: the marks before any text.
+   * Returns text up to the mark that ends first, and acts on it. `first`: the marks before any
+   * text.
    */
   private scan(marks: readonly Meant[], first: readonly Meant[]): boolean {
     this.skipSpace();
