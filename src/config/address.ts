@@ -15,15 +15,13 @@ export function parseAddress(text: string): { host: string; port: number } | nul
   return match !== null && port <= 65_535 ? { host: match[1] ?? match[2] ?? '', port } : null;
 }
 
-/** Refuses a listener that other machines reach without a token. Throws address_refused. */
+/** Refuses HTTP that other machines reach without a token, and all gRPC. Throws address_refused. */
 export function refuseOpenBind(config: { auth: boolean; http: string; grpc: string }): void {
   for (const [name, address] of Object.entries({ http: config.http, grpc: config.grpc })) {
     const host = parseAddress(address)?.host ?? '';
     if (isLoopback(host) || (name === 'http' && config.auth)) continue;
     const why =
-      name === 'grpc'
-        ? 'gRPC has no authentication, so it listens on loopback only'
-        : 'authentication is off';
+      name === 'grpc' ? 'gRPC has no TLS, so it listens on loopback only' : 'authentication is off';
     throw new SvcError(
       'address_refused',
       `${address} can be reached from other machines, and ${why}.`,

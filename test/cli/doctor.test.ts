@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -96,6 +96,41 @@ test('a home that was never used, and one that was, have no such failure', async
   assert.equal(await clean(), ['ok']);
   assert.is((await home.svc(['stop'])).code, 0);
   assert.equal(await clean(), ['ok']);
+});
+
+test('an address that other machines reach is a warning, and gRPC there is refused', async ({
+  home,
+}) => {
+  const exposed = async (env: NodeJS.ProcessEnv) => {
+    const { stdout } = await home.svc(['doctor', '--json'], { env });
+    return (JSON.parse(stdout) as { checks: Check[] }).checks.filter(({ detail }) =>
+      /other machines/i.test(detail),
+    );
+  };
+  assert.equal(await exposed({ SVC_HTTP: '127.0.0.1:0' }), []);
+  const [found] = await exposed({ SVC_HTTP: '0.0.0.0:0' });
+  assert.equal([found?.name, found?.status], ['listeners', 'warn']);
+  assert.match(found?.detail ?? '', /^Other machines can reach 0\.0\.0\.0:0.*no TLS/);
+  const [refused] = await exposed({ SVC_GRPC: '0.0.0.0:0' });
+  assert.equal(refused?.status, 'fail');
+  assert.match(refused?.detail ?? '', /gRPC has no TLS/);
+});
+
+test('a list of tokens that others can read is a warning', async ({ home }) => {
+  assert.is((await home.svc(['start'])).code, 0);
+  assert.is((await home.svc(['token', 'create', '--name', 'a'])).code, 0);
+  const warnings = async () => {
+    const { stdout } = await home.svc(['doctor', '--json']);
+    return (JSON.parse(stdout) as { checks: Check[] }).checks.filter(({ detail }) =>
+      detail.includes('list of tokens'),
+    );
+  };
+  assert.equal(await warnings(), []);
+  chmodSync(home.paths.tokens, 0o644);
+  assert.equal(
+    (await warnings()).map(({ status, hint }) => [status, hint]),
+    [['warn', `Run: chmod 600 ${home.paths.tokens}`]],
+  );
 });
 
 test.run();

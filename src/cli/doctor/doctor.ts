@@ -12,7 +12,7 @@ import { checkEngine, checkModel } from './engine-check.ts';
 import { checkDisk, checkFolders, checkToken, checkTokens } from './home-check.ts';
 import { checkLastError, checkLogs, checkStderr } from './log-check.ts';
 import { checkPlaces } from './place-check.ts';
-import { checkPorts } from './port-check.ts';
+import { checkExposure, checkPorts } from './port-check.ts';
 import { checkNode, checkVersions } from './program-check.ts';
 import { checkProviders } from './provider-check.ts';
 import { checkStore } from './store-check.ts';
@@ -38,6 +38,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       checkDaemon,
       checkStore,
       checkPorts,
+      checkExposure,
       checkEngine,
       checkModel,
       checkProviders,

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { parseAddress } from '../../config/address.ts';
+import { isLoopback, parseAddress } from '../../config/address.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 import { portOwner } from './port-owner.ts';
 
@@ -25,6 +25,20 @@ export async function checkPorts({ config, running }: DoctorContext): Promise<Ch
   return checks.every((check) => check.status === 'ok')
     ? [ok('listeners', `${config.http} and ${config.grpc} are free`)]
     : checks.filter((check) => check.status !== 'ok');
+}
+
+/** There is no TLS, so another machine's request and its token can be read on the way. */
+export function checkExposure({ config, running }: DoctorContext): Check[] {
+  const listening = running?.status.addresses.http?.replace(/^http:\/\//, '') ?? config?.http ?? '';
+  const host = parseAddress(listening)?.host;
+  if (host === undefined || isLoopback(host)) return [];
+  return [
+    warn(
+      'listeners',
+      `Other machines can reach ${listening}, and the daemon has no TLS: tokens and prompts can be read on the way.`,
+      'Listen on 127.0.0.1, and put a proxy with TLS before it.',
+    ),
+  ];
 }
 
 async function checkPort(name: string, address: string): Promise<Check> {
