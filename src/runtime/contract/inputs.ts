@@ -125,9 +125,10 @@ export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Give
 
 /** What the schemas of tools and answers mean is checked when the run starts. */
 function checkTools({ tools = [], tool_choice, response_format }: Given<RunInput>): void {
-  for (const [index, { parameters }] of tools.entries())
-    checkNesting(parameters, `tools.${index}.parameters`);
-  checkNesting(response_format?.schema, 'response_format.schema');
+  checkNesting([
+    ...tools.map(({ parameters }, index) => [`tools.${index}.parameters`, parameters] as const),
+    ['response_format.schema', response_format?.schema],
+  ]);
   const names = tools.map(({ name }) => name);
   const twice = names.find((each, index) => names.indexOf(each) !== index);
   if (twice !== undefined) throw wrong('tools', `tools has ${twice} twice.`);

@@ -1,22 +1,26 @@
 import { wrong } from './check.ts';
 
-/** Most levels of a JSON schema in a request, and most values in it. */
+/** Most levels of a JSON schema, and most values in all schemas of one request. */
 const LEVELS_MAX = 64;
 const VALUES_MAX = 20_000;
 
 /**
- * Bounds a value whose form a client chooses, before anything walks it by recursion: a deep one
- * would exceed the stack. Throws invalid_request.
+ * Bounds values whose form a client chooses, each with the name of its parameter. A deep one would
+ * exceed the stack of what walks it, and many values would take long to check. Throws
+ * invalid_request.
  */
-export function checkNesting(value: unknown, param: string): void {
-  const waiting: [value: unknown, level: number][] = [[value, 1]];
-  let values = 0;
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    const [inner, level] = next;
-    values += 1;
-    if (values > VALUES_MAX) throw wrong(param, `${param} has more than ${VALUES_MAX} values.`);
-    if (typeof inner !== 'object' || inner === null) continue;
-    if (level > LEVELS_MAX) throw wrong(param, `${param} has more than ${LEVELS_MAX} levels.`);
-    for (const each of Object.values(inner)) waiting.push([each, level + 1]);
+export function checkNesting(values: Iterable<readonly [param: string, value: unknown]>): void {
+  let count = 0;
+  for (const [param, value] of values) {
+    const waiting: [inner: unknown, level: number][] = [[value, 1]];
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      const [inner, level] = next;
+      count += 1;
+      if (count > VALUES_MAX)
+        throw wrong(param, `${param} exceeds ${VALUES_MAX} values in the schemas of a request.`);
+      if (typeof inner !== 'object' || inner === null) continue;
+      if (level > LEVELS_MAX) throw wrong(param, `${param} has more than ${LEVELS_MAX} levels.`);
+      for (const each of Object.values(inner)) waiting.push([each, level + 1]);
+    }
   }
 }

@@ -131,6 +131,10 @@ test('a schema has bounds, before anything walks it', () => {
       ...['invalid_request', 'response_format.schema'],
     ]);
   }
+  const half = { enum: Array.from({ length: 10_000 }, () => 1) };
+  const tools = ['a', 'b'].map((name) => ({ name, parameters: half }));
+  parse({ prompt: 'Hi', tools: tools.slice(1) });
+  assert.equal(refused({ prompt: 'Hi', tools }), ['invalid_request', 'tools.1.parameters']);
 });
 
 test.run();
