@@ -77,12 +77,12 @@ export function requiredForm({ wrapper }: LoadedModel, order: RunOrder): Require
 }
 
 function reasoningForm(
-  { model, wrapper }: LoadedModel,
+  { wrapper, knowsTags }: LoadedModel,
   { messages }: RunOrder,
 ): AnswerForm['reasoning'] {
   const thought = wrapper.settings.segments?.thought;
   const close = looseMark(textOf(thought?.suffix));
-  if (thought === undefined || close.letters === '') return knowsTags(model) ? TAGS : null;
+  if (thought === undefined || close.letters === '') return knowsTags ? TAGS : null;
   const { prefix } = thought;
   const isOpened = typeof prefix === 'object' && 'type' in prefix;
   const open = isOpened ? '' : textOf(prefix);
@@ -94,7 +94,7 @@ function reasoningForm(
 }
 
 /** The library takes some templates with these tags for others without reasoning. */
-function knowsTags({ fileInfo }: LlamaModel): boolean {
+export function knowsReasoningTags({ fileInfo }: LlamaModel): boolean {
   const { chat_template: template, ggml } = fileInfo.metadata.tokenizer ?? {};
   return template?.includes('</think>') === true || ggml?.tokens?.includes('</think>') === true;
 }

@@ -12,6 +12,7 @@ import type {
 } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
+import { knowsReasoningTags } from './form.ts';
 import { startLlama } from './llama.ts';
 import { measureSpeed } from './measure.ts';
 import type { Loaded, LoadOrder } from './messages.ts';
@@ -39,6 +40,8 @@ export interface LoadedModel {
   /** The confidence rule, and the tokens of the answer that replaces a declined one. */
   gate: ConfidenceRule | null;
   fallback: Token[];
+  /** Whether its template or vocabulary has the tags `<think>` and `</think>`. */
+  knowsTags: boolean;
   /** How the control tokens are spelled. */
   controlTexts: ReadonlyMap<number, string>;
   info: Loaded;
@@ -104,6 +107,7 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
     stops: rendered(() => stopTokens(model, wrapper)),
     bytesPerTokenMax: tokenBytesMax(model),
     fallback: model.tokenize(fallback),
+    knowsTags: knowsReasoningTags(model),
     controlTexts: controlTextsOf(model),
     info: {
       threads,
