@@ -11,8 +11,9 @@ import { type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/
 import { makeModels, TOOL_LIST } from '../../helpers/made-models.ts';
 
 /**
- * An answer that was cut off after any of its tokens continues exactly. The engine that continues it
- * did not compute its beginning. Answers have tool calls, reasoning, JSON, stop texts and penalties.
+ * An answer that was cut off after any of its tokens continues exactly. The engine that continues
+ * it did not compute its beginning. Answers have tool calls, reasoning, JSON, stop texts and
+ * penalties.
  */
 
 interface Answer {

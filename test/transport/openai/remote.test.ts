@@ -5,7 +5,9 @@ import { chunk, type Scenario, Upstream } from '../../helpers/upstream.ts';
 import { bootReal } from '../http/real.ts';
 import { clientOf, weather } from './boot.ts';
 
-/** The `openai` package, svc, and a remote API behind it: what goes through, and what comes back. */
+/**
+ * The `openai` package, svc, and a remote API behind it: what goes through, and what comes back.
+ */
 async function boot(scenario: Scenario) {
   const upstream = await Upstream.start(scenario);
   const port = remote(upstream.base_url);
