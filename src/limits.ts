@@ -402,6 +402,12 @@ export const limitSpecs = {
     65_536,
     'Connections to one listener beyond these, for health and for signing in. When all are in use, the daemon closes one without the token.',
   ),
+  public_calls: limit(
+    1024,
+    4,
+    65_536,
+    'gRPC calls without the token at one time, over all connections. The oldest one ends for a new one.',
+  ),
   address_connections: limit(
     64,
     1,

@@ -9,6 +9,7 @@ import type { Limits } from '../../limits.ts';
 import { type Holder, requireScope, type Scope } from '../auth/scope.ts';
 import type { TokenAccess } from '../auth/token-access.ts';
 import type { GrpcConnections } from './connections.ts';
+import { PublicCalls } from './public-calls.ts';
 import { statusOf } from './status.ts';
 
 /**
@@ -42,6 +43,7 @@ export function createAdmissions({
   scopes,
 }: AdmitOptions): Admissions {
   const callers = new WeakMap<Metadata, Holder>();
+  const publicCalls = new PublicCalls(limits);
   const guard = (call: ServerInterceptingCallInterface, needed: Scope) => {
     const over: (() => void)[] = [];
     const end = (error: SvcError) => call.sendStatus(statusOf(error));
@@ -99,6 +101,7 @@ export function createAdmissions({
     intercept: ({ path }, call) => {
       const [, of = '', method = ''] = path.split('/');
       if (of === service) return guard(call, scopes[method] ?? 'admin');
+      publicCalls.enter(call);
       boundMessages(call);
       return new ServerInterceptingCall(call);
     },
