@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SCHEMA_VERSION } from '../../machines/events.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { accepted, codeOf, event, run, series } from './samples.ts';
 
@@ -49,7 +50,7 @@ function testLog(opened: Opened): void {
   opened('an event comes back as it was appended', async (store) => {
     const one = event(1, 'run_1', 1, {
       type: 'run.accepted',
-      schema: 3,
+      schema: SCHEMA_VERSION,
       at: 1_700_000_000_123,
       boot_id: 'boot_9',
       data: { a: [1, { b: null }], c: 'x' },

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { SCHEMA_VERSION } from '../../machines/events.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
@@ -16,7 +17,7 @@ export function event(
     stream,
     version,
     type: 'test.happened',
-    schema: 1,
+    schema: SCHEMA_VERSION,
     at: 1_700_000_000_000 + seq,
     boot_id: 'boot_1',
     data: { seq },
