@@ -5,6 +5,7 @@ const PARTS_MAX = 100_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
 const OPENING = new Set([0x5b, 0x7b]);
 const CLOSING = new Set([0x5d, 0x7d]);
 
@@ -27,20 +28,30 @@ function isTooMuch(text: string): boolean {
   return false;
 }
 
-/** Whether objects and lists of a JSON text nest deeper than this. It reads each byte once. */
-export function isDeep(json: Uint8Array, levels: number): boolean {
+/**
+ * What a JSON text has too much of, if anything. A value costs far more memory and time than its
+ * text. It reads each byte once.
+ */
+export function excessOf(
+  json: Uint8Array,
+  most: { levels: number; values: number },
+): 'levels' | 'values' | null {
   let depth = 0;
+  let values = 1;
   let quoted = false;
   for (let at = 0; at < json.length; at += 1) {
     const code = json[at] as number;
     if (code === QUOTE) quoted = !quoted;
     else if (quoted) at += code === BACKSLASH ? 1 : 0;
-    else if (code === 0x5b || code === 0x7b) {
+    else if (code === COMMA || OPENING.has(code)) {
+      values += 1;
+      if (values > most.values) return 'values';
+      if (code === COMMA) continue;
       depth += 1;
-      if (depth > levels) return true;
-    } else if (code === 0x5d || code === 0x7d) depth -= 1;
+      if (depth > most.levels) return 'levels';
+    } else if (CLOSING.has(code)) depth -= 1;
   }
-  return false;
+  return null;
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

@@ -49,6 +49,12 @@ export const limitSpecs = {
   ),
   run_messages: limit(4096, 1, 100_000, 'Messages of one run.'),
   body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body, or one gRPC message.'),
+  request_values: limit(
+    100_000,
+    1000,
+    10_000_000,
+    'Values in one HTTP request body, or one gRPC request: texts, numbers, objects and lists. Each is checked.',
+  ),
   message_bytes: limit(16 * MIB, 1024, 512 * MIB, 'One request on the local socket.'),
   run_ms: limit(600_000, 1000, 86_400_000, 'One run in total, unless --timeout sets another time.'),
   queue_ms: limit(600_000, 1000, 86_400_000, 'Time in the queue.'),

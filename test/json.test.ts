@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { isDeep, parseForeignJson } from '../src/json.ts';
+import { excessOf, parseForeignJson } from '../src/json.ts';
 
 test('what others send is read as JSON', () => {
   for (const value of [[], {}, null, 'text', '"[[[[', '\\', { 'a"]': ['\\"{', { b: [1] }] }])
@@ -24,19 +24,32 @@ test('what nests deeper than any answer is not read, and brackets inside a text 
 
 test('the depth of a text is that of its objects and lists, not of its strings', () => {
   const deep = (value: unknown, levels: number) =>
-    isDeep(Buffer.from(JSON.stringify(value)), levels);
+    excessOf(Buffer.from(JSON.stringify(value)), { levels, values: 100 }) === 'levels';
   for (const value of [1, 'text', null]) assert.not.ok(deep(value, 0));
   for (const value of [[[]], { a: [] }, [{}, {}, {}], [['"', '[[[']], { 'a\\': ['{{{', '\\"['] }]) {
     assert.not.ok(deep(value, 2), JSON.stringify(value));
     assert.ok(deep(value, 1), JSON.stringify(value));
   }
-  assert.ok(isDeep(Buffer.from('[[['), 2));
+  assert.is(excessOf(Buffer.from('[[['), { levels: 2, values: 100 }), 'levels');
 });
 
 test('what has more parts than any answer is not read', () => {
   const list = (parts: number) => `[${'{},'.repeat(parts - 2)}{}]`;
   assert.is((parseForeignJson(list(100_000)) as unknown[]).length, 99_999);
   assert.is(parseForeignJson(list(100_001)), undefined);
+});
+
+test('the values of a text are its texts, numbers, objects and lists', () => {
+  const many = (value: unknown, values: number) =>
+    excessOf(Buffer.from(JSON.stringify(value)), { levels: 8, values }) === 'values';
+  for (const [value, values] of [
+    ['a, [{ b', 1],
+    [[1, 2, 3], 4],
+    [{ a: [1, { b: 'c,,,' }], d: null }, 6],
+  ] as const) {
+    assert.not.ok(many(value, values), JSON.stringify(value));
+    assert.ok(values === 1 || many(value, values - 1), JSON.stringify(value));
+  }
 });
 
 test.run();

@@ -106,7 +106,7 @@ class Answer {
     this.refusal = chunk.refusal;
     this.calls.expect(chunk.callIds, chunk.argumentLength);
     for (const logprob of chunk.logprobs) {
-      this.count(logprob.token);
+      this.count(logprob.token, TOKEN_BYTES);
       for (const { token } of logprob.top) this.count(token, NUMBER_BYTES);
       this.logprobs.push(logprob);
     }
@@ -164,6 +164,8 @@ class Answer {
 
 /** A probability in the log, about. */
 const NUMBER_BYTES = 16;
+/** The same with its list of likely tokens. A token may have no text. */
+const TOKEN_BYTES = 64;
 
 /**
  * An error part means one of three things:

@@ -130,7 +130,8 @@ function checkTools({ tools = [], tool_choice, response_format }: Given<RunInput
     ['response_format.schema', response_format?.schema],
   ]);
   const names = tools.map(({ name }) => name);
-  const twice = names.find((each, index) => names.indexOf(each) !== index);
+  const seen = new Set<string>();
+  const twice = names.find((each) => seen.size === seen.add(each).size);
   if (twice !== undefined) throw wrong('tools', `tools has ${twice} twice.`);
   if (typeof tool_choice === 'object' && !names.includes(tool_choice.name))
     throw wrong('tool_choice', `tool_choice names ${tool_choice.name}, which is not in tools.`);

@@ -13,7 +13,7 @@ type Output = Omit<Extract<OutputPart, { type: 'output' }>, 'type'>;
  */
 export class OutputQueue {
   private outputs: Output[] = [];
-  /** Characters of all outputs in the queue. */
+  /** Characters of all outputs in the queue, and about as many as their probabilities need. */
   characters = 0;
 
   get length(): number {
@@ -23,7 +23,7 @@ export class OutputQueue {
   add({ type: _, ...output }: Extract<OutputPart, { type: 'output' }>): void {
     const { text, token_ids, call, logprobs } = output;
     if (text === '' && token_ids.length === 0 && (call ?? logprobs) === undefined) return;
-    this.characters += output.text.length;
+    this.characters += lengthOf(output);
     const last = this.outputs.at(-1);
     if (last !== undefined && last.kind === output.kind && last.call?.id === output.call?.id)
       this.outputs[this.outputs.length - 1] = joined(last, output);
@@ -33,10 +33,16 @@ export class OutputQueue {
   /** Removes the first output. Null: the queue is empty. */
   take(): Output | null {
     const first = this.outputs.shift() ?? null;
-    this.characters -= first?.text.length ?? 0;
+    if (first !== null) this.characters -= lengthOf(first);
     return first;
   }
 }
+
+function lengthOf({ text, logprobs = [] }: Output): number {
+  return logprobs.reduce((sum, { top }) => sum + LOGPROB_LENGTH * (1 + top.length), text.length);
+}
+/** A token with its probability in the log, about. */
+const LOGPROB_LENGTH = 32;
 
 function joined(first: Output, next: Output): Output {
   return {

@@ -1,4 +1,5 @@
 import { wrong } from '../../runtime/contract/check.ts';
+import { checkNesting } from '../../runtime/contract/nesting.ts';
 
 /**
  * A request as the run contract has it. Nothing is checked here that the contract checks. Fields
@@ -15,7 +16,9 @@ export interface RunRequest extends Fields {
   detach?: boolean;
 }
 
-export function runInputOf(request: RunRequest): object {
+/** Throws invalid_request for a request with more values than `valuesMax`. */
+export function runInputOf(request: RunRequest, valuesMax: number): object {
+  checkNesting(Object.entries(request), valuesMax);
   const { detach: _, messages, tools, tool_choice, response_format, ...rest } = request;
   return {
     ...rest,

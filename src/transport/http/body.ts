@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SvcError } from '../../errors.ts';
-import { isDeep } from '../../json.ts';
+import { excessOf } from '../../json.ts';
 
 export interface BodyOptions {
+  /** Most values of the body. */
+  values?: number;
   /** Longest wait for the body. */
   within_ms?: number;
   /** Aborted, with the reason, when the session or token of the request becomes invalid. */
@@ -30,7 +32,7 @@ export async function readJson(
     throw new SvcError('invalid_request', 'The body must not be compressed.');
   if (Number(req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
   if (req.headers.expect !== undefined) res.writeContinue();
-  return parse(await readBytes(req, limit, options));
+  return parse(await readBytes(req, limit, options), options);
 }
 
 function readBytes(
@@ -78,14 +80,16 @@ function readBytes(
 const LEVELS_MAX = 128;
 const NOTHING = Buffer.alloc(0);
 
-function parse(bytes: Buffer): unknown {
+function parse(bytes: Buffer, { values = Number.POSITIVE_INFINITY }: BodyOptions): unknown {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     throw new SvcError('invalid_request', 'The body is not UTF-8 text.');
   }
-  if (isDeep(bytes, LEVELS_MAX))
+  const excess = excessOf(bytes, { levels: LEVELS_MAX, values });
+  if (excess === 'values') throw tooManyValues(values);
+  if (excess === 'levels')
     throw new SvcError(
       'invalid_request',
       `The body nests objects and lists deeper than ${LEVELS_MAX} levels.`,
@@ -99,6 +103,12 @@ function parse(bytes: Buffer): unknown {
 
 function tooLarge(limit: number): SvcError {
   return new SvcError('body_too_large', `The body has more than ${limit} bytes.`);
+}
+
+function tooManyValues(most: number): SvcError {
+  return new SvcError('body_too_large', `The body has more than ${most} values.`, {
+    hint: 'Send fewer items, or raise the limit request_values.',
+  });
 }
 
 function cutOff(cause?: unknown): SvcError {

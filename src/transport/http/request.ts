@@ -21,7 +21,8 @@ export function bodyReader(
     complete = (value: unknown) => value,
     within_ms,
   } = {}) => {
-    const options = within_ms === undefined ? { ended } : { ended, within_ms };
+    const values = limits.request_values;
+    const options = { ended, values, ...(within_ms === undefined ? {} : { within_ms }) };
     const value = complete(await readJson(req, res, bytes, options));
     return body === undefined ? value : check(body, value);
   };

@@ -87,7 +87,8 @@ const SIGNATURES: readonly [RegExp, string][] = [
  * first call of its tool that has no result yet.
  */
 class Calls {
-  private readonly open: { id: string; name: string }[] = [];
+  /** The calls without a result, by id, by name, and all of them under the empty text. */
+  private readonly open = new Map<string, Set<Call>>();
   private count = 0;
 
   made({
@@ -96,16 +97,28 @@ class Calls {
   }: v.InferOutput<typeof toolCall>): MessagePart {
     this.count += 1;
     const call = { id: id || `call_${this.count}`, name };
-    this.open.push(call);
+    for (const key of keysOf(call)) {
+      const calls = this.open.get(key) ?? new Set();
+      this.open.set(key, calls.add(call));
+    }
     return { type: 'tool_call', ...call, arguments: JSON.stringify(written ?? {}) };
   }
 
   answered({ tool_call_id, tool_name }: SentMessage, at: string): string {
-    const place = this.open.findIndex(({ id, name }) =>
-      tool_call_id ? id === tool_call_id : !tool_name || name === tool_name,
-    );
-    const [call] = place < 0 ? [] : this.open.splice(place, 1);
-    if (call !== undefined) return call.id;
-    throw wrong(at, `${at} is the result of a tool, but no message before it calls the tool.`);
+    const key = tool_call_id ? `id ${tool_call_id}` : tool_name ? `name ${tool_name}` : '';
+    const [call] = this.open.get(key) ?? [];
+    if (call === undefined)
+      throw wrong(at, `${at} is the result of a tool, but no message before it calls the tool.`);
+    for (const each of keysOf(call)) this.open.get(each)?.delete(call);
+    return call.id;
   }
+}
+
+interface Call {
+  id: string;
+  name: string;
+}
+
+function keysOf({ id, name }: Call): readonly string[] {
+  return [`id ${id}`, `name ${name}`, ''];
 }

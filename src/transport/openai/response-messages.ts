@@ -26,8 +26,9 @@ export async function messagesOf(
   const answer = (parts: readonly MessagePart[]) => {
     const last = messages.at(-1);
     const begins = parts.some(({ type }) => type !== 'tool_call');
-    const open = last?.role === 'assistant' && !(begins && last.content.some(isSaid));
-    if (open) last.content.push(...parts);
+    // Only calls follow what was said, so the last part says whether anything was.
+    const open = last?.role === 'assistant' && !(begins && last.content.slice(-1).some(isSaid));
+    if (open) for (const part of parts) last.content.push(part);
     else messages.push({ role: 'assistant', content: [...parts] });
   };
   for (const [index, item] of input.entries()) {

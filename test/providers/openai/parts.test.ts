@@ -365,6 +365,9 @@ test('the bound of an answer counts reasoning, names, arguments and tokens', asy
     ),
     tooMuch,
   );
+  const content = Array.from({ length: 100 }, () => ({ token: '', logprob: 0 }));
+  const empty = { choices: [{ index: 0, delta: { content: 'a' }, logprobs: { content } }] };
+  assert.match(await codeOf((x) => x.event(empty)), tooMuch, 'tokens without a text');
   const many = /^provider_failed The provider sends more than 8 parts/;
   assert.match(
     await codeOf(async (x) => {

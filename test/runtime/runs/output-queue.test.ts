@@ -37,6 +37,7 @@ test('the probabilities of joined pieces stay in order', () => {
   const logprobs = (token: string) => ({ logprobs: [{ token, logprob: -1, top: [] }] });
   queue.add(piece('a', logprobs('a')));
   queue.add(piece('b', logprobs('b')));
+  assert.ok(queue.characters > 32, 'they count, so that a provider waits for their commit');
   assert.equal(
     queue.take()?.logprobs?.map(({ token }) => token),
     ['a', 'b'],

@@ -103,6 +103,21 @@ test('sizes have bounds', async ({ real, client }) => {
   assert.is(real.provider.asked.length, 0);
 });
 
+test('a body with very many values is refused before any of them is checked', async ({
+  real,
+  client,
+}) => {
+  const { request_values: most } = real.config.limits;
+  const begun = await errorOf(
+    client.chat.completions.create({ ...hi, messages: Array(most).fill(1) }),
+  );
+  assert.equal(begun, [413, 'body_too_large', null]);
+  const few = Array(most - 10).fill(1);
+  assert.equal(await errorOf(client.chat.completions.create({ ...hi, messages: few })), [
+    ...[400, 'invalid_request', 'messages.0'],
+  ]);
+});
+
 test('an unknown model is a 404', async ({ real, client }) => {
   real.provider.script = [
     new SvcError('model_unknown', 'There is no model x.', { param: 'model' }),
