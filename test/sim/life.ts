@@ -111,6 +111,8 @@ export class Life {
     const providers = {
       ids: () => ['local', ...Object.keys(config.providers)],
       config: (id: string) => config.providers[id] ?? null,
+      settings: () => new Map([['local', null], ...Object.entries(config.providers)]),
+      listed: () => null,
       list: () => [],
     };
     const stopRequests = new Notifier<number>();
