@@ -93,7 +93,8 @@ export const responseInput = named(
     max_tool_calls: v.nullish(v.never('must be null: svc itself runs no tools.')),
     context_management: v.nullish(v.never('must be null: svc leaves nothing out.')),
     ...WITHOUT_EFFECT,
-    store: only([true], 'svc has each response in its log. DELETE /v1/responses/{id} removes it.'),
+    /** False: no later request finds the response. Its run stays in the history, as any run. */
+    store: v.nullish(flag),
   }),
 );
 export type ResponseInput = v.InferOutput<typeof responseInput>;
@@ -114,6 +115,8 @@ export async function runOfResponse(
       'parallel_tool_calls',
       'parallel_tool_calls must be true: svc does not limit the tool calls of an answer.',
     );
+  if (body.background === true && body.store === false)
+    throw wrong('store', 'store must be true for a background response, which is read later.');
   const earlier = previous == null ? [] : await conversationOf(runtime, previous);
   const added = await messagesOf(runtime, body.input, earlier);
   if (added.length === 0) throw wrong('input', 'input must have at least one item.');
@@ -137,6 +140,7 @@ export async function runOfResponse(
     fields: {
       ...(guide.length === 0 ? {} : { instructions: true }),
       ...(body.background === true ? { background: true } : {}),
+      ...(body.store === false ? { unstored: true } : {}),
       ...(previous == null ? {} : { previous_response_id: previous }),
       new_messages: added.length,
       ...(tools?.some(({ strict }) => strict != null)
@@ -162,7 +166,7 @@ async function conversationOf(
     throw hasCode(error, 'run_unknown') ? unknown() : error;
   });
   const fields = fieldsOf(asked.asked_as);
-  if (fields === null) throw unknown();
+  if (fields === null || fields.unstored === true) throw unknown();
   const { messages } = asked.request;
   const { ended_at } = await runtime.getRun(run_id);
   if (ended_at === null) throw wrong(PREVIOUS, `The response ${id} has not ended yet.`);

@@ -11,6 +11,8 @@ export const RESPONSES = 'openai.responses';
 export interface ResponseFields {
   /** The first message is the instructions. The next response does not inherit them. */
   instructions?: true;
+  /** The client asked with `store: false`: no later request finds the response. */
+  unstored?: true;
   /** The response may outlive its connection. */
   background?: true;
   previous_response_id?: string;
@@ -81,7 +83,7 @@ export function responseObject(asked: AskedResponse, state: ResponseState): Item
     previous_response_id: fields.previous_response_id ?? null,
     reasoning: { effort: null, summary: null },
     service_tier: 'default',
-    store: true,
+    store: fields.unstored !== true,
     temperature: request.temperature,
     text: { format: formatOf(request) },
     tool_choice: choiceOf(request),

@@ -21,6 +21,19 @@ export async function askedResponse(
   return { run_id, fields, ...asked };
 }
 
+/** The same, unless its client asked with `store: false`. */
+export async function storedResponse(
+  runtime: Pick<Runtime, 'askedOf'>,
+  id: string,
+): Promise<AskedResponse> {
+  const asked = await askedResponse(runtime, id);
+  if (asked.fields.unstored !== true) return asked;
+  throw new SvcError('run_unknown', `The response ${id} was asked with store: false.`, {
+    param: 'id',
+    hint: `Its run is in the history: svc runs show ${asked.run_id}`,
+  });
+}
+
 /** What a run's events say of its response, page by page. The last page has its end. */
 export async function* followResponse(
   runtime: Pick<Runtime, 'followRun'>,

@@ -13,7 +13,7 @@ import { type ResponseInput, runOfResponse } from './response-input.ts';
 import { type Item, inputItems } from './response-items.ts';
 import { type AskedResponse, RESPONSES } from './response-object.ts';
 import type { ItemsQuery, ResponseQuery } from './response-query.ts';
-import { askedResponse, followResponse, presentResponse } from './response-read.ts';
+import { askedResponse, followResponse, presentResponse, storedResponse } from './response-read.ts';
 
 /** The Responses API. Each response is a run, and all of it comes from the log. */
 
@@ -113,7 +113,7 @@ function frame(event: { readonly type: string; readonly sequence_number: number 
 
 export async function showResponse(context: Context<ResponseQuery>): Promise<void> {
   const { runtime, query } = context;
-  const asked = await askedResponse(runtime, idOf(context));
+  const asked = await storedResponse(runtime, idOf(context));
   if (query.stream === true) return streamResponse(context, asked, query.starting_after ?? -1);
   if (query.starting_after !== undefined)
     throw wrong('starting_after', 'starting_after needs stream=true.');
@@ -122,7 +122,7 @@ export async function showResponse(context: Context<ResponseQuery>): Promise<voi
 
 export async function listInputItems(context: Context<ItemsQuery>): Promise<void> {
   const { runtime, query } = context;
-  const { run_id, request, fields } = await askedResponse(runtime, idOf(context));
+  const { run_id, request, fields } = await storedResponse(runtime, idOf(context));
   const { after, order = 'desc', limit = 20 } = query;
   await sendLarge(context, async () => {
     const count = fields.new_messages ?? request.messages.length;
@@ -141,7 +141,7 @@ export async function listInputItems(context: Context<ItemsQuery>): Promise<void
 /** As OpenAI's: only a response in the background. A finished one is answered as it is. */
 export async function cancelResponse(context: Context): Promise<void> {
   const { runtime } = context;
-  const asked = await askedResponse(runtime, idOf(context));
+  const asked = await storedResponse(runtime, idOf(context));
   if (asked.fields.background !== true)
     throw wrong(
       'id',
@@ -154,7 +154,7 @@ export async function cancelResponse(context: Context): Promise<void> {
 /** Removes its run from the log. */
 export async function deleteResponse(context: Context): Promise<void> {
   const { res, runtime } = context;
-  const { run_id } = await askedResponse(runtime, idOf(context));
+  const { run_id } = await storedResponse(runtime, idOf(context));
   await runtime.removeRun(run_id);
   sendJson(res, 200, { id: idOf(context), object: 'response', deleted: true });
 }

@@ -299,6 +299,15 @@ test('JSON answers and probabilities are asked for, and reported', async ({ real
   assert.equal(part?.type === 'output_text' && part.logprobs?.[0]?.top_logprobs.length, 1);
 });
 
+test('a response without store is answered, and no later request finds it', async ({ client }) => {
+  const made = await client.responses.create({ model: MODEL, input: 'Hi', store: false });
+  assert.equal([made.status, (made as { store?: boolean }).store], ['completed', false]);
+  const [status, code] = await errorOf(client.responses.retrieve(made.id));
+  assert.equal([status, code], [404, 'run_unknown']);
+  const again = { model: MODEL, input: 'And?', previous_response_id: made.id };
+  assert.is((await errorOf(client.responses.create(again)))[2], 'previous_response_id');
+});
+
 test('what svc cannot do is refused with the name of the parameter', async ({ client }) => {
   const refused = async (more: object) => {
     const [status, , param] = await errorOf(
@@ -310,7 +319,7 @@ test('what svc cannot do is refused with the name of the parameter', async ({ cl
   const user = (content: object) => ({ input: [{ role: 'user', content: [content] }] });
   const image = (image_url: string) => user({ type: 'input_image', image_url });
   const cases: [object, string][] = [
-    [{ store: false }, 'store'],
+    [{ store: false, background: true }, 'store'],
     [{ reasoning: { effort: 'high' } }, 'reasoning.effort'],
     [{ truncation: 'auto' }, 'truncation'],
     [{ conversation: 'conv_1' }, 'conversation'],
