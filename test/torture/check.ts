@@ -1,3 +1,4 @@
+import { promptOf, type RunRequest } from '../../machines/messages.ts';
 import type { StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import type { Home } from '../helpers/svc.ts';
@@ -100,14 +101,10 @@ function checkRun(
   checked.breaks += Math.max(0, starts.length - 1);
   if (starts.some(({ data }) => data.resumes === true)) checked.resumed += 1;
   const { text, token_ids } = answerOf(events);
-  const { provider, prompt } = (events[0]?.data.request ?? {}) as {
-    provider?: string;
-    prompt?: string;
-  };
+  const { provider, messages = [] } = (events[0]?.data.request ?? {}) as Partial<RunRequest>;
+  const prompt = promptOf({ messages });
   const whole =
-    provider === 'local'
-      ? references.get(prompt ?? '')
-      : { text: fakeAnswer(prompt ?? ''), token_ids: [] };
+    provider === 'local' ? references.get(prompt) : { text: fakeAnswer(prompt), token_ids: [] };
   if (whole === undefined) checked.problems.push(`${id} was asked something else`);
   else if (
     end === 'run.completed' &&
