@@ -15,7 +15,12 @@ const { taught, sha256 } = JSON.parse(
 const today = commandNames(commands, globalFlags);
 
 /** Commands and flags newer than the model file. The next training empties this list. */
-const UNTAUGHT: readonly string[] = ['api', 'api --data,d', 'api --json', 'api --stream'];
+const UNTAUGHT: readonly string[] = [
+  ...['api', 'api --data,d', 'api --json', 'api --stream'],
+  ...['token create', 'token create --concurrent', 'token create --json', 'token create --name'],
+  ...['token create --rate', 'token create --scope', 'token list', 'token list --json'],
+  ...['token revoke', 'token revoke --json', 'token rotate', 'token rotate --json'],
+];
 
 test('every command and flag that the model was taught exists today', () => {
   const gone = taught.filter((name) => !today.includes(name));
