@@ -20,6 +20,18 @@ const evilRun = {
     provider: EVIL,
     model: EVIL,
     prompt: EVIL,
+    messages: [
+      { role: EVIL, content: [{ type: 'text', text: EVIL }] },
+      {
+        role: 'assistant',
+        content: [{ type: 'tool_call', id: EVIL, name: EVIL, arguments: EVIL }],
+      },
+      { role: 'tool', content: [{ type: 'tool_result', id: EVIL, text: EVIL, is_error: false }] },
+    ],
+    output_parts: [
+      { type: 'reasoning', text: EVIL },
+      { type: 'tool_call', id: EVIL, name: EVIL, arguments: EVIL },
+    ],
     system: EVIL,
     output: EVIL,
     finish_reason: EVIL,
@@ -50,6 +62,7 @@ const provider = {
   credential: EVIL,
   models: 1,
 };
+/** As a daemon of version 0.1.0 sends it: with a prompt instead of messages. */
 const accepted = {
   ...{
     seq: 1,

@@ -1,3 +1,5 @@
+import { SCHEMA_VERSION } from '../../../machines/events.ts';
+import { upcast } from '../../../machines/upcast.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { StoredEvent } from '../../store/port.ts';
@@ -42,9 +44,9 @@ async function fromDaemon(client: ControlClient): Promise<OpenLog> {
       from: 'daemon',
       last_seq: seq,
       readAll: async (from_seq, limit) =>
-        (await client.call('log.read', { from_seq, limit })).events,
+        (await client.call('log.read', { from_seq, limit })).events.map(present),
       readStream: async (stream, from_version, limit) =>
-        (await client.call('log.stream', { stream, from_version, limit })).events,
+        (await client.call('log.stream', { stream, from_version, limit })).events.map(present),
       problems: async () => (await client.call('report')).log.verified?.problems ?? [],
       close: () => client.close(),
     };
@@ -52,6 +54,12 @@ async function fromDaemon(client: ControlClient): Promise<OpenLog> {
     client.close();
     throw error;
   }
+}
+
+/** The event in the present schema. The daemon may be of an older version. */
+function present(event: StoredEvent): StoredEvent {
+  const { schema = 1, type, data } = event as Partial<StoredEvent> & StoredEvent;
+  return { ...event, schema: SCHEMA_VERSION, data: upcast(schema, type, data) };
 }
 
 async function fromFile({ config, database, highWater }: Paths): Promise<OpenLog> {
