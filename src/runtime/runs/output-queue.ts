@@ -1,9 +1,11 @@
-import type { RunOutput } from '../../../machines/messages.ts';
+import type { RunOutput, TokenLogprob } from '../../../machines/messages.ts';
 import { partOf, textOf } from '../../../machines/messages.ts';
 import type { RunContext } from '../../../machines/run-context.ts';
 import type { OutputPart } from '../../providers/port.ts';
 
 type Output = Omit<Extract<OutputPart, { type: 'output' }>, 'type'>;
+/** The queue adds to its own lists: a copy for each piece would cost the square of the pieces. */
+type Waiting = Output & { logprobs?: TokenLogprob[] };
 
 /**
  * The output of one attempt that is not recorded yet, in order.
@@ -12,7 +14,7 @@ type Output = Omit<Extract<OutputPart, { type: 'output' }>, 'type'>;
  * 2. A piece without text, tokens, call or probabilities is no output.
  */
 export class OutputQueue {
-  private outputs: Output[] = [];
+  private outputs: Waiting[] = [];
   /** Characters of all outputs in the queue, and about as many as their probabilities need. */
   characters = 0;
 
@@ -26,8 +28,8 @@ export class OutputQueue {
     this.characters += lengthOf(output);
     const last = this.outputs.at(-1);
     if (last !== undefined && last.kind === output.kind && last.call?.id === output.call?.id)
-      this.outputs[this.outputs.length - 1] = joined(last, output);
-    else this.outputs.push(output);
+      join(last, output);
+    else this.outputs.push(ownOf(output));
   }
 
   /** Removes the first output. Null: the queue is empty. */
@@ -44,16 +46,21 @@ function lengthOf({ text, logprobs = [] }: Output): number {
 /** A token with its probability in the log, about. */
 const LOGPROB_LENGTH = 32;
 
-function joined(first: Output, next: Output): Output {
+function ownOf({ token_ids, logprobs, ...output }: Output): Waiting {
   return {
-    ...first,
-    ...next,
-    text: first.text + next.text,
-    token_ids: [...first.token_ids, ...next.token_ids],
-    ...(first.logprobs === undefined && next.logprobs === undefined
-      ? {}
-      : { logprobs: [...(first.logprobs ?? []), ...(next.logprobs ?? [])] }),
+    ...output,
+    token_ids: [...token_ids],
+    ...(logprobs === undefined ? {} : { logprobs: [...logprobs] }),
   };
+}
+
+function join(first: Waiting, { text, token_ids, logprobs, ...rest }: Output): void {
+  Object.assign(first, rest);
+  first.text += text;
+  for (const id of token_ids) first.token_ids.push(id);
+  if (logprobs === undefined) return;
+  first.logprobs ??= [];
+  for (const token of logprobs) first.logprobs.push(token);
 }
 
 /** Where an output begins in the answer so far, for a log that omits its text. */
