@@ -6,16 +6,7 @@ import { startFor } from '../dialect/start.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
 import type { Context } from '../http/route.ts';
 import { type ChatInput, runOfChat } from './chat-input.ts';
-import {
-  DONE,
-  finishOf,
-  frame,
-  HEARTBEAT,
-  logprobOf,
-  modelOf,
-  secondsOf,
-  usageOf,
-} from './parts.ts';
+import { CHUNKS, DONE, finishOf, frame, logprobOf, modelOf, secondsOf, usageOf } from './parts.ts';
 
 export async function chatCompletion(context: Context<unknown, ChatInput>): Promise<void> {
   const chat = await context.body();
@@ -61,23 +52,14 @@ function callOf({ id, name, arguments: written }: Answer['calls'][number]): obje
 }
 
 async function streamChat(context: Context, run: RunRecord, chat: ChatInput): Promise<void> {
-  await streamAnswer(
-    context,
-    run.id,
-    {
-      type: 'text/event-stream',
-      heartbeat: HEARTBEAT,
-      failure: (error) => frame({ error: error.body() }),
-    },
-    async (pieces, { write }) => {
-      const chunks = new Chunks(run, chat);
-      let first = chunks.chunk({ role: 'assistant', content: '' });
-      for await (const piece of pieces) {
-        await write(first + (piece.type === 'end' ? chunks.end(piece) : chunks.next(piece)));
-        first = '';
-      }
-    },
-  );
+  await streamAnswer(context, run.id, CHUNKS, async (pieces, { write }) => {
+    const chunks = new Chunks(run, chat);
+    let first = chunks.chunk({ role: 'assistant', content: '' });
+    for await (const piece of pieces) {
+      await write(first + (piece.type === 'end' ? chunks.end(piece) : chunks.next(piece)));
+      first = '';
+    }
+  });
 }
 
 /** The chunks of one streamed answer. It owns the order of the tool calls. */

@@ -14,7 +14,7 @@ import {
   text,
   WITHOUT_EFFECT,
 } from './parameters.ts';
-import { DONE, finishOf, frame, HEARTBEAT, modelOf, secondsOf, usageOf } from './parts.ts';
+import { CHUNKS, DONE, finishOf, frame, modelOf, secondsOf, usageOf } from './parts.ts';
 
 /** POST /v1/completions: the older API, for a prompt without a conversation. */
 export const completionInput = named(
@@ -51,28 +51,19 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
   );
   if (asked.stream !== true) return sendAnswer(context, run.id, (answer) => whole(run, answer));
   const isCounted = asked.stream_options?.include_usage === true;
-  await streamAnswer(
-    context,
-    run.id,
-    {
-      type: 'text/event-stream',
-      heartbeat: HEARTBEAT,
-      failure: (error) => frame({ error: error.body() }),
-    },
-    async (pieces, { write }) => {
-      for await (const piece of pieces) {
-        if (piece.type === 'output') {
-          // This API has text alone.
-          if (piece.kind === undefined) await write(frame(described(run, piece.text, null)));
-          continue;
-        }
-        const usage = isCounted ? usageOf(piece.usage) : undefined;
-        const counted = usage === undefined ? '' : frame({ ...head(run), choices: [], usage });
-        const last = described(run, '', finishOf(piece.finish_reason, 0));
-        await write(frame(last) + counted + DONE);
+  await streamAnswer(context, run.id, CHUNKS, async (pieces, { write }) => {
+    for await (const piece of pieces) {
+      if (piece.type === 'output') {
+        // This API has text alone.
+        if (piece.kind === undefined) await write(frame(described(run, piece.text, null)));
+        continue;
       }
-    },
-  );
+      const usage = isCounted ? usageOf(piece.usage) : undefined;
+      const counted = usage === undefined ? '' : frame({ ...head(run), choices: [], usage });
+      const last = described(run, '', finishOf(piece.finish_reason, 0));
+      await write(frame(last) + counted + DONE);
+    }
+  });
 }
 
 function whole(run: RunRecord, { text, finish_reason, usage }: Answer): object {

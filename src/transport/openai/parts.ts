@@ -1,6 +1,7 @@
 import type { FinishReason, Usage } from '../../../machines/events.ts';
 import type { TokenLogprob } from '../../../machines/messages.ts';
 import type { RunRecord } from '../../runtime/contract.ts';
+import type { LiveOptions } from '../http/live.ts';
 
 /** Parts that several answers of OpenAI share. */
 
@@ -47,3 +48,10 @@ export function frame(value: object): string {
 export const DONE = 'data: [DONE]\n\n';
 /** A line that clients skip. */
 export const HEARTBEAT = ': \n\n';
+
+/** How an answer in chunks is sent, and how it fails. */
+export const CHUNKS: Pick<LiveOptions, 'type' | 'heartbeat' | 'failure'> = {
+  type: 'text/event-stream',
+  heartbeat: HEARTBEAT,
+  failure: (error) => frame({ error: error.body() }),
+};
