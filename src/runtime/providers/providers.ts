@@ -5,7 +5,7 @@ import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
-import { hasCode, SvcError } from '../../errors.ts';
+import { type ErrorCode, hasCode, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
@@ -24,6 +24,11 @@ import { askProvider, isSameList, ProviderWatch } from './probe.ts';
  */
 
 export const LOCAL = 'local';
+
+/** Whether a request may go to a provider now. `until`: when it is tried again; null: unknown. */
+export type Usable =
+  | { ok: true }
+  | { ok: false; code: ErrorCode; reason: string; until: number | null };
 
 export interface ProvidersOptions {
   kernel: Kernel;
@@ -96,6 +101,25 @@ export class Providers {
   portFor({ provider, cloud }: Pick<RunRequest, 'provider' | 'cloud'>): ProviderPort | undefined {
     const entry = this.entries.get(provider);
     return entry?.config?.kind === 'cloud' && !cloud ? undefined : entry?.port;
+  }
+
+  /** Whether a request may go to it now. Its machine knows; the provider is not asked. */
+  usable(id: string): Usable {
+    if (!this.entries.has(id))
+      return {
+        ok: false,
+        code: 'provider_unknown',
+        reason: `There is no provider ${JSON.stringify(id)}.`,
+        until: null,
+      };
+    const snapshot = this.snapshot(id);
+    if (!isIn(snapshot, 'unusable')) return { ok: true };
+    return {
+      ok: false,
+      code: isIn(snapshot, 'unauthorised') ? 'provider_unauthorised' : 'provider_unreachable',
+      reason: snapshot.context.error?.message ?? 'The provider does not answer.',
+      until: null,
+    };
   }
 
   async add(id: string, settings: ProviderConfig): Promise<ProviderRecord> {

@@ -62,6 +62,26 @@ test('the outcome of a probe that ends after the removal is ignored', async () =
   assert.not.ok(runtime.listProviders().some(({ id }) => id === 'late'));
 });
 
+test('a provider that is down or unknown is not usable, and says why', async () => {
+  const port = new ScriptedProvider('local', []);
+  const { runtime, providers } = await bootRuntime({ local: port });
+  assert.equal(providers.usable('local'), { ok: true });
+  for (const [code, times] of [
+    ['provider_unreachable', 3],
+    ['provider_unauthorised', 1],
+  ] as const) {
+    port.probe = () => Promise.reject(new SvcError(code, 'It says no.'));
+    for (let time = 0; time < times; time += 1) await runtime.testProvider('local');
+    assert.equal(providers.usable('local'), {
+      ok: false,
+      code,
+      reason: 'It says no.',
+      until: null,
+    });
+  }
+  assert.match(JSON.stringify(providers.usable('nope')), 'provider_unknown');
+});
+
 test('an unchanged list of models is not recorded again, and a changed one is', async () => {
   const port = new ScriptedProvider('local', []);
   let models = ['a', 'b'];
