@@ -34,14 +34,20 @@ const PORTS = ['src/kernel/port.ts', 'src/providers/port.ts', 'src/models/port.t
 const SERVES = ['src/runtime', 'src/transport/auth', ...TRANSPORT_PARTS(), 'machines', ...TABLES];
 /** What a command needs to find the daemon and the files of its home. */
 const PLACE = ['src/config', 'src/home', ...TABLES];
-const CLIENT = ['src/transport/control/client.ts', 'src/transport/control/is-served.ts'];
+const CLIENT = [
+  'src/transport/control/client.ts',
+  'src/transport/control/is-served.ts',
+  'src/transport/stream-end.ts',
+];
 
 /** APIs of others. None imports another. */
 const APIS = ['src/transport/anthropic', 'src/transport/ollama', 'src/transport/openai'];
 
 /** Files directly in `src/transport/`, which all listeners share. */
 function TRANSPORT_PARTS(): string[] {
-  return ['cancel-when-gone', 'http-error', 'listen', 'query'].map((n) => `src/transport/${n}.ts`);
+  return ['cancel-when-gone', 'http-error', 'listen', 'query', 'stream-end'].map(
+    (n) => `src/transport/${n}.ts`,
+  );
 }
 
 /** The longest matching prefix of a path is its layer. */

@@ -5,6 +5,7 @@ import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import { limitSpecs } from '../limits.ts';
 import { plain } from '../logs/plain.ts';
 import { isServed } from '../transport/control/is-served.ts';
+import { readEnd } from '../transport/stream-end.ts';
 import { findSocket, whyUnread } from './connect/connect-daemon.ts';
 import type { Context } from './context.ts';
 import { INTERRUPTED, onInterrupt } from './interrupt.ts';
@@ -14,7 +15,8 @@ import { openStdout } from './print/stdout-stream.ts';
 /**
  * One HTTP request over the local socket, without a token or a port.
  *
- * 1. The response is streamed to stdout. An error of svc sets the exit code.
+ * 1. The response is streamed to stdout. An error of svc sets the exit code, also an error in the
+ *    middle of a stream. What came before it is printed.
  * 2. Ctrl-C and a closed stdout close the connection.
  */
 export async function run({ args, flags, paths }: Context): Promise<number> {
@@ -32,6 +34,8 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
   const leave = AbortSignal.any([interrupt.signal, stdout.gone]);
   const headers = {
     accept: flags.stream === true ? 'text/event-stream' : '*/*',
+    // How a stream ended comes after it.
+    ...{ te: 'trailers', connection: 'close, TE' },
     ...(body === null ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
   };
   try {
@@ -43,8 +47,9 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
     const status = answer.statusCode ?? 0;
     if (status >= FAILED && answer.headers['content-type'] === 'application/json')
       throw await readError(answer);
-    await pass(answer, stdout.write);
+    const failure = await pass(answer, stdout.write);
     await stdout.flush();
+    if (failure !== null) throw failure;
     return status < FAILED ? 0 : NOT_SERVING;
   } catch (error) {
     if (interrupt.signal.aborted) return INTERRUPTED;
@@ -94,19 +99,38 @@ async function unreached(
   return new SvcError('connection_lost', undefined, { cause });
 }
 
-/** Throws connection_lost for a truncated response. */
+/** Prints the response as it comes. Resolves with the error that it ended with. */
 async function pass(
   answer: IncomingMessage,
   write: (text: string) => Promise<void>,
-): Promise<void> {
+): Promise<SvcError | null> {
   const decoder = new StringDecoder('utf8');
   const shown = isTerminal(1) ? plain : (text: string) => text;
   try {
     for await (const chunk of answer as AsyncIterable<Buffer>)
       await write(shown(decoder.write(chunk)));
+    await write(shown(decoder.end()));
   } catch (cause) {
-    throw new SvcError('connection_lost', undefined, { cause });
+    return incomplete(answer, cause);
   }
+  const end = readEnd(answer);
+  if (end === 'cut') return incomplete(answer);
+  return end === 'unknown' ? null : end;
+}
+
+function incomplete({ headers }: IncomingMessage, cause?: unknown): SvcError {
+  const { 'x-svc-run-id': run_id } = headers;
+  return new SvcError(
+    'connection_lost',
+    'The response is incomplete: the connection to the daemon ended before it.',
+    {
+      cause,
+      hint:
+        typeof run_id === 'string'
+          ? `See what became of the run with: svc runs show ${run_id}`
+          : undefined,
+    },
+  );
 }
 
 async function readError(answer: IncomingMessage): Promise<SvcError> {

@@ -73,9 +73,10 @@ export async function streamAnswer(
   work: (pieces: AsyncIterable<PlacedPiece | AnswerEnd>, live: Live) => Promise<void>,
 ): Promise<void> {
   const { runtime } = context;
-  await sendLive(context, { ...options, run_id, begin: 'late' }, (live) =>
-    work(untilEnd(context, steady(followAnswer(runtime, run_id, live)), live), live),
-  );
+  await sendLive(context, { ...options, run_id, begin: 'late' }, async (live) => {
+    await work(untilEnd(context, steady(followAnswer(runtime, run_id, live)), live), live);
+    return null;
+  });
 }
 
 /**

@@ -1,5 +1,6 @@
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
+import { announceEnd, sendEnd } from '../stream-end.ts';
 import type { Context } from './route.ts';
 import { pieceWriter } from './write-pieces.ts';
 
@@ -11,6 +12,7 @@ import { pieceWriter } from './write-pieces.ts';
  * 3. A heartbeat keeps the connection of a client that reads. The listener closes one that does
  *    not.
  * 4. An error before the first byte is an HTTP error. Later it is the last part of the answer.
+ * 5. A client that asks for it learns how the answer ended from a trailer. See `stream-end.ts`.
  */
 export interface Live {
   /** Aborted when the client has gone, the listener closes, or the session or token ends. */
@@ -33,10 +35,11 @@ export interface LiveOptions {
   failure(error: SvcError): string;
 }
 
+/** `work` returns the error of the run, if its answer says it already. */
 export async function sendLive(
   context: Context,
   options: LiveOptions,
-  work: (live: Live) => Promise<void>,
+  work: (live: Live) => Promise<SvcError | null>,
 ): Promise<void> {
   const { res, limits, closing, ended, unsent, log } = context;
   if (res.destroyed) return;
@@ -64,10 +67,11 @@ export async function sendLive(
   };
   const { heartbeat } = options;
   const beat = setInterval(() => heartbeat !== null && offer(heartbeat), limits.heartbeat_ms);
+  let error: SvcError | null = null;
   try {
-    await work({ signal: leave.signal, outflow, write, offer });
+    error = await work({ signal: leave.signal, outflow, write, offer });
   } catch (thrown) {
-    const error = asSvcError(thrown);
+    error = asSvcError(thrown);
     if (!res.headersSent) throw error;
     if (error.code === 'internal' && !res.destroyed)
       log.error({ err: error.cause ?? error, run_id: options.run_id }, 'a stream failed');
@@ -76,7 +80,10 @@ export async function sendLive(
     clearInterval(beat);
     outflow.leave();
     for (const signal of [closing, ended]) signal.removeEventListener('abort', stop);
-    if (res.headersSent) res.end();
+    if (res.headersSent) {
+      sendEnd(context, error);
+      res.end();
+    }
   }
 }
 
@@ -86,8 +93,10 @@ export function whyCut({ ended }: Pick<Context, 'ended'>, message?: string): Err
   return new SvcError('daemon_stopping', message);
 }
 
-function writeHead({ res }: Context, { type, run_id }: LiveOptions): void {
+function writeHead(context: Context, { type, run_id }: LiveOptions): void {
+  const { res } = context;
   res.writeHead(200, {
+    ...announceEnd(context),
     'Content-Type': type,
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',

@@ -75,7 +75,7 @@ async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   if (input.cancel_on_disconnect === true)
     cancelWhenGone(runtime, started.id, clientGone(context), log);
   if (/\btext\/event-stream\b/i.test(req.headers.accept ?? ''))
-    return streamRun(context, started.id, 0);
+    return streamRun(context, started.id, { from_seq: 0, asks: true });
   res.setHeader('X-Svc-Run-Id', started.id);
   res.setHeader('Location', `/v1/runs/${started.id}`);
   sendJson(res, 202, started);
@@ -117,7 +117,7 @@ async function followRun(context: Context<FromQuery>): Promise<void> {
     res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
     return;
   }
-  await streamRun(context, runId(req), from_seq);
+  await streamRun(context, runId(req), { from_seq, asks: false });
 }
 
 async function cancelRun({ req, res, runtime }: Context): Promise<void> {

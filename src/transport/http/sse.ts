@@ -1,3 +1,4 @@
+import { fromBody } from '../../errors.ts';
 import { isTerminalEvent } from '../../runtime/contract.ts';
 import { sendLive, whyCut } from './live.ts';
 import type { Context } from './route.ts';
@@ -8,8 +9,15 @@ import type { Context } from './route.ts';
  * `stream.closed`, which says why and has no id.
  *
  * A page of events is read when the last one is sent. Nothing is read ahead of the client.
+ *
+ * `asks`: the request asks for the answer, so an error of the run is an error of the stream. A
+ * request that only reads the events is complete when it has them all.
  */
-export async function streamRun(context: Context, run_id: string, from_seq: number): Promise<void> {
+export async function streamRun(
+  context: Context,
+  run_id: string,
+  { from_seq, asks }: { from_seq: number; asks: boolean },
+): Promise<void> {
   const { runtime } = context;
   await sendLive(
     context,
@@ -39,6 +47,8 @@ export async function streamRun(context: Context, run_id: string, from_seq: numb
             context,
             'The daemon stops. Continue with Last-Event-ID after its next start.',
           );
+        const { error } = asks ? await runtime.getRun(run_id) : { error: null };
+        return error === null ? null : fromBody(error);
       } finally {
         unwatch();
       }

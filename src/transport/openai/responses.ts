@@ -30,7 +30,7 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
   // The idempotency key may be of a run that was asked through another API.
   if (run.asked_as !== RESPONSES) throw new SvcError('idempotency_conflict');
   const asked = await askedResponse(runtime, idIn('resp_', run.id));
-  if (body.stream === true) return streamResponse(context, asked, -1);
+  if (body.stream === true) return streamResponse(context, asked, { asks: true });
   const response = background
     ? await presentResponse(runtime, asked)
     : await wholeResponse(context, asked);
@@ -69,22 +69,29 @@ async function wholeResponse(context: Context, asked: AskedResponse): Promise<It
   return response.response();
 }
 
-/** Streams the events of a response after a sequence number. */
+/**
+ * Streams the events of a response after a sequence number. `asks`: the request asks for the
+ * answer, so an error of the run is an error of the stream.
+ *
+ * Throws invalid_request for a number that no event has yet. A client that waited behind it would
+ * miss events, so nothing is sent before that is known.
+ */
 async function streamResponse(
   context: Context,
   asked: AskedResponse,
-  after: number,
+  { after = -1, asks = false }: { after?: number; asks?: boolean },
 ): Promise<void> {
   const { runtime } = context;
   const { run_id } = asked;
   const response = new ResponseEvents(asked);
+  const { seq: present } = await runtime.headOfRun(run_id);
   await sendLive(
     context,
     {
       type: 'text/event-stream',
       run_id,
       heartbeat: HEARTBEAT,
-      begin: 'now',
+      begin: after < 0 ? 'now' : 'late',
       // It repeats the last number, so that a client that continues after it misses nothing.
       failure: (error) => {
         const { code, message, param } = error.body();
@@ -94,16 +101,30 @@ async function streamResponse(
     },
     async ({ signal, outflow, write }) => {
       const options = { signal, outflow };
-      for await (const { events } of followResponse(runtime, response, run_id, options)) {
-        const wanted = events.filter(({ sequence_number }) => sequence_number > after);
-        for (const event of wanted) await write(frame(event));
+      for await (const { seq, events } of followResponse(runtime, response, run_id, options)) {
+        for (const event of events) if (event.sequence_number > after) await write(frame(event));
+        if (seq !== present) continue;
+        if (response.last < after) throw aheadOf(response);
+        // From here on the headers need not wait.
+        await write('');
       }
       if (!response.isOver)
         throw whyCut(
           context,
           'The daemon stops. Continue with starting_after after its next start.',
         );
+      const { error } = asks ? await runtime.getRun(run_id) : { error: null };
+      return error === null ? null : fromBody(error);
     },
+  );
+}
+
+function aheadOf({ last, isOver }: ResponseEvents): SvcError {
+  return wrong(
+    'starting_after',
+    isOver
+      ? `starting_after must be at most ${last}: the response has ended, and that is its last event.`
+      : `starting_after must be at most ${last}: the response has no later event yet.`,
   );
 }
 
@@ -114,7 +135,8 @@ function frame(event: { readonly type: string; readonly sequence_number: number 
 export async function showResponse(context: Context<ResponseQuery>): Promise<void> {
   const { runtime, query } = context;
   const asked = await storedResponse(runtime, idOf(context));
-  if (query.stream === true) return streamResponse(context, asked, query.starting_after ?? -1);
+  if (query.stream === true)
+    return streamResponse(context, asked, { after: query.starting_after ?? -1 });
   if (query.starting_after !== undefined)
     throw wrong('starting_after', 'starting_after needs stream=true.');
   await sendLarge(context, () => presentResponse(runtime, asked));

@@ -194,15 +194,16 @@ test('a background response is followed, resumed by number, cancelled and delete
     if (event.type === 'response.output_text.delta') break;
   }
   const last = heard.at(-1)?.sequence_number ?? -1;
+  const after = (starting_after: number) =>
+    client.responses.retrieve(started.id, { stream: true, starting_after }).then(list);
+  assert.equal(await errorOf(after(last + 1)), [400, 'invalid_request', 'starting_after']);
   open();
   await waitFor('the second text', async () => {
     const now = await client.responses.retrieve(started.id);
     return now.output_text === 'one two';
   });
   assert.equal(await errorOf(client.responses.delete(started.id)), [409, 'run_unfinished', null]);
-  const following = client.responses
-    .retrieve(started.id, { stream: true, starting_after: last })
-    .then(list);
+  const following = after(last);
   const cancelled = await client.responses.cancel(started.id);
   assert.is(cancelled.status, 'cancelled');
   const rest = await following;
@@ -215,6 +216,10 @@ test('a background response is followed, resumed by number, cancelled and delete
   assert.equal((await client.responses.cancel(started.id)).status, 'cancelled');
   const whole = await list(await client.responses.retrieve(started.id, { stream: true }));
   assert.equal(whole, [...heard, ...rest]);
+  const final = whole.length - 1;
+  assert.equal(await after(final - 1), whole.slice(-1));
+  assert.equal(await after(final), [], 'the client has them all');
+  assert.equal(await errorOf(after(final + 1)), [400, 'invalid_request', 'starting_after']);
   await client.responses.delete(started.id);
   assert.equal((await errorOf(client.responses.retrieve(started.id))).slice(0, 2), [
     404,
