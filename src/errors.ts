@@ -74,7 +74,7 @@ export const errors = {
   prompt_missing: {
     ...invalid,
     meaning: 'There is no prompt, neither as an argument nor on stdin.',
-    hint: 'Try: svc run "Why is the sky blue?"',
+    hint: 'Try: svc run "What is svc?"',
   },
   prompt_too_large: {
     ...invalid,
@@ -246,7 +246,7 @@ export const errors = {
   model_unknown: {
     ...unknown,
     meaning: 'The provider has no model of this name.',
-    hint: 'See: svc model list',
+    hint: 'See svc model list, or download one: svc model pull qwen3:0.6b',
   },
   capability_missing: {
     ...invalid,

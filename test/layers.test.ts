@@ -26,6 +26,7 @@ const TABLES = [
   'src/config/address.ts',
   'src/config/provider.ts',
   'src/config/settings.ts',
+  'src/config/suggest.ts',
   'src/home/atomic-write.ts',
   'src/home/disk.ts',
 ];
@@ -75,6 +76,7 @@ const layers: Record<string, Layer> = {
       'machines',
       'src/home/paths.ts',
       'src/models/gguf',
+      'src/models/catalogue.ts',
       'src/http-client',
       ...TABLES,
     ],
@@ -122,6 +124,11 @@ const layers: Record<string, Layer> = {
       ...[...CLIENT, ...PLACE],
     ],
     types: ['src/transport/control'],
+  },
+  // The table of short names is also read without a daemon.
+  'src/cli/model': {
+    may: ['src/cli', 'src/models/catalogue.ts', ...CLIENT, ...PLACE, 'src/logs'],
+    types: ['src/transport/control', 'src/runtime'],
   },
   'src/cli/machines': { may: ['src/cli', 'machines', ...PLACE] },
   'src/cli/doctor': {

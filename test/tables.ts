@@ -142,6 +142,7 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'model.list': '`models` of every reachable provider',
   'model.show': 'the model with its metadata',
   'model.remove': 'the model that was deleted',
+  'model.search': '`models` of the hub: reference, downloads, licence',
   'model.pull': 'progress at each change, then the model',
   'model.pull_cancel': '`cancelled`: false when other clients wait for the same pull',
   'provider.list': '`providers` with state and reason',

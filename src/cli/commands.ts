@@ -227,10 +227,17 @@ const table = [
     summary: 'One model, with the metadata of its file.',
     examples: ['model show local/svc-mini'],
   }),
+  command('model search', {
+    args: '[words…]',
+    summary:
+      'Models with a short name that have these words in their name, licence or purpose. Works offline. With --hub, the hub is asked.',
+    flags: [{ name: 'hub', summary: 'Ask the hub, Hugging Face unless HF_ENDPOINT is set.' }],
+    examples: ['model search', 'model search code', 'model search llama --hub'],
+  }),
   command('model pull', {
     args: '<ref>',
     summary:
-      'Download a GGUF model into the models folder and verify it. An interrupted download resumes when the command is repeated. hf:user/repo takes Q4_K_M, else the smallest; hf:user/repo:Q8_0, hf:user/repo/file.gguf or an https URL name the file.',
+      'Download a GGUF model into the models folder and verify it. An interrupted download resumes when the command is repeated. A short name such as qwen3:0.6b is one of svc model search; hf:user/repo takes Q4_K_M, else the smallest; hf:user/repo:Q8_0, hf:user/repo/file.gguf or an https URL name the file.',
     flags: [
       { name: 'name', value: '<name>', summary: 'Name of the model (default: the file name).' },
       {
@@ -240,6 +247,7 @@ const table = [
       },
     ],
     examples: [
+      'model pull qwen3:0.6b',
       'model pull hf:user/repo:Q4_K_M',
       'model pull https://example.org/tiny.gguf --name tiny',
     ],

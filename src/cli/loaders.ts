@@ -17,6 +17,7 @@ export const loaders: Loaders = {
   doctor: () => import('./doctor/doctor.ts'),
   'model list': () => import('./model/list.ts'),
   'model show': () => import('./model/show.ts'),
+  'model search': () => import('./model/search.ts'),
   'model pull': () => import('./model/pull.ts'),
   'model remove': () => import('./model/remove.ts'),
   'provider list': () => import('./provider/list.ts'),

@@ -7,8 +7,8 @@ import type { Effects } from '../../machines/effects.ts';
 
 export interface PullInput {
   /**
-   * `hf:user/repo[:QUANT]` or `hf:user/repo/file.gguf`, each with an optional `@revision`, or a
-   * URL.
+   * A short name such as `qwen3:0.6b`, or a URL, or `hf:user/repo[:QUANT]`, or
+   * `hf:user/repo/file.gguf`. The last two take an optional `@revision`.
    */
   reference: string;
   /** Name of the model in the models folder. Null: the name of the file. */
@@ -25,9 +25,21 @@ export interface PullTask {
   shown: string;
 }
 
+/** A repository of models, as the hub describes it. */
+export interface FoundModel {
+  /** What a pull takes: `hf:user/repo`. */
+  reference: string;
+  downloads: number | null;
+  licence: string | null;
+  /** The hub sends it only to users who accepted its terms. */
+  gated: boolean;
+}
+
 export interface PullerPort<T extends PullTask = PullTask> {
   /** Throws invalid_request. */
   read(input: PullInput): T;
+  /** Asks the hub for models with these words. Throws SvcError. */
+  search(words: string, signal: AbortSignal): Promise<FoundModel[]>;
   /** Keeps the task of a pull until `release`. */
   accept(pull_id: string, task: T): void;
   release(pull_id: string): void;

@@ -9,9 +9,10 @@ import { attemptPull } from './attempt.ts';
 import type { PullContext } from './context.ts';
 import { asPullError, pullError } from './failure.ts';
 import { HubClient } from './hub/client.ts';
-import type { PullerPort, PullInput } from './port.ts';
+import { searchHub } from './hub/search.ts';
+import type { FoundModel, PullerPort, PullInput } from './port.ts';
 import type { Report } from './report.ts';
-import { readTask, type Task } from './task.ts';
+import { readHub, readTask, type Task } from './task.ts';
 
 /**
  * Downloads models: the effects of the pull machine.
@@ -60,6 +61,11 @@ export class Puller implements PullerPort<Task> {
 
   read(input: PullInput): Task {
     return readTask(input, this.options.env);
+  }
+
+  search(words: string, signal: AbortSignal): Promise<FoundModel[]> {
+    const { hubClient, limits } = this.context;
+    return searchHub(hubClient, readHub(this.options.env), words, limits, signal);
   }
 
   accept(pull_id: string, task: Task): void {

@@ -1,4 +1,6 @@
+import { suggest } from '../config/suggest.ts';
 import { SvcError } from '../errors.ts';
+import { findKnown, isShortName, type KnownModel, knownModels, nameOfKnown } from './catalogue.ts';
 import { asPullError } from './failure.ts';
 import { modelNameOf, readModelName } from './file-name.ts';
 import { hubAddress } from './hub/address.ts';
@@ -16,8 +18,11 @@ export interface Task extends PullTask {
 /** Throws invalid_request, with the field as its param. */
 export function readTask(input: PullInput, env: NodeJS.ProcessEnv): Task {
   const hub = readHub(env);
-  const reference = parseReference(input.reference.trim(), hub);
-  const name = input.name === null ? null : readModelName(input.name);
+  const text = input.reference.trim();
+  const known = isShortName(text) ? readShortName(text) : null;
+  const reference = parseReference(known?.reference ?? text, hub);
+  const given = input.name === null ? null : readModelName(input.name);
+  const name = given ?? (known === null ? null : nameOfKnown(known));
   const sha256 = input.sha256 === null ? null : readHash(input.sha256);
   if (reference.kind === 'url' && name === null && !/\.gguf$/i.test(reference.url.pathname)) {
     throw new SvcError('invalid_request', 'The address does not end in .gguf.', {
@@ -42,7 +47,23 @@ export function readTask(input: PullInput, env: NodeJS.ProcessEnv): Task {
   };
 }
 
-function readHub(env: NodeJS.ProcessEnv): URL {
+function readShortName(text: string): KnownModel {
+  const known = findKnown(text);
+  if (known !== null) return known;
+  const names = knownModels.flatMap(({ name }) => [name, name.split(':')[0] ?? name]);
+  const near = suggest(text.toLowerCase(), names);
+  throw new SvcError(
+    'invalid_request',
+    `There is no model with the short name ${JSON.stringify(text.slice(0, 80))}.`,
+    {
+      param: 'reference',
+      hint: `${near === null ? '' : `Did you mean ${near}? `}See svc model search, or give a reference such as hf:user/repo.`,
+    },
+  );
+}
+
+/** The hub from the environment. Throws config_invalid. */
+export function readHub(env: NodeJS.ProcessEnv): URL {
   try {
     return hubAddress(env);
   } catch (thrown) {

@@ -2,7 +2,7 @@ import type { AnyEvent, StopReport } from '../../machines/events.ts';
 import type { AskedAs, RunRequest } from '../../machines/messages.ts';
 import type { EventSlice } from '../kernel/event-page.ts';
 import type { EventRecord } from '../kernel/event-record.ts';
-import type { PullInput } from '../models/port.ts';
+import type { FoundModel, PullInput } from '../models/port.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
 import type { StoredEvent } from '../store/port.ts';
 import type { MachinesRecord, RunWhyRecord, StateSnapshot } from './contract/history.ts';
@@ -167,6 +167,8 @@ export interface Runtime extends History {
   aliases(): Readonly<Record<string, string>>;
   showModel(id: string): Promise<ModelDetails>;
   removeModel(id: string): Promise<ModelRecord>;
+  /** Asks the hub for models with these words. */
+  searchHub(words: string, signal: AbortSignal): Promise<FoundModel[]>;
   /**
    * Downloads a model: its record now and at each change. The last one has the model. It is
    * cancelled when its last client leaves.

@@ -182,6 +182,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     aliases: () => config.aliases,
     showModel: (id) => localModels.show(id),
     removeModel: (id) => unlessStalled(kernel, () => localModels.remove(id)),
+    searchHub: (words, signal) => options.pulls.search(words, signal),
     pullModel: (input, { client, signal }) => options.pulls.pull(input, client, signal),
     cancelPull: (id, by) => unlessStalled(kernel, () => options.pulls.cancel(id, by)),
     listProviders: () => providers.list(),

@@ -313,6 +313,7 @@ export function fakeRuntime(): FakeRuntime {
     readLog: () => Promise.reject(new Error('not here')),
     showModel: () => Promise.reject(new Error('not here')),
     removeModel: () => Promise.reject(new Error('not here')),
+    searchHub: () => Promise.reject(new Error('not here')),
     pullModel: () => {
       throw new Error('not here');
     },

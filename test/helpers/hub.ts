@@ -37,6 +37,7 @@ export interface Behaviour {
 
 export interface HubRequest {
   path: string;
+  query: string;
   headers: IncomingMessage['headers'];
   /** Bytes of the body. */
   sent: number;
@@ -106,6 +107,7 @@ export class Hub {
     const url = new URL(request.url ?? '/', this.url);
     const asked: HubRequest = {
       path: decodeURIComponent(url.pathname),
+      query: url.search.slice(1),
       headers: request.headers,
       sent: 0,
       status: 0,

@@ -70,7 +70,8 @@ function checkCount(spec: CommandSpec, args: readonly string[]): void {
       `svc ${spec.name} needs ${missing}.`,
       `For example: svc ${spec.examples[0] ?? `${spec.name} ${spec.args}`}`,
     );
-  if (args.length <= names.length) return;
+  // `<id…>` and `[words…]` take any number.
+  if (args.length <= names.length || names.at(-1)?.includes('…') === true) return;
   const extra = JSON.stringify(args[names.length]);
   if (names[0] === '[prompt]')
     throw wrong(

@@ -1,6 +1,6 @@
+import { suggest } from '../../config/suggest.ts';
 import { SvcError } from '../../errors.ts';
 import { commands, flagsOf, globalFlags } from '../commands.ts';
-import { suggest } from './suggest.ts';
 
 /** The error for a flag that the command of these words does not have. */
 export function unknownFlag(word: string, words: readonly string[]): SvcError {

@@ -17,6 +17,6 @@ export function noteBuiltIn({ provider, model }: Results['run.get'], paths: Path
     return;
   }
   note(
-    'This is the built-in model: it is small and knows only svc. To use a larger one: svc run "…" --model <file.gguf>, or svc provider add --help',
+    'This is the built-in model: it is small and knows only svc. For a larger one: svc model pull qwen3:0.6b, then svc run "…" --model qwen3:0.6b. See also: svc model search, svc provider add --help',
   );
 }

@@ -39,7 +39,8 @@ export async function listFiles(
   return files;
 }
 
-async function readText(
+/** Reads the text of an answer with a bound. Throws SvcError. */
+export async function readText(
   { body, host }: Answer,
   bytesMax: number,
   signal: AbortSignal,
@@ -48,10 +49,7 @@ async function readText(
     throw signal.aborted ? thrown : connectionError(thrown, host);
   });
   if (text !== null) return text;
-  throw pullError(
-    'pull_failed',
-    `The list of files that ${host} sends is longer than the daemon reads.`,
-  );
+  throw pullError('pull_failed', `The list that ${host} sends is longer than the daemon reads.`);
 }
 
 function readEntries(text: string, host: string): HubFile[] {

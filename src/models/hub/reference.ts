@@ -1,7 +1,7 @@
 import { isLoopback } from '../../config/address.ts';
 import { SvcError } from '../../errors.ts';
 
-/** What a model is request for by. */
+/** What a model is requested by. */
 export type Reference = HubReference | { kind: 'url'; url: URL };
 
 export interface HubReference {
@@ -112,7 +112,7 @@ function decode(part: string): string {
 function wrong(why = 'This is not a reference to a model.'): SvcError {
   return new SvcError('invalid_request', why, {
     param: 'reference',
-    hint: 'Give hf:user/repo, hf:user/repo:Q4_K_M, hf:user/repo/file.gguf or https://…/file.gguf',
+    hint: 'Give a short name such as qwen3:0.6b, hf:user/repo, hf:user/repo:Q4_K_M, hf:user/repo/file.gguf or https://…/file.gguf',
   });
 }
 

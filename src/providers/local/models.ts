@@ -2,6 +2,7 @@ import { unlink } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
+import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
 import type { ModelRecord } from '../port.ts';
 import type { ModelInspection, ModelMetadata } from './inspection.ts';
 import { type FileVersion, Inspector } from './inspector.ts';
@@ -143,9 +144,12 @@ export class LocalModels {
   private candidates(name: string): string[] {
     const { folder, built_in } = this.options;
     if (name === nameOf(built_in)) return [built_in];
-    const inside = resolve(folder, name.endsWith('.gguf') ? name : `${name}.gguf`);
+    const known = isShortName(name) ? findKnown(name) : null;
+    const inside = [name, ...(known === null ? [] : [nameOfKnown(known)])]
+      .map((each) => resolve(folder, each.endsWith('.gguf') ? each : `${each}.gguf`))
+      .filter((path) => nameIn(folder, path) !== null);
     const elsewhere = isAbsolute(name) || /^\.\.?[\\/]|\.gguf$/.test(name) ? [resolve(name)] : [];
-    return nameIn(folder, inside) === null ? elsewhere : [inside, ...elsewhere];
+    return [...inside, ...elsewhere];
   }
 
   private fileAt(path: string): ModelFile {

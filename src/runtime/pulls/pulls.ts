@@ -7,7 +7,7 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type DaemonKey, type PullKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
-import type { PullerPort, PullInput, PullTask } from '../../models/port.ts';
+import type { FoundModel, PullerPort, PullInput, PullTask } from '../../models/port.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { newPullId } from '../runs/ids.ts';
@@ -72,6 +72,15 @@ export class Pulls {
           () => {},
         );
     }
+  }
+
+  /** Asks the hub for models with these words. */
+  search(words: string, signal: AbortSignal): Promise<FoundModel[]> {
+    const { puller, limits } = this.options;
+    return puller.search(
+      words,
+      AbortSignal.any([signal, AbortSignal.timeout(limits.pull_idle_ms)]),
+    );
   }
 
   /** Cancels a pull unless it has other followers. Resolves when its work has stopped. */

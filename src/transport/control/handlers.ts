@@ -124,6 +124,9 @@ export function createHandlers({
     'model.list': async () => ({ models: await runtime.listModels() }),
     'model.show': ({ id }) => runtime.showModel(id),
     'model.remove': ({ id }) => runtime.removeModel(id),
+    'model.search': async ({ words }, { signal }) => ({
+      models: await runtime.searchHub(words, signal),
+    }),
     'model.pull': (input, reply) => pull(runtime, { name: null, sha256: null, ...input }, reply),
     'model.pull_cancel': ({ id }) => runtime.cancelPull(id, BY),
     'provider.list': () => ({ providers: runtime.listProviders() }),

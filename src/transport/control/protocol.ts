@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import type { StopReport } from '../../../machines/events.ts';
 import { SCOPES } from '../../config/settings.ts';
 import type { ErrorBody } from '../../errors.ts';
+import type { FoundModel } from '../../models/port.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 import type { Given } from '../../runtime/contract/check.ts';
 import {
@@ -108,6 +109,8 @@ export const methods = {
   'model.list': answers<{ models: ModelRecord[] }>()(none),
   'model.show': answers<ModelDetails>()(one),
   'model.remove': answers<ModelRecord>()(one),
+  /** The most downloaded models of the hub with these words. */
+  'model.search': answers<{ models: FoundModel[] }>()(v.object({ words: name(255) })),
   /** The record now and at each change. The result is the model. */
   'model.pull': answers<ModelRecord | null, PullRecord>()(pullInput),
   /** `cancelled` is false when the pull continues for other clients. */

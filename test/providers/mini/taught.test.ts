@@ -16,6 +16,7 @@ const today = commandNames(commands, globalFlags);
 
 /** Commands and flags newer than the model file. The next training empties this list. */
 const UNTAUGHT: readonly string[] = [
+  ...['model search', 'model search --hub', 'model search --json'],
   ...['api', 'api --data,d', 'api --json', 'api --stream'],
   ...['token create', 'token create --concurrent', 'token create --json', 'token create --name'],
   ...['token create --rate', 'token create --scope', 'token list', 'token list --json'],

@@ -1,0 +1,114 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/errors.ts';
+import {
+  findKnown,
+  isShortName,
+  knownModels,
+  nameOfKnown,
+  searchKnown,
+} from '../../src/models/catalogue.ts';
+import { readModelName } from '../../src/models/file-name.ts';
+import { parseReference, shownReference } from '../../src/models/hub/reference.ts';
+import { readTask } from '../../src/models/task.ts';
+import { pulls } from '../helpers/pulls.ts';
+
+/** Short names of models. The hub checks the references themselves, at a pull. */
+
+const HUB = new URL('https://huggingface.co');
+const env = { HF_ENDPOINT: HUB.href };
+const ask = (reference: string, name: string | null = null) =>
+  readTask({ reference, name, sha256: null }, env);
+
+test('each row is a reference to one file or one quantization, with a name that the folder takes', () => {
+  assert.ok(knownModels.length >= 20);
+  assert.is(new Set(knownModels.map(({ name }) => name)).size, knownModels.length);
+  for (const { name, reference, size_bytes, licence, good_for } of knownModels) {
+    const parsed = parseReference(reference, HUB);
+    assert.ok(parsed.kind === 'hub' && (parsed.path ?? parsed.quant) !== null, name);
+    assert.is(shownReference(parsed), reference);
+    assert.match(name, /^[a-z0-9][a-z0-9.-]*:[a-z0-9.]+$/);
+    assert.ok(isShortName(name), name);
+    assert.ok(size_bytes > 10_000_000 && size_bytes < 100_000_000_000, name);
+    assert.ok(licence !== '' && good_for !== '', name);
+    const file = nameOfKnown({ name, reference, size_bytes, licence, good_for });
+    assert.is(readModelName(file), file);
+  }
+});
+
+test('a pull of a short name is a pull of its reference, and the model has the short name', () => {
+  const { reference, name, shown } = ask('qwen3:0.6b');
+  assert.is(shown, 'hf:Qwen/Qwen3-0.6B-GGUF:Q8_0');
+  assert.is(name, 'qwen3-0.6b');
+  assert.is(reference.kind, 'hub');
+  assert.is(ask('Qwen3:0.6B').name, 'qwen3-0.6b');
+  assert.is(ask('qwen3:0.6b', 'mine').name, 'mine');
+  for (const known of ['llama3.2', 'gemma3:1b', 'smollm2', 'qwen2.5-coder', 'phi4-mini'])
+    assert.match(ask(known).shown, /^hf:/);
+  assert.is(ask('nomic-embed-text:latest').shown, ask('nomic-embed-text').shown);
+  assert.is(ask('hf:user/repo').name, null, 'a reference is not a short name');
+});
+
+test('an unknown short name suggests a near one and says how to find others', () => {
+  const refusal = (text: string): SvcError => {
+    try {
+      ask(text);
+    } catch (error) {
+      assert.instance(error, SvcError);
+      return error as SvcError;
+    }
+    throw new Error(`${text} was read`);
+  };
+  const { code, message, hint } = refusal('lama3.2');
+  assert.is(code, 'invalid_request');
+  assert.match(message, 'lama3.2');
+  assert.match(hint, 'Did you mean llama3.2?');
+  assert.match(refusal('qwen3:0.5b').hint, 'Did you mean qwen3:0.6b?');
+  assert.match(refusal('zzzzzzzz').hint, /^See svc model search/);
+  assert.match(refusal('user/repo').hint, 'qwen3:0.6b');
+});
+
+test('a search takes every word, in name, licence or purpose', () => {
+  assert.equal(searchKnown([]), knownModels);
+  assert.ok(searchKnown(['code']).every(({ name }) => name.startsWith('qwen2.5-coder')));
+  assert.ok(searchKnown(['CODE apache-2.0']).length > 0);
+  assert.ok(searchKnown(['embeddings']).some(({ name }) => name === 'nomic-embed-text:v1.5'));
+  assert.equal(searchKnown(['code', 'no-such-word']), []);
+  assert.is(findKnown('no-such'), null);
+  assert.is(findKnown('qwen3:no-such'), null);
+});
+
+const signal = new AbortController().signal;
+
+pulls('the hub is asked for the most downloaded models with the words', async ({ hub, puller }) => {
+  hub.nextLists.push({
+    body: JSON.stringify([
+      { id: 'user/repo-GGUF', downloads: 12, tags: ['gguf', 'license:mit'], gated: false },
+      { id: 'user/closed', downloads: 'many', gated: 'manual' },
+      { id: '../escape' },
+      { id: 7 },
+      'text',
+    ]),
+  });
+  assert.equal(await puller.search('small chat', signal), [
+    { reference: 'hf:user/repo-GGUF', downloads: 12, licence: 'mit', gated: false },
+    { reference: 'hf:user/closed', downloads: null, licence: null, gated: true },
+  ]);
+  assert.is(hub.lists[0]?.path, '/api/models');
+  assert.is(hub.lists[0]?.query, 'search=small+chat&filter=gguf&sort=downloads&limit=20');
+  hub.nextLists.push({ body: '{"error":"no"}' });
+  assert.match(await failure(puller.search('x', signal)), 'does not respond like a model hub');
+  hub.nextLists.push({ status: 503 });
+  assert.match(await failure(puller.search('x', signal)), '503');
+  hub.nextLists.push({ body: 'x'.repeat(3 * 1024 * 1024) });
+  assert.match(await failure(puller.search('x', signal)), 'longer than the daemon reads');
+});
+
+function failure(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => 'no error',
+    (error: SvcError) => error.message,
+  );
+}
+
+test.run();
