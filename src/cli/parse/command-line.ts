@@ -1,4 +1,5 @@
 import sade from 'sade';
+import { SvcError } from '../../errors.ts';
 import {
   type CommandSpec,
   commands,
@@ -8,8 +9,6 @@ import {
   isGroup,
 } from '../commands.ts';
 import type { Flags } from '../context.ts';
-import { type Options, readArguments } from './read-arguments.ts';
-import { splitLine, VALUED } from './split-line.ts';
 import { unknownCommand, unknownFlag } from './unknown.ts';
 
 export interface Actions<T> {
@@ -71,4 +70,163 @@ function helpName(words: readonly string[]): string {
   const name = words.join(' ');
   if (name !== '' && !isGroup(name)) throw unknownCommand(name);
   return name;
+}
+
+/** Flags by name and the words of the line, as sade gives them to an action. */
+type Options = Record<string, unknown> & { _: string[] };
+
+interface Arguments {
+  args: string[];
+  flags: Flags;
+}
+
+/**
+ * Checks what sade read: each flag once and in its form, and the number of arguments. Throws usage.
+ */
+function readArguments(spec: CommandSpec, { _: args, ...options }: Options, line: Line): Arguments {
+  const flags: Record<string, string | true> = {};
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue;
+    // `--no-x` is x: false for sade.
+    const full = value === false ? `no-${name}` : name;
+    const flag = flagsOf(spec).find(({ name }) => name === full);
+    if (flag === undefined) throw unknownFlag(`--${full}`, line.words);
+    flags[full] = readFlag(spec, flag, value, line);
+  }
+  checkCount(spec, args);
+  return { args, flags };
+}
+
+function readFlag(
+  spec: CommandSpec,
+  { name, value: shown }: FlagSpec,
+  value: unknown,
+  { bare }: Line,
+): string | true {
+  if (Array.isArray(value)) {
+    if (name === 'json') return true;
+    throw wrong(spec, `--${name} is given twice.`);
+  }
+  if (shown === undefined) {
+    if (typeof value === 'boolean') return true;
+    throw wrong(spec, `--${name} takes no value.`);
+  }
+  if (!bare.has(name)) return String(value);
+  if (shown.startsWith('[')) return true;
+  const next = bare.get(name);
+  if (next === undefined) throw wrong(spec, `--${name} needs a value: --${name} ${shown}`);
+  throw wrong(
+    spec,
+    `--${name} needs a value, and ${next} looks like a flag.`,
+    `To give a value that begins with a dash: --${name}=${next}`,
+  );
+}
+
+function checkCount(spec: CommandSpec, args: readonly string[]): void {
+  const names = spec.args.split(' ').filter((name) => name !== '');
+  const missing = names[args.length];
+  const empty = names[args.indexOf('')];
+  if (empty !== undefined && empty !== '[prompt]')
+    throw wrong(spec, `${empty} of svc ${spec.name} must not be empty.`);
+  if (missing?.startsWith('<'))
+    throw wrong(
+      spec,
+      `svc ${spec.name} needs ${missing}.`,
+      `For example: svc ${spec.examples[0] ?? `${spec.name} ${spec.args}`}`,
+    );
+  // `<id…>` and `[words…]` take any number.
+  if (args.length <= names.length || names.at(-1)?.includes('…') === true) return;
+  const extra = JSON.stringify(args[names.length]);
+  if (names[0] === '[prompt]')
+    throw wrong(
+      spec,
+      `The prompt is one argument, and ${extra} is another.`,
+      'Put the prompt in quotes: svc run "…"',
+    );
+  throw wrong(
+    spec,
+    `svc ${spec.name} takes ${names.length === 0 ? 'no arguments' : `only ${names.join(' ')}`}; ${extra} is one too many.`,
+  );
+}
+
+function wrong(
+  spec: CommandSpec,
+  message: string,
+  hint = `See: svc ${spec.name} --help`,
+): SvcError {
+  return new SvcError('usage', message, { hint });
+}
+
+/** A command line in the one form that sade reads without guessing. */
+interface Line {
+  /** Each flag in its long form, with its value behind `=`. */
+  flags: string[];
+  /** The words of the command and its arguments. */
+  words: string[];
+  /** Flags without their value, and the word that comes after each. */
+  bare: Map<string, string | undefined>;
+}
+
+const FLAGS = commands.flatMap(flagsOf);
+const BY_NAME = new Map(FLAGS.map((flag) => [flag.name, flag]));
+const BY_LETTER = new Map(FLAGS.map((flag) => [flag.short, flag]));
+const VERSION = ['--version', '-v'];
+
+/** Flags that take a value. A name means the same in every command. */
+const VALUED = FLAGS.filter(({ value }) => value !== undefined).map(({ name }) => name);
+
+/**
+ * Separates the flags of a command line from its words, because the parser of sade guesses.
+ * It reads the word after a switch as its value. It reads a lone `-` as a flag.
+ * Throws usage for a flag that no command has.
+ */
+function splitLine(argv: readonly string[]): Line {
+  const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
+  const line: Line = { flags: [], words: [], bare: new Map() };
+  for (let index = 0; index < end; index += 1) {
+    const word = argv[index] ?? '';
+    if (!word.startsWith('-') || word === '-') line.words.push(word);
+    else if (VERSION.includes(word) && line.words.length === 0) line.words.push('version');
+    else if (addFlags(line, word, index + 1 < end ? argv[index + 1] : undefined)) index += 1;
+  }
+  line.words.push(...argv.slice(end + 1));
+  return line;
+}
+
+/** Adds the flag of a word, or each of `-fn`. Returns whether the next word is its value. */
+function addFlags(line: Line, word: string, next: string | undefined): boolean {
+  if (word.startsWith('--')) {
+    const [name = '', ...value] = word.slice(2).split('=');
+    const flag = BY_NAME.get(name);
+    if (flag === undefined) throw unknownFlag(word, line.words);
+    return addFlag(line, flag, value.length === 0 ? undefined : value.join('='), next);
+  }
+  for (let index = 1; index < word.length; index += 1) {
+    const flag = BY_LETTER.get(word[index]);
+    if (flag === undefined) throw unknownFlag(word, line.words);
+    const rest = word.slice(index + 1);
+    if (flag.value !== undefined && rest !== '')
+      return addFlag(line, flag, rest.replace(/^=/, ''), next);
+    if (addFlag(line, flag, undefined, rest === '' ? next : undefined)) return true;
+  }
+  return false;
+}
+
+function addFlag(
+  { flags, bare }: Line,
+  { name, value }: FlagSpec,
+  given: string | undefined,
+  next: string | undefined,
+): boolean {
+  const joins =
+    given === undefined && value !== undefined && next !== undefined && !looksLikeFlag(next);
+  if (value !== undefined && given === undefined && !joins) bare.set(name, next);
+  const text = joins ? next : given;
+  flags.push(text === undefined ? `--${name}` : `--${name}=${text}`);
+  return joins;
+}
+
+/** A negative number is a value. */
+function looksLikeFlag(word: string): boolean {
+  return word.startsWith('-') && word !== '-' && !/^-[\d.]/.test(word);
 }

@@ -1,6 +1,8 @@
-import { plain } from '../../logs/plain.ts';
-import { isTerminal } from '../print/output.ts';
+import { errors, fromBody, SvcError } from '../../errors.ts';
+import { oneLine, plain } from '../../logs/plain.ts';
+import { isTerminal, note, printError, printJson } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
+import type { Run, Steps } from './follow.ts';
 
 /**
  * Streams the answer to stdout. Line breaks at the end wait until more text follows, so the output
@@ -41,5 +43,151 @@ export class AnswerPrinter {
     await this.append(rest);
     if (this.begun || complete) await this.stdout.write('\n');
     await this.stdout.flush();
+  }
+}
+
+interface Printing extends Steps {
+  accepted(run: Run): void;
+  /** The part of the answer that was not printed yet. */
+  unprinted(record: Run): string;
+}
+
+/**
+ * Prints the answer until `stop`, and collects what is printed at the end.
+ *
+ * 1. The answer comes from the events. The record may have less of it, because the log can omit
+ *    output; it is used only if no event had output.
+ * 2. The answer of a run that may start again is printed at the end only.
+ */
+export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortSignal): Printing {
+  let printer = live;
+  let hadOutput = false;
+  let collected: string[] = [];
+  const line = new DisconnectLine(() => live?.leaveLine() === true);
+  return {
+    accepted: (run) => {
+      if (run.recovery === 'restart') printer = null;
+    },
+    output: (text) => {
+      hadOutput = true;
+      if (printer === null) collected.push(text);
+      else if (!stop.aborted) return printer.append(text);
+      return undefined;
+    },
+    discarded: () => {
+      collected = [];
+      if (!json) note('The run starts again from the beginning.');
+    },
+    waiting: (position) => json || !isTerminal(2) || note(`Waiting in the queue (${position}).`),
+    onDisconnect: () => json || line.begin(),
+    onReconnect: () => line.end(),
+    unprinted: (record) => (hadOutput ? collected.join('') : record.output),
+  };
+}
+
+/** Whether the answer is complete and is text. An empty text is printed as an empty line. */
+export function isAnswered({ state, output, output_parts }: Run): boolean {
+  return state === 'completed' && (output !== '' || output_parts === undefined);
+}
+
+/** What a complete answer without text is instead. */
+function noteSilence({ id, state, output, output_parts = [] }: Run): void {
+  if (state !== 'completed' || output !== '' || output_parts.length === 0) return;
+  const names = output_parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []));
+  const did =
+    names.length > 0
+      ? `The model called ${names.length === 1 ? 'the tool' : 'the tools'} ${names.join(', ')}`
+      : output_parts.some(({ type }) => type === 'refusal')
+        ? 'The model refused to answer'
+        : 'The model wrote only its reasoning';
+  note(oneLine(`${did}. See: svc runs show ${id}`));
+}
+
+interface Finished {
+  record: Run;
+  /** The answer as --json shows it. */
+  output: string;
+  json: boolean;
+  stdout: StdoutStream;
+  interrupted: boolean;
+}
+
+export function finish({ record, output, json, stdout, interrupted }: Finished): number {
+  if (stdout.gone.aborted) return 0;
+  if (json) printJson({ ...record, output });
+  else if (output === '') noteSilence(record);
+  const { exit, error } = ending(record);
+  // After Ctrl-C a hint is noise.
+  if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));
+  else if (error !== null) printError(error, json);
+  return exit;
+}
+
+interface Ending {
+  exit: number;
+  error: SvcError | null;
+}
+
+/** The exit code of a finished run, and its error. */
+function ending({ id, state, error, output }: Run): Ending {
+  if (state === 'completed') return { exit: 0, error: null };
+  const cause = error === null ? fallback(state) : fromBody(error);
+  const kept = output === '' ? '' : ' The text so far is saved.';
+  const shown = new SvcError(cause.code, `${cause.message}${kept}`, {
+    hint: output === '' ? cause.hint : `See: svc runs show ${id}`,
+  });
+  return { exit: EXIT[state] ?? cause.spec.exit, error: shown };
+}
+
+/** States with one exit code for every cause. */
+const EXIT: Record<string, number> = {
+  cancelled: errors.run_cancelled.exit,
+  timed_out: errors.run_timed_out.exit,
+  interrupted: errors.run_interrupted.exit,
+};
+
+function fallback(state: string): SvcError {
+  if (state === 'cancelled') return new SvcError('run_cancelled');
+  if (state === 'timed_out') return new SvcError('run_timed_out');
+  return new SvcError(state === 'interrupted' ? 'run_interrupted' : 'provider_failed');
+}
+
+const TEXT = 'The daemon is gone; waiting for it to come back.';
+const EVERY_MS = 1000;
+
+/**
+ * The message while the daemon is gone. A terminal shows one line that counts the seconds and is
+ * erased later. Elsewhere it is printed once per command, however often the daemon goes.
+ */
+class DisconnectLine {
+  private readonly leaveLine: () => boolean;
+  private timer: NodeJS.Timeout | null = null;
+  private noted = false;
+
+  /** `leaveLine` returns whether the cursor is behind text of the answer. */
+  constructor(leaveLine: () => boolean) {
+    this.leaveLine = leaveLine;
+  }
+
+  begin(): void {
+    if (this.timer !== null) return;
+    if (!isTerminal(2)) {
+      if (!this.noted) note(TEXT);
+      this.noted = true;
+      return;
+    }
+    const since = performance.now();
+    const show = () =>
+      process.stderr.write(`\r\u001b[K${TEXT} ${Math.round((performance.now() - since) / 1000)} s`);
+    if (isTerminal(1) && this.leaveLine()) process.stderr.write('\n');
+    show();
+    this.timer = setInterval(show, EVERY_MS);
+  }
+
+  end(): void {
+    if (this.timer === null) return;
+    clearInterval(this.timer);
+    this.timer = null;
+    process.stderr.write('\r\u001b[K');
   }
 }

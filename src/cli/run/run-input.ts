@@ -1,10 +1,12 @@
-import { existsSync } from 'node:fs';
+import { existsSync, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';
 import type { Flags } from '../context.ts';
 import { numberFlag, secondsFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
-import { isArgumentText } from './argument-text.ts';
+import { note } from '../print/output.ts';
 
 /** The request of a run without its prompt. The daemon has defaults for omitted fields. */
 export function readRunInput(flags: Flags): Record<string, unknown> {
@@ -43,4 +45,103 @@ function readSystem(flags: Flags): string | undefined {
 function absoluteModel(model: string): string {
   const isPath = /^\.{1,2}[\\/]/.test(model) || (model.endsWith('.gguf') && existsSync(model));
   return isPath ? resolve(model) : model;
+}
+
+const REPLACEMENT = '\u{fffd}';
+
+/**
+ * Whether a command line argument was UTF-8. Node replaces invalid bytes by replacement characters.
+ * Only the raw bytes, where the OS shows them, distinguish these from characters of the user.
+ */
+function isArgumentText(argument: string): boolean {
+  if (!argument.includes(REPLACEMENT)) return true;
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(readFileSync('/proc/self/cmdline'));
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA';
+  }
+}
+
+/** After this silence the user sees that the command waits for stdin. */
+const SILENCE_MS = 1_500;
+
+/**
+ * The prompt: the argument, then the text from stdin, with an empty line between.
+ *
+ * 1. stdin is read if it is a pipe, a file or a socket; a terminal only for `-`.
+ * 2. Reading ends above the limit. The final line break of stdin is removed.
+ * Throws prompt_missing, prompt_not_text, prompt_too_large.
+ */
+export async function readPrompt(argument: string | undefined, paths: Paths): Promise<string> {
+  const argued = argument === '-' ? '' : (argument ?? '');
+  const bytes_max = bytesMax(paths, Buffer.byteLength(argued));
+  if (Buffer.byteLength(argued) > bytes_max) throw tooLarge(bytes_max);
+  const reads = argument === '-' || isPiped();
+  const piped = reads ? withoutLastBreak(toText(await readStdin(bytes_max))) : '';
+  const prompt = [argued, piped].filter((part) => part !== '').join('\n\n');
+  if (prompt.includes('\0'))
+    throw new SvcError('prompt_not_text', 'The prompt contains NUL bytes.');
+  if (!isArgumentText(argued))
+    throw new SvcError('prompt_not_text', 'The prompt is not UTF-8 text.');
+  if (prompt.trim() === '') throw new SvcError('prompt_missing');
+  if (Buffer.byteLength(prompt) > bytes_max) throw tooLarge(bytes_max);
+  return prompt;
+}
+
+function isPiped(): boolean {
+  try {
+    const stdin = fstatSync(0);
+    return stdin.isFIFO() || stdin.isFile() || stdin.isSocket();
+  } catch {
+    return false;
+  }
+}
+
+/** The limit of the daemon. The daemon reports an unreadable configuration, not this command. */
+function bytesMax(paths: Paths, wanted: number): number {
+  const { value } = limitSpecs.prompt_bytes;
+  if (wanted <= value && !isPiped()) return value;
+  try {
+    return loadConfig(paths.config).limits.prompt_bytes;
+  } catch {
+    return value;
+  }
+}
+
+async function readStdin(bytes_max: number): Promise<Buffer> {
+  const hint = setTimeout(
+    () => note('Waiting for stdin to end (Ctrl-D at a terminal; < /dev/null for none).'),
+    SILENCE_MS,
+  );
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+      clearTimeout(hint);
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > bytes_max) throw tooLarge(bytes_max);
+    }
+  } finally {
+    clearTimeout(hint);
+    process.stdin.destroy();
+  }
+  return Buffer.concat(chunks);
+}
+
+function toText(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new SvcError('prompt_not_text', 'The text from stdin is not UTF-8.', { cause });
+  }
+}
+
+function withoutLastBreak(text: string): string {
+  return text.replace(/\r?\n$/, '');
+}
+
+function tooLarge(bytes_max: number): SvcError {
+  return new SvcError('prompt_too_large', `The prompt has more than ${bytes_max} bytes.`);
 }

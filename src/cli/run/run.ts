@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { hasCode, SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
-import { isTerminal, note, print, printError, printJson } from '../print/output.ts';
-import { openStdout, type StdoutStream } from '../print/stdout-stream.ts';
-import { DisconnectLine } from './disconnect-line.ts';
-import { ending } from './ending.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { openStdout } from '../print/stdout-stream.ts';
 import { ensureDaemon } from './ensure-daemon.ts';
-import { followRun, isAbsent, type Run, type Steps } from './follow.ts';
-import { noteBuiltIn } from './note-built-in.ts';
-import { AnswerPrinter } from './print-answer.ts';
-import { readPrompt } from './read-prompt.ts';
-import { readRunInput } from './run-input.ts';
+import { followRun, isAbsent, type Run } from './follow.ts';
+import { AnswerPrinter, finish, isAnswered, printing } from './print-answer.ts';
+import { readPrompt, readRunInput } from './run-input.ts';
 
 type Input = Record<string, unknown> & { idempotency_key: string };
 
@@ -91,79 +90,19 @@ export async function configuredPatience({ config }: Context['paths']): Promise<
   return limitsOf(config).reconnect_ms;
 }
 
-export interface Printing extends Steps {
-  accepted(run: Run): void;
-  /** The part of the answer that was not printed yet. */
-  unprinted(record: Run): string;
-}
+const BUILT_IN = /^(local\/)?svc-mini$/;
 
-/**
- * Prints the answer until `stop`, and collects what is printed at the end.
- *
- * 1. The answer comes from the events. The record may have less of it, because the log can omit
- *    output; it is used only if no event had output.
- * 2. The answer of a run that may start again is printed at the end only.
- */
-export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortSignal): Printing {
-  let printer = live;
-  let hadOutput = false;
-  let collected: string[] = [];
-  const line = new DisconnectLine(() => live?.leaveLine() === true);
-  return {
-    accepted: (run) => {
-      if (run.recovery === 'restart') printer = null;
-    },
-    output: (text) => {
-      hadOutput = true;
-      if (printer === null) collected.push(text);
-      else if (!stop.aborted) return printer.append(text);
-      return undefined;
-    },
-    discarded: () => {
-      collected = [];
-      if (!json) note('The run starts again from the beginning.');
-    },
-    waiting: (position) => json || !isTerminal(2) || note(`Waiting in the queue (${position}).`),
-    onDisconnect: () => json || line.begin(),
-    onReconnect: () => line.end(),
-    unprinted: (record) => (hadOutput ? collected.join('') : record.output),
-  };
-}
-
-/** Whether the answer is complete and is text. An empty text is printed as an empty line. */
-export function isAnswered({ state, output, output_parts }: Run): boolean {
-  return state === 'completed' && (output !== '' || output_parts === undefined);
-}
-
-/** What a complete answer without text is instead. */
-function noteSilence({ id, state, output, output_parts = [] }: Run): void {
-  if (state !== 'completed' || output !== '' || output_parts.length === 0) return;
-  const names = output_parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []));
-  const did =
-    names.length > 0
-      ? `The model called ${names.length === 1 ? 'the tool' : 'the tools'} ${names.join(', ')}`
-      : output_parts.some(({ type }) => type === 'refusal')
-        ? 'The model refused to answer'
-        : 'The model wrote only its reasoning';
-  note(oneLine(`${did}. See: svc runs show ${id}`));
-}
-
-export interface Finished {
-  record: Run;
-  /** The answer as --json shows it. */
-  output: string;
-  json: boolean;
-  stdout: StdoutStream;
-  interrupted: boolean;
-}
-
-export function finish({ record, output, json, stdout, interrupted }: Finished): number {
-  if (stdout.gone.aborted) return 0;
-  if (json) printJson({ ...record, output });
-  else if (output === '') noteSilence(record);
-  const { exit, error } = ending(record);
-  // After Ctrl-C a hint is noise.
-  if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));
-  else if (error !== null) printError(error, json);
-  return exit;
+/** Says once per home that the built-in model is small, and how to use another. */
+function noteBuiltIn({ provider, model }: Run, paths: Paths): void {
+  if (provider !== 'local' || !BUILT_IN.test(model)) return;
+  try {
+    mkdirSync(paths.cache, { recursive: true, mode: 0o700 });
+    writeFileSync(join(paths.cache, 'built-in-noted'), '', { flag: 'wx', mode: 0o600 });
+  } catch {
+    // It was said before, or the file cannot be written. Do not repeat it for each prompt.
+    return;
+  }
+  note(
+    'This is the built-in model: it is small and knows only svc. For a larger one: svc model pull qwen3:0.6b, then svc run "…" --model qwen3:0.6b. See also: svc model search, svc provider add --help',
+  );
 }

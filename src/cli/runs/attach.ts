@@ -5,8 +5,8 @@ import { note } from '../print/output.ts';
 import { openStdout } from '../print/stdout-stream.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
 import { followRun } from '../run/follow.ts';
-import { AnswerPrinter } from '../run/print-answer.ts';
-import { configuredPatience, finish, isAnswered, printing } from '../run/run.ts';
+import { AnswerPrinter, finish, isAnswered, printing } from '../run/print-answer.ts';
+import { configuredPatience } from '../run/run.ts';
 
 /** Follows the answer of a run to its end. Ctrl-C does not stop the run. */
 export async function run(context: Context): Promise<number> {

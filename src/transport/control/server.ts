@@ -8,9 +8,8 @@ import { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { jsonPieces, PIECE_LENGTH, textLength } from '../../runtime/send/json-pieces.ts';
 import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { callMethod, findMethod, type Handlers, type Reply } from './handlers.ts';
-import { createLineSplitter } from './lines.ts';
+import { type Connection, createLineSplitter, writable, writeLines } from './lines.ts';
 import { methods, type Response } from './protocol.ts';
-import { type Connection, writable, writeLines } from './write-lines.ts';
 
 /**
  * The server of the local socket.
