@@ -218,3 +218,15 @@ export function readyWhen(snapshot: DaemonSnapshot): string | null {
   if (isIn(snapshot, 'disk_stalled')) return 'the disk answers again';
   return 'the daemon is started again';
 }
+
+/** Why the daemon starts no new work. */
+export type Refusal = 'not_ready' | 'busy' | 'store_full' | 'store_stalled' | 'daemon_stopping';
+
+/** Why the daemon refuses a new run in this state; null when it accepts one. */
+export function refusal(daemon: DaemonSnapshot | undefined): Refusal | null {
+  if (daemon === undefined || isIn(daemon, 'starting')) return 'not_ready';
+  if (isIn(daemon, 'disk_full')) return 'store_full';
+  if (isIn(daemon, 'disk_stalled')) return 'store_stalled';
+  if (isIn(daemon, 'saturated')) return 'busy';
+  return isIn(daemon, 'ready') || isIn(daemon, 'accepting') ? null : 'daemon_stopping';
+}

@@ -4,7 +4,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { Verification } from '../runtime/health/verification.ts';
-import { projectRun } from '../runtime/runs/projection.ts';
+import { projectRun } from '../runtime/runs/record.ts';
 import { logBytes } from '../store/files/database-file.ts';
 import { createSqliteStore } from '../store/sqlite/sqlite.ts';
 

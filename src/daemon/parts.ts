@@ -16,7 +16,7 @@ import { Retention } from '../runtime/disk/retention.ts';
 import { DaemonHistory } from '../runtime/health/daemon-history.ts';
 import { StopReports } from '../runtime/health/stop-report.ts';
 import { newBootId } from '../runtime/runs/ids.ts';
-import { projectEvent } from '../runtime/runs/projection.ts';
+import { projectEvent } from '../runtime/runs/record.ts';
 import { startTraces } from '../runtime/traces/traces.ts';
 import { createEventStore } from './event-store.ts';
 import { hostBootId } from './host.ts';

@@ -1,9 +1,13 @@
 import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
-import { EventPage, type EventSlice, type PagedEvent } from './event-page.ts';
-import type { EventPages } from './event-pages.ts';
-import { toRecord } from './event-record.ts';
+import {
+  EventPage,
+  type EventPages,
+  type EventSlice,
+  type PagedEvent,
+  toRecord,
+} from './event-pages.ts';
 import { answerOf, type Instance } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { StreamKey } from './stream.ts';

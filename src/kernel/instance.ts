@@ -6,7 +6,6 @@ import { statePath } from '../../machines/step.ts';
 import type { StoredEvent } from '../store/port.ts';
 import { Notifier } from './notifier.ts';
 import { definitionOf, type MachineDefinition } from './registry.ts';
-import { textLength } from './text-length.ts';
 
 /**
  * Recent events that an instance keeps for followers, by number and by size. Older ones are read
@@ -134,4 +133,11 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
 export function answerOf(instance: Instance | undefined): Pick<RunContext, 'output' | 'parts'> {
   const { output = '', parts = [] } = (instance?.snapshot.context ?? {}) as Partial<RunContext>;
   return { output, parts };
+}
+
+/** About what a value takes: its texts, and something for the rest. */
+export function textLength(value: unknown): number {
+  if (typeof value === 'string') return 16 + value.length;
+  if (typeof value !== 'object' || value === null) return 8;
+  return Object.values(value).reduce((sum: number, inner) => sum + textLength(inner), 64);
 }

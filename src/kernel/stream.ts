@@ -16,6 +16,8 @@ import type {
 import type { ProviderSnapshot } from '../../machines/provider.ts';
 import type { PullSnapshot } from '../../machines/pull.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
+import type { Kernel } from './kernel.ts';
+import type { StreamPort } from './port.ts';
 
 /**
  * The keys of streams. The form of a key names its machine, so its type knows the states and the
@@ -79,4 +81,16 @@ export function isDaemon(key: string): key is DaemonKey {
 
 export function isRun(id: string): id is RunKey {
   return id.startsWith('run_');
+}
+
+/** One machine of the kernel, for the part that does its work. The machine need not exist yet. */
+export function streamPort<K extends StreamKey>(
+  kernel: Kernel,
+  stream: K,
+): StreamPort<SnapshotOf<K>, EventOf<K>> {
+  return {
+    snapshot: () => kernel.snapshot(stream) as unknown as SnapshotOf<K>,
+    tryAppend: (event) => kernel.tryAppend(stream, event),
+    subscribe: (listener, signal) => kernel.subscribe({ stream }, listener, signal),
+  };
 }

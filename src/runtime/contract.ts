@@ -1,7 +1,6 @@
 import type { AnyEvent, StopReport } from '../../machines/events.ts';
 import type { AskedAs, RunRequest } from '../../machines/messages.ts';
-import type { EventSlice } from '../kernel/event-page.ts';
-import type { EventRecord } from '../kernel/event-record.ts';
+import type { EventRecord, EventSlice } from '../kernel/event-pages.ts';
 import type { FoundModel, PullInput } from '../models/port.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
 import type { StoredEvent } from '../store/port.ts';
@@ -26,8 +25,7 @@ import type { PullRecord } from './pulls/record.ts';
 import type { RunRecord } from './runs/record.ts';
 import type { RecordBytes } from './runs/record-bytes.ts';
 
-export type { EventPage, EventSlice } from '../kernel/event-page.ts';
-export type { EventRecord } from '../kernel/event-record.ts';
+export type { EventPage, EventRecord, EventSlice } from '../kernel/event-pages.ts';
 export type { StoredEvent } from '../store/port.ts';
 export type * from './contract/history.ts';
 export type {

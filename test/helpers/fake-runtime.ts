@@ -3,7 +3,7 @@ import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { shortMessages } from '../../machines/messages.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
-import { EventPage } from '../../src/kernel/event-page.ts';
+import { EventPage } from '../../src/kernel/event-pages.ts';
 import {
   type EventRecord,
   type EventSlice,

@@ -6,7 +6,7 @@ import { Kernel } from '../../src/kernel/kernel.ts';
 import type { EffectHandlers, Log } from '../../src/kernel/port.ts';
 import { type Proposal, stream } from '../../src/kernel/stream.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import { projectEvent } from '../../src/runtime/runs/projection.ts';
+import { projectEvent } from '../../src/runtime/runs/record.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { type Asking, asking } from './asking.ts';

@@ -1,8 +1,7 @@
 import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import type { ManualClock } from '../../src/kernel/clock.ts';
-import { stream } from '../../src/kernel/stream.ts';
-import { streamPort } from '../../src/kernel/stream-port.ts';
+import { stream, streamPort } from '../../src/kernel/stream.ts';
 import type { Limits } from '../../src/limits.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
 import type { ProviderPort } from '../../src/providers/port.ts';

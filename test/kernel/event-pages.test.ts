@@ -1,8 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { EventPage } from '../../src/kernel/event-page.ts';
-import { EventPages } from '../../src/kernel/event-pages.ts';
-import { toRecord } from '../../src/kernel/event-record.ts';
+import { EventPage, EventPages, toRecord } from '../../src/kernel/event-pages.ts';
 import type { StoredEvent } from '../../src/store/port.ts';
 
 const event = (seq: number, text = 'é'): StoredEvent => ({

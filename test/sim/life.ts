@@ -16,7 +16,7 @@ import type { Providers } from '../../src/runtime/providers/providers.ts';
 import type { Pulls } from '../../src/runtime/pulls/pulls.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
-import { projectEvent } from '../../src/runtime/runs/projection.ts';
+import { projectEvent } from '../../src/runtime/runs/record.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../src/store/port.ts';

@@ -10,7 +10,7 @@ import { Kernel } from '../../src/kernel/kernel.ts';
 import type { Proposal, StreamKey } from '../../src/kernel/stream.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { healthRecord } from '../../src/runtime/health/health.ts';
-import { projectEvent } from '../../src/runtime/runs/projection.ts';
+import { projectEvent } from '../../src/runtime/runs/record.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { everyEffect, silent } from '../helpers/kernel.ts';

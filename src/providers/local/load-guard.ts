@@ -1,10 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Failure } from '../../../machines/events.ts';
 import { errors, SvcError } from '../../errors.ts';
+import { writeAtomic } from '../../home/atomic-write.ts';
 import type { Limits } from '../../limits.ts';
 import { checkHeader } from './gguf-checker.ts';
 import type { ModelFile } from './local-engine.ts';
-import { Quarantine } from './quarantine.ts';
 
 export interface LoadGuardOptions {
   /** Path of the built-in model. */
@@ -120,4 +121,78 @@ async function versionOf(path: string): Promise<string> {
 function refused(name: string, reason: string, until: number): SvcError {
   const message = `The model ${name} ${reason}, so this version of its file is refused until ${new Date(until).toISOString()}.`;
   return new SvcError('model_quarantined', message, { retryable: false });
+}
+
+/** A refused version of a file. */
+interface Refusal {
+  version: string;
+  /** End of the refusal "The model …". */
+  reason: string;
+  until: number;
+}
+
+/**
+ * Versions of model files that hung or killed the engine, by path.
+ *
+ * 1. A version is refused until its time is over, also after a restart. Another version is free at
+ *    once.
+ * 2. At most `ENTRIES_MAX` are kept. The oldest are dropped.
+ * 3. An unreadable file counts as empty: its content only saves time.
+ */
+class Quarantine {
+  private readonly file: string;
+  private readonly now: () => number;
+  private readonly refusals: Map<string, Refusal>;
+  private writing: Promise<void> = Promise.resolve();
+
+  constructor(file: string, now: () => number) {
+    this.file = file;
+    this.now = now;
+    this.refusals = readRefusals(file);
+  }
+
+  has(path: string): boolean {
+    return this.refusals.has(path);
+  }
+
+  find(path: string, version: string): Refusal | null {
+    const refusal = this.refusals.get(path);
+    return refusal !== undefined && refusal.version === version && refusal.until > this.now()
+      ? refusal
+      : null;
+  }
+
+  async add(path: string, refusal: Refusal): Promise<void> {
+    this.refusals.delete(path);
+    this.refusals.set(path, refusal);
+    for (const [other, { until }] of this.refusals)
+      if (until <= this.now() || this.refusals.size > ENTRIES_MAX) this.refusals.delete(other);
+    this.writing = this.writing.then(() => this.write());
+    await this.writing;
+  }
+
+  /** A failed write only loses the memory of a restart. */
+  private async write(): Promise<void> {
+    const text = JSON.stringify({ held: Object.fromEntries(this.refusals) }, null, 2);
+    await writeAtomic(this.file, `${text}\n`).catch(() => {});
+  }
+}
+
+const ENTRIES_MAX = 64;
+
+function readRefusals(file: string): Map<string, Refusal> {
+  try {
+    const { held } = JSON.parse(readFileSync(file, 'utf8')) as { held: Record<string, unknown> };
+    const known = Object.entries(held).filter((entry): entry is [string, Refusal] =>
+      isRefusal(entry[1]),
+    );
+    return new Map(known.slice(-ENTRIES_MAX));
+  } catch {
+    return new Map();
+  }
+}
+
+function isRefusal(value: unknown): value is Refusal {
+  const { version, reason, until } = (value ?? {}) as Partial<Refusal>;
+  return typeof version === 'string' && typeof reason === 'string' && Number.isSafeInteger(until);
 }

@@ -2,9 +2,8 @@ import * as v from 'valibot';
 import { RECOVERIES } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { type Limits, limitSpecs } from '../../limits.ts';
-import { checkGiven, type Given, wrong } from './check.ts';
+import { checkGiven, checkNesting, type Given, wrong } from './check.ts';
 import { checkMessages, message, responseFormat, tool, toolChoice } from './messages.ts';
-import { checkNesting } from './nesting.ts';
 import {
   count,
   flag,

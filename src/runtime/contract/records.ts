@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { RECOVERIES } from '../../config/settings.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
-import type { EventRecord } from '../../kernel/event-record.ts';
+import type { EventRecord } from '../../kernel/event-pages.ts';
 import type { RunRecord } from '../runs/record.ts';
 import { responseFormat, tool, toolChoice } from './messages.ts';
 import { anything, flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';

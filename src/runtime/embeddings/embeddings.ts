@@ -1,4 +1,4 @@
-import { refusal } from '../../../machines/refusal.ts';
+import { refusal } from '../../../machines/daemon.ts';
 import type { Config } from '../../config/config.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';

@@ -1,7 +1,6 @@
-import type { RunSnapshot } from '../../../machines/run.ts';
-import { runMachine } from '../../../machines/run.ts';
+import { type RunSnapshot, runMachine } from '../../../machines/run.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
-import { toRecord } from '../../kernel/event-record.ts';
+import { toRecord } from '../../kernel/event-pages.ts';
 import { streamOf } from '../../kernel/pages.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../../store/port.ts';
 import type { RunWhyRecord } from '../contract.ts';

@@ -1,5 +1,5 @@
+import { refusal } from '../../../machines/daemon.ts';
 import type { PullSnapshot } from '../../../machines/pull.ts';
-import { refusal } from '../../../machines/refusal.ts';
 import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { Instance } from '../../kernel/instance.ts';

@@ -1,5 +1,5 @@
+import type { AnyMachineSnapshot } from 'xstate';
 import type { Failure, FinishReason, Recovery, Usage } from '../../../machines/events.ts';
-import type { RunRequest } from '../../../machines/messages.ts';
 import {
   isShort,
   type Message,
@@ -7,6 +7,7 @@ import {
   type OutputPart,
   promptOf,
   type ResponseFormat,
+  type RunRequest,
   systemOf,
   type Tool,
   type ToolChoice,
@@ -15,7 +16,9 @@ import type { RunSnapshot } from '../../../machines/run.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
-import type { RunRow } from '../../store/port.ts';
+import { foldStream } from '../../kernel/fold.ts';
+import { isRun } from '../../kernel/stream.ts';
+import type { EventStore, RunRow, StoredEvent } from '../../store/port.ts';
 
 /** A message as users see it. Images have their size instead of their data. */
 export interface RecordedMessage {
@@ -159,4 +162,41 @@ function errorBody(snapshot: RunSnapshot, failure: Failure | null): ErrorBody | 
   if (isIn(snapshot, 'cancelled')) return new SvcError('run_cancelled').body();
   if (failure === null || isIn(snapshot, 'completed')) return null;
   return fromBody(failure).body();
+}
+
+/** The row of a run after this event. Null for output, which changes no row, and other machines. */
+export function projectEvent(
+  { stream, type, seq }: Pick<StoredEvent, 'stream' | 'type' | 'seq'>,
+  snapshot: AnyMachineSnapshot,
+): RunRow | null {
+  return isRun(stream) && type !== 'run.output_appended'
+    ? runRow(snapshot as RunSnapshot, seq)
+    : null;
+}
+
+/**
+ * Rebuilds a damaged row of a run from its events. Null without events, or if the output of a
+ * finished run was stored without its text.
+ */
+export async function projectRun(
+  store: Pick<EventStore, 'readStream'>,
+  run_id: string,
+): Promise<RunRow | null> {
+  if (!isRun(run_id)) return null;
+  let row: RunRow | null = null;
+  let isWhole = true;
+  await foldStream(
+    store,
+    run_id,
+    Number.POSITIVE_INFINITY,
+    undefined,
+    ({ recent, snapshot, stream, seq }) => {
+      const event = recent.at(-1);
+      if (event?.type === 'run.output_appended' && event.data.chars !== undefined) isWhole = false;
+      if (event !== undefined)
+        row = projectEvent({ stream, type: event.type, seq }, snapshot) ?? row;
+    },
+  );
+  const rebuilt = row as RunRow | null;
+  return rebuilt === null || !rebuilt.finished || isWhole ? rebuilt : null;
 }

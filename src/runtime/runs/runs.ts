@@ -1,5 +1,5 @@
+import { refusal } from '../../../machines/daemon.ts';
 import type { NewEvent, RunCreated } from '../../../machines/events.ts';
-import { refusal } from '../../../machines/refusal.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
 import type { Config } from '../../config/config.ts';
 import { hasCode, SvcError } from '../../errors.ts';
@@ -23,8 +23,7 @@ import { LOCAL, type Providers } from '../providers/providers.ts';
 import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { type RunRecord, runRecord } from './record.ts';
-import { requestOf } from './request.ts';
-import { chooseRoute, type Route } from './route.ts';
+import { chooseRoute, type Route, requestOf } from './route.ts';
 import { cutOff, unknownRun, withdrawn } from './run-errors.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';

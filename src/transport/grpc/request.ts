@@ -1,5 +1,4 @@
-import { wrong } from '../../runtime/contract/check.ts';
-import { checkNesting } from '../../runtime/contract/nesting.ts';
+import { checkNesting, wrong } from '../../runtime/contract/check.ts';
 
 /**
  * A request as the run contract has it. Nothing is checked here that the contract checks. Fields

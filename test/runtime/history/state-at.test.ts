@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import { toRecord } from '../../../src/kernel/event-record.ts';
+import { toRecord } from '../../../src/kernel/event-pages.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { makeHistory } from '../../helpers/history.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
