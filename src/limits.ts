@@ -532,5 +532,9 @@ export const defaultLimits: Limits = Object.fromEntries(
 /** Bounds of the configuration file itself. They apply before it is read, so it cannot set them. */
 export const CONFIG_BYTES_MAX = MIB;
 export const CONFIG_DEPTH_MAX = 16;
+/** Headers that a provider can be given. */
+export const PROVIDER_HEADERS_MAX = 32;
+/** A file with the key of a provider. Keys have some hundred bytes; a token of a cloud has more. */
+export const KEY_FILE_BYTES_MAX = 65_536;
 /** For another process to finish its edit of the file. */
 export const CONFIG_LOCK_MS = 5_000;

@@ -25,13 +25,21 @@ const TABLES = [
   'src/config/config.ts',
   'src/config/address.ts',
   'src/config/provider.ts',
+  'src/config/adapters.ts',
+  'src/config/key-reference.ts',
+  'src/config/known-providers.ts',
   'src/config/settings.ts',
   'src/config/suggest.ts',
   'src/home/atomic-write.ts',
   'src/home/disk.ts',
 ];
 /** Interfaces between the kernel, the providers and the model downloads. */
-const PORTS = ['src/kernel/port.ts', 'src/providers/port.ts', 'src/models/port.ts'];
+const PORTS = [
+  'src/kernel/port.ts',
+  'src/providers/port.ts',
+  'src/providers/keys/port.ts',
+  'src/models/port.ts',
+];
 const SERVES = ['src/runtime', 'src/transport/auth', ...TRANSPORT_PARTS(), 'machines', ...TABLES];
 /** What a command needs to find the daemon and the files of its home. */
 const PLACE = ['src/config', 'src/home', ...TABLES];

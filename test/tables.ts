@@ -173,7 +173,7 @@ const STREAMS: Readonly<Record<keyof Events, true>> = {
 /** Parameters that the schema of the method leaves to a later check. */
 const MORE: Readonly<Record<string, string>> = {
   'run.start': 'the fields of `POST /v1/runs`',
-  'provider.add': '`base_url`, `adapter?`, `model?`, `key_env?`, `kind?`',
+  'provider.add': 'its settings, as in the configuration',
 };
 
 /** The parameters of a method, from its schema. Optional ones have a question mark. */

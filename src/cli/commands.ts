@@ -271,16 +271,22 @@ const table = [
         summary: 'Base URL of the API, such as http://127.0.0.1:11434/v1.',
       },
       {
+        name: 'like',
+        value: '<known>',
+        summary: 'Known provider whose settings count, such as openai (default: the id).',
+      },
+      {
         name: 'adapter',
         value: '<name>',
         summary: 'Protocol of the API (default openai-compatible).',
       },
       { ...model, value: '<default>', summary: 'Model for runs that name none.' },
       {
-        name: 'key-env',
-        value: '<NAME>',
-        summary: 'Environment variable with the API key; the key is never stored.',
+        name: 'key',
+        value: '<place>',
+        summary: 'Where the API key is: env:NAME, file:/path, or none.',
       },
+      { name: 'key-env', value: '<NAME>', summary: 'The same as --key env:NAME.' },
       {
         name: 'kind',
         value: '<local|cloud>',
@@ -288,8 +294,9 @@ const table = [
       },
     ],
     examples: [
-      'provider add ollama --base-url http://127.0.0.1:11434/v1 --model llama3.2',
-      'provider add openai --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model gpt-4o-mini',
+      'provider add openai',
+      'provider add work --like openai --key file:/run/secrets/work-key',
+      'provider add lab --base-url http://10.0.0.5:8000/v1 --model llama3.2',
     ],
   }),
   command('provider remove', {

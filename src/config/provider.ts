@@ -1,25 +1,110 @@
-import { limitSpecs } from '../limits.ts';
+import { limitSpecs, PROVIDER_HEADERS_MAX } from '../limits.ts';
+import { adapterSpec, adapters, packageOf } from './adapters.ts';
 import { isLoopback } from './address.ts';
+import { KEY_REFERENCE, readKeyReference, variableReference } from './key-reference.ts';
+import { type KnownProvider, knownProvider, knownProviders } from './known-providers.ts';
 import { brief, refuse } from './text.ts';
-import { readBaseUrl, readName, readWhole } from './value.ts';
+import { readBaseUrl, readName, readNames, readSwitch, readWhole } from './value.ts';
 
+/** The settings of a provider, complete: absent ones have their defaults. */
 export interface ProviderConfig {
-  adapter: 'openai-compatible';
+  /** The row of the known providers that gave the defaults. Null: none. */
+  like: string | null;
+  /** A row of the adapters, or `npm:<package>`. */
+  adapter: string;
   kind: 'local' | 'cloud';
-  /** Without a slash at the end. */
-  base_url: string;
+  /** Without a slash at the end. Null: the options of the adapter say the address. */
+  base_url: string | null;
   /** The model of runs that name none. */
   model: string | null;
-  /** The environment variable of the key. The key itself is never stored. */
-  key_env: string | null;
+  /** Where the key is, such as `env:OPENAI_API_KEY`. The key itself is never stored. */
+  key: string | null;
+  /** Headers of every request. They hold no credentials. */
+  headers: Readonly<Record<string, string>>;
+  /** Options of the adapter. */
+  options: Readonly<Record<string, string>>;
+  /** Off: the server answers only whole, not in pieces. */
+  stream: boolean;
   /** Runs that it answers at one time; null: the limit provider_runs. */
   max_runs: number | null;
 }
+
+interface Field<T> {
+  meaning: string;
+  /** What a value must be; it ends "<field> must be …". */
+  expects: string;
+  /** Undefined: malformed. `fail` says something more exact. */
+  read(value: unknown, fail: (what: string) => never): T | undefined;
+}
+
+/** One row for each setting: its check, and its line in the documentation. */
+export const providerFields: { readonly [K in keyof ProviderConfig]: Field<ProviderConfig[K]> } = {
+  like: {
+    meaning: 'Known provider whose values count where this one has none.',
+    expects: `one of ${Object.keys(knownProviders).join(', ')}`,
+    read: (value) =>
+      value === null ? null : Object.keys(knownProviders).find((id) => id === value),
+  },
+  adapter: {
+    meaning: 'Protocol of the API.',
+    expects: `one of ${Object.keys(adapters).join(', ')}, or npm:<package>`,
+    read: (value) =>
+      typeof value === 'string' && (adapterSpec(value) !== undefined || packageOf(value) !== null)
+        ? value
+        : undefined,
+  },
+  kind: {
+    meaning: 'Whether prompts leave this machine. Without it the address decides.',
+    expects: '"local" or "cloud"',
+    read: (value) => (value === 'local' || value === 'cloud' ? value : undefined),
+  },
+  base_url: {
+    meaning: "Base address of the API. Without it the adapter's own counts.",
+    expects: 'an http or https address',
+    read: (value, fail) => (value === null ? null : readBaseUrl(value, fail)),
+  },
+  model: {
+    meaning: 'Model of runs that name none.',
+    expects: 'the name of a model',
+    read: (value) => (value === null ? null : readName(value)),
+  },
+  key: {
+    meaning: 'Where the key is. It is read for each request.',
+    expects: `${KEY_REFERENCE}; it is not the key`,
+    read: (value) => (value === null ? null : readKeyReference(value)),
+  },
+  headers: {
+    meaning: 'Headers of every request, without credentials.',
+    expects: `an object of at most ${PROVIDER_HEADERS_MAX} names and texts`,
+    read: readHeaders,
+  },
+  options: {
+    meaning: 'Options of the adapter.',
+    expects: 'an object of names and texts',
+    read: readNames,
+  },
+  stream: {
+    meaning: 'Off: the server answers only whole, not in pieces.',
+    expects: 'true or false',
+    read: readSwitch,
+  },
+  max_runs: {
+    meaning: 'Runs that it answers at one time. Without it the limit provider_runs counts.',
+    expects: `a whole number from 1 to ${limitSpecs.provider_runs.max}`,
+    read: (value) => (value === null ? null : readWhole(value, 1, limitSpecs.provider_runs.max)),
+  },
+};
+
+const FIELDS = Object.keys(providerFields) as (keyof ProviderConfig)[];
 
 /**
  * Checks the settings of a provider, from a file or from `svc provider add`.
  * `where` begins the message: one place for all fields, or one for each. Throws `code`, with the
  * field as param.
+ *
+ * 1. A given value counts first, then that of the known provider, then the default.
+ * 2. Without `like`, the known provider of the same id counts, unless adapter or address is given.
+ * 3. The key of a known provider goes to no other address.
  */
 export function readProvider(
   id: string,
@@ -27,7 +112,7 @@ export function readProvider(
   where: string | ((field: string) => string),
   code: 'config_invalid' | 'invalid_request' = 'config_invalid',
 ): ProviderConfig {
-  const fail = (field: string, what: string): never =>
+  const fail: Fail = (field, what) =>
     refuse(typeof where === 'string' ? where : where(field), `provider ${brief(id)}: ${what}`, {
       code,
       param: field,
@@ -40,40 +125,96 @@ export function readProvider(
     );
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return fail('id', 'its settings must be an object');
-  const unknown = Object.keys(value).find((field) => !PROVIDER_FIELDS.includes(field));
-  if (unknown !== undefined)
-    fail(unknown, `${brief(unknown)} is not a setting; there are ${PROVIDER_FIELDS.join(', ')}`);
-  const given = value as Record<string, unknown>;
-  const base_url = readBaseUrl(given.base_url, (what) => fail('base_url', what));
+  const config = withDefaults(id, readFields({ ...value }, fail));
+  checkAdapter(config, fail);
+  return config;
+}
+
+type Fail = (field: string, what: string) => never;
+
+function readFields(
+  { key_env = null, ...given }: Record<string, unknown>,
+  fail: Fail,
+): Partial<ProviderConfig> {
+  const read: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(given)) {
+    const field = FIELDS.find((known) => known === name);
+    if (field === undefined)
+      return fail(name, `${brief(name)} is not a setting; there are ${FIELDS.join(', ')}`);
+    const { expects, read: readValue } = providerFields[field];
+    read[name] = readValue(value, (what) => fail(name, what));
+    if (read[name] === undefined) fail(name, `${name} must be ${expects}`);
+  }
+  if (key_env === null) return read;
+  if (given.key !== undefined) fail('key_env', 'key_env is the old name of key, and both are set');
+  const key = variableReference(key_env);
+  return key === undefined
+    ? fail('key_env', 'key_env must name an environment variable; it is not the key')
+    : { ...read, key };
+}
+
+function withDefaults(id: string, given: Partial<ProviderConfig>): ProviderConfig {
+  const isBare = given.adapter === undefined && (given.base_url ?? null) === null;
+  const { like = isBare && knownProvider(id) !== undefined ? id : null } = given;
+  const row = like === null ? undefined : knownProvider(like);
+  const { adapter = row?.adapter ?? 'openai-compatible' } = given;
+  const own = row?.adapter === adapter ? row : undefined;
+  const base_url = given.base_url ?? own?.base_url ?? adapterSpec(adapter)?.base_url ?? null;
   const {
-    adapter = 'openai-compatible',
-    kind = isLoopback(new URL(base_url).hostname) ? 'local' : 'cloud',
-    model = null,
-    key_env = null,
+    kind = kindOf(base_url, row),
+    model = row?.model ?? null,
+    key = own === undefined ? null : usualKey(own, base_url),
+    headers = {},
+    options = {},
+    stream = true,
     max_runs = null,
   } = given;
-  if (adapter !== 'openai-compatible')
-    return fail('adapter', 'adapter must be "openai-compatible"');
-  if (kind !== 'local' && kind !== 'cloud') return fail('kind', 'kind must be "local" or "cloud"');
-  const default_model =
-    model === null ? null : (readName(model) ?? fail('model', 'model must be the name of a model'));
-  if (key_env !== null && (typeof key_env !== 'string' || !VARIABLE.test(key_env)))
-    return fail('key_env', 'key_env must name an environment variable; it is not the key');
-  if (max_runs !== null && readWhole(max_runs, 1, limitSpecs.provider_runs.max) === undefined)
-    return fail(
-      'max_runs',
-      `max_runs must be a whole number from 1 to ${limitSpecs.provider_runs.max}`,
-    );
-  return {
-    adapter,
-    kind,
-    base_url,
-    model: default_model,
-    key_env,
-    max_runs: max_runs as number | null,
-  };
+  return { like, adapter, kind, base_url, model, key, headers, options, stream, max_runs };
+}
+
+/** An address on this machine is local. Without an address the known provider decides. */
+export function kindOf(base_url: string | null, row?: KnownProvider): ProviderConfig['kind'] {
+  if (base_url === null) return row?.kind ?? 'cloud';
+  return isLoopback(new URL(base_url).hostname) ? 'local' : 'cloud';
+}
+
+function usualKey({ key_env, ...row }: KnownProvider, base_url: string | null): string | null {
+  const isElsewhere = row.base_url !== null && row.base_url !== base_url;
+  return key_env === null || isElsewhere ? null : `env:${key_env}`;
+}
+
+function checkAdapter({ adapter, options, ...config }: ProviderConfig, fail: Fail): void {
+  const spec = adapterSpec(adapter);
+  if (spec === undefined) return;
+  if (adapter === 'openai-compatible' && config.base_url === null)
+    fail('base_url', 'base_url is missing; it is an http or https address');
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(spec.options, name));
+  if (unknown !== undefined) {
+    const known = Object.keys(spec.options).join(', ');
+    fail('options', `${brief(unknown)} is not an option of ${adapter}; it has ${known || 'none'}`);
+  }
+  const given: Record<string, unknown> = { ...config, ...options };
+  const missing = spec.needs.find((names) => names.every((name) => (given[name] ?? null) === null));
+  if (missing !== undefined)
+    fail(missing[0] ?? '', `the adapter ${adapter} needs ${missing.join(' or ')}`);
+}
+
+function readHeaders(value: unknown, fail: (what: string) => never) {
+  const headers = readNames(value);
+  if (headers === undefined || Object.keys(headers).length > PROVIDER_HEADERS_MAX) return undefined;
+  for (const [name, text] of Object.entries(headers)) {
+    if (!HEADER_NAME.test(name) || !HEADER_TEXT.test(text))
+      fail(`headers has ${brief(name)}, which is not valid in HTTP`);
+    if (CREDENTIALS.test(name))
+      fail(`headers must not hold credentials, such as ${brief(name)}; use key`);
+    if (RESERVED.test(name)) fail(`headers must not have ${brief(name)}, which svc sets itself`);
+  }
+  return headers;
 }
 
 const PROVIDER_ID = /^[a-z][a-z0-9_-]{0,39}$/;
-const PROVIDER_FIELDS = ['adapter', 'kind', 'base_url', 'model', 'key_env', 'max_runs'];
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+const HEADER_TEXT = /^[\x20-\x7e]{1,4096}$/;
+const CREDENTIALS = /auth|cookie|token|secret|(^|-)key$|api-?key/i;
+const RESERVED =
+  /^(host|connection|content-.*|transfer-encoding|te|trailer|upgrade|expect|keep-alive|accept|accept-encoding)$/i;

@@ -47,7 +47,7 @@ export function saveProvider(
           hint: 'Restart svc to use it, or choose another name.',
         },
       );
-    return { ...providers, [id]: withoutNulls(config) };
+    return { ...providers, [id]: written(config) };
   });
 }
 
@@ -110,6 +110,14 @@ function placeInConfig(configFile: string, id: string): string | null {
   return found === undefined ? null : config.where(found.node.offset);
 }
 
-function withoutNulls(config: ProviderConfig): Providers {
-  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null));
+/** What a later start reads as the same settings. */
+function written(config: ProviderConfig): Providers {
+  const hasRow = config.like !== null;
+  return Object.fromEntries(
+    Object.entries(config).filter(([field, value]) => {
+      if (value === null) return hasRow && (field === 'key' || field === 'model');
+      if (field === 'stream') return value === false;
+      return typeof value !== 'object' || Object.keys(value).length > 0;
+    }),
+  );
 }

@@ -37,7 +37,7 @@ export function readBaseUrl(value: unknown, fail: (what: string) => never): stri
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     return fail('base_url must be an http or https address');
   if (url.username !== '' || url.password !== '')
-    return fail('base_url must not hold credentials; name their variable with key_env');
+    return fail('base_url must not hold credentials; name their place with key');
   if (url.search !== '' || url.hash !== '')
     return fail('base_url must not have a query or a fragment');
   return url.href.replace(/\/+$/, '');

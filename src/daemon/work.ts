@@ -5,8 +5,9 @@ import type { Kernel } from '../kernel/kernel.ts';
 import type { EffectHandlers, Log } from '../kernel/port.ts';
 import { type DaemonKey, type EngineKey, stream, streamPort } from '../kernel/stream.ts';
 import { Puller } from '../models/puller.ts';
+import { createKeys } from '../providers/keys/keys.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
-import { createRemoteProvider } from '../providers/openai/provider.ts';
+import { createRemote } from '../providers/remote.ts';
 import { Providers } from '../runtime/providers/providers.ts';
 import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
@@ -34,6 +35,7 @@ export function buildWork(options: WorkOptions) {
   const { paths, config, kernel, store, clock, log, boot_id, streams } = options;
   const { limits } = config;
   const { env } = process;
+  const keys = createKeys(env);
   const local = createLocalProvider({
     engine: streamPort(kernel, streams.engine),
     models: paths.models,
@@ -50,8 +52,9 @@ export function buildWork(options: WorkOptions) {
     config,
     env,
     log,
+    keys,
     local: local.provider,
-    remote: (id, settings) => createRemoteProvider({ id, config: settings, env, limits }),
+    remote: (id, settings) => createRemote({ id, config: settings, env, keys, limits }),
   });
   const outputs = new OutputBudget(limits.answers_bytes);
   const scheduler = new Scheduler({

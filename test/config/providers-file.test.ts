@@ -19,9 +19,9 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
 import { withLock } from '../../src/config/lock.ts';
-import type { ProviderConfig } from '../../src/config/provider.ts';
 import { providersFile, removeProvider, saveProvider } from '../../src/config/providers-file.ts';
 import { SvcError } from '../../src/errors.ts';
+import { providerConfig } from '../helpers/provider-config.ts';
 import { gate } from '../helpers/scripted-provider.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -37,22 +37,13 @@ test.before.each(() => {
 });
 test.after.each(() => rmSync(home, { recursive: true, force: true }));
 
-const ollama: ProviderConfig = {
-  adapter: 'openai-compatible',
-  kind: 'local',
-  base_url: 'http://127.0.0.1:11434/v1',
-  model: 'llama3.2',
-  key_env: null,
-  max_runs: null,
-};
-const openai: ProviderConfig = {
-  adapter: 'openai-compatible',
+const ollama = providerConfig({ base_url: 'http://127.0.0.1:11434/v1', model: 'llama3.2' });
+const openai = providerConfig({
   kind: 'cloud',
   base_url: 'https://api.openai.com/v1',
   model: null,
-  key_env: 'OPENAI_API_KEY',
-  max_runs: null,
-};
+  key: 'env:OPENAI_API_KEY',
+});
 const load = () => loadConfig(file, { env: {} }).providers;
 
 test('a provider is added, changed and removed', async () => {

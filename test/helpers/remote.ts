@@ -2,9 +2,11 @@ import type { RunRequest } from '../../machines/messages.ts';
 import type { ProviderConfig } from '../../src/config/provider.ts';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import { createRemoteProvider } from '../../src/providers/openai/provider.ts';
+import { createKeys } from '../../src/providers/keys/keys.ts';
 import type { OutputPart, ProviderPort } from '../../src/providers/port.ts';
+import { createRemote } from '../../src/providers/remote.ts';
 import { type Asking, asking } from './asking.ts';
+import { providerConfig } from './provider-config.ts';
 
 /** Words that no message may repeat. */
 export const SECRET_PROMPT =
@@ -21,19 +23,11 @@ export function remote(
   base_url: string,
   { config = {}, env = { TEST_KEY: SECRET_KEY }, limits = {} }: RemoteOptions = {},
 ): ProviderPort {
-  const settings: ProviderConfig = {
-    adapter: 'openai-compatible',
-    kind: 'local',
-    base_url,
-    model: 'm',
-    key_env: null,
-    max_runs: null,
-    ...config,
-  };
-  return createRemoteProvider({
+  return createRemote({
     id: 'test',
-    config: settings,
+    config: providerConfig({ base_url, ...config }),
     env,
+    keys: createKeys(env),
     limits: { ...defaultLimits, ...limits },
   });
 }

@@ -4,6 +4,7 @@ import type { ManualClock } from '../../src/kernel/clock.ts';
 import { stream, streamPort } from '../../src/kernel/stream.ts';
 import type { Limits } from '../../src/limits.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
+import { createKeys } from '../../src/providers/keys/keys.ts';
 import type { ProviderPort } from '../../src/providers/port.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
 import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
@@ -17,6 +18,7 @@ import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from './boot-event.ts';
 import { bootKernel, silent } from './kernel.ts';
+import { providerConfig } from './provider-config.ts';
 import { ScriptedProvider } from './scripted-provider.ts';
 
 export const NOWHERE = '/nonexistent/svc/config.json';
@@ -25,7 +27,7 @@ export interface RuntimeOptions {
   local: ProviderPort;
   remote?: Record<
     string,
-    { port: ProviderPort; kind: 'local' | 'cloud'; key_env?: string; max_runs?: number }
+    { port: ProviderPort; kind: 'local' | 'cloud'; key?: string; max_runs?: number }
   >;
   limits?: Partial<Limits>;
   store?: EventStore;
@@ -49,11 +51,8 @@ export async function bootRuntime(options: RuntimeOptions) {
   const { boot_id = 'boot_1', env = {}, remote = {}, until = 'ready' } = options;
   const loaded = loadConfig(NOWHERE, { env: {} });
   const entries = Object.entries(remote).map(
-    ([id, { kind, key_env = null, max_runs = null }]) =>
-      [
-        id,
-        { adapter: 'openai-compatible', kind, base_url: 'http://x', model: 'm', key_env, max_runs },
-      ] as const,
+    ([id, { kind, key = null, max_runs = null }]) =>
+      [id, providerConfig({ kind, key, max_runs })] as const,
   );
   const config: Config = {
     ...loaded,
@@ -95,6 +94,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     config,
     env,
     log: silent,
+    keys: createKeys(env),
     local: options.local,
     remote: port,
   });

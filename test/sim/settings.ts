@@ -1,6 +1,7 @@
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import type { ProviderConfig } from '../../src/config/provider.ts';
 import type { SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
+import { providerConfig } from '../helpers/provider-config.ts';
 import type { Random } from './random.ts';
 
 /** Drawn once for each simulation: the limits of the daemon, and the faults. */
@@ -32,10 +33,8 @@ export interface Faults {
 }
 
 const base = loadConfig('/nonexistent/svc/config.json', { env: {} });
-const provider = (kind: ProviderConfig['kind'], max_runs: number | null): ProviderConfig => ({
-  ...{ adapter: 'openai-compatible', kind, base_url: 'http://x', model: 'm1', key_env: null },
-  max_runs,
-});
+const provider = (kind: ProviderConfig['kind'], max_runs: number | null): ProviderConfig =>
+  providerConfig({ kind, model: 'm1', max_runs });
 
 export function drawSettings(random: Random): Settings {
   const limits = {

@@ -1,3 +1,4 @@
+import { splitReference } from '../../config/key-reference.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 export function checkProviders({ running, config }: DoctorContext): Check[] {
@@ -21,13 +22,14 @@ export function checkProviders({ running, config }: DoctorContext): Check[] {
         : ok(name, state);
     });
   }
-  return Object.entries(config?.providers ?? {}).flatMap(([id, { key_env }]) => {
-    if (key_env === null || process.env[key_env]) return [];
+  return Object.entries(config?.providers ?? {}).flatMap(([id, { key }]) => {
+    const { kind, place } = splitReference(key ?? '');
+    if (kind !== 'env' || process.env[place]) return [];
     return [
       warn(
         `provider ${id}`,
-        `The variable ${key_env} is not set here; a daemon that is started here has no key for this provider.`,
-        `Set ${key_env}, then start the daemon.`,
+        `The variable ${place} is not set here; a daemon that is started here has no key for this provider.`,
+        `Set ${place}, then start the daemon.`,
       ),
     ];
   });

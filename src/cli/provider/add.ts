@@ -42,19 +42,17 @@ const ADD_MS = 70_000;
 function readSettings(id: string, flags: Flags): ProviderConfig {
   const given = {
     base_url: textFlag(flags, 'base-url'),
+    like: textFlag(flags, 'like'),
     adapter: textFlag(flags, 'adapter'),
     model: textFlag(flags, 'model'),
+    key: textFlag(flags, 'key'),
     key_env: textFlag(flags, 'key-env'),
     kind: textFlag(flags, 'kind'),
   };
-  if (given.base_url === undefined) {
-    throw new SvcError('usage', 'svc provider add needs --base-url.', {
-      param: 'base-url',
-      hint: `For example: svc provider add ${id} --base-url http://127.0.0.1:11434/v1`,
-    });
-  }
   const written = Object.fromEntries(
-    Object.entries(given).filter(([, value]) => value !== undefined),
+    Object.entries(given)
+      .filter(([, value]) => value !== undefined)
+      .map(([field, value]) => [field, field === 'key' && value === 'none' ? null : value]),
   );
   try {
     return readProvider(id, written, WHERE, 'invalid_request');
@@ -69,7 +67,7 @@ const WHERE = 'svc provider add';
 function inFlags(id: string, { message, param }: SvcError): SvcError {
   const what = message
     .slice(`${WHERE}: provider ${brief(id)}: `.length)
-    .replace(/\b(base_url|key_env)\b/g, (field) => `--${field.replace('_', '-')}`);
+    .replace(/\b(base_url|key_env|key|like)\b/g, (field) => `--${field.replace('_', '-')}`);
   const flagged = what.startsWith('--') ? what : `--${what}`;
   const named =
     param === 'id' ? `A provider cannot be named ${JSON.stringify(id)}: ${what}` : flagged;

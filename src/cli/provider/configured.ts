@@ -13,19 +13,18 @@ export function configuredProviders(paths: Paths): ProviderShown[] {
     kind: 'local',
     adapter: 'llama.cpp',
     base_url: null,
-    key_env: null,
+    key: null,
   });
   const all = [engine, ...Object.entries(providers).map(([id, settings]) => shown(id, settings))];
   return all.map((provider) => ({ ...provider, default: provider.id === default_provider }));
 }
 
-type Settings = Pick<ProviderConfig, 'kind' | 'key_env'> & {
+type Settings = Pick<ProviderConfig, 'kind' | 'key'> & {
   adapter: string;
   base_url: string | null;
 };
 
-export function shown(id: string, { kind, adapter, base_url, key_env }: Settings): ProviderShown {
-  const credential = key_env === null ? 'none' : `env:${key_env}`;
+export function shown(id: string, { kind, adapter, base_url, key }: Settings): ProviderShown {
   return {
     id,
     kind,
@@ -34,7 +33,7 @@ export function shown(id: string, { kind, adapter, base_url, key_env }: Settings
     reason: 'The daemon is not running.',
     since: null,
     base_url,
-    credential,
+    credential: key ?? 'none',
     models: null,
     default: false,
   };

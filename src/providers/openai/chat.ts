@@ -1,18 +1,17 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/messages.ts';
-import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import { guardEvents } from './events.ts';
 import { toFailure } from './failure.ts';
 import { adaptBody, callOptions } from './prompt.ts';
-import type { Exchange } from './upstream.ts';
+import type { AddressedConfig, Exchange } from './upstream.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 
 export interface Chat {
   id: string;
-  config: ProviderConfig;
+  config: AddressedConfig;
   limits: Limits;
   exchange: Exchange;
   request: RunRequest;
@@ -61,14 +60,14 @@ async function fetchEvents(
     signal,
   });
   const refuse = (text: string | undefined) =>
-    notEvents(text ?? '', { key_env: config.key_env, model }, secrets);
+    notEvents(text ?? '', { key: config.key, model }, secrets);
   return new Response(body?.pipeThrough(guardEvents(limits, refuse)) ?? '');
 }
 
 /** A success without a stream: an error without its status, or another kind of server. */
 function notEvents(
   text: string,
-  asked: { key_env: string | null; model: string },
+  asked: { key: string | null; model: string },
   secrets: Secrets,
 ): SvcError {
   const reported = parseUpstreamError(parseForeignJson(text), secrets);

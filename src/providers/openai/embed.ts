@@ -4,7 +4,6 @@ import { asRecord, parseForeignJson } from '../../json.ts';
 import type { Embedding } from '../port.ts';
 import { streamFailure } from './connection-failure.ts';
 import { toFailure, tooLarge } from './failure.ts';
-import { readKey } from './key.ts';
 import type { RemoteOptions } from './provider.ts';
 import type { Exchange } from './upstream.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';
@@ -23,12 +22,12 @@ export interface Asked {
  * Throws SvcError. After an abort it closes the connection and throws.
  */
 export async function embedTexts(
-  { config, env, limits }: RemoteOptions,
+  { config, keys, limits }: RemoteOptions,
   exchange: Exchange,
   { model, texts, options }: Asked,
   signal: AbortSignal,
 ): Promise<Embedding> {
-  const secrets: Secrets = { key: readKey(config, env), texts };
+  const secrets: Secrets = { key: await keys.read(config), texts };
   const vectors: number[][] = [];
   let input_tokens: number | null = 0;
   let ended: 'complete' | 'broken' = 'broken';
@@ -47,7 +46,7 @@ export async function embedTexts(
       const text = await readBounded(body, limits.provider_vectors_bytes);
       if (text === null) throw tooLarge('the vectors', limits.provider_vectors_bytes);
       const read = readEmbedding(parseForeignJson(text), input.length, {
-        key_env: config.key_env,
+        key: config.key,
         model,
         secrets,
       });
@@ -73,7 +72,7 @@ export async function embedTexts(
 function readEmbedding(
   value: unknown,
   count: number,
-  asked: { key_env: string | null; model: string; secrets: Secrets },
+  asked: { key: string | null; model: string; secrets: Secrets },
 ): Embedding {
   const { data, error, usage } = asRecord(value);
   if (error !== undefined && error !== null)

@@ -1,9 +1,11 @@
+import { keyPlace } from '../../config/key-reference.ts';
 import { type ErrorCode, SvcError } from '../../errors.ts';
 import { quote, type UpstreamError } from './upstream-error.ts';
 
 /** What a request was about. */
 export interface RequestContext {
-  key_env: string | null;
+  /** Where the key is. Null: there is none. */
+  key: string | null;
   model: string | null;
 }
 
@@ -20,7 +22,7 @@ export interface RequestContext {
 export function statusFailure(
   status: number,
   error: UpstreamError,
-  { key_env, model }: RequestContext,
+  { key, model }: RequestContext,
   retryAfterMs: number | null = null,
 ): SvcError {
   const failure = (code: ErrorCode, what: string, retryable: boolean) =>
@@ -48,9 +50,9 @@ export function statusFailure(
   if (status === 401 || status === 403) {
     return failure(
       'provider_unauthorised',
-      key_env === null
+      key === null
         ? 'The provider asks for credentials, and none are configured'
-        : `The provider refused the credentials in ${key_env}`,
+        : `The provider refused the credentials in ${keyPlace(key)}`,
       false,
     );
   }

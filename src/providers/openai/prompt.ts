@@ -12,7 +12,6 @@ import type {
   ToolChoice,
 } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
-import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 
 /**
@@ -146,7 +145,7 @@ export type Body = Record<string, unknown>;
  * reasoning in messages.
  */
 export function adaptBody(
-  { base_url }: Pick<ProviderConfig, 'base_url'>,
+  { base_url }: { base_url: string },
   { logprobs }: Pick<RunRequest, 'logprobs'>,
 ): (body: Body, warnings?: readonly { type: string; feature?: string }[]) => Body {
   const isOpenai = new URL(base_url).hostname === 'api.openai.com';

@@ -1,23 +1,23 @@
 import type { MessagePart } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
-import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
 import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
+import type { ProviderKeys } from '../keys/port.ts';
 import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from './answer.ts';
 import { openChat } from './chat.ts';
 import { streamFailure } from './connection-failure.ts';
 import { embedTexts } from './embed.ts';
-import { readKey } from './key.ts';
 import { readModels } from './models.ts';
-import { Exchange, Upstream } from './upstream.ts';
+import { type AddressedConfig, Exchange, Upstream } from './upstream.ts';
 
 export interface RemoteOptions {
   id: string;
-  config: ProviderConfig;
+  config: AddressedConfig;
   env: NodeJS.ProcessEnv;
+  keys: ProviderKeys;
   limits: Limits;
 }
 
@@ -43,7 +43,7 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
  * Streams one answer. After an abort it closes the connection, then ends without a `finish` part.
  */
 async function* streamAnswer(
-  { id, config, env, limits }: RemoteOptions,
+  { id, config, keys, limits }: RemoteOptions,
   exchange: Exchange,
   { run_id, request }: AttemptRequest,
   signal: AbortSignal,
@@ -54,7 +54,7 @@ async function* streamAnswer(
       retryable: false,
     });
   const secrets = {
-    key: readKey(config, env),
+    key: await keys.read(config),
     texts: request.messages.flatMap(({ content }) => content.map(secretOf)),
   };
   let ended: 'complete' | 'broken' = 'broken';
@@ -63,7 +63,7 @@ async function* streamAnswer(
       { id, config, limits, exchange, request, model, secrets },
       signal,
     );
-    const asked = { run_id, key_env: config.key_env, model, request, secrets, limits };
+    const asked = { run_id, key: config.key, model, request, secrets, limits };
     for await (const part of readAnswer(stream, asked)) {
       if (signal.aborted) return;
       yield part;
@@ -83,11 +83,11 @@ function secretOf(part: MessagePart): string {
 
 /** The models that the server lists. Empty for a server without a list. */
 async function listModels(
-  { id, config, env, limits }: RemoteOptions,
+  { id, config, keys, limits }: RemoteOptions,
   exchange: Exchange,
   signal: AbortSignal,
 ): Promise<ModelRecord[]> {
-  const secrets = { key: readKey(config, env), texts: [] };
+  const secrets = { key: await keys.read(config), texts: [] };
   let ended: 'complete' | 'broken' = 'broken';
   try {
     const body = await exchange.send({

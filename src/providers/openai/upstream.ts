@@ -29,13 +29,16 @@ export type Body = ReadableStream<Uint8Array> | null;
 
 type Fetched = Awaited<ReturnType<typeof import('undici').fetch>>;
 
+/** The settings of a provider whose address is known. */
+export type AddressedConfig = ProviderConfig & { base_url: string };
+
 /** One provider's connections. It loads and opens nothing before the first request. */
 export class Upstream {
-  readonly config: ProviderConfig;
+  readonly config: AddressedConfig;
   readonly limits: Limits;
   readonly connections: Connections;
 
-  constructor(config: ProviderConfig, env: NodeJS.ProcessEnv, limits: Limits) {
+  constructor(config: AddressedConfig, env: NodeJS.ProcessEnv, limits: Limits) {
     this.config = config;
     this.limits = limits;
     this.connections = new Connections(
@@ -109,7 +112,7 @@ export class Exchange {
     return statusFailure(
       response.status,
       reported,
-      { key_env: config.key_env, model },
+      { key: config.key, model },
       retryAfter(new Headers([...response.headers])),
     );
   }

@@ -4,14 +4,17 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
+import { credentialOf } from '../../config/key-reference.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { type ErrorCode, hasCode, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type ProviderKey, stream as streams } from '../../kernel/stream.ts';
+import type { ProviderKeys } from '../../providers/keys/port.ts';
 import type { ModelRecord, ProviderPort } from '../../providers/port.ts';
 import type { ProviderRecord } from '../contract.ts';
+import { keyFault } from './key-fault.ts';
 import { askProvider, isSameList, ProviderWatch } from './probe.ts';
 
 /**
@@ -36,6 +39,7 @@ export interface ProvidersOptions {
   config: Config;
   env: NodeJS.ProcessEnv;
   log: Log;
+  keys: ProviderKeys;
   local: ProviderPort;
   remote(id: string, config: ProviderConfig): ProviderPort;
 }
@@ -222,7 +226,7 @@ export class Providers {
           : null),
       since: isoTime(since),
       base_url,
-      credential: this.credential(config),
+      credential: credentialOf(config?.key ?? null, this.options.env),
       models: unknown ? null : models.length,
       default: id === this.options.config.default_provider,
     };
@@ -270,12 +274,9 @@ export class Providers {
     };
     this.entries.set(id, { stream, port, config });
     await kernel.append([{ stream, event }]);
-    if (config?.key_env && !this.options.env[config.key_env]) {
-      const error = {
-        code: 'provider_unauthorised',
-        message: `The variable ${config.key_env} is not set in the environment of the daemon.`,
-        retryable: false,
-      };
+    const fault = config === null ? null : await keyFault(this.options.keys, config);
+    if (fault !== null) {
+      const error = fault.summary();
       await kernel.tryAppend(stream, { type: 'provider.faulted', error, unauthorised: true });
     }
     this.watch.add(stream, port);
@@ -302,13 +303,6 @@ export class Providers {
       default: name === config.model,
       built_in: false,
     }));
-  }
-
-  private credential(config: ProviderConfig | null): string {
-    if (config?.key_env == null) return 'none';
-    return this.options.env[config.key_env]
-      ? `env:${config.key_env}`
-      : `env:${config.key_env} (not set)`;
   }
 
   private appendOrLog(entry: Entry, event: NewEvent<ProviderEvent>): void {

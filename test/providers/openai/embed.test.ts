@@ -64,7 +64,7 @@ test('the request has the model, the texts, the dimensions and the key', async (
   const { received } = await embed(
     (exchange) => exchange.reply(200, data([1], [2])),
     ['a', 'b'],
-    { config: { key_env: 'TEST_KEY' } },
+    { config: { key: 'env:TEST_KEY' } },
     64,
   );
   const [request] = received;
@@ -130,7 +130,7 @@ test('refusals are the same errors as for a run, and repeat neither key nor text
     [200, { message: text }],
   ] as const) {
     const { failure } = await embed((exchange) => exchange.reply(status, { error }), [text], {
-      config: { key_env: 'TEST_KEY' },
+      config: { key: 'env:TEST_KEY' },
     });
     codes.push(failure?.code ?? 'none');
     assert.not.match(failure?.message ?? '', /swordfish/);

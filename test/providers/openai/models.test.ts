@@ -158,7 +158,7 @@ test('a server of another kind is not accepted as a provider', async () => {
 test('refused credentials are sent, and reported', async () => {
   const { failure, received } = await listed(
     (x) => x.reply(401, { error: { message: `bad key ${SECRET_KEY}` } }),
-    { config: { key_env: 'TEST_KEY' } },
+    { config: { key: 'env:TEST_KEY' } },
   );
   assert.is(failure?.code, 'provider_unauthorised');
   assert.ok(hasCode(failure, 'provider_unauthorised'));
@@ -168,7 +168,7 @@ test('refused credentials are sent, and reported', async () => {
 
 test('a missing key is reported without a request', async () => {
   const { failure, received } = await listed((x) => x.reply(200, []), {
-    config: { key_env: 'TEST_KEY' },
+    config: { key: 'env:TEST_KEY' },
     env: {},
   });
   assert.is(failure?.code, 'provider_unauthorised');

@@ -84,7 +84,7 @@ test('requests to this machine never use a proxy', () =>
 test('requests to other machines use the proxy of the environment', () =>
   withProxy(async (proxy, address) => {
     const provider = remote(elsewhere, {
-      config: { key_env: 'KEY' },
+      config: { key: 'env:KEY' },
       env: { HTTP_PROXY: address, KEY: SECRET_KEY },
     });
     const { text, failure } = await outcome(provider);

@@ -190,7 +190,7 @@ const came = ({ failure }: Outcome) =>
 for (const [name, scenario, expected, message] of rows) {
   test(name, async () => {
     const upstream = await Upstream.start(scenario);
-    const provider = remote(upstream.base_url, { config: { key_env: 'TEST_KEY' } });
+    const provider = remote(upstream.base_url, { config: { key: 'env:TEST_KEY' } });
     const seen = await outcome(provider);
     if (process.env.SHOW_OUTCOMES)
       console.log(`${name} | ${came(seen)} | ${seen.failure?.message.slice(0, 150)}`);
@@ -261,7 +261,7 @@ test('TLS to a server without TLS is reported', async () => {
 test('a missing key is reported without a request', async () => {
   const upstream = await Upstream.start();
   for (const env of [{}, { TEST_KEY: '' }, { TEST_KEY: ' \n' }]) {
-    const provider = remote(upstream.base_url, { config: { key_env: 'TEST_KEY' }, env });
+    const provider = remote(upstream.base_url, { config: { key: 'env:TEST_KEY' }, env });
     const seen = await outcome(provider);
     assert.is(came(seen), 'provider_unauthorised final');
     assert.match(seen.failure?.message ?? '', /variable TEST_KEY.*is not set/);
@@ -275,7 +275,7 @@ test('a missing key is reported without a request', async () => {
 test('an invalid key is reported without a request, and not shown', async () => {
   const upstream = await Upstream.start();
   const provider = remote(upstream.base_url, {
-    config: { key_env: 'TEST_KEY' },
+    config: { key: 'env:TEST_KEY' },
     env: { TEST_KEY: `${SECRET_KEY}\r\nx-evil: 1` },
   });
   const seen = await outcome(provider);
@@ -288,7 +288,7 @@ test('an invalid key is reported without a request, and not shown', async () => 
 test('each request reads the key again', async () => {
   const upstream = await Upstream.start();
   const env: NodeJS.ProcessEnv = { TEST_KEY: 'first\n' };
-  const provider = remote(upstream.base_url, { config: { key_env: 'TEST_KEY' }, env });
+  const provider = remote(upstream.base_url, { config: { key: 'env:TEST_KEY' }, env });
   await outcome(provider);
   env.TEST_KEY = 'second';
   await outcome(provider);

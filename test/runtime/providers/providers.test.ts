@@ -2,6 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
+import { providerConfig } from '../../helpers/provider-config.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
 import { turns } from '../../helpers/turns.ts';
@@ -42,14 +43,7 @@ test('the outcome of a probe that ends after the removal is ignored', async () =
     new Promise((resolve) => {
       answer = resolve;
     });
-  const adding = providers.add('late', {
-    adapter: 'openai-compatible',
-    kind: 'cloud',
-    base_url: 'http://x',
-    model: null,
-    key_env: null,
-    max_runs: null,
-  });
+  const adding = providers.add('late', providerConfig({ kind: 'cloud', model: null }));
   await adding;
   const entry = providers.portFor({ provider: 'late', cloud: true }) as ScriptedProvider;
   entry.probe = port.probe;

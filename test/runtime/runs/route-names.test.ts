@@ -3,15 +3,9 @@ import * as assert from 'uvu/assert';
 import type { ProviderConfig } from '../../../src/config/provider.ts';
 import type { RunInput } from '../../../src/runtime/contract.ts';
 import { chooseRoute } from '../../../src/runtime/runs/route.ts';
+import { providerConfig } from '../../helpers/provider-config.ts';
 
-const studio: ProviderConfig = {
-  adapter: 'openai-compatible',
-  kind: 'local',
-  base_url: 'http://x',
-  model: 'usual',
-  key_env: null,
-  max_runs: null,
-};
+const studio = providerConfig({ model: 'usual' });
 const providers = new Map<string, ProviderConfig | null>([
   ['local', null],
   ['studio', studio],

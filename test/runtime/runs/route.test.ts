@@ -4,15 +4,9 @@ import type { ProviderConfig } from '../../../src/config/provider.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import type { RunInput } from '../../../src/runtime/contract.ts';
 import { chooseRoute } from '../../../src/runtime/runs/route.ts';
+import { providerConfig } from '../../helpers/provider-config.ts';
 
-const provider = (kind: 'local' | 'cloud', model: string | null): ProviderConfig => ({
-  adapter: 'openai-compatible',
-  kind,
-  base_url: 'http://x',
-  model,
-  key_env: null,
-  max_runs: null,
-});
+const provider = (kind: 'local' | 'cloud', model: string | null) => providerConfig({ kind, model });
 const providers = new Map<string, ProviderConfig | null>([
   ['local', null],
   ['ollama', provider('local', 'llama3')],

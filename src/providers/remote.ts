@@ -1,0 +1,22 @@
+import type { ProviderConfig } from '../config/provider.ts';
+import { SvcError } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+import type { ProviderKeys } from './keys/port.ts';
+import { createRemoteProvider } from './openai/provider.ts';
+import type { ProviderPort } from './port.ts';
+
+export interface RemoteOptions {
+  id: string;
+  config: ProviderConfig;
+  env: NodeJS.ProcessEnv;
+  keys: ProviderKeys;
+  limits: Limits;
+}
+
+/** Creates the provider by its adapter. It loads and opens nothing before the first request. */
+export function createRemote({ config, ...options }: RemoteOptions): ProviderPort {
+  const { adapter, base_url } = config;
+  if (adapter === 'openai-compatible' && base_url !== null)
+    return createRemoteProvider({ ...options, config: { ...config, base_url } });
+  throw new SvcError('config_invalid', `The adapter ${adapter} is not known.`);
+}
