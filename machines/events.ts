@@ -49,6 +49,8 @@ export interface Failure {
   code: string;
   message: string;
   retryable: boolean;
+  /** The field of the request that is the cause, such as `messages.0.content.1`. */
+  param?: string;
 }
 
 // ---------------------------------------------------------------- daemon

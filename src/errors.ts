@@ -575,6 +575,7 @@ export interface ErrorSummary {
   code: ErrorCode;
   message: string;
   retryable: boolean;
+  param?: string;
 }
 
 /** What an error means for the next attempt. The daemon uses it; clients see only `retryable`. */
@@ -655,7 +656,8 @@ export class SvcError extends Error implements AttemptDetails {
 
   /** The form for events and for messages of the engine process. */
   summary(): ErrorSummary {
-    return { code: this.code, message: this.message, retryable: this.retryable };
+    const { code, message, retryable, param } = this;
+    return { code, message, retryable, ...(param === null ? {} : { param }) };
   }
 }
 

@@ -100,6 +100,6 @@ function finishOf({ finish_reason, usage, stop_sequence }: Finish): OutputPart {
 }
 
 /** An error that the engine process reported. Work that died with the process is lost. */
-export function engineError({ code, message, retryable }: Failure): SvcError {
-  return fromBody({ code, message }, { retryable, lost: code === 'engine_crashed' });
+export function engineError({ retryable, ...failure }: Failure): SvcError {
+  return fromBody(failure, { retryable, lost: failure.code === 'engine_crashed' });
 }

@@ -25,8 +25,9 @@ export function statusFailure(
   { key, model }: RequestContext,
   retryAfterMs: number | null = null,
 ): SvcError {
-  const failure = (code: ErrorCode, what: string, retryable: boolean) =>
+  const failure = (code: ErrorCode, what: string, retryable: boolean, param?: string) =>
     new SvcError(code, `${what} (status ${status}).${quote(error)}`, {
+      param,
       retryable,
       retryAfterMs,
       status,
@@ -40,6 +41,7 @@ export function statusFailure(
       'context_length_exceeded',
       'Prompt and answer do not fit the context of the model',
       false,
+      'messages',
     );
   if (status === 407)
     return failure(

@@ -155,6 +155,7 @@ export function adaptBody(
       throw new SvcError(
         'capability_missing',
         `The provider cannot be asked for ${missing.feature ?? 'a part of the request'}.`,
+        { param: FIELDS[missing.feature ?? ''] },
       );
     return {
       ...rest,
@@ -167,6 +168,14 @@ export function adaptBody(
     };
   };
 }
+
+/** The fields of a run, as the SDK calls them. */
+const FIELDS: Readonly<Record<string, string>> = {
+  responseFormat: 'response_format',
+  topK: 'top_k',
+  toolChoice: 'tool_choice',
+  tools: 'tools',
+};
 
 function withoutReasoning({ reasoning_content: _, ...message }: Body): Body {
   return message;

@@ -49,7 +49,7 @@ const request = object({
   messages: listOf(message),
   tools: absentOr(listOf(object({ name: text }))),
 });
-const error = object({ code: text, message: text, retryable: flag });
+const error = object({ code: text, message: text, retryable: flag, param: absentOr(text) });
 const usage = object({ input_tokens: orNull(number), output_tokens: orNull(number) });
 
 /** The type of each field, in all events. */

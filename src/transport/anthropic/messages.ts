@@ -69,13 +69,15 @@ type CountContext = Context<unknown, v.InferOutput<typeof countInput>>;
 async function createMessage(context: MessagesContext): Promise<void> {
   const sent = await context.body({ complete: refuseServerTools });
   const { input, places, stream, thoughts } = readMessages(sent);
+  const rename = (thrown: unknown) => inRequest(thrown, places);
   const run = await startFor(context, input, { api: 'anthropic.messages' }).catch((thrown) => {
-    throw inRequest(thrown, places);
+    throw rename(thrown);
   });
   const { res } = context;
   if (!res.headersSent) res.setHeader('Request-Id', idIn('req_', run.id));
   const options = { model: `${run.provider}/${run.model}`, thoughts };
-  if (!stream) return sendAnswer(context, run.id, (answer) => messageOf(run, options, answer));
+  if (!stream)
+    return sendAnswer(context, run.id, (answer) => messageOf(run, options, answer), rename);
   await streamAnswer(
     context,
     run.id,
@@ -83,6 +85,7 @@ async function createMessage(context: MessagesContext): Promise<void> {
       type: 'text/event-stream',
       heartbeat: event('ping', {}),
       failure: (error) => event('error', errorOf(error)),
+      rename,
     },
     async (pieces, { write }) => {
       const events = new MessageEvents(run, options);

@@ -18,11 +18,19 @@ export interface Answer extends Omit<AnswerEnd, 'type'> {
   logprobs: readonly TokenLogprob[];
 }
 
+/** An error about the input of a run, with the names of the request that was sent. */
+export type Rename = (error: unknown) => unknown;
+const asItIs: Rename = (error) => error;
+
 /**
  * Waits for the whole answer of a run. Its text counts as unsent. Throws the error of a run without
  * one, and daemon_stopping or the reason of `ended` when the request ends first.
  */
-export async function collectAnswer(context: Context, run_id: string): Promise<Answer> {
+export async function collectAnswer(
+  context: Context,
+  run_id: string,
+  rename: Rename = asItIs,
+): Promise<Answer> {
   const { res, runtime, closing, ended, unsent } = context;
   const signal = AbortSignal.any([closing, ended, clientGone(context)]);
   const outflow = unsent.enter(() => res.destroy());
@@ -40,6 +48,8 @@ export async function collectAnswer(context: Context, run_id: string): Promise<A
       }
       outflow.own(length);
     }
+  } catch (thrown) {
+    throw rename(thrown);
   } finally {
     outflow.leave();
   }
@@ -57,8 +67,9 @@ export async function sendAnswer(
   context: Context,
   run_id: string,
   describe: (answer: Answer) => object,
+  rename?: Rename,
 ): Promise<void> {
-  const answer = await collectAnswer(context, run_id);
+  const answer = await collectAnswer(context, run_id, rename);
   await sendLarge(context, async () => describe(answer));
 }
 
@@ -69,12 +80,15 @@ export async function sendAnswer(
 export async function streamAnswer(
   context: Context,
   run_id: string,
-  options: Omit<LiveOptions, 'run_id' | 'begin'>,
+  { rename = asItIs, ...options }: Omit<LiveOptions, 'run_id' | 'begin'> & { rename?: Rename },
   work: (pieces: AsyncIterable<PlacedPiece | AnswerEnd>, live: Live) => Promise<void>,
 ): Promise<void> {
   const { runtime } = context;
   await sendLive(context, { ...options, run_id, begin: 'late' }, async (live) => {
-    await work(untilEnd(context, steady(followAnswer(runtime, run_id, live)), live), live);
+    const pieces = untilEnd(context, steady(followAnswer(runtime, run_id, live)), live);
+    await work(pieces, live).catch((thrown: unknown) => {
+      throw rename(thrown);
+    });
     return null;
   });
 }

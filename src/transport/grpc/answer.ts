@@ -75,8 +75,8 @@ export class RunUpdates {
     if (type === 'run.cancelled') return new SvcError('run_cancelled');
     if (type === 'run.timed_out')
       return new SvcError('run_timed_out', TIMEOUT_ERROR[this.deadline]);
-    const { code, message, retryable } = error as Failure;
-    return fromBody({ code, message }, { retryable });
+    const { retryable, ...failure } = error as Failure;
+    return fromBody(failure, { retryable });
   }
 }
 

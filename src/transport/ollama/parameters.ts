@@ -125,14 +125,25 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 /** An error about the input of the run, with the names of the request that was sent. */
-export function inRequest(thrown: unknown): unknown {
+export function inRequest(thrown: unknown, as: 'chat' | 'generate' = 'chat'): unknown {
   if (!(thrown instanceof SvcError) || thrown.param === null) return thrown;
   const { code, message, param, hint, details } = thrown;
-  const [, turn] = /^(messages\.\d+)\./.exec(param) ?? [];
-  const [first = '', ...rest] = param.split('.');
-  const named = turn ?? [NAMES[first] ?? first, ...rest].join('.');
+  const named = as === 'generate' ? inGenerate(param) : inChat(param);
   return new SvcError(code, message.replaceAll(param, named), {
     ...{ param: named, hint, cause: thrown },
     ...(details === undefined ? {} : { details }),
   });
+}
+
+function inChat(param: string): string {
+  const [, turn] = /^(messages\.\d+)\./.exec(param) ?? [];
+  const [first = '', ...rest] = param.split('.');
+  return turn ?? [NAMES[first] ?? first, ...rest].join('.');
+}
+
+/** The last message is the prompt, with its images after the text. */
+function inGenerate(param: string): string {
+  const [, place] = /^messages(?:\.\d+\.content\.(\d+))?/.exec(param) ?? [null];
+  if (place === null) return inChat(param);
+  return Number(place ?? 0) > 0 ? `images.${Number(place) - 1}` : 'prompt';
 }

@@ -83,12 +83,13 @@ async function answer(
   input: RunInput,
 ): Promise<void> {
   const { runtime } = context;
+  const rename = (thrown: unknown) => inRequest(thrown, as);
   const run = await startFor(context, input, { api: `ollama.${as}` }).catch((thrown) => {
-    throw inRequest(thrown);
+    throw rename(thrown);
   });
   const shape: Shape = { model: sent.model, thoughts: sent.think !== false, as };
   if (sent.stream === false) {
-    const whole = await collectAnswer(context, run.id);
+    const whole = await collectAnswer(context, run.id, rename);
     const ended = await runtime.getRun(run.id);
     return sendLarge(context, async () => wholeOf(shape, whole, ended, sent.logprobs === true));
   }
@@ -100,6 +101,7 @@ async function answer(
       // Clients read each line as JSON, so an empty one would fail.
       heartbeat: lineOf(part(shape, {}, { done: false })),
       failure: (error) => lineOf(errorOf(error)),
+      rename,
     },
     async (pieces, { write }) => {
       const lines = new Lines(shape);

@@ -14,7 +14,16 @@ import {
   text,
   WITHOUT_EFFECT,
 } from './parameters.ts';
-import { CHUNKS, DONE, finishOf, frame, modelOf, secondsOf, usageOf } from './parts.ts';
+import {
+  CHUNKS,
+  DONE,
+  finishOf,
+  frame,
+  modelOf,
+  renameParams,
+  secondsOf,
+  usageOf,
+} from './parts.ts';
 
 /** POST /v1/completions: the older API, for a prompt without a conversation. */
 export const completionInput = named(
@@ -49,9 +58,11 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
     } as RunInput,
     { api: 'openai.completions' },
   );
-  if (asked.stream !== true) return sendAnswer(context, run.id, (answer) => whole(run, answer));
+  if (asked.stream !== true)
+    return sendAnswer(context, run.id, (answer) => whole(run, answer), inCompletion);
   const isCounted = asked.stream_options?.include_usage === true;
-  await streamAnswer(context, run.id, CHUNKS, async (pieces, { write }) => {
+  const options = { ...CHUNKS, rename: inCompletion };
+  await streamAnswer(context, run.id, options, async (pieces, { write }) => {
     for await (const piece of pieces) {
       if (piece.type === 'output') {
         // This API has text alone.
@@ -65,6 +76,9 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
     }
   });
 }
+
+/** The run has a conversation of the prompt alone. */
+const inCompletion = renameParams({ messages: 'prompt' });
 
 function whole(run: RunRecord, { text, finish_reason, usage }: Answer): object {
   return { ...described(run, text, finishOf(finish_reason, 0)), usage: usageOf(usage) };

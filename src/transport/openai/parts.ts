@@ -1,5 +1,6 @@
 import type { FinishReason, Usage } from '../../../machines/events.ts';
 import type { TokenLogprob } from '../../../machines/messages.ts';
+import { SvcError } from '../../errors.ts';
 import type { RunRecord } from '../../runtime/contract.ts';
 import type { LiveOptions } from '../http/live.ts';
 
@@ -48,6 +49,18 @@ export function frame(value: object): string {
 export const DONE = 'data: [DONE]\n\n';
 /** A line that clients skip. */
 export const HEARTBEAT = ': \n\n';
+
+/** Errors about a field of a run that an API calls by another name, without the place in it. */
+export function renameParams(names: Readonly<Record<string, string>>): (error: unknown) => unknown {
+  return (error) => {
+    if (!(error instanceof SvcError) || error.param === null) return error;
+    const [first = ''] = error.param.split('.');
+    const param = Object.hasOwn(names, first) ? names[first] : undefined;
+    if (param === undefined) return error;
+    const { code, message, hint, details } = error;
+    return new SvcError(code, message, { cause: error, hint, param, details });
+  };
+}
 
 /** How an answer in chunks is sent, and how it fails. */
 export const CHUNKS: Pick<LiveOptions, 'type' | 'heartbeat' | 'failure'> = {

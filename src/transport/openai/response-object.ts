@@ -1,7 +1,8 @@
 import type { Failure, FinishReason, Usage } from '../../../machines/events.ts';
 import type { AskedAs, RunRequest } from '../../../machines/messages.ts';
+import { fromBody, type SvcError } from '../../errors.ts';
 import { idIn } from '../dialect/ids.ts';
-import { modelOf } from './parts.ts';
+import { modelOf, renameParams } from './parts.ts';
 import type { Item } from './response-items.ts';
 
 /** The `api` of the runs that are responses. */
@@ -71,7 +72,7 @@ export function responseObject(asked: AskedResponse, state: ResponseState): Item
     error:
       error === null
         ? null
-        : { code: error.code, message: error.message, type: 'server_error', param: null },
+        : { code: error.code, message: error.message, type: 'server_error', param: paramOf(error) },
     incomplete_details: incomplete ? { reason: REASONS[finish_reason ?? 'other'] } : null,
     instructions: fields.instructions === true ? instructionsOf(request) : null,
     max_output_tokens: request.max_tokens,
@@ -98,6 +99,17 @@ export function responseObject(asked: AskedResponse, state: ResponseState): Item
     usage: usageOf(state.usage),
     user: null,
   };
+}
+
+/** The parameters of a run in the words of this API. */
+export const inResponse = renameParams({
+  messages: 'input',
+  max_tokens: 'max_output_tokens',
+  response_format: 'text.format',
+});
+
+function paramOf(error: Failure): string | null {
+  return (inResponse(fromBody(error)) as SvcError).param;
 }
 
 const REASONS: Readonly<Record<FinishReason, string | null>> = {

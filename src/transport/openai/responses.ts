@@ -11,7 +11,7 @@ import { HEARTBEAT } from './parts.ts';
 import { ResponseEvents } from './response-events.ts';
 import { type ResponseInput, runOfResponse } from './response-input.ts';
 import { type Item, inputItems } from './response-items.ts';
-import { type AskedResponse, RESPONSES } from './response-object.ts';
+import { type AskedResponse, inResponse, RESPONSES } from './response-object.ts';
 import type { ItemsQuery, ResponseQuery } from './response-query.ts';
 import { askedResponse, followResponse, presentResponse, storedResponse } from './response-read.ts';
 
@@ -26,7 +26,9 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
     api: RESPONSES,
     fields: { ...fields },
     survives: background,
-  }).catch(renameParam);
+  }).catch((thrown: unknown) => {
+    throw inResponse(thrown);
+  });
   // The idempotency key may be of a run that was asked through another API.
   if (run.asked_as !== RESPONSES) throw new SvcError('idempotency_conflict');
   const asked = await askedResponse(runtime, idIn('resp_', run.id));
@@ -36,22 +38,6 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
     : await wholeResponse(context, asked);
   await sendLarge(context, async () => response);
 }
-
-/** The parameters of a run in the words of this API. */
-function renameParam(thrown: unknown): never {
-  if (!(thrown instanceof SvcError) || thrown.param === null) throw thrown;
-  const [first = ''] = thrown.param.split('.');
-  const param = PARAMS[first];
-  if (param === undefined) throw thrown;
-  const { code, message, hint } = thrown;
-  throw new SvcError(code, message, { cause: thrown, hint, param });
-}
-
-const PARAMS: Readonly<Record<string, string>> = {
-  messages: 'input',
-  max_tokens: 'max_output_tokens',
-  response_format: 'text.format',
-};
 
 /**
  * The response at its end. It is read as it is made: a log without texts cannot say it later.
@@ -65,7 +51,7 @@ async function wholeResponse(context: Context, asked: AskedResponse): Promise<It
   for await (const _ of followResponse(runtime, response, run_id, { signal }));
   if (!response.isOver) throw whyCut(context, 'The daemon stops. The run continues later.');
   const { error } = await runtime.getRun(run_id);
-  if (error !== null) throw fromBody(error);
+  if (error !== null) throw inResponse(fromBody(error));
   return response.response();
 }
 
@@ -114,7 +100,7 @@ async function streamResponse(
           'The daemon stops. Continue with starting_after after its next start.',
         );
       const { error } = asks ? await runtime.getRun(run_id) : { error: null };
-      return error === null ? null : fromBody(error);
+      return error === null ? null : (inResponse(fromBody(error)) as SvcError);
     },
   );
 }

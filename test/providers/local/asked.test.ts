@@ -132,6 +132,7 @@ test('a schema that no grammar can say is refused by the name of its part', asyn
       ask('random', { response_format: { type: 'json', name: null, schema } }),
     );
     assert.is(error.code, 'capability_missing');
+    assert.is(error.param, 'response_format');
     assert.match(error.message, about);
   };
   const at = (age: object) => ({ type: 'object', properties: { age } });
@@ -164,22 +165,25 @@ test('a request that is nested too deeply for a message fails, and leaves the en
 });
 
 test('what the model cannot do is refused before anything is computed', async () => {
-  const refused = async (changes: Asking, about: RegExp) => {
+  const refused = async (changes: Asking, about: RegExp, param: string) => {
     for (const work of [ask, (model: string, each: Asking) => count({ model, ...each })]) {
       const error = await failure(work('plain', changes));
       assert.is(error.code, 'capability_missing');
       assert.match(error.message, about);
       assert.is(error.retryable, false);
+      assert.is(error.param, param);
     }
   };
-  await refused({ tools: TOOL_LIST }, /template.*no tools/);
-  await refused({ model: 'svc-mini', tools: TOOL_LIST }, /template.*no tools/);
+  await refused({ tools: TOOL_LIST }, /template.*no tools/, 'tools');
+  await refused({ model: 'svc-mini', tools: TOOL_LIST }, /template.*no tools/, 'tools');
   await refused(
     { model: 'svc-mini', response_format: { type: 'json', name: null, schema: null } },
     /writes no JSON/,
+    'response_format',
   );
   const image = { type: 'image', media_type: 'image/png', data: 'iVBORw0KGgo=' } as const;
-  await refused({ messages: [{ role: 'user', content: [image] }] }, /no images/);
+  const look = { role: 'user', content: [{ type: 'text', text: 'Look' }, image] } as const;
+  await refused({ messages: [look] }, /no images/, 'messages.0.content.1');
 });
 
 test('an answer ends before a stop text that several tokens spell', async () => {
@@ -275,7 +279,7 @@ test('a conversation that does not fit is refused with both numbers, and never c
     }),
   );
   const error = await failure(ask('random', { messages }));
-  assert.is(error.code, 'context_length_exceeded');
+  assert.equal([error.code, error.param], ['context_length_exceeded', 'messages']);
   assert.match(error.message, /\d{4} tokens; the context holds 2048/);
 });
 

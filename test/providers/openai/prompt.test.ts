@@ -87,7 +87,8 @@ test('what the SDK leaves out of a request is an error, never silence', () => {
   const warnings = [{ type: 'unsupported', feature: 'topK' }];
   assert.throws(
     () => adapt({ messages: [] }, warnings),
-    (error: SvcError) => error.code === 'capability_missing' && /topK/.test(error.message),
+    ({ code, message, param }: SvcError) =>
+      code === 'capability_missing' && /topK/.test(message) && param === 'top_k',
   );
 });
 

@@ -377,6 +377,20 @@ test('the errors of the client have its own classes', async ({ real, client }) =
   }
 });
 
+test('what a model cannot do names the field of the request', async ({ real }) => {
+  const param = 'messages.1.content.1';
+  real.provider.script = [new SvcError('capability_missing', `No image in ${param}.`, { param })];
+  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } };
+  const content = [{ type: 'text', text: 'What is it?' }, image];
+  for (const stream of [false, true]) {
+    const body = { ...ASKED, system: 'Be brief.', messages: [{ role: 'user', content }], stream };
+    const { status, json } = await real.get('/v1/messages', { method: 'POST', body });
+    assert.is(status, 400);
+    assert.is(json.error.details.param, 'messages.0.content.1');
+    assert.match(json.error.message, 'No image in messages.0.content.1.');
+  }
+});
+
 test('a run that fails in the middle of a stream ends it with an error', async ({
   real,
   client,

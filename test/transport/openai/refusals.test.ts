@@ -47,6 +47,32 @@ test('errors have the status and form of OpenAI', async ({ real, client }) => {
   assert.is(real.provider.asked.length, 0, 'nothing was asked');
 });
 
+test('what a model cannot do names its parameter, as each API calls it', async ({
+  real,
+  client,
+}) => {
+  const chat = () => client.chat.completions.create(hi);
+  const stream = async () => {
+    for await (const _ of await client.chat.completions.create({ ...hi, stream: true }));
+  };
+  const older = () => client.completions.create({ model: hi.model, prompt: 'Hi' });
+  const response = () => client.responses.create({ model: hi.model, input: 'Hi' });
+  for (const [code, inRun, inChat, inOlder, inResponse] of [
+    ['capability_missing', 'tools', 'tools', 'tools', 'tools'],
+    ['capability_missing', 'response_format', 'response_format', 'response_format', 'text.format'],
+    ['capability_missing', 'messages.0.content.1', 'messages.0.content.1', 'prompt', 'input'],
+    ['context_length_exceeded', 'messages', 'messages', 'prompt', 'input'],
+  ] as const) {
+    real.provider.script = [new SvcError(code, 'It cannot.', { param: inRun, retryable: false })];
+    assert.equal(await errorOf(chat()), [400, code, inChat]);
+    assert.equal(await errorOf(stream()), [400, code, inChat]);
+    assert.equal(await errorOf(older()), [400, code, inOlder]);
+    assert.equal(await errorOf(response()), [400, code, inResponse]);
+  }
+  const [run] = (await real.runtime.listRuns({ limit: 1 })).runs;
+  assert.is(run?.error?.param, 'messages', 'the log has it');
+});
+
 test('a schema that is none is refused, and names its tool', async ({ real, client }) => {
   const withSchema = (parameters: object) =>
     client.chat.completions.create({

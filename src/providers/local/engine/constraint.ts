@@ -86,7 +86,8 @@ export class Constraint {
 
   private make(rules: readonly string[]): LlamaGrammar {
     const { library, model } = this.loaded;
-    return parsed(() => new library.LlamaGrammar(model.llama, { grammar: rules.join('\n') }));
+    const made = () => new library.LlamaGrammar(model.llama, { grammar: rules.join('\n') });
+    return parsed(made, this.phase === TEXT ? 'response_format' : 'tools');
   }
 }
 
@@ -101,10 +102,13 @@ function jsonRules(
   strictness: Strictness,
 ): string {
   const { grammar } = rendered(() =>
-    parsed(() => {
-      const made = grammarSchema(schema, strictness);
-      return new library.LlamaJsonSchemaGrammar(model.llama, made as { type: 'null' });
-    }),
+    parsed(
+      () => {
+        const made = grammarSchema(schema, strictness);
+        return new library.LlamaJsonSchemaGrammar(model.llama, made as { type: 'null' });
+      },
+      strictness === 'refuse' ? 'response_format' : 'tools',
+    ),
   );
   const [root = '', ...others] = grammar.split('\n');
   if (!root.startsWith('root ::=') || !root.endsWith(TAIL)) throw new SvcError('engine_failed');
@@ -112,7 +116,7 @@ function jsonRules(
 }
 
 /** llama.cpp parses the grammar. It refuses one that refers to itself without a value between. */
-function parsed<G>(make: () => G): G {
+function parsed<G>(make: () => G, param: 'response_format' | 'tools'): G {
   try {
     return make();
   } catch (cause) {
@@ -120,7 +124,7 @@ function parsed<G>(make: () => G): G {
     throw new SvcError(
       'capability_missing',
       'The engine cannot make a grammar of the schema: a part of it refers only to itself.',
-      { param: 'response_format', cause },
+      { param, cause },
     );
   }
 }

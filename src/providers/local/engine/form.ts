@@ -40,9 +40,11 @@ function mustCall({ wishes: { tool_choice: choice = 'auto' } }: RunOrder): boole
 
 /** Throws capability_missing for what the model cannot do, before anything is computed. */
 export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: RunOrder): void {
-  const parts = order.messages.flatMap(({ content }) => content);
-  if (parts.some(({ type }) => type === 'image'))
-    throw missing('The local engine reads no images.', 'messages');
+  for (const [index, { content }] of order.messages.entries()) {
+    const place = content.findIndex(({ type }) => type === 'image');
+    if (place !== -1)
+      throw missing('The local engine reads no images.', `messages.${index}.content.${place}`);
+  }
   if (callableTools(order).length > 0 && (built_in || callSettings(wrapper) === null))
     throw missing('The chat template of the model has no tools.', 'tools');
   if (built_in && order.wishes.response_format !== undefined)

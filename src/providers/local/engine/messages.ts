@@ -110,7 +110,8 @@ const failure: Check = (value) =>
   isRecord(value) &&
   text(value.code) &&
   text(value.message) &&
-  typeof value.retryable === 'boolean';
+  typeof value.retryable === 'boolean' &&
+  orAbsent(text)(value.param);
 const resume: Check = (value) =>
   isRecord(value) && wholes(value.token_ids) && text(value.text) && Array.isArray(value.parts);
 const call: Check = (value) => isRecord(value) && text(value.id) && text(value.name);

@@ -52,6 +52,7 @@ function tooLong(tokens: string, context_length: number): SvcError {
   return new SvcError(
     'context_length_exceeded',
     `The prompt has ${tokens} tokens; the context holds ${context_length}, the answer included.`,
+    { param: 'messages' },
   );
 }
 
