@@ -19,15 +19,17 @@ export function endBlockedStop(
   signal: AbortSignal,
 ): void {
   const { kernel, clock, streams, config, stopRequests } = parts;
-  let cancel: (() => void) | null = null;
+  let waiting: AbortController | null = null;
   const forget = () => {
-    cancel?.();
-    cancel = null;
+    waiting?.abort();
+    waiting = null;
   };
   const check = () => {
     const isStopping = isIn(kernel.tail(streams.daemon), 'stopping');
-    if (signal.aborted || kernel.stalled === null || !isStopping || cancel !== null) return;
-    cancel = clock.after(config.limits.stop_blocked_ms, () => void endUnrecorded(parts).then(end));
+    if (signal.aborted || kernel.stalled === null || !isStopping || waiting !== null) return;
+    waiting = new AbortController();
+    const call = () => void endUnrecorded(parts).then(end);
+    clock.after(config.limits.stop_blocked_ms, call, waiting.signal);
   };
   kernel.stalls.onStall(check, signal);
   kernel.stalls.onResume(forget, signal);

@@ -98,8 +98,7 @@ export class Boot {
    */
   private endBy(at: number, call: () => void): void {
     const { clock } = this.parts;
-    const cancel = clock.after(at + SLACK_MS - clock.now(), call);
-    this.ended.signal.addEventListener('abort', cancel);
+    clock.after(at + SLACK_MS - clock.now(), call, this.ended.signal);
   }
 
   /** Signals ask the machine to stop. An uncaught error fails the boot. */

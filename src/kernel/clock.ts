@@ -2,8 +2,8 @@
 export interface Clock {
   /** Milliseconds since the epoch. It never goes back while the process runs. */
   now(): number;
-  /** Calls once after `ms`. Returns a function that cancels the call. */
-  after(ms: number, call: () => void): () => void;
+  /** Calls once after `ms`, unless the signal aborts before. */
+  after(ms: number, call: () => void, signal?: AbortSignal): void;
 }
 
 /** A time server never moves a clock this far at once. */
@@ -38,10 +38,35 @@ export class SystemClock implements Clock {
     return Math.round(this.origin + performance.now());
   }
 
-  after(ms: number, call: () => void): () => void {
-    const timer = setTimeout(call, Math.min(TIMER_MAX_MS, Math.max(0, ms)));
-    return () => clearTimeout(timer);
+  after(ms: number, call: () => void, signal?: AbortSignal): void {
+    if (signal?.aborted) return;
+    const cancel = () => clearTimeout(timer);
+    const timer = setTimeout(
+      () => {
+        signal?.removeEventListener('abort', cancel);
+        call();
+      },
+      Math.min(TIMER_MAX_MS, Math.max(0, ms)),
+    );
+    signal?.addEventListener('abort', cancel);
   }
+}
+
+/** Resolves after `ms`, or when the signal aborts. */
+export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const aborted = () => resolve();
+    signal.addEventListener('abort', aborted);
+    clock.after(
+      ms,
+      () => {
+        signal.removeEventListener('abort', aborted);
+        resolve();
+      },
+      signal,
+    );
+  });
 }
 
 /** A time as users see it. */
@@ -59,12 +84,13 @@ export function manualClock(start = 0): ManualClock {
   let timers: { at: number; call: () => void }[] = [];
   return {
     now: () => now,
-    after(ms, call) {
+    after(ms, call, signal) {
+      if (signal?.aborted) return;
       const timer = { at: now + Math.max(0, ms), call };
       timers.push(timer);
-      return () => {
+      signal?.addEventListener('abort', () => {
         timers = timers.filter((other) => other !== timer);
-      };
+      });
     },
     advance(ms) {
       const end = now + ms;

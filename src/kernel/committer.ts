@@ -105,9 +105,10 @@ export class Committer {
 
   private async commit(batch: Pending[]): Promise<void> {
     const started = performance.now();
-    const cancelLateTimer = this.options.clock.after(this.options.commit_late_ms, () =>
-      this.options.stalls.begin(late(this.options.commit_late_ms)),
-    );
+    const { clock, commit_late_ms } = this.options;
+    const answered = new AbortController();
+    const begin = () => this.options.stalls.begin(late(commit_late_ms));
+    clock.after(commit_late_ms, begin, answered.signal);
     let full: boolean;
     try {
       ({ full } = await this.options.store.append({
@@ -115,12 +116,12 @@ export class Committer {
         runs: batch.flatMap((item) => item.row ?? []),
       }));
     } catch (thrown) {
-      cancelLateTimer();
+      answered.abort();
       this.committing = false;
       this.retryOrFail(batch, asSvcError(thrown, 'store_failed'));
       return;
     }
-    cancelLateTimer();
+    answered.abort();
     this.lastCommitMs = performance.now() - started;
     this.durableSeq = batch.at(-1)?.event.seq ?? this.durableSeq;
     this.committing = false;

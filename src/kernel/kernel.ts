@@ -267,10 +267,11 @@ export class Kernel {
     if (at >= instance.armedFor) return;
     instance.disarm?.();
     instance.armedFor = at;
-    instance.disarm =
-      at === Number.POSITIVE_INFINITY
-        ? null
-        : this.clock.after(at - this.clock.now(), () => this.fire(instance));
+    instance.disarm = null;
+    if (at === Number.POSITIVE_INFINITY) return;
+    const disarmed = new AbortController();
+    instance.disarm = () => disarmed.abort();
+    this.clock.after(at - this.clock.now(), () => this.fire(instance), disarmed.signal);
   }
 
   private fire(instance: Instance): void {

@@ -1,6 +1,7 @@
 import type { AnyEvent, StopReport } from '../../machines/events.ts';
 import type { AskedAs, RunRequest } from '../../machines/messages.ts';
 import type { EventRecord, EventSlice } from '../kernel/event-pages.ts';
+import type { Notifier } from '../kernel/notifier.ts';
 import type { FoundModel, PullInput } from '../models/port.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
 import type { StoredEvent } from '../store/port.ts';
@@ -104,10 +105,8 @@ export interface Runtime extends History {
   status(): StatusRecord;
   /** The figures for monitoring, in the text format of Prometheus, with those of a transport. */
   metrics(more: readonly Family[]): Promise<string>;
-  /**
-   * Calls the listener after each change of the daemon's state. Returns a function that ends it.
-   */
-  onState(listener: () => void): () => void;
+  /** Changes of the daemon's state. */
+  readonly stateChanges: Pick<Notifier, 'subscribe' | 'next'>;
   /** The events of this boot's daemon stream that are still in memory, oldest first. */
   why(): EventRecord[];
 
@@ -134,10 +133,9 @@ export interface Runtime extends History {
   ): AsyncIterable<EventSlice>;
   /**
    * Calls the listener with the run's position in the queue, now and at each change. Position 1
-   * starts next. The last position is null: the run left the queue. Returns a function that ends
-   * it.
+   * starts next. The last position is null: the run left the queue.
    */
-  watchQueue(id: string, listener: (position: number | null) => void): () => void;
+  watchQueue(id: string, listener: (position: number | null) => void, signal: AbortSignal): void;
   /** Resolves when the work has stopped. A finished run resolves at once. */
   cancelRun(id: string, by: string): Promise<RunRecord>;
   /** What the run was asked. Without messages if the log does not keep them. */

@@ -28,7 +28,6 @@ import { createHistory } from './history/history.ts';
 import { Metrics } from './metrics/metrics.ts';
 import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
-import { watchQueue } from './runs/queue-position.ts';
 import { Records } from './runs/record-bytes.ts';
 import { removeRun } from './runs/remove.ts';
 import { runAsked } from './runs/run-asked.ts';
@@ -147,11 +146,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     health: () => healthRecord(sources()),
     report: () => reportRecord(sources()),
     status,
-    onState: (listener) => {
-      const watching = new AbortController();
-      history.onChange(listener, watching.signal);
-      return () => watching.abort();
-    },
+    stateChanges: history.changes,
     why: () => (kernel.instance(streams.daemon)?.recent ?? []).map(toRecord),
 
     startRun: (input, client, asked) => runs.start(input, client, asked),
@@ -161,7 +156,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     headOfRun: (id) => runs.head(id),
     listRuns: (query) => runs.list(query),
     followRun: (id, following) => runs.follow(id, following),
-    watchQueue: (id, listener) => watchQueue(scheduler, id, listener),
+    watchQueue: (id, listener, signal) => scheduler.watch(id, listener, signal),
     cancelRun: (id, by) => answered(() => runs.cancel(id, by)),
     askedOf: (id) => runAsked({ kernel, store }, id),
     removeRun: (id) => unlessStalled(kernel, () => removeRun(removing(), id)),

@@ -4,6 +4,7 @@ import { shortMessages } from '../../machines/messages.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { EventPage } from '../../src/kernel/event-pages.ts';
+import { Notifier } from '../../src/kernel/notifier.ts';
 import {
   type EventRecord,
   type EventSlice,
@@ -49,7 +50,7 @@ export function fakeRuntime(): FakeRuntime {
   const calls: string[] = [];
   const inputs: RunInput[] = [];
   const runs = new Map<string, { record: RunRecord; events: EventRecord[] }>();
-  const listeners = new Set<() => void>();
+  const changes = new Notifier();
   const failures = new Map<string, unknown>();
   let wakers = new Set<() => void>();
   let waitingCancels: (() => void)[] = [];
@@ -111,7 +112,7 @@ export function fakeRuntime(): FakeRuntime {
       if (!can(daemon, event))
         throw new Error(`${event.type} is not accepted in ${statePath(daemon)}`);
       daemon = step(daemonMachine, daemon, event).snapshot;
-      for (const listener of listeners) listener();
+      changes.notify();
     },
     bring(path) {
       daemon = init(daemonMachine, CREATED).snapshot;
@@ -163,10 +164,7 @@ export function fakeRuntime(): FakeRuntime {
       return { seq } as StatusRecord;
     },
     metrics: async () => '',
-    onState(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    stateChanges: changes,
     why: () => [],
     async startRun(input, _client) {
       note('startRun');
@@ -224,7 +222,7 @@ export function fakeRuntime(): FakeRuntime {
         following -= 1;
       }
     },
-    watchQueue: () => () => {},
+    watchQueue: () => {},
     stopped: () => Promise.resolve(null),
     async embed({ texts, model, provider, dimensions }) {
       note('embed');

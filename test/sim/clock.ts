@@ -21,10 +21,11 @@ export class SimClock implements Clock {
     return this.time;
   }
 
-  after(ms: number, call: () => void): () => void {
+  after(ms: number, call: () => void, signal?: AbortSignal): void {
+    if (signal?.aborted) return;
     const timer = { at: this.time + Math.max(0, ms), call };
     this.timers.add(timer);
-    return () => this.timers.delete(timer);
+    signal?.addEventListener('abort', () => this.timers.delete(timer));
   }
 
   /** Time of the earliest timer; infinite when there is none. */

@@ -132,7 +132,8 @@ export class World {
   }
 
   watch(id: string): void {
-    this.life.runtime.watchQueue(id, (position) => this.places.set(id, position));
+    const { signal } = new AbortController();
+    this.life.runtime.watchQueue(id, (position) => this.places.set(id, position), signal);
   }
 
   sleep(): Promise<void> {

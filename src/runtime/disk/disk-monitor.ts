@@ -28,7 +28,7 @@ const CHECK_EVERY_MS = 1_000;
 export class DiskMonitor {
   private readonly options: DiskMonitorOptions;
   private isFull = false;
-  private cancelCheck = () => {};
+  private readonly closing = new AbortController();
 
   constructor(options: DiskMonitorOptions) {
     this.options = options;
@@ -45,7 +45,7 @@ export class DiskMonitor {
 
   close(): void {
     this.isFull = true;
-    this.cancelCheck();
+    this.closing.abort();
   }
 
   private full(): void {
@@ -61,7 +61,8 @@ export class DiskMonitor {
   }
 
   private checkLater(): void {
-    this.cancelCheck = this.options.clock.after(CHECK_EVERY_MS, () => this.log(this.check()));
+    const check = () => this.log(this.check());
+    this.options.clock.after(CHECK_EVERY_MS, check, this.closing.signal);
   }
 
   private async check(): Promise<void> {

@@ -1,4 +1,5 @@
 import { hasCode } from '../../errors.ts';
+import { pause } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
@@ -29,9 +30,7 @@ export interface RetentionOptions {
  */
 export class Retention {
   private readonly options: RetentionOptions;
-  private cancelTimer = () => {};
-  private resume = () => {};
-  private closed = false;
+  private readonly closing = new AbortController();
   /** The time of the last round. */
   private lastSeenAt: number | null = null;
   private clockJumpedAt = Number.NEGATIVE_INFINITY;
@@ -50,7 +49,8 @@ export class Retention {
   /** The daemon is ready. */
   start(): void {
     const { keep } = this.options;
-    if (this.closed || (keep.keep_days === null && keep.keep_bytes === null)) return;
+    if (this.closing.signal.aborted || (keep.keep_days === null && keep.keep_bytes === null))
+      return;
     this.round = this.prune()
       .catch((error: unknown) => this.report(error))
       .then(() => this.later());
@@ -58,17 +58,13 @@ export class Retention {
 
   /** Resolves when no step is running. */
   async close(): Promise<void> {
-    this.closed = true;
-    this.cancelTimer();
-    this.resume();
+    this.closing.abort();
     await this.round;
   }
 
   private later(): void {
-    if (this.closed) return;
-    this.cancelTimer = this.options.kernel.clock.after(this.options.limits.prune_every_ms, () =>
-      this.start(),
-    );
+    const { kernel, limits } = this.options;
+    kernel.clock.after(limits.prune_every_ms, () => this.start(), this.closing.signal);
   }
 
   private async prune(): Promise<void> {
@@ -86,13 +82,14 @@ export class Retention {
     };
     const removed = { runs: 0, events: 0 };
     try {
-      for (let more = true; more && !this.closed; ) {
+      for (let more = true; more && !this.closing.signal.aborted; ) {
         const step = await store.prune(query);
         removed.runs += step.runs;
         removed.events += step.events;
         more = step.more;
         if (!more) this.warn(step);
-        await this.pause();
+        // Pending commits pass.
+        await pause(kernel.clock, STEP_PAUSE_MS, this.closing.signal);
       }
     } finally {
       if (removed.events > 0) {
@@ -132,14 +129,6 @@ export class Retention {
       for (const sentence of wrong)
         this.options.log.warn(trouble === undefined ? {} : { trouble }, sentence);
     this.warned = wrong.join();
-  }
-
-  /** Lets pending commits pass. */
-  private pause(): Promise<void> {
-    return new Promise((resolve) => {
-      this.resume = resolve;
-      this.cancelTimer = this.options.kernel.clock.after(STEP_PAUSE_MS, resolve);
-    });
   }
 
   /** The disk monitor reports a full disk. */

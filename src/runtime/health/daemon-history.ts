@@ -17,7 +17,8 @@ export class DaemonHistory {
   private readonly stream: DaemonKey;
   private enteredAt: number;
   private path: string;
-  private readonly changes = new Notifier();
+  /** Changes of the state that health shows. */
+  readonly changes = new Notifier();
 
   constructor(kernel: Kernel, stream: DaemonKey) {
     this.kernel = kernel;
@@ -37,11 +38,6 @@ export class DaemonHistory {
     const isShown =
       kernel.stalled === null || statePath(kernel.tail(stream) as DaemonSnapshot) === path;
     return isShown ? enteredAt : kernel.stalls.began_at;
-  }
-
-  /** Calls the listener at each change of state, until the signal aborts. */
-  onChange(listener: () => void, signal: AbortSignal): void {
-    this.changes.subscribe(listener, signal);
   }
 
   private follow(event: StoredEvent, path: string): void {

@@ -26,8 +26,7 @@ export class Verification {
   /** Null until the daemon is ready. */
   report: VerifiedReport | null = null;
   private readonly options: VerificationOptions;
-  private cancelTimer = () => {};
-  private closed = false;
+  private readonly closing = new AbortController();
   private restart = false;
   private checking: Promise<void> = Promise.resolve();
 
@@ -46,16 +45,15 @@ export class Verification {
 
   /** Resolves when the part in progress is done. */
   async close(): Promise<void> {
-    this.closed = true;
-    this.cancelTimer();
+    this.closing.abort();
     await this.checking;
   }
 
   private schedule(ms: number): void {
-    if (this.closed) return;
-    this.cancelTimer = this.options.clock.after(ms, () => {
+    const check = () => {
       this.checking = this.proceed();
-    });
+    };
+    this.options.clock.after(ms, check, this.closing.signal);
   }
 
   private async proceed(): Promise<void> {

@@ -34,7 +34,7 @@ export interface WatchOptions {
 
 interface Watched {
   port: ProviderPort;
-  cancelTimer: () => void;
+  removed: AbortController;
 }
 
 /**
@@ -53,12 +53,12 @@ export class ProviderWatch {
   }
 
   add(stream: ProviderKey, port: ProviderPort): void {
-    this.watched.set(stream, { port, cancelTimer: () => {} });
+    this.watched.set(stream, { port, removed: new AbortController() });
     this.scheduleCheck(stream);
   }
 
   remove(stream: ProviderKey): void {
-    this.watched.get(stream)?.cancelTimer();
+    this.watched.get(stream)?.removed.abort();
     this.watched.delete(stream);
   }
 
@@ -71,13 +71,14 @@ export class ProviderWatch {
     const watched = this.watched.get(stream);
     const every_ms = this.snapshot(stream)?.context.probe_every_ms ?? null;
     if (watched === undefined || every_ms === null || kernel.closed) return;
-    watched.cancelTimer = kernel.clock.after(every_ms, () => {
+    const check = () => {
       this.check(stream, watched.port)
         .catch((error: unknown) =>
           log.error({ err: error, stream }, 'a provider could not be checked'),
         )
-        .finally(() => this.watched.get(stream) === watched && this.scheduleCheck(stream));
-    });
+        .finally(() => watched.removed.signal.aborted || this.scheduleCheck(stream));
+    };
+    kernel.clock.after(every_ms, check, watched.removed.signal);
   }
 
   private async check(stream: ProviderKey, port: ProviderPort): Promise<void> {

@@ -64,9 +64,22 @@ export class Scheduler {
     return index < 0 ? null : index + 1;
   }
 
-  /** Calls when a position in the queue has changed, until the signal aborts. */
-  onMove(listener: () => void, signal: AbortSignal): void {
-    this.positionChanges.subscribe(listener, signal);
+  /**
+   * Calls with the position of a run, now and at each change, until the signal aborts. The last
+   * call has null: the run has left the queue.
+   */
+  watch(run_id: string, listener: (position: number | null) => void, signal: AbortSignal): void {
+    const left = new AbortController();
+    let last: number | null | undefined;
+    const update = () => {
+      const position = this.position(run_id);
+      if (position === last) return;
+      last = position;
+      if (position === null) left.abort();
+      listener(position);
+    };
+    this.positionChanges.subscribe(update, AbortSignal.any([signal, left.signal]));
+    update();
   }
 
   /** Adds a run of an earlier boot: to the queue if it waits, else to the active runs. */

@@ -85,16 +85,18 @@ export function createHandlers({
     from_seq: number,
     reply: Reply,
   ): Promise<RunRecord | RecordBytes> => {
-    const unwatch = runtime.watchQueue(
+    const answered = new AbortController();
+    runtime.watchQueue(
       id,
       (queue_position) => queue_position === null || void reply.event({ queue_position }),
+      answered.signal,
     );
     try {
       for await (const slice of runtime.followRun(id, { from_seq, signal: reply.signal }))
         await reply.slice(slice);
       return await runtime.showRun(id);
     } finally {
-      unwatch();
+      answered.abort();
     }
   };
   return {
@@ -168,23 +170,12 @@ export function createHandlers({
  * one.
  */
 async function watch<T>(runtime: Runtime, read: () => T, reply: Reply): Promise<T> {
-  let wake = () => {};
-  const stop = runtime.onState(() => wake());
-  const stopWaiting = () => wake();
-  reply.signal.addEventListener('abort', stopWaiting);
-  try {
-    while (!reply.signal.aborted) {
-      const changed = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      await reply.event(read());
-      await changed;
-    }
-    return read();
-  } finally {
-    stop();
-    reply.signal.removeEventListener('abort', stopWaiting);
+  while (!reply.signal.aborted) {
+    const changed = runtime.stateChanges.next(reply.signal);
+    await reply.event(read());
+    await changed;
   }
+  return read();
 }
 
 /** The record of the pull at each change, and its model at the end. */

@@ -31,17 +31,17 @@ const services: Record<string, keyof Probe> = {
 };
 
 export function createHealth(runtime: Runtime): GrpcHealth {
-  let closed = false;
+  const closing = new AbortController();
   const watchers = new Set<() => void>();
   const statusOf = (service: string): ServingStatus => {
     const tag = Object.hasOwn(services, service) ? services[service] : undefined;
     if (tag === undefined) return 'SERVICE_UNKNOWN';
-    return !closed && runtime.probe()[tag] ? 'SERVING' : 'NOT_SERVING';
+    return !closing.signal.aborted && runtime.probe()[tag] ? 'SERVING' : 'NOT_SERVING';
   };
   const tellAll = () => {
     for (const tell of watchers) tell();
   };
-  const unwatch = runtime.onState(tellAll);
+  runtime.stateChanges.subscribe(tellAll, closing.signal);
   return {
     service: {
       check({ request }: ServerUnaryCall<Request, Response>, reply: sendUnaryData<Response>) {
@@ -66,7 +66,7 @@ export function createHealth(runtime: Runtime): GrpcHealth {
           const found = statusOf(call.request.service);
           if (found !== told) call.write({ status: found });
           told = found;
-          if (closed) call.end();
+          if (closing.signal.aborted) call.end();
         };
         watchers.add(tell);
         call.on('cancelled', () => watchers.delete(tell));
@@ -74,8 +74,7 @@ export function createHealth(runtime: Runtime): GrpcHealth {
       },
     },
     close() {
-      closed = true;
-      unwatch();
+      closing.abort();
       tellAll();
       watchers.clear();
     },

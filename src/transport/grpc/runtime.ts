@@ -96,9 +96,11 @@ async function streamRun(
   from_seq: number,
 ): Promise<void> {
   const updates = new RunUpdates();
-  const unwatch = runtime.watchQueue(
+  const answered = new AbortController();
+  runtime.watchQueue(
     id,
     (queue_position) => queue_position !== null && stream.offer({ queue_position }),
+    answered.signal,
   );
   try {
     const signal = AbortSignal.any([stream.over, closing]);
@@ -108,7 +110,7 @@ async function streamRun(
         page,
       );
   } finally {
-    unwatch();
+    answered.abort();
   }
   const { ended } = updates;
   if (ended?.error) throw ended.error;
@@ -123,20 +125,11 @@ async function watch(
   stream: CallStream,
   closing: AbortSignal,
 ): Promise<void> {
-  let wake = () => {};
-  const stop = runtime.onState(() => wake());
   const signal = AbortSignal.any([stream.over, closing]);
-  signal.addEventListener('abort', () => wake(), { once: true });
-  try {
-    while (!signal.aborted) {
-      const changed = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      await stream.send([read()], { size: HEALTH_BYTES, holders: 0 });
-      if (!signal.aborted) await changed;
-    }
-  } finally {
-    stop();
+  while (!signal.aborted) {
+    const changed = runtime.stateChanges.next(signal);
+    await stream.send([read()], { size: HEALTH_BYTES, holders: 0 });
+    await changed;
   }
 }
 

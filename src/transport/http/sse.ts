@@ -30,9 +30,11 @@ export async function streamRun(
         `event: stream.closed\ndata: ${JSON.stringify({ error: error.body() })}\n\n`,
     },
     async ({ signal, outflow, write, offer }) => {
-      const unwatch = runtime.watchQueue(
+      const answered = new AbortController();
+      runtime.watchQueue(
         run_id,
         (position) => position !== null && offer(placeText(position)),
+        answered.signal,
       );
       try {
         let over = false;
@@ -50,7 +52,7 @@ export async function streamRun(
         const { error } = asks ? await runtime.getRun(run_id) : { error: null };
         return error === null ? null : fromBody(error);
       } finally {
-        unwatch();
+        answered.abort();
       }
     },
   );

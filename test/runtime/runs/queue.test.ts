@@ -9,6 +9,8 @@ import { turns } from '../../helpers/turns.ts';
 const codeOf = (work: Promise<unknown>) =>
   work.then(() => null).catch((error: SvcError) => error.code);
 
+const { signal: untilEnd } = new AbortController();
+
 /** Answers one run at each call, in the order in which they arrive. */
 function stepwise(id: string) {
   const waiting: (() => void)[] = [];
@@ -101,7 +103,7 @@ test('a watcher gets each position of the run, and the end of its wait', async (
   for (let index = 0; index < 4; index += 1)
     ids.push((await runtime.startRun({ prompt: String(index) }, 'test')).id);
   const positions: (number | null)[] = [];
-  runtime.watchQueue(ids[3] as string, (position) => positions.push(position));
+  runtime.watchQueue(ids[3] as string, (position) => positions.push(position), untilEnd);
   assert.equal(positions, [3]);
   await one();
   await runtime.cancelRun(ids[2] as string, 'test');
@@ -110,7 +112,7 @@ test('a watcher gets each position of the run, and the end of its wait', async (
   await one();
   assert.equal(positions, [3, 2, 1, null]);
   const late: (number | null)[] = [];
-  runtime.watchQueue(ids[3] as string, (position) => late.push(position));
+  runtime.watchQueue(ids[3] as string, (position) => late.push(position), untilEnd);
   assert.equal(late, [null]);
 });
 
@@ -121,7 +123,9 @@ test('a closed watcher gets nothing more', async () => {
     await runtime.startRun({ prompt: String(index) }, 'test');
   const { id } = await runtime.startRun({ prompt: 'last' }, 'test');
   const positions: (number | null)[] = [];
-  runtime.watchQueue(id, (position) => positions.push(position))();
+  const watching = new AbortController();
+  runtime.watchQueue(id, (position) => positions.push(position), watching.signal);
+  watching.abort();
   await one();
   assert.equal(positions, [3]);
 });
