@@ -1,4 +1,5 @@
 import { refuseOpenBind } from './config/address.ts';
+import { readCertificate } from './config/certificate.ts';
 import { loadConfig } from './config/config.ts';
 import type { Settings } from './config/settings.ts';
 import { Boot, toFailure } from './daemon/boot.ts';
@@ -41,6 +42,7 @@ async function bootDaemon({
 }: ServeOptions): Promise<SvcError | null> {
   const config = loadConfig(paths.config, { flags });
   refuseOpenBind(config);
+  readCertificate(config);
   await prepareHome(paths, process.env.SVC_HOME !== undefined);
   const secrets = { token: await readSecret(paths.token), digest: await readSecret(paths.secret) };
   const stdout = background ? 'none' : process.stdout.isTTY && !json ? 'pretty' : 'json';

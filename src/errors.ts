@@ -380,8 +380,14 @@ export const errors = {
     ...startup,
     exit: 6,
     meaning:
-      'The daemon cannot bind the address, or it is not a loopback address while authentication is off.',
+      'The daemon cannot bind the address, or other machines reach it without authentication or TLS.',
     hint: 'Use 127.0.0.1, or turn authentication on in the configuration.',
+  },
+  certificate_invalid: {
+    ...startup,
+    exit: 6,
+    meaning: 'The TLS certificate or its key cannot be used.',
+    hint: 'Put a valid pair in PEM form at tls_cert and tls_key. Check it with: svc doctor',
   },
   config_invalid: {
     ...startup,

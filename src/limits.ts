@@ -446,6 +446,18 @@ export const limitSpecs = {
     'Headers of one HTTP request. A browser sends the cookies of every port of the host.',
   ),
   request_ms: limit(60_000, 100, 3_600_000, 'For a client to send its whole request.'),
+  handshake_ms: limit(
+    10_000,
+    100,
+    600_000,
+    'For the TLS handshake of a connection. It counts as a connection without the token until then.',
+  ),
+  certificate_look_ms: limit(
+    60_000,
+    100,
+    86_400_000,
+    'Between two checks whether the files of the TLS certificate have changed.',
+  ),
   sign_in_ms: limit(5_000, 100, 60_000, 'For a browser to send the body of a sign-in.'),
   discard_bytes: limit(
     64 * MIB,
@@ -536,5 +548,7 @@ export const CONFIG_DEPTH_MAX = 16;
 export const PROVIDER_HEADERS_MAX = 32;
 /** A file with the key of a provider. Keys have some hundred bytes; a token of a cloud has more. */
 export const KEY_FILE_BYTES_MAX = 65_536;
+/** A certificate with its chain, or its key, is a few kilobytes. */
+export const CERTIFICATE_BYTES_MAX = MIB;
 /** For another process to finish its edit of the file. */
 export const CONFIG_LOCK_MS = 5_000;

@@ -24,6 +24,7 @@ const TABLES = [
   'src/json.ts',
   'src/config/config.ts',
   'src/config/address.ts',
+  'src/config/certificate.ts',
   'src/config/provider.ts',
   'src/config/adapters.ts',
   'src/config/key-reference.ts',
@@ -54,9 +55,8 @@ const APIS = ['src/transport/anthropic', 'src/transport/ollama', 'src/transport/
 
 /** Files directly in `src/transport/`, which all listeners share. */
 function TRANSPORT_PARTS(): string[] {
-  return ['cancel-when-gone', 'http-error', 'listen', 'query', 'stream-end'].map(
-    (n) => `src/transport/${n}.ts`,
-  );
+  const names = ['cancel-when-gone', 'http-error', 'listen', 'query', 'served-certificate'];
+  return [...names, 'stream-end'].map((n) => `src/transport/${n}.ts`);
 }
 
 /** The longest matching prefix of a path is its layer. */

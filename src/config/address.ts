@@ -15,17 +15,36 @@ export function parseAddress(text: string): { host: string; port: number } | nul
   return match !== null && port <= 65_535 ? { host: match[1] ?? match[2] ?? '', port } : null;
 }
 
-/** Refuses HTTP that other machines reach without a token, and all gRPC. Throws address_refused. */
-export function refuseOpenBind(config: { auth: boolean; http: string; grpc: string }): void {
-  for (const [name, address] of Object.entries({ http: config.http, grpc: config.grpc })) {
-    const host = parseAddress(address)?.host ?? '';
-    if (isLoopback(host) || (name === 'http' && config.auth)) continue;
-    const why =
-      name === 'grpc' ? 'gRPC has no TLS, so it listens on loopback only' : 'authentication is off';
+interface Listeners {
+  auth: boolean;
+  http: string;
+  grpc: string;
+  tls_cert: string | null;
+}
+
+/**
+ * Refuses an address that other machines reach: without authentication, and for gRPC without TLS.
+ * Throws address_refused.
+ */
+export function refuseOpenBind({ auth, http, grpc, tls_cert }: Listeners): void {
+  const refuse = (param: string, address: string, why: string, hint?: string) => {
     throw new SvcError(
       'address_refused',
       `${address} can be reached from other machines, and ${why}.`,
-      { param: name },
+      { param, hint },
     );
+  };
+  for (const [name, address] of Object.entries({ http, grpc })) {
+    if (isLoopback(parseAddress(address)?.host ?? '')) continue;
+    if (!auth) refuse(name, address, 'authentication is off');
+    if (name === 'grpc' && tls_cert === null) refuse(name, address, NO_TLS, SET_TLS);
   }
 }
+
+/** True if other machines reach HTTP, and the network can read what they send. */
+export function isClearText({ http, tls_cert }: Pick<Listeners, 'http' | 'tls_cert'>): boolean {
+  return tls_cert === null && !isLoopback(parseAddress(http)?.host ?? '');
+}
+
+const NO_TLS = 'gRPC has no TLS: tokens and prompts could be read on the way';
+const SET_TLS = 'Set tls_cert and tls_key, or listen on 127.0.0.1.';

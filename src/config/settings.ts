@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path';
 import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
 import {
@@ -17,6 +18,9 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 export interface Settings {
   http: string;
   grpc: string;
+  /** The certificate of both listeners, and its key; null: no TLS. */
+  tls_cert: string | null;
+  tls_key: string | null;
   auth: boolean;
   allowed_origins: string[];
   /** Clients of this machine may read `/metrics` without the token. */
@@ -53,6 +57,12 @@ const address = {
     typeof value === 'string' && parseAddress(value) !== null ? value : undefined,
 };
 const name = { expects: 'a name', read: readName };
+const file = {
+  expects: 'an absolute path, or null',
+  read: (value: unknown) =>
+    value === null || (typeof value === 'string' && isAbsolute(value)) ? value : undefined,
+  fromText: nullText,
+};
 
 function isHttpAddress(text: string): boolean {
   return URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
@@ -71,10 +81,23 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     meaning: 'Address of the gRPC listener; port 0 is any free one.',
     ...address,
   },
+  tls_cert: {
+    env: 'SVC_TLS_CERT',
+    default: null,
+    meaning:
+      'PEM file with the certificate of both listeners, and those that lead to its authority. With tls_key it turns TLS on.',
+    ...file,
+  },
+  tls_key: {
+    env: 'SVC_TLS_KEY',
+    default: null,
+    meaning: 'PEM file with the private key of that certificate, without a passphrase.',
+    ...file,
+  },
   auth: {
     env: 'SVC_AUTH',
     default: true,
-    meaning: 'Whether HTTP asks for the token. Off is possible on loopback only.',
+    meaning: 'Whether clients need a token. Off is possible on loopback only.',
     expects: 'true or false',
     read: readSwitch,
     fromText: switchText,

@@ -1,5 +1,5 @@
 import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
-import { parseAddress } from '../config/address.ts';
+import { isClearText, parseAddress } from '../config/address.ts';
 import { SvcError } from '../errors.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../home/runtime-file.ts';
 import { readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
@@ -22,6 +22,8 @@ export async function startDaemon(parts: Parts): Promise<void> {
   const bound = await bind(parts);
   const warning = parts.http.warning();
   if (warning !== null) log.warn({}, warning);
+  if (isClearText(parts.config))
+    log.warn({ http: bound.http }, 'HTTP has no TLS: tokens and prompts can be read on the way');
   const listening = kernel.tryAppend(streams.daemon, {
     type: 'daemon.listening',
     addresses: { ...bound, socket: null },

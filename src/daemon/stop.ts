@@ -80,6 +80,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   await within(config.limits.close_grace_ms, traces.close());
   // Logged before the listeners close, so that followers of the log see it.
   log.info({ failure: failure?.code ?? null }, 'stopped');
+  parts.certificate?.close();
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);
   await parts.signIn
     .close()

@@ -10,6 +10,7 @@ import { ControlServer } from '../transport/control/server.ts';
 import { createGrpc } from '../transport/grpc/server.ts';
 import { createHttp } from '../transport/http/server.ts';
 import { routes } from '../transport/routes.ts';
+import { ServedCertificate } from '../transport/served-certificate.ts';
 import { attachSockets } from '../transport/ws/upgrade.ts';
 
 export interface TransportOptions {
@@ -28,7 +29,9 @@ export function buildTransports({ paths, config, token, logging, runtime }: Tran
   const { limits } = config;
   const { log } = logging;
   const unsent = new UnsentBytes(limits, log);
-  const common = { runtime, limits, log, unsent };
+  const certificate = ServedCertificate.open(config, limits, log);
+  const isServed = (name: string) => certificate?.isFor(name) === true;
+  const common = { runtime, limits, log, unsent, certificate, isServed };
   const signIn = buildSignIn(paths, config, token, () =>
     log.warn({}, 'the token was replaced: clients of the old one are disconnected'),
   );
@@ -52,11 +55,11 @@ export function buildTransports({ paths, config, token, logging, runtime }: Tran
     handlers,
     http: (socket) => {
       signIn.admit(socket);
-      http.server.emit('connection', socket);
+      http.accept(socket);
     },
     limits,
     log,
     unsent,
   });
-  return { http, sockets, grpc, control, signIn };
+  return { http, sockets, grpc, control, signIn, certificate };
 }

@@ -1,4 +1,5 @@
 import { refuseOpenBind } from '../../config/address.ts';
+import { readCertificate } from '../../config/certificate.ts';
 import { loadConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../parse/flag-values.ts';
@@ -14,7 +15,9 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const wait_ms = secondsFlag(flags, 'wait', WAIT) ?? WAIT.default_ms;
   const start = { paths, flags: settingFlags(flags), wait_ms };
   const stop = stopOptions(paths, flags, json);
-  refuseOpenBind(loadConfig(paths.config, { flags: start.flags }));
+  const config = loadConfig(paths.config, { flags: start.flags });
+  refuseOpenBind(config);
+  readCertificate(config);
   const { was_running, pid, runs } = await stopDaemon(stop);
   if (was_running && !json)
     note(`Stopped pid ${pid}${runs === null ? '' : `: ${runsText(runs)}`}.`);

@@ -6,6 +6,7 @@ import { oneLine } from '../../logs/plain.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { paint, print, printJson } from '../print/output.ts';
+import { checkCertificate } from './certificate-check.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 import { checkDaemon } from './daemon-check.ts';
 import { checkEngine, checkModel } from './engine-check.ts';
@@ -39,6 +40,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       checkStore,
       checkPorts,
       checkExposure,
+      checkCertificate,
       checkEngine,
       checkModel,
       checkProviders,

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { isLoopback, parseAddress } from '../../config/address.ts';
+import { isClearText, parseAddress } from '../../config/address.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 import { portOwner } from './port-owner.ts';
 
@@ -27,16 +27,21 @@ export async function checkPorts({ config, running }: DoctorContext): Promise<Ch
     : checks.filter((check) => check.status !== 'ok');
 }
 
-/** There is no TLS, so another machine's request and its token can be read on the way. */
+/** Without TLS, another machine's request and its token can be read on the way. */
 export function checkExposure({ config, running }: DoctorContext): Check[] {
-  const listening = running?.status.addresses.http?.replace(/^http:\/\//, '') ?? config?.http ?? '';
-  const host = parseAddress(listening)?.host;
-  if (host === undefined || isLoopback(host)) return [];
+  const tls_cert = config?.tls_cert ?? null;
+  const listening = running?.status.addresses.http ?? null;
+  const http = listening?.replace(/^https?:\/\//, '') ?? config?.http ?? '127.0.0.1:0';
+  const isOpen =
+    listening === null
+      ? isClearText({ http, tls_cert })
+      : listening.startsWith('http:') && isClearText({ http, tls_cert: null });
+  if (!isOpen) return [];
   return [
     warn(
       'listeners',
-      `Other machines can reach ${listening}, and the daemon has no TLS: tokens and prompts can be read on the way.`,
-      'Listen on 127.0.0.1, and put a proxy with TLS before it.',
+      `Other machines can reach ${http}, and HTTP has no TLS there: tokens and prompts can be read on the way.`,
+      'Set tls_cert and tls_key, or listen on 127.0.0.1.',
     ),
   ];
 }

@@ -20,7 +20,9 @@ export async function findAddress(paths: Paths, name: 'http' | 'grpc' | 'socket'
     throw new SvcError('daemon_not_running', `The daemon does not listen on ${name}.`, {
       hint: 'See: svc status',
     });
-  return address;
+  // Both listeners have the same certificate. gRPC clients want an address without a scheme.
+  const isSecure = name === 'grpc' && addresses.http?.startsWith('https:') === true;
+  return isSecure ? `grpcs://${address}` : address;
 }
 
 async function askSocket(paths: Paths): Promise<{ http: string | null; grpc: string | null }> {

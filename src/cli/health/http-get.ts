@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { SvcError } from '../../errors.ts';
 
 // Not imported: see src/home/paths.ts.
@@ -15,10 +16,15 @@ const BYTES_MAX = 4 * 1024 * 1024;
  * Throws timed_out, daemon_not_running, and connection_lost for a truncated or foreign answer.
  */
 export function httpGet(base_url: string, path: string, timeout_ms: number): Promise<Response> {
-  const { hostname, port, host } = new URL(
+  const { protocol, hostname, port, host } = new URL(
     base_url.includes('://') ? base_url : `http://${base_url}`,
   );
-  const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80) });
+  const isSecure = protocol === 'https:';
+  const at = {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port || (isSecure ? 443 : 80)),
+  };
+  const socket = isSecure ? connectSecurely(at) : connect(at);
   const chunks: Buffer[] = [];
   return new Promise<Response>((resolve, reject) => {
     socket.setTimeout(timeout_ms, () =>
@@ -31,7 +37,7 @@ export function httpGet(base_url: string, path: string, timeout_ms: number): Pro
         }),
       ),
     );
-    socket.on('connect', () =>
+    socket.on(isSecure ? 'secureConnect' : 'connect', () =>
       socket.write(
         `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: application/health+json\r\nConnection: close\r\n\r\n`,
       ),
@@ -51,6 +57,15 @@ export function httpGet(base_url: string, path: string, timeout_ms: number): Pro
       }
     });
   }).finally(() => socket.destroy());
+}
+
+/**
+ * The address is that of the daemon of this home, and the request has no secret. So a certificate
+ * of an unknown authority, or of another name, is as good as none.
+ */
+function connectSecurely(at: { host: string; port: number }): Socket {
+  const { connect } = process.getBuiltinModule('node:tls');
+  return connect({ ...at, rejectUnauthorized: false });
 }
 
 function parse(answer: Buffer): Response {

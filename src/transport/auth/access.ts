@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { isLoopback, parseAddress } from '../../config/address.ts';
 import type { Settings } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
@@ -9,7 +11,8 @@ import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-ac
 /**
  * Checks who may send a request over TCP. HTTP requests and WebSocket upgrades have the same rules.
  *
- * 1. Host names this machine and our port. A page that resolves its own name to us is refused.
+ * 1. Host names this machine and our port, or over TLS a name of our certificate. A page that
+ *    resolves its own name to us is refused: it has no such certificate.
  * 2. Origin, if the browser sends one, is ours or in `allowed_origins`. The origin `null` is
  *    refused.
  * 3. What is not public needs a token, compared in constant time, or the cookie of a session. The
@@ -38,6 +41,8 @@ export interface AccessOptions extends TokenSources {
   sessions: Pick<Sessions, 'find'>;
   /** True for a connection of the local socket. */
   isLocal?(socket: IncomingMessage['socket']): boolean;
+  /** True for a name of our certificate. */
+  isServed?(name: string): boolean;
 }
 
 export interface Access {
@@ -57,14 +62,20 @@ export function createAccess({
   settings,
   sessions,
   isLocal = () => false,
+  isServed = () => false,
   ...tokens
 }: AccessOptions): Access {
   const bound = parseAddress(settings.http)?.host.toLowerCase();
   const allowed = new Set(settings.allowed_origins.map((origin) => origin.toLowerCase()));
-  const isOwn = (authority: string, request: IncomingMessage) => names(authority, request, bound);
+  const isOwn = (authority: string, { socket }: IncomingMessage) => {
+    const { name, port } = readAuthority(authority);
+    if (name === undefined || (port ?? defaultPort(socket)) !== socket.localPort) return false;
+    return isThisMachine(name, socket, bound) || (isSecure(socket) && isServed(name));
+  };
   const isOwnOrigin = (request: IncomingMessage) => {
-    const own = /^http:\/\/(.+)$/i.exec(request.headers.origin ?? '')?.[1];
-    return own !== undefined && isOwn(own, request);
+    const [, scheme, own] = /^(https?):\/\/(.+)$/i.exec(request.headers.origin ?? '') ?? [];
+    const isSame = scheme?.toLowerCase() === (isSecure(request.socket) ? 'https' : 'http');
+    return isSame && own !== undefined && isOwn(own, request);
   };
   /**
    * A browser sends the origin with each change and each upgrade, and the site with every other
@@ -160,18 +171,34 @@ function checkTarget(url: string): void {
     throw new SvcError('invalid_request', 'The request target has a control character.');
 }
 
-/** True if `host:port` is a name of the address that received the request. */
-function names(authority: string, { socket }: IncomingMessage, bound: string | undefined): boolean {
+/** Name and port of `host:port`; no name if it is malformed. */
+function readAuthority(authority: string): { name?: string; port?: number } {
   const match = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(authority);
   const name = (match?.[1] ?? match?.[2])?.toLowerCase();
-  if (name === undefined || Number(match?.[3] ?? HTTP_PORT) !== socket.localPort) return false;
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(match?.[3] === undefined ? {} : { port: Number(match[3]) }),
+  };
+}
+
+/** True for a name of the address that received the request. */
+function isThisMachine(name: string, { localAddress }: Socket, bound: string | undefined): boolean {
   return (
     name === 'localhost' ||
     name === '127.0.0.1' ||
     name === '::1' ||
     name === bound ||
-    name === plainAddress(socket.localAddress)
+    name === plainAddress(localAddress)
   );
+}
+
+/** True for a connection with TLS. */
+export function isSecure(socket: Socket): boolean {
+  return (socket as Partial<TLSSocket>).encrypted === true;
+}
+
+function defaultPort(socket: Socket): number {
+  return isSecure(socket) ? 443 : 80;
 }
 
 /** What the request has as its token, once for each header. Empty text: the header has none. */
@@ -196,7 +223,6 @@ function plainAddress(address = ''): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
-const HTTP_PORT = 80;
 const TWO_TOKENS = 'The request has two different tokens. Send one: Authorization, or x-api-key.';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

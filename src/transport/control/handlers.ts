@@ -193,7 +193,7 @@ async function pull(runtime: Runtime, input: PullInput, reply: Reply): Promise<M
  * The page's address. The ticket is in the fragment, which no server sees and the page removes.
  */
 function consoleUrl(http: string, ticket: string): string {
-  return `${http.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:)/, 'http://127.0.0.1')}/#ticket=${ticket}`;
+  return `${http.replace(/(?<=^https?:\/\/)(0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1')}/#ticket=${ticket}`;
 }
 
 /** Events in one answer. The store bounds their bytes. */

@@ -1,5 +1,9 @@
 import { createServer, type Socket } from 'node:net';
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:tls';
+import type { Log } from '../../kernel/port.ts';
+import type { Limits } from '../../limits.ts';
 import { listen } from '../listen.ts';
+import type { ServedCertificate } from '../served-certificate.ts';
 import { GrpcConnections } from './connections.ts';
 import type { GrpcService, ServiceOptions } from './service.ts';
 
@@ -11,8 +15,13 @@ import type { GrpcService, ServiceOptions } from './service.ts';
  * 2. The number of connections is bounded. Clients without the token cannot lock out a probe, and a
  *    closed watcher connects again.
  * 3. A port that cannot be bound gives our error.
+ * 4. With a certificate the library gets a connection after its TLS handshake, which ends in time.
+ *    So a certificate can change, and the connection counts before it is served.
  */
-export type GrpcOptions = Omit<ServiceOptions, 'connections'>;
+export interface GrpcOptions extends Omit<ServiceOptions, 'connections'> {
+  /** Null: no TLS. */
+  certificate?: ServedCertificate | null;
+}
 
 export interface Grpc {
   /** Resolves with the address as `host:port`. Throws port_in_use, address_refused. */
@@ -22,7 +31,7 @@ export interface Grpc {
 }
 
 export function createGrpc(options: GrpcOptions): Grpc {
-  const { limits, log } = options;
+  const { limits, log, certificate = null } = options;
   const connections = new GrpcConnections(limits, log);
   let loading: Promise<GrpcService> | null = null;
   const load = () => {
@@ -40,10 +49,10 @@ export function createGrpc(options: GrpcOptions): Grpc {
       socket.destroy();
     }
   };
-  const listener = createServer((socket) => {
-    connections.take(socket);
-    void hand(socket);
-  });
+  const serve = (socket: Socket) => void hand(socket);
+  const listener =
+    certificate === null ? createServer(serve) : secure(limits, certificate, log, serve);
+  listener.prependListener('connection', (socket: Socket) => connections.take(socket));
   return {
     listen: (host, port) => listen(listener, host, port),
     close: async () => {
@@ -56,4 +65,20 @@ export function createGrpc(options: GrpcOptions): Grpc {
       service?.close();
     },
   };
+}
+
+function secure(
+  { handshake_ms }: Limits,
+  certificate: ServedCertificate,
+  log: Log,
+  serve: (socket: Socket) => void,
+): SecureServer {
+  const options = { ...certificate.pair, handshakeTimeout: handshake_ms, ALPNProtocols: ['h2'] };
+  const server = createSecureServer(options, serve);
+  certificate.onChange((pair) => server.setSecureContext(pair));
+  server.on('tlsClientError', (error, socket) => {
+    log.debug({ err: error }, 'a TLS handshake failed');
+    socket.destroy();
+  });
+  return server;
 }

@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import type { RequestListener, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka, type Request } from 'polka';
 import { asSvcError, SvcError } from '../../errors.ts';
@@ -13,6 +14,7 @@ import { requireScope } from '../auth/scope.ts';
 import { createSessions, type Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
 import { type Beside, listen, listenBeside } from '../listen.ts';
+import type { ServedCertificate } from '../served-certificate.ts';
 import { createConnections } from './connection/connections.ts';
 import { createListener } from './connection/listener.ts';
 import { createRefusals } from './connection/refusals.ts';
@@ -31,6 +33,8 @@ import { Traffic } from './traffic.ts';
  * 4. The log counts what the checks refuse.
  */
 export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
+  /** Null: no TLS. */
+  certificate?: ServedCertificate | null;
   runtime: Runtime;
   limits: Limits;
   log: Log;
@@ -43,13 +47,15 @@ export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
 
 export interface Http {
   server: Server;
+  /** Serves a connection that needs no TLS, such as one of the local socket. */
+  accept(socket: Socket): void;
   /**
    * Keeps the connection for authenticated work until `work` closes. Throws too_many_connections.
    */
   hold(socket: Duplex, work: EventEmitter): void;
   /** Counts a refusal for the log. */
   refused(code: string): void;
-  /** Resolves with the address as `http://host:port`. Throws port_in_use, address_refused. */
+  /** Resolves with the address as `http://host:port`, or `https://` with a certificate. Throws port_in_use, address_refused. */
   listen(host: string, port: number): Promise<string>;
   /** What is wrong with the address; null when nothing is. */
   warning(): string | null;
@@ -59,6 +65,7 @@ export interface Http {
 
 export function createHttp(options: HttpOptions): Http {
   const { runtime, limits, log, sessions = createSessions(options), routes } = options;
+  const { certificate = null } = options;
   const unsent = options.unsent ?? new UnsentBytes(limits, log);
   const access = createAccess({ ...options, sessions });
   const closing = new AbortController();
@@ -69,7 +76,7 @@ export function createHttp(options: HttpOptions): Http {
     traffic.refused(code);
   };
   const connections = createConnections(limits, refused);
-  const server = createListener(limits, connections, refused);
+  const { server, accept } = createListener(limits, connections, refused, certificate);
   server.on('connection', () => unsent.writes.skipTurn());
   const enter = (req: Request, res: ServerResponse) => {
     if (closing.signal.aborted || isLeaving(runtime)) res.shouldKeepAlive = false;
@@ -131,6 +138,7 @@ export function createHttp(options: HttpOptions): Http {
   let beside: Beside | null = null;
   return {
     server,
+    accept,
     hold: connections.hold,
     refused,
     listen: async (host, port) => {
@@ -144,7 +152,7 @@ export function createHttp(options: HttpOptions): Http {
         connections: limits.connections,
         again_ms: limits.port_again_ms,
       });
-      return `http://${address}`;
+      return `${certificate === null ? 'http' : 'https'}://${address}`;
     },
     warning: () =>
       beside === null || beside.taken === null

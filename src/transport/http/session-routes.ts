@@ -3,6 +3,7 @@ import type * as v from 'valibot';
 import { SvcError } from '../../errors.ts';
 import { sessionInput } from '../../runtime/contract/inputs.ts';
 import { named, object, text, time } from '../../runtime/contract/vocabulary.ts';
+import { isSecure } from '../auth/access.ts';
 import { cookieName } from '../auth/session.ts';
 import { proofQuery } from '../query.ts';
 import { sendJson } from './reply.ts';
@@ -113,7 +114,7 @@ function setCookie(
 ): void {
   res.setHeader(
     'Set-Cookie',
-    `${cookieName(req)}=${value}; HttpOnly; SameSite=Strict; Path=/v1; Max-Age=${max_age_s}`,
+    `${cookieName(req)}=${value}; HttpOnly; SameSite=Strict; Path=/v1; Max-Age=${max_age_s}${isSecure(req.socket) ? '; Secure' : ''}`,
   );
 }
 

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import {
+  type ChannelCredentials,
   type ClientReadableStream,
   credentials,
   loadPackageDefinition,
@@ -13,6 +14,7 @@ import { defaultLimits, type Limits } from '../../../src/limits.ts';
 import { UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
 import { createTokenAccess } from '../../../src/transport/auth/token-access.ts';
 import { createGrpc, type Grpc } from '../../../src/transport/grpc/server.ts';
+import type { ServedCertificate } from '../../../src/transport/served-certificate.ts';
 import { type FakeRuntime, fakeRuntime } from '../../helpers/fake-runtime.ts';
 import { silent } from '../../helpers/kernel.ts';
 
@@ -24,7 +26,12 @@ export interface Served extends Grpc {
 }
 
 export async function serve(
-  options: { limits?: Partial<Limits>; host?: string; port?: number } = {},
+  options: {
+    limits?: Partial<Limits>;
+    host?: string;
+    port?: number;
+    certificate?: ServedCertificate;
+  } = {},
 ): Promise<Served> {
   const runtime = fakeRuntime();
   runtime.bring('ready');
@@ -35,6 +42,7 @@ export async function serve(
     log: silent,
     unsent: new UnsentBytes(limits, silent),
     access: createTokenAccess({ settings: { auth: true }, token: () => TOKEN }),
+    certificate: options.certificate ?? null,
   });
   const address = await grpc.listen(options.host ?? '127.0.0.1', options.port ?? 0);
   return { ...grpc, runtime, address };
@@ -64,9 +72,12 @@ export interface Watched {
 }
 
 /** A stock client of the standard health service. */
-export function healthClient(address: string): HealthClient {
+export function healthClient(
+  address: string,
+  by: ChannelCredentials = credentials.createInsecure(),
+): HealthClient {
   const Client = makeGenericClientConstructor(service as never, 'Health');
-  const stub = new Client(address, credentials.createInsecure()) as unknown as Stub;
+  const stub = new Client(address, by) as unknown as Stub;
   return {
     check: (name) =>
       new Promise((resolve) =>

@@ -6,6 +6,7 @@ import { defaultLimits, type Limits } from '../../../src/limits.ts';
 import type { Route } from '../../../src/transport/http/route.ts';
 import { createHttp, type Http } from '../../../src/transport/http/server.ts';
 import { routes } from '../../../src/transport/routes.ts';
+import type { ServedCertificate } from '../../../src/transport/served-certificate.ts';
 import { type FakeRuntime, fakeRuntime } from '../../helpers/fake-runtime.ts';
 
 export const TOKEN = 'the-right-token-0123456789';
@@ -37,6 +38,7 @@ export interface BootOptions {
   bind?: string;
   port?: number;
   routes?: readonly Route[];
+  certificate?: ServedCertificate;
 }
 
 export async function boot(options: BootOptions = {}): Promise<Booted> {
@@ -60,6 +62,8 @@ export async function boot(options: BootOptions = {}): Promise<Booted> {
     limits,
     log,
     routes: options.routes ?? routes,
+    certificate: options.certificate ?? null,
+    isServed: (name) => options.certificate?.isFor(name) === true,
   });
   const url = await http.listen(options.bind ?? '127.0.0.1', options.port ?? 0);
   const port = Number(new URL(url).port);

@@ -22,12 +22,19 @@ import type { Refusal } from './refusals.ts';
  *    older one of that address. Loopback has no share, since all local clients have the same
  *    address.
  * 5. A connection has at most `open_requests` requests without a sent answer.
+ * 6. A connection counts from its first byte on. Over TLS its handshake is like an unanswered
+ *    request without a token.
  */
 export interface Connections {
   /** Open connections. */
   count(): number;
-  /** Accepts a new connection, and closes another when there are too many. */
-  take(socket: Duplex & { remoteAddress?: string | undefined }): void;
+  /**
+   * Accepts a new connection, and closes another when there are too many. One whose TLS handshake
+   * is still to come is `secured` after it.
+   */
+  take(socket: Peer, isHandshaking?: boolean): void;
+  /** The handshake of a connection is over. From now on this socket reads and writes. */
+  secured(socket: Peer): void;
   /** A request begins. It ends when its response closes. */
   begin(socket: Duplex, response: ServerResponse): void;
   /** True if one more request on this connection is too many. */
@@ -39,8 +46,12 @@ export interface Connections {
   destroyAll(): void;
 }
 
+type Peer = Duplex & { remoteAddress?: string | undefined; remotePort?: number | undefined };
+
 interface Place {
   socket: Duplex;
+  /** What the connection has until its handshake is over; null without one. */
+  peer: string | null;
   /** Null for a client of this machine. */
   remote: string | null;
   latest: ServerResponse | undefined;
@@ -60,6 +71,8 @@ export function createConnections(
   refused: (kind: Refusal) => void,
 ): Connections {
   const places = new Map<Duplex, Place>();
+  /** Connections with a handshake in progress. */
+  const handshakes = new Map<string, Place>();
   /**
    * Candidates to make room. A set keeps the order of insertion, so the first one waits longest.
    */
@@ -81,6 +94,7 @@ export function createConnections(
   };
   const forget = (place: Place) => {
     places.delete(place.socket);
+    if (place.peer !== null && handshakes.get(place.peer) === place) handshakes.delete(place.peer);
     place.group?.delete(place);
     place.group = null;
   };
@@ -89,7 +103,8 @@ export function createConnections(
     refused(kind);
     // The system takes so small an answer at once, unless bytes are unsent. Then the client reads
     // nothing anyway.
-    if (isUnanswered(place) && place.socket.writableLength === 0) place.socket.write(NO_ROOM);
+    if (place.peer === null && isUnanswered(place) && place.socket.writableLength === 0)
+      place.socket.write(NO_ROOM);
     place.socket.destroy();
   };
   const longestWaiting = (): Place | undefined => {
@@ -104,7 +119,7 @@ export function createConnections(
 
   return {
     count: () => places.size,
-    take(socket) {
+    take(socket, isHandshaking = false) {
       const { remoteAddress } = socket;
       const remote =
         remoteAddress === undefined || isLoopback(remoteAddress.replace(/^::ffff:/i, ''))
@@ -120,6 +135,7 @@ export function createConnections(
         close(leaving, own === undefined ? 'closed_for_room' : 'address_share');
       const place: Place = {
         socket,
+        peer: isHandshaking ? peerOf(socket) : null,
         remote,
         latest: undefined,
         open: 0,
@@ -128,8 +144,17 @@ export function createConnections(
         group: null,
       };
       places.set(socket, place);
+      if (place.peer !== null) handshakes.set(place.peer, place);
       settle(place);
       socket.once('close', () => forget(place));
+    },
+    secured(socket) {
+      const place = handshakes.get(peerOf(socket));
+      if (place === undefined) return;
+      handshakes.delete(peerOf(socket));
+      places.delete(place.socket);
+      places.set(socket, place);
+      [place.socket, place.peer] = [socket, null];
     },
     begin(socket, response) {
       const place = places.get(socket);
@@ -163,6 +188,10 @@ export function createConnections(
       for (const socket of places.keys()) socket.destroy();
     },
   };
+}
+
+function peerOf({ remoteAddress, remotePort }: Peer): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function first(group: Set<Place>): Place | undefined {

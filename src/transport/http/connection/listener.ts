@@ -1,8 +1,16 @@
-import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
+import {
+  createServer,
+  IncomingMessage,
+  type Server,
+  type ServerOptions,
+  ServerResponse,
+} from 'node:http';
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { SvcError } from '../../../errors.ts';
 import type { Limits } from '../../../limits.ts';
 import { rawHttpError } from '../../http-error.ts';
+import type { ServedCertificate } from '../../served-certificate.ts';
 import type { Connections } from './connections.ts';
 import { endConnection } from './linger.ts';
 import type { Refusal } from './refusals.ts';
@@ -15,13 +23,22 @@ import type { Refusal } from './refusals.ts';
  * 2. A client never times out while its response is still being produced.
  * 3. A connection with too many open requests is closed. Its further requests are neither parsed
  *    nor answered.
+ * 4. With a certificate each connection begins with a TLS handshake, which ends in time. Before and
+ *    after it, the connection counts as one.
  */
+export interface Listener {
+  server: Server;
+  /** Serves a connection that needs no TLS, such as one of the local socket. */
+  accept(socket: Socket): void;
+}
+
 export function createListener(
   limits: Limits,
   connections: Connections,
   refused: (kind: Refusal) => void,
-): Server {
-  const server = createServer({
+  certificate: ServedCertificate | null,
+): Listener {
+  const options: ServerOptions = {
     headersTimeout: Math.min(limits.header_ms, limits.request_ms),
     requestTimeout: limits.request_ms,
     connectionsCheckingInterval: Math.min(5000, Math.ceil(limits.header_ms / 4)),
@@ -30,9 +47,18 @@ export function createListener(
     shouldUpgradeCallback: (request) =>
       connections.isFull(request.socket) || request.headers.upgrade?.toLowerCase() === 'websocket',
     ...messages(connections),
-  });
+  };
+  const server =
+    certificate === null ? createServer(options) : secure(options, limits, certificate);
   server.maxRequestsPerSocket = limits.connection_requests;
-  server.on('connection', (socket: Socket) => connections.take(socket));
+  server.on('connection', (socket: Socket) => connections.take(socket, certificate !== null));
+  server.on('secureConnection', (socket: Socket) => connections.secured(socket));
+  server.removeAllListeners('tlsClientError');
+  // Node.js would answer a failed handshake in HTTP.
+  server.on('tlsClientError', (_, socket: Socket) => {
+    refused('handshake_failed');
+    socket.destroy();
+  });
   server.on('upgrade', ({ socket }) => {
     if (!connections.isFull(socket)) return;
     refused('open_requests');
@@ -60,6 +86,28 @@ export function createListener(
     socket.write(rawHttpError(refusal));
     socket.destroySoon();
   });
+  return {
+    server,
+    accept(socket) {
+      if (certificate === null) return void server.emit('connection', socket);
+      connections.take(socket);
+      server.emit('secureConnection', socket);
+    },
+  };
+}
+
+function secure(
+  options: ServerOptions,
+  { handshake_ms }: Limits,
+  certificate: ServedCertificate,
+): SecureServer {
+  const server = createSecureServer({
+    ...options,
+    ...certificate.pair,
+    handshakeTimeout: handshake_ms,
+    noDelay: true,
+  });
+  certificate.onChange((pair) => server.setSecureContext(pair));
   return server;
 }
 

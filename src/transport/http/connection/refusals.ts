@@ -28,6 +28,7 @@ const KINDS = [
   'open_requests',
   'closed_for_room',
   'address_share',
+  'handshake_failed',
 ] as const;
 
 export type Refusal = (typeof KINDS)[number];

@@ -86,10 +86,13 @@ export async function dropSession() {
 async function check(by, key, otherwise) {
   const nonce = base64url(crypto.getRandomValues(new Uint8Array(32)).buffer);
   const answer = await askProof(`/v1/session/proof?by=${by}&nonce=${nonce}`);
-  const expected = base64url(
-    await crypto.subtle.sign('HMAC', key, encode(`${location.port || '80'}\n${nonce}`)),
-  );
+  const expected = base64url(await crypto.subtle.sign('HMAC', key, encode(`${port()}\n${nonce}`)));
   if (answer !== expected) throw new ApiError(null, { code: 'unproven', message: otherwise });
+}
+
+/** The port of this page. The address leaves out the usual one of its scheme. */
+function port() {
+  return location.port || (location.protocol === 'https:' ? '443' : '80');
 }
 
 /**
