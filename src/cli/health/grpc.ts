@@ -49,7 +49,7 @@ async function open(address: string): Promise<Client> {
     : credentials.createInsecure();
   return new Client(address.replace(/^[a-z]+:\/\//, ''), by, {
     'grpc.enable_http_proxy': 0,
-    // Without a name the library would send the number of the address as one, which Node.js reports.
+    // Without a name the library sends the number of the address as one, and Node.js warns.
     ...(isSecure ? { 'grpc.ssl_target_name_override': 'localhost' } : {}),
   });
 }

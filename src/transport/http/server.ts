@@ -55,7 +55,10 @@ export interface Http {
   hold(socket: Duplex, work: EventEmitter): void;
   /** Counts a refusal for the log. */
   refused(code: string): void;
-  /** Resolves with the address as `http://host:port`, or `https://` with a certificate. Throws port_in_use, address_refused. */
+  /**
+   * Resolves with the address as `http://host:port`, or `https://` with a certificate. Throws
+   * port_in_use, address_refused.
+   */
   listen(host: string, port: number): Promise<string>;
   /** What is wrong with the address; null when nothing is. */
   warning(): string | null;
