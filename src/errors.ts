@@ -401,6 +401,12 @@ export const errors = {
     meaning: 'The daemon cannot write a folder of its home, or other users can read it.',
     hint: 'Correct its owner and mode (chmod 700), or choose another home with SVC_HOME.',
   },
+  keychain_unavailable: {
+    ...startup,
+    exit: 6,
+    meaning: 'No keychain answers here.',
+    hint: 'Unlock it, or store the key in a private file: svc provider key --store file',
+  },
   node_too_old: {
     ...startup,
     meaning: 'This Node.js is older than svc needs.',
@@ -480,7 +486,7 @@ export const errors = {
     exit: 5,
     retryable: false,
     meaning: 'The provider refused the credentials, or none are set.',
-    hint: 'Set the variable that `svc provider list` shows, then start the daemon again.',
+    hint: 'Store its key with svc provider key, then check it with svc provider test.',
   },
   provider_busy: {
     ...provider,

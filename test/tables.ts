@@ -148,6 +148,7 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'provider.list': '`providers` with state and reason',
   'provider.add': 'the provider',
   'provider.remove': 'the provider',
+  'provider.key': 'the provider, after its stored key is read again',
   'provider.test': 'the provider, after one request that spends no token',
   machines: 'machines, diagrams and present states',
   state: 'the state of everything, now or after an event. Its earlier name `picture` still answers',

@@ -299,6 +299,18 @@ const table = [
       'provider add lab --base-url http://10.0.0.5:8000/v1 --model llama3.2',
     ],
   }),
+  command('provider key', {
+    args: '<id>',
+    summary:
+      'Store the key of a provider: typed without echo, or from stdin. The keychain gets it, or else a private file. It counts at once.',
+    flags: [
+      { name: 'from-env', value: '<NAME>', summary: 'Take it from this variable of the shell.' },
+      { name: 'from-file', value: '<file>', summary: 'Take it from this file.' },
+      { name: 'store', value: '<keychain|file>', summary: 'Where to store it.' },
+      { name: 'remove', summary: 'Remove the stored key.' },
+    ],
+    examples: ['provider key openai', 'provider key groq --from-env GROQ_API_KEY'],
+  }),
   command('provider remove', {
     args: '<id>',
     summary: 'Remove a provider from the configuration.',

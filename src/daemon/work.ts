@@ -6,6 +6,7 @@ import type { EffectHandlers, Log } from '../kernel/port.ts';
 import { type DaemonKey, type EngineKey, stream, streamPort } from '../kernel/stream.ts';
 import { Puller } from '../models/puller.ts';
 import { createKeys } from '../providers/keys/keys.ts';
+import { StoredKeys } from '../providers/keys/stored-keys.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { createRemote } from '../providers/remote.ts';
 import { Providers } from '../runtime/providers/providers.ts';
@@ -35,7 +36,8 @@ export function buildWork(options: WorkOptions) {
   const { paths, config, kernel, store, clock, log, boot_id, streams } = options;
   const { limits } = config;
   const { env } = process;
-  const keys = createKeys(env);
+  const stored = new StoredKeys(paths.keys);
+  const keysOf = (id: string) => createKeys(env, { id, keys: stored });
   const local = createLocalProvider({
     engine: streamPort(kernel, streams.engine),
     models: paths.models,
@@ -52,9 +54,9 @@ export function buildWork(options: WorkOptions) {
     config,
     env,
     log,
-    keys,
+    keysOf,
     local: local.provider,
-    remote: (id, settings) => createRemote({ id, config: settings, env, keys, limits }),
+    remote: (id, settings) => createRemote({ id, config: settings, env, keys: keysOf(id), limits }),
   });
   const outputs = new OutputBudget(limits.answers_bytes);
   const scheduler = new Scheduler({

@@ -17,6 +17,8 @@ export interface Paths {
   token: string;
   /** Names, scopes and hashes of the tokens of programs. */
   tokens: string;
+  /** Stored keys of providers. */
+  keys: string;
   /** Secret for digests. It never leaves the daemon. */
   secret: string;
   /** Live sessions of the console. */
@@ -68,6 +70,7 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     highWater: join(data, 'events.high-water'),
     token: join(data, 'token'),
     tokens: join(data, 'tokens.json'),
+    keys: join(data, 'keys'),
     secret: join(data, 'secret'),
     sessions: join(data, 'sessions.json'),
     signIn: join(data, 'sign-in'),

@@ -182,6 +182,8 @@ export interface Runtime extends History {
   addProvider(input: ProviderInput): Promise<ProviderRecord>;
   removeProvider(id: string): Promise<ProviderRecord>;
   /** Probes the provider and waits for the outcome. */
+  /** The stored key of the provider changed. */
+  rereadKey(id: string): Promise<ProviderRecord>;
   testProvider(id: string): Promise<ProviderRecord>;
 }
 

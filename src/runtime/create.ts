@@ -205,6 +205,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         await options.saveProvider(id, null);
         return providers.remove(id);
       }),
+    rereadKey: (id) => answered(() => providers.rereadKey(id)),
     testProvider: (id) => answered(() => providers.probe(id)),
   };
 }

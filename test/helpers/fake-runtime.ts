@@ -322,6 +322,7 @@ export function fakeRuntime(): FakeRuntime {
     },
     addProvider: () => Promise.reject(new Error('not here')),
     removeProvider: () => Promise.reject(new Error('not here')),
+    rereadKey: () => Promise.reject(new Error('not here')),
     testProvider: () => Promise.reject(new Error('not here')),
   };
   return fake;

@@ -94,7 +94,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     config,
     env,
     log: silent,
-    keys: createKeys(env),
+    keysOf: () => createKeys(env),
     local: options.local,
     remote: port,
   });

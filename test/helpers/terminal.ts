@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
+import type { Writable } from 'node:stream';
 import { PROGRAM } from './svc.ts';
 
 /**
@@ -20,21 +21,42 @@ const BOUND_MS = 120_000;
 export function onTerminal(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
+  /** Types, and returns whether it is done. It hears what the terminal shows so far. */
+  type?: (typed: Writable, seen: string) => boolean,
 ): Promise<TerminalOutput> {
   const words = [process.execPath, PROGRAM, ...args].map(
     (word) => `'${word.replaceAll("'", `'\\''`)}'`,
   );
   const child = spawn('script', ['-qefc', `exec ${words.join(' ')}`, '/dev/null'], {
     env: { ...env, TERM: 'xterm', SHELL: '/bin/sh' },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: [type === undefined ? 'ignore' : 'pipe', 'pipe', 'inherit'],
     timeout: BOUND_MS,
     killSignal: 'SIGKILL',
   });
   const chunks: Buffer[] = [];
-  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+  let typing = type;
+  child.stdout?.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    if (child.stdin !== null && typing?.(child.stdin, String(Buffer.concat(chunks))) === true)
+      typing = undefined;
+  });
   return new Promise((resolve) => {
     child.on('close', (code) =>
       resolve({ code, text: Buffer.concat(chunks).toString('utf8').replaceAll('\r\n', '\n') }),
     );
+  });
+}
+
+/** Runs a command at a terminal. Types a line when the terminal shows the question. */
+export function typeAt(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  question: string,
+  line: string,
+): Promise<TerminalOutput> {
+  return onTerminal(args, env, (typed, seen) => {
+    if (!seen.includes(question)) return false;
+    typed.write(`${line}\r`);
+    return true;
   });
 }

@@ -1,18 +1,27 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
 import { splitReference } from '../../config/key-reference.ts';
-import { SvcError } from '../../errors.ts';
-import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
+import { checkKey, readKeyFile, unauthorised } from './key-file.ts';
 import type { ProviderKeys } from './port.ts';
+import type { StoredKeys } from './stored-keys.ts';
 
-/** Reads keys from the environment of the daemon, and from files of its user. */
-export function createKeys(env: NodeJS.ProcessEnv): ProviderKeys {
+/**
+ * Reads the keys of a provider. A stored key counts first. The others come from the environment of
+ * the daemon, and from files of its user.
+ */
+export function createKeys(
+  env: NodeJS.ProcessEnv,
+  stored?: { id: string; keys: StoredKeys },
+): ProviderKeys {
   return {
-    read: async ({ key }) => {
-      if (key === null) return null;
-      const { kind, place } = splitReference(key);
-      return kind === 'file' ? readFile(place) : readVariable(place, env);
+    read: async (config) => {
+      const own = (await stored?.keys.read(stored.id, config)) ?? null;
+      if (own !== null || config.key === null) return own;
+      const { kind, place } = splitReference(config.key);
+      if (kind !== 'file') return readVariable(place, env);
+      const what = `The key file ${place}`;
+      return checkKey(await readKeyFile(place, what), what);
     },
+    stored: () => stored?.keys.place(stored.id) ?? null,
+    forget: async () => void (await stored?.keys.remove(stored.id)),
   };
 }
 
@@ -22,54 +31,5 @@ function readVariable(name: string, env: NodeJS.ProcessEnv): string {
     throw unauthorised(
       `The variable ${name} for the key is not set in the environment of the daemon.`,
     );
-  return checked(text, `The variable ${name}`);
-}
-
-async function readFile(path: string): Promise<string> {
-  const what = `The key file ${path}`;
-  const file = await open(path, constants.O_RDONLY | NONBLOCK).catch((error: unknown) => {
-    throw unauthorised(`${what} cannot be read (${codeOf(error)}).`, error);
-  });
-  try {
-    return checked(await readPrivate(file, what), what);
-  } finally {
-    await file.close();
-  }
-}
-
-/** A pipe would block its reader for ever. Windows has no such flag. */
-const NONBLOCK = constants.O_NONBLOCK ?? 0;
-const OTHERS = 0o077;
-
-async function readPrivate(file: FileHandle, what: string): Promise<string> {
-  const found = await file.stat();
-  if (!found.isFile()) throw unauthorised(`${what} is not a file.`);
-  if (process.platform !== 'win32' && (found.mode & OTHERS) !== 0)
-    throw unauthorised(
-      `${what} can be used by other users; only its owner may read it (chmod 600).`,
-    );
-  if (found.size > KEY_FILE_BYTES_MAX)
-    throw unauthorised(`${what} is larger than a key can be (${KEY_FILE_BYTES_MAX} bytes).`);
-  const text = await file.readFile('utf8').catch((error: unknown) => {
-    throw unauthorised(`${what} cannot be read (${codeOf(error)}).`, error);
-  });
-  if (text.trim() === '') throw unauthorised(`${what} is empty.`);
-  return text.trim();
-}
-
-/** A key goes into a header, so it has one line of visible characters. */
-function checked(key: string, what: string): string {
-  if (/^[\x21-\x7e]+$/.test(key)) return key;
-  throw unauthorised(`${what} has characters that are not valid in a key.`);
-}
-
-function codeOf(error: unknown): string {
-  return (error as NodeJS.ErrnoException).code ?? 'unknown reason';
-}
-
-function unauthorised(message: string, cause?: unknown): SvcError {
-  return new SvcError('provider_unauthorised', message, {
-    retryable: false,
-    ...(cause === undefined ? {} : { cause }),
-  });
+  return checkKey(text, `The variable ${name}`);
 }

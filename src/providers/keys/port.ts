@@ -1,10 +1,20 @@
 import type { ProviderConfig } from '../../config/provider.ts';
 
-/** The keys of providers, by their references. */
+/** Where a stored key is: in the keychain, or in a private file of the home. */
+export type KeyPlace = 'keychain' | 'file';
+
+/** What decides which key a provider gets. */
+export type KeyOwner = Pick<ProviderConfig, 'key' | 'base_url' | 'adapter' | 'options'>;
+
+/** The key of a provider. */
 export interface ProviderKeys {
   /**
    * Reads the key for one request, so a changed key counts at once. Null: none is configured.
    * Throws provider_unauthorised, which never shows the key.
    */
-  read(config: Pick<ProviderConfig, 'key'>): Promise<string | null>;
+  read(config: KeyOwner): Promise<string | null>;
+  /** Where a stored key is, as of the last read. Null: none is stored. */
+  stored(): KeyPlace | null;
+  /** Removes a stored key. */
+  forget(): Promise<void>;
 }

@@ -39,7 +39,7 @@ export interface ProvidersOptions {
   config: Config;
   env: NodeJS.ProcessEnv;
   log: Log;
-  keys: ProviderKeys;
+  keysOf(id: string): ProviderKeys;
   local: ProviderPort;
   remote(id: string, config: ProviderConfig): ProviderPort;
 }
@@ -143,8 +143,16 @@ export class Providers {
     this.watch.remove(entry.stream);
     await this.options.kernel.tryAppend(entry.stream, { type: 'provider.removed' });
     this.options.kernel.forget(entry.stream);
+    await this.options.keysOf(id).forget();
     await entry.port.close();
     return { ...record, state: 'removed' };
+  }
+
+  /** The stored key changed. Resolves when it is read. */
+  async rereadKey(id: string): Promise<ProviderRecord> {
+    const { config } = this.entryOf(id);
+    if (config !== null) await keyFault(this.options.keysOf(id), config);
+    return this.record(id);
   }
 
   /** Probes the provider now. Resolves with the outcome. */
@@ -226,7 +234,7 @@ export class Providers {
           : null),
       since: isoTime(since),
       base_url,
-      credential: credentialOf(config?.key ?? null, this.options.env),
+      credential: this.credential(id, config),
       models: unknown ? null : models.length,
       default: id === this.options.config.default_provider,
     };
@@ -274,7 +282,7 @@ export class Providers {
     };
     this.entries.set(id, { stream, port, config });
     await kernel.append([{ stream, event }]);
-    const fault = config === null ? null : await keyFault(this.options.keys, config);
+    const fault = config === null ? null : await keyFault(this.options.keysOf(id), config);
     if (fault !== null) {
       const error = fault.summary();
       await kernel.tryAppend(stream, { type: 'provider.faulted', error, unauthorised: true });
@@ -303,6 +311,13 @@ export class Providers {
       default: name === config.model,
       built_in: false,
     }));
+  }
+
+  private credential(id: string, config: ProviderConfig | null): string {
+    const place = config === null ? null : this.options.keysOf(id).stored();
+    return place === null
+      ? credentialOf(config?.key ?? null, this.options.env)
+      : `stored (${place})`;
   }
 
   private appendOrLog(entry: Entry, event: NewEvent<ProviderEvent>): void {

@@ -134,6 +134,7 @@ export function createHandlers({
     'provider.list': () => ({ providers: runtime.listProviders() }),
     'provider.add': (input) => runtime.addProvider(input),
     'provider.remove': ({ id }) => runtime.removeProvider(id),
+    'provider.key': ({ id }) => runtime.rereadKey(id),
     'provider.test': ({ id }) => runtime.testProvider(id),
     machines: () => runtime.machines(),
     state: (query) => runtime.snapshot(query),

@@ -118,6 +118,8 @@ export const methods = {
   'provider.list': answers<{ providers: ProviderRecord[] }>()(none),
   'provider.add': answers<ProviderRecord>()(providerInput),
   'provider.remove': answers<ProviderRecord>()(one),
+  /** The stored key changed: the daemon reads it again. The key is not in the request. */
+  'provider.key': answers<ProviderRecord>()(one),
   'provider.test': answers<ProviderRecord>()(one),
   machines: answers<MachinesRecord>()(none),
   /** The state of the whole daemon, now or after the event at that position. */

@@ -18,7 +18,13 @@ test.before.each(() => {
 });
 test.after.each(() => rmSync(folder, { recursive: true, force: true }));
 
-const read = (key: string | null, env: NodeJS.ProcessEnv = {}) => createKeys(env).read({ key });
+const owner = (key: string | null) => ({
+  key,
+  base_url: 'https://api.example.test/v1',
+  adapter: 'openai-compatible',
+  options: {},
+});
+const read = (key: string | null, env: NodeJS.ProcessEnv = {}) => createKeys(env).read(owner(key));
 
 async function refused(key: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
   const error = await read(key, env).then(
@@ -39,9 +45,9 @@ test('no reference is no key', async () => {
 test('a variable is read for each request', async () => {
   const env: NodeJS.ProcessEnv = { KEY: ` ${SECRET}\n` };
   const keys = createKeys(env);
-  assert.is(await keys.read({ key: 'env:KEY' }), SECRET);
+  assert.is(await keys.read(owner('env:KEY')), SECRET);
   env.KEY = 'other';
-  assert.is(await keys.read({ key: 'env:KEY' }), 'other');
+  assert.is(await keys.read(owner('env:KEY')), 'other');
   assert.match(await refused('env:NONE'), 'The variable NONE for the key is not set');
   assert.match(await refused('env:KEY', { KEY: `${SECRET}\r\nx: 1` }), 'not valid in a key');
 });

@@ -1,0 +1,134 @@
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+import { loadConfig } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
+import { SvcError } from '../../errors.ts';
+import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
+import { oneLine } from '../../logs/plain.ts';
+import { readKeyFile } from '../../providers/keys/key-file.ts';
+import type { KeyPlace } from '../../providers/keys/port.ts';
+import { StoredKeys } from '../../providers/keys/stored-keys.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { whenNotRunning } from '../connect/not-running.ts';
+import type { Context, Flags } from '../context.ts';
+import { choiceFlag, textFlag } from '../parse/flag-values.ts';
+import { note, print, printJson } from '../print/output.ts';
+import type { ProviderShown } from './configured.ts';
+
+/**
+ * Stores the key of a provider, or removes it. The key never is an argument: other users see those.
+ * The daemon reads it from its place, so the key does not travel to it.
+ */
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const id = args[0] ?? '';
+  const config = configOf(id, loadConfig(paths.config).providers);
+  const keys = new StoredKeys(paths.keys);
+  const place =
+    flags.remove === true
+      ? await remove(keys, id)
+      : await keys.store(
+          id,
+          config,
+          await readKey(id, flags),
+          choiceFlag(flags, 'store', ['keychain', 'file'] as const) ?? null,
+        );
+  const provider: ProviderShown | null = await askDaemon(paths, 'provider.key', { id }).catch(
+    whenNotRunning(() => null),
+  );
+  if (json) printJson({ id, stored: place, provider });
+  else if (place === null) print(`Removed the stored key of ${oneLine(id)}.`);
+  else {
+    print(`Stored the key of ${oneLine(id)} in ${WORDS[place]}.`);
+    if (place === 'file') note('No keychain answers here. Only your user can read the file.');
+    note(`To check it: svc provider test ${id}`);
+  }
+  return 0;
+}
+
+const WORDS: Record<KeyPlace, string> = { keychain: 'the keychain', file: 'a private file' };
+
+function configOf(id: string, providers: Readonly<Record<string, ProviderConfig>>): ProviderConfig {
+  const config = Object.hasOwn(providers, id) ? providers[id] : undefined;
+  if (config !== undefined) return config;
+  const known = Object.keys(providers);
+  throw new SvcError(
+    'provider_unknown',
+    id === 'local'
+      ? 'The built-in engine needs no key.'
+      : `There is no provider ${JSON.stringify(id)}. Known: ${known.join(', ') || 'none'}.`,
+    {
+      param: 'provider',
+      details: { known },
+      ...(id === 'local' ? {} : { hint: `Add it first: svc provider add ${id}` }),
+    },
+  );
+}
+
+async function remove(keys: StoredKeys, id: string): Promise<null> {
+  if (await keys.remove(id)) return null;
+  throw new SvcError('invalid_request', `There is no stored key of ${id}.`, {
+    param: 'id',
+    hint: 'See: svc provider list',
+  });
+}
+
+async function readKey(id: string, flags: Flags): Promise<string> {
+  const variable = textFlag(flags, 'from-env');
+  const file = textFlag(flags, 'from-file');
+  if (variable !== undefined && file !== undefined)
+    throw new SvcError('usage', '--from-env and --from-file are both set.', { param: 'from-env' });
+  const key = await (variable !== undefined
+    ? fromVariable(variable)
+    : file !== undefined
+      ? readKeyFile(file, `The file ${file}`)
+      : process.stdin.isTTY
+        ? askSecret(`Key of ${oneLine(id)} (it is not shown): `)
+        : fromStdin());
+  const text = key.trim();
+  if (text === '') throw new SvcError('usage', 'The key is empty, so nothing is stored.');
+  return text;
+}
+
+function fromVariable(name: string): string {
+  const text = process.env[name];
+  if (text !== undefined) return text;
+  throw new SvcError('usage', `The variable ${name} is not set in this shell.`, {
+    param: 'from-env',
+  });
+}
+
+async function fromStdin(): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of process.stdin) {
+    chunks.push(chunk);
+    bytes += (chunk as Buffer).length;
+    if (bytes > KEY_FILE_BYTES_MAX)
+      throw new SvcError('usage', `A key has at most ${KEY_FILE_BYTES_MAX} bytes.`);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Asks at the terminal. What is typed is not shown. Throws `usage` when the user interrupts. */
+async function askSecret(question: string): Promise<string> {
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({
+    input: process.stdin,
+    output: silent,
+    terminal: true,
+    historySize: 0,
+  });
+  // Only now the terminal shows nothing of what is typed.
+  process.stderr.write(question);
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      lines.once('line', resolve);
+      const stop = () => reject(new SvcError('usage', 'No key was typed, so nothing is stored.'));
+      lines.once('SIGINT', stop);
+      lines.once('close', stop);
+    });
+  } finally {
+    lines.close();
+    process.stderr.write('\n');
+  }
+}

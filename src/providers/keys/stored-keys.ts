@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { hasCode } from '../../errors.ts';
+import { writeAtomic } from '../../home/atomic-write.ts';
+import { checkKey, readKeyFile, unauthorised } from './key-file.ts';
+import { type Keychain, systemKeychain } from './keychain.ts';
+import type { KeyOwner, KeyPlace } from './port.ts';
+
+/**
+ * The keys that `svc provider key` stores: a file for each provider in the folder `keys`.
+ *
+ * 1. Only the owner can read a file. It is replaced at once.
+ * 2. A key belongs to the address for which it was stored. No other address gets it.
+ * 3. If the keychain has the key, the file has only its account. An account is used once.
+ */
+export class StoredKeys {
+  private readonly folder: string;
+  private readonly keychain: Keychain;
+  /** Keys that the keychain gave, by account, because it answers slowly. */
+  private readonly recent = new Map<string, string>();
+  private readonly places = new Map<string, KeyPlace>();
+
+  constructor(folder: string, keychain: Keychain = systemKeychain) {
+    this.folder = folder;
+    this.keychain = keychain;
+  }
+
+  /** Null: none is stored. Throws provider_unauthorised. */
+  async read(id: string, config: KeyOwner): Promise<string | null> {
+    const entry = await this.find(id);
+    if (entry === null) return null;
+    if (entry.for !== addressOf(config))
+      throw unauthorised(
+        `The stored key of ${id} is for ${entry.for}, but the provider has another address now. Store it again: svc provider key ${id}`,
+      );
+    return checkKey(entry.key ?? (await this.fromKeychain(id, entry.account)), what(id));
+  }
+
+  /**
+   * Stores the key: in the keychain if one answers, else in the file. Resolves with the place.
+   * Throws keychain_unavailable if only the keychain may have it.
+   */
+  async store(
+    id: string,
+    config: KeyOwner,
+    key: string,
+    wanted: KeyPlace | null = null,
+  ): Promise<KeyPlace> {
+    checkKey(key, 'The key');
+    const before = await this.find(id).catch(() => null);
+    const account = `${id} ${randomUUID()}`;
+    const place = wanted === 'file' ? 'file' : await this.toKeychain(account, key, wanted);
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    const entry: Entry = {
+      for: addressOf(config),
+      account: place === 'keychain' ? account : null,
+      key: place === 'keychain' ? null : key,
+    };
+    await writeAtomic(this.file(id), `${JSON.stringify(entry)}\n`, { mode: 0o600, sync: true });
+    this.places.set(id, place);
+    await this.forget(before);
+    return place;
+  }
+
+  /** Resolves with whether there was a key. */
+  async remove(id: string): Promise<boolean> {
+    const before = await this.find(id).catch(() => undefined);
+    if (before === null) return false;
+    await rm(this.file(id), { force: true });
+    this.places.delete(id);
+    await this.forget(before ?? null);
+    return true;
+  }
+
+  /** Where the key is, as of the last read. */
+  place(id: string): KeyPlace | null {
+    return this.places.get(id) ?? null;
+  }
+
+  private async find(id: string): Promise<Entry | null> {
+    let text: string;
+    try {
+      text = await readKeyFile(this.file(id), what(id));
+    } catch (error) {
+      this.places.delete(id);
+      if (isMissing(error)) return null;
+      throw error;
+    }
+    const entry = v.safeParse(entrySchema, parsed(text));
+    if (!entry.success) throw unauthorised(`${what(id)} is damaged. Store it again.`);
+    this.places.set(id, entry.output.key === null ? 'keychain' : 'file');
+    return entry.output;
+  }
+
+  private async fromKeychain(id: string, account: string | null): Promise<string> {
+    const known = account === null ? undefined : this.recent.get(account);
+    if (known !== undefined || account === null) return known ?? '';
+    const key = await this.keychain.read(account).catch((error: unknown) => {
+      throw unauthorised(
+        `The key of ${id} is in the keychain, which does not answer the daemon.`,
+        error,
+      );
+    });
+    if (key === null)
+      throw unauthorised(`The keychain has no key of ${id} any more. Store it again.`);
+    this.recent.set(account, key);
+    return key;
+  }
+
+  private async toKeychain(
+    account: string,
+    key: string,
+    wanted: KeyPlace | null,
+  ): Promise<KeyPlace> {
+    try {
+      await this.keychain.write(account, key);
+      if ((await this.keychain.read(account)) === key) return 'keychain';
+    } catch (error) {
+      if (wanted === 'keychain' || !hasCode(error, 'keychain_unavailable')) throw error;
+    }
+    return 'file';
+  }
+
+  /** An old key in the keychain harms no request, so a failure is no error. */
+  private async forget(entry: Entry | null): Promise<void> {
+    if (entry?.account == null) return;
+    this.recent.delete(entry.account);
+    await this.keychain.remove(entry.account).catch(() => {});
+  }
+
+  private file(id: string): string {
+    return join(this.folder, `${id}.json`);
+  }
+}
+
+const entrySchema = v.object({
+  for: v.string(),
+  account: v.nullable(v.string()),
+  key: v.nullable(v.string()),
+});
+type Entry = v.InferOutput<typeof entrySchema>;
+
+const what = (id: string) => `The stored key of ${id}`;
+
+/** The receiver of the key: the origin of the address, or what the adapter makes one of. */
+function addressOf({ base_url, adapter, options }: KeyOwner): string {
+  if (base_url !== null) return new URL(base_url).origin;
+  const named = Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1));
+  return [adapter, ...named.map(([name, text]) => `${name}=${text}`)].join(' ');
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT';
+}
