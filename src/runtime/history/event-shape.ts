@@ -1,118 +1,151 @@
+import type { Failure, RunCreated, RunEvent, Usage } from '../../../machines/events.ts';
+import type { MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
+
 /**
- * The fields of a run's events that folds and messages rely on. Events of our log have them. Events
- * of a file may not.
+ * The fields of a run's events. Events of our log have them. Events of a file may not.
+ *
+ * The types of the events decide which fields there are: a table with another field, without one,
+ * or with a check that refuses a value of its type does not compile.
  */
 
-type Is = (value: unknown) => boolean;
+/** Refuses no value of the type V. It may accept more. */
+type Is<V> = ((value: unknown) => boolean) & { readonly accepts?: (value: V) => void };
+/** The field may be absent. */
+interface Optional<V> {
+  readonly absentOr: Is<V>;
+}
 type Fields = Record<string, unknown>;
-
-const text: Is = (value) => typeof value === 'string';
-const number: Is = (value) => typeof value === 'number' && Math.abs(value) <= 8.64e15;
-const flag: Is = (value) => typeof value === 'boolean';
-const orNull =
-  (is: Is): Is =>
-  (value) =>
-    value === null || is(value);
-const listOf =
-  (is: Is): Is =>
-  (value) =>
-    Array.isArray(value) && value.every(is);
-const numbers = listOf(number);
-const object =
-  (fields: Record<string, Is>): Is =>
-  (value) =>
-    typeof value === 'object' && value !== null && missing(fields, value as Fields) === null;
-
-const absentOr =
-  (is: Is): Is =>
-  (value) =>
-    value === undefined || is(value);
-
-/** What each type of a part has. */
-const PARTS: Record<string, Is> = {
-  image: object({ media_type: text, data: text }),
-  tool_call: object({ id: text, name: text, arguments: text }),
-  tool_result: object({ id: text, text }),
+type Shape<T> = {
+  readonly [K in keyof T]-?: Pick<Fields, never> extends Pick<T, K>
+    ? Optional<Exclude<T[K], undefined>>
+    : Is<T[K]>;
 };
-const part: Is = (value) => {
-  if (!object({ type: text })(value)) return false;
-  const { type } = value as { type: string };
-  const is = Object.hasOwn(PARTS, type) ? PARTS[type] : object({ text });
-  return is?.(value) === true && Object.values(value as Fields).every((field) => !isNested(field));
+type Data<T extends { type: string }> = Omit<T, 'type' | 'at'>;
+
+const text: Is<string> = (value) => typeof value === 'string';
+const number: Is<number> = (value) => typeof value === 'number' && Math.abs(value) <= 8.64e15;
+const flag: Is<boolean> = (value) => typeof value === 'boolean';
+/** No fold and no message reads the field. */
+const unread: Is<unknown> = () => true;
+function orNull<V>(is: Is<V>): Is<V | null> {
+  return (value) => value === null || is(value);
+}
+function listOf<V>(is: Is<V>): Is<readonly V[]> {
+  return (value) => Array.isArray(value) && value.every(is);
+}
+function object<T>(shape: Shape<T>): Is<T> {
+  return (value) =>
+    typeof value === 'object' && value !== null && wrongField(shape, value as Fields) === null;
+}
+function optional<V>(absentOr: Is<V>): Optional<V> {
+  return { absentOr };
+}
+
+const PARTS: { readonly [T in MessagePart['type']]: Shape<Extract<MessagePart, { type: T }>> } = {
+  text: { type: text, text },
+  image: { type: text, media_type: text, data: text },
+  reasoning: { type: text, text },
+  refusal: { type: text, text },
+  tool_call: { type: text, id: text, name: text, arguments: text },
+  tool_result: { type: text, id: text, text, is_error: unread },
 };
-const isNested: Is = (value) => typeof value === 'object';
-const message = object({ role: text, content: listOf(part) });
-const request = object({
+/** A part of an unknown type counts as a text. */
+const part: Is<MessagePart> = (value) => {
+  if (!object<{ type: string }>({ type: text })(value)) return false;
+  const { type } = value as { type: MessagePart['type'] };
+  const shape: Shape<object> = Object.hasOwn(PARTS, type) ? PARTS[type] : PARTS.text;
+  return object(shape)(value) && !Object.values(value as Fields).some(isNested);
+};
+function isNested(value: unknown): boolean {
+  return typeof value === 'object';
+}
+
+const request = object<RunRequest>({
   provider: text,
   model: text,
   cloud: flag,
-  messages: listOf(message),
-  tools: absentOr(listOf(object({ name: text }))),
+  messages: listOf(object({ role: text, content: listOf(part) })),
+  tools: optional(listOf(object<Tool>({ name: text, description: unread, parameters: unread }))),
+  tool_choice: optional(unread),
+  response_format: optional(unread),
+  stop: optional(unread),
+  max_tokens: unread,
+  temperature: unread,
+  seed: unread,
+  seed_asked: unread,
+  top_p: optional(unread),
+  logprobs: optional(unread),
+  presence_penalty: optional(unread),
+  frequency_penalty: optional(unread),
 });
-const error = object({ code: text, message: text, retryable: flag, param: absentOr(text) });
-const usage = object({ input_tokens: orNull(number), output_tokens: orNull(number) });
+const error = object<Failure>({
+  code: text,
+  message: text,
+  retryable: flag,
+  param: optional(unread),
+});
+const usage = object<Usage>({
+  input_tokens: orNull(number),
+  output_tokens: orNull(number),
+  cached_tokens: optional(unread),
+  reasoning_tokens: optional(unread),
+});
 
-/** The type of each field, in all events. */
-const FIELDS: Record<string, Is> = {
-  ...{
+type Recorded = RunCreated | RunEvent;
+
+/** The fields of each type of event. */
+const EVENTS: {
+  readonly [T in Recorded['type']]: Shape<Data<Extract<Recorded, { type: T }>>>;
+} = {
+  'run.accepted': {
     run_id: text,
     request,
-    error,
-    usage,
-    text,
-    token_ids: numbers,
-    finish_reason: text,
-    deadline: text,
-    reason: text,
-    by: text,
     client: text,
-    traceparent: text,
-    kind: text,
-    call: object({ id: text, name: text }),
-  },
-  ...{
     idempotency_key: orNull(text),
-    request_digest: orNull(text),
-    recovery: text,
-    content: text,
-    resumable: flag,
-    resumes: flag,
-    forced: flag,
+    request_digest: optional(orNull(text)),
+    traceparent: optional(text),
+    asked_by: optional(unread),
+    asked_as: optional(unread),
+    metadata: optional(unread),
+    recovery: optional(text),
+    resumable: optional(flag),
+    content: optional(text),
+    max_attempts: number,
+    max_losses: optional(number),
+    queue_deadline_at: number,
+    deadline_at: number,
+    first_output_ms: number,
+    idle_ms: number,
+    cancel_grace_ms: number,
   },
-  ...{
+  'run.started': { attempt: number, resumes: optional(flag) },
+  'run.output_appended': {
     attempt: number,
-    offset: number,
-    threads: number,
-    computing: number,
-    chars: number,
-    retry_at: number,
-    downtime_ms: number,
+    text,
+    token_ids: listOf(number),
+    kind: optional(text),
+    call: optional(object({ id: text, name: text })),
+    logprobs: optional(unread),
+    offset: optional(number),
+    part: optional(unread),
+    threads: optional(number),
   },
-  ...{ max_attempts: number, max_losses: number, queue_deadline_at: number, deadline_at: number },
-  ...{ first_output_ms: number, idle_ms: number, cancel_grace_ms: number },
-};
-
-const BOUNDS = [
-  'max_attempts',
-  'queue_deadline_at',
-  'deadline_at',
-  'first_output_ms',
-  'idle_ms',
-  'cancel_grace_ms',
-];
-
-/** The fields that an event must have. */
-const NEEDED: Record<string, readonly string[]> = {
-  'run.accepted': ['run_id', 'request', 'client', 'idempotency_key', ...BOUNDS],
-  'run.started': ['attempt'],
-  'run.output_appended': ['attempt', 'text', 'token_ids'],
-  'run.completed': ['attempt', 'finish_reason', 'usage'],
-  'run.attempt_failed': ['attempt', 'error', 'retry_at'],
-  'run.failed': ['attempt', 'error'],
-  'run.suspended': ['attempt', 'error'],
-  'run.recovered': ['downtime_ms'],
-  'run.interrupted': ['error'],
-  'run.deadline_passed': ['deadline'],
+  'run.completed': {
+    attempt: number,
+    finish_reason: text,
+    usage,
+    stop_sequence: optional(unread),
+  },
+  'run.attempt_failed': { attempt: number, error, retry_at: number },
+  'run.failed': { attempt: number, error },
+  'run.suspended': { attempt: number, error, computing: optional(number) },
+  'run.recovered': { downtime_ms: number },
+  'run.cancel_requested': { by: text },
+  'run.deadline_passed': { deadline: text },
+  'run.interrupt_requested': { reason: text },
+  'run.cancelled': { forced: flag },
+  'run.timed_out': { forced: flag },
+  'run.interrupted': { error },
 };
 
 /** What is wrong with an event, as the end of a sentence; null when nothing is. */
@@ -125,17 +158,16 @@ export function checkRunEvent(
   if (isFirst !== (type === 'run.accepted'))
     return isFirst ? 'is not the acceptance of the run' : 'accepts the run again';
   if (isFirst && data.run_id !== run_id) return 'is of another run';
-  const needed = Object.fromEntries(
-    (NEEDED[type] ?? []).map((name) => [name, FIELDS[name] ?? text]),
-  );
-  const present = Object.fromEntries(
-    Object.entries(FIELDS).filter(([name]) => data[name] !== undefined),
-  );
-  const wrong = missing({ ...needed, ...present }, data);
+  const wrong = wrongField(EVENTS[type as Recorded['type']], data);
   return wrong === null ? null : `(${type}) has no right ${wrong}`;
 }
 
 /** The first wrong field. */
-function missing(fields: Record<string, Is>, value: Fields): string | null {
-  return Object.entries(fields).find(([name, is]) => !is(value[name]))?.[0] ?? null;
+function wrongField(shape: object, value: Fields): string | null {
+  const fields = Object.entries(shape as Record<string, Is<unknown> | Optional<unknown>>);
+  const isRight = ([name, is]: (typeof fields)[number]) =>
+    typeof is === 'function'
+      ? is(value[name])
+      : value[name] === undefined || is.absentOr(value[name]);
+  return fields.find((field) => !isRight(field))?.[0] ?? null;
 }
