@@ -183,6 +183,19 @@ export type RunEvent =
   | EventOf<'run.timed_out', { forced: boolean }>
   | EventOf<'run.interrupted', { error: Failure }>;
 
+const TERMINAL = [
+  'run.completed',
+  'run.failed',
+  'run.cancelled',
+  'run.timed_out',
+  'run.interrupted',
+] as const satisfies readonly RunEvent['type'][];
+
+/** Whether an event of this type ends a run. */
+export function isTerminalEvent(type: string): boolean {
+  return (TERMINAL as readonly string[]).includes(type);
+}
+
 // ---------------------------------------------------------------- provider
 
 export type ProviderCreated = EventOf<

@@ -1,4 +1,4 @@
-import type { AnyEvent, StopReport } from '../../machines/events.ts';
+import type { StopReport } from '../../machines/events.ts';
 import type { AskedAs, RunRequest } from '../../machines/messages.ts';
 import type { EventRecord, EventSlice } from '../kernel/event-pages.ts';
 import type { Notifier } from '../kernel/notifier.ts';
@@ -211,18 +211,4 @@ export interface History {
   readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
   /** The same of all streams. */
   readLog(fromSeq: number, limit: number): Promise<StoredEvent[]>;
-}
-
-/** The terminal events of a run. */
-export const TERMINAL: ReadonlySet<AnyEvent['type']> = new Set<AnyEvent['type']>([
-  'run.completed',
-  'run.failed',
-  'run.cancelled',
-  'run.timed_out',
-  'run.interrupted',
-]);
-
-/** Whether an event of this type ends a run. */
-export function isTerminalEvent(type: string): boolean {
-  return (TERMINAL as ReadonlySet<string>).has(type);
 }

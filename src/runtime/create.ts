@@ -1,5 +1,5 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
+import { type DaemonEvent, isTerminalEvent, type NewEvent } from '../../machines/events.ts';
 import { accepted, stateName, statePath } from '../../machines/step.ts';
 import type { Config } from '../config/config.ts';
 import { type ProviderConfig, readProvider } from '../config/provider.ts';
@@ -11,13 +11,12 @@ import type { Kernel } from '../kernel/kernel.ts';
 import type { DaemonKey, EngineKey } from '../kernel/stream.ts';
 import type { ModelRecord } from '../providers/port.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
-import {
-  isTerminalEvent,
-  type LifecycleInput,
-  type LifecycleResult,
-  type ProviderInput,
-  type Runtime,
-  type StatusRecord,
+import type {
+  LifecycleInput,
+  LifecycleResult,
+  ProviderInput,
+  Runtime,
+  StatusRecord,
 } from './contract.ts';
 import { answeringStore, unlessLate, unlessStalled } from './disk/refuse-when-stalled.ts';
 import { Embeddings } from './embeddings/embeddings.ts';

@@ -1,20 +1,19 @@
 import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon.ts';
-import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
+import { type DaemonEvent, isTerminalEvent, type NewEvent } from '../../machines/events.ts';
 import { shortMessages } from '../../machines/messages.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { EventPage } from '../../src/kernel/event-pages.ts';
 import { Notifier } from '../../src/kernel/notifier.ts';
-import {
-  type EventRecord,
-  type EventSlice,
-  type LifecycleResult,
-  type ProviderRecord,
-  type RunInput,
-  type RunRecord,
-  type Runtime,
-  type StatusRecord,
-  TERMINAL,
+import type {
+  EventRecord,
+  EventSlice,
+  LifecycleResult,
+  ProviderRecord,
+  RunInput,
+  RunRecord,
+  Runtime,
+  StatusRecord,
 } from '../../src/runtime/contract.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
 import { CREATED, EVENTS_TO, NOW, stop } from './daemon-paths.ts';
@@ -134,7 +133,7 @@ export function fakeRuntime(): FakeRuntime {
       run.events.push(event);
       run.record.seq = event.seq;
       if (typeof data.text === 'string') run.record.output += data.text;
-      if (TERMINAL.has(type as never))
+      if (isTerminalEvent(type))
         Object.assign(run.record, { state: type.slice('run.'.length), ended_at: event.at });
       const woken = wakers;
       wakers = new Set();
@@ -216,7 +215,7 @@ export function fakeRuntime(): FakeRuntime {
           index += 1;
           given += 1;
           if (event.seq >= from_seq) yield sliceOf(event);
-          if (TERMINAL.has(event.type as never)) return;
+          if (isTerminalEvent(event.type)) return;
         }
       } finally {
         following -= 1;

@@ -1,6 +1,6 @@
-import type { Recovery } from '../../machines/events.ts';
+import { isTerminalEvent, type Recovery } from '../../machines/events.ts';
 import type { SvcError } from '../../src/errors.ts';
-import { type RunInput, type RunRecord, TERMINAL } from '../../src/runtime/contract.ts';
+import type { RunInput, RunRecord } from '../../src/runtime/contract.ts';
 import { Follower } from './follower.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
@@ -176,7 +176,7 @@ export class Client {
     const run = oracle.runs.get(id);
     hold(
       'cancel',
-      run?.ended === true && TERMINAL.has(run.events.at(-1)?.type as never),
+      run?.ended === true && isTerminalEvent(run.events.at(-1)?.type ?? ''),
       () => `${run?.alias} was cancelled and is ${state}`,
     );
     const last = run?.events.at(-1);

@@ -1,5 +1,6 @@
+import { isTerminalEvent } from '../../machines/events.ts';
 import { SvcError } from '../../src/errors.ts';
-import { type EventRecord, TERMINAL } from '../../src/runtime/contract.ts';
+import type { EventRecord } from '../../src/runtime/contract.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
@@ -88,7 +89,7 @@ export class Follower {
     this.attached = false;
     this.done = true;
     const run = this.world.oracle.runs.get(this.id);
-    const over = this.last === null ? run?.ended === true : TERMINAL.has(this.last.type as never);
+    const over = this.last === null ? run?.ended === true : isTerminalEvent(this.last.type);
     hold(
       'follower',
       over,

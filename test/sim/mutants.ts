@@ -1,6 +1,6 @@
 // biome-ignore-all lint/complexity/useLiteralKeys: a planted bug changes private members
 
-import type { AnyEvent } from '../../machines/events.ts';
+import { type AnyEvent, isTerminalEvent } from '../../machines/events.ts';
 import { runMachine } from '../../machines/run.ts';
 import { isIn, step } from '../../machines/step.ts';
 import type { Pending } from '../../src/kernel/committer.ts';
@@ -9,7 +9,6 @@ import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
 import type { EffectHandlers } from '../../src/kernel/port.ts';
 import { definitionOf } from '../../src/kernel/registry.ts';
 import { type DaemonKey, isDaemon, type Proposal, stream } from '../../src/kernel/stream.ts';
-import { TERMINAL } from '../../src/runtime/contract.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { Keys } from '../../src/runtime/runs/keys.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
@@ -99,7 +98,7 @@ class TwiceKernel extends Kernel {
 }
 
 function twice(item: Pending): Pending[] {
-  if (!TERMINAL.has(item.event.type as never)) return [item];
+  if (!isTerminalEvent(item.event.type)) return [item];
   return [
     item,
     { ...item, event: { ...item.event, version: item.event.version + 1 }, effects: [] },

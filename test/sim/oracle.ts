@@ -1,10 +1,9 @@
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import type { LastBoot, RunCreated } from '../../machines/events.ts';
+import { isTerminalEvent, type LastBoot, type RunCreated } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { can, init, isIn, step } from '../../machines/step.ts';
 import { definitionOf } from '../../src/kernel/registry.ts';
 import { isRun } from '../../src/kernel/stream.ts';
-import { TERMINAL } from '../../src/runtime/contract.ts';
 import { type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { checkDeadline } from './deadlines.ts';
 import { checkOutput } from './outputs.ts';
@@ -206,7 +205,7 @@ export class Oracle {
     run.working = event.type === 'run.started' || (run.working && !isIn(run.snapshot, 'suspended'));
     checkOutput(run, event);
     if (event.type === 'run.started' && before.context.attempt === 0) checkTurn(this, run);
-    if (!TERMINAL.has(event.type as never)) return;
+    if (!isTerminalEvent(event.type)) return;
     run.ended = true;
     this.unfinished.delete(run.id);
     if (this.stop !== null) this.stop[event.type === 'run.interrupted' ? 'ended' : 'finished'] += 1;

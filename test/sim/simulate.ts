@@ -1,5 +1,5 @@
+import { isTerminalEvent } from '../../machines/events.ts';
 import { isIn } from '../../machines/step.ts';
-import { TERMINAL } from '../../src/runtime/contract.ts';
 import { act } from './actions.ts';
 import { checkEnd, checkMoment } from './checks.ts';
 import type { Mutant } from './mutants.ts';
@@ -54,7 +54,7 @@ export async function simulate(
   world.stats.count('events', world.oracle.last_seq);
   world.stats.count('lives', world.lives);
   for (const { type, data } of world.oracle.log) {
-    if (TERMINAL.has(type as never)) world.stats.count(`ended: ${type.slice(4)}`);
+    if (isTerminalEvent(type)) world.stats.count(`ended: ${type.slice(4)}`);
     else if (type === 'run.started')
       world.stats.count(
         data.resumes === true ? 'attempts that resume' : 'attempts from the beginning',

@@ -1,14 +1,18 @@
 import { getSimplePaths } from '@xstate/graph';
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
-import type { DaemonCreated, MachineEvent, NewEvent } from '../../machines/events.ts';
+import {
+  type DaemonCreated,
+  isTerminalEvent,
+  type MachineEvent,
+  type NewEvent,
+} from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { afterCrash, terminalOf } from '../../machines/run-next.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { foldStream } from '../../src/kernel/fold.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';
 import { type RunKey, stream } from '../../src/kernel/stream.ts';
-import { TERMINAL } from '../../src/runtime/contract.ts';
 import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
@@ -215,5 +219,5 @@ async function endAll(kernel: Kernel, streams: readonly RunKey[]): Promise<void>
 async function terminalEvents(store: EventStore, stream: string): Promise<string[]> {
   return (await store.readStream(stream, 1, 1000))
     .map((event) => toEvent(event).type)
-    .filter((type) => TERMINAL.has(type as never));
+    .filter((type) => isTerminalEvent(type));
 }

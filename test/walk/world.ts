@@ -1,14 +1,18 @@
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import type { NewEvent, Recovery, RunEvent } from '../../machines/events.ts';
+import {
+  isTerminalEvent,
+  type NewEvent,
+  type Recovery,
+  type RunEvent,
+} from '../../machines/events.ts';
 import { init, stateName, statePath, step } from '../../machines/step.ts';
 import type { Parts } from '../../src/daemon/parts.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { manualClock } from '../../src/kernel/clock.ts';
 import { definitionOf } from '../../src/kernel/registry.ts';
 import { type RunKey, stream } from '../../src/kernel/stream.ts';
-import { TERMINAL } from '../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
@@ -83,9 +87,7 @@ export class World {
     const walked = new Walked();
     walked.addLog(events);
     for (const id of this.ids) {
-      const ends = events.filter(
-        ({ stream, type }) => stream === id && TERMINAL.has(type as never),
-      );
+      const ends = events.filter(({ stream, type }) => stream === id && isTerminalEvent(type));
       assert.ok(ends.length <= 1, `${id} has ${ends.length} ends`);
       assert.is((await this.store.getRun(id))?.finished, ends.length === 1, id);
     }

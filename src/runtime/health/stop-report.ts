@@ -1,9 +1,8 @@
-import type { StopReport } from '../../../machines/events.ts';
+import { isTerminalEvent, type StopReport } from '../../../machines/events.ts';
 import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
-import { isTerminalEvent } from '../contract.ts';
 
 /**
  * Counts what happens to the runs while the daemon stops.

@@ -1,7 +1,7 @@
+import { isTerminalEvent } from '../../../machines/events.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import { isTerminalEvent } from '../contract.ts';
 import { Counter, type Family, Histogram } from './tally.ts';
 
 /**

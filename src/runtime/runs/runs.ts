@@ -1,5 +1,5 @@
 import { refusal } from '../../../machines/daemon.ts';
-import type { NewEvent, RunCreated } from '../../../machines/events.ts';
+import { isTerminalEvent, type NewEvent, type RunCreated } from '../../../machines/events.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
 import type { Config } from '../../config/config.ts';
 import { hasCode, SvcError } from '../../errors.ts';
@@ -10,15 +10,7 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { shortRecord } from '../../store/short-run.ts';
-import {
-  type Asked,
-  type EventSlice,
-  isTerminalEvent,
-  type RunHead,
-  type RunInput,
-  type RunListQuery,
-  type RunPage,
-} from '../contract.ts';
+import type { Asked, EventSlice, RunHead, RunInput, RunListQuery, RunPage } from '../contract.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
 import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';

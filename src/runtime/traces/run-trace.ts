@@ -1,7 +1,7 @@
+import { isTerminalEvent } from '../../../machines/events.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { RunKey } from '../../kernel/stream.ts';
-import { isTerminalEvent } from '../contract.ts';
 
 /** A finished run as a trace: one span, and one inside it for each attempt of this boot. */
 export interface RunTrace {

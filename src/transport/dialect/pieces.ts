@@ -1,4 +1,4 @@
-import type { FinishReason, Usage } from '../../../machines/events.ts';
+import { type FinishReason, isTerminalEvent, type Usage } from '../../../machines/events.ts';
 import {
   type CallName,
   type OutputKind,
@@ -7,7 +7,7 @@ import {
   type TokenLogprob,
 } from '../../../machines/messages.ts';
 import { fromBody, SvcError } from '../../errors.ts';
-import { isTerminalEvent, type Runtime } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/contract.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
 
 /** One recorded piece of an answer. */

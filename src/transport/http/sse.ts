@@ -1,5 +1,5 @@
+import { isTerminalEvent } from '../../../machines/events.ts';
 import { fromBody } from '../../errors.ts';
-import { isTerminalEvent } from '../../runtime/contract.ts';
 import { sendLive, whyCut } from './live.ts';
 import type { Context } from './route.ts';
 

@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { isTerminalEvent } from '../../../machines/events.ts';
 import { promptOf } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
-import { TERMINAL } from '../../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -70,8 +70,7 @@ test('a cancel while the start is being recorded stops the work, and the run end
   await turns();
   assert.is(local.open, 0);
   assert.is(
-    (await store.readStream(id, 1, 100)).filter((event) => TERMINAL.has(event.type as never))
-      .length,
+    (await store.readStream(id, 1, 100)).filter((event) => isTerminalEvent(event.type)).length,
     1,
   );
 });

@@ -1,11 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Recovery } from '../../../machines/events.ts';
+import { isTerminalEvent, type Recovery } from '../../../machines/events.ts';
 import { promptOf } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { manualClock } from '../../../src/kernel/clock.ts';
 import type { AttemptRequest } from '../../../src/providers/port.ts';
-import { TERMINAL } from '../../../src/runtime/contract.ts';
 import { readLastBoot, recoverRuns } from '../../../src/runtime/runs/recover.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { EventStore } from '../../../src/store/port.ts';
@@ -62,7 +61,7 @@ async function leftQueued(count: number) {
 async function ends(store: EventStore, id: string): Promise<string[]> {
   return (await store.readStream(id, 1, 1000))
     .map(({ type }) => type)
-    .filter((type) => TERMINAL.has(type as never));
+    .filter((type) => isTerminalEvent(type));
 }
 
 test('two events show how the last boot ended, whatever it recorded between them', async () => {

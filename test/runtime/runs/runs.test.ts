@@ -1,14 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { isTerminalEvent } from '../../../machines/events.ts';
 import { promptOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
-import {
-  type EventRecord,
-  type EventSlice,
-  type RunPage,
-  type Runtime,
-  TERMINAL,
-} from '../../../src/runtime/contract.ts';
+import type { EventRecord, EventSlice, RunPage, Runtime } from '../../../src/runtime/contract.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -364,8 +359,7 @@ test('a start after a crash ends runs with the policy end, keeps the queue in or
   );
   for (const id of ids)
     assert.is(
-      (await store.readStream(id, 1, 100)).filter((event) => TERMINAL.has(event.type as never))
-        .length,
+      (await store.readStream(id, 1, 100)).filter((event) => isTerminalEvent(event.type)).length,
       1,
     );
   assert.equal(await store.unfinishedRuns(), []);
