@@ -213,12 +213,28 @@ export type ProviderCreated = EventOf<
   }
 >;
 
+export interface ProviderFault {
+  error: Failure;
+  unauthorised: boolean;
+  /** It refuses the request because there were too many. */
+  limited?: boolean;
+  /** If this opens the circuit: when a request may try the provider again. */
+  retry_at?: number;
+}
+
 export type ProviderEvent =
   | EventOf<'provider.probe_started', { probe: number }>
   | EventOf<'provider.probe_succeeded', { probe: number; models: string[] | null }>
-  | EventOf<'provider.probe_failed', { probe: number; error: Failure; unauthorised: boolean }>
+  | EventOf<'provider.probe_failed', { probe: number } & ProviderFault>
   | EventOf<'provider.answered'>
-  | EventOf<'provider.faulted', { error: Failure; unauthorised: boolean }>
+  | EventOf<'provider.faulted', ProviderFault>
+  /** The time of an open circuit has come: one request may try the provider. */
+  | EventOf<'provider.wait_ended'>
+  /** `trial`: the request that tries it. The outcome is awaited until a time. */
+  | EventOf<'provider.trial_started', { trial: string; until: number }>
+  /** The trial ended without an outcome, such as by a cancel. */
+  | EventOf<'provider.trial_abandoned', { trial: string }>
+  | EventOf<'provider.key_changed'>
   | EventOf<'provider.removed'>;
 
 // ---------------------------------------------------------------- engine

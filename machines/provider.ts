@@ -1,36 +1,30 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
 import type { Deadline, Failure, ProviderCreated, ProviderEvent } from './events.ts';
+import {
+  evolve,
+  isFault,
+  isOfProbe,
+  newProvider,
+  opens,
+  type ProviderContext,
+} from './provider-context.ts';
 import { isIn } from './step.ts';
 
 /**
- * Whether a provider can answer, as far as this boot knows.
+ * Whether a provider can answer, as far as this boot knows: its health, and its circuit breaker.
  *
  * 1. A probe has a number. The outcome of an earlier probe is refused.
  * 2. A cloud provider is never probed by a deadline: its state comes from its answers and faults.
- * 3. Refused credentials lead to `unauthorised`, whatever else failed.
- * 4. A state with the tag `settled` has no deadline, because a probe rarely changes it. A client
- *    that looks at the provider starts a probe when there is news.
+ * 3. Refused credentials lead to `unauthorised` until the key changes or a probe succeeds.
+ * 4. One fault degrades it, and several in a row open the circuit: `unavailable`. A refusal for too
+ *    many requests opens it at once: `rate_limited`.
+ * 5. An open circuit with a time becomes `half_open` then. One request tries the provider, and its
+ *    outcome closes or opens the circuit.
+ * 6. A state with the tag `settled` has no deadline for a probe. The runtime looks at the provider
+ *    and starts a probe when there is news.
+ * 7. Every time of a retry is in the event, so its jitter is decided outside.
  */
-
-export interface ProviderContext {
-  provider_id: string;
-  kind: 'local' | 'cloud';
-  adapter: string;
-  base_url: string | null;
-  probe: number;
-  models: string[];
-  /** Failures in a row, up to the limit. */
-  failures: number;
-  failure_limit: number;
-  probe_every_ms: number | null;
-  probe_timeout_ms: number;
-  error: Failure | null;
-  /** The time of the first answer, or of the first failure, in a row. */
-  since: number;
-  /** When the current probe times out, or the next one is due. */
-  due_at: number;
-}
 
 const { createMachine } = setup({
   types: {} as { context: ProviderContext; events: ProviderEvent; input: ProviderCreated },
@@ -42,40 +36,31 @@ const { createMachine } = setup({
     isNextProbe: ({ context, event }) =>
       event.type === 'provider.probe_started' && event.probe === context.probe + 1,
     isThisProbe: ({ context, event }) => 'probe' in event && event.probe === context.probe,
+    isThisTrial: ({ context, event }) => 'trial' in event && event.trial === context.trial,
     refusesThisProbe: ({ context, event }) =>
-      event.type === 'provider.probe_failed' && event.probe === context.probe && event.unauthorised,
-    failsOftenThisProbe: ({ context, event }) =>
-      event.type === 'provider.probe_failed' &&
-      event.probe === context.probe &&
-      (context.models.length === 0 || context.failures + 1 >= context.failure_limit),
-    refuses: ({ event }) => 'unauthorised' in event && event.unauthorised,
-    failsOften: ({ context }) => context.failures + 1 >= context.failure_limit,
+      isFault(event) && isOfProbe(context, event) && event.unauthorised,
+    limitsThisProbe: ({ context, event }) =>
+      isFault(event) && isOfProbe(context, event) && event.limited === true,
+    opensThisProbe: ({ context, event }) =>
+      isFault(event) && isOfProbe(context, event) && opens(context, event),
+    refuses: ({ event }) => isFault(event) && event.unauthorised,
+    limits: ({ event }) => isFault(event) && event.limited === true,
+    opens: ({ context, event }) => isFault(event) && opens(context, event),
   },
 });
 
 export const providerMachine = createMachine({
   id: 'provider',
-  context: ({ input }) => ({
-    provider_id: input.provider_id,
-    kind: input.kind,
-    adapter: input.adapter,
-    base_url: input.base_url,
-    probe: 0,
-    models: [],
-    failures: 0,
-    failure_limit: input.failure_limit,
-    probe_every_ms: input.probe_every_ms,
-    probe_timeout_ms: input.probe_timeout_ms,
-    error: null,
-    since: input.at,
-    due_at: input.at,
-  }),
+  context: ({ input }) => newProvider(input),
   initial: 'configured',
   states: {
     configured: {
       meta: { isGroup: true },
       initial: 'idle',
-      on: { 'provider.removed': { target: 'removed', actions: 'evolve' } },
+      on: {
+        'provider.removed': { target: 'removed', actions: 'evolve' },
+        'provider.key_changed': { target: '.idle.usable.unknown', actions: 'evolve' },
+      },
       states: {
         idle: {
           meta: { isGroup: true },
@@ -94,8 +79,9 @@ export const providerMachine = createMachine({
               initial: 'unknown',
               on: {
                 'provider.faulted': [
-                  { guard: 'refuses', target: 'unusable.unauthorised', actions: 'evolve' },
-                  { guard: 'failsOften', target: 'unusable.unavailable', actions: 'evolve' },
+                  { guard: 'refuses', target: 'refusing.unauthorised', actions: 'evolve' },
+                  { guard: 'limits', target: 'refusing.rate_limited', actions: 'evolve' },
+                  { guard: 'opens', target: 'refusing.unavailable', actions: 'evolve' },
                   { target: '.degraded', actions: 'evolve' },
                 ],
               },
@@ -109,12 +95,74 @@ export const providerMachine = createMachine({
                 },
               },
             },
-            unusable: {
+            refusing: {
               meta: { isGroup: true },
               tags: ['settled'],
               initial: 'unavailable',
+              states: {
+                unavailable: {
+                  on: {
+                    'provider.wait_ended': {
+                      target: '#provider.configured.idle.half_open',
+                      actions: 'evolve',
+                    },
+                    'provider.answered': {
+                      target: '#provider.configured.idle.usable.available',
+                      actions: 'evolve',
+                    },
+                  },
+                },
+                rate_limited: {
+                  on: {
+                    'provider.wait_ended': {
+                      target: '#provider.configured.idle.half_open',
+                      actions: 'evolve',
+                    },
+                  },
+                },
+                unauthorised: {
+                  on: {
+                    'provider.answered': {
+                      target: '#provider.configured.idle.usable.available',
+                      actions: 'evolve',
+                    },
+                  },
+                },
+              },
+            },
+            half_open: {
+              initial: 'ready',
               on: { 'provider.answered': { target: 'usable.available', actions: 'evolve' } },
-              states: { unavailable: {}, unauthorised: {} },
+              states: {
+                ready: {
+                  on: { 'provider.trial_started': { target: 'trying', actions: 'evolve' } },
+                },
+                trying: {
+                  on: {
+                    'provider.trial_abandoned': {
+                      guard: 'isThisTrial',
+                      target: 'ready',
+                      actions: 'evolve',
+                    },
+                    'provider.faulted': [
+                      {
+                        guard: 'refuses',
+                        target: '#provider.configured.idle.refusing.unauthorised',
+                        actions: 'evolve',
+                      },
+                      {
+                        guard: 'limits',
+                        target: '#provider.configured.idle.refusing.rate_limited',
+                        actions: 'evolve',
+                      },
+                      {
+                        target: '#provider.configured.idle.refusing.unavailable',
+                        actions: 'evolve',
+                      },
+                    ],
+                  },
+                },
+              },
             },
           },
         },
@@ -132,12 +180,17 @@ export const providerMachine = createMachine({
             'provider.probe_failed': [
               {
                 guard: 'refusesThisProbe',
-                target: 'idle.unusable.unauthorised',
+                target: 'idle.refusing.unauthorised',
                 actions: 'evolve',
               },
               {
-                guard: 'failsOftenThisProbe',
-                target: 'idle.unusable.unavailable',
+                guard: 'limitsThisProbe',
+                target: 'idle.refusing.rate_limited',
+                actions: 'evolve',
+              },
+              {
+                guard: 'opensThisProbe',
+                target: 'idle.refusing.unavailable',
                 actions: 'evolve',
               },
               { guard: 'isThisProbe', target: 'idle.usable.degraded', actions: 'evolve' },
@@ -153,49 +206,6 @@ export const providerMachine = createMachine({
 
 export type ProviderSnapshot = SnapshotFrom<typeof providerMachine>;
 
-/** What an event changes, whatever the state is. */
-function evolve(context: ProviderContext, event: ProviderEvent): Partial<ProviderContext> {
-  switch (event.type) {
-    case 'provider.probe_started':
-      return { probe: event.probe, due_at: event.at + context.probe_timeout_ms };
-    case 'provider.probe_succeeded':
-      return { ...succeeded(context, event.at), models: event.models ?? context.models };
-    case 'provider.answered':
-      return succeeded(context, event.at);
-    case 'provider.probe_failed':
-    case 'provider.faulted':
-      return {
-        failures: Math.min(context.failure_limit, context.failures + 1),
-        error: event.error,
-        since: sinceWhen(context, true, event.at),
-        due_at: nextProbe(context, event.at),
-      };
-    case 'provider.removed':
-      return { since: event.at };
-    default:
-      return event satisfies never;
-  }
-}
-
-function succeeded(context: ProviderContext, now: number): Partial<ProviderContext> {
-  return {
-    failures: 0,
-    error: null,
-    since: sinceWhen(context, false, now),
-    due_at: nextProbe(context, now),
-  };
-}
-
-function nextProbe(context: ProviderContext, now: number): number {
-  return now + (context.probe_every_ms ?? 0);
-}
-
-/** A probe with the same outcome as the one before does not change `since`. */
-function sinceWhen(context: ProviderContext, fails: boolean, now: number): number {
-  const isKnown = context.probe > 1 || context.error !== null;
-  return isKnown && fails === (context.error !== null) ? context.since : now;
-}
-
 const PROBE_TIMEOUT: Failure = {
   code: 'provider_unreachable',
   message: 'The provider did not answer its probe in time.',
@@ -204,12 +214,23 @@ const PROBE_TIMEOUT: Failure = {
 
 /** The events that the kernel appends when their time comes, unless the state changes first. */
 export function providerDeadlines(snapshot: ProviderSnapshot): Deadline<ProviderEvent>[] {
-  const { probe, due_at: at, probe_every_ms } = snapshot.context;
+  const { kind, probe, due_at: at, probe_every_ms, retry_at, trial } = snapshot.context;
   if (isIn(snapshot, 'probing')) {
-    const event = { probe, error: PROBE_TIMEOUT, unauthorised: false } as const;
+    // Without a time, only a probe closes the circuit. No probe comes by itself for a cloud one.
+    const retry = kind === 'cloud' ? { retry_at: at + snapshot.context.probe_timeout_ms } : {};
+    const event = { probe, error: PROBE_TIMEOUT, unauthorised: false, ...retry } as const;
     return [{ at, event: { type: 'provider.probe_failed', ...event } }];
   }
-  if (snapshot.status !== 'active' || snapshot.hasTag('settled') || probe_every_ms === null)
+  if (isIn(snapshot, 'trying'))
+    return [{ at, event: { type: 'provider.trial_abandoned', trial: trial ?? '' } }];
+  if (retry_at !== null && (isIn(snapshot, 'unavailable') || isIn(snapshot, 'rate_limited')))
+    return [{ at: retry_at, event: { type: 'provider.wait_ended' } }];
+  if (
+    snapshot.status !== 'active' ||
+    snapshot.hasTag('settled') ||
+    isIn(snapshot, 'half_open') ||
+    probe_every_ms === null
+  )
     return [];
   return [{ at, event: { type: 'provider.probe_started', probe: probe + 1 } }];
 }

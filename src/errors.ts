@@ -480,6 +480,12 @@ export const errors = {
     meaning: 'The provider does not respond at its address.',
     hint: 'Check that it runs and that its address is right: svc provider test <id>',
   },
+  provider_unavailable: {
+    ...provider,
+    http: 503,
+    meaning: 'The provider failed several times in a row, so it is not asked for a short time.',
+    hint: 'Wait until it is tried again, or try it now with: svc provider test <provider>',
+  },
   provider_unauthorised: {
     ...provider,
     http: 502,

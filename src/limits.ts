@@ -97,11 +97,29 @@ export const limitSpecs = {
     'For a provider to answer its probe. The start waits no longer either.',
   ),
   probe_every_ms: limit(15_000, 500, 3_600_000, 'Between two probes of a local provider.'),
+  probe_idle_ms: limit(
+    300_000,
+    500,
+    3_600_000,
+    'Between two probes of a local provider that has not changed for long. The time grows up to this.',
+  ),
+  circuit_wait_ms: limit(
+    2_000,
+    100,
+    600_000,
+    'Until a provider that failed is tried with one request. It doubles each time that this fails.',
+  ),
+  circuit_wait_max_ms: limit(
+    60_000,
+    100,
+    3_600_000,
+    'The longest such wait, unless the provider asks for a longer one.',
+  ),
   probe_failures: limit(
     3,
     1,
     100,
-    'Failed probes in a row until an available provider becomes unavailable.',
+    'Failed probes or requests in a row until an available provider becomes unavailable.',
   ),
   provider_connect_ms: limit(
     10_000,

@@ -78,7 +78,8 @@ export function buildWork(options: WorkOptions) {
     log,
     outputs,
     provider: (request) => providers.portFor(request),
-    onOutcome: (id, failure) => providers.recordOutcome(id, failure),
+    enter: (id, run_id) => providers.enter(id, run_id),
+    onOutcome: (id, outcome, run_id) => providers.recordOutcome(id, outcome, run_id),
   });
   const puller = new Puller({
     folder: paths.models,

@@ -104,7 +104,8 @@ export async function bootRuntime(options: RuntimeOptions) {
     limits: config.limits,
     log: silent,
     provider: (request) => providers.portFor(request),
-    onOutcome: (id, failure) => providers.recordOutcome(id, failure),
+    enter: (id, run_id) => providers.enter(id, run_id),
+    onOutcome: (id, outcome, run_id) => providers.recordOutcome(id, outcome, run_id),
     outputs,
   });
   const puller = new Puller({

@@ -96,6 +96,7 @@ export class Life {
     const executor = new RunExecutor({
       ...{ kernel, store, limits: config.limits, log: silent, outputs },
       provider: ({ provider }) => upstreams.get(provider),
+      enter: () => Promise.resolve({ ok: true }),
       onOutcome() {},
     });
     const handlers: Record<string, (params: never) => void> = {

@@ -16,7 +16,12 @@ const TYPES = new Set(
 );
 
 /** Types of event that no recorded stream holds, each with the reason. */
-const NOT_RECORDED: Readonly<Record<string, string>> = {};
+const NOT_RECORDED: Readonly<Record<string, string>> = {
+  'provider.key_changed': 'newer than 0.1.0',
+  'provider.trial_abandoned': 'newer than 0.1.0',
+  'provider.trial_started': 'newer than 0.1.0',
+  'provider.wait_ended': 'newer than 0.1.0',
+};
 /** Together, so that the tree stays small. */
 const BYTES_MAX = 200_000;
 

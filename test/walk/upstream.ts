@@ -1,7 +1,7 @@
 import { type Exchange, Upstream } from '../helpers/upstream.ts';
 
 /** How the upstream answers when it is asked for its models. */
-export type Listing = 'list' | 'hold' | 401 | 500;
+export type Listing = 'list' | 'hold' | 401 | 429 | 500;
 
 /**
  * An OpenAI-compatible server on loopback that does what the words of the prompt say. `say` sends a

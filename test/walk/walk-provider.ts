@@ -10,8 +10,15 @@ import { Harness, waitLong } from './harness.ts';
 const CLOUD = { kind: 'cloud' };
 /**
  * No probe comes by itself, none is given up while it is answered, and no attempt is made twice.
+ * An open circuit stays open.
  */
-const QUIET = { LIMIT_PROBE_EVERY_MS: 3_600_000, LIMIT_PROBE_MS: 60_000, LIMIT_RUN_ATTEMPTS: 1 };
+const QUIET = {
+  LIMIT_PROBE_EVERY_MS: 3_600_000,
+  LIMIT_PROBE_MS: 60_000,
+  LIMIT_RUN_ATTEMPTS: 1,
+  LIMIT_CIRCUIT_WAIT_MS: 600_000,
+  LIMIT_CIRCUIT_WAIT_MAX_MS: 600_000,
+};
 
 /** The state of a cloud provider comes from its runs, because no probe is sent. */
 async function toldByRuns(): Promise<Walked> {
@@ -24,6 +31,9 @@ async function toldByRuns(): Promise<Walked> {
       keyless: { ...CLOUD, key_env: 'NO_SUCH_KEY' },
       unused: CLOUD,
       lost: CLOUD,
+      busy: CLOUD,
+      crowded: CLOUD,
+      weak: CLOUD,
     },
   });
   await harness.start('ready');
@@ -35,23 +45,25 @@ async function toldByRuns(): Promise<Walked> {
     ['finish', 'available'],
     ['500', 'degraded'],
     ['finish', 'available'],
-    ['401', 'unauthorised'],
-    ['finish', 'available'],
-    ['500', 'degraded'],
-    ['401', 'unauthorised'],
   );
-  await asks(
+  await answersLate(harness, 'good', ['401', 'unauthorised']);
+  await asks(harness, 'good', ['500', 'degraded'], ['401', 'unauthorised']);
+  await answersLate(
     harness,
     'bad',
     ['500', 'degraded'],
     ['500', 'degraded'],
     ['500', 'unavailable'],
-    ['finish', 'available'],
-    ['500', 'degraded'],
   );
+  await asks(harness, 'bad', ['500', 'degraded'], ['429', 'rate_limited']);
   await asks(harness, 'refused', ['401', 'unauthorised']);
   await asks(harness, 'lost', ['500', 'degraded'], ['500', 'degraded'], ['500', 'unavailable']);
-  for (const id of ['unused', 'good', 'bad', 'lost', 'up'])
+  await asks(harness, 'busy', ['429', 'rate_limited']);
+  await asks(harness, 'crowded', ['finish', 'available'], ['429', 'rate_limited']);
+  await harness.home.svc(['provider', 'test', 'crowded']);
+  await is(harness, 'crowded', 'available');
+  await asks(harness, 'weak', ['500', 'degraded']);
+  for (const id of ['unused', 'good', 'bad', 'lost', 'up', 'weak'])
     assert.is((await harness.home.svc(['provider', 'remove', id])).code, 0, id);
   await harness.kill();
   return harness.leave();
@@ -71,6 +83,54 @@ async function oneTooMany(): Promise<Walked> {
   return harness.leave();
 }
 
+/** Each failure opens the circuit, and a short wait later one request tries the provider. */
+async function halfOpen(): Promise<Walked> {
+  const harness = await Harness.build(
+    {
+      ...QUIET,
+      ...{ LIMIT_PROBE_FAILURES: 1, LIMIT_CIRCUIT_WAIT_MS: 100, LIMIT_CIRCUIT_WAIT_MAX_MS: 100 },
+    },
+    { providers: { up: {}, far: CLOUD, gone: CLOUD, left: CLOUD } },
+  );
+  await harness.start('ready');
+  await asks(
+    harness,
+    'far',
+    ['500', 'half_open'],
+    ['finish', 'available'],
+    ['500', 'half_open'],
+    ['500', 'half_open'],
+    ['429', 'half_open'],
+    ['401', 'unauthorised'],
+  );
+  await harness.home.svc(['provider', 'test', 'far']);
+  await answersLate(harness, 'far', ['500', 'half_open']);
+  await asks(harness, 'far', ['500', 'half_open']);
+  await harness.home.svc(['provider', 'test', 'far']);
+  await is(harness, 'far', 'available');
+  await asks(harness, 'far', ['500', 'half_open']);
+  const cancelled = await holds(harness, 'far');
+  await harness.home.svc(['runs', 'cancel', cancelled]);
+  await harness.untilRun(cancelled, 'cancelled');
+  const tried = await holds(harness, 'far');
+  await harness.home.svc(['provider', 'test', 'far']);
+  await is(harness, 'far', 'available');
+  await harness.upstream.finish();
+  await harness.untilRun(tried, 'completed');
+  await asks(harness, 'gone', ['500', 'half_open']);
+  await getsKey(harness, 'gone');
+  await asks(harness, 'gone', ['500', 'half_open']);
+  await asks(harness, 'left', ['500', 'half_open']);
+  await holds(harness, 'left');
+  await getsKey(harness, 'left');
+  await asks(harness, 'left', ['500', 'half_open']);
+  await holds(harness, 'left');
+  for (const id of ['gone', 'left'])
+    assert.is((await harness.home.svc(['provider', 'remove', id])).code, 0, id);
+  await harness.kill();
+  return harness.leave();
+}
+
 /** What probes tell, asked for in each state. */
 async function toldByProbes(): Promise<Walked> {
   const harness = await Harness.build(QUIET);
@@ -80,6 +140,7 @@ async function toldByProbes(): Promise<Walked> {
   await probes(harness, 500, 'degraded');
   await probes(harness, 500, 'unavailable');
   await probes(harness, 401, 'unauthorised');
+  await probes(harness, 429, 'rate_limited');
   await probes(harness, 'list', 'available');
   // An answer to a run outweighs a probe that still waits.
   harness.upstream.listing = 'hold';
@@ -111,6 +172,43 @@ async function toldByProbes(): Promise<Walked> {
   return harness.leave();
 }
 
+/** A new key may be accepted, whatever the state was. */
+async function newKeys(): Promise<Walked> {
+  const harness = await Harness.build(QUIET, { providers: { far: CLOUD } });
+  await harness.start('ready');
+  await getsKey(harness, 'far');
+  for (const turns of [
+    [['finish', 'available']],
+    [['500', 'degraded']],
+    [['429', 'rate_limited']],
+    [['401', 'unauthorised']],
+    [
+      ['500', 'degraded'],
+      ['500', 'degraded'],
+      ['500', 'unavailable'],
+    ],
+  ] as [string, string][][]) {
+    await asks(harness, 'far', ...turns);
+    await getsKey(harness, 'far');
+  }
+  harness.upstream.listing = 'hold';
+  const probing = harness.home.svc(['provider', 'test', 'far']);
+  await waitLong('the upstream is asked', () => harness.upstream.isAsked);
+  await is(harness, 'far', 'probing');
+  await getsKey(harness, 'far');
+  harness.upstream.answerLists('list');
+  await probing;
+  await harness.kill();
+  return harness.leave();
+}
+
+async function getsKey(harness: Harness, id: string): Promise<void> {
+  const key = ['provider', 'key', id, '--store', 'file'];
+  const { code, stderr } = await harness.home.svc(key, { stdin: 'a-key-of-the-walk\n' });
+  assert.is(code, 0, stderr);
+  await is(harness, id, 'unknown');
+}
+
 async function asks(
   harness: Harness,
   id: string,
@@ -123,7 +221,33 @@ async function asks(
   }
 }
 
-async function probes(harness: Harness, listing: 'list' | 401 | 500, state: string): Promise<void> {
+/** Starts a run that the upstream keeps open. */
+async function holds(harness: Harness, id: string): Promise<string> {
+  const { held } = harness.upstream;
+  const before = held.size;
+  const run = await harness.run('hold', { provider: id, model: 'm' });
+  await waitLong('the upstream is asked', () => held.size > before);
+  return run;
+}
+
+/** A run that began before the turns is answered after them. */
+async function answersLate(
+  harness: Harness,
+  id: string,
+  ...turns: [prompt: string, state: string][]
+): Promise<void> {
+  const early = await holds(harness, id);
+  await asks(harness, id, ...turns);
+  await harness.upstream.finish();
+  await harness.untilRun(early, 'completed');
+  await is(harness, id, 'available');
+}
+
+async function probes(
+  harness: Harness,
+  listing: 'list' | 401 | 429 | 500,
+  state: string,
+): Promise<void> {
   harness.upstream.listing = listing;
   await harness.home.svc(['provider', 'test', 'up']);
   await is(harness, 'up', state);
@@ -137,4 +261,4 @@ function is(harness: Harness, id: string, state: string): Promise<unknown> {
   );
 }
 
-export const providerScenarios = [toldByRuns, oneTooMany, toldByProbes];
+export const providerScenarios = [toldByRuns, oneTooMany, halfOpen, toldByProbes, newKeys];

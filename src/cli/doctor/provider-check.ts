@@ -17,7 +17,7 @@ export function checkProviders({ running, config }: DoctorContext): Check[] {
           reason ?? 'It does not answer.',
           `Start it, or check its address with: svc provider test ${id}`,
         );
-      return state === 'degraded'
+      return state === 'degraded' || state === 'rate_limited' || state === 'half_open'
         ? warn(name, reason ?? 'It failed recently.', `See: svc provider test ${id}`)
         : ok(name, state);
     });

@@ -32,6 +32,8 @@ export function shown(id: string, { kind, adapter, base_url, key }: Settings): P
     state: 'unknown',
     reason: 'The daemon is not running.',
     since: null,
+    retry_at: null,
+    transitions: [],
     base_url,
     credential: key ?? 'none',
     models: null,

@@ -1,10 +1,10 @@
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
-import { ago, shortened } from '../print/format.ts';
+import { ago, duration, shortened } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
-import { configuredProviders } from './configured.ts';
+import { configuredProviders, type ProviderShown } from './configured.ts';
 
 const REASON_WIDTH = 60;
 
@@ -26,7 +26,7 @@ export async function run({ paths, json }: Context): Promise<number> {
     provider.models === null ? '-' : String(provider.models),
     provider.credential,
     provider.base_url ?? '-',
-    shortened(provider.reason ?? '-', REASON_WIDTH),
+    shortened(reasonOf(provider), REASON_WIDTH),
   ]);
   print(
     table(
@@ -39,4 +39,11 @@ export async function run({ paths, json }: Context): Promise<number> {
       'The daemon is not running, so the state of these providers is unknown. Start it with: svc start',
     );
   return 0;
+}
+
+function reasonOf({ reason, retry_at }: ProviderShown): string {
+  // A daemon of an older version says no time.
+  const wait = retry_at == null ? Number.NaN : Date.parse(retry_at) - Date.now();
+  const again = wait > 0 ? `Tried again in ${duration(wait)}. ` : '';
+  return `${again}${reason ?? (again === '' ? '-' : '')}`;
 }

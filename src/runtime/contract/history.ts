@@ -3,6 +3,7 @@ import {
   engine,
   event,
   orNull,
+  provider,
   providerFields,
   queue,
   shortenedRun,
@@ -72,6 +73,8 @@ export type MachinesRecord = v.InferOutput<typeof machines>;
 const providerState = object({
   ...providerFields,
   state_path: text,
+  retry_at: v.exactOptional(provider.entries.retry_at),
+  transitions: v.exactOptional(provider.entries.transitions),
   credential: v.exactOptional(text),
   default: v.exactOptional(flag),
 });

@@ -105,6 +105,10 @@ export const provider = named(
   'Provider',
   object({
     ...providerFields,
+    /** When an unavailable provider is tried again. */
+    retry_at: orNull(time),
+    /** Its latest changes of state, oldest first. `code`: of its error then. */
+    transitions: v.array(object({ at: time, state: text, code: orNull(text) })),
     /** Where the key comes from, never the key: `none`, `env:NAME`, `env:NAME (not set)`. */
     credential: text,
     default: flag,

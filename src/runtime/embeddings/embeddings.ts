@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { refusal } from '../../../machines/daemon.ts';
 import type { Config } from '../../config/config.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
@@ -5,6 +6,7 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
 import type { Embedding } from '../../providers/port.ts';
 import type { EmbeddingRecord, EmbedInput } from '../contract.ts';
+import type { Outcome } from '../providers/circuit.ts';
 import type { Providers } from '../providers/providers.ts';
 import { chooseRoute } from '../runs/route.ts';
 
@@ -54,8 +56,13 @@ export class Embeddings {
       );
     const { limits } = config;
     const late = AbortSignal.timeout(limits.embed_ms);
+    const request = `embedding_${randomUUID()}`;
     this.counts.active += 1;
+    let entered = false;
+    let outcome: Outcome = 'abandoned';
     try {
+      await this.enter(provider, request);
+      entered = true;
       const embedding = await port.embed(
         model,
         input.texts,
@@ -63,18 +70,32 @@ export class Embeddings {
         AbortSignal.any([signal, late]),
       );
       const whole = checked(embedding, input.texts.length, limits.embed_numbers);
-      providers.recordOutcome(provider, null);
+      outcome = 'answered';
       this.counts.answered += 1;
       return { ...whole, provider, model };
     } catch (thrown) {
       this.counts.failed += 1;
       if (signal.aborted) throw signal.reason;
       const failure = late.aborted ? tooLate(limits.embed_ms) : asFailure(thrown);
-      providers.recordOutcome(provider, failure);
+      outcome = failure;
       throw failure;
     } finally {
+      if (entered) providers.recordOutcome(provider, outcome, request);
       this.counts.active -= 1;
     }
+  }
+
+  /** Throws unless the provider is usable now. */
+  private async enter(provider: string, request: string): Promise<void> {
+    const { kernel, providers } = this.options;
+    const usable = await providers.enter(provider, request);
+    if (usable.ok) return;
+    const { code, reason, until } = usable;
+    throw new SvcError(code, reason, {
+      ...(until === null
+        ? {}
+        : { details: { retry_after_ms: Math.max(0, until - kernel.clock.now()) } }),
+    });
   }
 
   /** A full or stalled disk is no obstacle: nothing is recorded. */

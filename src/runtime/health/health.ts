@@ -40,7 +40,7 @@ export interface HealthSources {
   now: number;
 }
 
-const DOWN = new Set(['unavailable', 'unauthorised']);
+const DOWN = new Set(['unavailable', 'rate_limited', 'half_open', 'unauthorised']);
 
 export function healthRecord(sources: HealthSources): HealthRecord {
   const { daemon } = sources;

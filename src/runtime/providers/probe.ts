@@ -1,8 +1,11 @@
+import { probeWait } from '../../../machines/circuit.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import { isIn } from '../../../machines/step.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { ProviderKey } from '../../kernel/stream.ts';
+import type { Limits } from '../../limits.ts';
 import type { ProviderPort } from '../../providers/port.ts';
 
 /** The models of a provider, or why it did not answer. */
@@ -29,20 +32,28 @@ export function isSameList(models: readonly string[], known: readonly string[]):
 export interface WatchOptions {
   kernel: Kernel;
   log: Log;
-  probe_ms: number;
+  limits: Pick<Limits, 'probe_ms' | 'probe_idle_ms'>;
+  /** From 0 to 1, for the jitter of waits. */
+  random: () => number;
 }
 
 interface Watched {
   port: ProviderPort;
   removed: AbortController;
+  /** Looks in a row that found nothing new. */
+  unchanged: number;
+  /** When the state that it was last seen in began. */
+  since: number;
+  looking: Promise<void> | null;
 }
 
 /**
- * Checks settled providers from time to time. It owns one timer for each watched provider.
+ * Looks at settled providers from time to time. It owns one timer for each watched provider.
  *
- * 1. A check without a change records nothing. A change starts a probe, which is recorded.
- * 2. A provider has one check at a time, and none while its machine waits for a probe.
- * 3. A check that ends after the removal of its provider changes nothing.
+ * 1. A look without a change records nothing. A change starts a probe, which is recorded.
+ * 2. The waits have jitter, and grow while nothing changes.
+ * 3. A provider has one look at a time, and none while its machine waits for a probe.
+ * 4. A look that ends after the removal of its provider changes nothing.
  */
 export class ProviderWatch {
   private readonly options: WatchOptions;
@@ -53,8 +64,9 @@ export class ProviderWatch {
   }
 
   add(stream: ProviderKey, port: ProviderPort): void {
-    this.watched.set(stream, { port, removed: new AbortController() });
-    this.scheduleCheck(stream);
+    const watched = { port, removed: new AbortController(), unchanged: 0, since: 0, looking: null };
+    this.watched.set(stream, watched);
+    this.schedule(stream);
   }
 
   remove(stream: ProviderKey): void {
@@ -66,42 +78,63 @@ export class ProviderWatch {
     for (const stream of [...this.watched.keys()]) this.remove(stream);
   }
 
-  private scheduleCheck(stream: ProviderKey): void {
-    const { kernel, log } = this.options;
+  /** Looks now. Resolves when the state shows what was found. */
+  look(stream: ProviderKey): Promise<void> {
+    const { log } = this.options;
     const watched = this.watched.get(stream);
-    const every_ms = this.snapshot(stream)?.context.probe_every_ms ?? null;
-    if (watched === undefined || every_ms === null || kernel.closed) return;
-    const check = () => {
-      this.check(stream, watched.port)
-        .catch((error: unknown) =>
-          log.error({ err: error, stream }, 'a provider could not be checked'),
-        )
-        .finally(() => watched.removed.signal.aborted || this.scheduleCheck(stream));
-    };
-    kernel.clock.after(every_ms, check, watched.removed.signal);
+    if (watched === undefined) return Promise.resolve();
+    watched.looking ??= this.check(stream, watched)
+      .catch((error: unknown) =>
+        log.error({ err: error, stream }, 'a provider could not be checked'),
+      )
+      .finally(() => {
+        watched.looking = null;
+      });
+    return watched.looking;
   }
 
-  private async check(stream: ProviderKey, port: ProviderPort): Promise<void> {
-    const { kernel, probe_ms } = this.options;
-    if (this.snapshot(stream)?.hasTag('settled') !== true) return;
-    const result = await askProvider(port, probe_ms);
+  private schedule(stream: ProviderKey): void {
+    const { kernel, limits, random } = this.options;
+    const watched = this.watched.get(stream);
+    const context = this.snapshot(stream)?.context;
+    if (watched === undefined || context?.probe_every_ms == null || kernel.closed) return;
+    if (context.since !== watched.since) watched.unchanged = 0;
+    watched.since = context.since;
+    const waits = { first_ms: context.probe_every_ms, longest_ms: limits.probe_idle_ms };
+    const wait_ms = probeWait(watched.unchanged, waits, random());
+    const lookAgain = () => {
+      watched.unchanged += 1;
+      void this.look(stream).finally(() => watched.removed.signal.aborted || this.schedule(stream));
+    };
+    kernel.clock.after(wait_ms, lookAgain, watched.removed.signal);
+  }
+
+  private async check(stream: ProviderKey, { port }: Watched): Promise<void> {
+    const { kernel, limits } = this.options;
+    if (!isOpenToLooks(this.snapshot(stream))) return;
+    const result = await askProvider(port, limits.probe_ms);
     const now = this.snapshot(stream);
     if (
       kernel.closed ||
       !this.watched.has(stream) ||
-      now?.hasTag('settled') !== true ||
+      now === undefined ||
+      !isOpenToLooks(now) ||
       !isChange(result, now)
     )
       return;
-    await kernel.tryAppend(stream, {
-      type: 'provider.probe_started',
-      probe: now.context.probe + 1,
-    });
+    const probe = now.context.probe + 1;
+    await kernel.tryAppend(stream, { type: 'provider.probe_started', probe });
+    await kernel.waitFor(stream, (then) => !isIn(then, 'probing') || then.context.probe !== probe);
   }
 
   private snapshot(stream: ProviderKey): ProviderSnapshot | undefined {
     return this.options.kernel.snapshot(stream);
   }
+}
+
+/** An open circuit with a time is tried by a request, after that time. */
+function isOpenToLooks(snapshot: ProviderSnapshot | undefined): boolean {
+  return snapshot?.hasTag('settled') === true && snapshot.context.retry_at === null;
 }
 
 function isChange(result: ProbeResult, { context: { error, models } }: ProviderSnapshot): boolean {

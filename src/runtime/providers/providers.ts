@@ -2,20 +2,23 @@ import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent, ProviderCreated, ProviderEvent } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
-import { isIn, stateName } from '../../../machines/step.ts';
+import { isIn } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
 import { credentialOf } from '../../config/key-reference.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
-import { type ErrorCode, hasCode, SvcError } from '../../errors.ts';
-import { isoTime } from '../../kernel/clock.ts';
+import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type ProviderKey, stream as streams } from '../../kernel/stream.ts';
 import type { ProviderKeys } from '../../providers/keys/port.ts';
 import type { ModelRecord, ProviderPort } from '../../providers/port.ts';
 import type { ProviderRecord } from '../contract.ts';
+import { Admission } from './admission.ts';
+import type { Outcome, Usable } from './circuit.ts';
 import { keyFault } from './key-fault.ts';
 import { askProvider, isSameList, ProviderWatch } from './probe.ts';
+import { knownModels, providerRecord } from './records.ts';
+import { Transitions } from './transitions.ts';
 
 /**
  * The providers of this boot. Each has its configuration, its port and its machine.
@@ -24,14 +27,10 @@ import { askProvider, isSameList, ProviderWatch } from './probe.ts';
  *    same boot has a number too.
  * 2. A cloud provider gets no request unless a client asks for that provider.
  * 3. A probe that changes nothing is not recorded. See `probe.ts`.
+ * 4. A provider whose circuit is open gets no request. A half-open one gets one at a time.
  */
 
 export const LOCAL = 'local';
-
-/** Whether a request may go to a provider now. `until`: when it is tried again; null: unknown. */
-export type Usable =
-  | { ok: true }
-  | { ok: false; code: ErrorCode; reason: string; until: number | null };
 
 export interface ProvidersOptions {
   kernel: Kernel;
@@ -42,6 +41,8 @@ export interface ProvidersOptions {
   keysOf(id: string): ProviderKeys;
   local: ProviderPort;
   remote(id: string, config: ProviderConfig): ProviderPort;
+  /** From 0 to 1, for the jitter of waits. */
+  random?: () => number;
 }
 
 interface Entry {
@@ -55,15 +56,17 @@ export class Providers {
   private readonly options: ProvidersOptions;
   private readonly entries = new Map<string, Entry>();
   private readonly watch: ProviderWatch;
+  private readonly transitions: Transitions;
+  private readonly admission: Admission;
   private streamCount = 0;
 
   constructor(options: ProvidersOptions) {
     this.options = options;
-    this.watch = new ProviderWatch({
-      kernel: options.kernel,
-      log: options.log,
-      probe_ms: options.config.limits.probe_ms,
-    });
+    const { kernel, log, config, random = Math.random } = options;
+    const { limits } = config;
+    this.transitions = new Transitions(kernel);
+    this.watch = new ProviderWatch({ kernel, log, limits, random });
+    this.admission = new Admission({ kernel, limits, random, watch: this.watch });
   }
 
   /** Starts the machines of all providers. Resolves when each local one is probed. */
@@ -109,21 +112,12 @@ export class Providers {
 
   /** Whether a request may go to it now. Its machine knows; the provider is not asked. */
   usable(id: string): Usable {
-    if (!this.entries.has(id))
-      return {
-        ok: false,
-        code: 'provider_unknown',
-        reason: `There is no provider ${JSON.stringify(id)}.`,
-        until: null,
-      };
-    const snapshot = this.snapshot(id);
-    if (!isIn(snapshot, 'unusable')) return { ok: true };
-    return {
-      ok: false,
-      code: isIn(snapshot, 'unauthorised') ? 'provider_unauthorised' : 'provider_unreachable',
-      reason: snapshot.context.error?.message ?? 'The provider does not answer.',
-      until: null,
-    };
+    return this.admission.usable(id, this.entries.get(id)?.stream);
+  }
+
+  /** Lets a request in, if the provider is usable. `recordOutcome` must follow. */
+  enter(id: string, request: string): Promise<Usable> {
+    return this.admission.enter(id, this.entries.get(id)?.stream, request);
   }
 
   async add(id: string, settings: ProviderConfig): Promise<ProviderRecord> {
@@ -141,6 +135,7 @@ export class Providers {
     const record = this.record(id);
     this.entries.delete(id);
     this.watch.remove(entry.stream);
+    this.transitions.forget(entry.stream);
     await this.options.kernel.tryAppend(entry.stream, { type: 'provider.removed' });
     this.options.kernel.forget(entry.stream);
     await this.options.keysOf(id).forget();
@@ -148,10 +143,12 @@ export class Providers {
     return { ...record, state: 'removed' };
   }
 
-  /** The stored key changed. Resolves when it is read. */
+  /** The stored key changed, so it may be accepted now. Resolves when it is read. */
   async rereadKey(id: string): Promise<ProviderRecord> {
-    const { config } = this.entryOf(id);
-    if (config !== null) await keyFault(this.options.keysOf(id), config);
+    const { config, stream } = this.entryOf(id);
+    const fault = config === null ? null : await keyFault(this.options.keysOf(id), config);
+    if (fault === null)
+      await this.options.kernel.tryAppend(stream, { type: 'provider.key_changed' });
     return this.record(id);
   }
 
@@ -174,6 +171,8 @@ export class Providers {
     const entry = this.entries.get(provider_id);
     if (entry === undefined) return;
     void askProvider(entry.port, this.options.config.limits.probe_ms).then((result) => {
+      // It was removed meanwhile, and its machine is gone.
+      if (this.entries.get(provider_id) !== entry) return;
       if (!(result instanceof SvcError)) {
         this.appendOrLog(entry, {
           type: 'provider.probe_succeeded',
@@ -185,8 +184,7 @@ export class Providers {
       this.appendOrLog(entry, {
         type: 'provider.probe_failed',
         probe,
-        error: result.summary(),
-        unauthorised: hasCode(result, 'provider_unauthorised'),
+        ...this.admission.faultOf(entry.stream, result),
       });
     });
   }
@@ -197,20 +195,12 @@ export class Providers {
     return isSameList(models, known) ? null : models;
   }
 
-  /** Records for the provider how an attempt of a run ended. */
-  recordOutcome(id: string, failure: SvcError | null): void {
+  /** Records how a request goes. One that was let in always ends with an outcome. */
+  recordOutcome(id: string, outcome: Outcome, request: string): void {
     const entry = this.entries.get(id);
-    if (entry === undefined) return;
-    if (failure === null) {
-      this.appendOrLog(entry, { type: 'provider.answered' });
-      return;
-    }
-    if (!failure.code.startsWith('provider_') || failure.code === 'provider_rejected') return;
-    this.appendOrLog(entry, {
-      type: 'provider.faulted',
-      error: failure.summary(),
-      unauthorised: hasCode(failure, 'provider_unauthorised'),
-    });
+    const event =
+      entry === undefined ? null : this.admission.outcome(entry.stream, outcome, request);
+    if (entry !== undefined && event !== null) this.appendOrLog(entry, event);
   }
 
   list(): ProviderRecord[] {
@@ -218,33 +208,20 @@ export class Providers {
   }
 
   record(id: string): ProviderRecord {
-    const { config } = this.entryOf(id);
-    const snapshot = this.snapshot(id);
-    const { kind, adapter, error, since, base_url, models } = snapshot.context;
-    const unknown = isIn(snapshot, 'unknown');
-    return {
-      id,
-      kind,
-      adapter,
-      state: stateName(snapshot),
-      reason:
-        error?.message ??
-        (unknown && kind === 'cloud'
-          ? 'Not contacted yet: the daemon contacts a cloud provider only on request.'
-          : null),
-      since: isoTime(since),
-      base_url,
+    const { config, stream } = this.entryOf(id);
+    return providerRecord(this.snapshot(id), {
       credential: this.credential(id, config),
-      models: unknown ? null : models.length,
+      transitions: this.transitions.of(stream),
       default: id === this.options.config.default_provider,
-    };
+    });
   }
 
   /** The models of all providers. A cloud provider is not asked: its known models are listed. */
   async models(): Promise<ModelRecord[]> {
     const lists = await Promise.all(
       [...this.entries].map(async ([id, entry]) => {
-        if (entry.config?.kind === 'cloud') return this.knownModels(id, entry.config);
+        if (entry.config?.kind === 'cloud')
+          return knownModels(id, entry.config, this.snapshot(id).context.models);
         return entry.port
           .models(AbortSignal.timeout(this.options.config.limits.probe_ms))
           .catch((error: unknown) => {
@@ -288,29 +265,6 @@ export class Providers {
       await kernel.tryAppend(stream, { type: 'provider.faulted', error, unauthorised: true });
     }
     this.watch.add(stream, port);
-  }
-
-  private knownModels(id: string, config: ProviderConfig): ModelRecord[] {
-    const names = new Set(this.snapshot(id).context.models);
-    if (config.model !== null) names.add(config.model);
-    const unknown = {
-      size_bytes: null,
-      digest: null,
-      quantization: null,
-      parameters: null,
-      context_length: null,
-      capabilities: [],
-      path: null,
-    };
-    return [...names].map((name) => ({
-      id: `${id}/${name}`,
-      provider: id,
-      name,
-      state: 'available',
-      ...unknown,
-      default: name === config.model,
-      built_in: false,
-    }));
   }
 
   private credential(id: string, config: ProviderConfig | null): string {

@@ -6,13 +6,14 @@ import { afterFailure } from '../../../machines/retry.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { terminalOf } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';
-import { isStoreError, SvcError } from '../../errors.ts';
+import { fromBody, isStoreError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
+import type { Outcome, Usable } from '../providers/circuit.ts';
 import type { OutputBudget } from './output-budget.ts';
 import { OutputQueue, placeOf } from './output-queue.ts';
 import { recordedTokens } from './recorded-tokens.ts';
@@ -33,8 +34,10 @@ export interface RunExecutorOptions {
   log: Log;
   /** Undefined if the provider was removed, or the run must not go to it. */
   provider(request: RunRequest): ProviderPort | undefined;
-  /** Gets the outcome of each attempt, for the state of its provider. */
-  onOutcome(provider: string, failure: SvcError | null): void;
+  /** Lets an attempt in, if its provider is usable now. */
+  enter(provider: string, run_id: string): Promise<Usable>;
+  /** Gets how each attempt goes that was let in, for the state of its provider. */
+  onOutcome(provider: string, outcome: Outcome, run_id: string): void;
   /** Bounds the texts of all answers in progress. */
   outputs: OutputBudget;
 }
@@ -87,9 +90,12 @@ export class RunExecutor {
   private async work(run_id: RunKey, attempt: number, abort: AbortController): Promise<void> {
     const { kernel, onOutcome } = this.options;
     const { request } = (kernel.tail(run_id) as RunSnapshot).context;
+    let entered = false;
     try {
+      await this.enter(request.provider, run_id);
+      entered = true;
       const finish = await this.consume(run_id, attempt, abort);
-      onOutcome(request.provider, null);
+      onOutcome(request.provider, 'answered', run_id);
       await kernel.tryAppend(run_id, {
         type: 'run.completed',
         attempt,
@@ -98,7 +104,9 @@ export class RunExecutor {
         ...(finish.stop_sequence === undefined ? {} : { stop_sequence: finish.stop_sequence }),
       });
     } catch (thrown) {
-      if (!abort.signal.aborted) {
+      if (abort.signal.aborted) {
+        if (entered) onOutcome(request.provider, this.stall(run_id) ?? 'abandoned', run_id);
+      } else {
         const failure = asFailure(thrown);
         this.options.log.warn(
           {
@@ -110,11 +118,28 @@ export class RunExecutor {
           },
           failure.message,
         );
-        onOutcome(request.provider, failure);
+        if (entered) onOutcome(request.provider, failure, run_id);
         await this.recordFailure(run_id, failure);
       }
     }
     await this.recordEnd(run_id);
+  }
+
+  /** Throws unless the provider is usable now. A removed one is missed later. */
+  private async enter(provider: string, run_id: RunKey): Promise<void> {
+    const { kernel, enter } = this.options;
+    const usable = await enter(provider, run_id);
+    if (usable.ok || usable.code === 'provider_unknown') return;
+    const { code, reason, until } = usable;
+    throw new SvcError(code, reason, {
+      retryAfterMs: until === null ? null : Math.max(0, until - kernel.clock.now()),
+    });
+  }
+
+  /** The failure of a provider that did not send in time; null for any other abort. */
+  private stall(run_id: RunKey): SvcError | null {
+    const error = this.options.kernel.tail(run_id)?.context.error ?? null;
+    return error !== null && STALLS.has(error.code) ? fromBody(error) : null;
   }
 
   /** Reads and records the provider's stream to its end. Throws unless it ends with a finish. */
@@ -176,6 +201,7 @@ export class RunExecutor {
       recording.catch(() => {});
     };
 
+    let began = false;
     let finish: Extract<OutputPart, { type: 'finish' }> | null = null;
     try {
       for await (const part of port.stream(
@@ -186,6 +212,8 @@ export class RunExecutor {
           finish = part;
           continue;
         }
+        if (!began) this.options.onOutcome(request.provider, 'began', run_id);
+        began = true;
         this.options.outputs.add(run_id, part.text);
         waiting.add(part);
         if (waiting.length > 0) startRecording();
@@ -230,6 +258,9 @@ export class RunExecutor {
     if (end !== null) await kernel.tryAppend(run_id, end);
   }
 }
+
+/** Codes of an attempt that a deadline ended because its provider was silent. */
+const STALLS: ReadonlySet<string> = new Set(['provider_silent', 'provider_stalled']);
 
 /** Providers throw SvcError. A store error is not a failure of the provider. */
 function asFailure(thrown: unknown): SvcError {

@@ -35,7 +35,7 @@ export function providerModel({
     name: `provider (${kind})`,
     machine: providerMachine,
     created,
-    samples: ({ context: { probe } }): ProviderEvent[] => [
+    samples: ({ context: { probe, trial } }): ProviderEvent[] => [
       ...[probe, probe + 1, probe + 2].map(
         (of): ProviderEvent => ({ type: 'provider.probe_started', at: NOW, probe: of }),
       ),
@@ -44,10 +44,24 @@ export function providerModel({
         { type: 'provider.probe_succeeded', at: NOW, probe: of, models: [] },
         { type: 'provider.probe_failed', at: NOW, probe: of, error, unauthorised: false },
         { type: 'provider.probe_failed', at: NOW, probe: of, error, unauthorised: true },
+        {
+          ...{ type: 'provider.probe_failed', at: NOW, probe: of, error, unauthorised: false },
+          ...{ limited: true, retry_at: NOW + 9000 },
+        },
       ]),
       { type: 'provider.answered', at: NOW },
       { type: 'provider.faulted', at: NOW, error, unauthorised: false },
       { type: 'provider.faulted', at: NOW, error, unauthorised: true },
+      { type: 'provider.faulted', at: NOW, error, unauthorised: false, retry_at: NOW + 5000 },
+      {
+        ...{ type: 'provider.faulted', at: NOW, error, unauthorised: false },
+        ...{ limited: true, retry_at: NOW + 9000 },
+      },
+      { type: 'provider.wait_ended', at: NOW },
+      { type: 'provider.trial_started', at: NOW, trial: 'run_1', until: NOW + 7000 },
+      { type: 'provider.trial_abandoned', at: NOW, trial: 'run_1' },
+      { type: 'provider.trial_abandoned', at: NOW, trial: `not ${trial}` },
+      { type: 'provider.key_changed', at: NOW },
       { type: 'provider.removed', at: NOW },
     ],
     key: ({ value, context }) =>
@@ -56,6 +70,8 @@ export function providerModel({
         Math.min(2, context.probe),
         context.failures,
         context.models.length > 0,
+        context.openings,
+        context.retry_at === null ? null : context.retry_at - NOW,
       ]),
     deadlines: providerDeadlines,
     stop: { type: 'provider.removed', at: NOW },

@@ -30,7 +30,7 @@ async function boot(limits: Partial<Limits> = {}) {
   const harness = await bootRuntime({
     local: new ScriptedProvider('local', []),
     remote: { lan: { port: embedder, kind: 'local' }, openai: { port: cloud, kind: 'cloud' } },
-    limits,
+    limits: { probe_failures: 100, ...limits },
   });
   return { ...harness, embedder, cloud };
 }

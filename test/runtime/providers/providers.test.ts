@@ -35,26 +35,30 @@ test('a provider removed while it is added is gone from the daemon and the file,
   assert.is(await codeOf(runtime.removeProvider('nobody')), 'provider_unknown');
 });
 
-test('the outcome of a probe that ends after the removal is ignored', async () => {
-  const { runtime, providers } = await boot();
-  let answer = (_: { models: string[] }) => {};
-  const port = new ScriptedProvider('late', []);
-  port.probe = () =>
-    new Promise((resolve) => {
-      answer = resolve;
-    });
-  const adding = providers.add('late', providerConfig({ kind: 'cloud', model: null }));
-  await adding;
-  const entry = providers.portFor({ provider: 'late', cloud: true }) as ScriptedProvider;
-  entry.probe = port.probe;
-  const testing = codeOf(runtime.testProvider('late'));
-  await turns();
-  await runtime.removeProvider('late');
-  answer({ models: ['m'] });
-  assert.is(await testing, 'provider_unknown');
-  await turns();
-  assert.not.ok(runtime.listProviders().some(({ id }) => id === 'late'));
-});
+for (const outcome of ['success', 'failure'] as const)
+  test(`the ${outcome} of a probe that ends after the removal is ignored`, async () => {
+    const { runtime, providers } = await boot();
+    let answer = (_: { models: string[] }) => {};
+    const port = new ScriptedProvider('late', []);
+    port.probe = () =>
+      new Promise((resolve, reject) => {
+        answer =
+          outcome === 'success'
+            ? resolve
+            : () => reject(new SvcError('provider_unreachable', 'It is gone.'));
+      });
+    const adding = providers.add('late', providerConfig({ kind: 'cloud', model: null }));
+    await adding;
+    const entry = providers.portFor({ provider: 'late', cloud: true }) as ScriptedProvider;
+    entry.probe = port.probe;
+    const testing = codeOf(runtime.testProvider('late'));
+    await turns();
+    await runtime.removeProvider('late');
+    answer({ models: ['m'] });
+    assert.is(await testing, 'provider_unknown');
+    await turns();
+    assert.not.ok(runtime.listProviders().some(({ id }) => id === 'late'));
+  });
 
 test('a provider that is down or unknown is not usable, and says why', async () => {
   const port = new ScriptedProvider('local', []);
@@ -104,7 +108,7 @@ test('a provider is probed again and again, and only changes are recorded', asyn
   const { runtime, store, clock } = await bootRuntime({
     local: new ScriptedProvider('local', []),
     remote: { near: { port, kind: 'local' } },
-    limits: { probe_every_ms: 1000 },
+    limits: { probe_every_ms: 1000, probe_idle_ms: 1000 },
   });
   const recorded = async () =>
     (await store.readAll(1, 1000)).flatMap(({ stream, type }) =>
@@ -153,7 +157,7 @@ test('a cloud provider is not probed, and a removed one no longer', async () => 
   const { runtime, clock } = await bootRuntime({
     local: new ScriptedProvider('local', []),
     remote: { cloud: { port, kind: 'cloud' }, near: { port, kind: 'local' } },
-    limits: { probe_every_ms: 1000 },
+    limits: { probe_every_ms: 1000, probe_idle_ms: 1000 },
   });
   const pass = async () => {
     for (let time = 0; time < 10; time += 1) {

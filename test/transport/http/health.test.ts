@@ -112,6 +112,8 @@ test('a daemon whose providers are all down is ready, and warns', async ({ http 
       reason: 'gone',
       since,
       base_url: null,
+      retry_at: null,
+      transitions: [],
       credential: 'none',
       models: 0,
       default: true,

@@ -203,6 +203,8 @@ test('providers are those that the runtime lists', async ({ http, api }) => {
       reason: null,
       since,
       base_url: 'https://x',
+      retry_at: null,
+      transitions: [],
       credential: 'env:KEY',
       models: null,
       default: false,

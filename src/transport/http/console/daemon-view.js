@@ -79,10 +79,21 @@ function drawProviders() {
           { class: 'detail' },
           one.reason ?? '',
           el('small', {}, ` since ${clock(one.since)}`),
+          pathOf(one.transitions ?? []),
         ),
       ),
     ),
   );
+}
+
+/**
+ * The latest states of a provider. The past has none.
+ * @param {{ at: string, state: string }[]} transitions
+ */
+function pathOf(transitions) {
+  if (transitions.length < 2) return null;
+  const states = transitions.map(({ at, state }) => `${clock(at)} ${state}`);
+  return el('small', { class: 'faint' }, ` (${states.join(' → ')})`);
 }
 
 function drawEngine() {

@@ -1,0 +1,79 @@
+import type { NewEvent, ProviderEvent } from '../../../machines/events.ts';
+import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import { isIn } from '../../../machines/step.ts';
+import { SvcError } from '../../errors.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { ProviderKey } from '../../kernel/stream.ts';
+import type { Limits } from '../../limits.ts';
+import { faultOf, isFaultOfProvider, type Outcome, type Usable, usability } from './circuit.ts';
+import type { ProviderWatch } from './probe.ts';
+
+export interface AdmissionOptions {
+  kernel: Kernel;
+  limits: Limits;
+  /** From 0 to 1, for the jitter of waits. */
+  random: () => number;
+  watch: ProviderWatch;
+}
+
+/** Decides which requests go to a provider, as the circuit in its machine says. */
+export class Admission {
+  private readonly options: AdmissionOptions;
+
+  constructor(options: AdmissionOptions) {
+    this.options = options;
+  }
+
+  usable(id: string, stream: ProviderKey | undefined): Usable {
+    const tail = this.tail(stream);
+    return tail === undefined ? unknown(id) : usability(tail, this.options.kernel.clock.now());
+  }
+
+  /**
+   * 1. A local provider that was down is probed first: it may be there again.
+   * 2. A half-open provider lets one request in, which tries it.
+   */
+  async enter(id: string, stream: ProviderKey | undefined, request: string): Promise<Usable> {
+    const before = this.tail(stream);
+    if (stream === undefined || before === undefined) return unknown(id);
+    if (isIn(before, 'unavailable') && before.context.retry_at === null)
+      await this.options.watch.look(stream);
+    const usable = this.usable(id, stream);
+    if (!usable.ok || !isIn(this.tail(stream), 'ready')) return usable;
+    const { kernel, limits } = this.options;
+    const isMine = await kernel.tryAppend(stream, {
+      type: 'provider.trial_started',
+      trial: request,
+      until: kernel.clock.now() + limits.first_output_ms,
+    });
+    return isMine ? usable : this.usable(id, stream);
+  }
+
+  /** The event that records how a request goes. Null: it says nothing about the provider. */
+  outcome(stream: ProviderKey, outcome: Outcome, request: string): NewEvent<ProviderEvent> | null {
+    const isTrial = this.tail(stream)?.context.trial === request;
+    if (outcome === 'answered' || (outcome === 'began' && isTrial))
+      return { type: 'provider.answered' };
+    if (outcome instanceof SvcError && isFaultOfProvider(outcome))
+      return { type: 'provider.faulted', ...this.faultOf(stream, outcome) };
+    return outcome !== 'began' && isTrial
+      ? { type: 'provider.trial_abandoned', trial: request }
+      : null;
+  }
+
+  faultOf(stream: ProviderKey, failure: SvcError) {
+    const { kernel, limits, random } = this.options;
+    const tail = this.tail(stream) as ProviderSnapshot;
+    return faultOf(failure, tail, { now: kernel.clock.now(), limits, jitter: random() });
+  }
+
+  /** The state with its proposed events: decisions use it. Undefined: it was removed. */
+  private tail(stream: ProviderKey | undefined): ProviderSnapshot | undefined {
+    return stream === undefined ? undefined : this.options.kernel.tail(stream);
+  }
+}
+
+function unknown(id: string): Usable {
+  const reason = `There is no provider ${JSON.stringify(id)}.`;
+  return { ok: false, code: 'provider_unknown', reason, until: null };
+}

@@ -1,0 +1,70 @@
+import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import { isIn, stateName } from '../../../machines/step.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
+import { isoTime } from '../../kernel/clock.ts';
+import type { ModelRecord } from '../../providers/port.ts';
+import type { ProviderRecord } from '../contract.ts';
+
+/** A provider as users see it. */
+export function providerRecord(
+  snapshot: ProviderSnapshot,
+  given: Pick<ProviderRecord, 'credential' | 'transitions' | 'default'>,
+): ProviderRecord {
+  const {
+    provider_id: id,
+    kind,
+    adapter,
+    error,
+    since,
+    base_url,
+    models,
+    retry_at,
+  } = snapshot.context;
+  const unknown = isIn(snapshot, 'unknown');
+  return {
+    id,
+    kind,
+    adapter,
+    state: stateName(snapshot),
+    reason:
+      error?.message ??
+      (unknown && kind === 'cloud'
+        ? 'Not contacted yet: the daemon contacts a cloud provider only on request.'
+        : null),
+    since: isoTime(since),
+    retry_at: retry_at === null ? null : isoTime(retry_at),
+    transitions: given.transitions,
+    base_url,
+    credential: given.credential,
+    models: unknown ? null : models.length,
+    default: given.default,
+  };
+}
+
+/** The models that a cloud provider listed at its last probe, and its default one. */
+export function knownModels(
+  id: string,
+  config: ProviderConfig,
+  listed: readonly string[],
+): ModelRecord[] {
+  const names = new Set(listed);
+  if (config.model !== null) names.add(config.model);
+  const unknown = {
+    size_bytes: null,
+    digest: null,
+    quantization: null,
+    parameters: null,
+    context_length: null,
+    capabilities: [],
+    path: null,
+  };
+  return [...names].map((name) => ({
+    id: `${id}/${name}`,
+    provider: id,
+    name,
+    state: 'available',
+    ...unknown,
+    default: name === config.model,
+    built_in: false,
+  }));
+}

@@ -1,0 +1,244 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import {
+  finish,
+  gate,
+  output,
+  ScriptedProvider,
+  untilAborted,
+} from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+const failed = () =>
+  new SvcError('provider_failed', 'far failed (status 500).', { retryable: true });
+const busy = (retryAfterMs: number | null) =>
+  new SvcError('provider_busy', 'far: too many requests (status 429).', { retryAfterMs });
+
+/** One cloud and one local provider. A run has one attempt, so that its outcome is the attempt's. */
+async function boot(script: ScriptedProvider['script'] = [], run_attempts = 1) {
+  const far = new ScriptedProvider('far', script);
+  const near = new ScriptedProvider('near', script);
+  const world = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: { far: { port: far, kind: 'cloud' }, near: { port: near, kind: 'local' } },
+    limits: { run_attempts, probe_failures: 3, circuit_wait_ms: 2000, circuit_wait_max_ms: 8000 },
+  });
+  const start = async (provider = 'far') =>
+    (await world.runtime.startRun({ prompt: 'hi', provider }, 'test')).id;
+  const ended = async (id: string) => {
+    await waitFor('its end', () => !world.kernel.instances.has(id));
+    return world.runtime.getRun(id);
+  };
+  const ask = async (provider = 'far') => ended(await start(provider));
+  const record = (id = 'far') => world.providers.record(id);
+  const pass = async (ms: number) => {
+    world.clock.advance(ms);
+    await turns();
+  };
+  return { ...world, far, near, start, ended, ask, record, pass };
+}
+
+test('several failures open the circuit, and requests are refused without being sent', async () => {
+  const { far, ask, record } = await boot([failed()]);
+  const states = [];
+  for (let time = 0; time < 3; time += 1) {
+    assert.is((await ask()).error?.code, 'provider_failed');
+    states.push(record().state);
+  }
+  assert.equal(states, ['degraded', 'degraded', 'unavailable']);
+  const refused = await ask();
+  assert.is(far.asked.length, 3, 'the provider is not asked');
+  assert.is(refused.state, 'failed');
+  assert.is(refused.error?.code, 'provider_unavailable');
+  assert.ok(refused.error?.retryable);
+  assert.match(
+    refused.error?.message ?? '',
+    /^far failed 3 times in a row and is not asked\. It is tried again in [23] s\. far failed \(status 500\)\.$/,
+  );
+});
+
+test('a half-open provider gets one request, and its success closes the circuit', async () => {
+  const { far, ask, start, ended, record, pass } = await boot([failed()]);
+  for (let time = 0; time < 3; time += 1) await ask();
+  await pass(2600);
+  assert.is(record().state, 'half_open');
+  const trial = gate();
+  far.script = [() => trial.opened, output('yes'), finish()];
+  const first = await start();
+  await waitFor('it is asked', () => far.asked.length === 4);
+  const other = await ask();
+  assert.is(other.error?.code, 'provider_unavailable');
+  assert.match(other.error?.message ?? '', /another request tries it now/);
+  assert.is(far.asked.length, 4, 'one at a time');
+  trial.open();
+  assert.is((await ended(first)).state, 'completed');
+  assert.is(record().state, 'available');
+  assert.is((await ask()).state, 'completed');
+  const { transitions } = record();
+  assert.equal(
+    transitions.map(({ state }) => state),
+    ['unknown', 'degraded', 'unavailable', 'half_open', 'available'],
+  );
+  assert.is(transitions[2]?.code, 'provider_failed');
+});
+
+test('the first output of the trial closes the circuit', async () => {
+  const { far, ask, start, record, pass, runtime } = await boot([failed()]);
+  for (let time = 0; time < 3; time += 1) await ask();
+  await pass(2600);
+  far.script = (_, signal) => [output('yes'), untilAborted(signal)];
+  const id = await start();
+  await waitFor('it closes', () => record().state === 'available');
+  await runtime.cancelRun(id, 'test');
+});
+
+test('the wait doubles with each trial that fails, up to the longest', async () => {
+  const { ask, record, pass, clock } = await boot([failed()]);
+  for (let time = 0; time < 3; time += 1) await ask();
+  const waits = [];
+  for (let time = 0; time < 5; time += 1) {
+    const wait_ms = Date.parse(record().retry_at ?? '') - clock.now();
+    waits.push(wait_ms);
+    await pass(wait_ms);
+    assert.is(record().state, 'half_open');
+    assert.is((await ask()).error?.code, 'provider_failed');
+    assert.is(record().state, 'unavailable');
+  }
+  for (const [index, least] of [2000, 4000, 8000, 8000, 8000].entries()) {
+    const wait = waits[index] ?? 0;
+    assert.ok(wait >= least * 0.9 && wait <= least * 1.25, `${wait} after ${index} failed trials`);
+  }
+});
+
+test('a trial that is cancelled leaves the provider half-open', async () => {
+  const { far, ask, start, record, pass, runtime } = await boot([failed()]);
+  for (let time = 0; time < 3; time += 1) await ask();
+  await pass(2600);
+  far.script = (_, signal) => [untilAborted(signal)];
+  const id = await start();
+  await waitFor('it is asked', () => far.asked.length === 4);
+  await runtime.cancelRun(id, 'test');
+  await turns();
+  far.script = [output('yes'), finish()];
+  assert.is((await ask()).state, 'completed');
+  assert.is(record().state, 'available');
+});
+
+test('too many requests: it is not asked before the time that it says', async () => {
+  const { far, ask, record, pass, clock, providers } = await boot([busy(20_000)]);
+  const at = clock.now();
+  assert.is((await ask()).error?.code, 'provider_busy');
+  assert.is(record().state, 'rate_limited');
+  assert.is(Date.parse(record().retry_at ?? ''), at + 20_000);
+  const usable = providers.usable('far');
+  assert.equal([usable.ok, !usable.ok && usable.until], [false, at + 20_000]);
+  assert.match((await ask()).error?.message ?? '', /^far takes no request now.* in \d+ s/);
+  assert.is(far.asked.length, 1);
+  await pass(20_000);
+  far.script = [output('yes'), finish()];
+  assert.is((await ask()).state, 'completed');
+  assert.is(record().state, 'available');
+});
+
+test('without a time of the provider the wait is that of the circuit', async () => {
+  const { ask, record, clock } = await boot([busy(null)]);
+  await ask();
+  const wait_ms = Date.parse(record().retry_at ?? '') - clock.now();
+  assert.ok(wait_ms >= 1900 && wait_ms <= 2500, `${wait_ms}`);
+});
+
+test('a run waits for the next trial if it comes soon, and is then answered', async () => {
+  const { far, ask, start, ended, pass, runtime } = await boot([failed()], 3);
+  far.script = (_, __) => [far.asked.length <= 3 ? failed() : output('yes'), finish()];
+  // Three attempts fail, so the run ends and the circuit is open.
+  const first = await start();
+  for (let time = 0; time < 4; time += 1) await pass(1500);
+  assert.is((await ended(first)).error?.code, 'provider_failed');
+  const second = await start();
+  await waitFor('it waits', async () => (await runtime.getRun(second)).state === 'backoff');
+  await pass(4000);
+  assert.is((await ended(second)).state, 'completed');
+  assert.is((await ask()).state, 'completed');
+});
+
+test('refused credentials are not sent again until the key changes or a probe succeeds', async () => {
+  const refusal = new SvcError('provider_unauthorised', 'far refused the key (status 401).');
+  const { far, ask, record, providers, runtime } = await boot([refusal]);
+  await ask();
+  assert.is(record().state, 'unauthorised');
+  far.script = [output('yes'), finish()];
+  assert.is((await ask()).error?.code, 'provider_unauthorised');
+  assert.is(far.asked.length, 1);
+  await providers.rereadKey('far');
+  assert.is(record().state, 'unknown');
+  assert.is((await ask()).state, 'completed');
+  far.script = [refusal];
+  await ask();
+  await runtime.testProvider('far');
+  assert.is(record().state, 'available');
+});
+
+test('a local provider that was down is probed when it is asked', async () => {
+  const gone = new SvcError('provider_unreachable', 'near refuses the connection.');
+  const { near, ask, record } = await boot([gone]);
+  near.probe = () => Promise.reject(gone);
+  for (let time = 0; time < 4; time += 1)
+    assert.is((await ask('near')).error?.code, 'provider_unreachable');
+  assert.is(record('near').state, 'unavailable');
+  assert.is(near.asked.length, 3, 'the fourth was only probed');
+  near.probe = () => Promise.resolve({ models: ['m'] });
+  near.script = [output('yes'), finish()];
+  assert.is((await ask('near')).state, 'completed');
+  assert.is(record('near').state, 'available');
+});
+
+test('the waits between probes grow while nothing changes, and a change shortens them', async () => {
+  const port = new ScriptedProvider('near', []);
+  let looks = 0;
+  port.probe = async () => {
+    looks += 1;
+    return { models: ['m'] };
+  };
+  const { clock, runtime } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: { near: { port, kind: 'local' } },
+    limits: { probe_every_ms: 1000, probe_idle_ms: 16_000 },
+  });
+  const looksIn = async (seconds: number) => {
+    const before = looks;
+    for (let second = 0; second < seconds; second += 1) {
+      clock.advance(1000);
+      await turns();
+    }
+    return looks - before;
+  };
+  const early = await looksIn(16);
+  const late = await looksIn(160);
+  assert.ok(early >= 3 && early <= 6, `${early} in the first 16 s`);
+  assert.ok(late >= 7 && late <= 14, `${late} in 160 s`);
+  const working = port.probe;
+  port.probe = () => {
+    looks += 1;
+    return Promise.reject(new SvcError('provider_unreachable', 'near is gone.'));
+  };
+  await looksIn(60);
+  assert.is(runtime.listProviders().find(({ id }) => id === 'near')?.state, 'unavailable');
+  port.probe = working;
+  await looksIn(40);
+  assert.is(runtime.listProviders().find(({ id }) => id === 'near')?.state, 'available');
+});
+
+test('the record has the latest transitions only', async () => {
+  const { far, ask, record } = await boot();
+  for (let time = 0; time < 14; time += 1) {
+    far.script = time % 2 === 0 ? [failed()] : [output('yes'), finish()];
+    await ask();
+  }
+  assert.is(record().transitions.length, 10);
+  assert.is(record().transitions.at(-1)?.state, 'available');
+});
+
+test.run();
