@@ -201,6 +201,18 @@ export const limitSpecs = {
     'Time without progress: of the server during a download, of the disk during verification.',
   ),
   pull_progress_ms: limit(1_000, 10, 60_000, 'Between two progress events of one pull.'),
+  pull_connections: limit(
+    4,
+    1,
+    16,
+    'Connections of one download. The server must send parts of a file, else it is one.',
+  ),
+  pull_range_bytes: limit(
+    32 * MIB,
+    65_536,
+    1024 * 1024 * MIB,
+    'The least that one more connection fetches. A smaller file has one connection.',
+  ),
   pull_redirects: limit(5, 0, 20, 'Redirects of one request.'),
   pull_list_bytes: limit(2 * MIB, 1024, 256 * MIB, 'List of the files of one repository.'),
   pull_bytes: limit(1024 * 1024 * MIB, MIB, 1024 * 1024 * 1024 * MIB, 'One model file.'),

@@ -110,7 +110,7 @@ async function download(
       { ...identity, file: source.file, revision, choices: source.choices },
       partial.bytes,
     );
-    await receive(transfer, partial, { context, report, signal });
+    await receive(transfer, partial, { source, context, report, signal });
     await partial.sync();
   } finally {
     await transfer.answer.body?.cancel().catch(() => undefined);

@@ -1,4 +1,5 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
+import { added, bytesIn, type Interval } from './intervals.ts';
 import { type PullPaths, sizeOf } from './paths.ts';
 import { readSidecar, type Sidecar, writeSidecar } from './sidecar.ts';
 
@@ -12,27 +13,38 @@ export type Identity = Pick<Sidecar, 'url' | 'etag' | 'size_bytes' | 'sha256'>;
  *    sidecar.
  * 2. It survives cancels, crashes and restarts. After a power cut it continues from the last synced
  *    byte.
+ * 3. With one connection the size of the file says how far it is. With several the sidecar lists
+ *    the parts, at most `NOTE_BYTES` late. It does so before the second connection writes.
  */
 export class PartialFile {
-  /** Downloaded bytes. */
-  bytes: number;
   private readonly paths: PullPaths;
   private readonly sync_bytes: number;
   private readonly host_boot_id: string | null;
   private sidecar: Sidecar | null;
   private handle: FileHandle | null = null;
+  /** Downloaded bytes. */
+  private have: readonly Interval[];
+  /** Bytes that survive a power cut. */
+  private synced: readonly Interval[];
+  private noted = 0;
+  private scattered: boolean;
+  /** One change of the sidecar at a time. */
+  private turn: Promise<unknown> = Promise.resolve();
 
   private constructor(
     paths: PullPaths,
     options: { sync_bytes: number; host_boot_id: string | null },
-    sidecar: Sidecar | null,
-    bytes: number,
+    found: { sidecar: Sidecar; have: readonly Interval[] } | null,
   ) {
     this.paths = paths;
     this.sync_bytes = options.sync_bytes;
     this.host_boot_id = options.host_boot_id;
-    this.sidecar = sidecar;
-    this.bytes = bytes;
+    this.sidecar = found?.sidecar ?? null;
+    this.have = found?.have ?? [];
+    this.scattered = found?.sidecar.parts !== undefined;
+    this.synced = this.scattered
+      ? (found?.sidecar.synced_parts ?? [])
+      : first(Math.min(found?.sidecar.synced_bytes ?? 0, this.bytes));
   }
 
   /** Finds the part of the wanted file. Ignores the bytes of any other file. */
@@ -44,11 +56,31 @@ export class PartialFile {
     const sidecar = await readSidecar(paths.sidecar);
     const size = await sizeOf(paths.partial);
     if (sidecar === null || size === null || !isSame(sidecar, wanted))
-      return new PartialFile(paths, options, null, 0);
+      return new PartialFile(paths, options, null);
     // Without a boot id of the host, a power cut may have happened.
     const sameLife = sidecar.host_boot_id !== null && sidecar.host_boot_id === options.host_boot_id;
-    const bytes = sameLife ? size : Math.min(size, sidecar.synced_bytes);
-    return new PartialFile(paths, options, sidecar, leaveOne(bytes, sidecar.size_bytes));
+    const parts = sameLife ? sidecar.parts : sidecar.synced_parts;
+    const have = parts ?? first(sameLife ? size : Math.min(size, sidecar.synced_bytes ?? 0));
+    const isThere = (have.at(-1)?.[1] ?? 0) <= size;
+    return new PartialFile(paths, options, {
+      sidecar,
+      have: isThere ? leaveOne(have, sidecar.size_bytes) : [],
+    });
+  }
+
+  /** Number of downloaded bytes. */
+  get bytes(): number {
+    return bytesIn(this.have);
+  }
+
+  /** The first missing byte. */
+  get offset(): number {
+    const [from, to] = this.have[0] ?? [0, 0];
+    return from === 0 ? to : 0;
+  }
+
+  get parts(): readonly Interval[] {
+    return this.have;
   }
 
   /** The file of the downloaded bytes. Null: there are none. */
@@ -59,35 +91,41 @@ export class PartialFile {
   /** Forgets the downloaded bytes. The next file overwrites them. */
   startOver(): void {
     this.sidecar = null;
-    this.bytes = 0;
+    this.have = [];
+    this.synced = [];
+    this.noted = 0;
+    this.scattered = false;
   }
 
-  /** Opens the file to append after the downloaded bytes. */
+  /** Opens the file to write the missing bytes. */
   async begin(identity: Identity): Promise<void> {
     if (this.sidecar === null || this.bytes === 0) await this.empty();
     this.handle ??= await open(this.paths.partial, 'r+');
-    await this.handle.truncate(this.bytes);
-    await this.note({
-      ...identity,
-      synced_bytes: Math.min(this.sidecar?.synced_bytes ?? 0, this.bytes),
-      host_boot_id: this.host_boot_id,
-    });
+    await this.handle.truncate(this.have.at(-1)?.[1] ?? 0);
+    await this.note(identity);
   }
 
-  async append(chunk: Uint8Array): Promise<void> {
+  /** From now on any missing byte may be written, not only the first one. */
+  async scatter(): Promise<void> {
+    this.scattered = true;
+    await this.inTurn(() => this.note(this.known()));
+  }
+
+  /** Writes bytes at their position in the file. */
+  async write(chunk: Uint8Array, position: number): Promise<void> {
     const handle = this.opened();
     for (let written = 0; written < chunk.length; ) {
       const { bytesWritten } = await handle.write(
         chunk,
         written,
         chunk.length - written,
-        this.bytes,
+        position + written,
       );
+      const from = position + written;
       written += bytesWritten;
-      this.bytes += bytesWritten;
+      this.have = added(this.have, [from, from + bytesWritten]);
     }
-    if (this.sidecar !== null && this.bytes - this.sidecar.synced_bytes >= this.sync_bytes)
-      await this.sync();
+    if (this.isDue()) await this.inTurn(async () => this.isDue() && (await this.keep()));
   }
 
   /** The first bytes of the file. */
@@ -96,16 +134,37 @@ export class PartialFile {
     return buffer.subarray(0, bytesRead);
   }
 
-  /** Makes all appended bytes durable. */
+  /** Makes all written bytes durable. */
   async sync(): Promise<void> {
-    await this.opened().datasync();
-    if (this.sidecar !== null) await this.note({ ...this.sidecar, synced_bytes: this.bytes });
+    await this.inTurn(() => this.syncNow());
   }
 
+  /** No connection may write any more. */
   async close(): Promise<void> {
     const { handle } = this;
+    if (handle !== null && this.scattered && this.noted !== this.bytes)
+      await this.inTurn(() => this.note(this.known())).catch(() => undefined);
     this.handle = null;
     await handle?.close();
+  }
+
+  private isDue(): boolean {
+    return (
+      this.bytes - bytesIn(this.synced) >= this.sync_bytes ||
+      (this.scattered && this.bytes - this.noted >= NOTE_BYTES)
+    );
+  }
+
+  private keep(): Promise<void> {
+    const unsynced = this.bytes - bytesIn(this.synced);
+    return unsynced >= this.sync_bytes ? this.syncNow() : this.note(this.known());
+  }
+
+  private async syncNow(): Promise<void> {
+    const { have } = this;
+    await this.opened().datasync();
+    this.synced = have;
+    await this.note(this.known());
   }
 
   private async empty(): Promise<void> {
@@ -114,15 +173,40 @@ export class PartialFile {
     this.handle = await open(this.paths.partial, 'w+', 0o600);
   }
 
-  private async note(sidecar: Sidecar): Promise<void> {
-    this.sidecar = sidecar;
-    await writeSidecar(this.paths.sidecar, sidecar);
+  private async note({ url, etag, size_bytes, sha256 }: Identity): Promise<void> {
+    this.noted = this.bytes;
+    const { host_boot_id } = this;
+    this.sidecar = {
+      ...{ url, etag, size_bytes, sha256, host_boot_id },
+      // Earlier versions of svc ignore a sidecar without this number, and do not know parts.
+      synced_bytes: this.scattered ? null : bytesIn(this.synced),
+      ...(this.scattered ? { parts: [...this.have], synced_parts: [...this.synced] } : {}),
+    };
+    await writeSidecar(this.paths.sidecar, this.sidecar);
+  }
+
+  private inTurn(work: () => Promise<unknown>): Promise<void> {
+    const mine = this.turn.then(work).then(() => undefined);
+    this.turn = mine.catch(() => undefined);
+    return mine;
+  }
+
+  private known(): Identity {
+    if (this.sidecar === null) throw new Error('the partial file has no identity');
+    return this.sidecar;
   }
 
   private opened(): FileHandle {
     if (this.handle === null) throw new Error('the partial file is not open');
     return this.handle;
   }
+}
+
+/** The most that a crash loses of a download with several connections. */
+const NOTE_BYTES = 4 * 1024 * 1024;
+
+function first(bytes: number): Interval[] {
+  return bytes === 0 ? [] : [[0, bytes]];
 }
 
 /** Whether the content is the same: by hash, or by URL and an ETag that the server will confirm. */
@@ -141,7 +225,8 @@ function isSame(sidecar: Sidecar, wanted: Identity): boolean {
  * Drops the last byte of a complete file, so that a request can confirm the file. Drops all bytes
  * if there are too many.
  */
-function leaveOne(bytes: number, size: number | null): number {
-  if (size === null || bytes < size) return bytes;
-  return bytes === size ? Math.max(0, size - 1) : 0;
+function leaveOne(have: readonly Interval[], size: number | null): readonly Interval[] {
+  const end = have.at(-1)?.[1] ?? 0;
+  if (size === null || bytesIn(have) < size) return end > (size ?? end) ? [] : have;
+  return bytesIn(have) === size && end === size ? first(size - 1) : [];
 }

@@ -4,6 +4,7 @@ import { shownAddress } from './hub/reference.ts';
 import { refusal } from './hub/refusal.ts';
 import type { Source } from './hub/source.ts';
 import type { Identity, PartialFile } from './partial-file.ts';
+import type { Claim } from './ranges.ts';
 
 /** The response with the rest of the file. */
 export interface Transfer {
@@ -52,7 +53,7 @@ export async function openTransfer(
 function conditions(source: Source, partial: PartialFile): Record<string, string> {
   if (partial.bytes === 0) return {};
   const etag = validator(source, partial);
-  return { range: `bytes=${partial.bytes}-`, ...(etag === null ? {} : { 'if-range': etag }) };
+  return { range: `bytes=${partial.offset}-`, ...(etag === null ? {} : { 'if-range': etag }) };
 }
 
 /** The ETag that this URL gave for the partial file. Null for a mirror. */
@@ -65,7 +66,7 @@ function isContinuation({ headers }: Answer, source: Source, partial: PartialFil
   const [, from = '', total = ''] =
     /^bytes (\d{1,15})-\d{1,15}\/(\d{1,15}|\*)$/.exec(headers.get('content-range') ?? '') ?? [];
   const size = source.size_bytes ?? partial.identity?.size_bytes ?? null;
-  if (from !== String(partial.bytes) || (size !== null && total !== '*' && Number(total) !== size))
+  if (from !== String(partial.offset) || (size !== null && total !== '*' && Number(total) !== size))
     return false;
   const [before, now] = [validator(source, partial), strongEtag(headers)];
   return before === null || now === null || before === now;
@@ -97,7 +98,7 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
       { retryable: true },
     );
   }
-  const size = sizeOfAnswer(answer, partial.bytes);
+  const size = sizeOfAnswer(answer, partial.offset);
   const wanted = source.size_bytes ?? hubMetadata.size_bytes;
   if (size !== null && wanted !== null && size !== wanted) {
     throw pullError('pull_failed', `${host} sends ${size} bytes instead of ${wanted}.`, {
@@ -111,6 +112,43 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
     sha256: source.sha256 ?? hubMetadata.sha256,
   };
   return { answer, identity, revision: hubMetadata.commit ?? source.revision };
+}
+
+/** Requests one part of the file that `first` sends. Throws SvcError unless it is of that file. */
+export async function openRange(
+  source: Source,
+  { identity }: Transfer,
+  { from, to }: Claim,
+  hubClient: HubClient,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { etag, size_bytes } = identity;
+  const answer = await hubClient.get({
+    url: source.url,
+    hub: source.hub,
+    signal,
+    headers: {
+      range: `bytes=${from}-${to - 1}`,
+      ...(etag === null ? {} : { 'if-range': etag }),
+    },
+  });
+  const { status, headers, host, hubMetadata } = answer;
+  const given = headers.get('content-range') ?? '';
+  const now = strongEtag(headers);
+  if (
+    status === 206 &&
+    given.startsWith(`bytes ${from}-`) &&
+    given.endsWith(`/${size_bytes}`) &&
+    (now === null || etag === null || now === etag) &&
+    (hubMetadata.sha256 ?? identity.sha256) === identity.sha256 &&
+    /^(identity)?$/i.test(headers.get('content-encoding') ?? '')
+  )
+    return answer;
+  await answer.body?.cancel().catch(() => undefined);
+  if (status >= 400) throw refusal(answer, source.file, source.hub?.host ?? null);
+  throw pullError('pull_failed', `${host} does not send the requested part of ${source.file}.`, {
+    retryable: true,
+  });
 }
 
 /** Size of the whole file. Null: unknown. */

@@ -31,6 +31,8 @@ export interface Behaviour {
   cutAfter?: number;
   /** Sends this many bytes of the answer, then nothing; the connection stays open. */
   hangAfter?: number;
+  /** The speed of one connection. */
+  bytesPerSecond?: number;
   /** Never answers. */
   silent?: boolean;
 }
@@ -55,6 +57,8 @@ export class Hub {
   readonly asked: HubRequest[] = [];
   /** Answers in progress. */
   readonly open = new Set<ServerResponse>();
+  /** The most answers in progress at one time. */
+  openMost = 0;
   private readonly sockets = new Set<Socket>();
   /** Whether the list has the hash of a file. */
   hashes = true;
@@ -114,6 +118,7 @@ export class Hub {
     };
     this.asked.push(asked);
     this.open.add(response);
+    this.openMost = Math.max(this.openMost, this.open.size);
     response.once('close', () => this.open.delete(response));
     if (asked.path.startsWith('/api/')) this.list(url, response, asked);
     else await this.download(request, response, asked);
@@ -195,7 +200,7 @@ export class Hub {
     asked: HubRequest,
   ): Promise<void> {
     const etag = behaviour.etag === undefined ? `"${sha256(file).slice(0, 16)}"` : behaviour.etag;
-    const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
+    const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
     const condition = request.headers['if-range'];
     const partial =
       range !== null &&
@@ -204,29 +209,39 @@ export class Hub {
     const from = partial ? (behaviour.rangeFrom ?? Number(range[1])) : 0;
     if (partial && from >= file.length)
       return this.reply(response, asked, 416, { 'content-range': `bytes */${file.length}` }, '');
-    const bytes = file.subarray(from);
+    const last = partial && range[2] !== '' ? Number(range[2]) : file.length - 1;
+    const bytes = file.subarray(from, last + 1);
     asked.status = partial ? 206 : 200;
     response.writeHead(asked.status, {
       'content-type': 'application/octet-stream',
       'x-repo-commit': this.commit,
       ...(etag === null ? {} : { etag }),
-      ...(partial ? { 'content-range': `bytes ${from}-${file.length - 1}/${file.length}` } : {}),
+      ...(partial ? { 'content-range': `bytes ${from}-${last}/${file.length}` } : {}),
+      ...(behaviour.noRanges === true ? {} : { 'accept-ranges': 'bytes' }),
       ...(behaviour.chunked
         ? {}
         : { 'content-length': String(behaviour.claimedLength ?? bytes.length) }),
       ...behaviour.headers,
     });
+    const begun = performance.now();
     const stop = behaviour.cutAfter ?? behaviour.hangAfter ?? bytes.length;
     for (let at = 0; at < Math.min(stop, bytes.length) && !response.destroyed; ) {
       const piece = bytes.subarray(at, Math.min(at + PIECE_BYTES, stop));
       await new Promise<void>((resolve) => response.write(piece, () => resolve()));
       at += piece.length;
       asked.sent += piece.length;
+      await this.pace(at, begun, behaviour.bytesPerSecond);
     }
     if (behaviour.hangAfter !== undefined) return;
     if (behaviour.cutAfter !== undefined || behaviour.claimedLength !== undefined)
       response.socket?.end();
     else response.end();
+  }
+
+  private async pace(sent: number, begun: number, bytesPerSecond = 0): Promise<void> {
+    const early =
+      bytesPerSecond === 0 ? 0 : (sent / bytesPerSecond) * 1000 - (performance.now() - begun);
+    if (early > 1) await new Promise((resolve) => setTimeout(resolve, early));
   }
 
   private reply(
@@ -244,5 +259,10 @@ export class Hub {
 const PIECE_BYTES = 16 * 1024;
 
 export function sha256(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex');
+  const known = hashes.get(bytes) ?? createHash('sha256').update(bytes).digest('hex');
+  hashes.set(bytes, known);
+  return known;
 }
+
+/** No test changes the bytes of a file. */
+const hashes = new WeakMap<Buffer, string>();

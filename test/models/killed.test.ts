@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { errors } from '../../src/errors.ts';
+import { runtimeOf } from '../helpers/daemon.ts';
+import { Hub } from '../helpers/hub.ts';
+import { makeModel } from '../helpers/pulls.ts';
+import { makeHome } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+
+/** A large download with several connections, and a daemon that is killed while it runs. */
+
+const MIB = 1024 * 1024;
+const FILE = 'large-Q4_K_M.gguf';
+const KILLS = 3;
+/** Each connection sends this much in one life of the daemon. */
+const SHARE = 8 * MIB;
+/** Of each kill: what the sidecar does not list yet, and what was on its way. */
+const WASTE_MAX = 16 * MIB;
+
+test('200 MB, killed three times: what is on disk is not fetched again, and the file is whole', async () => {
+  const model = Buffer.concat([makeModel(64), randomBytes(200 * MIB)]);
+  const hub = await Hub.start({ [FILE]: model });
+  const home = makeHome({
+    HF_ENDPOINT: hub.url,
+    SVC_LIMIT_PULL_SPARE_BYTES: '0',
+    SVC_LIMIT_PULL_RANGE_BYTES: String(16 * MIB),
+    SVC_LIMIT_PULL_IDLE_MS: '600000',
+  });
+  const pull = ['model', 'pull', 'hf:user/large'];
+  const partial = join(home.paths.models, `${FILE}.partial`);
+  try {
+    hub.usual = { hangAfter: SHARE };
+    for (let kill = 1; kill <= KILLS; kill += 1) {
+      assert.is((await home.svc(['start'])).code, 0);
+      const asked = hub.downloads.length;
+      const command = home.spawn(pull);
+      await waitFor(
+        'four connections hang',
+        () => hub.downloads.slice(asked).filter(({ sent }) => sent === SHARE).length === 4,
+        { within_ms: 120_000 },
+      );
+      await waitFor('parts are on disk', () => existsSync(partial));
+      process.kill((await runtimeOf(home)).pid, 'SIGKILL');
+      assert.is((await command.ended).code, errors.connection_lost.exit);
+      await waitFor('all connections are closed', () => hub.open.size === 0);
+    }
+    hub.usual = {};
+    assert.is((await home.svc(['start'])).code, 0);
+    const { code, stderr } = await home.svc(pull);
+    assert.is(code, 0, stderr);
+    assert.match(stderr, /Resuming at/);
+    const target = join(home.paths.models, FILE);
+    assert.is(statSync(target).size, model.length);
+    assert.ok(readFileSync(target).equals(model));
+    const wasted = hub.sent - model.length;
+    assert.ok(wasted <= (KILLS + 1) * WASTE_MAX, `${wasted} bytes came twice`);
+    assert.ok(hub.sent > model.length - 1);
+    console.log(
+      `sent ${hub.sent} of ${model.length}: ${Math.round(wasted / MIB)} MiB twice, ${hub.downloads.length} requests`,
+    );
+  } finally {
+    await home.close();
+    await hub.stop();
+  }
+});
+
+test.run();
