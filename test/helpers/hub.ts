@@ -232,7 +232,7 @@ export class Hub {
       asked.sent += piece.length;
       await this.pace(at, begun, behaviour.bytesPerSecond);
     }
-    if (behaviour.hangAfter !== undefined) return;
+    if ((behaviour.hangAfter ?? bytes.length) < bytes.length) return;
     if (behaviour.cutAfter !== undefined || behaviour.claimedLength !== undefined)
       response.socket?.end();
     else response.end();

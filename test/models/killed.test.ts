@@ -16,9 +16,11 @@ const MIB = 1024 * 1024;
 const FILE = 'large-Q4_K_M.gguf';
 const KILLS = 3;
 /** Each connection sends this much in one life of the daemon. */
-const SHARE = 8 * MIB;
-/** Of each kill: what the sidecar does not list yet, and what was on its way. */
-const WASTE_MAX = 16 * MIB;
+const SHARE = 7 * MIB;
+/** What the sidecar does not list yet. */
+const LATE_MAX = 5 * MIB;
+/** What is on its way when the first connection ends. */
+const IN_FLIGHT = 8 * MIB;
 
 test('200 MB, killed three times: what is on disk is not fetched again, and the file is whole', async () => {
   const model = Buffer.concat([makeModel(64), randomBytes(200 * MIB)]);
@@ -30,19 +32,21 @@ test('200 MB, killed three times: what is on disk is not fetched again, and the 
     SVC_LIMIT_PULL_IDLE_MS: '600000',
   });
   const pull = ['model', 'pull', 'hf:user/large'];
-  const partial = join(home.paths.models, `${FILE}.partial`);
+  const sidecar = join(home.paths.models, `${FILE}.partial.json`);
   try {
     hub.usual = { hangAfter: SHARE };
     for (let kill = 1; kill <= KILLS; kill += 1) {
       assert.is((await home.svc(['start'])).code, 0);
       const asked = hub.downloads.length;
+      const before = listed(sidecar);
       const command = home.spawn(pull);
       await waitFor(
         'four connections hang',
-        () => hub.downloads.slice(asked).filter(({ sent }) => sent === SHARE).length === 4,
+        () => hub.downloads.slice(asked).filter(({ sent }) => sent === SHARE).length >= 4,
         { within_ms: 120_000 },
       );
-      await waitFor('parts are on disk', () => existsSync(partial));
+      const sent = hub.downloads.slice(asked).reduce((sum, each) => sum + each.sent, 0);
+      await waitFor('the sidecar lists them', () => listed(sidecar) >= before + sent - LATE_MAX);
       process.kill((await runtimeOf(home)).pid, 'SIGKILL');
       assert.is((await command.ended).code, errors.connection_lost.exit);
       await waitFor('all connections are closed', () => hub.open.size === 0);
@@ -56,15 +60,18 @@ test('200 MB, killed three times: what is on disk is not fetched again, and the 
     assert.is(statSync(target).size, model.length);
     assert.ok(readFileSync(target).equals(model));
     const wasted = hub.sent - model.length;
-    assert.ok(wasted <= (KILLS + 1) * WASTE_MAX, `${wasted} bytes came twice`);
-    assert.ok(hub.sent > model.length - 1);
-    console.log(
-      `sent ${hub.sent} of ${model.length}: ${Math.round(wasted / MIB)} MiB twice, ${hub.downloads.length} requests`,
-    );
+    assert.ok(wasted <= KILLS * LATE_MAX + IN_FLIGHT, `${wasted} bytes came twice`);
   } finally {
     await home.close();
     await hub.stop();
   }
 });
+
+/** Bytes of the parts that the sidecar lists. */
+function listed(sidecar: string): number {
+  if (!existsSync(sidecar)) return 0;
+  const { parts = [] } = JSON.parse(readFileSync(sidecar, 'utf8')) as { parts?: number[][] };
+  return parts.reduce((sum, [from = 0, to = 0]) => sum + to - from, 0);
+}
 
 test.run();
