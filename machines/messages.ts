@@ -91,6 +91,45 @@ export interface Wishes {
   frequency_penalty?: number;
   /** How many of the likeliest tokens to report at each position. Absent: no probabilities. */
   logprobs?: number;
+  /** How long the model may reason before it answers. Absent: as long as it wants. */
+  reasoning_effort?: ReasoningEffort;
+  /** False: the answer has one tool call at most. */
+  parallel_tool_calls?: boolean;
+  /** Only this many of the likeliest tokens are drawn from. 0: all of them. */
+  top_k?: number;
+  /** Only tokens of at least this part of the highest probability are drawn from. */
+  min_p?: number;
+  /** Above 1, each token that the answer has already becomes less likely. */
+  repeat_penalty?: number;
+}
+
+export const REASONING_EFFORTS = [
+  'none',
+  'minimal',
+  'low',
+  'medium',
+  'high',
+  'xhigh',
+  'max',
+] as const;
+export type ReasoningEffort = (typeof REASONING_EFFORTS)[number];
+
+const WISHES: Readonly<Record<keyof Wishes, true>> = {
+  ...{ tools: true, tool_choice: true, parallel_tool_calls: true, response_format: true },
+  ...{ stop: true, top_p: true, top_k: true, min_p: true, logprobs: true },
+  ...{ presence_penalty: true, frequency_penalty: true, repeat_penalty: true },
+  reasoning_effort: true,
+};
+
+/** The wishes of a request that has more fields. One that is null or undefined is absent. */
+export function wishesIn(
+  asked: {
+    readonly [W in keyof Wishes]?: Wishes[W] | null | undefined;
+  },
+): Wishes {
+  return Object.fromEntries(
+    Object.entries(asked).filter(([name, wish]) => name in WISHES && (wish ?? null) !== null),
+  );
 }
 
 export interface RunRequest extends Wishes {

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import type { RunRequest, Wishes } from '../../../machines/messages.ts';
+import { type RunRequest, wishesIn } from '../../../machines/messages.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
@@ -128,20 +128,10 @@ function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'type' | 
     seed,
     max_tokens: max_tokens ?? limits.output_tokens,
     only_count: false,
-    wishes: wishesOf(request),
+    wishes: wishesIn(request),
     call_key: '',
     resume: null,
   };
-}
-
-function wishesOf(request: RunRequest): Wishes {
-  const { tools, tool_choice, response_format, stop } = request;
-  const { top_p, presence_penalty, frequency_penalty, logprobs } = request;
-  const wishes = {
-    ...{ tools, tool_choice, response_format, stop },
-    ...{ top_p, presence_penalty, frequency_penalty, logprobs },
-  };
-  return Object.fromEntries(Object.entries(wishes).filter(([, wish]) => wish !== undefined));
 }
 
 /**

@@ -10,6 +10,7 @@ import type {
   RunRequest,
   Tool,
   ToolChoice,
+  Wishes,
 } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
@@ -27,6 +28,8 @@ export function callOptions(request: RunRequest): LanguageModelV4CallOptions {
     temperature: temperature ?? undefined,
     seed: seed_asked ? seed : undefined,
     topP: request.top_p,
+    topK: request.top_k,
+    reasoning: request.reasoning_effort,
     presencePenalty: request.presence_penalty,
     frequencyPenalty: request.frequency_penalty,
     stopSequences: request.stop === undefined ? undefined : [...request.stop],
@@ -142,31 +145,43 @@ export type Body = Record<string, unknown>;
  * the request would be answered as if the client had not asked for it.
  *
  * OpenAI's newer models refuse `max_tokens`; all other servers know only that name. OpenAI takes no
- * reasoning in messages.
+ * reasoning in messages, and neither `top_k` nor `min_p`. Other servers take both by these names.
  */
 export function adaptBody(
   { base_url }: { base_url: string },
-  { logprobs }: Pick<RunRequest, 'logprobs'>,
+  request: Wishes,
 ): (body: Body, warnings?: readonly { type: string; feature?: string }[]) => Body {
   const isOpenai = new URL(base_url).hostname === 'api.openai.com';
+  const { logprobs, parallel_tool_calls, top_k, min_p, repeat_penalty } = request;
+  if (isOpenai && min_p !== undefined) throw unasked('min_p');
+  // Servers have different names for it, and ignore the others.
+  if (repeat_penalty !== undefined && repeat_penalty !== 1) throw unasked('repeat_penalty');
   return ({ max_tokens, messages, ...rest }, warnings = []) => {
-    const missing = warnings.find(({ type }) => type === 'unsupported');
-    if (missing !== undefined)
-      throw new SvcError(
-        'capability_missing',
-        `The provider cannot be asked for ${missing.feature ?? 'a part of the request'}.`,
-        { param: FIELDS[missing.feature ?? ''] },
-      );
+    const missing = warnings.find(
+      ({ type, feature }) => type === 'unsupported' && (isOpenai || feature !== 'topK'),
+    );
+    if (missing !== undefined) throw unasked(missing.feature ?? 'a part of the request');
     return {
       ...rest,
       ...(max_tokens === undefined
         ? {}
         : { [isOpenai ? 'max_completion_tokens' : 'max_tokens']: max_tokens }),
+      ...(parallel_tool_calls === false ? { parallel_tool_calls } : {}),
+      ...(top_k === undefined ? {} : { top_k }),
+      ...(min_p === undefined ? {} : { min_p }),
       ...(logprobs === undefined ? {} : { logprobs: true }),
       ...(logprobs === undefined || logprobs === 0 ? {} : { top_logprobs: logprobs }),
       messages: isOpenai && Array.isArray(messages) ? messages.map(withoutReasoning) : messages,
     };
   };
+}
+
+/** `what`: a field of a run, or what the SDK calls it. */
+function unasked(what: string): SvcError {
+  const param = FIELDS[what] ?? what;
+  return new SvcError('capability_missing', `The provider cannot be asked for ${param}.`, {
+    param: /\s/.test(param) ? undefined : param,
+  });
 }
 
 /** The fields of a run, as the SDK calls them. */

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { REASONING_EFFORTS } from '../../../machines/messages.ts';
 import { RECOVERIES } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { type Limits, limitSpecs } from '../../limits.ts';
@@ -29,6 +30,8 @@ const STOPS_MAX = 16;
 const LABELS_MAX = 16;
 /** Most of the likeliest tokens at one position. */
 export const LOGPROBS_MAX = 20;
+/** More than the vocabulary of any model. */
+const TOP_K_MAX = 1_000_000;
 
 export const runInput = named(
   'RunInput',
@@ -57,6 +60,15 @@ export const runInput = named(
     frequency_penalty: v.nullish(numberFrom(-2, 2)),
     /** How many of the likeliest tokens to report at each position. */
     logprobs: v.nullish(wholeFrom(0, LOGPROBS_MAX)),
+    /** How long the model may reason before it answers. */
+    reasoning_effort: v.nullish(oneOf(REASONING_EFFORTS)),
+    /** False: the answer has one tool call at most. */
+    parallel_tool_calls: v.nullish(flag),
+    /** 0: any token may come next. */
+    top_k: v.nullish(wholeFrom(0, TOP_K_MAX)),
+    min_p: v.nullish(numberFrom(0, 1)),
+    /** 1: none. */
+    repeat_penalty: v.nullish(numberFrom(0.1, 10)),
     seed: v.nullish(wholeFrom(0, 2 ** 32 - 1)),
     timeout_ms: v.nullish(wholeFrom(1, limitSpecs.run_ms.max)),
     idempotency_key: v.nullish(

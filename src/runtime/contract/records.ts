@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { REASONING_EFFORTS } from '../../../machines/messages.ts';
 import { RECOVERIES } from '../../config/settings.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
 import type { EventRecord } from '../../kernel/event-pages.ts';
@@ -195,6 +196,11 @@ export const run = named(
     tools: v.exactOptional(v.array(tool)),
     tool_choice: v.exactOptional(toolChoice),
     response_format: v.exactOptional(responseFormat),
+    reasoning_effort: v.exactOptional(oneOf(REASONING_EFFORTS)),
+    parallel_tool_calls: v.exactOptional(flag),
+    top_k: v.exactOptional(whole),
+    min_p: v.exactOptional(v.number()),
+    repeat_penalty: v.exactOptional(v.number()),
     output: text,
     /** The parts of the answer, unless it is only text. */
     output_parts: v.exactOptional(v.array(part)),

@@ -6,6 +6,7 @@ import {
   type MessagePart,
   type OutputPart,
   promptOf,
+  type ReasoningEffort,
   type ResponseFormat,
   type RunRequest,
   systemOf,
@@ -43,6 +44,11 @@ export interface RunRecord {
   tools?: Tool[];
   tool_choice?: ToolChoice;
   response_format?: ResponseFormat;
+  reasoning_effort?: ReasoningEffort;
+  parallel_tool_calls?: boolean;
+  top_k?: number;
+  min_p?: number;
+  repeat_penalty?: number;
   output: string;
   /** The parts of the answer. Absent when it is only text. */
   output_parts?: OutputPart[];
@@ -113,11 +119,17 @@ export function runRecord(
 /** What a request says beside its prompt and system text. */
 function conversation(request: RunRequest): Partial<RunRecord> {
   const { messages, tools, tool_choice, response_format } = request;
+  const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = request;
   return {
     ...(isShort(request) || messages.length === 0 ? {} : { messages: messages.map(recorded) }),
     ...(tools === undefined ? {} : { tools: [...tools] }),
     ...(tool_choice === undefined ? {} : { tool_choice }),
     ...(response_format === undefined ? {} : { response_format }),
+    ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
+    ...(parallel_tool_calls === undefined ? {} : { parallel_tool_calls }),
+    ...(top_k === undefined ? {} : { top_k }),
+    ...(min_p === undefined ? {} : { min_p }),
+    ...(repeat_penalty === undefined ? {} : { repeat_penalty }),
   };
 }
 

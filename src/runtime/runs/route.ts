@@ -1,9 +1,8 @@
 import { randomInt } from 'node:crypto';
-import { type RunRequest, shortMessages, type Wishes } from '../../../machines/messages.ts';
+import { type RunRequest, shortMessages, wishesIn } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
-import { given } from '../contract/check.ts';
 import type { RunInput } from '../contract.ts';
 import { LOCAL } from '../providers/providers.ts';
 
@@ -155,20 +154,10 @@ export function requestOf(input: RunInput, route: Route): RunRequest {
   return {
     ...route,
     messages: input.messages ?? shortMessages(input.prompt ?? '', input.system ?? null),
-    ...wishes(input),
+    ...wishesIn(input),
     max_tokens: input.max_tokens ?? null,
     temperature: input.temperature ?? null,
     seed: input.seed ?? randomInt(2 ** 32),
     seed_asked: input.seed != null,
   };
-}
-
-/** What the request says beside its messages. */
-function wishes(input: RunInput): Wishes {
-  const { tools, tool_choice, response_format, stop } = input;
-  const { top_p, presence_penalty, frequency_penalty, logprobs } = input;
-  return given({
-    ...{ tools, tool_choice, response_format, stop },
-    ...{ top_p, presence_penalty, frequency_penalty, logprobs },
-  });
 }

@@ -47,7 +47,7 @@ const toolResultBlock = object({
   type: v.literal('tool_result'),
   tool_use_id: text,
   content: v.nullish(
-    v.union([text, v.array(only([textBlock], 'must be text: a result has no images.'))], TEXTS),
+    v.union([text, v.array(only([textBlock, imageBlock], 'must be text or image.'))], TEXTS),
   ),
   is_error: v.nullish(flag),
   toolset_name: unsupported,
@@ -72,6 +72,7 @@ const assistant = v.array(
     'must be text, thinking, redacted_thinking or tool_use.',
   ),
 );
+type ToolResult = v.InferOutput<typeof toolResultBlock>;
 type Block = v.InferOutput<typeof user | typeof assistant>[number];
 
 export const texts = v.union([text, system], TEXTS);
@@ -99,7 +100,8 @@ export interface Conversation {
 
 /**
  * The messages of a run. One message of a user may have results of tools and more. It becomes a
- * message for each result and one for the rest.
+ * message for each result and one for the rest. Images of results are in that last one, because
+ * most models see images of the user only.
  */
 export function conversationOf(
   system: string | readonly Block[] | null,
@@ -130,17 +132,42 @@ function addMessage(
     places.at(-1)?.push(at);
     return;
   }
-  for (const [index, block] of content.entries()) {
-    const part = partOf(block);
-    if (part === null) continue;
+  const add = (part: MessagePart, place: string) => {
     const isResult = part.type === 'tool_result';
     if (isResult) parts = null;
     const into: MessagePart[] = isResult ? open('tool') : (parts ?? open(role));
     if (!isResult) parts = into;
     into.push(part);
-    places.at(-1)?.push(`${at}.${index}`);
+    places.at(-1)?.push(place);
+  };
+  let shown: [MessagePart, string][] = [];
+  for (const [index, block] of content.entries()) {
+    const part = partOf(block);
+    if (part === null) continue;
+    if (block.type !== 'tool_result') {
+      for (const [image, place] of shown) add(image, place);
+      shown = [];
+    }
+    add(part, `${at}.${index}`);
+    if (block.type === 'tool_result') shown.push(...imagesOf(block, `${at}.${index}`));
   }
+  for (const [image, place] of shown) add(image, place);
   if (content.length === 0) open(role);
+}
+
+/** The images of a result, each after a text that says what it belongs to. */
+function imagesOf({ tool_use_id, content }: ToolResult, at: string): [MessagePart, string][] {
+  if (content == null || typeof content === 'string') return [];
+  return content.flatMap((block, index): [MessagePart, string][] => {
+    const image = block.type === 'image' ? partOf(block) : null;
+    if (image === null) return [];
+    const place = `${at}.content.${index}`;
+    const text = `This image is the result of the tool call ${tool_use_id}:`;
+    return [
+      [{ type: 'text', text }, place],
+      [image, place],
+    ];
+  });
 }
 
 /** The part of a block. Null: nothing of it reaches a model. */
@@ -161,13 +188,14 @@ function partOf(block: Block): MessagePart | null {
     }
     case 'tool_result': {
       const { tool_use_id: id, content, is_error } = block;
-      const said = typeof content === 'string' ? content : (content ?? []).map(({ text }) => text);
-      return {
-        type: 'tool_result',
-        id,
-        text: typeof said === 'string' ? said : said.join('\n'),
-        is_error: is_error ?? false,
-      };
+      return { type: 'tool_result', id, text: resultText(content), is_error: is_error ?? false };
     }
   }
+}
+
+function resultText(content: ToolResult['content']): string {
+  if (content == null || typeof content === 'string') return content ?? '';
+  const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []));
+  // Servers refuse an empty result.
+  return texts.length === 0 && content.length > 0 ? 'The next message has it.' : texts.join('\n');
 }

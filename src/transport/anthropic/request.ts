@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Tool, ToolChoice } from '../../../machines/messages.ts';
+import type { ReasoningEffort, Tool, ToolChoice } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
 import { given, wrong } from '../../runtime/contract/check.ts';
 import {
@@ -18,8 +18,9 @@ import { cache_control, conversationOf, message, texts, unsupported } from './bl
  * The body of POST /v1/messages as the input of a run.
  *
  * 1. What would change the answer, and a run does not have, is refused by name.
- * 2. What changes no answer is accepted, and has no effect: caches, tiers, and hints about effort.
- * 3. Whether a model thinks is its own choice. With `thinking` disabled, the answer leaves it out.
+ * 2. What changes no answer is accepted, and has no effect: caches and tiers.
+ * 3. Whether a model thinks is its own choice. `thinking` says how long at most. With `thinking`
+ *    disabled, the answer leaves it out.
  */
 
 const tool = object({
@@ -111,7 +112,7 @@ export const messagesInput = named(
     stop_sequences: v.nullish(v.array(text, 'must be a list of texts.')),
     temperature: v.nullish(v.number('must be a number.')),
     top_p: v.nullish(v.number('must be a number.')),
-    top_k: unsupported,
+    top_k: v.nullish(v.number('must be a number.')),
     metadata: v.nullish(object({ user_id: v.nullish(text) })),
     service_tier: v.nullish(text),
     inference_geo: v.nullish(text),
@@ -135,7 +136,7 @@ export interface Translated {
 
 /** Throws invalid_request with the name of the field. */
 export function readMessages(sent: v.InferOutput<typeof messagesInput>): Translated {
-  const { max_tokens, temperature, top_p, stop_sequences, metadata, stream } = sent;
+  const { max_tokens, temperature, top_p, top_k, stop_sequences, metadata, stream } = sent;
   const { input, ...rest } = readCount(sent);
   const user_id = metadata?.user_id;
   return {
@@ -143,7 +144,7 @@ export function readMessages(sent: v.InferOutput<typeof messagesInput>): Transla
     stream: stream === true,
     input: given({
       ...input,
-      ...{ max_tokens, temperature, top_p },
+      ...{ max_tokens, temperature, top_p, top_k },
       stop: stop_sequences?.length === 0 ? null : stop_sequences,
       metadata: user_id == null ? null : { user_id },
     }),
@@ -171,6 +172,8 @@ export function readCount(sent: v.InferOutput<typeof countInput>): Translated {
       messages,
       tools: tools == null || tools.length === 0 ? null : tools.map(toolOf),
       tool_choice: choiceOf(sent.tool_choice ?? null),
+      parallel_tool_calls: isSingle(sent.tool_choice) ? false : null,
+      reasoning_effort: effortOf(sent),
       response_format:
         format === null
           ? null
@@ -190,19 +193,39 @@ function toolOf({ name, description, input_schema }: v.InferOutput<typeof tool>)
 function choiceOf(choice: v.InferOutput<typeof toolChoice> | null): ToolChoice | null {
   if (choice === null) return null;
   if (choice.type === 'none') return 'none';
-  if (choice.disable_parallel_tool_use === true)
-    throw wrong(
-      'tool_choice.disable_parallel_tool_use',
-      'tool_choice.disable_parallel_tool_use is not supported here: a model may call several tools.',
-    );
   if (choice.type === 'tool') return { name: choice.name };
   return choice.type === 'any' ? 'required' : 'auto';
 }
+
+function isSingle(choice: v.InferOutput<typeof toolChoice> | null | undefined): boolean {
+  return choice != null && choice.type !== 'none' && choice.disable_parallel_tool_use === true;
+}
+
+/**
+ * The effort of a request that asks for thoughts: its budget says it, or its `output_config`. Other
+ * requests leave it to the model, because most models without reasoning refuse an effort.
+ */
+function effortOf({ thinking, output_config }: v.InferOutput<typeof countInput>): string | null {
+  if (thinking?.type === 'enabled' && thinking.budget_tokens != null) {
+    const budget = thinking.budget_tokens;
+    return BUDGETS.find(([most]) => budget <= most)?.[1] ?? 'high';
+  }
+  const isAsked = thinking?.type === 'enabled' || thinking?.type === 'adaptive';
+  return isAsked ? (output_config?.effort ?? null) : null;
+}
+
+/** The most tokens of thoughts for an effort. */
+const BUDGETS: readonly (readonly [number, ReasoningEffort])[] = [
+  [2048, 'low'],
+  [8192, 'medium'],
+];
 
 /** The names of a run's input, as this API calls them. */
 const NAMES: Readonly<Record<string, string>> = {
   stop: 'stop_sequences',
   response_format: 'output_config.format',
+  reasoning_effort: 'output_config.effort',
+  parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
   parameters: 'input_schema',
 };
 

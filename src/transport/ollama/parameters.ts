@@ -40,14 +40,15 @@ export const options = object({
   stop: v.nullish(v.array(text, 'must be a list of texts.')),
   presence_penalty: v.nullish(number),
   frequency_penalty: v.nullish(number),
-  top_k: only(0, SAMPLING),
-  min_p: only(0, SAMPLING),
+  top_k: v.nullish(number),
+  min_p: v.nullish(number),
+  repeat_penalty: v.nullish(number),
   typical_p: only(1, SAMPLING),
   tfs_z: only(1, SAMPLING),
-  repeat_penalty: only(1, SAMPLING),
   mirostat: only(0, SAMPLING),
+  /** All tokens of the answer count. */
+  repeat_last_n: only(-1, 'the daemon counts all tokens of the answer.'),
   /** They mean something only with the ones above. */
-  repeat_last_n: ignored,
   mirostat_tau: ignored,
   mirostat_eta: ignored,
   penalize_newline: ignored,
@@ -89,9 +90,12 @@ type Shared = v.InferOutput<ReturnType<typeof object<typeof shared>>>;
 export function inputOf(sent: Shared): RunInput {
   const { num_predict, seed, stop, ...rest } = sent.options ?? {};
   const { temperature, top_p, presence_penalty, frequency_penalty } = rest;
+  const { top_k, min_p, repeat_penalty } = rest;
   return given({
     model: modelName(sent.model),
     ...{ temperature, top_p, presence_penalty, frequency_penalty },
+    ...{ top_k, min_p, repeat_penalty },
+    reasoning_effort: typeof sent.think === 'string' ? sent.think : null,
     // Zero and less mean no bound of the request.
     max_tokens: num_predict == null || num_predict < 1 ? null : num_predict,
     seed: seed == null || seed < 0 ? null : seed,
@@ -118,6 +122,10 @@ const NAMES: Readonly<Record<string, string>> = {
   top_p: 'options.top_p',
   presence_penalty: 'options.presence_penalty',
   frequency_penalty: 'options.frequency_penalty',
+  top_k: 'options.top_k',
+  min_p: 'options.min_p',
+  repeat_penalty: 'options.repeat_penalty',
+  reasoning_effort: 'think',
   seed: 'options.seed',
   stop: 'options.stop',
   response_format: 'format',

@@ -5,6 +5,8 @@ import type { RunInput } from '../../runtime/contract.ts';
 import { chatMessage, messageOf } from './chat-messages.ts';
 import {
   anything,
+  effort,
+  effortOf,
   flag,
   named,
   object,
@@ -75,7 +77,7 @@ export const chatInput = named(
     function_call: only(['none'], 'it is the old form of tool_choice. Send tool_choice.'),
     audio: only([{}], 'svc answers with text.'),
     web_search_options: only([null], 'svc does not search the web.'),
-    reasoning_effort: only(['default'], 'svc leaves it to the model how long it reasons.'),
+    reasoning_effort: effort,
     verbosity: only(['medium'], 'svc leaves it to the model how much it says.'),
     ...WITHOUT_EFFECT,
   }),
@@ -85,21 +87,20 @@ export type ChatInput = v.InferOutput<typeof chatInput>;
 /** Throws invalid_request with the name of the parameter. */
 export function runOfChat(chat: ChatInput): RunInput {
   const { model, temperature, top_p, presence_penalty, frequency_penalty, metadata } = chat;
+  const { top_k, min_p, repeat_penalty } = chat;
   const tools = chat.tools?.map(toolOf);
-  if (chat.parallel_tool_calls === false && (tools?.length ?? 0) > 0)
-    throw wrong(
-      'parallel_tool_calls',
-      'parallel_tool_calls must be true: svc does not limit the tool calls of an answer.',
-    );
   if (chat.top_logprobs != null && chat.logprobs !== true)
     throw wrong('top_logprobs', 'top_logprobs needs logprobs: true.');
   return {
     messages: chat.messages.map(messageOf),
     tools: tools?.length === 0 ? null : tools,
     tool_choice: chat.tool_choice == null ? null : choiceOf(chat.tool_choice),
+    parallel_tool_calls: chat.parallel_tool_calls === false ? false : null,
+    reasoning_effort: effortOf(chat.reasoning_effort),
     response_format: formatOf(chat.response_format),
     stop: stopOf(chat.stop),
     ...{ model, temperature, top_p, presence_penalty, frequency_penalty, metadata },
+    ...{ top_k, min_p, repeat_penalty },
     max_tokens: oneLength(chat.max_tokens, chat.max_completion_tokens),
     seed: seedOf(chat.seed),
     logprobs: chat.logprobs === true ? (chat.top_logprobs ?? 0) : null,

@@ -47,12 +47,14 @@ type CompletionInput = v.InferOutput<typeof completionInput>;
 export async function completion(context: Context<unknown, CompletionInput>): Promise<void> {
   const asked = await context.body();
   const { model, max_tokens, temperature, top_p, presence_penalty, frequency_penalty } = asked;
+  const { top_k, min_p, repeat_penalty } = asked;
   const run = await startFor(
     context,
     {
       prompt: typeof asked.prompt === 'string' ? asked.prompt : (asked.prompt[0] ?? ''),
       stop: stopOf(asked.stop),
       ...{ model, max_tokens, temperature, top_p, presence_penalty, frequency_penalty },
+      ...{ top_k, min_p, repeat_penalty },
       metadata: asked.metadata,
       seed: seedOf(asked.seed),
     } as RunInput,

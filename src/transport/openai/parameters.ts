@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { REASONING_EFFORTS, type ReasoningEffort } from '../../../machines/messages.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { LOGPROBS_MAX, runInput } from '../../runtime/contract/inputs.ts';
 import {
@@ -26,7 +27,7 @@ export function only<const T extends readonly unknown[]>(values: T, why: string)
 }
 
 const { temperature, top_p, presence_penalty, frequency_penalty, metadata } = runInput.entries;
-const { max_tokens, stop } = runInput.entries;
+const { max_tokens, stop, top_k, min_p, repeat_penalty } = runInput.entries;
 
 /** They mean the same for svc. */
 export const sampling = {
@@ -36,6 +37,8 @@ export const sampling = {
   top_p,
   presence_penalty,
   frequency_penalty,
+  /** Of llama-server, which speaks this API too. */
+  ...{ top_k, min_p, repeat_penalty },
   /** One text or a list. */
   stop: v.nullish(v.union([text, v.unwrap(stop)], 'must be a text, or a list of texts.')),
   /** OpenAI takes any 64-bit number. */
@@ -47,6 +50,12 @@ export const sampling = {
   ),
   n: only([1], 'svc makes one answer for each request.'),
 };
+
+/** The efforts of a run. `default` leaves it to the model. */
+export const effort = v.nullish(oneOf([...REASONING_EFFORTS, 'default']));
+export function effortOf(asked: v.InferOutput<typeof effort>): ReasoningEffort | null {
+  return asked == null || asked === 'default' ? null : asked;
+}
 
 export const topLogprobs = wholeFrom(0, LOGPROBS_MAX);
 

@@ -7,6 +7,8 @@ import type { RunInput, Runtime } from '../../runtime/contract.ts';
 import { runIdOf } from '../dialect/ids.ts';
 import {
   anything,
+  effort,
+  effortOf,
   flag,
   named,
   object,
@@ -77,7 +79,7 @@ export const responseInput = named(
     ),
     reasoning: v.nullish(
       object({
-        effort: v.nullish(v.never('must be null: svc does not set how long a model reasons.')),
+        effort,
         /** An answer has the whole reasoning, if its provider sends it. */
         summary: v.nullish(text),
         generate_summary: v.nullish(text),
@@ -110,11 +112,6 @@ export async function runOfResponse(
   body: ResponseInput,
 ): Promise<AskedRun> {
   const { previous_response_id: previous, instructions, tools = [], include } = body;
-  if (body.parallel_tool_calls === false && (tools?.length ?? 0) > 0)
-    throw wrong(
-      'parallel_tool_calls',
-      'parallel_tool_calls must be true: svc does not limit the tool calls of an answer.',
-    );
   if (body.background === true && body.store === false)
     throw wrong('store', 'store must be true for a background response, which is read later.');
   const earlier = previous == null ? [] : await conversationOf(runtime, previous);
@@ -132,6 +129,8 @@ export async function runOfResponse(
       ...{ model, temperature, top_p, metadata, max_tokens },
       tools: tools == null || tools.length === 0 ? null : tools.map(toolOf),
       tool_choice: choiceOf(body.tool_choice),
+      parallel_tool_calls: body.parallel_tool_calls === false ? false : null,
+      reasoning_effort: effortOf(body.reasoning?.effort),
       response_format: formatOf(body.text?.format),
       logprobs: body.top_logprobs ?? (wantsLogprobs ? 0 : null),
       // A stream cannot take back what it sent, so the answer never begins again.

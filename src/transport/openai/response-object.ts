@@ -80,9 +80,9 @@ export function responseObject(asked: AskedResponse, state: ResponseState): Item
     metadata: { ...metadata },
     model: modelOf(request),
     output: state.output,
-    parallel_tool_calls: true,
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
     previous_response_id: fields.previous_response_id ?? null,
-    reasoning: { effort: null, summary: null },
+    reasoning: { effort: request.reasoning_effort ?? null, summary: null },
     service_tier: 'default',
     store: fields.unstored !== true,
     temperature: request.temperature,
@@ -106,6 +106,7 @@ export const inResponse = renameParams({
   messages: 'input',
   max_tokens: 'max_output_tokens',
   response_format: 'text.format',
+  reasoning_effort: 'reasoning.effort',
 });
 
 function paramOf(error: Failure): string | null {

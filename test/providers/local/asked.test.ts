@@ -215,12 +215,40 @@ test('penalties count the tokens of the answer', async () => {
   const frequency = await ask('random', { ...greedy, frequency_penalty: 2 });
   assert.ok(repeats(free) > repeats(presence), 'presence');
   assert.ok(repeats(free) > repeats(frequency), 'frequency');
+  const repeat = await ask('random', { ...greedy, repeat_penalty: 2 });
+  assert.ok(repeats(free) > repeats(repeat), 'repeat');
 });
 
-test('top_p 0 is greedy, at any temperature', async () => {
+test('top_p 0, top_k 1 and min_p 1 are greedy, at any temperature', async () => {
   const greedy = await ask('random', { temperature: 0, max_tokens: 30 });
-  const narrow = await ask('random', { temperature: 1.5, top_p: 0, max_tokens: 30 });
-  assert.equal(narrow.token_ids, greedy.token_ids);
+  for (const narrow of [{ top_p: 0 }, { top_k: 1 }, { min_p: 1 }]) {
+    const answer = await ask('random', { temperature: 1.5, max_tokens: 30, ...narrow });
+    assert.equal(answer.token_ids, greedy.token_ids, JSON.stringify(narrow));
+  }
+  const free = await ask('random', { temperature: 1.5, max_tokens: 30, top_p: 1, top_k: 0 });
+  assert.not.equal(free.token_ids, greedy.token_ids);
+});
+
+test('a model reasons as long as its effort allows', async () => {
+  const all = [
+    { type: 'reasoning', text: 'Hm. Well.' },
+    { type: 'text', text: 'Yes, indeed.' },
+  ];
+  for (const effort of ['high', 'minimal'] as const)
+    assert.equal(partsOf(await ask('thinks', { stop: ['x'], reasoning_effort: effort })), all);
+  const none = await ask('thinks', { reasoning_effort: 'none', max_tokens: 40 });
+  assert.equal(partsOf(none), [{ type: 'reasoning', text: 'Hm' }]);
+  const mini = await ask('svc-mini', { prompt: 'What is a run?', reasoning_effort: 'high' });
+  assert.equal(partsOf(mini), [], 'it has no reasoning, and answers');
+});
+
+test('an answer has one call at most, if the request says so', async () => {
+  const calls = async (more: Asking) =>
+    partsOf(await ask('calls', { tools: TOOL_LIST, ...more })).filter(
+      ({ type }) => type === 'tool_call',
+    ).length;
+  assert.is(await calls({}), 2);
+  assert.is(await calls({ parallel_tool_calls: false }), 1);
 });
 
 test('each token comes with its probability, and does not change by that', async () => {

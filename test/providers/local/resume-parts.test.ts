@@ -100,6 +100,10 @@ test('reasoning and text', async () => {
   );
 });
 
+test('reasoning that is cut short by its effort', async () => {
+  await checkEachCut({ model: 'thinks', reasoning_effort: 'none', max_tokens: 30 });
+});
+
 for (const seed of [4, 5]) {
   test(`JSON of a schema, at a temperature, seed ${seed}`, async () => {
     const response_format = { type: 'json', name: null, schema: SCHEMA } as const;
@@ -120,6 +124,8 @@ for (const seed of [4, 5]) {
       ...{ logprobs: 2, max_tokens: 60, seed },
     };
     const { whole } = await readAll(first, request);
+    const narrow = { top_k: 30, min_p: 0.01, repeat_penalty: 1.3, presence_penalty: 0 };
+    await checkEachCut({ ...request, ...narrow, top_p: 1 });
     const stop = [whole.text.slice(-6, -3)];
     const cut = await checkEachCut({ ...request, stop });
     assert.is(cut.finish?.type === 'finish' && cut.finish.stop_sequence, stop[0]);

@@ -82,13 +82,39 @@ test('OpenAI gets no reasoning in messages, others do', () => {
   assert.equal(adaptBody(OTHER, {})({ messages: [message] }).messages, [message]);
 });
 
+test('effort, single calls and sampling are sent by the names that servers know', async () => {
+  const body = await sent({
+    ...{ reasoning_effort: 'low', parallel_tool_calls: false, top_k: 5, min_p: 0.1 },
+    ...{ repeat_penalty: 1, tools: [{ name: 't', description: null, parameters: {} }] },
+  });
+  const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = body;
+  assert.equal([reasoning_effort, parallel_tool_calls, top_k, min_p], ['low', false, 5, 0.1]);
+  assert.is(repeat_penalty, undefined, 'it changes nothing');
+  assert.is((await sent({ parallel_tool_calls: true })).parallel_tool_calls, undefined);
+});
+
+test('sampling that a server does not know is refused before it is asked', async () => {
+  const upstream = await Upstream.start();
+  const provider = remote(upstream.base_url);
+  const { failure } = await outcome(provider, { request: { repeat_penalty: 1.1 } });
+  await provider.close();
+  await upstream.stop();
+  assert.equal([failure?.code, failure?.param], ['capability_missing', 'repeat_penalty']);
+  assert.is(failure?.retryable, false);
+  assert.equal(upstream.received, []);
+  assert.throws(
+    () => adaptBody(OPENAI, { min_p: 0.1 }),
+    ({ code, param }: SvcError) => code === 'capability_missing' && param === 'min_p',
+  );
+});
+
 test('what the SDK leaves out of a request is an error, never silence', () => {
-  const adapt = adaptBody(OTHER, {});
+  const adapt = adaptBody(OPENAI, { top_k: 5 });
   const warnings = [{ type: 'unsupported', feature: 'topK' }];
   assert.throws(
     () => adapt({ messages: [] }, warnings),
     ({ code, message, param }: SvcError) =>
-      code === 'capability_missing' && /topK/.test(message) && param === 'top_k',
+      code === 'capability_missing' && /top_k/.test(message) && param === 'top_k',
   );
 });
 

@@ -118,8 +118,10 @@ test('a prompt is answered, with its system text, image and options', async ({ r
     keep_alive: '5m',
     options: {
       ...{ num_predict: 7, temperature: 0.5, top_p: 0.9, seed: 3, stop: ['END'] },
-      ...{ presence_penalty: 0.1, frequency_penalty: 0.2, num_ctx: 8192, repeat_penalty: 1 },
+      ...{ presence_penalty: 0.1, frequency_penalty: 0.2, num_ctx: 8192, repeat_penalty: 1.1 },
+      ...{ top_k: 40, min_p: 0.05, repeat_last_n: -1 },
     },
+    think: 'low',
   });
   assert.equal([answer.response, answer.done], ['Hello you', true]);
   const request = real.provider.asked[0]?.request;
@@ -138,6 +140,8 @@ test('a prompt is answered, with its system text, image and options', async ({ r
     [7, 0.5, 0.9, 3, ['END']],
   );
   assert.equal([request?.presence_penalty, request?.frequency_penalty], [0.1, 0.2]);
+  assert.equal([request?.top_k, request?.min_p, request?.repeat_penalty], [40, 0.05, 1.1]);
+  assert.is(request?.reasoning_effort, 'low');
   assert.equal(request?.response_format, { type: 'json', name: null, schema: { type: 'object' } });
   const texts = [];
   const stream = await client.generate({
@@ -306,7 +310,9 @@ test('what a run cannot do is refused by name, as one text', async ({ real }) =>
     ['chat', { messages: [{ role: 'robot', content: 'x' }] }, /messages\.0\.role must be one of/],
     ['chat', { messages: [{ role: 'user', content: 'x', images: ['AAAA'] }] }, /0\.images\.0 must/],
     ['chat', { messages: [{ role: 'tool', content: 'x' }] }, /no message before it calls the tool/],
-    ['chat', { options: { top_k: 40 } }, /options\.top_k is not supported here unless it is 0/],
+    ['chat', { options: { top_k: -1 } }, /options\.top_k must be/],
+    ['chat', { options: { repeat_last_n: 64 } }, /options\.repeat_last_n is not supported/],
+    ['chat', { think: 'long' }, /^think must be one of/],
     ['chat', { options: { temperature: 9 } }, /options\.temperature must be/],
     ['chat', { options: { stop: [''] } }, /options\.stop\.0 must not be empty/],
     ['chat', { options: { magic: 1 } }, /"options\.magic" is not a field/],

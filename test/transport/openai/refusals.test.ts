@@ -17,7 +17,7 @@ test('errors have the status and form of OpenAI', async ({ real, client }) => {
   const create = (more: object) => client.chat.completions.create({ ...hi, ...more } as typeof hi);
   const wrongKey = clientOf(real, 'wrong').chat.completions.create(hi);
   assert.equal(await errorOf(wrongKey), [401, 'unauthorised', null]);
-  assert.equal(await errorOf(create({ top_k: 3 })), [400, 'invalid_request', 'top_k']);
+  assert.equal(await errorOf(create({ topk: 3 })), [400, 'invalid_request', 'topk']);
   for (const [more, param] of [
     [{ n: 2 }, 'n'],
     [{ messages: [] }, 'messages'],
@@ -35,11 +35,14 @@ test('errors have the status and form of OpenAI', async ({ real, client }) => {
     [{ logit_bias: { 5: 1 } }, 'logit_bias'],
     [{ top_logprobs: 2 }, 'top_logprobs'],
     [{ max_tokens: 1, max_completion_tokens: 2 }, 'max_tokens'],
-    [{ tools: [weather], parallel_tool_calls: false }, 'parallel_tool_calls'],
+    [{ tools: [weather], parallel_tool_calls: 'no' }, 'parallel_tool_calls'],
+    [{ top_k: -1 }, 'top_k'],
+    [{ min_p: 2 }, 'min_p'],
+    [{ repeat_penalty: 0 }, 'repeat_penalty'],
     [{ tools: [weather, weather] }, 'tools'],
     [{ tools: [{ type: 'web_search' }] }, 'tools.0.type'],
     [{ functions: [weather.function] }, 'functions'],
-    [{ reasoning_effort: 'high' }, 'reasoning_effort'],
+    [{ reasoning_effort: 'highest' }, 'reasoning_effort'],
     [{ tool_choice: 'required' }, 'tool_choice'],
     [{ response_format: { type: 'grammar' } }, 'response_format.type'],
   ] as const)

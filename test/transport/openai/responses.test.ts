@@ -54,6 +54,18 @@ test('an input is answered, and its response is kept', async ({ real, client }) 
   assert.is(run.recovery, 'resume');
 });
 
+test('an effort and a single call at most are asked, and shown', async ({ real, client }) => {
+  const response = await client.responses.create({
+    ...{ model: MODEL, input: 'Hi', tools: [weather], parallel_tool_calls: false },
+    reasoning: { effort: 'low' },
+  });
+  const { reasoning_effort, parallel_tool_calls } = asked(real);
+  assert.equal([reasoning_effort, parallel_tool_calls], ['low', false]);
+  assert.equal([response.reasoning?.effort, response.parallel_tool_calls], ['low', false]);
+  const run = await real.runtime.getRun(runOf(response.id));
+  assert.equal([run.reasoning_effort, run.parallel_tool_calls], ['low', false]);
+});
+
 test('the stream helper of the client builds the same response', async ({ client }) => {
   const stream = client.responses.stream({ model: MODEL, input: 'Hi' });
   let text = '';
@@ -325,13 +337,13 @@ test('what svc cannot do is refused with the name of the parameter', async ({ cl
   const image = (image_url: string) => user({ type: 'input_image', image_url });
   const cases: [object, string][] = [
     [{ store: false, background: true }, 'store'],
-    [{ reasoning: { effort: 'high' } }, 'reasoning.effort'],
+    [{ reasoning: { effort: 'highest' } }, 'reasoning.effort'],
     [{ truncation: 'auto' }, 'truncation'],
     [{ conversation: 'conv_1' }, 'conversation'],
     [{ prompt: { id: 'p' } }, 'prompt'],
     [{ text: { verbosity: 'low' } }, 'text.verbosity'],
     [{ tools: [{ type: 'web_search' }] }, 'tools.0.type'],
-    [{ tools: [weather], parallel_tool_calls: false }, 'parallel_tool_calls'],
+    [{ tools: [weather], parallel_tool_calls: 'no' }, 'parallel_tool_calls'],
     [{ include: ['web_search_call.results'] }, 'include.0'],
     [{ max_output_tokens: 0 }, 'max_output_tokens'],
     [{ surprise: 1 }, 'surprise'],

@@ -16,25 +16,41 @@ export interface Required {
 
 type State = LlamaGrammarEvaluationState;
 
+/** How long a model may reason. */
+export interface ThoughtBound {
+  tokens: number;
+  /** The text that ends its reasoning. */
+  close: string;
+}
+
 /**
  * The grammar that the next token must follow. It depends on the answer so far alone, so it is the
  * same after a resume.
  *
- * 1. Reasoning is free. The text after it has one grammar, the arguments of each call another one.
- * 2. A grammar ends with its text or arguments. Then the model can only end.
+ * 1. Reasoning is free up to its bound. Then the next tokens must spell its end.
+ * 2. The text after it has one grammar, the arguments of each call another one.
+ * 3. A grammar ends with its text or arguments. Then the model can only end.
  */
 export class Constraint {
   private readonly loaded: LoadedModel;
-  private readonly required: Required;
+  private readonly required: Required | null;
+  private readonly thoughts: ThoughtBound | null;
   private readonly reader: Reader;
+  /** Tokens of reasoning so far. */
+  private thought = 0;
   private phase: string | null = null;
   private present: State | undefined;
 
-  constructor(loaded: LoadedModel, required: Required, reader: Reader) {
+  constructor(
+    loaded: LoadedModel,
+    { required, thoughts }: { required: Required | null; thoughts: ThoughtBound | null },
+    reader: Reader,
+  ) {
     this.loaded = loaded;
     this.required = required;
+    this.thoughts = thoughts;
     this.reader = reader;
-    this.advance();
+    this.change();
   }
 
   /** Undefined: the next token is free. */
@@ -55,8 +71,14 @@ export class Constraint {
     }
   }
 
-  /** Changes the grammar if the reader has come to another part of the answer. */
+  /** Notes that the reader has one more token. */
   advance(): void {
+    if (this.reader.isReasoning) this.thought += 1;
+    this.change();
+  }
+
+  /** Changes the grammar if the reader has come to another part of the answer. */
+  private change(): void {
     const phase = this.phaseNow();
     if (phase === this.phase) return;
     this.phase = phase;
@@ -66,11 +88,16 @@ export class Constraint {
 
   private phaseNow(): string | null {
     const { argumentsOf, isReasoning, hasCalls } = this.reader;
+    if (isReasoning && this.thoughts !== null && this.thought >= this.thoughts.tokens)
+      return END_OF_REASONING;
+    if (this.required === null) return null;
     if (argumentsOf !== null) return `arguments of ${argumentsOf}`;
     return isReasoning || hasCalls ? null : TEXT;
   }
 
   private grammarFor(phase: string): LlamaGrammar {
+    if (phase === END_OF_REASONING || this.required === null)
+      return this.make([`root ::= ${literal(this.thoughts?.close ?? '')}`]);
     const { format, calls, tools } = this.required;
     if (phase !== TEXT) {
       const name = this.reader.argumentsOf;
@@ -92,6 +119,7 @@ export class Constraint {
 }
 
 const TEXT = 'text';
+const END_OF_REASONING = 'end of reasoning';
 /** What the library adds to a grammar of JSON. Without it a model can only end. */
 const TAIL = ' "\\n\\n\\n\\n" [\\n]*';
 const INTEGER = /^(integer-number-rule ::= .*) \(\[eE\].*$/m;

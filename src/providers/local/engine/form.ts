@@ -1,7 +1,7 @@
 import type { ChatWrapper, ChatWrapperSettings, LlamaModel, LlamaText } from 'node-llama-cpp';
-import type { Tool } from '../../../../machines/messages.ts';
+import type { ReasoningEffort, Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
-import type { Required } from './constraint.ts';
+import type { Required, ThoughtBound } from './constraint.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 import { exactMark, looseMark } from './reader/mark.ts';
@@ -66,6 +66,22 @@ export function answerForm(loaded: LoadedModel, order: RunOrder): AnswerForm {
   };
 }
 
+/** How long the model may reason. Null: as long as it wants, or it has no form of reasoning. */
+export function thoughtBound(loaded: LoadedModel, order: RunOrder): ThoughtBound | null {
+  const { reasoning_effort: effort } = order.wishes;
+  const tokens = effort === undefined ? undefined : REASONING_TOKENS[effort];
+  const form = loaded.built_in ? null : reasoningForm(loaded, order);
+  return tokens === undefined || form === null ? null : { tokens, close: form.closeText };
+}
+
+/** Most tokens of reasoning for an effort. One that is not here has no bound but the context. */
+const REASONING_TOKENS: Readonly<Partial<Record<ReasoningEffort, number>>> = {
+  none: 0,
+  minimal: 128,
+  low: 1024,
+  medium: 4096,
+};
+
 /** What the answer must consist of. Null: the model is free. */
 export function requiredForm({ wrapper }: LoadedModel, order: RunOrder): Required | null {
   const format = order.wishes.response_format ?? null;
@@ -81,9 +97,10 @@ export function requiredForm({ wrapper }: LoadedModel, order: RunOrder): Require
 function reasoningForm(
   { wrapper, knowsTags }: LoadedModel,
   { messages }: RunOrder,
-): AnswerForm['reasoning'] {
+): (NonNullable<AnswerForm['reasoning']> & { closeText: string }) | null {
   const thought = wrapper.settings.segments?.thought;
-  const close = looseMark(textOf(thought?.suffix));
+  const closeText = textOf(thought?.suffix);
+  const close = looseMark(closeText);
   if (thought === undefined || close.letters === '') return knowsTags ? TAGS : null;
   const { prefix } = thought;
   const isOpened = typeof prefix === 'object' && 'type' in prefix;
@@ -91,6 +108,7 @@ function reasoningForm(
   return {
     open: open === '' ? null : looseMark(open),
     close,
+    closeText,
     atStart: isOpened && messages.at(-1)?.role !== 'assistant',
   };
 }
@@ -101,11 +119,16 @@ export function knowsReasoningTags({ fileInfo }: LlamaModel): boolean {
   return template?.includes('</think>') === true || ggml?.tokens?.includes('</think>') === true;
 }
 
-const TAGS = { open: looseMark('<think>'), close: looseMark('\n</think>'), atStart: false };
+const CLOSE_TAG = '\n</think>';
+const TAGS = {
+  ...{ open: looseMark('<think>'), close: looseMark(CLOSE_TAG), closeText: CLOSE_TAG },
+  atStart: false,
+};
 
 function callForm(settings: CallSettings, tools: readonly Tool[], order: RunOrder): CallForm {
   const { parallelism } = settings;
-  const several = parallelism !== undefined && !mustCall(order);
+  const several =
+    parallelism !== undefined && !mustCall(order) && order.wishes.parallel_tool_calls !== false;
   const between = textOf(parallelism?.call.betweenCalls);
   const marks = (texts: (name: string) => readonly string[]) =>
     tools.flatMap(({ name }) => texts(name).map((text) => ({ name, mark: looseMark(text) })));

@@ -3,7 +3,7 @@ import type { TokenLogprob } from '../../../../machines/messages.ts';
 import { type ConfidenceFilter, createConfidenceFilter } from './confidence-filter.ts';
 import { Constraint } from './constraint.ts';
 import type { ContextPause } from './context-pause.ts';
-import { answerForm, requiredForm } from './form.ts';
+import { answerForm, requiredForm, thoughtBound } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import { tokenLogprob } from './logprobs.ts';
 import type { Finish, RunOrder } from './messages.ts';
@@ -37,8 +37,7 @@ export async function generate(generation: Generation): Promise<Finish | null> {
   const answered = (order.resume?.token_ids ?? []) as Token[];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   const answer = openAnswer(loaded, order);
-  const required = requiredForm(loaded, order);
-  const constraint = required === null ? null : new Constraint(loaded, required, answer.reader);
+  const constraint = constraintOf(loaded, order, answer);
   const { logprobs } = order.wishes;
   let made = answered.length;
   const finish = (reason: 'stop' | 'length', output_tokens = made): Finish => {
@@ -103,6 +102,19 @@ function openAnswer(loaded: LoadedModel, order: RunOrder): AnswerPieces {
   });
 }
 
+/** Null: any token may come next, from the first to the last. */
+function constraintOf(
+  loaded: LoadedModel,
+  order: RunOrder,
+  { reader }: AnswerPieces,
+): Constraint | null {
+  const required = requiredForm(loaded, order);
+  const thoughts = thoughtBound(loaded, order);
+  return required === null && thoughts === null
+    ? null
+    : new Constraint(loaded, { required, thoughts }, reader);
+}
+
 function endOf(
   { reader }: AnswerPieces,
   reason: 'stop' | 'length',
@@ -114,15 +126,21 @@ function endOf(
 }
 
 function samplingOf({ loaded, order, pause }: Generation, constraint: Constraint | null): Sampling {
-  const { top_p, presence_penalty: presence = 0, frequency_penalty: frequency = 0 } = order.wishes;
+  const { wishes } = order;
+  const { top_p, top_k, min_p } = wishes;
+  const { presence_penalty: presence = 0, frequency_penalty: frequency = 0 } = wishes;
+  const { repeat_penalty: repeat = 1 } = wishes;
+  const isFree = presence === 0 && frequency === 0 && repeat === 1;
   return {
     temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE),
     seed: order.seed,
     ...(top_p === undefined ? {} : { top_p }),
-    ...(presence === 0 && frequency === 0 ? {} : { penalties: { presence, frequency } }),
+    ...(top_k === undefined ? {} : { top_k }),
+    ...(min_p === undefined ? {} : { min_p }),
+    ...(isFree ? {} : { penalties: { presence, frequency, repeat } }),
     ...(constraint === null ? {} : { grammar: () => constraint.state }),
     judged: loaded.gate?.tokens ?? 0,
-    explained: order.wishes.logprobs !== undefined,
+    explained: wishes.logprobs !== undefined,
     batch: loaded.batch,
     pause,
   };

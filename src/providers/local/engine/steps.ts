@@ -27,8 +27,10 @@ export interface Sampling {
   seed: number;
   /** Absent: the default of the library. */
   top_p?: number;
+  top_k?: number;
+  min_p?: number;
   /** Make a token that the answer has less likely. They count all tokens of the answer. */
-  penalties?: { presence: number; frequency: number };
+  penalties?: { presence: number; frequency: number; repeat: number };
   /** The grammar that the next token must follow. */
   grammar?: () => LlamaGrammarEvaluationState | undefined;
   /** Number of first tokens with their probability. */
@@ -115,20 +117,22 @@ async function prefill(
 
 /** The options of every token. `said` grows with the answer. */
 function sharedOptions(
-  { temperature, top_p, penalties, grammar }: Sampling,
+  { temperature, top_p, top_k, min_p, penalties, grammar }: Sampling,
   said: readonly Token[],
 ): SequenceEvaluateOptions {
   return {
     temperature,
     yieldEogToken: true,
     ...(top_p === undefined ? {} : { topP: top_p }),
+    ...(top_k === undefined ? {} : { topK: top_k }),
+    ...(min_p === undefined ? {} : { minP: min_p }),
     ...(grammar === undefined ? {} : { grammarEvaluationState: grammar }),
     ...(penalties === undefined
       ? {}
       : {
           repeatPenalty: {
             punishTokens: () => [...said],
-            penalty: 1,
+            penalty: penalties.repeat,
             presencePenalty: penalties.presence,
             frequencyPenalty: penalties.frequency,
           },
