@@ -77,6 +77,11 @@ const request = object<RunRequest>({
   logprobs: optional(unread),
   presence_penalty: optional(unread),
   frequency_penalty: optional(unread),
+  reasoning_effort: optional(unread),
+  parallel_tool_calls: optional(unread),
+  top_k: optional(unread),
+  min_p: optional(unread),
+  repeat_penalty: optional(unread),
 });
 const error = object<Failure>({
   code: text,
