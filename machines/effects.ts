@@ -12,10 +12,16 @@ export interface Effects {
   stopAttempt: { run_id: string; outcome: 'cancelled' | 'timed_out' | 'interrupted' };
   /** Release runs, engine and listeners, then append that the daemon stopped. */
   closeDaemon: { interrupt: boolean };
-  /** `threads` is null if the engine chooses. */
-  startEngine: { attempt: number; model: string; path: string; threads: number | null };
-  stopEngine: { attempt: number };
-  killEngine: { attempt: number };
+  /** `engine`: its number. `threads` is null if the engine chooses. */
+  startEngine: {
+    engine: number;
+    attempt: number;
+    model: string;
+    path: string;
+    threads: number | null;
+  };
+  stopEngine: { engine: number; attempt: number };
+  killEngine: { engine: number; attempt: number };
   probeProvider: { provider_id: string; probe: number };
   /** Download the model, from where the last attempt stopped. */
   startPull: { pull_id: string; attempt: number };

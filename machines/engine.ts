@@ -4,17 +4,20 @@ import type { Deadline, EngineCreated, EngineEvent, EngineInfo, Failure } from '
 import { isIn } from './step.ts';
 
 /**
- * The process that runs the local model.
+ * The process that runs one local model. Each model has its own machine.
  *
- * 1. At most one process exists. Its events carry the number of its attempt; events of an earlier
- *    attempt are refused.
+ * 1. At most one process of a machine exists. Its events carry the number of its attempt; events of
+ *    an earlier attempt are refused.
  * 2. A process is gone when `engine.exited` says so, or is given up when it outlives its kill.
  * 3. A model that does not load in time is not retried: the next load would hang too.
  * 4. After a crash the engine waits. The wait doubles with each crash in a row, up to a bound.
  *    Finished work ends the row.
+ * 5. An idle process is ended after `idle_ms`, which a load or finished work can change.
  */
 
 export interface EngineContext {
+  /** Counts the engines of a boot. 0: a log of the time of one engine for all models. */
+  number: number;
   attempt: number;
   model: string | null;
   path: string | null;
@@ -87,6 +90,7 @@ const { createMachine } = setup({
 export const engineMachine = createMachine({
   id: 'engine',
   context: ({ input }) => ({
+    number: input.number ?? 0,
     attempt: 0,
     model: null,
     path: null,
@@ -132,7 +136,8 @@ export const engineMachine = createMachine({
             starting: {
               entry: {
                 type: 'startEngine',
-                params: ({ context: { attempt, model, path, threads } }) => ({
+                params: ({ context: { number, attempt, model, path, threads } }) => ({
+                  engine: number,
                   attempt,
                   model: model ?? '',
                   path: path ?? '',
@@ -183,7 +188,10 @@ export const engineMachine = createMachine({
     stopping: {
       entry: [
         'awaitExit',
-        { type: 'stopEngine', params: ({ context: { attempt } }) => ({ attempt }) },
+        {
+          type: 'stopEngine',
+          params: ({ context: { number, attempt } }) => ({ engine: number, attempt }),
+        },
       ],
       initial: 'asked',
       on: {
@@ -206,7 +214,10 @@ export const engineMachine = createMachine({
         killed: {
           entry: [
             'awaitKill',
-            { type: 'killEngine', params: ({ context: { attempt } }) => ({ attempt }) },
+            {
+              type: 'killEngine',
+              params: ({ context: { number, attempt } }) => ({ engine: number, attempt }),
+            },
           ],
           on: {
             'engine.deadline_passed': {
@@ -240,6 +251,7 @@ function evolve(context: EngineContext, event: EngineEvent): Partial<EngineConte
         error: null,
         since: event.at,
         due_at: event.at + context.start_ms,
+        ...(event.idle_ms === undefined ? {} : { idle_ms: event.idle_ms }),
       };
     case 'engine.process_started':
       return { since: event.at, due_at: event.at + context.load_ms };
@@ -249,8 +261,10 @@ function evolve(context: EngineContext, event: EngineEvent): Partial<EngineConte
       return { error: event.error };
     case 'engine.work_started':
       return { since: event.at };
-    case 'engine.work_finished':
-      return { crashes: 0, since: event.at, due_at: event.at + context.idle_ms };
+    case 'engine.work_finished': {
+      const { idle_ms = context.idle_ms } = event;
+      return { crashes: 0, since: event.at, due_at: event.at + idle_ms, idle_ms };
+    }
     case 'engine.stop_requested':
     case 'engine.deadline_passed':
     case 'engine.exited':

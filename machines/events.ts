@@ -252,23 +252,36 @@ export interface EngineInfo {
 
 export type EngineCreated = EventOf<
   'engine.created',
-  { start_ms: number; load_ms: number; stop_ms: number; kill_ms: number; idle_ms: number }
+  {
+    /** Counts the engines of this boot. Old logs have one engine, without a number. */
+    number?: number;
+    start_ms: number;
+    load_ms: number;
+    stop_ms: number;
+    kill_ms: number;
+    idle_ms: number;
+  }
 >;
 
 export type EngineEvent =
-  /** `threads`: the number that computed the recorded output of a resumed run. */
+  /**
+   * `threads`: the number that computed the recorded output of a resumed run. `idle_ms`: how long
+   * this model stays in memory without work.
+   */
   | EventOf<
       'engine.load_requested',
-      { attempt: number; model: string; path: string; threads?: number }
+      { attempt: number; model: string; path: string; threads?: number; idle_ms?: number }
     >
   | EventOf<'engine.process_started', { attempt: number; pid: number }>
   | EventOf<'engine.model_loaded', { attempt: number; info: EngineInfo }>
   | EventOf<'engine.load_failed', { attempt: number; error: Failure }>
   | EventOf<'engine.work_started'>
-  | EventOf<'engine.work_finished'>
+  /** `idle_ms`: how long the model stays in memory from now on. */
+  | EventOf<'engine.work_finished', { idle_ms?: number }>
   | EventOf<
       'engine.stop_requested',
-      { reason: 'idle' | 'model_changed' | 'daemon_stopping' | 'requested' }
+      /** `room`: another model needs its memory. `model_changed`: other threads are needed. */
+      { reason: 'idle' | 'room' | 'model_changed' | 'daemon_stopping' | 'requested' }
     >
   | EventOf<'engine.deadline_passed', { attempt: number }>
   /** `reason`: why the daemon ended the process, if it did. */

@@ -270,6 +270,13 @@ export const errors = {
       'The model file hung or killed the engine. This version of the file is refused for a while.',
     hint: 'Download or copy the file again: a new version is tried at once. See the output of the engine with: svc logs --level debug',
   },
+  model_too_large: {
+    ...unknown,
+    http: 422,
+    grpc: 'FAILED_PRECONDITION',
+    meaning: 'The model needs more memory than local models may use together.',
+    hint: 'Use a smaller model or a smaller quantization, set a smaller limits.engine_context_tokens, or raise models_memory_bytes.',
+  },
   model_in_use: {
     ...invalid,
     http: 409,

@@ -32,7 +32,7 @@ export const limitSpecs = {
     4,
     1,
     64,
-    'Active runs of the local engine. Each needs its share of the context memory.',
+    'Active runs of one local model. Each needs its share of the context memory.',
   ),
   run_attempts: limit(3, 1, 10, 'Attempts of one run that has no output yet.'),
   run_losses: limit(
@@ -228,6 +228,18 @@ export const limitSpecs = {
     4096,
     4096 * MIB,
     'Header of a downloaded model file, before the weights.',
+  ),
+  local_engines: limit(
+    8,
+    1,
+    64,
+    'Local models in memory at one time. Each has its own engine process.',
+  ),
+  engine_turn_ms: limit(
+    10_000,
+    0,
+    3_600_000,
+    'For which models in memory answer later runs, while an earlier run waits for the memory of its model.',
   ),
   engine_start_ms: limit(30_000, 1000, 600_000, 'For the engine process to start.'),
   engine_load_ms: limit(300_000, 1000, 3_600_000, 'For the engine to load a model.'),

@@ -4,6 +4,7 @@ import type { SettingSpec } from './layers.ts';
 import {
   jsonText,
   nullText,
+  readDurations,
   readName,
   readNames,
   readOrigin,
@@ -41,6 +42,10 @@ export interface Settings {
   recovery: (typeof RECOVERIES)[number];
   /** Threads of the local engine; null: measured when a model is first loaded. */
   engine_threads: number | null;
+  /** Memory of all local models together, in bytes; null: three quarters of what there is. */
+  models_memory_bytes: number | null;
+  /** How long models stay in memory without work, in milliseconds, by name. */
+  keep_alive: Record<string, number>;
   /** The local engine computes runs in one batch, instead of one by one. */
   engine_batching: boolean;
 }
@@ -183,6 +188,24 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     expects: 'a whole number from 1 to 512, or null',
     read: (value) => (value === null ? null : readWhole(value, 1, 512)),
     fromText: (text) => nullText(wholeText(text)),
+  },
+  models_memory_bytes: {
+    env: 'SVC_MODELS_MEMORY_BYTES',
+    default: null,
+    meaning:
+      'Memory of all local models together, in bytes, by estimate. Models without work make room for others. null: three quarters of the memory of the machine, or of its control group.',
+    expects: 'a whole number from 1048576, or null',
+    read: (value) => (value === null ? null : readWhole(value, 1_048_576, Number.MAX_SAFE_INTEGER)),
+    fromText: (text) => nullText(wholeText(text)),
+  },
+  keep_alive: {
+    env: 'SVC_KEEP_ALIVE',
+    default: {},
+    meaning:
+      'How long models stay in memory without work, in milliseconds, by name. Any other model stays for engine_idle_ms.',
+    expects: 'an object such as {"svc-mini": 3600000}',
+    read: readDurations,
+    fromText: jsonText,
   },
   engine_batching: {
     env: 'SVC_ENGINE_BATCHING',

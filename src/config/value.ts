@@ -68,6 +68,17 @@ export function readNames(value: unknown): Record<string, string> | undefined {
   return { ...value } as Record<string, string>;
 }
 
+/** Milliseconds by name. */
+export function readDurations(value: unknown): Record<string, number> | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const isDuration = (each: unknown) => readWhole(each, 0, DURATION_MAX_MS) !== undefined;
+  return Object.values(value).every(isDuration)
+    ? ({ ...value } as Record<string, number>)
+    : undefined;
+}
+
+const DURATION_MAX_MS = 1e15;
+
 /** Text that is JSON as its value. Other text stays, and is refused later. */
 export function jsonText(text: string): unknown {
   try {

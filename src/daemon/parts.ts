@@ -43,7 +43,7 @@ export function buildParts(options: PartsOptions) {
   const { paths, config, version, secrets, onFatal } = options;
   const { limits } = config;
   const boot_id = newBootId();
-  const streams = { daemon: stream.daemon(boot_id), engine: stream.engine(boot_id) };
+  const streams = { daemon: stream.daemon(boot_id) };
   const logging = createLog({
     folder: paths.logs,
     level: config.log_level,

@@ -52,7 +52,6 @@ export async function startDaemon(parts: Parts): Promise<void> {
     type: 'daemon.runs_recovered',
     ...(await recoverRuns(kernel, store, scheduler, progress)),
   });
-  await createEngine(parts);
   await providers.open();
   await proceed(parts, { type: 'daemon.providers_probed' });
   scheduler.next();
@@ -126,21 +125,6 @@ async function withRoom<T>(
       throw error;
     return write();
   }
-}
-
-async function createEngine({ kernel, streams, config }: Parts): Promise<void> {
-  const {
-    engine_start_ms: start_ms,
-    engine_load_ms: load_ms,
-    engine_stop_ms: stop_ms,
-    engine_idle_ms: idle_ms,
-  } = config.limits;
-  await kernel.append([
-    {
-      stream: streams.engine,
-      event: { type: 'engine.created', start_ms, load_ms, stop_ms, kill_ms: stop_ms, idle_ms },
-    },
-  ]);
 }
 
 /** Records a step of the start. A daemon that was asked to stop goes no further. */

@@ -3,10 +3,12 @@ import type { RunSnapshot } from '../../machines/run.ts';
 import { isIn } from '../../machines/step.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
 import { removeRuntimeFile } from '../home/runtime-file.ts';
+import { isEngine } from '../kernel/stream.ts';
 import type { Parts } from './parts.ts';
 
 /**
- * Stops all work and the engine, then records that the daemon stopped, and what became of the runs.
+ * Stops all work and the engines, then records that the daemon stopped, and what became of the
+ * runs.
  * Unfinished runs are handed over to the next start. The deadline of the machine bounds it.
  */
 export async function releaseAll({
@@ -24,8 +26,12 @@ export async function releaseAll({
   );
   for (const run of runs) await kernel.waitFor(run, (snapshot) => !hasWork(snapshot));
   await pulls.close();
-  await kernel.tryAppend(streams.engine, { type: 'engine.stop_requested', reason });
-  await kernel.waitFor(streams.engine, (engine) => !isIn(engine, 'stopping'));
+  await Promise.all(
+    [...kernel.instances.keys()].filter(isEngine).map(async (engine) => {
+      await kernel.tryAppend(engine, { type: 'engine.stop_requested', reason });
+      await kernel.waitFor(engine, (snapshot) => !isIn(snapshot, 'stopping'));
+    }),
+  );
   // The log also knows runs that the recovery had not reached when the stop came.
   const { unfinished } = await store.countRuns();
   await kernel.tryAppend(streams.daemon, {

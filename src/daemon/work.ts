@@ -3,10 +3,12 @@ import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { EffectHandlers, Log } from '../kernel/port.ts';
-import { type DaemonKey, type EngineKey, stream, streamPort } from '../kernel/stream.ts';
+import { type DaemonKey, stream, streamPort } from '../kernel/stream.ts';
+import type { Limits } from '../limits.ts';
 import { Puller } from '../models/puller.ts';
 import { createKeys } from '../providers/keys/keys.ts';
 import { StoredKeys } from '../providers/keys/stored-keys.ts';
+import type { EnginePorts } from '../providers/local/engines.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { createRemote } from '../providers/remote.ts';
 import { Providers } from '../runtime/providers/providers.ts';
@@ -25,7 +27,29 @@ export interface WorkOptions {
   clock: Clock;
   log: Log;
   boot_id: string;
-  streams: { daemon: DaemonKey; engine: EngineKey };
+  streams: { daemon: DaemonKey };
+}
+
+/** The machines of the engines of this boot. */
+function enginePorts(kernel: Kernel, boot_id: string, limits: Limits): EnginePorts {
+  const { engine_start_ms, engine_load_ms, engine_stop_ms, engine_idle_ms } = limits;
+  return {
+    create: async (number) => {
+      const key = stream.engine(boot_id, number);
+      const event = {
+        type: 'engine.created',
+        number,
+        start_ms: engine_start_ms,
+        load_ms: engine_load_ms,
+        stop_ms: engine_stop_ms,
+        kill_ms: engine_stop_ms,
+        idle_ms: engine_idle_ms,
+      } as const;
+      await kernel.append([{ stream: key, event }]);
+      return streamPort(kernel, key);
+    },
+    forget: (number) => kernel.forget(stream.engine(boot_id, number)),
+  };
 }
 
 /**
@@ -39,13 +63,15 @@ export function buildWork(options: WorkOptions) {
   const stored = new StoredKeys(paths.keys);
   const keysOf = (id: string) => createKeys(env, { id, keys: stored });
   const local = createLocalProvider({
-    engine: streamPort(kernel, streams.engine),
+    engines: enginePorts(kernel, boot_id, limits),
     models: paths.models,
     cache: paths.cache,
     limits,
     model: config.model,
     threads: config.engine_threads,
     together: config.engine_batching,
+    budget_bytes: config.models_memory_bytes,
+    keep: config.keep_alive,
     log,
   });
   const providers = new Providers({
@@ -68,6 +94,7 @@ export function buildWork(options: WorkOptions) {
       local: limits.local_runs,
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },
+    room: local.room,
     outputs,
     log,
   });

@@ -63,7 +63,8 @@ export type Proposal = {
 
 export const stream = {
   daemon: (boot_id: string): DaemonKey => `daemon:${boot_id}`,
-  engine: (boot_id: string): EngineKey => `engine:${boot_id}`,
+  /** `number` counts the engines of this boot. Older logs have one, `engine:<boot>`. */
+  engine: (boot_id: string, number: number): EngineKey => `engine:${boot_id}:${number}`,
   /**
    * `number` counts the providers of this boot: an id that was removed and added again has a new
    * stream.
@@ -77,6 +78,10 @@ export const stream = {
 
 export function isDaemon(key: string): key is DaemonKey {
   return key.startsWith('daemon:');
+}
+
+export function isEngine(key: string): key is EngineKey {
+  return key.startsWith('engine:');
 }
 
 export function isRun(id: string): id is RunKey {

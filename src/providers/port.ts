@@ -1,6 +1,8 @@
 import type { FinishReason, Usage } from '../../machines/events.ts';
 import type { OutputPart as AnswerPart, RunOutput, RunRequest } from '../../machines/messages.ts';
 
+import type { Room } from '../../machines/runs-to-start.ts';
+
 /**
  * The port to providers of answers. Implementations are in `src/providers/`; only the runtime calls
  * them.
@@ -50,6 +52,53 @@ export interface ModelRecord {
   default: boolean;
   built_in: boolean;
   path: string | null;
+}
+
+/** A model in memory, on its way there, or on its way out. Times are in milliseconds. */
+export interface LoadedModel {
+  /** `local/name`. */
+  id: string;
+  name: string;
+  path: string;
+  state: 'loading' | 'idle' | 'busy' | 'unloading' | 'failed';
+  /** State path of its engine machine. */
+  state_path: string;
+  since: number;
+  /** How much of it is loaded, from 0 to 1. Null: it is not being loaded. */
+  progress: number | null;
+  /** Answers that it computes now. */
+  runs: number;
+  /** The memory that it has reserved: an estimate. */
+  memory_bytes: number | null;
+  pid: number | null;
+  threads: number | null;
+  context_length: number | null;
+  parallel: number | null;
+  load_ms: number | null;
+  /** How long it stays without work. */
+  keep_ms: number;
+  /** When it leaves unless there is work. Null: it has work, or stays. */
+  expires_at: number | null;
+  error: string | null;
+}
+
+export interface LoadedModels {
+  models: LoadedModel[];
+  /** What all models together may reserve, and what they have reserved. */
+  budget_bytes: number;
+  reserved_bytes: number;
+}
+
+/** The memory of local models, as the scheduler sees it. */
+export interface LocalRoom extends Room {
+  /** For which models in memory may answer later runs while an earlier one waits for memory. */
+  readonly turn_ms: number;
+  /** Names of the models that runs wait for. The scheduler sets it. */
+  queued: () => ReadonlySet<string>;
+  /** Finds out what a model needs. Then `find` knows it. */
+  learn(model: string): void;
+  /** Calls when a model was learned, loaded or unloaded. */
+  onChange(listener: () => void): void;
 }
 
 /** The vectors of some texts, in the order of the texts. */

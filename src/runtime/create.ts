@@ -8,7 +8,7 @@ import { SvcError } from '../errors.ts';
 import { isoTime } from '../kernel/clock.ts';
 import { EventPages, toRecord } from '../kernel/event-pages.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import type { DaemonKey, EngineKey } from '../kernel/stream.ts';
+import type { DaemonKey } from '../kernel/stream.ts';
 import type { ModelRecord } from '../providers/port.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
 import type {
@@ -21,6 +21,7 @@ import type {
 import { answeringStore, unlessLate, unlessStalled } from './disk/refuse-when-stalled.ts';
 import { Embeddings } from './embeddings/embeddings.ts';
 import type { DaemonHistory } from './health/daemon-history.ts';
+import { engineSnapshots } from './health/engines.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health/health.ts';
 import type { StopReports } from './health/stop-report.ts';
 import { createHistory } from './history/history.ts';
@@ -42,8 +43,8 @@ export interface RuntimeOptions {
   history: DaemonHistory;
   pulls: Pulls;
   stopReports: StopReports;
-  /** Streams of this boot's daemon and engine machines. */
-  streams: { daemon: DaemonKey; engine: EngineKey };
+  /** Stream of this boot's daemon machine. */
+  streams: { daemon: DaemonKey };
   home: string;
   /** Finished runs when the store was opened, and the present size of its files. */
   stored(): { finished: number; size_bytes: number | null; trouble?: string | null };
@@ -101,7 +102,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   });
   const sources = (): HealthSources => ({
     daemon: daemon(),
-    engine: kernel.snapshot(streams.engine),
+    engines: engineSnapshots(kernel.instances.values()),
     providers: providers.list(),
     since: history.since,
     transitions: history.transitions,

@@ -78,6 +78,18 @@ const values: {
     read: [{ 'gpt-4o': 'local/svc-mini' }, { a: 'b' }, {}],
   },
   recovery: { file: 'restart', env: 'end', flag: 'resume', read: ['restart', 'end', 'resume'] },
+  models_memory_bytes: {
+    file: 2 ** 30,
+    env: '2147483648',
+    flag: 'null',
+    read: [2 ** 30, 2 ** 31, null],
+  },
+  keep_alive: {
+    file: { 'svc-mini': 1000 },
+    env: '{"tiny":0}',
+    flag: '{}',
+    read: [{ 'svc-mini': 1000 }, { tiny: 0 }, {}],
+  },
   engine_batching: { file: true, env: '0', flag: true, read: [true, false, true] },
   engine_threads: { file: 2, env: '3', flag: 'null', read: [2, 3, null] },
 };

@@ -73,7 +73,7 @@ export function fakeRuntime(): FakeRuntime {
   };
   const sources = (): HealthSources => ({
     daemon,
-    engine: undefined,
+    engines: [],
     providers: fake.providers,
     since: NOW,
     transitions: [],

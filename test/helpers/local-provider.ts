@@ -2,10 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { type EngineSnapshot, engineDeadlines, engineMachine } from '../../machines/engine.ts';
-import type { EngineEvent } from '../../machines/events.ts';
 import type { RunRequest } from '../../machines/messages.ts';
-import { statePath } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { Log } from '../../src/kernel/port.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
@@ -16,13 +13,14 @@ import {
 } from '../../src/providers/local/provider.ts';
 import type { OutputPart } from '../../src/providers/port.ts';
 import { type Asking, asking } from './asking.ts';
-import { driveStream, type StreamDriver } from './stream.ts';
+import { driveEngines, type EngineDrivers } from './engine-drivers.ts';
 
 export interface LocalHarness extends LocalProvider {
   folder: string;
   models_folder: string;
-  engine: StreamDriver<EngineSnapshot, EngineEvent>;
-  /** The output of the engine process. */
+  /** The machines of the engines. As one machine, they are the one whose event came last. */
+  engine: EngineDrivers;
+  /** The output of the engine processes. */
   printed: string[];
   state(): string;
   /** Pid of the engine process; throws when there is none. */
@@ -42,25 +40,13 @@ export function makeLocalProvider(
     warn() {},
     error() {},
   };
-  const engine = driveStream<EngineSnapshot, EngineEvent>({
-    machine: engineMachine,
-    created: {
-      type: 'engine.created',
-      start_ms: 60_000,
-      load_ms: 60_000,
-      stop_ms: 10_000,
-      kill_ms: 10_000,
-      idle_ms: 60_000,
-    },
-    deadlines: engineDeadlines,
-    perform: ({ type, params }) => {
-      if (type === 'startEngine') local.handlers.startEngine(params, '');
-      if (type === 'stopEngine') local.handlers.stopEngine(params, '');
-      if (type === 'killEngine') local.handlers.killEngine(params, '');
-    },
+  const engine = driveEngines(({ type, params }) => {
+    if (type === 'startEngine') local.handlers.startEngine(params, '');
+    if (type === 'stopEngine') local.handlers.stopEngine(params, '');
+    if (type === 'killEngine') local.handlers.killEngine(params, '');
   });
   const local = createLocalProvider({
-    engine,
+    engines: engine.ports,
     models: folder,
     cache: folder,
     model: 'svc-mini',
@@ -75,7 +61,7 @@ export function makeLocalProvider(
     models_folder: options.models ?? folder,
     engine,
     printed,
-    state: () => statePath(engine.snapshot()),
+    state: () => engine.state(),
     pid: () => {
       const pid = engine.snapshot().context.info?.pid;
       if (pid === undefined) throw new Error('no engine is loaded');

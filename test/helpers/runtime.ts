@@ -66,7 +66,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     limits: config.limits,
   });
   const { kernel, store, clock } = harness;
-  const streams = { daemon: stream.daemon(boot_id), engine: stream.engine(boot_id) };
+  const streams = { daemon: stream.daemon(boot_id) };
   const { daemon } = streams;
   const event = bootStarted(boot_id, config.limits.queue_runs, clock.now() + 1e6);
   await kernel.append([{ stream: daemon, event }]);

@@ -60,7 +60,7 @@ test('every effect that a machine asks for has a performer', () => {
       /const handlers: Omit<EffectHandlers, 'closeDaemon'> = \{([\s\S]*?)\n {2}\};/,
     )?.[1] ?? '';
   const local =
-    readFileSync('src/providers/local/local-engine.ts', 'utf8').match(
+    readFileSync('src/providers/local/engines.ts', 'utf8').match(
       /this\.handlers = \{([\s\S]*?)\n {4}\};/,
     )?.[1] ?? '';
   const boot = readFileSync('src/daemon/boot.ts', 'utf8');

@@ -128,7 +128,7 @@ export class Life {
       },
       providers: providers as unknown as Providers,
       pulls: {} as Pulls,
-      streams: { daemon: this.daemon, engine: stream.engine(boot_id) },
+      streams: { daemon: this.daemon },
       home: '',
       secret: '',
       stored: () => ({ finished: 0, size_bytes: null }),
@@ -150,7 +150,7 @@ export class Life {
         store,
         config,
         log: silent as never,
-        streams: { daemon: this.daemon, engine: stream.engine(boot_id) },
+        streams: { daemon: this.daemon },
         stopReports: this.stopReports,
         stopRequests,
       },
@@ -231,7 +231,7 @@ export class Life {
       scheduler,
       stopReports,
       pulls: { close: () => Promise.resolve() } as Pulls,
-      streams: { daemon, engine: stream.engine('none') },
+      streams: { daemon },
     };
     this.starting.then(() => releaseAll(held)).catch(() => this.end('failed'));
   }

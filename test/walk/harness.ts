@@ -23,6 +23,7 @@ const TAGS = new Map(describe(daemonMachine).states.map(({ path, tags }) => [pat
 export interface Report {
   state_path: string;
   engine: { state: string; pid: number | null };
+  engines: { model: string | null }[];
   providers: { id: string; state: string }[];
 }
 

@@ -96,7 +96,11 @@ async function cannotLoad(): Promise<Walked> {
   writeFileSync(join(harness.home.paths.models, 'empty.gguf'), makeModel(16));
   const run = await harness.run('hello', { provider: 'local', model: 'empty' });
   await harness.untilRun(run, 'failed');
-  await isEngine(harness, 'cold');
+  await waitLong(
+    'only the first model has a process',
+    async () => (await harness.report()).engines.length === 1,
+    3,
+  );
   await harness.kill();
   // The daemon runs from a program file that is not there any more: no process can be made of it.
   const node = join(harness.home.folder, 'node');

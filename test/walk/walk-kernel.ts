@@ -102,7 +102,7 @@ export async function follow(
 /** Health says what the tags say. */
 function agrees(snapshot: AnyMachineSnapshot): void {
   const nothing = {
-    engine: undefined,
+    engines: [],
     providers: [],
     since: 0,
     transitions: [],

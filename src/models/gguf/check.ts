@@ -4,8 +4,8 @@ import { tensorBytes } from './tensors.ts';
 
 const FIRST_BYTES = 1024 * 1024;
 
-/** Throws SvcError unless the file is a GGUF file with all its weights. */
-export async function checkGguf(path: string, headerBytesMax: number): Promise<void> {
+/** Returns the header. Throws SvcError unless the file is a GGUF file with all its weights. */
+export async function checkGguf(path: string, headerBytesMax: number): Promise<GgufHeader> {
   const handle = await open(path, 'r');
   try {
     const { size } = await handle.stat();
@@ -21,7 +21,10 @@ export async function checkGguf(path: string, headerBytesMax: number): Promise<v
         0,
       );
       const header = readIfWhole(buffer.subarray(0, bytesRead));
-      if (header !== null) return checkSize(header, size);
+      if (header !== null) {
+        checkSize(header, size);
+        return header;
+      }
       if (bytesRead >= size) throw invalid('it ends in the middle of its header');
       if (length >= headerBytesMax)
         throw invalid(`its header is longer than ${headerBytesMax} bytes`);

@@ -8,6 +8,8 @@ export interface GgufHeader {
   /** Offset of the weights. */
   dataOffset: number;
   tensors: { elements: number; type: number; offset: number }[];
+  /** Its whole numbers, the lengths of its lists, and the largest of short lists of numbers. */
+  numbers: ReadonlyMap<string, number>;
 }
 
 /** Thrown if the bytes end before the header. */
@@ -37,28 +39,39 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
   // The first file of a split model may have no weights.
   let isSplit = false;
   let alignment = 32;
+  const numbers = new Map<string, number>();
   for (let index = 0; index < entryCount; index += 1) {
     const key = cursor.text();
     const type = cursor.uint32();
     if (key === 'general.architecture' && type === STRING) architecture = cursor.text();
     else if (key === 'split.count' && type === UINT16) isSplit = cursor.take(2).readUInt16LE() > 1;
     else if (key === 'general.alignment' && type === UINT32) alignment = cursor.uint32();
-    else cursor.skipValue(type);
+    else {
+      const value = cursor.size(type);
+      if (value !== null && numbers.size < NUMBERS_MAX) numbers.set(key, value);
+    }
   }
   if (tensorCount === 0 && !isSplit) throw invalid('it has no weights');
   if (architecture === '') throw invalid('it does not name its architecture');
   if (alignment === 0 || alignment > 1_048_576) throw invalid('its alignment is not one');
   const tensors = Array.from({ length: tensorCount }, () => cursor.tensor());
-  return { architecture, dataOffset: Math.ceil(cursor.position / alignment) * alignment, tensors };
+  const dataOffset = Math.ceil(cursor.position / alignment) * alignment;
+  return { architecture, dataOffset, tensors, numbers };
 }
 
 /** Entries and tensors of one file. */
 const COUNT_MAX = 100_000;
+/** Kept numbers of one file. */
+const NUMBERS_MAX = 1024;
 /** Texts in all lists of one file. A vocabulary with its merges has less than a million. */
 const TEXTS_MAX = 2_000_000;
 const DIMENSIONS_MAX = 4;
+/** Entries of a short list, such as one number for each layer. */
+const LIST_MAX = 1024;
 const UINT16 = 2;
 const UINT32 = 4;
+const INT32 = 5;
+const WHOLE: ReadonlySet<number> = new Set([UINT32, INT32]);
 const STRING = 8;
 const ARRAY = 9;
 /** Bytes of a value by its type. Strings and arrays have a length field. */
@@ -92,10 +105,13 @@ class Cursor {
     return this.take(this.uint64()).toString('utf8');
   }
 
-  skipValue(type: number): void {
+  /** Skips a value. Returns what `numbers` has of it; null for nothing. */
+  size(type: number): number | null {
+    if (type === ARRAY) return this.skipArray();
+    if (type === UINT32) return this.uint32();
     if (type === STRING) this.skip(this.uint64());
-    else if (type !== ARRAY) this.skip(width(type));
-    else this.skipArray();
+    else this.skip(width(type));
+    return null;
   }
 
   tensor(): GgufHeader['tensors'][number] {
@@ -107,17 +123,22 @@ class Cursor {
     return { elements, type: this.uint32(), offset: this.uint64() };
   }
 
-  private skipArray(): void {
+  private skipArray(): number {
     const type = this.uint32();
     const count = this.uint64();
     if (type === ARRAY) throw invalid('it has an array of arrays');
     if (type !== STRING) {
-      this.skip(width(type) * count);
-      return;
+      const start = this.skip(width(type) * count);
+      return WHOLE.has(type) && count > 0 && count <= LIST_MAX
+        ? Math.max(
+            ...Array.from({ length: count }, (_, at) => this.bytes.readUInt32LE(start + at * 4)),
+          )
+        : count;
     }
     this.texts += count;
     if (this.texts > TEXTS_MAX) throw invalid(`it lists more than ${TEXTS_MAX} texts`);
     for (let index = 0; index < count; index += 1) this.skip(this.uint64());
+    return count;
   }
 
   private uint64(): number {

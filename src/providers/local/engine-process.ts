@@ -46,6 +46,7 @@ export class EngineProcess {
   private stopping = false;
   private isGone = false;
   private hasStarted = false;
+  private loadedPart = 0;
   private threads: number | null = null;
   private endedFor: 'memory' | null = null;
   private workers = 0;
@@ -87,6 +88,16 @@ export class EngineProcess {
   /** It was asked to load the model, and has not done so. */
   get isLoading(): boolean {
     return this.hasStarted && this.threads === null;
+  }
+
+  /** How much of the model is loaded, from 0 to 1. */
+  get progress(): number {
+    return this.loadedPart;
+  }
+
+  /** Orders without an end. */
+  get orders(): number {
+    return this.answers.size;
   }
 
   /** Resolves when the process has exited. */
@@ -152,6 +163,9 @@ export class EngineProcess {
         report({ type: 'engine.model_loaded', attempt, info: { pid, model, path, ...loaded } });
         break;
       }
+      case 'progress':
+        this.loadedPart = message.loaded;
+        break;
       case 'load_failed':
         report({ type: 'engine.load_failed', attempt, error: message.error });
         break;

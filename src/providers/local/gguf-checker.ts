@@ -2,10 +2,13 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { asExhausted } from '../../descriptors.ts';
 import type { Limits } from '../../limits.ts';
+import type { ModelShape } from './memory-needs.ts';
 
-/** Null: the header is valid. */
 export interface Checked {
+  /** Null: the header is valid. */
   problem: string | null;
+  /** Null: it is invalid. The weights are those of this file. */
+  shape: ModelShape | null;
 }
 
 /**
@@ -22,7 +25,8 @@ export async function checkHeader(
     workerData: { path, header_bytes: limits.model_header_bytes },
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   });
-  const end = (why: string) => resolve({ problem: `The engine cannot load the file: ${why}.` });
+  const end = (why: string) =>
+    resolve({ problem: `The engine cannot load the file: ${why}.`, shape: null });
   const timer = setTimeout(() => end('reading its header takes too long'), limits.model_inspect_ms);
   worker.on('message', resolve);
   worker.on('error', (error) => {

@@ -4,8 +4,9 @@ import type { Failure } from '../../../machines/events.ts';
 import { errors, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import type { Limits } from '../../limits.ts';
-import { checkHeader } from './gguf-checker.ts';
-import type { ModelFile } from './local-engine.ts';
+import { type Checked, checkHeader } from './gguf-checker.ts';
+import { type ModelShape, weightsOf } from './memory-needs.ts';
+import type { ModelFile } from './model-engine.ts';
 
 export interface LoadGuardOptions {
   /** Path of the built-in model. */
@@ -40,23 +41,24 @@ export class LoadGuard {
     this.quarantine = new Quarantine(options.file, this.now);
   }
 
-  /** Call it before each load. Throws model_invalid, model_quarantined, descriptors_exhausted. */
-  async admit(model: ModelFile): Promise<void> {
+  /**
+   * Call it before each load. Returns what the memory of the model depends on. Throws
+   * model_invalid, model_quarantined, descriptors_exhausted.
+   */
+  async admit(model: ModelFile): Promise<ModelShape> {
     const { path } = model;
-    if (path === this.options.built_in) return;
+    if (path === this.options.built_in) return { ...MINI, weights: await weightsOf(path) };
     const version = await versionOf(path);
     this.refuseQuarantined(model, version);
     let known = this.known.get(path);
     if (known?.version !== version) {
-      known = {
-        version,
-        problem: (await checkHeader(path, this.options.limits)).problem,
-        deaths: 0,
-      };
+      known = { version, ...(await checkHeader(path, this.options.limits)), deaths: 0 };
       this.remember(path, known);
     }
-    if (known.problem !== null)
-      throw new SvcError('model_invalid', known.problem, { retryable: false });
+    const { problem, shape } = known;
+    if (problem !== null || shape === null)
+      throw new SvcError('model_invalid', problem ?? undefined, { retryable: false });
+    return shape;
   }
 
   /** Call it before each use of a loaded file. Throws model_quarantined. */
@@ -98,9 +100,13 @@ export class LoadGuard {
   }
 }
 
-interface KnownVersion {
+/** The shape of the built-in model. A test compares it with the file. */
+export const MINI: Omit<ModelShape, 'weights'> = {
+  ...{ layers: 4, width: 160, heads: 5, cached: 320, vocabulary: 8430, context: 512 },
+};
+
+interface KnownVersion extends Checked {
   version: string;
-  problem: string | null;
   /** Loads in a row that ended with a death or a kill of the engine. */
   deaths: number;
 }

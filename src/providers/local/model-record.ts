@@ -1,9 +1,7 @@
-import type { EngineSnapshot } from '../../../machines/engine.ts';
-import { isIn } from '../../../machines/step.ts';
 import type { ModelRecord } from '../port.ts';
 import type { ModelInspection } from './inspection.ts';
 import type { FileVersion } from './inspector.ts';
-import type { ModelFile } from './local-engine.ts';
+import type { ModelFile } from './model-engine.ts';
 
 export interface ModelFacts {
   file: ModelFile;
@@ -11,7 +9,7 @@ export interface ModelFacts {
   version: FileVersion | null;
   /** Null: not read yet. */
   inspection: ModelInspection | null;
-  engine: EngineSnapshot | undefined;
+  in_engine: 'available' | 'loading' | 'loaded';
   default: boolean;
   built_in: boolean;
 }
@@ -21,7 +19,7 @@ export function modelRecord({
   file,
   version,
   inspection,
-  engine,
+  in_engine,
   default: isDefault,
   built_in,
 }: ModelFacts): ModelRecord {
@@ -36,24 +34,11 @@ export function modelRecord({
     id: file.id,
     provider: 'local',
     name: file.name,
-    state:
-      version === null || (inspection?.problem ?? null) !== null
-        ? 'invalid'
-        : stateOf(file.path, engine),
+    state: version === null || (inspection?.problem ?? null) !== null ? 'invalid' : in_engine,
     size_bytes: version?.size_bytes ?? null,
     ...{ digest, quantization, parameters, context_length, capabilities },
     default: isDefault,
     built_in,
     path: file.path,
   };
-}
-
-/** The state of a model file in the engine. */
-export function stateOf(
-  path: string,
-  engine: EngineSnapshot | undefined,
-): 'available' | 'loading' | 'loaded' {
-  if (engine?.context.path !== path) return 'available';
-  if (isIn(engine, 'starting') || isIn(engine, 'loading')) return 'loading';
-  return isIn(engine, 'warm') ? 'loaded' : 'available';
 }

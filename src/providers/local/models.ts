@@ -4,13 +4,12 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
 import type { ModelRecord } from '../port.ts';
+import type { Engines } from './engines.ts';
 import type { ModelInspection, ModelMetadata } from './inspection.ts';
 import { type FileVersion, Inspector } from './inspector.ts';
-import type { ModelFile } from './local-engine.ts';
+import type { ModelFile } from './model-engine.ts';
 import { fileVersion, modelFilesIn, nameIn, refuseForeign } from './model-files.ts';
-import { modelRecord, stateOf } from './model-record.ts';
-import { unloadModel } from './unload.ts';
-import type { EnginePort } from './wait-for-engine.ts';
+import { modelRecord } from './model-record.ts';
 
 export interface LocalModelsOptions {
   folder: string;
@@ -18,7 +17,7 @@ export interface LocalModelsOptions {
   /** Model of a run without a model. */
   default: string;
   limits: Limits;
-  engine: EnginePort;
+  engines: Pick<Engines, 'stateOf' | 'unload'>;
 }
 
 /**
@@ -64,7 +63,7 @@ export class LocalModels {
   /** Null: there is no such file. Throws model_invalid for a file that cannot be a model. */
   private async probe(path: string): Promise<ModelFile | null> {
     if ((await fileVersion(path)) === null) return null;
-    if (stateOf(path, this.options.engine.snapshot()) !== 'loaded') await refuseForeign(path);
+    if (this.options.engines.stateOf(path) !== 'loaded') await refuseForeign(path);
     return this.fileAt(path);
   }
 
@@ -128,11 +127,8 @@ export class LocalModels {
         hint: `Delete the file yourself: ${file.path}`,
       });
     }
-    await unloadModel(
-      this.options.engine,
-      file.path,
-      AbortSignal.timeout(3 * this.options.limits.engine_stop_ms),
-    );
+    const { engines, limits } = this.options;
+    await engines.unload(file.path, AbortSignal.timeout(3 * limits.engine_stop_ms));
     const { record } = await this.facts(file, await this.findDefault(), (version) =>
       this.inspector.inspect(version),
     );
@@ -177,12 +173,18 @@ export class LocalModels {
     defaultFile: ModelFile | null,
     inspect: (version: FileVersion) => Promise<I | null>,
   ): Promise<{ record: ModelRecord; inspection: I | null }> {
-    const { built_in, engine } = this.options;
+    const { built_in, engines } = this.options;
     const version = await fileVersion(file.path).catch(() => null);
     const inspection = version === null ? null : await inspect(version);
     const flags = { default: file.path === defaultFile?.path, built_in: file.path === built_in };
     return {
-      record: modelRecord({ file, version, inspection, engine: engine.snapshot(), ...flags }),
+      record: modelRecord({
+        file,
+        version,
+        inspection,
+        in_engine: engines.stateOf(file.path),
+        ...flags,
+      }),
       inspection,
     };
   }

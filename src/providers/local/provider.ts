@@ -5,15 +5,15 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import type { AttemptRequest, OutputPart, ProviderPort } from '../port.ts';
+import type { AttemptRequest, LoadedModels, LocalRoom, OutputPart, ProviderPort } from '../port.ts';
 import type { RunOrder } from './engine/messages.ts';
+import { type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
-import { LocalEngine } from './local-engine.ts';
+import { defaultBudget } from './model-memory.ts';
 import { LocalModels } from './models.ts';
-import type { EnginePort } from './wait-for-engine.ts';
 
 export interface LocalProviderOptions {
-  engine: EnginePort;
+  engines: EnginePorts;
   /** Folder of model files. */
   models: string;
   /** Folder for measurements. */
@@ -25,6 +25,10 @@ export interface LocalProviderOptions {
   threads: number | null;
   /** Compute runs in one batch. */
   together?: boolean;
+  /** Memory of all models. Null: a share of the memory of the machine. */
+  budget_bytes?: number | null;
+  /** How long models stay in memory without work, by name. */
+  keep?: Readonly<Record<string, number>>;
   log: Log;
   env?: NodeJS.ProcessEnv;
 }
@@ -34,20 +38,36 @@ export interface LocalProvider {
   handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
   /** Loads the default model before the first run. Throws SvcError. */
   warm(): Promise<void>;
-  models: Pick<LocalModels, 'show' | 'remove'>;
+  models: Pick<LocalModels, 'show' | 'remove'> & ModelLoads;
+  /** The memory of models. */
+  room: LocalRoom;
+}
+
+/** Which models are in memory. */
+export interface ModelLoads {
+  loaded(now: number): LoadedModels;
+  /** Loads a model, and keeps it so long without work. Throws SvcError, or the signal's reason. */
+  load(name: string, keep_ms: number | null, signal: AbortSignal): Promise<void>;
+  /** Throws model_in_use, and the errors of a name. */
+  unload(name: string): Promise<void>;
+  /** How long the model of a run stays in memory without work. */
+  keep(name: string, keep_ms: number): Promise<void>;
 }
 
 /**
- * Creates the provider `local`: llama.cpp in an engine process, which the engine machine controls.
+ * Creates the provider `local`: llama.cpp in engine processes, one for each model in memory. Each
+ * is controlled by its engine machine.
  */
 export function createLocalProvider({
-  engine,
+  engines: ports,
   models: folder,
   cache,
   limits,
   model,
   threads,
   together = false,
+  budget_bytes = null,
+  keep = {},
   log,
   env = process.env,
 }: LocalProviderOptions): LocalProvider {
@@ -61,25 +81,30 @@ export function createLocalProvider({
   };
   const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
   const guard = new LoadGuard({ built_in, file: join(cache, 'engine-quarantine.json'), limits });
-  const local = new LocalEngine({ engine, load, env, limits, log, built_in, guard });
-  const models = new LocalModels({ folder, built_in, default: model, limits, engine });
+  const engines = new Engines({
+    ...{ engines: ports, load, env, limits, log, built_in, guard, keep },
+    find: (name) => find(name),
+    budget_bytes: budget_bytes ?? defaultBudget(),
+  });
+  const models = new LocalModels({ folder, built_in, default: model, limits, engines });
   const closing = new AbortController();
   const find = (name: string) => models.find(name).catch(throwEngineError);
   let streams = 0;
+  const streamsMax = limits.local_engines * Math.max(limits.local_runs, limits.provider_runs);
 
   async function* stream(
     { run_id, request, resume }: AttemptRequest,
     signal: AbortSignal,
   ): AsyncGenerator<OutputPart> {
-    if (streams >= Math.max(limits.local_runs, limits.provider_runs))
-      throw new SvcError('provider_busy', 'The engine has its maximum number of runs.', {
+    if (streams >= streamsMax)
+      throw new SvcError('provider_busy', 'The engines have their maximum number of runs.', {
         retryable: true,
       });
     streams += 1;
     try {
       const order = { ...orderFor(request, limits), call_key: run_id.replace(/^run_/, ''), resume };
       const threads = threadsFor(resume?.threads ?? null);
-      const { answer, stop } = await local.ask(() => find(request.model), order, threads, signal);
+      const { answer, stop } = await engines.ask(request.model, order, threads, signal);
       try {
         yield* answer.parts();
       } finally {
@@ -93,7 +118,7 @@ export function createLocalProvider({
 
   async function countTokens(request: RunRequest, signal: AbortSignal): Promise<number> {
     const order = { ...orderFor(request, limits), only_count: true };
-    const { answer } = await local.ask(() => find(request.model), order, null, signal);
+    const { answer } = await engines.ask(request.model, order, null, signal);
     for await (const part of answer.parts())
       if (part.type === 'finish' && part.usage.input_tokens !== null)
         return part.usage.input_tokens;
@@ -112,12 +137,32 @@ export function createLocalProvider({
     },
     close: async () => {
       closing.abort(new SvcError('daemon_stopping'));
-      await local.close();
+      await engines.close();
     },
   };
-  const warm = () => local.warm(() => find(model), closing.signal);
-  return { provider, handlers: local.handlers, warm, models };
+  const warm = () => engines.warm(model, closing.signal);
+  const loads: ModelLoads = {
+    loaded: (now) => engines.loaded(now),
+    load: async (name, keep_ms, signal) => {
+      if (keep_ms !== null) engines.keep((await find(name)).path, keep_ms);
+      await engines.renew(name, AbortSignal.any([signal, closing.signal]));
+    },
+    unload: async (name) => {
+      const { path } = await find(name);
+      await engines.unload(path, AbortSignal.timeout(UNLOADS * limits.engine_stop_ms));
+    },
+    keep: async (name, keep_ms) => engines.keep((await find(name)).path, keep_ms),
+  };
+  const both = {
+    show: (id: string) => models.show(id),
+    remove: (id: string) => models.remove(id),
+    ...loads,
+  };
+  return { provider, handlers: engines.handlers, warm, models: both, room: engines };
 }
+
+/** A process is asked to exit, then killed, then given up. */
+const UNLOADS = 3;
 
 /** A new answer to the request. */
 function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'type' | 'id'> {

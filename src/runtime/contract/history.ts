@@ -109,6 +109,7 @@ export const stateSnapshot = named(
     queue,
     providers: v.array(providerState),
     engine: engineState,
+    engines: v.array(engineState),
   }),
 );
 export type StateSnapshot = v.InferOutput<typeof stateSnapshot>;

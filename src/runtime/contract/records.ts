@@ -150,7 +150,14 @@ const reportFields = {
   last_boot: lastBoot,
   checks: v.record(v.string(), v.array(checkResult)),
 };
-export const report = object({ ...reportFields, providers: v.array(provider), engine });
+export const report = object({
+  ...reportFields,
+  providers: v.array(provider),
+  /** The engine whose state changed last. */
+  engine,
+  /** All engines with a process: one for each local model in memory. */
+  engines: v.array(engine),
+});
 export type ReportRecord = v.InferOutput<typeof report>;
 
 /** The report without the details that need the token. */
@@ -158,6 +165,7 @@ export const publicReport = object({
   ...reportFields,
   providers: v.array(v.strictObject(pick(provider.entries, ['id', 'kind', 'state']))),
   engine: v.strictObject(pick(engine.entries, ['state'])),
+  engines: v.array(v.strictObject(pick(engine.entries, ['state']))),
 });
 export const anyReport = named('Report', v.union([report, publicReport]));
 export type PublicReport = v.InferOutput<typeof publicReport>;

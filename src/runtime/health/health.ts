@@ -5,7 +5,6 @@ import { isIn, stateName, statePath } from '../../../machines/step.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { VerifiedReport } from '../../store/port.ts';
 import type {
-  EngineRecord,
   HealthRecord,
   ProviderRecord,
   PublicReport,
@@ -13,12 +12,13 @@ import type {
   StatusRecord,
   VerifiedRecord,
 } from '../contract.ts';
+import { engineRecord, mainEngine, present } from './engines.ts';
 import { type MemoryUse, memoryUse } from './memory-use.ts';
 
 /** All that health depends on. It is in memory, so health never waits for a disk. */
 export interface HealthSources {
   daemon: DaemonSnapshot;
-  engine: EngineSnapshot | undefined;
+  engines: readonly EngineSnapshot[];
   providers: ProviderRecord[];
   since: number;
   transitions: ReportRecord['transitions'];
@@ -81,7 +81,8 @@ export function reportRecord(sources: HealthSources): ReportRecord {
     embeddings: sources.embeddings,
     queue: { length: sources.runs.queued, capacity: daemon.context.capacity },
     providers: sources.providers,
-    engine: engineRecord(sources.engine, sources.now),
+    engine: engineRecord(mainEngine(sources.engines), sources.now),
+    engines: present(sources.engines).map((engine) => engineRecord(engine, sources.now)),
     log: {
       seq: sources.seq + sources.backlog,
       durable_seq: sources.seq,
@@ -131,6 +132,7 @@ export function publicReport(report: ReportRecord): PublicReport {
     queue,
     providers,
     engine,
+    engines,
     log,
     memory,
     last_boot,
@@ -143,6 +145,7 @@ export function publicReport(report: ReportRecord): PublicReport {
     transitions: transitions.filter(({ event }) => !RUN_EVENTS.has(event)),
     providers: providers.map(({ id, kind, state }) => ({ id, kind, state })),
     engine: { state: engine.state },
+    engines: engines.map(({ state }) => ({ state })),
     checks: Object.fromEntries(
       Object.entries(checks).map(([name, results]) => [
         name,
@@ -162,32 +165,6 @@ export function lastBoot(daemon: DaemonSnapshot): StatusRecord['last_boot'] {
   return last === null
     ? null
     : { boot_id: last.boot_id, ending: last.ending, at: isoTime(last.at) };
-}
-
-export function engineRecord(engine: EngineSnapshot | undefined, now: number): EngineRecord {
-  if (engine === undefined)
-    return {
-      state: 'cold',
-      since: isoTime(now),
-      model: null,
-      pid: null,
-      threads: null,
-      context_length: null,
-      parallel: null,
-      error: null,
-    };
-  const { context } = engine;
-  const { info } = context;
-  return {
-    state: statePath(engine),
-    since: isoTime(context.since),
-    model: context.model,
-    pid: info?.pid ?? null,
-    threads: info?.threads ?? null,
-    context_length: info?.context_length ?? null,
-    parallel: info?.parallel ?? null,
-    error: context.error?.message ?? null,
-  };
 }
 
 function reasonNotReady(daemon: DaemonSnapshot): string {
@@ -258,9 +235,9 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
     ],
     'engine:state': [
       {
-        status: isIn(sources.engine, 'crashed') ? 'warn' : 'pass',
+        status: sources.engines.some((engine) => isIn(engine, 'crashed')) ? 'warn' : 'pass',
         componentType: 'component',
-        observedValue: sources.engine === undefined ? 'cold' : statePath(sources.engine),
+        observedValue: engineRecord(mainEngine(sources.engines), sources.now).state,
         time: at,
       },
     ],

@@ -3,14 +3,30 @@ import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn, stateName, statePath } from '../../../machines/step.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
-import type { EngineState, ProviderState, RunRecord, ShortenedRun } from '../contract.ts';
-import { engineRecord } from '../health/health.ts';
+import type {
+  EngineRecord,
+  EngineState,
+  ProviderState,
+  RunRecord,
+  ShortenedRun,
+} from '../contract.ts';
+import { engineRecord, mainEngine, present } from '../health/engines.ts';
 
 /** How long a finished run is shown. */
 export const SHOWN_AFTER_MS = 60_000;
 
-export function engineState(engine: EngineSnapshot | undefined, now: number): EngineState {
-  const record = engineRecord(engine, now);
+/** The engines with a process, and the one of them that is shown first. */
+export function engineStates(
+  engines: readonly EngineSnapshot[],
+  now: number,
+): { engine: EngineState; engines: EngineState[] } {
+  return {
+    engine: stateOf(engineRecord(mainEngine(engines), now)),
+    engines: present(engines).map((engine) => stateOf(engineRecord(engine, now))),
+  };
+}
+
+function stateOf(record: EngineRecord): EngineState {
   return { ...record, state: record.state.split('.')[0] ?? '', state_path: record.state };
 }
 

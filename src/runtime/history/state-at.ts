@@ -1,5 +1,4 @@
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
-import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { stateName, statePath } from '../../../machines/step.ts';
@@ -10,12 +9,13 @@ import type { Instance } from '../../kernel/instance.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, StoredEvent } from '../../store/port.ts';
 import type { RunRecord, StateSnapshot } from '../contract.ts';
+import { engineSnapshots } from '../health/engines.ts';
 import { lastBoot } from '../health/health.ts';
 import { shownId } from '../runs/ids.ts';
 import { runRecord } from '../runs/record.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { instancesOf } from './instances.ts';
-import { engineState, providerState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
+import { engineStates, providerState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
 import { settledSince } from './state-now.ts';
 
 /** What a fold to an earlier position reads from the log. */
@@ -31,7 +31,7 @@ export interface HistorySources {
 
 /** Streams folded at the same time. */
 const GROUP = 8;
-/** Most providers and pulls of one boot in a snapshot. */
+/** Most providers, engines and pulls of one boot in a snapshot. */
 const STREAMS_MAX = 1000;
 /** The daemon's last events that may name runs that had just ended. */
 const LATEST = 512;
@@ -49,7 +49,6 @@ export async function snapshotAt(
   const { boot_id } = event;
   const daemon = await checkpoints.fold(store, `daemon:${boot_id}`, at);
   if (daemon === undefined) throw gone(at, first_seq, last_seq);
-  const engine = await foldStream(store, `engine:${boot_id}`, at);
   const others = await foldAll(store, await othersOf(store, daemon, boot_id, at), at);
   const runs = await foldAll(
     store,
@@ -81,11 +80,7 @@ export async function snapshotAt(
       runs: { active, queued, finished: null },
       last_boot: lastBoot(snapshot),
     },
-    instances: instancesOf(
-      [daemon, ...(engine === undefined ? [] : [engine]), ...others, ...runs],
-      limits.snapshot_runs,
-      event.at,
-    ),
+    instances: instancesOf([daemon, ...others, ...runs], limits.snapshot_runs, event.at),
     runs: withinBytes(
       runs.map((instance) => recordOf(instance, waiting)),
       limits.snapshot_text_bytes,
@@ -94,7 +89,7 @@ export async function snapshotAt(
     providers: others
       .filter(({ stream }) => stream.startsWith('provider:'))
       .map((instance) => providerState(instance.snapshot as ProviderSnapshot)),
-    engine: engineState(engine?.snapshot as EngineSnapshot | undefined, event.at),
+    ...engineStates(engineSnapshots(others), event.at),
   };
 }
 
@@ -140,7 +135,7 @@ function gone(at: number, first_seq: number, last_seq: number): SvcError {
   );
 }
 
-/** Providers and pulls that began in this boot. */
+/** Providers, engines and pulls that began in this boot. */
 async function othersOf(
   store: HistoryStore,
   daemon: Instance,
@@ -150,7 +145,7 @@ async function othersOf(
   const [begin] = await store.readStream(daemon.stream, 1, 1);
   const started = await store.startedStreams(begin?.seq ?? at, at, STREAMS_MAX);
   return started.filter(
-    (stream) => /^(provider|pull):/.test(stream) && stream.split(':').includes(boot_id),
+    (stream) => /^(provider|pull|engine):/.test(stream) && stream.split(':').includes(boot_id),
   );
 }
 

@@ -1,14 +1,15 @@
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { DaemonKey, EngineKey } from '../../kernel/stream.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { RunRecord, StateSnapshot, StatusRecord } from '../contract.ts';
+import { engineSnapshots } from '../health/engines.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Scheduler } from '../runs/scheduler.ts';
 import { instancesOf } from './instances.ts';
-import { engineState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
+import { engineStates, SHOWN_AFTER_MS, withinBytes } from './records.ts';
 
 export interface CurrentSources {
   kernel: Kernel;
@@ -16,7 +17,7 @@ export interface CurrentSources {
   scheduler: Scheduler;
   providers: Providers;
   limits: Limits;
-  streams: { daemon: DaemonKey; engine: EngineKey };
+  streams: { daemon: DaemonKey };
   status(): StatusRecord;
   getRun(id: string): Promise<RunRecord>;
 }
@@ -36,7 +37,7 @@ export async function currentSnapshot(sources: CurrentSources): Promise<StateSna
     instances: instancesOf(kernel.instances.values(), limits.snapshot_runs, now),
     queue: { length: scheduler.queued, capacity: daemon.context.capacity },
     providers: providers.list().map((provider) => ({ ...provider, state_path: provider.state })),
-    engine: engineState(kernel.snapshot(streams.engine), now),
+    ...engineStates(engineSnapshots(kernel.instances.values()), now),
   };
   const [first] = kernel.isOpen ? await sources.store.readAll(1, 1) : [];
   return {

@@ -14,7 +14,7 @@ export interface StateSources {
 
 export function stateFamilies(sources: StateSources): Family[] {
   const { report, oldest_waiting_at, now } = sources;
-  const { log, engine, queue, runs } = report;
+  const { log, engines, queue, runs } = report;
   const one = (name: string, help: string, value: number | null) =>
     gauge(name, help, [[{}, value]]);
   const waited_s = oldest_waiting_at === null ? 0 : Math.max(0, now - oldest_waiting_at) / 1000;
@@ -39,7 +39,11 @@ export function stateFamilies(sources: StateSources): Family[] {
       'The state of each provider.',
       report.providers.map(({ id, kind, state }) => [{ provider: id, kind, state }, 1]),
     ),
-    gauge('svc_engine_state', 'The state of the engine.', [[{ state: engine.state }, 1]]),
+    gauge(
+      'svc_engine_state',
+      'The state of each engine with a process, by model.',
+      engines.map(({ model, state }) => [{ model: model ?? '', state }, 1]),
+    ),
     one('svc_log_position', 'Position of the last durable event.', log.durable_seq),
     one('svc_log_backlog_events', 'Events that wait for their commit.', log.lag),
     one('svc_log_size_bytes', 'Size of the log on disk.', log.size_bytes),

@@ -7,6 +7,8 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import { Notifier } from '../../kernel/notifier.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
+import type { LocalRoom } from '../../providers/port.ts';
+import { LOCAL } from '../providers/providers.ts';
 import type { OutputBudget } from './output-budget.ts';
 
 /**
@@ -18,7 +20,8 @@ import type { OutputBudget } from './output-budget.ts';
  * 3. A run that killed the engine while it ran alone is served in rounds too. The runs that it cut
  *    off go first.
  * 4. After a restart the queue has the order of acceptance, by the same rounds.
- * 5. The daemon machine gets one `daemon.run_settled` for each run.
+ * 5. Local runs share the memory for models. See `runs-to-start.ts`.
+ * 6. The daemon machine gets one `daemon.run_settled` for each run.
  */
 export class Scheduler {
   /** In the order in which they are served. */
@@ -33,6 +36,11 @@ export class Scheduler {
   constructor(options: SchedulerOptions) {
     this.options = options;
     options.outputs.onRoom(() => this.next());
+    const { room } = options;
+    if (room !== undefined) {
+      room.queued = () => new Set(this.queue.filter(isLocal).map(({ model }) => model));
+      room.onChange(() => this.next());
+    }
     options.kernel.subscribe({ machine: 'run' }, (event, snapshot) => {
       if (event.type !== 'run.output_appended') this.follow(event.stream, snapshot);
     });
@@ -90,20 +98,38 @@ export class Scheduler {
 
   /** Starts the runs that may start now. */
   next(): void {
-    const { kernel, daemon, concurrency, outputs } = this.options;
+    const { kernel, daemon, concurrency, outputs, room } = this.options;
     if (!outputs.hasRoom) return;
     const snapshot = kernel.tail(daemon);
     if (snapshot === undefined || !(snapshot.hasTag('ready') || isIn(snapshot, 'draining'))) return;
+    const now = kernel.clock.now();
+    const limits = room === undefined ? concurrency : { ...concurrency, room };
+    if (room !== undefined) for (const run of this.queue) if (isLocal(run)) room.learn(run.model);
+    const queue = room === undefined ? this.queue : this.queue.map((run) => this.withDue(run, now));
     const started = new Set(
-      runsToStart(this.queue, [...this.active.values()], concurrency).filter((run_id) =>
+      runsToStart(queue, [...this.active.values()], limits).filter((run_id) =>
         this.start(stream.run(run_id)),
       ),
     );
     if (started.size === 0) return;
+    this.noteOvertaken(started, now);
     for (const { run_id, provider, round } of this.queue)
       if (started.has(run_id)) this.turns.set(provider, serve(this.turnsOf(provider), round));
     this.queue = this.queue.filter(({ run_id }) => !started.has(run_id));
     this.positionChanges.notify();
+  }
+
+  /** A run is due some time after the first later run of another model started before it. */
+  private withDue(run: Waiting, now: number): Waiting & { due: boolean } {
+    const { overtaken_at } = run;
+    const turn_ms = this.options.room?.turn_ms ?? 0;
+    return { ...run, due: overtaken_at !== null && now - overtaken_at >= turn_ms };
+  }
+
+  private noteOvertaken(started: ReadonlySet<string>, now: number): void {
+    const last = this.queue.findLastIndex((run) => isLocal(run) && started.has(run.run_id));
+    for (const run of this.queue.slice(0, Math.max(0, last)))
+      if (isLocal(run) && !started.has(run.run_id)) run.overtaken_at ??= now;
   }
 
   private start(run_id: RunKey): boolean {
@@ -155,6 +181,7 @@ export class Scheduler {
       client,
       round,
       arrival: this.arrivals,
+      overtaken_at: null,
     });
     this.positionChanges.notify();
   }
@@ -210,6 +237,8 @@ export interface SchedulerOptions {
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
   concurrency: Concurrency;
+  /** The memory for local models. Absent: there is room for one. */
+  room?: LocalRoom;
   /** Nothing starts while the answers in progress fill their budget. */
   outputs: OutputBudget;
   log: Log;
@@ -233,6 +262,12 @@ interface Waiting extends Demand {
   round: number;
   /** Counts the runs that entered the queue: the order within a round. */
   arrival: number;
+  /** When a later local run started before it. */
+  overtaken_at: number | null;
+}
+
+function isLocal({ provider }: Waiting): boolean {
+  return provider === LOCAL;
 }
 
 /** The round of a run that was cut off: before all others. */

@@ -24,6 +24,7 @@ const REPORT_FIELDS = [
   'queue',
   'providers',
   'engine',
+  'engines',
   'log',
   'memory',
   'last_boot',

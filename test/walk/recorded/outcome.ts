@@ -6,7 +6,7 @@ import type { PullSnapshot } from '../../../machines/pull.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { can, init, stateName, statePath, step } from '../../../machines/step.ts';
 import { definitionOf } from '../../../src/kernel/registry.ts';
-import { engineState, providerState } from '../../../src/runtime/history/records.ts';
+import { engineStates, providerState } from '../../../src/runtime/history/records.ts';
 import { pullRecord } from '../../../src/runtime/pulls/record.ts';
 import { runRecord } from '../../../src/runtime/runs/record.ts';
 import { type StoredEvent, toEvent } from '../../../src/store/port.ts';
@@ -57,7 +57,7 @@ function recordOf(
   if (machine === 'run') return { ...runRecord(snapshot as RunSnapshot, seq) };
   if (machine === 'pull') return { ...pullRecord(snapshot as PullSnapshot, null) };
   if (machine === 'provider') return { ...providerState(snapshot as ProviderSnapshot) };
-  if (machine === 'engine') return { ...engineState(snapshot as EngineSnapshot, at) };
+  if (machine === 'engine') return { ...engineStates([snapshot as EngineSnapshot], at).engine };
   return daemonRecord(snapshot as DaemonSnapshot);
 }
 

@@ -72,11 +72,14 @@ function wrapperOptions({ template_ms }: LoadOrder): { type: 'auto' | 'jinjaTemp
 /**
  * Loads a model file. Throws engine_missing, model_invalid, or engine_failed for too little memory.
  */
-export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
+export async function loadModel(
+  order: LoadOrder,
+  onProgress: (loaded: number) => void,
+): Promise<LoadedModel> {
   const startedAt = performance.now();
   const available = Math.max(1, availableParallelism());
   const llama = await startLlama(Math.max(available, order.threads ?? 0));
-  const model = await openModel(llama, order.path);
+  const model = await openModel(llama, order.path, onProgress);
   const library = await import('node-llama-cpp');
   const rendered = <T>(work: () => T) =>
     order.template_ms === null
@@ -119,9 +122,13 @@ export async function loadModel(order: LoadOrder): Promise<LoadedModel> {
   };
 }
 
-async function openModel(llama: Llama, path: string): Promise<LlamaModel> {
+async function openModel(
+  llama: Llama,
+  path: string,
+  onLoadProgress: (loaded: number) => void,
+): Promise<LlamaModel> {
   try {
-    return await llama.loadModel({ modelPath: path });
+    return await llama.loadModel({ modelPath: path, onLoadProgress });
   } catch (error) {
     const { InsufficientMemoryError } = await import('node-llama-cpp');
     throw error instanceof InsufficientMemoryError

@@ -42,7 +42,7 @@ function receive(order: ToEngine): void {
 
 async function load(order: LoadOrder): Promise<void> {
   try {
-    const loaded = await loadModel(order);
+    const loaded = await loadModel(order, progressReports());
     runs = new Runs(loaded, send);
     send({ type: 'loaded', ...loaded.info });
   } catch (thrown) {
@@ -50,6 +50,16 @@ async function load(order: LoadOrder): Promise<void> {
     console.error('the model was not loaded:', error.cause ?? error);
     send({ type: 'load_failed', error: error.summary() });
   }
+}
+
+/** Sends each further hundredth of the load. The library reports each tensor. */
+function progressReports(): (loaded: number) => void {
+  let sent = 0;
+  return (loaded) => {
+    if (loaded - sent < 0.01) return;
+    sent = loaded;
+    send({ type: 'progress', loaded });
+  };
 }
 
 function send(message: FromEngine): void {

@@ -51,6 +51,8 @@ export interface RunOrder {
  */
 export type FromEngine =
   | { type: 'started' }
+  /** The part of the model that is loaded, from 0 to 1. */
+  | { type: 'progress'; loaded: number }
   | ({ type: 'loaded' } & Loaded)
   | { type: 'load_failed'; error: Failure }
   | ({ type: 'output'; id: number } & Output)
@@ -145,6 +147,7 @@ const toEngine: Shapes<ToEngine> = {
 
 const fromEngine: Shapes<FromEngine> = {
   started: {},
+  progress: { loaded: number },
   loaded: {
     threads: whole,
     context_length: whole,

@@ -1,0 +1,298 @@
+import { isIn, statePath } from '../../../machines/step.ts';
+import { SvcError } from '../../errors.ts';
+import type { EffectHandlers } from '../../kernel/port.ts';
+import type { LoadedModel, LoadedModels, LocalRoom } from '../port.ts';
+import type { Answer } from './answer.ts';
+import { planFor } from './memory-needs.ts';
+import {
+  type EngineSettings,
+  isLoading,
+  ModelEngine,
+  type ModelFile,
+  type Order,
+} from './model-engine.ts';
+import { ModelMemory } from './model-memory.ts';
+import { type EnginePort, waitForEngine } from './wait-for-engine.ts';
+
+/** The machines of the engines. */
+export interface EnginePorts {
+  /** Creates the machine of one more engine. */
+  create(number: number): Promise<EnginePort>;
+  /** Drops a machine without a process. */
+  forget(number: number): void;
+}
+
+export interface EnginesOptions extends EngineSettings {
+  engines: EnginePorts;
+  /** Finds the file of a name. Throws SvcError. */
+  find(name: string): Promise<ModelFile>;
+  /** How long models stay in memory without work, by name. */
+  keep: Readonly<Record<string, number>>;
+  budget_bytes: number;
+}
+
+/**
+ * The engines of all models: one process, and one machine, for each model in memory.
+ *
+ * 1. A model has at most one engine, which keeps its machine while there are few.
+ * 2. `memory` decides which engines have a process.
+ * 3. What a model needs is learned before its runs start.
+ */
+export class Engines implements LocalRoom {
+  readonly handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
+  /** The names of models that runs wait for. */
+  queued: () => ReadonlySet<string> = () => new Set();
+  private readonly options: EnginesOptions;
+  private readonly memory: ModelMemory;
+  private readonly byPath = new Map<string, Promise<ModelEngine>>();
+  private readonly byNumber = new Map<number, ModelEngine>();
+  private count = 0;
+  /** By name of a model: its file, and the memory that it needs. */
+  private readonly learned = new Map<string, { key: string; bytes: number }>();
+  private readonly learning = new Set<string>();
+  /** By path: how long the last request keeps the model. */
+  private readonly kept = new Map<string, number>();
+  private readonly listeners: (() => void)[] = [];
+
+  constructor(options: EnginesOptions) {
+    this.options = options;
+    const bounds = { bytes: options.budget_bytes, models: options.limits.local_engines };
+    this.memory = new ModelMemory(bounds, (path) =>
+      [...this.queued()].some((name) => this.learned.get(name)?.key === path),
+    );
+    this.handlers = {
+      startEngine: (started) => this.byNumber.get(started.engine)?.start(started),
+      stopEngine: ({ engine, attempt }) => this.byNumber.get(engine)?.stop(attempt),
+      killEngine: ({ engine, attempt }) => this.byNumber.get(engine)?.kill(attempt),
+    };
+  }
+
+  get bytes(): number {
+    return this.memory.bounds.bytes;
+  }
+
+  get models(): number {
+    return this.memory.bounds.models;
+  }
+
+  get turn_ms(): number {
+    return this.options.limits.engine_turn_ms;
+  }
+
+  residents() {
+    return this.memory.residents();
+  }
+
+  find(name: string): { key: string; bytes: number } | undefined {
+    return this.learned.get(name);
+  }
+
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  /**
+   * Finds out where the model is and what it needs, unless that is known. A model that cannot load
+   * needs nothing.
+   */
+  learn(name: string): void {
+    if (this.learned.has(name) || this.learning.has(name)) return;
+    this.learning.add(name);
+    void this.needsOf(name)
+      .catch(() => ({ key: name, bytes: 0 }))
+      .then((needs) => {
+        this.learning.delete(name);
+        this.remember(name, needs);
+        this.tell();
+      });
+  }
+
+  /** Loads the model if needed. Throws SvcError, or the signal's reason. */
+  async warm(name: string, signal: AbortSignal): Promise<void> {
+    const engine = await this.engineOf(name);
+    await engine.warm(signal);
+  }
+
+  /** The same. Then its time without work begins again. */
+  async renew(name: string, signal: AbortSignal): Promise<void> {
+    const engine = await this.engineOf(name);
+    await engine.renew(signal);
+  }
+
+  /** Loads the model and asks it for an answer. Throws SvcError, or the signal's reason. */
+  async ask(
+    name: string,
+    order: Order,
+    threads: number | null,
+    signal: AbortSignal,
+  ): Promise<{ answer: Answer; stop(): void }> {
+    const engine = await this.engineOf(name);
+    return engine.ask(order, threads, signal);
+  }
+
+  /** How long the model stays in memory from now on. It counts from its last work. */
+  keep(path: string, idle_ms: number): void {
+    this.kept.delete(path);
+    this.kept.set(path, idle_ms);
+    const [oldest] = this.kept.keys();
+    if (this.kept.size > ENGINES_KEPT && oldest !== undefined) this.kept.delete(oldest);
+  }
+
+  stateOf(path: string): 'available' | 'loading' | 'loaded' {
+    const snapshot = this.at(path)?.snapshot;
+    if (isLoading(snapshot)) return 'loading';
+    return isIn(snapshot, 'warm') ? 'loaded' : 'available';
+  }
+
+  /** Resolves when no process uses the file. Throws model_in_use. */
+  async unload(path: string, signal: AbortSignal): Promise<void> {
+    const engine = this.at(path);
+    if (engine === undefined) return;
+    const inUse = (cause?: unknown) =>
+      new SvcError('model_in_use', 'Runs are using the model, or it is being loaded.', {
+        param: 'model',
+        cause,
+      });
+    await waitForEngine(engine.engine, signal, async (snapshot) => {
+      if (isIn(snapshot, 'cold') || isIn(snapshot, 'crashed')) return true;
+      if (!isIn(snapshot, 'stopping') && !(await engine.unload('requested'))) throw inUse();
+      return null;
+    }).catch((error: unknown) => {
+      throw error instanceof SvcError ? error : inUse(error);
+    });
+  }
+
+  loaded(now: number): LoadedModels {
+    const engines = [...this.byNumber.values()].filter(({ snapshot }) => !isIn(snapshot, 'cold'));
+    return {
+      models: engines.map((engine) => this.recordOf(engine, now)),
+      budget_bytes: this.memory.bounds.bytes,
+      reserved_bytes: this.memory.usedBytes,
+    };
+  }
+
+  /** Kills all processes without their machines, for when no events can be appended. */
+  async close(): Promise<void> {
+    await Promise.all([...this.byNumber.values()].map((engine) => engine.close()));
+  }
+
+  private tell(): void {
+    for (const listener of this.listeners) listener();
+  }
+
+  private recordOf(engine: ModelEngine, now: number): LoadedModel {
+    const { snapshot, model } = engine;
+    const { info, since, due_at, idle_ms, error } = snapshot.context;
+    const isIdle = isIn(snapshot, 'idle');
+    return {
+      ...{ id: model.id, name: model.name, path: model.path },
+      state: STATES.find(([state]) => isIn(snapshot, state))?.[1] ?? 'failed',
+      state_path: statePath(snapshot),
+      since,
+      progress: engine.progress,
+      runs: engine.orders,
+      memory_bytes: this.memory.of(engine),
+      pid: info?.pid ?? null,
+      threads: info?.threads ?? null,
+      context_length: info?.context_length ?? null,
+      parallel: info?.parallel ?? null,
+      load_ms: info?.load_ms ?? null,
+      keep_ms: idle_ms,
+      expires_at: isIdle && due_at - now < FOREVER_MS ? due_at : null,
+      error: error?.message ?? null,
+    };
+  }
+
+  /** The engine of the name, with its machine. Throws SvcError. */
+  private async engineOf(name: string): Promise<ModelEngine> {
+    const model = await this.options.find(name);
+    const known = this.learned.get(name);
+    if (known !== undefined && known.key !== model.path) this.learned.delete(name);
+    let engine = this.byPath.get(model.path);
+    if (engine === undefined) {
+      engine = this.create(model);
+      this.byPath.set(model.path, engine);
+      engine.catch(() => this.byPath.delete(model.path));
+    }
+    return engine;
+  }
+
+  private async create(model: ModelFile): Promise<ModelEngine> {
+    const { engines, guard, keep } = this.options;
+    this.forgetOne();
+    this.count += 1;
+    const number = this.count;
+    const port = await engines.create(number);
+    const wanted = contextOf(this.options);
+    const engine: ModelEngine = new ModelEngine({
+      ...this.options,
+      engine: port,
+      model,
+      guard,
+      reserve: (shape, signal) => this.memory.reserve(engine, shape, wanted, signal),
+      release: (attempt) => this.memory.release(engine, attempt),
+      keepMs: () => this.kept.get(model.path) ?? keep[model.id] ?? keep[model.name],
+    });
+    this.byNumber.set(number, engine);
+    port.subscribe(() => {
+      this.memory.note(engine);
+      this.tell();
+    });
+    return engine;
+  }
+
+  /** Drops the machine of an engine without a process, if there are many machines. */
+  private forgetOne(): void {
+    if (this.byNumber.size < ENGINES_KEPT) return;
+    for (const [number, engine] of this.byNumber) {
+      if (engine.waiting > 0 || !isIn(engine.snapshot, 'cold')) continue;
+      this.byNumber.delete(number);
+      this.byPath.delete(engine.model.path);
+      this.options.engines.forget(number);
+      return;
+    }
+  }
+
+  private at(path: string): ModelEngine | undefined {
+    return [...this.byNumber.values()].find(({ model }) => model.path === path);
+  }
+
+  private async needsOf(name: string): Promise<{ key: string; bytes: number }> {
+    const model = await this.options.find(name);
+    const shape = await this.options.guard.admit(model);
+    const { bytes } = planFor(shape, contextOf(this.options), this.bytes);
+    // One that is too large is refused when it is asked, and takes no room.
+    return { key: model.path, bytes: bytes > this.bytes ? 0 : bytes };
+  }
+
+  private remember(name: string, needs: { key: string; bytes: number }): void {
+    this.learned.set(name, needs);
+    if (needs.bytes === 0) setTimeout(() => this.learned.delete(name), AGAIN_MS).unref();
+    const [oldest] = this.learned.keys();
+    if (this.learned.size > this.options.limits.local_models && oldest !== undefined)
+      this.learned.delete(oldest);
+  }
+}
+
+function contextOf({ load }: Pick<EnginesOptions, 'load'>) {
+  return { parallel: load.parallel, context_tokens: load.context_tokens };
+}
+
+const STATES: readonly (readonly [
+  'starting' | 'loading' | 'busy' | 'idle' | 'stopping' | 'crashed',
+  LoadedModel['state'],
+])[] = [
+  ['starting', 'loading'],
+  ['loading', 'loading'],
+  ['busy', 'busy'],
+  ['idle', 'idle'],
+  ['stopping', 'unloading'],
+  ['crashed', 'failed'],
+];
+
+/** Machines of engines in memory, with and without a process. */
+const ENGINES_KEPT = 64;
+/** A model that could not load may be another file by then. */
+const AGAIN_MS = 1000;
+/** A model that is kept longer has no time at which it leaves. */
+const FOREVER_MS = 100 * 365 * 86_400_000;

@@ -1,0 +1,105 @@
+import { stat } from 'node:fs/promises';
+import type { GgufHeader } from '../../models/gguf/header.ts';
+
+/** What the memory of a model depends on. */
+export interface ModelShape {
+  /** Bytes of all files of the weights. */
+  weights: number;
+  layers: number;
+  /** Width of one token. */
+  width: number;
+  heads: number;
+  /** Numbers of one token that a layer caches. */
+  cached: number;
+  vocabulary: number;
+  /** The context that the model was trained for. */
+  context: number;
+}
+
+export interface ContextPlan {
+  /** Runs at one time, each with its own context. */
+  parallel: number;
+  /** Tokens of one run. */
+  context_tokens: number;
+}
+
+/** The shape from the header of a file. A header without it counts as a model without a context. */
+export function shapeOf({ architecture, numbers }: GgufHeader, weights: number): ModelShape {
+  const number = (key: string) => numbers.get(`${architecture}.${key}`);
+  const width = number('embedding_length') ?? 0;
+  const heads = number('attention.head_count') ?? 1;
+  const cachedHeads = number('attention.head_count_kv') ?? heads;
+  const head = Math.ceil(width / Math.max(1, heads));
+  return {
+    weights,
+    layers: number('block_count') ?? 0,
+    width,
+    heads,
+    cached:
+      cachedHeads *
+      ((number('attention.key_length') ?? head) + (number('attention.value_length') ?? head)),
+    vocabulary: number('vocab_size') ?? numbers.get('tokenizer.ggml.tokens') ?? 0,
+    context: number('context_length') ?? 0,
+  };
+}
+
+/** Bytes of a model file, with the other files of a split model. */
+export async function weightsOf(path: string): Promise<number> {
+  const [, count = '1'] = FIRST_PART.exec(path) ?? [];
+  const files = Array.from({ length: Math.min(PARTS_MAX, Number(count)) }, (_, index) =>
+    path.replace(FIRST_PART, `-${String(index + 1).padStart(5, '0')}-of-$1.gguf`),
+  );
+  const sizes = await Promise.all(
+    files.map((file) =>
+      stat(file).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+const FIRST_PART = /-00001-of-(\d{5})\.gguf$/;
+const PARTS_MAX = 256;
+
+/**
+ * An estimate of the memory of an engine process: the weights, the cached context, the buffers of
+ * one batch, and the process itself. A test compares it with real processes.
+ */
+export function memoryNeeds(shape: ModelShape, { parallel, context_tokens }: ContextPlan): number {
+  const tokens = Math.ceil(Math.min(context_tokens, shape.context) / CELLS) * CELLS;
+  const cache = parallel * tokens * shape.layers * shape.cached * BYTES_CACHED;
+  const logits = (BATCH + parallel) * shape.vocabulary;
+  const attention = BATCH * tokens * shape.heads;
+  const layer = BATCH * shape.width * WIDTHS;
+  const buffers = (logits + attention + layer) * BYTES_COMPUTED;
+  return PROCESS_BYTES + shape.weights + cache + buffers;
+}
+
+/**
+ * The most parallel runs that fit, with what they need. Fewer than one at a time do not exist, so
+ * the result may be above the bound.
+ */
+export function planFor(
+  shape: ModelShape,
+  wanted: ContextPlan,
+  bytesMax: number,
+): { parallel: number; bytes: number } {
+  for (let { parallel } = wanted; ; parallel = Math.floor(parallel / 2)) {
+    const bytes = memoryNeeds(shape, { ...wanted, parallel });
+    if (bytes <= bytesMax || parallel <= 1) return { parallel, bytes };
+  }
+}
+
+/** A context has a multiple of so many tokens. */
+const CELLS = 256;
+/** Numbers of the cache have two bytes each, computed ones four. */
+const BYTES_CACHED = 2;
+const BYTES_COMPUTED = 4;
+/** Tokens of a prompt in one batch on a processor. */
+const BATCH = 128;
+/** Widths of intermediate results that exist at one time. */
+const WIDTHS = 16;
+/** Node.js with the library and without a model. */
+const PROCESS_BYTES = 144 * 1024 * 1024;

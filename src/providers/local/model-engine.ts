@@ -1,0 +1,309 @@
+import type { Effects } from '../../../machines/effects.ts';
+import type { EngineSnapshot } from '../../../machines/engine.ts';
+import type { EngineEvent, NewEvent } from '../../../machines/events.ts';
+import { isIn } from '../../../machines/step.ts';
+import type { Log } from '../../kernel/port.ts';
+import type { Limits } from '../../limits.ts';
+import { type Answer, engineError } from './answer.ts';
+import type { LoadOrder, RunOrder } from './engine/messages.ts';
+import { EngineProcess, notStarted } from './engine-process.ts';
+import type { LoadGuard } from './load-guard.ts';
+import type { ModelShape } from './memory-needs.ts';
+import { Turns } from './turns.ts';
+import { type EnginePort, waitForEngine } from './wait-for-engine.ts';
+
+export interface EngineSettings {
+  load: Omit<LoadOrder, 'type' | 'path'>;
+  env: NodeJS.ProcessEnv;
+  limits: Limits;
+  log: Log;
+  /** The built-in model: its chat template is trusted. */
+  built_in: string;
+  guard: Pick<LoadGuard, 'admit' | 'readmit' | 'noteFailure' | 'noteLoaded'>;
+}
+
+export interface ModelFile {
+  /** `local/name`. */
+  id: string;
+  name: string;
+  path: string;
+}
+
+export interface ModelEngineOptions extends EngineSettings {
+  engine: EnginePort;
+  model: ModelFile;
+  /**
+   * Waits for memory for the next process. Returns how many runs its context is for. Throws
+   * model_too_large, and the signal's reason.
+   */
+  reserve(shape: ModelShape, signal: AbortSignal): Promise<{ parallel: number }>;
+  /** The load of this attempt did not begin. */
+  release(attempt: number): void;
+  /** How long the model stays in memory without work. Undefined: the default. */
+  keepMs(): number | undefined;
+}
+
+export type Order = Omit<RunOrder, 'type' | 'id'>;
+/** False: the process cannot be used. */
+type Use = (process: EngineProcess) => boolean | Promise<boolean>;
+
+/**
+ * The engine process of one model, driven by its engine machine.
+ *
+ * 1. Only effects of the machine start, stop or kill the process. Callers append events and wait.
+ * 2. Callers wait in a queue, so that two numbers of threads do not prevent each other's load.
+ * 3. A load without a waiting caller is stopped.
+ * 4. The machine is busy from before the first order of a process until after its last.
+ */
+export class ModelEngine {
+  readonly model: ModelFile;
+  readonly engine: EnginePort;
+  /** When its last work began, on the monotonic clock. */
+  usedAt = 0;
+  private readonly options: ModelEngineOptions;
+  private readonly turns = new Turns();
+  private process: EngineProcess | null = null;
+  private parallel = 1;
+
+  constructor(options: ModelEngineOptions) {
+    this.options = options;
+    this.model = options.model;
+    this.engine = options.engine;
+    this.parallel = options.load.parallel;
+  }
+
+  get snapshot(): EngineSnapshot {
+    return this.engine.snapshot();
+  }
+
+  /** Callers that wait for the process to be ready for them. */
+  get waiting(): number {
+    return this.turns.wanted;
+  }
+
+  /** Orders that the process has. */
+  get orders(): number {
+    return this.process?.orders ?? 0;
+  }
+
+  /** How much of the model is loaded, from 0 to 1. Null: it is not being loaded. */
+  get progress(): number | null {
+    return isLoading(this.snapshot) ? (this.process?.progress ?? 0) : null;
+  }
+
+  /** Loads the model if needed. Throws SvcError, or the signal's reason. */
+  async warm(signal: AbortSignal): Promise<void> {
+    await this.take(null, signal, () => true);
+  }
+
+  /** The same. Then the time without work begins again. */
+  async renew(signal: AbortSignal): Promise<void> {
+    const process = await this.take(null, signal, (found) => this.beginWork(found));
+    this.endWork(process);
+  }
+
+  /**
+   * Loads the model and asks it for an answer, with the given number of threads. An abort asks
+   * the engine to stop; then the answer ends.
+   */
+  async ask(
+    order: Order,
+    threads: number | null,
+    signal: AbortSignal,
+  ): Promise<{ answer: Answer; stop(): void }> {
+    const process = await this.take(threads, signal, (found) => this.beginWork(found));
+    const { id, answer } = process.ask(order);
+    const stop = this.stopper(process, id, answer);
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    void answer.ended.then(() => {
+      signal.removeEventListener('abort', stop);
+      this.endWork(process);
+      if (answer.failure?.code === 'engine_timed_out')
+        void this.options.guard.noteFailure(process, answer.failure);
+    });
+    return { answer, stop };
+  }
+
+  /** Ends the process if it has no work. False: it has some. */
+  async unload(reason: 'room' | 'requested'): Promise<boolean> {
+    if (this.waiting > 0 || isLoading(this.snapshot) || isIn(this.snapshot, 'busy')) return false;
+    if (isIn(this.snapshot, 'idle'))
+      await this.engine.tryAppend({ type: 'engine.stop_requested', reason });
+    return true;
+  }
+
+  /** Kills the process without the machine, for when no events can be appended. */
+  async close(): Promise<void> {
+    this.process?.kill();
+    await this.process?.gone;
+  }
+
+  start(started: Effects['startEngine']): void {
+    const { built_in, env, limits, log } = this.options;
+    const load = {
+      ...this.options.load,
+      parallel: this.parallel,
+      ...(started.path === built_in ? { template_ms: null } : {}),
+    };
+    if (this.process?.attempt === started.attempt) return;
+    try {
+      this.process = new EngineProcess({
+        started,
+        load,
+        env,
+        limits,
+        log,
+        report: (event) => this.report(event),
+      });
+    } catch (error) {
+      log.warn({ err: error }, 'trouble with the engine process');
+      this.report({
+        type: 'engine.load_failed',
+        attempt: started.attempt,
+        error: notStarted(error),
+      });
+      this.find(started.attempt);
+    }
+  }
+
+  stop(attempt: number): void {
+    this.find(attempt)?.stop();
+  }
+
+  /**
+   * A load that does not let the process stop counts as a failure, though no caller waits for it.
+   */
+  kill(attempt: number): void {
+    const process = this.find(attempt);
+    process?.kill();
+    const hung = { code: 'engine_timed_out', retryable: true };
+    if (process?.isLoading) void this.options.guard.noteFailure(process, hung);
+  }
+
+  /** Returns the process with the model loaded, in the caller's turn. */
+  private async take(
+    threads: number | null,
+    signal: AbortSignal,
+    use: Use,
+  ): Promise<EngineProcess> {
+    let endTurn = () => {};
+    try {
+      endTurn = await this.turns.take(signal);
+      return await this.reach(threads, signal, use);
+    } finally {
+      endTurn();
+      if (this.turns.wanted === 0 && isLoading(this.snapshot))
+        this.report({ type: 'engine.stop_requested', reason: 'requested' });
+    }
+  }
+
+  /** Appends events until the engine is warm with the model and `use` agrees. */
+  private reach(threads: number | null, signal: AbortSignal, use: Use): Promise<EngineProcess> {
+    const { engine, model } = this;
+    const { guard } = this.options;
+    let asked = 0;
+    return waitForEngine(engine, signal, async (snapshot) => {
+      const { attempt, error, info } = snapshot.context;
+      const wanted =
+        threads === null || info === null || threads === info.threads || asked === attempt;
+      if (asked === attempt && error !== null) {
+        await guard.noteFailure(model, error);
+        throw engineError(error);
+      }
+      if (isIn(snapshot, 'cold')) {
+        if (await this.load(attempt + 1, threads, signal)) asked = attempt + 1;
+      } else if (isIn(snapshot, 'warm') && wanted) {
+        await guard.readmit(model);
+        const process = this.find(attempt);
+        guard.noteLoaded(model);
+        return process !== null && (await use(process)) ? process : null;
+      } else if (isIn(snapshot, 'idle')) {
+        await engine.tryAppend({ type: 'engine.stop_requested', reason: 'model_changed' });
+      }
+      return null;
+    });
+  }
+
+  private async load(
+    attempt: number,
+    threads: number | null,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { engine, model } = this;
+    const { guard, keepMs, reserve, release } = this.options;
+    const shape = await guard.admit(model);
+    const { parallel } = await reserve(shape, signal);
+    this.parallel = parallel;
+    this.usedAt = performance.now();
+    const idle_ms = keepMs();
+    let accepted = false;
+    try {
+      accepted = await engine.tryAppend({
+        type: 'engine.load_requested',
+        attempt,
+        model: model.id,
+        path: model.path,
+        ...(threads === null ? {} : { threads }),
+        ...(idle_ms === undefined ? {} : { idle_ms }),
+      });
+      return accepted;
+    } finally {
+      if (!accepted) release(attempt);
+    }
+  }
+
+  private async beginWork(process: EngineProcess): Promise<boolean> {
+    this.usedAt = performance.now();
+    if (!process.enter() || (await this.engine.tryAppend({ type: 'engine.work_started' })))
+      return true;
+    process.leave();
+    return false;
+  }
+
+  private endWork(process: EngineProcess): void {
+    if (!process.leave()) return;
+    const idle_ms = this.options.keepMs();
+    const isKnown = idle_ms === undefined || idle_ms === this.snapshot.context.idle_ms;
+    this.report({ type: 'engine.work_finished', ...(isKnown ? {} : { idle_ms }) });
+  }
+
+  /** Stops the whole engine if it does not stop the work in time. */
+  private stopper(process: EngineProcess, id: number, answer: Answer): () => void {
+    const { limits, log } = this.options;
+    let timer: NodeJS.Timeout | null = null;
+    return () => {
+      if (timer !== null || !process.stopRun(id)) return;
+      timer = setTimeout(() => {
+        log.warn(
+          { engine_attempt: process.attempt },
+          'the engine does not stop its work, so it is stopped itself',
+        );
+        if (this.process === process)
+          this.report({ type: 'engine.stop_requested', reason: 'requested' });
+      }, limits.cancel_grace_ms);
+      void answer.ended.then(() => clearTimeout(timer ?? undefined));
+    };
+  }
+
+  /** Returns the process of an attempt. If there is none, reports its exit to the machine. */
+  private find(attempt: number): EngineProcess | null {
+    if (this.process?.attempt === attempt) return this.process;
+    this.report({ type: 'engine.exited', attempt, exit_code: null, signal: null });
+    return null;
+  }
+
+  private report(event: NewEvent<EngineEvent>): void {
+    const { engine, log } = this.options;
+    engine
+      .tryAppend(event)
+      .catch((error: unknown) =>
+        log.debug({ err: error, event: event.type }, 'a event of the engine was not recorded'),
+      );
+  }
+}
+
+/** Before the first event there is no machine. */
+export function isLoading(snapshot: EngineSnapshot | undefined): boolean {
+  return isIn(snapshot, 'starting') || isIn(snapshot, 'loading');
+}

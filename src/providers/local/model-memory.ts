@@ -1,0 +1,185 @@
+import { totalmem } from 'node:os';
+import { constrainedMemory } from 'node:process';
+import { makeRoom, type Resident, type RoomBounds } from '../../../machines/engine-room.ts';
+import { isIn } from '../../../machines/step.ts';
+import { SvcError } from '../../errors.ts';
+import { type ContextPlan, type ModelShape, planFor } from './memory-needs.ts';
+import type { ModelEngine } from './model-engine.ts';
+
+interface Reservation {
+  bytes: number;
+  parallel: number;
+  /** The attempt of the engine that uses it. */
+  attempt: number;
+}
+
+interface Waiter extends Reservation {
+  engine: ModelEngine;
+  grant(): void;
+}
+
+/**
+ * The memory for models. It owns what each engine has reserved, and who waits.
+ *
+ * 1. An engine has at most one reservation: from before its load until its process has exited.
+ * 2. The reservations together stay within the bounds.
+ * 3. Waiters are served in order. Only engines without work make room.
+ */
+export class ModelMemory {
+  readonly bounds: RoomBounds;
+  private readonly reserved = new Map<ModelEngine, Reservation>();
+  private waiters: Waiter[] = [];
+  private readonly wanted: (path: string) => boolean;
+  private serving = false;
+  private changed = false;
+
+  /** `wanted`: whether a run waits for the model. */
+  constructor(bounds: RoomBounds, wanted: (path: string) => boolean) {
+    this.bounds = bounds;
+    this.wanted = wanted;
+  }
+
+  get usedBytes(): number {
+    return [...this.reserved.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  of(engine: ModelEngine): number | null {
+    return this.reserved.get(engine)?.bytes ?? null;
+  }
+
+  /** Engines with a reservation, and those that wait for one. */
+  residents(): Omit<Resident, 'wanted'>[] {
+    const waiting = this.waiters.map(({ engine, bytes }) => ({ engine, bytes, busy: true }));
+    const present = [...this.reserved].map(([engine, { bytes }]) => ({
+      engine,
+      bytes,
+      busy: engine.waiting > 0 || !isIn(engine.snapshot, 'idle'),
+    }));
+    return [...waiting, ...present].map(({ engine, bytes, busy }) => ({
+      model: engine.model.path,
+      bytes,
+      busy,
+      used_at: engine.usedAt,
+    }));
+  }
+
+  /** Throws model_too_large, or the signal's reason. */
+  async reserve(
+    engine: ModelEngine,
+    shape: ModelShape,
+    wanted: ContextPlan,
+    signal: AbortSignal,
+  ): Promise<{ parallel: number }> {
+    signal.throwIfAborted();
+    const plan = planFor(shape, wanted, this.bounds.bytes);
+    if (plan.bytes > this.bounds.bytes) throw this.tooLarge(engine, plan.bytes);
+    const { promise: granted, resolve: grant } = Promise.withResolvers<void>();
+    const waiter = { ...plan, engine, attempt: engine.snapshot.context.attempt + 1, grant };
+    const { promise: aborted, reject } = Promise.withResolvers<never>();
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    this.waiters.push(waiter);
+    try {
+      this.serveSoon();
+      await Promise.race([granted, aborted]);
+      return { parallel: plan.parallel };
+    } catch (error) {
+      this.reserved.delete(engine);
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', abort);
+      this.waiters = this.waiters.filter((other) => other !== waiter);
+      this.serveSoon();
+    }
+  }
+
+  /** Call it after each event of an engine. */
+  note(engine: ModelEngine): void {
+    const { snapshot } = engine;
+    const reservation = this.reserved.get(engine);
+    const isOver = isIn(snapshot, 'cold') || isIn(snapshot, 'crashed');
+    if (reservation !== undefined && isOver && snapshot.context.attempt === reservation.attempt)
+      this.reserved.delete(engine);
+    this.serveSoon();
+  }
+
+  /** Frees what the load of this attempt did not use. */
+  release(engine: ModelEngine, attempt: number): void {
+    if (this.reserved.get(engine)?.attempt === attempt) this.reserved.delete(engine);
+    this.serveSoon();
+  }
+
+  private serveSoon(): void {
+    // An event that cannot be recorded is no news for the waiters: their own will fail too.
+    this.serve().catch(() => {});
+  }
+
+  /** Serves the waiters in order, until one must wait for an event. */
+  private async serve(): Promise<void> {
+    this.changed = true;
+    if (this.serving) return;
+    this.serving = true;
+    try {
+      while (this.changed) {
+        this.changed = false;
+        const [first] = this.waiters;
+        if (first !== undefined) await this.serveFirst(first);
+      }
+    } finally {
+      this.serving = false;
+    }
+  }
+
+  private async serveFirst(first: Waiter): Promise<void> {
+    const present = [...this.reserved.keys()].filter((engine) => engine !== first.engine);
+    const used = present.reduce((sum, engine) => sum + (this.of(engine) ?? 0), 0);
+    if (present.length < this.bounds.models && used + first.bytes <= this.bounds.bytes) {
+      const { bytes, parallel, attempt } = first;
+      this.reserved.set(first.engine, { bytes, parallel, attempt });
+      this.waiters.shift();
+      this.changed = true;
+      first.grant();
+      return;
+    }
+    // Those that end their process count as gone.
+    const staying = present.filter((engine) => !isIn(engine.snapshot, 'stopping'));
+    const paths = new Map(staying.map((engine) => [engine.model.path, engine]));
+    const residents = this.residents()
+      .filter(({ model }) => paths.has(model))
+      .map((resident) => ({ ...resident, wanted: this.wanted(resident.model) }));
+    for (const { model } of makeRoom(first.bytes, residents, this.bounds) ?? [])
+      await paths.get(model)?.unload('room');
+  }
+
+  private tooLarge(engine: ModelEngine, bytes: number): SvcError {
+    const { id } = engine.model;
+    const loaded = [...this.reserved]
+      .filter(([other]) => other !== engine)
+      .map(([other, reservation]) => ({ id: other.model.id, bytes: reservation.bytes }));
+    const also =
+      loaded.length === 0
+        ? 'No other model is loaded.'
+        : `Loaded: ${loaded.map((other) => `${other.id} (${mib(other.bytes)})`).join(', ')}.`;
+    return new SvcError(
+      'model_too_large',
+      `The model ${id} needs about ${mib(bytes)} of memory, but models may use ${mib(this.bounds.bytes)} together (models_memory_bytes). ${also}`,
+      {
+        param: 'model',
+        retryable: false,
+        details: { needs_bytes: bytes, budget_bytes: this.bounds.bytes, loaded },
+      },
+    );
+  }
+}
+
+/** The memory for models unless the configuration says it: a share of what this process may use. */
+export function defaultBudget(): number {
+  const constrained = constrainedMemory() || Number.POSITIVE_INFINITY;
+  return Math.floor(Math.min(totalmem(), constrained) * SHARE);
+}
+
+const SHARE = 0.75;
+
+function mib(bytes: number): string {
+  return `${Math.ceil(bytes / (1024 * 1024))} MiB`;
+}
