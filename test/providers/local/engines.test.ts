@@ -55,7 +55,7 @@ async function begin(
   return { end, abort };
 }
 
-test('two models answer at the same time, each with a process and a machine of its own', async () => {
+test('two models answer at the same time, each with its own process and machine', async () => {
   const [a, b] = [await begin('a'), await begin('b')];
   assert.equal(state(), { a: 'busy', b: 'busy' });
   assert.is.not(pidOf('a'), pidOf('b'));
