@@ -3,10 +3,8 @@ import { isAbsolute } from 'node:path';
 /**
  * Where the key of a provider is. The configuration has this reference, never the key.
  *
- * | Reference | The key is |
- * | --- | --- |
- * | `env:NAME` | in this variable of the daemon's environment |
- * | `file:/path` | the content of this file, which only its owner can read |
+ * `env:NAME`: the key is in this variable of the daemon's environment. `file:/path`: the key is the
+ * content of this file, which only its owner can read.
  */
 
 export const KEY_REFERENCE = 'a reference such as "env:OPENAI_API_KEY" or "file:/path/to/key"';

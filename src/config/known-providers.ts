@@ -1,8 +1,8 @@
 import type { AdapterName } from './adapters.ts';
 
 /**
- * The providers that svc knows. `svc provider add <id>` takes a row. A row is a default: each of its
- * values can be set otherwise.
+ * The providers that svc knows. `svc provider add <id>` takes a row. A row is a default: each of
+ * its values can be set otherwise.
  */
 
 export interface KnownProvider {

@@ -4,8 +4,8 @@ import type { MessagePart, RunRequest, Tool } from '../../../machines/messages.t
 /**
  * The fields of a run's events. Events of our log have them. Events of a file may not.
  *
- * The types of the events decide which fields there are: a table with another field, without one,
- * or with a check that refuses a value of its type does not compile.
+ * The types of the events decide which fields there are. A table with another field, or without
+ * one, does not compile. Neither does a check that refuses a value of its type.
  */
 
 /** Refuses no value of the type V. It may accept more. */

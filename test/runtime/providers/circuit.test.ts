@@ -17,7 +17,7 @@ const failed = () =>
 const busy = (retryAfterMs: number | null) =>
   new SvcError('provider_busy', 'far: too many requests (status 429).', { retryAfterMs });
 
-/** One cloud and one local provider. A run has one attempt, so that its outcome is the attempt's. */
+/** One cloud and one local provider. A run has one attempt, so its outcome is the attempt's. */
 async function boot(script: ScriptedProvider['script'] = [], run_attempts = 1) {
   const far = new ScriptedProvider('far', script);
   const near = new ScriptedProvider('near', script);
