@@ -11,7 +11,9 @@ type Waiting = Output & { logprobs?: TokenLogprob[] };
  * The output of one attempt that is not recorded yet, in order.
  *
  * 1. Pieces of one kind in a row are one output. A tool call with another id begins a new one.
- * 2. A piece without text, tokens, call or probabilities is no output.
+ * 2. A piece of a call without tokens joins what waits of its call, whatever waits behind that. The
+ *    answer is the same: a call is one part. Tokens stay in their order.
+ * 3. A piece without text, tokens, call or probabilities is no output.
  */
 export class OutputQueue {
   private outputs: Waiting[] = [];
@@ -26,10 +28,19 @@ export class OutputQueue {
     const { text, token_ids, call, logprobs } = output;
     if (text === '' && token_ids.length === 0 && (call ?? logprobs) === undefined) return;
     this.characters += lengthOf(output);
-    const last = this.outputs.at(-1);
-    if (last !== undefined && last.kind === output.kind && last.call?.id === output.call?.id)
-      join(last, output);
+    const waiting = this.openFor(output);
+    if (waiting !== undefined) join(waiting, output);
     else this.outputs.push(ownOf(output));
+  }
+
+  /** The output that the piece continues. */
+  private openFor({ kind, call, token_ids, logprobs }: Output): Waiting | undefined {
+    const isSame = (waiting: Waiting | undefined) =>
+      waiting?.kind === kind && waiting?.call?.id === call?.id;
+    if (kind === 'tool_call' && token_ids.length === 0 && logprobs === undefined)
+      return this.outputs.findLast(isSame);
+    const last = this.outputs.at(-1);
+    return isSame(last) ? last : undefined;
   }
 
   /** Removes the first output. Null: the queue is empty. */

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { type OutputPart as AnswerPart, partsAfter } from '../../../machines/messages.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
 import { OutputQueue } from '../../../src/runtime/runs/output-queue.ts';
 
@@ -30,6 +31,36 @@ test('another kind, and another call, begin a new output', () => {
   const texts: string[] = [];
   for (let next = queue.take(); next !== null; next = queue.take()) texts.push(next.text);
   assert.equal(texts, ['thought', 'text', '{}', '[]']);
+});
+
+test('pieces of calls that alternate are one output of each call', () => {
+  const queue = new OutputQueue();
+  const call = (id: string) => ({ kind: 'tool_call', call: { id, name: 'f' } });
+  const pieces = [piece('Hm', { kind: 'reasoning' })];
+  for (let index = 0; index < 500; index += 1)
+    pieces.push(piece(`${index},`, call('1')), piece(`${index};`, call('2')));
+  pieces.push(piece('text'), piece('end', call('1')));
+  let [whole, joined]: (readonly AnswerPart[])[] = [[], []];
+  for (const each of pieces) {
+    whole = partsAfter(whole ?? [], '', each);
+    queue.add(each);
+  }
+  assert.is(queue.length, 4);
+  for (let next = queue.take(); next !== null; next = queue.take())
+    joined = partsAfter(joined ?? [], '', next);
+  assert.equal(joined, whole, 'the answer is the same');
+  assert.is(queue.characters, 0);
+});
+
+test('pieces with tokens stay in the order of their tokens', () => {
+  const queue = new OutputQueue();
+  const call = (id: string) => ({ kind: 'tool_call', call: { id, name: 'f' } });
+  queue.add(piece('a', { ...call('1'), token_ids: [1] }));
+  queue.add(piece('b', { ...call('2'), token_ids: [2] }));
+  queue.add(piece('c', { ...call('1'), token_ids: [3] }));
+  const ids: number[] = [];
+  for (let next = queue.take(); next !== null; next = queue.take()) ids.push(...next.token_ids);
+  assert.equal(ids, [1, 2, 3]);
 });
 
 test('the probabilities of joined pieces stay in order', () => {
