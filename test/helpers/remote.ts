@@ -1,10 +1,14 @@
-import type { RunRequest } from '../../machines/messages.ts';
+import {
+  type OutputPart as AnswerPart,
+  partsAfter,
+  type RunRequest,
+} from '../../machines/messages.ts';
 import type { ProviderConfig } from '../../src/config/provider.ts';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
+import { createRemote } from '../../src/providers/adapters.ts';
 import { createKeys } from '../../src/providers/keys/keys.ts';
 import type { OutputPart, ProviderPort } from '../../src/providers/port.ts';
-import { createRemote } from '../../src/providers/remote.ts';
 import { type Asking, asking } from './asking.ts';
 import { providerConfig } from './provider-config.ts';
 
@@ -48,6 +52,8 @@ export function runRequest(changes: Asking = {}): RunRequest {
 
 export interface Outcome {
   text: string;
+  /** All parts; empty for an answer that is only text. */
+  parts: readonly AnswerPart[];
   finish: Extract<OutputPart, { type: 'finish' }> | null;
   failure: SvcError | null;
 }
@@ -62,12 +68,13 @@ export async function outcome(
   } = {},
 ): Promise<Outcome> {
   const { signal = new AbortController().signal, request = {}, onText = () => undefined } = options;
-  const seen: Outcome = { text: '', finish: null, failure: null };
+  const seen: Outcome = { text: '', parts: [], finish: null, failure: null };
   try {
     for await (const part of provider.stream(
       { run_id: 'run_1', attempt: 1, request: runRequest(request), resume: null },
       signal,
     )) {
+      if (part.type === 'output') seen.parts = partsAfter(seen.parts, seen.text, part);
       if (part.type === 'finish') seen.finish = part;
       else if (part.kind === undefined) seen.text += part.text;
       if (part.type === 'output') onText(part.text);

@@ -3,11 +3,15 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
 import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
-import { guardEvents } from './events.ts';
-import { toFailure } from './failure.ts';
-import { adaptBody, callOptions } from './prompt.ts';
-import type { AddressedConfig, Exchange } from './upstream.ts';
-import { parseUpstreamError, type Secrets } from './upstream-error.ts';
+import { callOptions } from '../remote/call-options.ts';
+import { guardEvents } from '../remote/events.ts';
+import { toFailure } from '../remote/failure.ts';
+import { isStrict } from '../remote/strict-schema.ts';
+import type { Exchange } from '../remote/upstream.ts';
+import { parseUpstreamError, type Secrets } from '../remote/upstream-error.ts';
+import { adaptBody } from './body.ts';
+import { type AddressedConfig, keyHeaders } from './request-headers.ts';
+import { wholeAnswer } from './whole-answer.ts';
 
 export interface Chat {
   id: string;
@@ -37,9 +41,14 @@ export async function openChat(
     fetch: (url, init) => fetchEvents(chat, signal, String(url), init),
     transformRequestBody: adaptBody(config, request),
   });
-  const { stream } = await provider
-    .chatModel(model)
-    .doStream({ ...callOptions(request), includeRawChunks: true, abortSignal: signal });
+  const { stream } = await provider.chatModel(model).doStream({
+    ...callOptions(request),
+    providerOptions: {
+      openaiCompatible: { strictJsonSchema: isStrict(request.response_format?.schema ?? null) },
+    },
+    includeRawChunks: true,
+    abortSignal: signal,
+  });
   return stream;
 }
 
@@ -49,19 +58,21 @@ async function fetchEvents(
   url: string,
   init: RequestInit = {},
 ): Promise<Response> {
-  const headers = new Headers(init.headers);
-  const body = await exchange.send({
+  const { body } = await exchange.send({
     method: 'POST',
     url,
-    headers,
+    headers: keyHeaders(config, secrets.key, init.headers),
     body: String(init.body),
     model,
     secrets,
     signal,
   });
-  const refuse = (text: string | undefined) =>
-    notEvents(text ?? '', { key: config.key, model }, secrets);
-  return new Response(body?.pipeThrough(guardEvents(limits, refuse)) ?? '');
+  const read = (text = '') => {
+    const answer = wholeAnswer(parseForeignJson(text));
+    if (answer === null) throw notEvents(text, { key: config.key, model }, secrets);
+    return answer;
+  };
+  return new Response(body?.pipeThrough(guardEvents(limits, read)) ?? '');
 }
 
 /** A success without a stream: an error without its status, or another kind of server. */
@@ -74,7 +85,7 @@ function notEvents(
   if (reported.message !== null) return toFailure(reported, asked);
   return new SvcError(
     'provider_rejected',
-    'The provider answers, but not with a stream of events; a base_url usually ends in /v1.',
+    'The provider answers, but not with an answer of a model; a base_url usually ends in /v1.',
     {
       retryable: false,
     },

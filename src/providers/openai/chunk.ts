@@ -1,21 +1,9 @@
 import type { TokenLogprob } from '../../../machines/messages.ts';
 import { asRecord } from '../../json.ts';
-
-/** What the AI SDK leaves out of an event, or changes. */
-export interface Chunk {
-  /** Text of a refusal. The SDK delivers it as text of the answer. */
-  refusal: string;
-  /** Ids of tool calls as the server sends them. The SDK invents missing ones. */
-  callIds: string[];
-  /** Characters of the arguments of tool calls. */
-  argumentLength: number;
-  logprobs: TokenLogprob[];
-  /** The stop text that ended the answer, if the server says it. */
-  stop: string | null;
-}
+import type { RawEvent } from '../remote/answer.ts';
 
 /** Reads an event of the stream. `top`: how many likely tokens are asked at each position. */
-export function readChunk(value: unknown, top: number | undefined): Chunk {
+export function readChunk(value: unknown, top: number | undefined): RawEvent {
   const [first] = listOf(asRecord(value).choices);
   const choice = asRecord(first);
   const delta = asRecord(choice.delta);

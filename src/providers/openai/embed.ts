@@ -2,11 +2,12 @@ import { SvcError } from '../../errors.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
 import type { Embedding } from '../port.ts';
-import { streamFailure } from './connection-failure.ts';
-import { toFailure, tooLarge } from './failure.ts';
+import { streamFailure } from '../remote/connection-failure.ts';
+import { toFailure, tooLarge } from '../remote/failure.ts';
+import type { Exchange } from '../remote/upstream.ts';
+import { parseUpstreamError, type Secrets } from '../remote/upstream-error.ts';
 import type { RemoteOptions } from './provider.ts';
-import type { Exchange } from './upstream.ts';
-import { parseUpstreamError, type Secrets } from './upstream-error.ts';
+import { keyHeaders } from './request-headers.ts';
 
 /** Texts of one request to the upstream. Servers accept different numbers; all accept this many. */
 const BATCH_TEXTS = 128;
@@ -34,10 +35,10 @@ export async function embedTexts(
   try {
     for (let from = 0; from < texts.length; from += BATCH_TEXTS) {
       const input = texts.slice(from, from + BATCH_TEXTS);
-      const body = await exchange.send({
+      const { body } = await exchange.send({
         method: 'POST',
         url: `${config.base_url}/embeddings`,
-        headers: new Headers({ 'content-type': 'application/json' }),
+        headers: keyHeaders(config, secrets.key, { 'content-type': 'application/json' }),
         body: JSON.stringify({ model, input, encoding_format: 'base64', ...options }),
         model,
         secrets,

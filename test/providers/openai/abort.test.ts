@@ -46,7 +46,7 @@ test('an abort before the headers ends the attempt, and the server loses the con
   abort.abort();
   const seen = await running;
   assert.is(connected(upstream.port), 0, 'the connection is gone when the iteration has ended');
-  assert.equal(seen, { text: '', finish: null, failure: null });
+  assert.equal(seen, { text: '', parts: [], finish: null, failure: null });
   await exchange.closed;
   await provider.close();
   await upstream.stop();
@@ -84,7 +84,7 @@ test('an abort within the answer ends with the delivered text, and the server lo
     onText: () => abort.abort(new Error('of its own')),
   });
   assert.is(connected(upstream.port), 0, 'the connection is gone when the iteration has ended');
-  assert.equal(seen, { text: 'Hel', finish: null, failure: null });
+  assert.equal(seen, { text: 'Hel', parts: [], finish: null, failure: null });
   await (await asked).closed;
   await provider.close();
   await upstream.stop();
@@ -101,7 +101,7 @@ test('an abort ends the attempt while a server sends at full speed', async () =>
   assert.is(connected(upstream.port), 0);
   assert.equal(
     seen,
-    { text: 'word ', finish: null, failure: null },
+    { text: 'word ', parts: [], finish: null, failure: null },
     'nothing is delivered after it was given up',
   );
   await (await asked).closed;
@@ -120,7 +120,7 @@ test('an abort within the body of an error ends the attempt', async () => {
   const running = outcome(provider, { signal: abort.signal });
   await begun.opened;
   abort.abort();
-  assert.equal(await running, { text: '', finish: null, failure: null });
+  assert.equal(await running, { text: '', parts: [], finish: null, failure: null });
   assert.is(connected(upstream.port), 0);
   await (await asked).closed;
   await provider.close();
@@ -132,6 +132,7 @@ test('an abort before the start sends no request', async () => {
   const provider = remote(upstream.base_url);
   assert.equal(await outcome(provider, { signal: AbortSignal.abort() }), {
     text: '',
+    parts: [],
     finish: null,
     failure: null,
   });

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
-import { EVENTS_A_TURN, guardEvents } from '../../../src/providers/openai/events.ts';
+import { EVENTS_A_TURN, guardEvents } from '../../../src/providers/remote/events.ts';
 
 const small: Limits = {
   ...defaultLimits,
@@ -14,10 +14,11 @@ const small: Limits = {
 
 /** The parsed events, or the failure. */
 async function guarded(chunks: Uint8Array[], limits = small): Promise<string> {
-  const refuse = (text: string | undefined) =>
-    new SvcError('provider_rejected', `document: ${text ?? 'too long'}`, {
+  const refuse = (text: string | undefined) => {
+    throw new SvcError('provider_rejected', `document: ${text ?? 'too long'}`, {
       retryable: false,
     });
+  };
   const source = new ReadableStream<Uint8Array>({
     start(controller) {
       for (const part of chunks) controller.enqueue(part);
@@ -102,7 +103,9 @@ test('an event that nests deeper than any answer is refused before it is parsed'
 test('one turn of the event loop passes few events, however many one read has', async () => {
   const events = 500;
   const source = new Blob(['data: x\n\n'.repeat(events)]).stream();
-  const refuse = () => new SvcError('provider_rejected', 'document', { retryable: false });
+  const refuse = () => {
+    throw new SvcError('provider_rejected', 'document', { retryable: false });
+  };
   let [inTurn, most, all] = [0, 0, 0];
   const nextTurn = () => {
     inTurn = 0;

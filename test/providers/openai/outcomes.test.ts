@@ -311,13 +311,25 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
         .response.end('<!doctype html><title>Router login</title>'),
     '',
     'provider_rejected final',
-    /not with a stream of events/,
+    /not with an answer of a model/,
   ],
   [
-    'a JSON document is no answer',
-    (x) => x.reply(200, { choices: [{ message: { content: 'Hello' } }] }),
+    'a JSON document of another kind is no answer',
+    (x) => x.reply(200, { result: 'Hello' }),
     '',
     'provider_rejected final',
+  ],
+  [
+    'a whole answer is an answer',
+    (x) => x.reply(200, { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] }),
+    'Hello',
+    'complete stop',
+  ],
+  [
+    'a whole answer without a finish reason is cut off',
+    (x) => x.reply(200, { choices: [{ message: { content: 'Hello' } }] }),
+    'Hello',
+    'stream_truncated lost again',
   ],
   [
     'an error with a success status is an error',

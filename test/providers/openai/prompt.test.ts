@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import { adaptBody } from '../../../src/providers/openai/prompt.ts';
+import { adaptBody } from '../../../src/providers/openai/body.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import { outcome, type RemoteOptions, remote } from '../../helpers/remote.ts';
 import { Upstream } from '../../helpers/upstream.ts';
@@ -58,8 +58,8 @@ test('a request without a model uses the default model', async () => {
   assert.is((await sent({ model: '' }, { config: { model: 'default' } })).model, 'default');
 });
 
-const OPENAI = { base_url: 'https://api.openai.com/v1' };
-const OTHER = { base_url: 'https://api.openai.com.example.org/v1' };
+const OPENAI = { base_url: 'https://api.openai.com/v1', stream: true };
+const OTHER = { base_url: 'https://api.openai.com.example.org/v1', stream: true };
 
 test('OpenAI gets the new name of the output limit, others the old one', () => {
   assert.equal(adaptBody(OPENAI, {})({ model: 'm', max_tokens: 5, messages: [] }), {

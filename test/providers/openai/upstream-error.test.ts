@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseUpstreamError, sanitize } from '../../../src/providers/openai/upstream-error.ts';
+import { parseUpstreamError, sanitize } from '../../../src/providers/remote/upstream-error.ts';
 
 const open = { key: null, texts: [] };
 

@@ -3,16 +3,32 @@ import type { CallName, OutputKind, RunRequest, TokenLogprob } from '../../../ma
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
+import { refuseUnsupported } from './call-options.ts';
 import { ToolCalls } from './calls.ts';
-import { readChunk } from './chunk.ts';
 import { type RequestContext, toFailure, tooLarge, truncated } from './failure.ts';
 import { type Finish, finishPart } from './finish.ts';
+import { statusOf } from './sdk-error.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 import { WholeCharacters } from './whole-characters.ts';
+
+/** What the AI SDK leaves out of an event of the provider, or changes. */
+export interface RawEvent {
+  /** Text of a refusal. The SDK delivers it as text of the answer. */
+  refusal: string;
+  /** Ids of tool calls as the server sends them. The SDK invents missing ones. */
+  callIds: string[];
+  /** Characters of the arguments of tool calls. */
+  argumentLength: number;
+  logprobs: TokenLogprob[];
+  /** The stop text that ended the answer, if the server says it. */
+  stop: string | null;
+}
 
 export interface Asked extends RequestContext {
   run_id: string;
   request: Pick<RunRequest, 'logprobs' | 'stop'>;
+  /** Reads the events of a protocol that svc knows in detail. Null: the parts of the SDK say all. */
+  readRaw: ((value: unknown, logprobs: number | undefined) => RawEvent) | null;
   secrets: Secrets;
   limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
 }
@@ -23,6 +39,8 @@ export interface Asked extends RequestContext {
  * 1. An answer is complete only after exactly one finish with a known reason, and no error.
  * 2. Nothing is delivered after an error: text behind a gap is not an answer.
  * 3. Size and number of the parts have bounds, whatever their kind.
+ * 4. A wish that the SDK leaves out of the request fails the run before any output. Where the body
+ *    of the request is ours, it is refused before.
  *
  * Throws SvcError, and the errors of the stream.
  */
@@ -44,6 +62,8 @@ export async function* readAnswer(
     await reader.cancel().catch(() => undefined);
   }
 }
+
+type ToolCall = Extract<LanguageModelV4StreamPart, { type: 'tool-call' }>;
 
 /** One answer, as far as it has come. */
 class Answer {
@@ -67,6 +87,8 @@ class Answer {
 
   *take(part: LanguageModelV4StreamPart): Generator<OutputPart> {
     switch (part.type) {
+      case 'stream-start':
+        return this.asked.readRaw === null ? refuseUnsupported(part.warnings) : undefined;
       case 'raw':
         return this.takeRaw(part.rawValue);
       case 'text-delta':
@@ -74,11 +96,14 @@ class Answer {
       case 'reasoning-delta':
         return yield* this.output('reasoning', part.delta);
       case 'tool-input-start':
-        this.count(part.toolName);
-        this.addPart('tool_call');
-        return yield this.calls.begin(part.id, part.toolName);
+        return yield this.beginCall(part.id, part.toolName);
       case 'tool-input-delta':
-        return yield* this.output('tool_call', part.delta, this.calls.take(part.id, part.delta));
+        return yield* this.takeArguments(part.id, part.delta);
+      case 'tool-call':
+        return yield* this.takeCall(part);
+      case 'file':
+      case 'reasoning-file':
+        throw unreadable(part.mediaType);
       case 'finish':
         if (this.finish !== null) throw truncated('The provider ended its answer more than once.');
         this.finish = part;
@@ -95,14 +120,35 @@ class Answer {
     if (this.logprobs.length > 0) yield* this.piece('text', '');
     yield finishPart(this.finish, {
       secrets: this.asked.secrets,
+      isChat: this.asked.readRaw !== null,
       calls: this.calls.count,
       stop: this.stop,
     });
   }
 
+  private beginCall(sdkId: string, name: string): OutputPart {
+    if (this.asked.readRaw === null) this.calls.expect([sdkId], 0);
+    this.count(name);
+    this.addPart('tool_call');
+    return this.calls.begin(sdkId, name);
+  }
+
+  private *takeArguments(sdkId: string, delta: string): Generator<OutputPart> {
+    if (this.asked.readRaw === null) this.calls.expect([], delta.length);
+    yield* this.output('tool_call', delta, this.calls.take(sdkId, delta));
+  }
+
+  /** Some providers send a call in pieces and then whole, others only whole. */
+  private *takeCall({ toolCallId, toolName, input }: ToolCall): Generator<OutputPart> {
+    if (this.calls.has(toolCallId)) return;
+    yield this.beginCall(toolCallId, toolName);
+    yield* this.takeArguments(toolCallId, input);
+  }
+
   private takeRaw(value: unknown): void {
     const { logprobs: top, stop = [] } = this.asked.request;
-    const chunk = readChunk(value, top);
+    const chunk = this.asked.readRaw?.(value, top);
+    if (chunk === undefined) return;
     this.refusal = chunk.refusal;
     this.calls.expect(chunk.callIds, chunk.argumentLength);
     for (const logprob of chunk.logprobs) {
@@ -167,21 +213,33 @@ const NUMBER_BYTES = 16;
 /** The same with its list of likely tokens. A token may have no text. */
 const TOKEN_BYTES = 64;
 
+/** svc has no place for a file in an answer, and an answer without it would be another one. */
+function unreadable(media_type: string): SvcError {
+  return new SvcError(
+    'capability_missing',
+    `The model answers with a file (${media_type.slice(0, MEDIA_MAX)}), which svc does not take.`,
+  );
+}
+
+const MEDIA_MAX = 80;
+
 /**
  * An error part means one of three things:
  *
  * 1. The stream ended too early.
  * 2. An event has an unknown form, and may contain an error message.
- * 3. The provider reports an error.
+ * 3. The provider reports an error, mostly with the status that it means.
  */
 function errorPart(error: unknown, asked: Asked): SvcError {
   const { secrets } = asked;
   if (error instanceof Error && error.name === 'AI_InvalidResponseDataError') return truncated();
+  const reported = statusOf(error, asked);
+  if (reported !== null) return reported;
   if (!(error instanceof Error)) return toFailure(parseUpstreamError({ error }, secrets), asked);
-  const reported = parseUpstreamError('value' in error ? error.value : null, secrets);
-  return reported.message === null
+  const inside = parseUpstreamError('value' in error ? error.value : null, secrets);
+  return inside.message === null
     ? truncated(
         'The provider sent an event that cannot be understood, so its answer is not complete.',
       )
-    : toFailure(reported, asked);
+    : toFailure(inside, asked);
 }

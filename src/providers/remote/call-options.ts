@@ -10,7 +10,6 @@ import type {
   RunRequest,
   Tool,
   ToolChoice,
-  Wishes,
 } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
@@ -43,9 +42,6 @@ export function callOptions(request: RunRequest): LanguageModelV4CallOptions {
             name: response_format.name ?? undefined,
             schema: response_format.schema ?? undefined,
           }),
-    providerOptions: {
-      openaiCompatible: { strictJsonSchema: isStrict(response_format?.schema ?? null) },
-    },
   });
 }
 
@@ -115,22 +111,6 @@ function toChoice(choice: ToolChoice): LanguageModelV4ToolChoice {
   return typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.name };
 }
 
-/**
- * Whether OpenAI accepts the schema as a strict one: each object lists all its properties as
- * required and allows no others. Only then can the answer be forced into it.
- */
-function isStrict(schema: unknown): boolean {
-  if (Array.isArray(schema)) return schema.every(isStrict);
-  if (typeof schema !== 'object' || schema === null) return true;
-  const { properties, required, additionalProperties } = schema as Record<string, unknown>;
-  if (typeof properties === 'object' && properties !== null) {
-    const needed: unknown[] = Array.isArray(required) ? required : [];
-    const isClosed = additionalProperties === false;
-    if (!isClosed || !Object.keys(properties).every((name) => needed.includes(name))) return false;
-  }
-  return Object.values(schema).every(isStrict);
-}
-
 /** The same object without its undefined fields. */
 function present<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(
@@ -138,46 +118,23 @@ function present<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], u
   ) as never;
 }
 
-export type Body = Record<string, unknown>;
+/** What the SDK says about a request before its answer. */
+export interface Warning {
+  type: string;
+  feature?: string;
+}
 
 /**
- * Completes the body that the SDK builds. It throws capability_missing for what the SDK leaves out:
- * the request would be answered as if the client had not asked for it.
- *
- * OpenAI's newer models refuse `max_tokens`; all other servers know only that name. OpenAI takes no
- * reasoning in messages, and neither `top_k` nor `min_p`. Other servers take both by these names.
+ * Throws capability_missing for what the SDK leaves out: the request would be answered as if the
+ * client had not asked for it.
  */
-export function adaptBody(
-  { base_url }: { base_url: string },
-  request: Wishes,
-): (body: Body, warnings?: readonly { type: string; feature?: string }[]) => Body {
-  const isOpenai = new URL(base_url).hostname === 'api.openai.com';
-  const { logprobs, parallel_tool_calls, top_k, min_p, repeat_penalty } = request;
-  if (isOpenai && min_p !== undefined) throw unasked('min_p');
-  // Servers have different names for it, and ignore the others.
-  if (repeat_penalty !== undefined && repeat_penalty !== 1) throw unasked('repeat_penalty');
-  return ({ max_tokens, messages, ...rest }, warnings = []) => {
-    const missing = warnings.find(
-      ({ type, feature }) => type === 'unsupported' && (isOpenai || feature !== 'topK'),
-    );
-    if (missing !== undefined) throw unasked(missing.feature ?? 'a part of the request');
-    return {
-      ...rest,
-      ...(max_tokens === undefined
-        ? {}
-        : { [isOpenai ? 'max_completion_tokens' : 'max_tokens']: max_tokens }),
-      ...(parallel_tool_calls === false ? { parallel_tool_calls } : {}),
-      ...(top_k === undefined ? {} : { top_k }),
-      ...(min_p === undefined ? {} : { min_p }),
-      ...(logprobs === undefined ? {} : { logprobs: true }),
-      ...(logprobs === undefined || logprobs === 0 ? {} : { top_logprobs: logprobs }),
-      messages: isOpenai && Array.isArray(messages) ? messages.map(withoutReasoning) : messages,
-    };
-  };
+export function refuseUnsupported(warnings: readonly Warning[]): void {
+  const missing = warnings.find(({ type }) => type === 'unsupported');
+  if (missing !== undefined) throw unasked(missing.feature ?? 'a part of the request');
 }
 
 /** `what`: a field of a run, or what the SDK calls it. */
-function unasked(what: string): SvcError {
+export function unasked(what: string): SvcError {
   const param = FIELDS[what] ?? what;
   return new SvcError('capability_missing', `The provider cannot be asked for ${param}.`, {
     param: /\s/.test(param) ? undefined : param,
@@ -186,12 +143,16 @@ function unasked(what: string): SvcError {
 
 /** The fields of a run, as the SDK calls them. */
 const FIELDS: Readonly<Record<string, string>> = {
+  frequencyPenalty: 'frequency_penalty',
+  maxOutputTokens: 'max_tokens',
+  presencePenalty: 'presence_penalty',
+  reasoning: 'reasoning_effort',
   responseFormat: 'response_format',
-  topK: 'top_k',
+  seed: 'seed',
+  stopSequences: 'stop',
+  temperature: 'temperature',
   toolChoice: 'tool_choice',
   tools: 'tools',
+  topK: 'top_k',
+  topP: 'top_p',
 };
-
-function withoutReasoning({ reasoning_content: _, ...message }: Body): Body {
-  return message;
-}

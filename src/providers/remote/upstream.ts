@@ -15,11 +15,12 @@ import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 export interface Request {
   method: 'GET' | 'POST';
   url: string;
-  headers?: Headers;
-  body?: string;
+  /** All headers, the key included. */
+  headers: Headers;
+  body?: string | Uint8Array;
   /** The model of the request. Null: the request is about none. */
   model: string | null;
-  /** The request sends the key. Error messages never repeat these texts. */
+  /** Error messages never repeat these texts. */
   secrets: Secrets;
   signal: AbortSignal;
 }
@@ -27,18 +28,20 @@ export interface Request {
 /** The body of a successful response. */
 export type Body = ReadableStream<Uint8Array> | null;
 
-type Fetched = Awaited<ReturnType<typeof import('undici').fetch>>;
+export interface Answered {
+  headers: Headers;
+  body: Body;
+}
 
-/** The settings of a provider whose address is known. */
-export type AddressedConfig = ProviderConfig & { base_url: string };
+type Fetched = Awaited<ReturnType<typeof import('undici').fetch>>;
 
 /** One provider's connections. It loads and opens nothing before the first request. */
 export class Upstream {
-  readonly config: AddressedConfig;
+  readonly config: ProviderConfig;
   readonly limits: Limits;
   readonly connections: Connections;
 
-  constructor(config: AddressedConfig, env: NodeJS.ProcessEnv, limits: Limits) {
+  constructor(config: ProviderConfig, env: NodeJS.ProcessEnv, limits: Limits) {
     this.config = config;
     this.limits = limits;
     this.connections = new Connections(
@@ -46,7 +49,7 @@ export class Upstream {
         createDispatcher({
           env,
           limits,
-          direct: isLoopback(new URL(config.base_url).hostname),
+          direct: config.base_url !== null && isLoopback(new URL(config.base_url).hostname),
           connections: 1,
           proxyError: 'provider_unreachable',
         }),
@@ -65,14 +68,13 @@ export class Exchange {
   }
 
   /** Throws SvcError. After an abort it may throw anything. */
-  async send(request: Request): Promise<Body> {
+  async send(request: Request): Promise<Answered> {
     const response = await this.fetch(request).catch((thrown: unknown) => {
-      throw request.signal.aborted
-        ? thrown
-        : connectionFailure(thrown, this.upstream.config.base_url);
+      const address = this.upstream.config.base_url ?? new URL(request.url).origin;
+      throw request.signal.aborted ? thrown : connectionFailure(thrown, address);
     });
     if (!response.ok) throw await this.refusal(response, request);
-    return response.body;
+    return { headers: new Headers([...response.headers]), body: response.body };
   }
 
   /**
@@ -84,17 +86,9 @@ export class Exchange {
     this.dispatcher = null;
   }
 
-  private async fetch({
-    method,
-    url,
-    headers = new Headers(),
-    body,
-    secrets,
-    signal,
-  }: Request): Promise<Fetched> {
+  private async fetch({ method, url, headers, body, signal }: Request): Promise<Fetched> {
     const { fetch } = await import('undici');
     this.dispatcher ??= await this.upstream.connections.acquire();
-    if (secrets.key !== null) headers.set('authorization', `Bearer ${secrets.key}`);
     return fetch(url, {
       method,
       headers: [...headers],

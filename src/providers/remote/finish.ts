@@ -9,6 +9,8 @@ export type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
 
 export interface Ended {
   secrets: Secrets;
+  /** Whether the usage is that of OpenAI's chat completions. */
+  isChat: boolean;
   /** How many tools the answer calls. */
   calls: number;
   /** The stop text that ended the answer, if it is known. */
@@ -21,7 +23,7 @@ export interface Ended {
  */
 export function finishPart(
   { finishReason, usage }: Finish,
-  { secrets, calls, stop }: Ended,
+  { secrets, isChat, calls, stop }: Ended,
 ): OutputPart {
   const reason = reasonOf(finishReason);
   if (reason === undefined) {
@@ -38,7 +40,7 @@ export function finishPart(
   return {
     type: 'finish',
     finish_reason: reason === 'stop' && calls > 0 ? 'tool_calls' : reason,
-    usage: readUsage(usage.raw),
+    usage: isChat ? readUsage(usage.raw) : sdkUsage(usage),
     ...(stop === null || reason !== 'stop' ? {} : { stop_sequence: stop }),
   };
 }
@@ -57,6 +59,18 @@ function readUsage(value: unknown): Usage {
   return {
     input_tokens: whole(usage.prompt_tokens),
     output_tokens: whole(usage.completion_tokens),
+    ...(cached === null ? {} : { cached_tokens: cached }),
+    ...(reasoning === null ? {} : { reasoning_tokens: reasoning }),
+  };
+}
+
+/** Missing numbers are undefined. */
+function sdkUsage({ inputTokens, outputTokens }: Finish['usage']): Usage {
+  const cached = whole(inputTokens.cacheRead);
+  const reasoning = whole(outputTokens.reasoning);
+  return {
+    input_tokens: whole(inputTokens.total),
+    output_tokens: whole(outputTokens.total),
     ...(cached === null ? {} : { cached_tokens: cached }),
     ...(reasoning === null ? {} : { reasoning_tokens: reasoning }),
   };

@@ -1,5 +1,4 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { SvcError } from '../../errors.ts';
 import { measureJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import { tooDeep, tooLarge } from './failure.ts';
@@ -7,7 +6,8 @@ import { tooDeep, tooLarge } from './failure.ts';
 /**
  * Passes server-sent events through, byte for byte, and fails the stream in these cases:
  *
- * 1. It begins like a page or a JSON document. `refuse` interprets its text (undefined: too long).
+ * 1. It begins like a page or a JSON document. `read` makes events of its text, or throws
+ *    (undefined: it is too long).
  * 2. One event is larger than the bound: the parser would buffer all of it.
  * 3. The whole stream is larger than the bound.
  * 4. One event nests too deeply: the parser would need too long.
@@ -17,19 +17,24 @@ import { tooDeep, tooLarge } from './failure.ts';
  */
 export function guardEvents(
   limits: Limits,
-  refuse: (text: string | undefined) => SvcError,
+  read: (document: string | undefined) => string,
 ): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   let form: 'unknown' | 'events' | 'document' = 'unknown';
   let document = '';
   let total = 0;
   const scan = eventScanner();
+  const json = measureJson();
   return new TransformStream({
     async transform(chunk, controller) {
       total += chunk.length;
       if (form === 'unknown') form = beginning(chunk);
       if (form !== 'events') document += decoder.decode(chunk, { stream: true });
-      if (form !== 'events' && total > limits.provider_error_bytes) throw refuse(undefined);
+      if (form !== 'events' && total > limits.provider_event_bytes) {
+        read(undefined);
+        throw tooLarge('an answer', limits.provider_event_bytes);
+      }
+      if (form === 'document' && chunk.some((byte) => json.take(byte))) throw tooDeep();
       if (form === 'document') return;
       const { largest, turns, isDeep } = scan(chunk);
       if (largest > limits.provider_event_bytes)
@@ -45,8 +50,8 @@ export function guardEvents(
       }
       if (from < chunk.length) controller.enqueue(chunk.subarray(from));
     },
-    flush() {
-      if (form === 'document') throw refuse(document);
+    flush(controller) {
+      if (form === 'document') controller.enqueue(new TextEncoder().encode(read(document)));
     },
   });
 }

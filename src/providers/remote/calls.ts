@@ -29,6 +29,10 @@ export class ToolCalls {
     return this.calls.size;
   }
 
+  has(sdkId: string): boolean {
+    return this.calls.has(sdkId);
+  }
+
   /** Takes what the server sent, before the SDK assigns it. */
   expect(ids: readonly string[], argumentLength: number): void {
     for (const id of ids) if (ID.test(id)) this.sent.add(id);

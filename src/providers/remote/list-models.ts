@@ -1,0 +1,74 @@
+import type { ProviderConfig } from '../../config/provider.ts';
+import { SvcError } from '../../errors.ts';
+import { readBounded } from '../../http-client/bounded-body.ts';
+import { parseForeignJson } from '../../json.ts';
+import type { Limits } from '../../limits.ts';
+import type { ProviderKeys } from '../keys/port.ts';
+import type { ModelRecord } from '../port.ts';
+import { streamFailure } from './connection-failure.ts';
+import { readModels } from './models.ts';
+import type { Exchange } from './upstream.ts';
+
+export interface Listing {
+  id: string;
+  config: ProviderConfig;
+  keys: ProviderKeys;
+  limits: Limits;
+}
+
+/** The call that lists the models of a family of providers. */
+export interface ListCall {
+  url: string;
+  headers(key: string | null): Headers;
+  /** Converts the answer to a list that has `id` or `name`. Absent: it has that form. */
+  convert?(value: unknown): unknown;
+}
+
+/** The models that the server lists. Empty for a server without a list. Throws SvcError. */
+export async function listModels(
+  { id, config, keys, limits }: Listing,
+  exchange: Exchange,
+  { url, headers, convert = (value) => value }: ListCall,
+  signal: AbortSignal,
+): Promise<ModelRecord[]> {
+  const key = await keys.read(config);
+  let ended: 'complete' | 'broken' = 'broken';
+  try {
+    const { body } = await exchange.send({
+      method: 'GET',
+      url,
+      headers: headers(key),
+      model: null,
+      secrets: { key, texts: [] },
+      signal,
+    });
+    const text = await readBounded(body, limits.provider_list_bytes);
+    if (text === null)
+      throw new SvcError(
+        'provider_failed',
+        `The provider lists more than the daemon takes (${limits.provider_list_bytes} bytes).`,
+        { retryable: false },
+      );
+    ended = 'complete';
+    return readModels(convert(parseForeignJson(text)), {
+      provider: id,
+      model: config.model,
+      modelsMax: limits.provider_models,
+    });
+  } catch (thrown) {
+    if (signal.aborted)
+      throw new SvcError(
+        'provider_unreachable',
+        `The provider at ${config.base_url ?? new URL(url).origin} does not answer in time.`,
+        { retryable: true },
+      );
+    if (thrown instanceof SvcError && thrown.status !== null && NO_LIST_STATUSES.has(thrown.status))
+      return [];
+    throw streamFailure(thrown);
+  } finally {
+    await exchange.end(ended);
+  }
+}
+
+/** Statuses of a server that has no list of models. It can answer prompts all the same. */
+const NO_LIST_STATUSES = new Set([404, 405, 501]);

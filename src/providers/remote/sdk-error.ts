@@ -1,0 +1,67 @@
+import { causesOf } from '../../causes.ts';
+import { type ErrorCode, SvcError } from '../../errors.ts';
+import { retryAfter } from '../../http-client/retry-after.ts';
+import { asRecord } from '../../json.ts';
+import { streamFailure } from './connection-failure.ts';
+import { type RequestContext, statusFailure } from './failure.ts';
+import { parseUpstreamError, type Secrets } from './upstream-error.ts';
+
+/**
+ * Errors of the AI SDK hold the prompt and the response. Nothing of them is shown but the upstream's
+ * own message, and that only after a check for secrets.
+ */
+export interface Asking extends RequestContext {
+  secrets: Secrets;
+}
+
+/** The failure of an error that has a status of HTTP. Null: it has none. */
+export function statusOf(error: unknown, asked: Asking): SvcError | null {
+  const { statusCode, data, responseHeaders } = asRecord(error);
+  const status = Number(statusCode);
+  if (!Number.isInteger(status) || status < 300 || status > 599) return null;
+  const said = data ?? (error instanceof Error ? { message: error.message } : { error });
+  const headers = new Headers(asRecord(responseHeaders) as Record<string, string>);
+  return statusFailure(status, parseUpstreamError(said, asked.secrets), asked, retryAfter(headers));
+}
+
+/** The failure of a request that the SDK refused, or could not send. */
+export function requestFailure(thrown: unknown, asked: Asking): SvcError {
+  const causes = causesOf(thrown);
+  const own = causes.find((error) => error instanceof SvcError);
+  if (own !== undefined) return own;
+  for (const error of causes) {
+    const reported = statusOf(error, asked);
+    if (reported !== null) return reported;
+    const known = REFUSALS[error.name];
+    if (known !== undefined) return known(asRecord(error));
+  }
+  return streamFailure(thrown);
+}
+
+const refusal = (code: ErrorCode, message: string) =>
+  new SvcError(code, message, { retryable: false });
+
+/** By the name of the error. */
+const REFUSALS: Record<string, (error: Record<string, unknown>) => SvcError> = {
+  AI_UnsupportedFunctionalityError: ({ functionality }) =>
+    refusal(
+      'capability_missing',
+      `The provider cannot be asked for ${shortName(functionality) ?? 'a part of the request'}.`,
+    ),
+  AI_LoadAPIKeyError: () =>
+    refusal('provider_unauthorised', 'The provider asks for a key, and none is configured.'),
+  AI_LoadSettingError: () =>
+    refusal('provider_unauthorised', 'The adapter lacks a setting, such as credentials.'),
+  AI_InvalidPromptError: () =>
+    refusal('provider_rejected', 'The adapter does not take a conversation of this form.'),
+  AI_InvalidArgumentError: () =>
+    refusal('provider_rejected', 'The adapter does not take a value of the request.'),
+  AI_TooManyEmbeddingValuesForCallError: () =>
+    refusal('provider_rejected', 'The provider takes fewer texts at one time.'),
+  AI_NoSuchModelError: () => refusal('model_unknown', 'The adapter does not have this model.'),
+};
+
+/** The name of a function of the SDK. Anything longer may be a part of the prompt. */
+function shortName(value: unknown): string | null {
+  return typeof value === 'string' && /^[\w .:'/-]{1,60}$/.test(value) ? value : null;
+}
