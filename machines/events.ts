@@ -1,3 +1,4 @@
+import type { Target } from './failover.ts';
 import type { AskedAs, RunOutput, RunRequest } from './messages.ts';
 
 /**
@@ -122,7 +123,10 @@ export type RunCreated = EventOf<
   'run.accepted',
   {
     run_id: string;
+    /** Its provider, model and cloud are the first target. */
     request: RunRequest;
+    /** The targets after the first one, in their order. */
+    fallbacks?: readonly Target[];
     idempotency_key: string | null;
     /** SHA-256 of the request, so a key cannot be reused for another request. */
     request_digest?: string | null;
@@ -142,6 +146,11 @@ export type RunCreated = EventOf<
     /** `omitted`: the log lacks the prompt, so only the current process can answer it. */
     content?: 'omitted';
     max_attempts: number;
+    /**
+     * Attempts at a target that another one follows. Logs without it are older than
+     * `run.sent_to_cloud`.
+     */
+    target_attempts?: number;
     /** How often the run may lose its work without new text in between. */
     max_losses?: number;
     queue_deadline_at: number;
@@ -166,7 +175,16 @@ export type RunEvent =
       'run.completed',
       { attempt: number; finish_reason: FinishReason; usage: Usage; stop_sequence?: string }
     >
-  | EventOf<'run.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
+  /** `next`: the run goes on to this target. Otherwise it retries the present one. */
+  | EventOf<
+      'run.attempt_failed',
+      { attempt: number; error: Failure; retry_at: number; next?: Target }
+    >
+  /** The prompt leaves this machine. It is recorded before the first byte leaves. */
+  | EventOf<
+      'run.sent_to_cloud',
+      { attempt: number; provider: string; model: string; bytes: number }
+    >
   | EventOf<'run.failed', { attempt: number; error: Failure }>
   /**
    * The work was lost or stopped before the answer was complete, and the run waits to resume.

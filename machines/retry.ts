@@ -1,9 +1,12 @@
 import type { Failure, NewEvent, RunEvent } from './events.ts';
+import { exhausted, mayFailOver, sameTarget, type Target } from './failover.ts';
 import type { RunContext } from './run-context.ts';
 
 /** The first wait before a retry. It doubles with each failure, up to the longest. */
 export const RETRY_FIRST_MS = 500;
 export const RETRY_LONGEST_MS = 30_000;
+/** A run with another target waits no longer for the present one. */
+export const RETRY_SHORT_MS = 2000;
 
 /** Milliseconds to wait after this many failed attempts. */
 export function retryDelay(failures: number, asked_ms: number | null = null): number {
@@ -16,31 +19,41 @@ export function retryDelay(failures: number, asked_ms: number | null = null): nu
  *
  * 1. The engine ended while it computed the run (`computing`), and the policy allows it: suspend.
  *    This spends no attempt, because another run can be the cause.
- * 2. No output, a retryable error and attempts left: wait, then retry.
- * 3. Some output, and the work is lost or the error is retryable, and the provider can continue
+ * 2. No output, a retryable error and attempts left: wait, then retry. With another target, only if
+ *    the wait is short and a retry may help.
+ * 3. No output and another target, which may answer in spite of this error: go on there.
+ * 4. Some output, and the work is lost or the error is retryable, and the provider can continue
  *    from there: suspend.
- * 4. Some output, and the work is lost: interrupt, and keep the partial text.
- * 5. Otherwise: fail.
+ * 5. Some output, and the work is lost: interrupt, and keep the partial text.
+ * 6. Otherwise: fail. A run of several targets says what each of them said.
  */
 export function afterFailure(
   context: RunContext,
   error: Failure,
   now: number,
-  options: { lost?: boolean; computing?: number | null; retry_after_ms?: number | null } = {},
+  options: {
+    lost?: boolean;
+    computing?: number | null;
+    retry_after_ms?: number | null;
+    /** A further attempt at this target would not help. */
+    leave?: boolean;
+  } = {},
 ): NewEvent<RunEvent> {
   const { attempt } = context;
   const computing = options.computing ?? null;
   if (computing !== null && canResume(context))
     return { type: 'run.suspended', attempt, error, computing };
-  if (computing !== null && isGivenUp(context)) return givenUp(context, error);
-  if (canRetry(context, error)) {
-    return {
-      type: 'run.attempt_failed',
-      attempt,
-      error,
-      retry_at: now + retryDelay(context.failures + 1, options.retry_after_ms ?? null),
-    };
-  }
+  const [next] = context.fallbacks;
+  const move: NewEvent<RunEvent> | null =
+    next !== undefined && isNextTarget(context, error, next)
+      ? { type: 'run.attempt_failed', attempt, error, retry_at: now, next }
+      : null;
+  if (computing !== null && isGivenUp(context)) return move ?? givenUp(context, error);
+  const delay = retryDelay(context.failures + 1, options.retry_after_ms ?? null);
+  if (move !== null && (options.leave === true || delay > RETRY_SHORT_MS)) return move;
+  if (canRetry(context, error))
+    return { type: 'run.attempt_failed', attempt, error, retry_at: now + delay };
+  if (move !== null) return move;
   if (
     (options.lost === true || error.retryable) &&
     context.outputs > 0 &&
@@ -49,7 +62,7 @@ export function afterFailure(
   )
     return { type: 'run.suspended', attempt, error };
   if (options.lost === true && context.outputs > 0) return { type: 'run.interrupted', error };
-  return { type: 'run.failed', attempt, error };
+  return { type: 'run.failed', attempt, error: exhausted(context, error) };
 }
 
 /** Whether the engine died too often while it computed this run alone. */
@@ -70,7 +83,18 @@ export function isToBlame(computing: number | undefined): boolean {
 
 /** A retry never repeats text that a client may have read. */
 export function canRetry(context: RunContext, error: Failure): boolean {
-  return error.retryable && context.outputs === 0 && context.failures + 1 < context.max_attempts;
+  const { outputs, failures, fallbacks, max_attempts, target_attempts } = context;
+  const most = fallbacks.length === 0 ? max_attempts : (target_attempts ?? max_attempts);
+  return error.retryable && outputs === 0 && failures + 1 < most;
+}
+
+/** Whether a run without output goes on to this target after an error. */
+export function isNextTarget(
+  { fallbacks: [next], outputs }: RunContext,
+  { code }: Failure,
+  target: Target,
+): boolean {
+  return next !== undefined && outputs === 0 && sameTarget(next, target) && mayFailOver(code);
 }
 
 /**

@@ -7,14 +7,41 @@ import type {
   RunEvent,
   Usage,
 } from './events.ts';
+import type { Target } from './failover.ts';
 import type { AskedAs, RunRequest } from './messages.ts';
 import { type OutputPart, partsAfter } from './messages.ts';
 import { isToBlame } from './retry.ts';
 
+/** An attempt that failed, after which the run went on. */
+export interface FailedAttempt {
+  readonly attempt: number;
+  readonly provider: string;
+  readonly model: string;
+  readonly code: string;
+  readonly message: string;
+  readonly at: number;
+}
+
+/** One crossing to a cloud provider. */
+export interface Sent {
+  readonly attempt: number;
+  readonly provider: string;
+  readonly model: string;
+  /** UTF-8 size of messages, tools and format. Null: the log is older than its record. */
+  readonly bytes: number | null;
+  readonly at: number;
+}
+
 /** What a run knows besides its state. */
 export interface RunContext {
   run_id: string;
+  /** Its provider, model and cloud are the present target. */
   request: RunRequest;
+  /** The targets that are left, in their order. */
+  fallbacks: readonly Target[];
+  failed_attempts: readonly FailedAttempt[];
+  /** What left this machine. */
+  sent: readonly Sent[];
   idempotency_key: string | null;
   request_digest: string | null;
   client: string;
@@ -28,9 +55,11 @@ export interface RunContext {
   /** The log has the prompt and all output in full. */
   content_kept: boolean;
   max_attempts: number;
+  /** Attempts at a target that another one follows. Null in logs older than `run.sent_to_cloud`. */
+  target_attempts: number | null;
   max_losses: number;
   attempt: number;
-  /** Attempts that failed and were retried. */
+  /** Attempts at the present target that failed. */
   failures: number;
   /** Times that the work was lost since the last new text. */
   losses: number;
@@ -58,6 +87,8 @@ export interface RunContext {
   first_output_at: number | null;
   ended_at: number | null;
   queue_deadline_at: number;
+  /** Longest wait in the queue of one target. */
+  queue_ms: number;
   deadline_at: number;
   first_output_ms: number;
   idle_ms: number;
@@ -71,6 +102,9 @@ export function newContext(input: RunCreated): RunContext {
   return {
     run_id: input.run_id,
     request: input.request,
+    fallbacks: input.fallbacks ?? [],
+    failed_attempts: [],
+    sent: [],
     idempotency_key: input.idempotency_key,
     request_digest: input.request_digest ?? null,
     client: input.client,
@@ -83,6 +117,7 @@ export function newContext(input: RunCreated): RunContext {
     resumable: input.resumable ?? false,
     content_kept: input.content !== 'omitted',
     max_attempts: input.max_attempts,
+    target_attempts: input.target_attempts ?? null,
     max_losses: input.max_losses ?? 0,
     attempt: 0,
     failures: 0,
@@ -104,6 +139,7 @@ export function newContext(input: RunCreated): RunContext {
     first_output_at: null,
     ended_at: null,
     queue_deadline_at: input.queue_deadline_at,
+    queue_ms: input.queue_deadline_at - input.at,
     deadline_at: input.deadline_at,
     first_output_ms: input.first_output_ms,
     idle_ms: input.idle_ms,
@@ -132,6 +168,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         started_at: context.started_at ?? event.at,
         error: null,
         timeout_at: event.at + context.first_output_ms,
+        ...sentBefore(context, event),
         ...(event.resumes
           ? {}
           : { outputs: 0, output: '', parts: [], output_tokens: 0, threads: null }),
@@ -149,7 +186,17 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         ...(context.recovery === 'resume' ? { losses: 0, deaths: 0 } : {}),
       };
     case 'run.attempt_failed':
-      return { failures: context.failures + 1, error: event.error, timeout_at: event.retry_at };
+      return {
+        failures: context.failures + 1,
+        failed_attempts: [...context.failed_attempts, failedAttempt(context, event)],
+        error: event.error,
+        timeout_at: event.retry_at,
+        ...(event.next === undefined ? {} : moved(context, event.next, event.at)),
+      };
+    case 'run.sent_to_cloud': {
+      const { attempt, provider, model, bytes, at } = event;
+      return { sent: [...context.sent, { attempt, provider, model, bytes, at }] };
+    }
     case 'run.suspended':
       return { error: event.error };
     case 'run.recovered':
@@ -183,6 +230,43 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
     default:
       return event satisfies never;
   }
+}
+
+/** The next target gets its own attempts, losses and time in the queue. */
+function moved(
+  { request, fallbacks, queue_ms }: RunContext,
+  { provider, model, cloud, resumable = false }: Target,
+  now: number,
+): Partial<RunContext> {
+  return {
+    request: { ...request, provider, model, cloud },
+    fallbacks: fallbacks.slice(1),
+    resumable,
+    queue_deadline_at: now + queue_ms,
+    failures: 0,
+    losses: 0,
+    deaths: 0,
+    isolated: false,
+    threads: null,
+  };
+}
+
+function failedAttempt(
+  { request }: RunContext,
+  { attempt, error, at }: Extract<RunEvent, { type: 'run.attempt_failed' }>,
+): FailedAttempt {
+  const { provider, model } = request;
+  return { attempt, provider, model, code: error.code, message: error.message, at };
+}
+
+/** In an old log only the start of an attempt shows that its prompt left this machine. */
+function sentBefore(
+  { request, target_attempts, sent }: RunContext,
+  { attempt, at }: Extract<RunEvent, { type: 'run.started' }>,
+): Partial<RunContext> {
+  if (target_attempts !== null || !request.cloud) return {};
+  const { provider, model } = request;
+  return { sent: [...sent, { attempt, provider, model, bytes: null, at }] };
 }
 
 /** The work of a run was lost: counts the loss, and isolates a run that the engine computed. */

@@ -1,7 +1,7 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
 import type { DeadlineName, RunCreated, RunEvent } from './events.ts';
-import { canResume, canRetry } from './retry.ts';
+import { canResume, canRetry, isNextTarget } from './retry.ts';
 import { countLoss, evolve, newContext, type RunContext } from './run-context.ts';
 
 /**
@@ -17,7 +17,9 @@ import { countLoss, evolve, newContext, type RunContext } from './run-context.ts
  * 6. A `suspended` run has no work. It waits to continue, in this boot or in the next.
  * 7. The death of the daemon never ends a run early. Deaths of the engine do only if no other run
  *    can have caused them.
- * 8. A run that the engine computed when it died is isolated, so the next death has one cause.
+ * 8. A run moves to its next target only without output, and waits there for its turn. So at most
+ *    one target is in an answer.
+ * 9. A run that the engine computed when it died is isolated, so the next death has one cause.
  */
 const { createMachine } = setup({
   types: {} as { context: RunContext; events: RunEvent; input: RunCreated },
@@ -39,7 +41,13 @@ const { createMachine } = setup({
     canRetry: ({ context, event }) =>
       event.type === 'run.attempt_failed' &&
       event.attempt === context.attempt &&
+      event.next === undefined &&
       canRetry(context, event.error),
+    canMove: ({ context, event }) =>
+      event.type === 'run.attempt_failed' &&
+      event.attempt === context.attempt &&
+      event.next !== undefined &&
+      isNextTarget(context, event.error, event.next),
   },
 });
 
@@ -124,11 +132,19 @@ export const runMachine = createMachine({
                       target: 'streaming',
                       actions: 'evolve',
                     },
-                    'run.attempt_failed': {
-                      guard: 'canRetry',
-                      target: '#run.open.attempting.backoff',
-                      actions: 'evolve',
-                    },
+                    'run.sent_to_cloud': { guard: 'isThisAttempt', actions: 'evolve' },
+                    'run.attempt_failed': [
+                      {
+                        guard: 'canMove',
+                        target: '#run.open.waiting.queued',
+                        actions: 'evolve',
+                      },
+                      {
+                        guard: 'canRetry',
+                        target: '#run.open.attempting.backoff',
+                        actions: 'evolve',
+                      },
+                    ],
                     'run.deadline_passed': {
                       guard: { type: 'isDeadline', params: { name: 'first_output' } },
                       target: '#run.cancelling.by_deadline',

@@ -517,6 +517,16 @@ export const errors = {
     meaning: 'The provider rejected the request.',
     hint: 'See the message: often the provider does not know the model or a parameter.',
   },
+  provider_silent: {
+    ...provider,
+    meaning: 'The provider took the request and sent nothing in time.',
+    hint: 'See its state: svc provider list',
+  },
+  targets_failed: {
+    ...provider,
+    meaning: 'A run had several targets, and none of them answered.',
+    hint: 'See what each of them said: svc runs why <id>',
+  },
   stream_truncated: {
     ...provider,
     exit: 10,

@@ -35,6 +35,18 @@ export const limitSpecs = {
     'Active runs of one local model. Each needs its share of the context memory.',
   ),
   run_attempts: limit(3, 1, 10, 'Attempts of one run that has no output yet.'),
+  target_attempts: limit(
+    2,
+    1,
+    10,
+    'Attempts at one target of a run that has another target after it.',
+  ),
+  target_wait_ms: limit(
+    60_000,
+    100,
+    3_600_000,
+    'From the request to a provider to its first output, when the run has another target. Then that one is asked.',
+  ),
   run_losses: limit(
     8,
     0,

@@ -9,6 +9,8 @@ export interface FlagSpec {
   /** The value as shown, `<s>`; a flag without one is a switch. `[n]` marks an optional value. */
   value?: string;
   summary: string;
+  /** It may be given several times. */
+  many?: true;
 }
 
 export interface CommandSpec {
@@ -96,7 +98,12 @@ const table = [
     flags: [
       { name: 'provider', short: 'p', value: '<id>', summary: 'Ask this provider.' },
       { name: 'cloud', summary: 'Ask the default cloud provider: the prompt leaves this machine.' },
-      { ...model, short: 'm' },
+      {
+        ...model,
+        short: 'm',
+        many: true,
+        summary: `${model.summary} Given again, it names the model to go on with when the one before it cannot answer.`,
+      },
       { name: 'system', value: '<text>', summary: 'System prompt.' },
       { name: 'max-tokens', value: '<n>', summary: 'Longest answer, in tokens.' },
       {

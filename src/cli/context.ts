@@ -9,8 +9,8 @@ export interface Context {
   readonly paths: Paths;
 }
 
-/** Flags by name: the value, or true for a switch. */
-export type Flags = Readonly<Record<string, string | true>>;
+/** Flags by name: the value, true for a switch, or all values of a repeated flag. */
+export type Flags = Readonly<Record<string, string | true | readonly string[]>>;
 
 /** One command: prints its result and resolves with the exit code. Throws SvcError. */
 export interface CommandModule {

@@ -4,9 +4,9 @@ import type { SettingSpec } from './layers.ts';
 import {
   jsonText,
   nullText,
+  readAliases,
   readDurations,
   readName,
-  readNames,
   readOrigin,
   readSwitch,
   readWhole,
@@ -36,8 +36,8 @@ export interface Settings {
    * file.
    */
   model: string;
-  /** Other names of models, such as `gpt-4o`: each means the model that it leads to. */
-  aliases: Readonly<Record<string, string>>;
+  /** Other names of models, such as `gpt-4o`: each means the model, or the targets, it leads to. */
+  aliases: Readonly<Record<string, string | readonly string[]>>;
   /** What happens to a run that is cut off, unless it says so itself. */
   recovery: (typeof RECOVERIES)[number];
   /** Threads of the local engine; null: measured when a model is first loaded. */
@@ -168,9 +168,9 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_ALIASES',
     default: {},
     meaning:
-      'Other names of models, for programs that ask for a fixed one. An alias is looked at first, and once.',
-    expects: 'an object such as {"gpt-4o": "local/svc-mini"}',
-    read: readNames,
+      'Other names of models, for programs that ask for a fixed one. A list of models is asked in its order. An alias is looked at first, and once.',
+    expects: 'an object such as {"gpt-4o": ["groq/llama-3.3-70b", "local/svc-mini"]}',
+    read: readAliases,
     fromText: jsonText,
   },
   recovery: {

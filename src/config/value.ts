@@ -79,6 +79,20 @@ export function readDurations(value: unknown): Record<string, number> | undefine
 
 const DURATION_MAX_MS = 1e15;
 
+/** Names by name, or lists of them. */
+export function readAliases(
+  value: unknown,
+): Record<string, string | readonly string[]> | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const isTarget = (each: unknown) =>
+    readName(each) !== undefined ||
+    (Array.isArray(each) && each.length > 0 && each.every((name) => readName(name) !== undefined));
+  const holds = Object.entries(value).every(
+    ([name, target]) => readName(name) !== undefined && isTarget(target),
+  );
+  return holds ? { ...(value as Record<string, string | readonly string[]>) } : undefined;
+}
+
 /** Text that is JSON as its value. Other text stays, and is refused later. */
 export function jsonText(text: string): unknown {
   try {

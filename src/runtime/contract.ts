@@ -159,7 +159,7 @@ export interface Runtime extends History {
   stopped(): Promise<StopReport | null>;
 
   listModels(): Promise<ModelRecord[]>;
-  /** Other names of models, from the configuration. */
+  /** Other names of models, from the configuration. Of several targets it has the first. */
   aliases(): Readonly<Record<string, string>>;
   showModel(id: string): Promise<ModelDetails>;
   removeModel(id: string): Promise<ModelRecord>;

@@ -173,7 +173,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
 
     listModels: () => providers.models(),
-    aliases: () => config.aliases,
+    aliases: () =>
+      Object.fromEntries(
+        Object.entries(config.aliases).map(([alias, target]) => [alias, firstOf(target)]),
+      ),
     showModel: (id) => localModels.show(id),
     removeModel: (id) => unlessStalled(kernel, () => localModels.remove(id)),
     searchHub: (words, signal) => options.pulls.search(words, signal),
@@ -234,6 +237,10 @@ function statusRecord(
 
 function position(daemon: DaemonSnapshot): LifecycleResult {
   return { state: stateName(daemon), state_path: statePath(daemon) };
+}
+
+function firstOf(target: string | readonly string[]): string {
+  return typeof target === 'string' ? target : (target[0] ?? '');
 }
 
 /**

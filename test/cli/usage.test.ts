@@ -131,8 +131,14 @@ test('a flag is given once, with a value if it takes one and without if it does 
   assert.match(refused('run', ['x', '--system', '--cloud']), '--system=--cloud');
   assert.match(refused('run', ['x', '--cloud=yes']), 'takes no value');
   assert.match(refused('run', ['x', '--seed', '1', '--seed=2']), 'twice');
-  assert.match(refused('run', ['x', '-m', 'a', '--model', 'b']), 'twice');
+  assert.match(refused('run', ['x', '-p', 'a', '--provider', 'b']), 'twice');
   assert.equal(read('status', ['--json', '--json']).flags, { json: true });
+});
+
+test('the flag for the model may be given again, each time with a value', () => {
+  assert.equal(read('run', ['x', '-m', 'a', '--model', 'b']).flags, { model: ['a', 'b'] });
+  assert.equal(read('run', ['x', '-m', 'a']).flags, { model: 'a' });
+  assert.match(refused('run', ['x', '-m', 'a', '-m']), 'needs a value');
 });
 
 test('values stay text, and a dash can be part of one', () => {

@@ -338,7 +338,7 @@ function newRun(id: string, input: RunInput): RunRecord {
     id,
     state: 'queued',
     provider: input.provider ?? 'local',
-    model: input.model ?? 'svc-mini',
+    model: [input.model ?? 'svc-mini'].flat()[0] ?? '',
     cloud: input.cloud ?? false,
     prompt: input.prompt ?? '',
     system: input.system ?? null,

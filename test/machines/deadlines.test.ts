@@ -26,7 +26,11 @@ const expected: Record<string, Record<string, string[]>> = {
     failed: ['none'],
   },
   run: {
-    queued: ['run.deadline_passed queue +50000, run.deadline_passed total +60000'],
+    queued: [
+      'run.deadline_passed queue +50000, run.deadline_passed total +60000',
+      // At its next target a run has the whole time of the queue again.
+      'run.deadline_passed queue +51000, run.deadline_passed total +60000',
+    ],
     starting: ['run.deadline_passed first_output +5000, run.deadline_passed total +60000'],
     streaming: ['run.deadline_passed idle +2000, run.deadline_passed total +60000'],
     backoff: ['run.started +500, run.deadline_passed total +60000'],

@@ -2,7 +2,12 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import { endingOf } from '../../machines/ending.ts';
-import type { DaemonCreated, DaemonEvent, MachineEvent } from '../../machines/events.ts';
+import type {
+  DaemonCreated,
+  DaemonEvent,
+  MachineEvent,
+  RunCreated,
+} from '../../machines/events.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
 import { afterFailure } from '../../machines/retry.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
@@ -188,11 +193,12 @@ test('a run that kills the engine whenever it is computed alone is given up, unl
         afterFailure(run.context, died, NOW, { lost: true, computing });
       const { snapshot, deaths } = outlive(model, brings, kill(1));
       const { recovery, resumable, content_kept, max_losses } = snapshot.context;
+      const targets = 1 + ((model.created as RunCreated).fallbacks?.length ?? 0);
       const bringsOn = brings && recovery === 'resume' && resumable && content_kept;
       assert.is(snapshot.status === 'active', bringsOn, model.name);
       if (!bringsOn)
         assert.ok(
-          deaths <= Math.max(max_losses, snapshot.context.max_attempts) + 1,
+          deaths <= targets * (Math.max(max_losses, snapshot.context.max_attempts) + 1),
           `${model.name}: ${deaths} deaths`,
         );
       if (!bringsOn && max_losses > 0 && content_kept && recovery === 'restart')

@@ -137,7 +137,7 @@ function checkAdmission({ life, oracle, settings }: World): void {
     const run = oracle.runs.get(id);
     return {
       run_id: id,
-      ...(run?.created.request ?? { provider: '', model: '' }),
+      ...(run?.snapshot.context.request ?? { provider: '', model: '' }),
       isolated: run?.snapshot.context.isolated ?? false,
     };
   };

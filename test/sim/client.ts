@@ -5,6 +5,8 @@ import { Follower } from './follower.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
 
+const TARGETS = ['local/m1', 'local/m2', 'near/m1', 'far/m1'];
+
 /** A client that asks for runs, and records all answers. */
 export class Client {
   readonly name: string;
@@ -194,8 +196,12 @@ export class Client {
     this.asked += 1;
     const prompt = `${this.name}.${this.asked}`;
     const recovery = random.pick<Recovery | null>([null, null, 'resume', 'restart', 'end']);
-    const provider = random.pick(['local', 'local', 'local', 'near', 'far']);
-    const model = provider === 'local' && random.onceIn(4) ? 'm2' : 'm1';
+    const chain = random.onceIn(3)
+      ? Array.from({ length: random.between(1, 4) }, () => random.pick(TARGETS))
+      : null;
+    const provider =
+      chain === null ? random.pick(['local', 'local', 'local', 'near', 'far']) : null;
+    const model = chain ?? (provider === 'local' && random.onceIn(4) ? 'm2' : 'm1');
     const timeout_ms = random.onceIn(4) ? random.between(5, 60) * 1000 : null;
     const earlier = this.keyed.length > 0 && random.onceIn(6) ? random.pick(this.keyed) : undefined;
     const key = earlier?.idempotency_key ?? (random.onceIn(3) ? `key-${prompt}` : null);

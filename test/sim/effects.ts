@@ -63,6 +63,29 @@ export class Effects {
         `attempt ${request.attempt} of ${this.world.oracle.aliasOf(request.run_id)} is asked twice`,
     );
     this.reachedProvider.add(name);
+    this.checkTarget(request);
+  }
+
+  /** Only a target that the client named is asked, and a cloud one after the log says so. */
+  private checkTarget({ run_id, attempt, request }: AttemptRequest): void {
+    const run = this.world.oracle.runs.get(run_id);
+    const { provider, model, cloud } = request;
+    const named = run === undefined ? [] : [run.created.request, ...(run.created.fallbacks ?? [])];
+    hold(
+      'named',
+      named.some((target) => target.provider === provider && target.model === model),
+      () => `${run?.alias} goes to ${provider}/${model}, which its client did not name`,
+    );
+    hold(
+      'told-before-sent',
+      !cloud || run?.snapshot.context.sent.at(-1)?.attempt === attempt,
+      () => `${run?.alias} is sent to ${provider}, and the log does not say so`,
+    );
+  }
+
+  /** The attempt is not let in. */
+  refuse(attempt: { run_id: string; attempt: number }): void {
+    this.lost.add(nameOf(attempt));
   }
 
   wasLost(run_id: string, attempt: number): boolean {

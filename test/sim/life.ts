@@ -14,7 +14,7 @@ import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
 import { StopReports } from '../../src/runtime/health/stop-report.ts';
 import type { Providers } from '../../src/runtime/providers/providers.ts';
 import type { Pulls } from '../../src/runtime/pulls/pulls.ts';
-import { RunExecutor } from '../../src/runtime/runs/executor.ts';
+import { RunExecutor, type RunExecutorOptions } from '../../src/runtime/runs/executor.ts';
 import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { projectEvent } from '../../src/runtime/runs/record.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
@@ -45,6 +45,7 @@ export interface LifeOptions {
   onOpened(last_seq: number): void;
   createKernel?: ((options: KernelOptions) => Kernel) | undefined;
   places: SchedulerOptions['concurrency'];
+  enter: RunExecutorOptions['enter'];
 }
 
 export class Life {
@@ -96,7 +97,7 @@ export class Life {
     const executor = new RunExecutor({
       ...{ kernel, store, limits: config.limits, log: silent, outputs },
       provider: ({ provider }) => upstreams.get(provider),
-      enter: () => Promise.resolve({ ok: true }),
+      enter: options.enter,
       onOutcome() {},
     });
     const handlers: Record<string, (params: never) => void> = {

@@ -202,7 +202,7 @@ export class Oracle {
     );
     run.version = event.version;
     run.events.push(event);
-    run.working = event.type === 'run.started' || (run.working && !isIn(run.snapshot, 'suspended'));
+    run.working = event.type === 'run.started' || (run.working && !run.snapshot.hasTag('waiting'));
     checkOutput(run, event);
     if (event.type === 'run.started' && before.context.attempt === 0) checkTurn(this, run);
     if (!isTerminalEvent(event.type)) return;

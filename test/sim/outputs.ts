@@ -29,7 +29,7 @@ export function checkOutput(run: RunView, event: StoredEvent): void {
     );
     hold(
       'output',
-      run.created.resumable !== true || fits(whole, run.token_ids, context.output),
+      !context.resumable || fits(whole, run.token_ids, context.output),
       () => `text and tokens of ${run.alias} do not belong together`,
     );
   }
@@ -52,6 +52,8 @@ function fits(whole: Answer, token_ids: readonly number[], output: string): bool
   return whole.texts.slice(0, token_ids.length).join('') === output;
 }
 
-function answerOf({ created, snapshot }: RunView): Answer {
-  return undisturbed(created.request, snapshot.context.attempt, created.request.provider === LOCAL);
+/** The answer of the present target. So no answer has output of two targets. */
+function answerOf({ snapshot: { context } }: RunView): Answer {
+  const { request, attempt } = context;
+  return undisturbed(request, attempt, request.provider === LOCAL);
 }

@@ -26,6 +26,8 @@ export interface Faults {
   doubleEffectIn: number;
   /** One stream of a provider in this many has trouble. */
   troubleIn: number;
+  /** One attempt in this many is not let in. */
+  passedOverIn: number;
   /** One answer to a client in this many is lost. */
   lostAnswerIn: number;
   /** The weight of the disk against everything else. */
@@ -48,6 +50,8 @@ export function drawSettings(random: Random): Settings {
     ...{
       run_attempts: random.between(1, 3),
       run_losses: random.below(6),
+      target_attempts: random.between(1, 3),
+      target_wait_ms: random.between(1, 10) * 1000,
       queue_ms: random.between(20, 90) * 1000,
       run_ms: random.between(30, 200) * 1000,
     },
@@ -98,6 +102,7 @@ function drawFaults(random: Random): Faults {
       lostEffectIn: rare(12),
       doubleEffectIn: rare(6),
       troubleIn: random.pick([0, 0, 3, 6]),
+      passedOverIn: random.pick([0, 2, 5]),
       lostAnswerIn: random.pick([0, 0, 4]),
     },
     disk: random.pick([30, 120, 240]),
@@ -116,6 +121,7 @@ export const noFaults: Faults = {
     lostEffectIn: 0,
     doubleEffectIn: 0,
     troubleIn: 0,
+    passedOverIn: 0,
     lostAnswerIn: 0,
   },
   disk: 60,

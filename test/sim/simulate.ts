@@ -59,6 +59,8 @@ export async function simulate(
       world.stats.count(
         data.resumes === true ? 'attempts that resume' : 'attempts from the beginning',
       );
+    else if (type === 'run.attempt_failed' && data.next !== undefined)
+      world.stats.count('runs that go on at another target');
     else if (type === 'run.suspended' || type === 'run.recovered')
       world.stats.count(`runs ${type.slice(4)}`);
     else if (['daemon.store_filled', 'daemon.disk_stalled', 'daemon.stopped'].includes(type))

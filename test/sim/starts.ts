@@ -4,11 +4,11 @@ import { hold } from './violation.ts';
 
 /** Providers stay within their limits, and the local engine has one model at a time. */
 export function checkStart(oracle: Oracle, run: RunView): void {
-  const { provider, model } = run.created.request;
+  const { provider, model } = run.snapshot.context.request;
   const { places } = oracle.settings;
   // A run that retries has its slot already.
   const active = [...oracle.unfinished.values()].filter((other) => other !== run && other.working);
-  const peers = active.filter((other) => other.created.request.provider === provider);
+  const peers = active.filter((other) => other.snapshot.context.request.provider === provider);
   hold(
     'limits',
     active.length < places.total,
@@ -23,7 +23,7 @@ export function checkStart(oracle: Oracle, run: RunView): void {
       `${run.alias} starts at ${provider} beside ${peers.map(({ alias }) => alias)}, ${most} may`,
   );
   if (provider !== 'local') return;
-  const other = peers.find((peer) => peer.created.request.model !== model);
+  const other = peers.find((peer) => peer.snapshot.context.request.model !== model);
   hold(
     'limits',
     other === undefined,
@@ -31,13 +31,14 @@ export function checkStart(oracle: Oracle, run: RunView): void {
   );
 }
 
-/** First come, first served, for each client and provider. */
+/** First come, first served, for each client and provider. A run that moves there comes later. */
 export function checkTurn(oracle: Oracle, run: RunView): void {
   const { client, request } = run.created;
   for (const other of oracle.unfinished.values()) {
     const { created } = other;
     if (
       !isIn(other.snapshot, 'queued') ||
+      other.snapshot.context.attempt > 0 ||
       created.request.provider !== request.provider ||
       created.client !== client
     )

@@ -1,5 +1,7 @@
 import type { Effect } from '../../machines/effects.ts';
 import { SvcError } from '../../src/errors.ts';
+import { stream } from '../../src/kernel/stream.ts';
+import type { Usable } from '../../src/runtime/providers/circuit.ts';
 import { Client } from './client.ts';
 import { SimClock } from './clock.ts';
 import { Disk } from './disk.ts';
@@ -186,6 +188,7 @@ export class World {
         if (life.ending === null && this.mutant?.drops?.(effect.type, this.lives) !== true)
           this.guard(() => this.effects.asked(effect, id, perform));
       },
+      enter: async (_provider, run_id) => this.enter(run_id),
       onOpened: (last_seq) => this.guard(() => this.effects.opened(last_seq)),
       createKernel: this.mutant?.createKernel,
     });
@@ -194,6 +197,17 @@ export class World {
     this.note(() => `life ${this.lives} begins at ${start}`);
     life.start();
     return life;
+  }
+
+  /** A provider may be known to be down. */
+  private enter(run_id: string): Usable {
+    const { passedOverIn } = this.settings.faults;
+    if (this.isQuiet || passedOverIn === 0 || !this.random.onceIn(passedOverIn))
+      return { ok: true };
+    this.stats.count('attempts that were not let in');
+    const attempt = this.life.kernel.tail(stream.run(run_id))?.context.attempt ?? 0;
+    this.effects.refuse({ run_id, attempt });
+    return { ok: false, code: 'provider_unavailable', reason: 'It is down.', until: null };
   }
 
   /** The wall clock after a downtime. */

@@ -21,6 +21,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   'provider.trial_abandoned': 'newer than 0.1.0',
   'provider.trial_started': 'newer than 0.1.0',
   'provider.wait_ended': 'newer than 0.1.0',
+  'run.sent_to_cloud': 'newer than 0.1.0',
 };
 /** Together, so that the tree stays small. */
 const BYTES_MAX = 200_000;

@@ -288,4 +288,22 @@ export async function startHeld(
 const TURNS_MAX = 20;
 const PULSE_MS = 4;
 
-export const runScenarios = [everyEnd, handedOver, killed, suspended, stuckWork, lostWork, notKept];
+/** A run of several targets: a cloud one fails, the next one answers or fails too. */
+async function movedOn(): Promise<Walked> {
+  const harness = await Harness.build(
+    { LIMIT_TARGET_ATTEMPTS: 1, LIMIT_RUN_ATTEMPTS: 1 },
+    { providers: { ...PROVIDERS, far: { kind: 'cloud' } } },
+  );
+  await harness.start('ready');
+  const id = await harness.run('503', { model: ['far/m', 'up/m'] });
+  const { error } = await harness.untilRun(id, 'failed');
+  assert.is(error?.code, 'targets_failed');
+  harness.signal('SIGTERM');
+  await harness.gone(0);
+  return harness.leave();
+}
+
+export const runScenarios = [
+  ...[everyEnd, handedOver, killed, suspended, stuckWork, lostWork, notKept],
+  movedOn,
+];

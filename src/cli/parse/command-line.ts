@@ -84,7 +84,7 @@ interface Arguments {
  * Checks what sade read: each flag once and in its form, and the number of arguments. Throws usage.
  */
 function readArguments(spec: CommandSpec, { _: args, ...options }: Options, line: Line): Arguments {
-  const flags: Record<string, string | true> = {};
+  const flags: Record<string, string | true | readonly string[]> = {};
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
     // `--no-x` is x: false for sade.
@@ -99,11 +99,11 @@ function readArguments(spec: CommandSpec, { _: args, ...options }: Options, line
 
 function readFlag(
   spec: CommandSpec,
-  { name, value: shown }: FlagSpec,
+  { name, value: shown, many }: FlagSpec,
   value: unknown,
   { bare }: Line,
-): string | true {
-  if (Array.isArray(value)) {
+): string | true | readonly string[] {
+  if (Array.isArray(value) && many !== true) {
     if (name === 'json') return true;
     throw wrong(spec, `--${name} is given twice.`);
   }
@@ -111,7 +111,7 @@ function readFlag(
     if (typeof value === 'boolean') return true;
     throw wrong(spec, `--${name} takes no value.`);
   }
-  if (!bare.has(name)) return String(value);
+  if (!bare.has(name)) return Array.isArray(value) ? value.map(String) : String(value);
   if (shown.startsWith('[')) return true;
   const next = bare.get(name);
   if (next === undefined) throw wrong(spec, `--${name} needs a value: --${name} ${shown}`);

@@ -9,6 +9,16 @@ export function textFlag(flags: Flags, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
+/** The values of a flag that may be given several times. */
+export function listFlag(flags: Flags, name: string): readonly string[] | undefined {
+  const value = flags[name];
+  const values = typeof value === 'string' ? [value] : value;
+  if (values === undefined || values === true) return undefined;
+  if (values.includes(''))
+    throw new SvcError('usage', `--${name} must not be empty.`, { param: name });
+  return values;
+}
+
 /** Digits only: `1e3`, `0x10`, `+5` and `5.0` are refused. */
 export function wholeFlag(
   flags: Flags,

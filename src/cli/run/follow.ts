@@ -30,6 +30,8 @@ export interface Following {
 export interface Steps {
   accepted?(run: Run): void;
   output(text: string): Promise<void> | undefined;
+  /** A target could not answer, and the run goes on with another one. */
+  moved?(from: string, why: string, to: string): void;
   /** The run starts again: the output so far is void. */
   discarded(): void;
   waiting?(position: number): void;
@@ -165,11 +167,13 @@ async function consume(
       clearTimeout(probe);
       if ('run' in event) {
         cursor.id = event.run.id;
+        cursor.provider = event.run.provider;
         if (cancel.aborted) cancelRun();
         steps.accepted?.(event.run);
       } else if ('queue_position' in event) {
         steps.waiting?.(event.queue_position);
       } else {
+        if (event.type === 'run.attempt_failed') noteMove(event.data, cursor, steps);
         if (event.type === 'run.started' && event.data.resumes !== true && event.data.attempt !== 1)
           steps.discarded();
         if (event.type === 'run.output_appended' && event.data.kind === undefined)
@@ -184,6 +188,15 @@ async function consume(
     clearTimeout(probe);
     cancel.removeEventListener('abort', cancelRun);
   }
+}
+
+/** The data are those of `run.attempt_failed`. Without a next target the run only retries. */
+function noteMove(data: Record<string, unknown>, cursor: Cursor, steps: Steps): void {
+  const next = data.next as { provider: string; model: string } | undefined;
+  if (next === undefined) return;
+  const { message } = data.error as { message: string };
+  steps.moved?.(cursor.provider ?? 'the provider', message, `${next.provider}/${next.model}`);
+  cursor.provider = next.provider;
 }
 
 async function untilReady(paths: Paths, cursor: Cursor): Promise<void> {

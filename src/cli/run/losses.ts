@@ -6,6 +6,8 @@ export interface Cursor {
   id: string | null;
   /** Position of the first event that was not consumed. */
   next_seq: number;
+  /** The provider that is asked at present, if it is known. */
+  provider?: string;
 }
 
 /** Lost connections in a row without a new event. */

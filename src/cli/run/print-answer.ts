@@ -62,6 +62,7 @@ interface Printing extends Steps {
 export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortSignal): Printing {
   let printer = live;
   let hadOutput = false;
+  let isMoving = false;
   let collected: string[] = [];
   const line = new DisconnectLine(() => live?.leaveLine() === true);
   return {
@@ -74,9 +75,14 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       else if (!stop.aborted) return printer.append(text);
       return undefined;
     },
+    moved: (from, why, to) => {
+      isMoving = true;
+      if (!json) note(oneLine(`${from}: ${why.replace(/\.$/, '')}; going on with ${to}`));
+    },
     discarded: () => {
       collected = [];
-      if (!json) note('The run starts again from the beginning.');
+      if (!json && !isMoving) note('The run starts again from the beginning.');
+      isMoving = false;
     },
     waiting: (position) => json || !isTerminal(2) || note(`Waiting in the queue (${position}).`),
     onDisconnect: () => json || line.begin(),

@@ -5,15 +5,15 @@ import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';
 import type { Flags } from '../context.ts';
-import { numberFlag, secondsFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
+import { listFlag, numberFlag, secondsFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
 import { note } from '../print/output.ts';
 
 /** The request of a run without its prompt. The daemon has defaults for omitted fields. */
 export function readRunInput(flags: Flags): Record<string, unknown> {
-  const model = textFlag(flags, 'model');
+  const models = listFlag(flags, 'model')?.map(absoluteModel);
   const fields = {
     provider: textFlag(flags, 'provider'),
-    model: model === undefined ? undefined : absoluteModel(model),
+    model: models?.length === 1 ? models[0] : models,
     cloud: flags.cloud === true ? true : undefined,
     system: readSystem(flags),
     max_tokens: wholeFlag(flags, 'max-tokens', { min: 1, max: limitSpecs.output_tokens.max }),

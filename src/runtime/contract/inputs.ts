@@ -28,6 +28,8 @@ export const CLIENT_MAX = 64;
 /** Most stop texts, and most labels of a run. */
 const STOPS_MAX = 16;
 const LABELS_MAX = 16;
+/** Most targets of one run, also after its aliases are replaced. */
+export const TARGETS_MAX = 8;
 /** Most of the likeliest tokens at one position. */
 export const LOGPROBS_MAX = 20;
 /** More than the vocabulary of any model. */
@@ -51,7 +53,17 @@ export const runInput = named(
       ),
     ),
     provider: v.nullish(name()),
-    model: v.nullish(name()),
+    /** Several names are targets: the next one is asked when one cannot answer. */
+    model: v.nullish(
+      v.union([
+        name(),
+        v.pipe(
+          v.array(name(), 'must be a name or a list of names.'),
+          v.minLength(1, 'must name at least one model.'),
+          v.maxLength(TARGETS_MAX, `must name at most ${TARGETS_MAX} models.`),
+        ),
+      ]),
+    ),
     cloud: v.nullish(flag),
     max_tokens: v.nullish(wholeFrom(1, limitSpecs.output_tokens.max)),
     temperature: v.nullish(numberFrom(0, 2)),

@@ -189,6 +189,8 @@ const recordedMessage = object({
   ),
 });
 
+const attemptFields = { attempt: whole, provider: text, model: text, at: time };
+
 export const run = named(
   'Run',
   object({
@@ -223,6 +225,14 @@ export const run = named(
     }),
     queue_position: orNull(whole),
     attempts: whole,
+    /** Attempts that failed while the run went on. */
+    failed_attempts: v.exactOptional(
+      v.array(object({ ...attemptFields, code: text, message: text })),
+    ),
+    /** The targets that are left, as `provider/model`. */
+    fallbacks: v.exactOptional(v.array(text)),
+    /** Each time that the prompt left this machine. `bytes` is null in old logs. */
+    sent_to_cloud: v.exactOptional(v.array(object({ ...attemptFields, bytes: orNull(whole) }))),
     created_at: time,
     started_at: orNull(time),
     first_output_at: orNull(time),

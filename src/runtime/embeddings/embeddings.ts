@@ -8,7 +8,7 @@ import type { Embedding } from '../../providers/port.ts';
 import type { EmbeddingRecord, EmbedInput } from '../contract.ts';
 import type { Outcome } from '../providers/circuit.ts';
 import type { Providers } from '../providers/providers.ts';
-import { chooseRoute } from '../runs/route.ts';
+import { chooseRoutes } from '../runs/route.ts';
 
 /**
  * Answers requests for embeddings. It owns the number of requests in progress.
@@ -44,7 +44,7 @@ export class Embeddings {
   async embed(input: EmbedInput, signal: AbortSignal): Promise<EmbeddingRecord> {
     this.checkReady();
     const { config, providers } = this.options;
-    const { provider, model, cloud } = chooseRoute(input, config, providers.settings(), (id) =>
+    const [{ provider, model, cloud }] = chooseRoutes(input, config, providers.settings(), (id) =>
       providers.listed(id),
     );
     const port = providers.portFor({ provider, cloud });

@@ -1,4 +1,5 @@
 import type { Failure, RunCreated, RunEvent, Usage } from '../../../machines/events.ts';
+import type { Target } from '../../../machines/failover.ts';
 import type { MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
 
 /**
@@ -83,6 +84,12 @@ const request = object<RunRequest>({
   min_p: optional(unread),
   repeat_penalty: optional(unread),
 });
+const target = object<Target>({
+  provider: text,
+  model: text,
+  cloud: flag,
+  resumable: optional(unread),
+});
 const error = object<Failure>({
   code: text,
   message: text,
@@ -115,7 +122,9 @@ const EVENTS: {
     recovery: optional(text),
     resumable: optional(flag),
     content: optional(text),
+    fallbacks: optional(listOf(target)),
     max_attempts: number,
+    target_attempts: optional(number),
     max_losses: optional(number),
     queue_deadline_at: number,
     deadline_at: number,
@@ -141,7 +150,8 @@ const EVENTS: {
     usage,
     stop_sequence: optional(unread),
   },
-  'run.attempt_failed': { attempt: number, error, retry_at: number },
+  'run.attempt_failed': { attempt: number, error, retry_at: number, next: optional(target) },
+  'run.sent_to_cloud': { attempt: number, provider: text, model: text, bytes: number },
   'run.failed': { attempt: number, error },
   'run.suspended': { attempt: number, error, computing: optional(number) },
   'run.recovered': { downtime_ms: number },

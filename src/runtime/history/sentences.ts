@@ -11,16 +11,18 @@ export function sentence(type: string, data: Record<string, unknown>, provider: 
 type Data = Record<string, unknown>;
 
 const sentences: Readonly<Record<string, (data: Data, provider: string) => string>> = {
-  'run.accepted': ({ client, request }, provider) =>
-    `it was accepted from ${word(client)}, for the provider ${provider}${inner(request).cloud === true ? ', which is not on this machine' : ''}`,
+  'run.accepted': ({ client, request, fallbacks }, provider) =>
+    `it was accepted from ${word(client)}, for the provider ${provider}${inner(request).cloud === true ? ', which is not on this machine' : ''}${then(fallbacks)}`,
   'run.started': ({ attempt, resumes }, provider) =>
     `the provider ${provider} was asked${resumes === true ? ' to continue the recorded text' : ''} (attempt ${word(attempt)})`,
   'run.output_appended': ({ attempt, kind, call }, provider) =>
     `the provider ${provider} ${DID[word(kind)]?.(inner(call)) ?? 'answered'} (attempt ${word(attempt)})`,
   'run.completed': ({ finish_reason, usage }) =>
     `the answer was complete (${word(finish_reason)}${tokens(inner(usage))})`,
-  'run.attempt_failed': ({ attempt, error, retry_at }) =>
-    `attempt ${word(attempt)} failed: ${failure(error)}; the next attempt starts at ${clock(Number(retry_at))}`,
+  'run.attempt_failed': ({ attempt, error, retry_at, next }) =>
+    `attempt ${word(attempt)} failed: ${failure(error)}; ${next === undefined ? `the next attempt starts at ${clock(Number(retry_at))}` : `it goes on with ${target(next)}`}`,
+  'run.sent_to_cloud': ({ provider, model, bytes }) =>
+    `${word(bytes)} bytes left this machine for ${target({ provider, model })}`,
   'run.failed': ({ error }) => `it failed: ${failure(error)}`,
   'run.suspended': ({ error }) => `it was cut off, and waits to resume: ${failure(error)}`,
   'run.recovered': ({ downtime_ms }) =>
@@ -55,6 +57,18 @@ export function day(at: number): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return '';
   return `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, '0')}-${String(date.getDate()).padStart(2, '0')}`;
+}
+
+function target(value: unknown): string {
+  const { provider, model } = inner(value);
+  return `${word(provider)}/${word(model)}`;
+}
+
+/** The targets after the first one. */
+function then(fallbacks: unknown): string {
+  return Array.isArray(fallbacks) && fallbacks.length > 0
+    ? `, then ${fallbacks.map(target).join(', then ')}`
+    : '';
 }
 
 function failure(error: unknown): string {

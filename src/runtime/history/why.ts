@@ -58,7 +58,6 @@ export class Chain {
   add(event: StoredEvent): void {
     if (this.events.length === 0 && event.version !== 1) this.complete = false;
     if (this.complete) this.snapshot = this.next(event);
-    if (event.version === 1) this.provider = this.snapshot?.context.request.provider ?? '?';
     const entry = {
       ...toRecord(event),
       state_path: this.snapshot === undefined ? '' : statePath(this.snapshot),
@@ -66,8 +65,11 @@ export class Chain {
     if (event.type === OUTPUT) this.addOutput(event, entry);
     else {
       this.endRow();
+      if (event.version === 1) this.provider = this.snapshot?.context.request.provider ?? '?';
       this.events.push(entry);
       this.lines.push({ at: event.at, text: sentence(event.type, event.data, this.provider) });
+      // A failed attempt is of the target before it.
+      this.provider = this.snapshot?.context.request.provider ?? '?';
     }
   }
 

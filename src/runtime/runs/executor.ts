@@ -4,9 +4,10 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
 import { afterFailure } from '../../../machines/retry.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
+import type { RunContext } from '../../../machines/run-context.ts';
 import { terminalOf } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';
-import { fromBody, isStoreError, SvcError } from '../../errors.ts';
+import { fromBody, hasCode, isStoreError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type RunKey, stream } from '../../kernel/stream.ts';
@@ -25,6 +26,8 @@ import { recordedTokens } from './recorded-tokens.ts';
  * 2. No timer makes batches. The text that arrives during one commit is the next output event.
  * 3. The work of a run has stopped only when its provider's stream has ended.
  * 4. The texts of all answers in progress share one bound. See `output-budget.ts`.
+ * 5. Nothing goes to a cloud provider before the log says so.
+ * 6. A provider that is silent is given up early when the run has another target.
  */
 
 export interface RunExecutorOptions {
@@ -119,7 +122,7 @@ export class RunExecutor {
           failure.message,
         );
         if (entered) onOutcome(request.provider, failure, run_id);
-        await this.recordFailure(run_id, failure);
+        await this.recordFailure(run_id, failure, !entered || hasCode(failure, 'provider_silent'));
       }
     }
     await this.recordEnd(run_id);
@@ -149,8 +152,8 @@ export class RunExecutor {
     abort: AbortController,
   ): Promise<Extract<OutputPart, { type: 'finish' }>> {
     const { kernel, store, limits, provider } = this.options;
-    const { request, output, parts, outputs, threads } = (kernel.tail(run_id) as RunSnapshot)
-      .context;
+    const { context } = kernel.tail(run_id) as RunSnapshot;
+    const { request, output, parts, outputs, threads } = context;
     const resume =
       outputs > 0
         ? { text: output, parts, token_ids: await recordedTokens(store, run_id), threads }
@@ -163,12 +166,16 @@ export class RunExecutor {
         { retryable: false },
       );
 
+    if (request.cloud) await this.recordSent(run_id, context, abort);
     let cut: SvcError | null = null;
     const reading = new AbortController();
-    this.options.outputs.open(run_id, request.provider, (failure) => {
-      cut = failure;
+    const cutOff = (why: SvcError) => {
+      cut = why;
       reading.abort();
-    });
+    };
+    this.options.outputs.open(run_id, request.provider, cutOff);
+    const heard = new AbortController();
+    this.whileSilent(context, heard.signal, cutOff);
     if (resume !== null) {
       this.options.outputs.add(run_id, output);
       for (const part of parts) this.options.outputs.add(run_id, textOf(part));
@@ -208,6 +215,7 @@ export class RunExecutor {
         { run_id, attempt, request, resume },
         AbortSignal.any([abort.signal, reading.signal]),
       )) {
+        heard.abort();
         if (part.type === 'finish') {
           finish = part;
           continue;
@@ -223,6 +231,7 @@ export class RunExecutor {
     } catch (thrown) {
       throw cut ?? thrown;
     } finally {
+      heard.abort();
       await recording;
     }
     if (cut !== null) throw cut;
@@ -235,7 +244,34 @@ export class RunExecutor {
     return finish;
   }
 
-  private async recordFailure(run_id: RunKey, failure: SvcError): Promise<void> {
+  /** Throws if the run has ended meanwhile: then nothing is sent. */
+  private async recordSent(
+    run_id: RunKey,
+    { attempt, request }: RunContext,
+    abort: AbortController,
+  ): Promise<void> {
+    const { provider, model } = request;
+    const event = { type: 'run.sent_to_cloud', attempt, provider, model } as const;
+    if (await this.options.kernel.tryAppend(run_id, { ...event, bytes: sizeOf(request) })) return;
+    abort.abort();
+    throw new Error('The run has ended.');
+  }
+
+  /** Gives up a target if the run has another one and this one stays silent until `heard`. */
+  private whileSilent(
+    { fallbacks, first_output_ms }: RunContext,
+    heard: AbortSignal,
+    giveUp: (why: SvcError) => void,
+  ): void {
+    if (fallbacks.length === 0) return;
+    // The deadline of the machine would end the run.
+    const wait_ms = Math.min(this.options.limits.target_wait_ms, first_output_ms / 2);
+    const message = `The provider did not begin to answer within ${wait_ms / 1000} s.`;
+    const silent = () => giveUp(new SvcError('provider_silent', message));
+    this.options.kernel.clock.after(wait_ms, silent, heard);
+  }
+
+  private async recordFailure(run_id: RunKey, failure: SvcError, leave: boolean): Promise<void> {
     const { kernel } = this.options;
     const tail = kernel.tail(run_id);
     if (tail === undefined) return;
@@ -246,6 +282,7 @@ export class RunExecutor {
         lost,
         computing,
         retry_after_ms,
+        leave,
       }),
     );
   }
@@ -261,6 +298,11 @@ export class RunExecutor {
 
 /** Codes of an attempt that a deadline ended because its provider was silent. */
 const STALLS: ReadonlySet<string> = new Set(['provider_silent', 'provider_stalled']);
+
+/** Bytes of what a provider is asked, without the frame of its API. */
+function sizeOf({ messages, tools, response_format, stop }: RunRequest): number {
+  return Buffer.byteLength(JSON.stringify({ messages, tools, response_format, stop }));
+}
 
 /** Providers throw SvcError. A store error is not a failure of the provider. */
 function asFailure(thrown: unknown): SvcError {

@@ -1,5 +1,6 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Failure, FinishReason, Recovery, Usage } from '../../../machines/events.ts';
+import { targetName } from '../../../machines/failover.ts';
 import {
   isShort,
   type Message,
@@ -30,6 +31,25 @@ export type RecordedPart =
   | Exclude<MessagePart, { type: 'image' }>
   | { type: 'image'; media_type: string; size_bytes: number };
 
+/** `provider` and `model` are the target of the attempt. */
+export interface FailedAttemptRecord {
+  attempt: number;
+  provider: string;
+  model: string;
+  code: string;
+  message: string;
+  at: string;
+}
+
+export interface SentRecord {
+  attempt: number;
+  provider: string;
+  model: string;
+  /** Bytes of messages, tools and format. Null: the log is older than this record. */
+  bytes: number | null;
+  at: string;
+}
+
 /** A run as users see it. */
 export interface RunRecord {
   id: string;
@@ -59,6 +79,12 @@ export interface RunRecord {
   /** 1 is the next to start. Null: the run is not queued. */
   queue_position: number | null;
   attempts: number;
+  /** The attempts that failed while the run went on, and what each said. */
+  failed_attempts?: FailedAttemptRecord[];
+  /** The targets that are left, in their order, as `provider/model`. */
+  fallbacks?: string[];
+  /** Each time that the prompt left this machine. */
+  sent_to_cloud?: SentRecord[];
   created_at: string;
   started_at: string | null;
   first_output_at: string | null;
@@ -101,6 +127,7 @@ export function runRecord(
     usage: context.usage ?? { input_tokens: null, output_tokens: null },
     queue_position,
     attempts: context.attempt,
+    ...travels(context),
     created_at: isoTime(context.created_at),
     started_at: timeOrNull(context.started_at),
     first_output_at: timeOrNull(context.first_output_at),
@@ -113,6 +140,19 @@ export function runRecord(
     ...(context.metadata === null ? {} : { metadata: { ...context.metadata } }),
     recovery: context.recovery,
     seq,
+  };
+}
+
+/** Which targets the run has left behind, has left, and what crossed to a cloud. */
+function travels({ failed_attempts, fallbacks, sent }: RunSnapshot['context']): Partial<RunRecord> {
+  return {
+    ...(failed_attempts.length === 0
+      ? {}
+      : { failed_attempts: failed_attempts.map((one) => ({ ...one, at: isoTime(one.at) })) }),
+    ...(fallbacks.length === 0 ? {} : { fallbacks: fallbacks.map(targetName) }),
+    ...(sent.length === 0
+      ? {}
+      : { sent_to_cloud: sent.map((one) => ({ ...one, at: isoTime(one.at) })) }),
   };
 }
 

@@ -1,27 +1,98 @@
 import { randomInt } from 'node:crypto';
+import { sameTarget, type Target } from '../../../machines/failover.ts';
 import { type RunRequest, shortMessages, wishesIn } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
+import { TARGETS_MAX } from '../contract/inputs.ts';
 import type { RunInput } from '../contract.ts';
 import { LOCAL } from '../providers/providers.ts';
 
 /** The provider and model of a run, and whether the prompt leaves this machine. */
-export interface Route {
-  provider: string;
-  model: string;
-  cloud: boolean;
-}
+export type Route = Omit<Target, 'resumable'>;
+
+/** What a request says about who answers. */
+type Asked = Pick<RunInput, 'provider' | 'model' | 'cloud'>;
+/** The same, with one name of a model and no alias. */
+type AskedOne = Omit<Asked, 'model'> & { model?: string | null | undefined };
+type Settings = Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model' | 'aliases'>;
 
 /** The models that a provider listed when it was last asked. Null: unknown. */
 export type Listed = (provider: string) => readonly string[] | null;
 
 /**
- * Chooses provider and model of a run.
+ * The targets of a run in their order: one for each name of a model. An alias may lead to several
+ * names. A target that comes twice is asked once.
+ *
+ * Throws the errors of `chooseRoute` and `checkProvider`, and invalid_request for too many targets.
+ */
+export function chooseRoutes(
+  asked: Asked,
+  config: Settings,
+  providers: ReadonlyMap<string, ProviderConfig | null>,
+  listed?: Listed,
+): readonly [Route, ...Route[]] {
+  const [first, ...rest] = namesOf(asked.model ?? null, config.aliases);
+  const route = (model: string | null) =>
+    chooseRoute({ ...asked, model }, config, providers, listed);
+  if (rest.length > 0 && asked.provider == null)
+    for (const name of [first, ...rest]) checkProvider(name ?? '', config, providers, listed);
+  const routes: [Route, ...Route[]] = [route(first)];
+  for (const name of rest) {
+    const next = route(name);
+    if (!routes.some((known) => sameTarget(known, next))) routes.push(next);
+  }
+  if (routes.length <= TARGETS_MAX) return routes;
+  throw new SvcError(
+    'invalid_request',
+    `The request has ${routes.length} targets; at most ${TARGETS_MAX} are taken.`,
+    { param: 'model' },
+  );
+}
+
+/**
+ * A later target is rarely asked, so a mistyped provider would be found late. One name alone may be
+ * a model of the default provider that has a slash. Throws provider_unknown.
+ */
+function checkProvider(
+  name: string,
+  { default_provider }: Settings,
+  providers: ReadonlyMap<string, ProviderConfig | null>,
+  listed: Listed = () => null,
+): void {
+  const slash = name.indexOf('/');
+  const prefix = name.slice(0, slash);
+  if (slash <= 0 || providers.has(prefix) || isFile(name)) return;
+  if (listed(default_provider)?.includes(name) !== true) throw unknownProvider(prefix, providers);
+}
+
+function unknownProvider(id: string, providers: ReadonlyMap<string, unknown>): SvcError {
+  const known = [...providers.keys()];
+  return new SvcError(
+    'provider_unknown',
+    `There is no provider ${JSON.stringify(id)}. Known: ${known.join(', ')}.`,
+    { param: 'provider', details: { known } },
+  );
+}
+
+/** The names that a request means. An alias is looked at once. */
+function namesOf(
+  model: string | readonly string[] | null,
+  aliases: Config['aliases'],
+): readonly [string | null, ...string[]] {
+  const said = typeof model === 'string' ? [model] : (model ?? []);
+  const [first = null, ...rest] = said.flatMap((name) =>
+    Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name,
+  );
+  return [first, ...rest];
+}
+
+/**
+ * Chooses provider and model of one target.
  *
  * 1. `provider` names the provider. With `cloud`, it must be a cloud one.
- * 2. `model` is an alias of the configuration, `provider/name`, or a name at the chosen provider.
- *    Without a provider, a path or a .gguf file belongs to the local engine.
+ * 2. `model` is `provider/name`, or a name at the chosen provider. Without a provider, a path
+ *    or a .gguf file belongs to the local engine.
  * 3. `cloud` alone means the default cloud provider, or the only one.
  * 4. Without any of them, the default provider of the configuration answers.
  * 5. The default provider may not list a name without a provider. Then the name goes to the only
@@ -29,15 +100,12 @@ export type Listed = (provider: string) => readonly string[] | null;
  *
  * Throws usage, provider_unknown, cloud_unconfigured, model_unknown.
  */
-export function chooseRoute(
-  asked: Pick<RunInput, 'provider' | 'model' | 'cloud'>,
-  config: Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model' | 'aliases'>,
+function chooseRoute(
+  input: AskedOne,
+  config: Settings,
   providers: ReadonlyMap<string, ProviderConfig | null>,
   listed: Listed = () => null,
 ): Route {
-  const { model: said = null } = asked;
-  const isAlias = said !== null && Object.hasOwn(config.aliases, said);
-  const input = isAlias ? { ...asked, model: config.aliases[said] } : asked;
   const named = splitModel(input, providers);
   const provider =
     input.provider ??
@@ -46,17 +114,7 @@ export function chooseRoute(
       ? cloudProvider(config, providers)
       : byName(named.name, config, providers, listed));
   const settings = providers.get(provider);
-  if (settings === undefined) {
-    const known = [...providers.keys()];
-    throw new SvcError(
-      'provider_unknown',
-      `There is no provider ${JSON.stringify(provider)}. Known: ${known.join(', ')}.`,
-      {
-        param: 'provider',
-        details: { known },
-      },
-    );
-  }
+  if (settings === undefined) throw unknownProvider(provider, providers);
   if (named.provider !== null && named.provider !== provider) {
     throw new SvcError(
       'usage',
@@ -110,7 +168,7 @@ function byName(
 }
 
 function splitModel(
-  { model, provider }: Pick<RunInput, 'provider' | 'model'>,
+  { model, provider }: AskedOne,
   providers: ReadonlyMap<string, ProviderConfig | null>,
 ): { provider: string | null; name: string | null } {
   if (model == null || model === '') return { provider: null, name: null };

@@ -15,7 +15,7 @@ import { LOCAL, type Providers } from '../providers/providers.ts';
 import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { type RunRecord, runRecord } from './record.ts';
-import { chooseRoute, type Route, requestOf } from './route.ts';
+import { chooseRoutes, type Route, requestOf } from './route.ts';
 import { cutOff, unknownRun, withdrawn } from './run-errors.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
@@ -74,14 +74,14 @@ export class Runs {
       throw new SvcError('busy', 'The event log cannot keep up.', {
         details: { retry_after_ms: RETRY_AFTER_MS },
       });
-    const route = this.route(input);
+    const targets = this.targets(input);
     const run_id = newRunId();
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
     await this.unlessStalled(
       run_id,
       kernel.append([
         { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
-        { stream: run_id, event: this.accepted(run_id, input, route, { client, ...asked }) },
+        { stream: run_id, event: this.accepted(run_id, input, targets, { client, ...asked }) },
       ]),
     );
     return run_id;
@@ -90,7 +90,7 @@ export class Runs {
   /** Throws the errors of `chooseRoute` and of the provider, and capability_missing. */
   async countTokens(input: RunInput, signal: AbortSignal): Promise<number> {
     await checkSchemas(input);
-    const request = requestOf(input, this.route(input));
+    const request = requestOf(input, this.targets(input)[0]);
     const port = this.options.providers.portFor(request);
     if (port?.countTokens === undefined)
       throw new SvcError(
@@ -234,26 +234,31 @@ export class Runs {
   private accepted(
     run_id: string,
     input: RunInput,
-    route: Route,
+    [first, ...rest]: readonly [Route, ...Route[]],
     { within_ms = Number.POSITIVE_INFINITY, ...asked }: Asked & { client: string },
   ): NewEvent<RunCreated> {
     const { limits } = this.options.config;
     const now = this.options.kernel.clock.now();
     const total = Math.min(input.timeout_ms ?? limits.run_ms, within_ms);
     const kept = keepsContent(this.options.config.history);
+    const resumable = ({ provider }: Route) => provider === LOCAL && kept;
     return {
       type: 'run.accepted',
       run_id,
-      request: requestOf(input, route),
+      request: requestOf(input, first),
+      ...(rest.length === 0
+        ? {}
+        : { fallbacks: rest.map((route) => ({ ...route, resumable: resumable(route) })) }),
       idempotency_key: input.idempotency_key ?? null,
       request_digest: this.digests.of(input),
       ...asked,
       client: input.client ?? asked.client,
       ...(input.metadata == null ? {} : { metadata: input.metadata }),
       recovery: input.recovery ?? this.options.config.recovery,
-      resumable: route.provider === LOCAL && kept,
+      resumable: resumable(first),
       ...(kept ? {} : { content: 'omitted' as const }),
       max_attempts: limits.run_attempts,
+      target_attempts: limits.target_attempts,
       max_losses: limits.run_losses,
       queue_deadline_at: now + Math.min(limits.queue_ms, total),
       deadline_at: now + total,
@@ -263,9 +268,9 @@ export class Runs {
     };
   }
 
-  private route(input: RunInput): Route {
+  private targets(input: RunInput): readonly [Route, ...Route[]] {
     const { config, providers } = this.options;
-    return chooseRoute(input, config, providers.settings(), (id) => providers.listed(id));
+    return chooseRoutes(input, config, providers.settings(), (id) => providers.listed(id));
   }
 
   /** Why no run is admitted now. */

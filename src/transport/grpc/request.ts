@@ -12,15 +12,20 @@ export interface RunRequest extends Fields {
   tools?: readonly Fields[];
   tool_choice?: { mode?: string; name?: string };
   response_format?: Fields;
+  model?: string;
+  more_models?: readonly string[];
   detach?: boolean;
 }
 
 /** Throws invalid_request for a request with more values than `valuesMax`. */
 export function runInputOf(request: RunRequest, valuesMax: number): object {
   checkNesting(Object.entries(request), valuesMax);
-  const { detach: _, messages, tools, tool_choice, response_format, ...rest } = request;
+  const { detach: _, messages, tools, tool_choice, response_format, ...others } = request;
+  const { model, more_models = [], ...rest } = others;
+  const models = model === undefined ? more_models : [model, ...more_models];
   return {
     ...rest,
+    ...(models.length === 0 ? {} : { model: models.length === 1 ? models[0] : models }),
     ...(messages === undefined ? {} : { messages: messages.map(messageOf) }),
     ...(tools === undefined ? {} : { tools: tools.map(toolOf) }),
     ...(tool_choice === undefined ? {} : { tool_choice: choiceOf(tool_choice) }),

@@ -48,6 +48,15 @@ export const runModels: readonly Model[] = [
     outputs: 1,
     least: { states: 61, edges: 103, refused: 2154 },
   }),
+  runModel({
+    recovery: 'resume',
+    resumable: false,
+    fallbacks: [{ provider: 'near', model: 'm1', cloud: false }],
+    max_attempts: 2,
+    max_losses: 1,
+    outputs: 1,
+    least: { states: 1, edges: 1, refused: 1 },
+  }),
 ];
 
 /** Every machine, at the bounds within which its graph is walked whole. */

@@ -1,4 +1,5 @@
 import type { Failure, Recovery, RunCreated, RunEvent } from '../../../machines/events.ts';
+import type { Target } from '../../../machines/failover.ts';
 import { shortMessages } from '../../../machines/messages.ts';
 import { type RunSnapshot, runMachine } from '../../../machines/run.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
@@ -10,11 +11,19 @@ export const retryable: Failure = {
   message: 'The provider does not answer.',
   retryable: true,
 };
+/** No reason to ask again there, and none why another target could not answer. */
+export const modelMissing: Failure = {
+  code: 'model_unknown',
+  message: 'The provider has no such model.',
+  retryable: false,
+};
 export const lasting: Failure = {
   code: 'provider_rejected',
   message: 'The provider did not accept the request.',
   retryable: false,
 };
+/** Another target than the next one of any model. */
+const foreign: Target = { provider: 'far', model: 'm9', cloud: true };
 const usage = { input_tokens: 3, output_tokens: 2 };
 
 export interface RunBounds {
@@ -26,6 +35,8 @@ export interface RunBounds {
   outputs: number;
   /** The log does not hold what was asked. */
   omitted?: boolean;
+  /** The targets after the first one. */
+  fallbacks?: readonly Target[];
   least: Model['least'];
 }
 
@@ -37,6 +48,7 @@ export function runModel({
   max_losses,
   outputs,
   omitted = false,
+  fallbacks,
   least,
 }: RunBounds): Model {
   const created: RunCreated = {
@@ -53,12 +65,14 @@ export function runModel({
       seed: 1,
       seed_asked: true,
     },
+    ...(fallbacks === undefined ? {} : { fallbacks }),
     idempotency_key: null,
     client: 'test',
     recovery,
     resumable,
     ...(omitted ? { content: 'omitted' } : {}),
     max_attempts,
+    target_attempts: Math.min(2, max_attempts),
     max_losses,
     queue_deadline_at: NOW + 50_000,
     deadline_at: NOW + 60_000,
@@ -67,10 +81,10 @@ export function runModel({
     cancel_grace_ms: 1000,
   };
   return model<RunSnapshot>({
-    name: `run (${recovery}${resumable ? ', resumable' : ''}${omitted ? ', content omitted' : ''})`,
+    name: `run (${recovery}${resumable ? ', resumable' : ''}${omitted ? ', content omitted' : ''}${fallbacks === undefined ? '' : `, ${fallbacks.length + 1} targets`})`,
     machine: runMachine,
     created,
-    samples: ({ context: { attempt } }): RunEvent[] => [
+    samples: ({ context: { attempt, fallbacks: left } }): RunEvent[] => [
       ...[attempt, attempt + 1, attempt + 2].flatMap((of): RunEvent[] => [
         { type: 'run.started', at: NOW, attempt: of, resumes: false },
         { type: 'run.started', at: NOW, attempt: of, resumes: true },
@@ -80,6 +94,11 @@ export function runModel({
         { type: 'run.completed', at: NOW, attempt: of, finish_reason: 'stop', usage },
         { type: 'run.attempt_failed', at: NOW, attempt: of, error: retryable, retry_at: NOW + 500 },
         { type: 'run.attempt_failed', at: NOW, attempt: of, error: lasting, retry_at: NOW + 500 },
+        ...[...left.slice(0, 2), foreign].map((next) => goesOn(of, retryable, next)),
+        {
+          ...{ type: 'run.sent_to_cloud', at: NOW, attempt: of },
+          ...{ provider: 'far', model: 'm9', bytes: 20 },
+        },
         { type: 'run.failed', at: NOW, attempt: of, error: lasting },
         ...[undefined, 0, 1, 2].map(
           (computing): RunEvent => ({
@@ -91,6 +110,9 @@ export function runModel({
           }),
         ),
       ]),
+      ...left
+        .slice(0, 1)
+        .flatMap((next) => [lasting, modelMissing].map((error) => goesOn(attempt, error, next))),
       // Another test checks how a downtime moves the deadlines. Here it is zero.
       { type: 'run.recovered', at: NOW, downtime_ms: 0 },
       { type: 'run.cancel_requested', at: NOW, by: 'test' },
@@ -111,6 +133,7 @@ export function runModel({
         Math.min(2, context.attempt),
         Math.min(outputs, context.outputs),
         context.failures,
+        context.fallbacks.length,
         context.deaths,
         context.isolated,
         context.withdrawn,
@@ -120,4 +143,8 @@ export function runModel({
     isOver: (snapshot) => snapshot.status === 'done',
     least,
   });
+}
+
+function goesOn(attempt: number, error: Failure, next: Target): RunEvent {
+  return { type: 'run.attempt_failed', at: NOW, attempt, error, retry_at: NOW, next };
 }

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ProviderConfig } from '../../../src/config/provider.ts';
 import type { RunInput } from '../../../src/runtime/contract.ts';
-import { chooseRoute } from '../../../src/runtime/runs/route.ts';
+import { chooseRoutes } from '../../../src/runtime/runs/route.ts';
 import { providerConfig } from '../../helpers/provider-config.ts';
 
 const studio = providerConfig({ model: 'usual' });
@@ -11,11 +11,11 @@ const providers = new Map<string, ProviderConfig | null>([
   ['studio', studio],
 ]);
 const route = (input: Partial<RunInput>) =>
-  chooseRoute(
+  chooseRoutes(
     { prompt: 'x', ...input },
     { default_provider: 'local', default_cloud_provider: null, model: 'svc-mini', aliases: {} },
     providers,
-  );
+  )[0];
 
 test('other servers may name their models after files too', () => {
   assert.equal(route({ provider: 'studio', model: 'phi.gguf' }), {

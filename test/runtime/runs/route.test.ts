@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import type { ProviderConfig } from '../../../src/config/provider.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import type { RunInput } from '../../../src/runtime/contract.ts';
-import { chooseRoute } from '../../../src/runtime/runs/route.ts';
+import { chooseRoutes } from '../../../src/runtime/runs/route.ts';
 import { providerConfig } from '../../helpers/provider-config.ts';
 
 const provider = (kind: 'local' | 'cloud', model: string | null) => providerConfig({ kind, model });
@@ -25,9 +25,9 @@ const route = (
   known = providers,
   lists: Record<string, string[]> = {},
 ) =>
-  chooseRoute({ prompt: 'x', ...input }, { ...config, ...changes }, known, (id) =>
+  chooseRoutes({ prompt: 'x', ...input }, { ...config, ...changes }, known, (id) =>
     Object.hasOwn(lists, id) ? (lists[id] ?? null) : null,
-  );
+  )[0];
 const codeOf = (work: () => unknown) => {
   try {
     return work() && null;
