@@ -201,17 +201,11 @@ export type RunEvent =
   | EventOf<'run.timed_out', { forced: boolean }>
   | EventOf<'run.interrupted', { error: Failure }>;
 
-const TERMINAL = [
-  'run.completed',
-  'run.failed',
-  'run.cancelled',
-  'run.timed_out',
-  'run.interrupted',
-] as const satisfies readonly RunEvent['type'][];
+const OUTCOMES = ['completed', 'failed', 'cancelled', 'timed_out', 'interrupted'] as const;
 
 /** Whether an event of this type ends a run. */
 export function isTerminalEvent(type: string): boolean {
-  return (TERMINAL as readonly string[]).includes(type);
+  return OUTCOMES.some((outcome) => type === (`run.${outcome}` satisfies RunEvent['type']));
 }
 
 // ---------------------------------------------------------------- provider

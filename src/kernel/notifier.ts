@@ -23,6 +23,26 @@ export class Notifier<T = void> {
     });
   }
 
+  /**
+   * Calls `look` now and after each change until it returns a value. A change during `look` calls
+   * it again. Throws the signal's reason.
+   */
+  async waitFor<V>(look: () => V | null | Promise<V | null>, signal: AbortSignal): Promise<V> {
+    const found = new AbortController();
+    const over = AbortSignal.any([signal, found.signal]);
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        const changed = this.next(over);
+        const value = await look();
+        if (value !== null) return value;
+        await changed;
+      }
+    } finally {
+      found.abort();
+    }
+  }
+
   notify(value: T): void {
     if (this.listeners.size === 0) return;
     for (const listener of [...this.listeners]) listener(value);

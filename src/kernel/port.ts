@@ -9,6 +9,11 @@ export interface StreamPort<S, E extends MachineEvent> {
   tryAppend(event: NewEvent<E>): Promise<boolean>;
   /** Calls after each durable event, with the new state in place, until the signal aborts. */
   subscribe(listener: () => void, signal?: AbortSignal): void;
+  /**
+   * Calls `look` now and after each durable event until it returns a value. `look` may append
+   * events. Throws the signal's reason.
+   */
+  waitFor<T>(look: (snapshot: S) => T | null | Promise<T | null>, signal: AbortSignal): Promise<T>;
 }
 
 /**

@@ -17,6 +17,7 @@ import type { ProviderSnapshot } from '../../machines/provider.ts';
 import type { PullSnapshot } from '../../machines/pull.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import type { Kernel } from './kernel.ts';
+import { Notifier } from './notifier.ts';
 import type { StreamPort } from './port.ts';
 
 /**
@@ -93,9 +94,16 @@ export function streamPort<K extends StreamKey>(
   kernel: Kernel,
   stream: K,
 ): StreamPort<SnapshotOf<K>, EventOf<K>> {
+  const snapshot = () => kernel.snapshot(stream) as unknown as SnapshotOf<K>;
   return {
-    snapshot: () => kernel.snapshot(stream) as unknown as SnapshotOf<K>,
+    snapshot,
     tryAppend: (event) => kernel.tryAppend(stream, event),
     subscribe: (listener, signal) => kernel.subscribe({ stream }, listener, signal),
+    waitFor: async (look, signal) => {
+      const changes = new Notifier();
+      const found = new AbortController();
+      kernel.subscribe({ stream }, () => changes.notify(), found.signal);
+      return changes.waitFor(() => look(snapshot()), signal).finally(() => found.abort());
+    },
   };
 }

@@ -63,6 +63,7 @@ export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent
     tryAppend,
     snapshot: () => durable,
     subscribe: (listener, signal) => changed.subscribe(listener, signal),
+    waitFor: (look, signal) => changed.waitFor(() => look(durable), signal),
     fireDeadline: async () => {
       const [soonest] = deadlines(durable).sort((a, b) => a.at - b.at);
       if (soonest === undefined) throw new Error('the state has no deadline');

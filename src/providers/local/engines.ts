@@ -5,6 +5,7 @@ import type { LoadedModel, LoadedModels, LocalRoom } from '../port.ts';
 import type { Answer } from './answer.ts';
 import { planFor } from './memory-needs.ts';
 import {
+  type EnginePort,
   type EngineSettings,
   isLoading,
   ModelEngine,
@@ -12,7 +13,6 @@ import {
   type Order,
 } from './model-engine.ts';
 import { ModelMemory } from './model-memory.ts';
-import { type EnginePort, waitForEngine } from './wait-for-engine.ts';
 
 /** The machines of the engines. */
 export interface EnginePorts {
@@ -153,13 +153,15 @@ export class Engines implements LocalRoom {
         param: 'model',
         cause,
       });
-    await waitForEngine(engine.engine, signal, async (snapshot) => {
-      if (isIn(snapshot, 'cold') || isIn(snapshot, 'crashed')) return true;
-      if (!isIn(snapshot, 'stopping') && !(await engine.unload('requested'))) throw inUse();
-      return null;
-    }).catch((error: unknown) => {
-      throw error instanceof SvcError ? error : inUse(error);
-    });
+    await engine.engine
+      .waitFor(async (snapshot) => {
+        if (isIn(snapshot, 'cold') || isIn(snapshot, 'crashed')) return true;
+        if (!isIn(snapshot, 'stopping') && !(await engine.unload('requested'))) throw inUse();
+        return null;
+      }, signal)
+      .catch((error: unknown) => {
+        throw error instanceof SvcError ? error : inUse(error);
+      });
   }
 
   loaded(now: number): LoadedModels {

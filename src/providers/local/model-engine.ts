@@ -2,7 +2,7 @@ import type { Effects } from '../../../machines/effects.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { EngineEvent, NewEvent } from '../../../machines/events.ts';
 import { isIn } from '../../../machines/step.ts';
-import type { Log } from '../../kernel/port.ts';
+import type { Log, StreamPort } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { type Answer, engineError } from './answer.ts';
 import type { LoadOrder, RunOrder } from './engine/messages.ts';
@@ -10,7 +10,9 @@ import { EngineProcess, notStarted } from './engine-process.ts';
 import type { LoadGuard } from './load-guard.ts';
 import type { ModelShape } from './memory-needs.ts';
 import { Turns } from './turns.ts';
-import { type EnginePort, waitForEngine } from './wait-for-engine.ts';
+
+/** The machine of an engine. */
+export type EnginePort = StreamPort<EngineSnapshot, EngineEvent>;
 
 export interface EngineSettings {
   load: Omit<LoadOrder, 'type' | 'path'>;
@@ -203,7 +205,7 @@ export class ModelEngine {
     const { engine, model } = this;
     const { guard } = this.options;
     let asked = 0;
-    return waitForEngine(engine, signal, async (snapshot) => {
+    return engine.waitFor(async (snapshot) => {
       const { attempt, error, info } = snapshot.context;
       const wanted =
         threads === null || info === null || threads === info.threads || asked === attempt;
@@ -222,7 +224,7 @@ export class ModelEngine {
         await engine.tryAppend({ type: 'engine.stop_requested', reason: 'model_changed' });
       }
       return null;
-    });
+    }, signal);
   }
 
   private async load(

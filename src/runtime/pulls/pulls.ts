@@ -89,7 +89,7 @@ export class Pulls {
     if (entry === undefined) return { cancelled: true };
     if (entry.followers > 1) return { cancelled: false };
     await this.requestCancel(entry, by);
-    await untilEnded(await entry.instance);
+    await this.ended(entry);
     return { cancelled: true };
   }
 
@@ -98,7 +98,7 @@ export class Pulls {
     await Promise.all(
       [...this.entries.values()].map(async (entry) => {
         await this.requestCancel(entry, DAEMON_STOPPING);
-        await untilEnded(await entry.instance);
+        await this.ended(entry);
       }),
     );
   }
@@ -113,7 +113,7 @@ export class Pulls {
     ) {
       const instance = await this.unlessStalled(known.instance);
       if (isIn(instance.tail, 'cancelling') || instance.tail.status !== 'active')
-        await this.unlessStalled(untilEnded(instance));
+        await this.unlessStalled(this.ended(known));
       else {
         known.followers += 1;
         return known;
@@ -210,6 +210,12 @@ export class Pulls {
       });
   }
 
+  /** Resolves when the work of the pull has stopped. Throws daemon_stopping. */
+  private async ended({ id, instance }: Entry): Promise<void> {
+    await instance;
+    await this.options.kernel.waitFor(this.stream(id), ({ status }) => status !== 'active');
+  }
+
   private refuseUnlessReady(): void {
     const { kernel } = this.options;
     if (kernel.stalled !== null) throw kernel.stalled;
@@ -239,8 +245,4 @@ export class Pulls {
   private stream(pull_id: string): PullKey {
     return stream.pull(pull_id, this.options.boot_id);
   }
-}
-
-async function untilEnded(instance: PullInstance): Promise<void> {
-  while (instance.snapshot.status === 'active') await instance.next();
 }
