@@ -78,6 +78,7 @@ const layers: Record<string, Layer> = {
   'src/runtime': { may: ['src/kernel', 'src/store', ...PORTS, 'machines', ...TABLES] },
 
   // Providers and pulls check model files with the same reader.
+  'src/providers/keys': { may: ['src/config', 'src/home', ...TABLES] },
   'src/providers': {
     may: [
       ...PORTS,
@@ -136,6 +137,14 @@ const layers: Record<string, Layer> = {
   // The table of short names is also read without a daemon.
   'src/cli/model': {
     may: ['src/cli', 'src/models/catalogue.ts', ...CLIENT, ...PLACE, 'src/logs'],
+    types: ['src/transport/control', 'src/runtime'],
+  },
+  // Keys are stored, and servers are found, without a daemon.
+  'src/cli/provider': {
+    may: [
+      ...['src/cli', 'src/providers/keys', 'src/providers/discover.ts', 'src/logs'],
+      ...[...CLIENT, ...PLACE],
+    ],
     types: ['src/transport/control', 'src/runtime'],
   },
   'src/cli/machines': { may: ['src/cli', 'machines', ...PLACE] },
@@ -200,6 +209,8 @@ const NEEDED: Record<string, readonly string[]> = {
   'src/cli/runs/why.ts': ['xstate'],
   'src/cli/runs/replay.ts': ['xstate'],
   'src/cli/runs/export.ts': ['xstate'],
+  // It writes the stored key.
+  'src/cli/provider/key.ts': ['valibot'],
   // It shows the machines themselves.
   'src/cli/machines/machines.ts': ['xstate'],
   // It reads and folds the log, with or without a daemon.

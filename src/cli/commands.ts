@@ -306,6 +306,10 @@ const table = [
       'provider add lab --base-url http://10.0.0.5:8000/v1 --model llama3.2',
     ],
   }),
+  command('provider discover', {
+    summary: 'Find the model servers of this machine, such as Ollama, at their usual ports.',
+    examples: ['provider discover --json'],
+  }),
   command('provider key', {
     args: '<id>',
     summary:

@@ -20,6 +20,7 @@ export const loaders: Loaders = {
   'model search': () => import('./model/search.ts'),
   'model pull': () => import('./model/pull.ts'),
   'model remove': () => import('./model/remove.ts'),
+  'provider discover': () => import('./provider/discover.ts'),
   'provider key': () => import('./provider/key.ts'),
   'provider list': () => import('./provider/list.ts'),
   'provider add': () => import('./provider/add.ts'),

@@ -15,7 +15,7 @@ import { checkLastError, checkLogs, checkStderr } from './log-check.ts';
 import { checkPlaces } from './place-check.ts';
 import { checkExposure, checkPorts } from './port-check.ts';
 import { checkNode, checkVersions } from './program-check.ts';
-import { checkProviders } from './provider-check.ts';
+import { checkProviders, checkServers } from './provider-check.ts';
 import { checkStore } from './store-check.ts';
 
 /** Checks all that can go wrong, with or without a daemon. Exit 1 if a check fails. */
@@ -44,6 +44,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       checkEngine,
       checkModel,
       checkProviders,
+      checkServers,
       checkLogs,
       checkLastError,
       checkStderr,

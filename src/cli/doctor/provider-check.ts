@@ -1,4 +1,5 @@
 import { splitReference } from '../../config/key-reference.ts';
+import { findServers, offer } from '../provider/discover.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 export function checkProviders({ running, config }: DoctorContext): Check[] {
@@ -33,4 +34,16 @@ export function checkProviders({ running, config }: DoctorContext): Check[] {
       ),
     ];
   });
+}
+
+/** The model servers of this machine that no provider has. */
+export async function checkServers({ paths, config }: DoctorContext): Promise<Check[]> {
+  if (config === null) return [];
+  const servers = await findServers(paths);
+  return servers
+    .filter(({ provider }) => provider === null)
+    .map((server) => ({
+      ...ok('server', `${server.name} answers at ${server.base_url}. No provider uses it.`),
+      hint: offer(server),
+    }));
 }
