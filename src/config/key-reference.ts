@@ -5,8 +5,6 @@ import { isAbsolute } from 'node:path';
  *
  * `env:NAME`: the key is in this variable of the daemon's environment. `file:/path`: the key is the
  * content of this file, which only its owner can read.
- * 1. `env:NAME`: in this variable of the daemon's environment.
- * 2. `file:/path`: in this file, which only its owner can read.
  */
 
 export const KEY_REFERENCE = 'a reference such as "env:OPENAI_API_KEY" or "file:/path/to/key"';
