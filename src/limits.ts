@@ -59,7 +59,14 @@ export const limitSpecs = {
     256 * MIB,
     'The input of one run, which is kept in memory: its messages, images and tools.',
   ),
-  run_messages: limit(4096, 1, 100_000, 'Messages of one run.'),
+  run_messages: limit(4096, 1, 100_000, 'Messages of one run. They are counted before the check.'),
+  run_parts: limit(
+    8192,
+    1,
+    1_000_000,
+    'Parts of all messages of one run together: texts, images, tool calls, results.',
+  ),
+  run_tools: limit(1024, 1, 100_000, 'Tools of one run. Clients with many servers have hundreds.'),
   body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body, or one gRPC message.'),
   request_values: limit(
     100_000,

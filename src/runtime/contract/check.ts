@@ -32,6 +32,12 @@ export function wrong(param: string, message: string): SvcError {
   return new SvcError('invalid_request', message, { param: param.slice(0, 80) });
 }
 
+export function tooManyValues(most: number): SvcError {
+  return new SvcError('body_too_large', `The request has more than ${most} values.`, {
+    hint: 'Send fewer items, or raise the limit request_values.',
+  });
+}
+
 /**
  * What is wrong inside a value that may have several forms: the issue of the form that fits
  * furthest. Otherwise a mistake deep in a message would be reported for its whole content.
@@ -68,18 +74,15 @@ const VALUES_MAX = 20_000;
  * exceed the stack of what walks it, and many values would take long to check. Throws
  * invalid_request.
  */
-export function checkNesting(
-  values: Iterable<readonly [param: string, value: unknown]>,
-  valuesMax = VALUES_MAX,
-): void {
+export function checkNesting(values: Iterable<readonly [param: string, value: unknown]>): void {
   let count = 0;
   for (const [param, value] of values) {
     const waiting: [inner: unknown, level: number][] = [[value, 1]];
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
       const [inner, level] = next;
       count += 1;
-      if (count > valuesMax)
-        throw wrong(param, `${param} exceeds ${valuesMax} values, with those before it.`);
+      if (count > VALUES_MAX)
+        throw wrong(param, `${param} exceeds ${VALUES_MAX} values, with those before it.`);
       if (typeof inner !== 'object' || inner === null || ArrayBuffer.isView(inner)) continue;
       if (level > LEVELS_MAX) throw wrong(param, `${param} has more than ${LEVELS_MAX} levels.`);
       for (const each of Object.values(inner)) waiting.push([each, level + 1]);

@@ -4,6 +4,7 @@ import { RECOVERIES } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { type Limits, limitSpecs } from '../../limits.ts';
 import { checkGiven, checkNesting, type Given, wrong } from './check.ts';
+import { boundConversation, type ConversationLimits } from './conversation.ts';
 import { checkMessages, message, responseFormat, tool, toolChoice } from './messages.ts';
 import {
   count,
@@ -108,10 +109,11 @@ export type RunInput = v.InferOutput<typeof runInput>;
 
 /** Throws invalid_request (with `param`), prompt_missing, prompt_not_text, prompt_too_large. */
 export function parseRunInput(value: unknown, limits: InputLimits): Given<RunInput> {
+  boundConversation(value, limits);
   return checkRunInput(checkGiven(runInput, value), limits);
 }
 
-type InputLimits = Pick<Limits, 'prompt_bytes' | 'run_messages'>;
+type InputLimits = ConversationLimits & Pick<Limits, 'prompt_bytes'>;
 
 /** Checks what the schema cannot. Throws as parseRunInput does. */
 export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Given<RunInput> {
@@ -137,11 +139,6 @@ export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Give
       { param },
     );
   if (messages === undefined) return input;
-  if (messages.length > limits.run_messages)
-    throw wrong(
-      param,
-      `messages has ${messages.length} messages; at most ${limits.run_messages} are taken.`,
-    );
   checkMessages(messages);
   return input;
 }

@@ -44,6 +44,7 @@ export const anthropicRoutes: readonly Route[] = [
     summary: "A message in Anthropic's form; `stream` sends its events.",
     headers: ['Idempotency-Key', 'X-Svc-Client', 'X-Svc-On-Disconnect'],
     body: messagesInput,
+    asksModel: true,
     answers: {
       200: [
         named('AnthropicMessage', v.looseObject({ id: text, type: v.literal('message') })),
@@ -58,6 +59,7 @@ export const anthropicRoutes: readonly Route[] = [
     path: '/v1/messages/count_tokens',
     summary: 'The tokens of such a request, counted by the model that it names.',
     body: countInput,
+    asksModel: true,
     answers: { 200: named('AnthropicCount', object({ input_tokens: whole })) },
     answer: countTokens,
   }),

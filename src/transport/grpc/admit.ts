@@ -18,12 +18,21 @@ import { statusOf } from './status.ts';
  * 1. A call without the token ends before its message is read. A message to a public service is
  *    small.
  * 2. What a token admitted ends with it, after a moment also for a client that does not read.
- * 3. A call whose request does not arrive in time ends.
+ * 3. A call whose request does not arrive in time ends. So does one whose request has too much.
  */
 export interface Admissions {
   intercept: ServerInterceptor;
   /** Who made the call with this metadata. */
   of(metadata: Metadata): Holder;
+}
+
+/** A message that was not decoded. The library would answer an error there as INTERNAL. */
+export class Refused {
+  readonly error: SvcError;
+
+  constructor(error: SvcError) {
+    this.error = error;
+  }
 }
 
 export interface AdmitOptions {
@@ -85,7 +94,8 @@ export function createAdmissions({
             }
             proceed(metadata);
           },
-          onReceiveMessage: (message, proceed) => proceed(message),
+          onReceiveMessage: (message, proceed) =>
+            message instanceof Refused ? end(message.error) : proceed(message),
           onReceiveHalfClose(proceed) {
             received();
             proceed();

@@ -1,4 +1,4 @@
-import { checkNesting, wrong } from '../../runtime/contract/check.ts';
+import { wrong } from '../../runtime/contract/check.ts';
 
 /**
  * A request as the run contract has it. Nothing is checked here that the contract checks. Fields
@@ -17,9 +17,7 @@ export interface RunRequest extends Fields {
   detach?: boolean;
 }
 
-/** Throws invalid_request for a request with more values than `valuesMax`. */
-export function runInputOf(request: RunRequest, valuesMax: number): object {
-  checkNesting(Object.entries(request), valuesMax);
+export function runInputOf(request: RunRequest): object {
   const { detach: _, messages, tools, tool_choice, response_format, ...others } = request;
   const { model, more_models = [], ...rest } = others;
   const models = model === undefined ? more_models : [model, ...more_models];

@@ -37,7 +37,7 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
       const request = call.request as RunRequest;
       const { detach = false } = request;
       const run = await runtime.startRun(
-        parseRunInput(runInputOf(request, limits.request_values), limits),
+        parseRunInput(runInputOf(request), limits),
         clientOf(call.metadata),
         given({
           asked_by: options.admissions.of(call.metadata).name ?? undefined,

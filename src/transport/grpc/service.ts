@@ -6,12 +6,14 @@ import { ReflectionService } from '@grpc/reflection';
 import { service as healthService, protoPath } from 'grpc-health-check';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
+import { tooManyValues } from '../../runtime/contract/check.ts';
 import type { Runtime } from '../../runtime/contract.ts';
 import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import type { TokenAccess } from '../auth/token-access.ts';
-import { createAdmissions } from './admit.ts';
+import { createAdmissions, Refused } from './admit.ts';
 import type { GrpcConnections } from './connections.ts';
 import { strictDescriptors } from './descriptors.ts';
+import { hasMoreFields, requestTypes } from './field-count.ts';
 import { createHealth } from './health.ts';
 import { createRuntimeCalls, methodScopes } from './runtime.ts';
 
@@ -57,7 +59,7 @@ export function createService(options: ServiceOptions): GrpcService {
   server.addService(healthService, health.service);
   const definition = loadSync(PROTO, { keepCase: true, longs: Number });
   server.addService(
-    definition[SERVICE] as ServiceDefinition,
+    bounded(definition[SERVICE] as ServiceDefinition, limits.request_values),
     createRuntimeCalls({
       ...options,
       admissions,
@@ -78,4 +80,18 @@ export function createService(options: ServiceOptions): GrpcService {
     },
     close: () => server.forceShutdown(),
   };
+}
+
+/** The service, which decodes no request with more fields. */
+function bounded(service: ServiceDefinition, most: number): ServiceDefinition {
+  const types = requestTypes(PROTO, SERVICE);
+  const methods = Object.entries(service).map(([name, method]) => {
+    const type = types[name];
+    const requestDeserialize = (bytes: Buffer) =>
+      type !== undefined && hasMoreFields(bytes, type, most)
+        ? new Refused(tooManyValues(most))
+        : method.requestDeserialize(bytes);
+    return [name, { ...method, requestDeserialize }];
+  });
+  return Object.fromEntries(methods);
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SvcError } from '../../errors.ts';
 import { excessOf } from '../../json.ts';
+import { tooManyValues } from '../../runtime/contract/check.ts';
 
 export interface BodyOptions {
   /** Most values of the body. */
@@ -103,12 +104,6 @@ function parse(bytes: Buffer, { values = Number.POSITIVE_INFINITY }: BodyOptions
 
 function tooLarge(limit: number): SvcError {
   return new SvcError('body_too_large', `The body has more than ${limit} bytes.`);
-}
-
-function tooManyValues(most: number): SvcError {
-  return new SvcError('body_too_large', `The body has more than ${most} values.`, {
-    hint: 'Send fewer items, or raise the limit request_values.',
-  });
 }
 
 function cutOff(cause?: unknown): SvcError {

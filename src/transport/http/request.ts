@@ -1,4 +1,5 @@
 import { check } from '../../runtime/contract/check.ts';
+import { boundConversation } from '../../runtime/contract/conversation.ts';
 import { readQuery } from '../query.ts';
 import { readJson } from './body.ts';
 import type { Context, ReadOptions, Route } from './route.ts';
@@ -13,7 +14,7 @@ export function queryOf({ query }: Route, req: Context['req'], limits: Context['
 
 /** Reads and checks the body when the handler asks for it. Throws what readJson and check throw. */
 export function bodyReader(
-  { body }: Route,
+  { body, asksModel }: Route,
   { req, res, limits, ended }: Pick<Context, 'req' | 'res' | 'limits' | 'ended'>,
 ): (options?: ReadOptions) => Promise<unknown> {
   return async ({
@@ -24,6 +25,7 @@ export function bodyReader(
     const values = limits.request_values;
     const options = { ended, values, ...(within_ms === undefined ? {} : { within_ms }) };
     const value = complete(await readJson(req, res, bytes, options));
+    if (asksModel) boundConversation(value, limits);
     return body === undefined ? value : check(body, value);
   };
 }

@@ -30,6 +30,8 @@ export interface Row<Q extends QuerySchema, B extends v.GenericSchema> {
   /** Request headers that change the answer. */
   headers?: readonly string[];
   body?: B;
+  /** The body asks a model: its messages, parts and tools are counted before they are checked. */
+  asksModel?: true;
   /** What each status has. Errors have the form of `errors`, so they need no row. */
   answers: Readonly<Record<number, Answer | readonly Answer[]>>;
   /** The form of its errors. Absent: svc's own, which OpenAI clients understand. */

@@ -25,6 +25,7 @@ export const runRoutes: readonly Route[] = [
     summary: 'Starts a run: 202 with its record, or its events with Accept: text/event-stream.',
     headers: ['Idempotency-Key', 'X-Svc-Client'],
     body: runInput,
+    asksModel: true,
     answers: { 202: run, 200: { type: 'text/event-stream' } },
     answer: startRun,
   }),

@@ -29,6 +29,7 @@ export const ollamaRoutes: readonly Route[] = [
       "The next message of a conversation, in Ollama's form; streams unless `stream` is false.",
     headers: HEADERS,
     body: chatInput,
+    asksModel: true,
     answers: { 200: answered('OllamaChat') },
     answer: chat,
   }),

@@ -90,6 +90,7 @@ export const openaiRoutes: readonly Route[] = [
     summary: 'OpenAI: answers a conversation, with stream: true as it is made.',
     headers: HEADERS,
     body: chatInput,
+    asksModel: true,
     answers: { 200: [chatAnswer, { type: 'text/event-stream', schema: chatChunk }] },
     answer: chatCompletion,
   }),
