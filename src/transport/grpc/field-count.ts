@@ -1,8 +1,8 @@
 import protobuf from 'protobufjs';
 
 /**
- * Counts the fields of a message without decoding it. A field of two bytes becomes an object of
- * some hundred, so the number is bounded before the message is decoded.
+ * Counts the fields of a message without decoding it. Decoded, a field of two bytes is an object of
+ * some hundred.
  */
 
 /** The types of the requests of a service, by method. */
