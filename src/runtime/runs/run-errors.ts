@@ -7,6 +7,15 @@ export function unknownRun(run_id: string): SvcError {
   return new SvcError('run_unknown', `There is no run ${shownId(run_id)}.`, { param: 'id' });
 }
 
+/** The error for a key whose run was asked in another API: that answer has another form. */
+export function otherApi({ asked_as = "svc's own API" }: { readonly asked_as?: string }): SvcError {
+  return new SvcError(
+    'idempotency_conflict',
+    `The idempotency key was used for a request in another API (${asked_as}).`,
+    { param: 'idempotency_key' },
+  );
+}
+
 /** The error for a run whose commit is late, or waits behind a late one. */
 export function withdrawn({ details }: SvcError): SvcError {
   const message =

@@ -16,7 +16,7 @@ import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { type RunRecord, runRecord } from './record.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
-import { cutOff, unknownRun, withdrawn } from './run-errors.ts';
+import { cutOff, otherApi, unknownRun, withdrawn } from './run-errors.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
 
@@ -58,9 +58,11 @@ export class Runs {
     await checkSchemas(input);
     if (input.idempotency_key == null) return this.get(await this.begin(input, client, asked));
     if (!kernel.isOpen) throw new SvcError('not_ready');
-    return this.get(
+    const run = await this.get(
       await this.keys.once(input.idempotency_key, input, () => this.begin(input, client, asked)),
     );
+    if (run.asked_as !== asked.asked_as?.api) throw otherApi(run);
+    return run;
   }
 
   /** The id of a new run, once it is durable. */

@@ -1,4 +1,4 @@
-import { fromBody, SvcError } from '../../errors.ts';
+import { fromBody, type SvcError } from '../../errors.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { idIn } from '../dialect/ids.ts';
 import { startFor } from '../dialect/start.ts';
@@ -29,8 +29,6 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
   }).catch((thrown: unknown) => {
     throw inResponse(thrown);
   });
-  // The idempotency key may be of a run that was asked through another API.
-  if (run.asked_as !== RESPONSES) throw new SvcError('idempotency_conflict');
   const asked = await askedResponse(runtime, idIn('resp_', run.id));
   if (body.stream === true) return streamResponse(context, asked, { asks: true });
   const response = background

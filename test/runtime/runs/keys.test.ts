@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { type ContentSettings, keepsContent } from '../../../src/kernel/content.ts';
-import type { RunInput } from '../../../src/runtime/contract.ts';
+import type { Asked, RunInput, Runtime } from '../../../src/runtime/contract.ts';
 import { Digests, requestDigest } from '../../../src/runtime/runs/keys.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { EventStore } from '../../../src/store/port.ts';
@@ -73,6 +73,22 @@ test('another request with a known key is refused, even at the same time, and th
   ]);
   assert.equal(codes, [null, 'idempotency_conflict', 'idempotency_conflict']);
   assert.is(await codeOf(runtime.startRun(keyed('b'), 'test')), 'idempotency_conflict');
+  assert.is(await acceptedIn(store), 1);
+});
+
+test('a key that was used in one API is refused in another, and after a restart', async () => {
+  const store = createMemoryStore();
+  const as = (api: string) => ({ asked_as: { api, fields: {} } });
+  const start = (runtime: Runtime, asked: Asked) =>
+    codeOf(runtime.startRun(keyed('a'), 'test', asked));
+  for (const boot_id of ['boot_1', 'boot_2']) {
+    const { runtime, kernel } = await bootRuntime({ local: answering(), store, boot_id });
+    assert.is(await start(runtime, as('openai.chat')), null, boot_id);
+    assert.is(await start(runtime, as('openai.chat')), null, boot_id);
+    const others = [await start(runtime, as('ollama.chat')), await start(runtime, {})];
+    assert.equal(others, ['idempotency_conflict', 'idempotency_conflict'], boot_id);
+    kernel.close();
+  }
   assert.is(await acceptedIn(store), 1);
 });
 
@@ -165,6 +181,8 @@ test('a run that finds the disk full is withdrawn and frees its key, also at the
   assert.is(await store.getRunByKey('key-1'), null);
   assert.equal(local.asked, []);
   const { id } = await runtime.startRun(keyed('b'), 'test');
+  // No commit of this boot may come after the next boot has begun.
+  await turns(20);
   kernel.close();
   const after = await bootRuntime({ local: answering(), store, boot_id: 'boot_2' });
   assert.is((await after.runtime.startRun(keyed('b'), 'test')).id, id);

@@ -299,11 +299,31 @@ test('the same idempotency key gives the same answer', async ({ real, client }) 
   assert.is(real.provider.asked.length, 1);
   const other = client.chat.completions.create({ ...hi, seed: 1 }, options);
   assert.equal((await errorOf(other)).slice(0, 2), [422, 'idempotency_conflict']);
+  const headers = { 'Idempotency-Key': 'order-7' };
+  const { model, messages } = hi;
+  for (const [path, body] of [
+    ['/v1/completions', { model, prompt: 'Hi' }],
+    ['/v1/responses', { model, input: 'Hi' }],
+    ['/v1/messages', { model, messages, max_tokens: 9 }],
+    ['/api/chat', { model, messages }],
+    ['/v1/runs', { model, messages }],
+  ] as const) {
+    const refused = await real.get(path, { method: 'POST', body, headers });
+    assert.equal([refused.status, refused.headers['x-svc-error']], [422, 'idempotency_conflict']);
+  }
+  assert.is(real.provider.asked.length, 1);
 });
 
 test('the bytes of a stream are those that clients need', async ({ real }) => {
+  // What waits together is one piece, so the last one comes when the others are recorded.
+  const recorded = () =>
+    waitFor('both calls are recorded', async () => {
+      const [run] = (await real.runtime.listRuns({})).runs;
+      return run?.output_parts?.length === 4;
+    });
   real.provider.script = [
-    ...[think('t'), output('x', 1), call('a', '{'), call('b', ''), call('a', '}'), end()],
+    ...[think('t'), output('x', 1), call('a', '{'), call('b', '')],
+    ...[async () => void (await recorded()), call('a', '}'), end()],
   ];
   const { text, headers } = await real.get('/v1/chat/completions', {
     method: 'POST',
