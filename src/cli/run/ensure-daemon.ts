@@ -1,6 +1,15 @@
 import type { Context } from '../context.ts';
 import { note } from '../print/output.ts';
 
+/** Starts the daemon for a run that finds none, or that lost it. */
+export type StartDaemon = (reason: 'absent' | 'lost') => Promise<void>;
+
+/** What may start the daemon for a new run. Null: nothing may, because of --no-start. */
+export function starterOf(context: Context): StartDaemon | null {
+  if (context.flags['no-start'] === true) return null;
+  return (reason) => ensureDaemon(context, { quiet: context.json || reason === 'lost' });
+}
+
 /** Starts a daemon if none runs, and waits until it is ready. */
 export async function ensureDaemon({ paths, json }: Context, { quiet = json } = {}): Promise<void> {
   const { startOrExplain } = await import('../daemon/start.ts');

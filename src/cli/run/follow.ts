@@ -4,6 +4,7 @@ import type { Paths } from '../../home/paths.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
+import type { StartDaemon } from './ensure-daemon.ts';
 import { again, type Cursor, Losses, withHint } from './losses.ts';
 
 export type Run = Results['run.get'];
@@ -20,7 +21,7 @@ export interface Following {
   leave?: AbortSignal;
   steps: Steps;
   /** Starts the daemon if none runs or it is not ready; null: never start it. */
-  startDaemon: ((reason: 'absent' | 'lost') => Promise<void>) | null;
+  startDaemon: StartDaemon | null;
   /**
    * Longest time from the first loss of the daemon, however often it comes back; in milliseconds.
    */
@@ -62,7 +63,7 @@ async function followOver(following: Following): Promise<Run> {
   const cursor: Cursor =
     'start' in what ? { id: null, next_seq: 0 } : { id: what.id, next_seq: what.from_seq };
   const losses = new Losses(following.patience);
-  let mayStart = 'start' in what && startDaemon !== null;
+  let firstStart = 'start' in what ? startDaemon : null;
   let connectedOnce = false;
   for (;;) {
     const before = cursor.next_seq;
@@ -78,15 +79,16 @@ async function followOver(following: Following): Promise<Run> {
     } catch (error) {
       // An unread connection ends with daemon_not_running: no daemon has answered it.
       connectedOnce ||= !hasCode(error, 'daemon_not_running');
-      if (mayStart && cursor.id === null && isAbsent(error, connectedOnce)) {
-        mayStart = false;
-        await startDaemon?.('absent');
+      if (firstStart !== null && cursor.id === null && isAbsent(error, connectedOnce)) {
+        const start = firstStart;
+        firstStart = null;
+        await start('absent');
         connectedOnce = true;
         continue;
       }
       if (!connectedOnce || following.leave?.aborted || !isLoss(error, cursor))
         throw withHint(error, cursor);
-      mayStart = false;
+      firstStart = null;
       await losses.add(error, cursor, cursor.next_seq > before);
       steps.onDisconnect();
       await awaitDaemon(error, following, cursor, losses);

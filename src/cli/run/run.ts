@@ -9,7 +9,7 @@ import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { openStdout } from '../print/stdout-stream.ts';
-import { ensureDaemon } from './ensure-daemon.ts';
+import { starterOf } from './ensure-daemon.ts';
 import { followRun, isAbsent, type Run } from './follow.ts';
 import { AnswerPrinter, finish, isAnswered, printing } from './print-answer.ts';
 import { readPrompt, readRunInput } from './run-input.ts';
@@ -39,12 +39,13 @@ export async function run(context: Context): Promise<number> {
 }
 
 async function detach(context: Context, input: Input): Promise<number> {
-  const { paths, flags, json } = context;
+  const { paths, json } = context;
   const start = () => askDaemon(paths, 'run.start', input);
   const record = await start().catch(async (error: unknown) => {
-    const mayStart = flags['no-start'] !== true;
-    if (!hasCode(error, 'connection_lost') && !(mayStart && isAbsent(error))) throw error;
-    if (mayStart) await ensureDaemon(context);
+    const startDaemon = starterOf(context);
+    if (!hasCode(error, 'connection_lost') && (startDaemon === null || !isAbsent(error)))
+      throw error;
+    await startDaemon?.('absent');
     return start();
   });
   if (json) printJson(record);
@@ -68,10 +69,7 @@ async function answer(context: Context, input: Input): Promise<number> {
     what: { start: input },
     cancel,
     steps: { ...steps, accepted },
-    startDaemon:
-      flags['no-start'] === true
-        ? null
-        : (reason) => ensureDaemon(context, { quiet: json || reason === 'lost' }),
+    startDaemon: starterOf(context),
     patience: async () =>
       typeof input.timeout_ms === 'number' ? input.timeout_ms : configuredPatience(paths),
   }).catch(async (error: unknown) => {
