@@ -61,7 +61,11 @@ export const historySpecs: {
     default: [],
     meaning:
       'Regular expressions. What they match in prompts, answers and error messages is not written to disk, with the same effect.',
-    expects: `a list of at most ${PATTERNS_MAX} regular expressions of at most ${PATTERN_CHARS_MAX} characters: no look-around, no back-references, no repetition above 16`,
+    expects: [
+      `a list of at most ${PATTERNS_MAX} regular expressions`,
+      `of at most ${PATTERN_CHARS_MAX} characters:`,
+      'no look-around, no back-references, no repetition above 16',
+    ].join(' '),
     read: readPatterns,
     fromText: readList,
   },

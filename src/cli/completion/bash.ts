@@ -50,7 +50,9 @@ function valueCases(): string {
           `'${spec.name} --${name}'`,
           ...(short === undefined ? [] : [`'${spec.name} -${short}'`]),
         ].join('|');
-        return `      ${patterns}) COMPREPLY=(${choices(value) === null ? '' : `$(compgen -W '${choices(value)?.join(' ')}' -- "$word")`}); return ;;`;
+        const words = choices(value)?.join(' ');
+        const reply = words === undefined ? '' : `$(compgen -W '${words}' -- "$word")`;
+        return `      ${patterns}) COMPREPLY=(${reply}); return ;;`;
       }),
   );
   return lines.join('\n');

@@ -18,7 +18,10 @@ function secondWord(group: string, { name, summary }: CommandSpec): string {
   const others = groupOf(group)
     .map((spec) => spec.name.split(' ')[1])
     .join(' ');
-  return `complete -c svc -f -n ${quoted(`__fish_seen_subcommand_from ${group}; and not __fish_seen_subcommand_from ${others}`)} -a ${quoted(name.split(' ')[1] ?? '')} -d ${quoted(summary)}`;
+  const seen = '__fish_seen_subcommand_from';
+  const when = quoted(`${seen} ${group}; and not ${seen} ${others}`);
+  const word = quoted(name.split(' ')[1] ?? '');
+  return `complete -c svc -f -n ${when} -a ${word} -d ${quoted(summary)}`;
 }
 
 function argument(spec: CommandSpec): string[] {

@@ -42,10 +42,9 @@ async function printText({ status, events }: Found): Promise<void> {
     status.since === null ? '' : ` since ${localTime(status.since)}, ${ago(status.since)}`;
   const head = `${paint(colour(status.state), oneLine(status.state))}${since}`;
   print(rows.length === 0 ? head : `${head}\n${fields(rows)}`);
-  if (events !== null)
-    print(
-      `\n${events.map((event) => `${localTime(event.at)}  ${oneLine(event.type)}  ${paint('dim', oneLine(JSON.stringify(event.data)))}`).join('\n')}`,
-    );
+  const line = ({ at, type, data }: NonNullable<Found['events']>[number]) =>
+    `${localTime(at)}  ${oneLine(type)}  ${paint('dim', oneLine(JSON.stringify(data)))}`;
+  if (events !== null) print(`\n${events.map(line).join('\n')}`);
   const advice = hasLostSocket(status) ? LOST_SOCKET : ADVICE[status.state];
   if (advice !== undefined) note(advice);
   if (status.warning != null) note(`${paint('yellow', 'warning:', 2)} ${status.warning}`);

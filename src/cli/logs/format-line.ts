@@ -21,7 +21,8 @@ export function formatLine(line: string, fd: 1 | 2 = 1): string {
   const level = String(fields.level ?? '');
   const rest = Object.entries(fields).filter(([name]) => !LEFT_OUT.has(name));
   const tail = rest.map(([name, value]) => `${name}=${shown(value)}`).join(' ');
-  const head = `${shortTime(toDate(fields.time))} ${paint(COLOURS[level] ?? 'dim', oneLine(level).toUpperCase().padEnd(5), fd)} ${oneLine(String(fields.msg ?? ''))}`;
+  const label = paint(COLOURS[level] ?? 'dim', oneLine(level).toUpperCase().padEnd(5), fd);
+  const head = `${shortTime(toDate(fields.time))} ${label} ${oneLine(String(fields.msg ?? ''))}`;
   return tail === '' ? head : `${head} ${paint('dim', oneLine(tail), fd)}`;
 }
 

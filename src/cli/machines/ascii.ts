@@ -46,7 +46,12 @@ function heading(machine: MachineShape, state: StateShape, instances: readonly I
   const notes = [...new Set(tags), ...(type === 'final' || type === 'group' ? [type] : [])];
   const name = path.split('.').at(-1) ?? '';
   const mark = here === 0 ? '' : `  ●${here > 1 ? ` ${here}` : ''}`;
-  return `${isFirst ? '▸ ' : ''}${here === 0 ? name : paint('green', name)}${notes.length === 0 ? '' : paint('dim', ` (${notes.join(', ')})`)}${paint('green', mark)}`;
+  return [
+    isFirst ? '▸ ' : '',
+    here === 0 ? name : paint('green', name),
+    notes.length === 0 ? '' : paint('dim', ` (${notes.join(', ')})`),
+    paint('green', mark),
+  ].join('');
 }
 
 function arrow({ name }: MachineShape, { event, guard, source, target }: TransitionShape): string {

@@ -82,9 +82,10 @@ export class PullProgress {
 
   private line(file: string | null, size_bytes: number | null, count: number, what: string): void {
     const share = size_bytes === null ? '' : `${percent(count, size_bytes)}%  `;
-    write(
-      `\r\u001b[K${oneLine(`${what}${file}  ${share}${bytes(count)}${size_bytes === null ? '' : ` of ${bytes(size_bytes)}`}${this.pace(count, size_bytes)}`).slice(0, columns() - 1)}`,
-    );
+    const of = size_bytes === null ? '' : ` of ${bytes(size_bytes)}`;
+    const progress = `${share}${bytes(count)}${of}${this.pace(count, size_bytes)}`;
+    const text = oneLine(`${what}${file}  ${progress}`).slice(0, columns() - 1);
+    write(`\r\u001b[K${text}`);
     this.open = true;
   }
 

@@ -14,9 +14,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   );
   if (json) printJson(provider);
   else if (provider.state === 'available')
-    print(
-      `${oneLine(provider.id)} answers${provider.models === null ? '' : ` and has ${provider.models} ${provider.models === 1 ? 'model' : 'models'}`}.`,
-    );
+    print(`${oneLine(provider.id)} answers${modelsOf(provider.models)}.`);
   else
     print(
       oneLine(
@@ -31,3 +29,8 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 
 /** Above the daemon's limit for a probe. */
 const TEST_MS = 70_000;
+
+function modelsOf(count: number | null): string {
+  if (count === null) return '';
+  return ` and has ${count} ${count === 1 ? 'model' : 'models'}`;
+}

@@ -101,6 +101,10 @@ function noteBuiltIn({ provider, model }: Run, paths: Paths): void {
     return;
   }
   note(
-    'This is the built-in model: it is small and knows only svc. For a larger one: svc model pull qwen3:0.6b, then svc run "…" --model qwen3:0.6b. See also: svc model search, svc provider add --help',
+    [
+      'This is the built-in model: it is small and knows only svc.',
+      'For a larger one: svc model pull qwen3:0.6b, then svc run "…" --model qwen3:0.6b.',
+      'See also: svc model search, svc provider add --help',
+    ].join(' '),
   );
 }

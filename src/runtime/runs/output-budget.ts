@@ -76,7 +76,10 @@ function sum(answers: Iterable<Answer>): number {
 function cutOff(bytesMax: number): SvcError {
   return new SvcError(
     'provider_failed',
-    `All answers in progress are larger together than the daemon holds (${bytesMax} bytes). This one is cut: it is the largest of the provider with the most text.`,
+    [
+      `All answers in progress are larger together than the daemon holds (${bytesMax} bytes).`,
+      'This one is cut: it is the largest of the provider with the most text.',
+    ].join(' '),
     { retryable: false },
   );
 }

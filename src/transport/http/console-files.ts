@@ -20,8 +20,16 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 const PAGE = 'index.html';
 /** The page loads our own files only, nothing inline, and sends requests only to us. */
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
 
 const files = readFiles(join(import.meta.dirname, 'console'));
 

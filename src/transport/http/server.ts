@@ -160,7 +160,10 @@ export function createHttp(options: HttpOptions): Http {
     warning: () =>
       beside === null || beside.taken === null
         ? null
-        : `Another program listens on ${beside.taken}, so what is sent to localhost may reach it. Use 127.0.0.1, and never send the token to localhost.`,
+        : [
+            `Another program listens on ${beside.taken}, so what is sent to localhost may reach it.`,
+            'Use 127.0.0.1, and never send the token to localhost.',
+          ].join(' '),
     close: async () => {
       closing.abort();
       const cut = setTimeout(connections.destroyAll, limits.close_grace_ms);
