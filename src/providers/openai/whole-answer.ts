@@ -1,7 +1,7 @@
 import { asRecord } from '../../json.ts';
 
 /**
- * Makes the events of a stream from a whole chat completion, so that it is read and checked in the
+ * Makes the events of a stream from a whole chat completion. So both are read and checked in the
  * same way. Null: it is something else, such as an error.
  */
 export function wholeAnswer(value: unknown): string | null {

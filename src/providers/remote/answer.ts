@@ -27,7 +27,7 @@ export interface RawEvent {
 export interface Asked extends RequestContext {
   run_id: string;
   request: Pick<RunRequest, 'logprobs' | 'stop'>;
-  /** Reads the events of a protocol that svc knows in detail. Null: the parts of the SDK say all. */
+  /** Reads the events of a protocol that svc knows in detail. Null: the SDK's parts say all. */
   readRaw: ((value: unknown, logprobs: number | undefined) => RawEvent) | null;
   secrets: Secrets;
   limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;

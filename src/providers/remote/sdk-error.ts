@@ -7,8 +7,8 @@ import { type RequestContext, statusFailure } from './failure.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 
 /**
- * Errors of the AI SDK hold the prompt and the response. Nothing of them is shown but the upstream's
- * own message, and that only after a check for secrets.
+ * Errors of the AI SDK hold the prompt and the response. Nothing of them is shown but the message
+ * of the upstream, and that only after a check for secrets.
  */
 export interface Asking extends RequestContext {
   secrets: Secrets;
