@@ -75,7 +75,10 @@ const layers: Record<string, Layer> = {
 
   'src/store': { may: ['machines', ...TABLES] },
   'src/kernel': { may: ['src/store', 'machines', ...TABLES], types: PORTS },
-  'src/runtime': { may: ['src/kernel', 'src/store', ...PORTS, 'machines', ...TABLES] },
+  'src/runtime': {
+    may: ['src/kernel', 'src/store', ...PORTS, 'machines', ...TABLES],
+    types: ['src/config/models-file.ts'],
+  },
 
   // Providers and pulls check model files with the same reader.
   'src/providers/keys': { may: ['src/config', 'src/home', ...TABLES] },
@@ -86,6 +89,7 @@ const layers: Record<string, Layer> = {
       'src/home/paths.ts',
       'src/models/gguf',
       'src/models/catalogue.ts',
+      'src/models/origins.ts',
       'src/http-client',
       ...TABLES,
     ],

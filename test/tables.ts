@@ -139,7 +139,12 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'run.remove': '`removed`: the id of the run that is no longer in the log',
   'run.get': 'the run',
   'run.list': 'one page of runs; `texts: "short"` cuts long texts',
-  'model.list': '`models` of every reachable provider',
+  'model.list':
+    '`models` of every reachable provider, the `folder` of models, `partial` downloads in it',
+  'model.import': 'the model',
+  'model.use': 'the model, now the default',
+  'model.aliases': '`aliases`: names of models by alias',
+  'model.alias': '`aliases` after the change',
   'model.show': 'the model with its metadata',
   'model.remove': 'the model that was deleted',
   'model.search': '`models` of the hub: reference, downloads, licence',

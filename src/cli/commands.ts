@@ -226,12 +226,14 @@ const table = [
     examples: ['version'],
   }),
   command('model list', {
-    summary: 'Models of every reachable provider.',
+    summary:
+      'Models of every reachable provider, also those that Ollama, LM Studio and Hugging Face have on this disk. Says why a file is invalid.',
     examples: ['model list --json'],
   }),
   command('model show', {
     args: '<id>',
-    summary: 'One model, with the metadata of its file.',
+    summary:
+      'One model: its architecture, template, licence, memory, and where it came from, with the metadata of its file. Exit 7 if it is invalid.',
     examples: ['model show local/svc-mini'],
   }),
   command('model search', {
@@ -259,10 +261,36 @@ const table = [
       'model pull https://example.org/tiny.gguf --name tiny',
     ],
   }),
-  command('model remove', {
+  command('model import', {
+    args: '<file>',
+    summary:
+      'Put a GGUF file into the models folder: as a hard link where the disk allows it, else as a copy. The file is checked first.',
+    flags: [
+      { name: 'name', value: '<name>', summary: 'Name of the model (default: the file name).' },
+    ],
+    examples: ['model import ~/Downloads/tiny.gguf', 'model import tiny.gguf --name mine'],
+  }),
+  command('model use', {
     args: '<id>',
-    summary: 'Delete a model from the models folder.',
-    examples: ['model remove local/tiny'],
+    summary: 'Make a model the default of the local engine, now and after a restart.',
+    examples: ['model use qwen3:0.6b'],
+  }),
+  command('model default', {
+    args: '[id]',
+    summary: 'Print the default model of the local engine. With a model: svc model use.',
+    examples: ['model default', 'model default qwen3:0.6b'],
+  }),
+  command('model alias', {
+    args: '[name] [model]',
+    summary:
+      'Other names of models. Without arguments, list them; with a name and a model, set one.',
+    flags: [{ name: 'remove', summary: 'Remove the alias.' }],
+    examples: ['model alias', 'model alias fast local/qwen3-0.6b', 'model alias fast --remove'],
+  }),
+  command('model remove', {
+    args: '<id…>',
+    summary: 'Delete models from the models folder, or what downloads left of them.',
+    examples: ['model remove local/tiny', 'model remove qwen3:0.6b llama3.2'],
   }),
   command('provider list', {
     summary: 'Providers, their state and its reason.',

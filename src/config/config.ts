@@ -8,6 +8,7 @@ import {
   type Source,
   type Written,
 } from './layers.ts';
+import { readModelChoices } from './models-file.ts';
 import { type ProviderConfig, readProvider } from './provider.ts';
 import { readAddedProviders } from './providers-file.ts';
 import { type RenamedSetting, renamedSettings } from './renamed.ts';
@@ -58,6 +59,7 @@ export function loadConfig(
   const settings = mapValues(settingSpecs, (spec, key) =>
     choose(key, spec, flags[key]),
   ) as unknown as Settings;
+  chooseModels(file, settings, sources);
   const limits = mapValues(limitSpecs, (_, key) =>
     choose(`limits.${key}`, limitSetting(key)),
   ) as Limits;
@@ -69,6 +71,19 @@ export function loadConfig(
     (setting) => written.renamed.includes(setting) || env[setting.env],
   );
   return { ...settings, limits, history, providers, sources, renamed, file };
+}
+
+/** What `svc model use` and `svc model alias` chose, where nothing else does. */
+function chooseModels(file: string, settings: Settings, sources: Record<string, Source>): void {
+  const choices = readModelChoices(file);
+  if (choices.default !== null && sources.model === 'default') {
+    settings.model = choices.default;
+    sources.model = 'models.json';
+  }
+  if (Object.keys(choices.aliases).length > 0) {
+    settings.aliases = { ...choices.aliases, ...settings.aliases };
+    if (sources.aliases === 'default') sources.aliases = 'models.json';
+  }
 }
 
 const LIMIT_PREFIX = 'SVC_LIMIT_';

@@ -10,7 +10,7 @@ import {
 } from './text.ts';
 
 /** Where a value came from, the lowest rank last. `providers.json` holds only providers. */
-export type Source = 'flag' | 'environment' | 'file' | 'providers.json' | 'default';
+export type Source = 'flag' | 'environment' | 'file' | 'providers.json' | 'models.json' | 'default';
 
 export interface SettingSpec<T = unknown> {
   env: string;

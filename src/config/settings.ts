@@ -36,6 +36,10 @@ export interface Settings {
    * file.
    */
   model: string;
+  /** Folders with model files of other programs; null: the usual ones. */
+  model_folders: string[] | null;
+  /** Model files of other programs are listed and used. */
+  other_models: boolean;
   /** Other names of models, such as `gpt-4o`: each means the model, or the targets, it leads to. */
   aliases: Readonly<Record<string, string | readonly string[]>>;
   /** What happens to a run that is cut off, unless it says so itself. */
@@ -68,6 +72,10 @@ const file = {
     value === null || (typeof value === 'string' && isAbsolute(value)) ? value : undefined,
   fromText: nullText,
 };
+
+function isPath(value: unknown): boolean {
+  return typeof value === 'string' && isAbsolute(value);
+}
 
 function isHttpAddress(text: string): boolean {
   return URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
@@ -163,6 +171,25 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     meaning:
       'Model of the local engine: svc-mini, a name in the models folder, or a path to a GGUF file.',
     ...name,
+  },
+  model_folders: {
+    env: 'SVC_MODEL_FOLDERS',
+    default: null,
+    meaning:
+      'Folders with model files of other programs. Null: those of Ollama, LM Studio and the cache of Hugging Face.',
+    expects: 'a list of absolute paths, or null',
+    read: (value) =>
+      value === null || (Array.isArray(value) && value.every(isPath)) ? value : undefined,
+    fromText: (text) =>
+      nullText(text) === null ? null : text.split(',').flatMap((part) => part.trim() || []),
+  },
+  other_models: {
+    env: 'SVC_OTHER_MODELS',
+    default: true,
+    meaning: 'Whether model files of other programs are listed, and used where they are.',
+    expects: 'true or false',
+    read: readSwitch,
+    fromText: switchText,
   },
   aliases: {
     env: 'SVC_ALIASES',

@@ -1,5 +1,6 @@
 import { isIn } from '../../machines/step.ts';
 import type { Config } from '../config/config.ts';
+import { saveModelChoices } from '../config/models-file.ts';
 import { removeProvider, saveProvider } from '../config/providers-file.ts';
 import type { SvcError } from '../errors.ts';
 import type { Paths } from '../home/paths.ts';
@@ -110,6 +111,7 @@ export function buildParts(options: PartsOptions) {
         ? removeProvider(paths.config, id)
         : saveProvider(paths.config, id, settings),
     localModels: work.local.models,
+    saveChoices: (edit) => saveModelChoices(paths.config, edit),
   });
   const traces = startTraces(kernel, {
     endpoint: config.otlp_endpoint ?? (process.env.OTEL_EXPORTER_OTLP_ENDPOINT || null),

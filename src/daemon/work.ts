@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -5,12 +6,14 @@ import type { Kernel } from '../kernel/kernel.ts';
 import type { EffectHandlers, Log } from '../kernel/port.ts';
 import { type DaemonKey, stream, streamPort } from '../kernel/stream.ts';
 import type { Limits } from '../limits.ts';
+import { Origins } from '../models/origins.ts';
 import { Puller } from '../models/puller.ts';
 import { createRemote } from '../providers/adapters.ts';
 import { createKeys } from '../providers/keys/keys.ts';
 import { StoredKeys } from '../providers/keys/stored-keys.ts';
 import type { EnginePorts } from '../providers/local/engines.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
+import { OtherModels } from '../providers/local/stores/others.ts';
 import { Providers } from '../runtime/providers/providers.ts';
 import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
@@ -62,6 +65,7 @@ export function buildWork(options: WorkOptions) {
   const { env } = process;
   const stored = new StoredKeys(paths.keys);
   const keysOf = (id: string) => createKeys(env, { id, keys: stored });
+  const origins = new Origins(join(paths.data, 'origins'));
   const local = createLocalProvider({
     engines: enginePorts(kernel, boot_id, limits),
     models: paths.models,
@@ -72,6 +76,13 @@ export function buildWork(options: WorkOptions) {
     together: config.engine_batching,
     budget_bytes: config.models_memory_bytes,
     keep: config.keep_alive,
+    library: {
+      others: config.other_models
+        ? new OtherModels({ env, folders: config.model_folders, filesMax: limits.local_models })
+        : null,
+      origins,
+      isWriting: (file) => puller.isWriting(file),
+    },
     log,
   });
   const providers = new Providers({
@@ -116,6 +127,7 @@ export function buildWork(options: WorkOptions) {
     host_boot_id: hostBootId(),
     stream: (id) => streamPort(kernel, stream.pull(id, boot_id)),
     now: () => clock.now(),
+    origins,
   });
   const pulls = new Pulls({
     kernel,

@@ -36,10 +36,11 @@ export async function attemptPull(options: AttemptOptions): Promise<void> {
   claim(source.file);
   const paths = await preparePaths(context.folder, source.file);
   const existing = await sizeOf(paths.target);
+  let found: Found;
   if (existing !== null) {
-    await checkExisting(paths, source, existing, options);
+    found = await checkExisting(paths, source, existing, options);
   } else {
-    await fetchNew(paths, source, options).catch(async (thrown: unknown) => {
+    found = await fetchNew(paths, source, options).catch(async (thrown: unknown) => {
       if (thrown instanceof SvcError && thrown.discard) await discard(paths);
       throw thrown;
     });
@@ -47,6 +48,13 @@ export async function attemptPull(options: AttemptOptions): Promise<void> {
     if ((await sizeOf(paths.target)) !== null) throw taken(source);
     await putInPlace(paths);
   }
+  const at = new Date().toISOString();
+  await context.origins?.write(paths.target, source.file, {
+    ...found,
+    at,
+    url: shownAddress(source.url),
+    reference: task.shown,
+  });
   await report.completed(paths.target);
 }
 
@@ -56,7 +64,7 @@ async function checkExisting(
   source: Source,
   size: number,
   options: AttemptOptions,
-): Promise<void> {
+): Promise<Found> {
   const { url, file, sha256, size_bytes, revision, choices } = source;
   if (sha256 === null || (size_bytes !== null && size_bytes !== size)) throw taken(source);
   await options.report.resolved(
@@ -68,20 +76,31 @@ async function checkExisting(
   if (found !== sha256) throw taken(source);
   await options.report.verified(found, true);
   await discard(paths);
+  return { sha256: found, revision };
 }
 
-async function fetchNew(paths: PullPaths, source: Source, options: AttemptOptions): Promise<void> {
-  const sha256 = await download(paths, source, options);
+async function fetchNew(paths: PullPaths, source: Source, options: AttemptOptions): Promise<Found> {
+  const { sha256, revision } = await download(paths, source, options);
   const found = await hash(paths.partial, options);
   if (sha256 !== null && found !== sha256) {
     throw pullError(
       'pull_failed',
       `The downloaded file has the sha256 ${found}, not ${sha256}. It was deleted.`,
-      { discard: true },
+      { discard: true, hint: WRONG_FILE },
     );
   }
   await checkGguf(paths.partial, options.context.limits.model_header_bytes);
   await options.report.verified(found, sha256 !== null);
+  return { sha256: found, revision };
+}
+
+const WRONG_FILE =
+  'The file on the server, or the expected hash, is wrong. Compare the two, or choose another file.';
+
+/** What an attempt knows about the file. */
+interface Found {
+  sha256: string;
+  revision: string | null;
 }
 
 /** Resolves with the expected hash, if known, once all bytes are on disk. */
@@ -89,7 +108,7 @@ async function download(
   paths: PullPaths,
   source: Source,
   { context, report, signal }: AttemptOptions,
-): Promise<string | null> {
+): Promise<{ sha256: string | null; revision: string | null }> {
   const { limits, host_boot_id, hubClient } = context;
   const wanted = {
     url: shownAddress(source.url),
@@ -118,7 +137,7 @@ async function download(
     if (partial.bytes === 0) await discard(paths);
   }
   await report.downloaded(partial.bytes, false);
-  return identity.sha256;
+  return { sha256: identity.sha256, revision };
 }
 
 async function hash(path: string, { context, report, signal }: AttemptOptions): Promise<string> {

@@ -1,5 +1,6 @@
 import type { Limits } from '../limits.ts';
 import type { HubClient } from './hub/client.ts';
+import type { Origins } from './origins.ts';
 
 /** The environment of an attempt. */
 export interface PullContext {
@@ -8,6 +9,8 @@ export interface PullContext {
   /** The models folder. */
   folder: string;
   host_boot_id: string | null;
+  /** Null: nothing is kept about where a model came from. */
+  origins: Origins | null;
   /** Free bytes on the disk of a folder. */
   freeBytes(folder: string): Promise<number>;
 }

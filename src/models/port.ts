@@ -40,6 +40,8 @@ export interface PullerPort<T extends PullTask = PullTask> {
   read(input: PullInput): T;
   /** Asks the hub for models with these words. Throws SvcError. */
   search(words: string, signal: AbortSignal): Promise<FoundModel[]>;
+  /** Puts a file into the models folder. Resolves with its path. Throws SvcError. */
+  import(input: { path: string; name: string | null }, signal: AbortSignal): Promise<string>;
   /** Keeps the task of a pull until `release`. */
   accept(pull_id: string, task: T): void;
   release(pull_id: string): void;

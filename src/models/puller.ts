@@ -10,6 +10,8 @@ import type { PullContext } from './context.ts';
 import { asPullError, pullError } from './failure.ts';
 import { HubClient } from './hub/client.ts';
 import { searchHub } from './hub/search.ts';
+import { type ImportInput, importModel } from './import.ts';
+import type { Origins } from './origins.ts';
 import type { FoundModel, PullerPort, PullInput } from './port.ts';
 import type { Report } from './report.ts';
 import { readHub, readTask, type Task } from './task.ts';
@@ -31,6 +33,7 @@ export interface PullerOptions {
   host_boot_id: string | null;
   stream(pull_id: string): StreamPort<PullSnapshot, PullEvent>;
   now(): number;
+  origins?: Origins;
   freeBytes?: PullContext['freeBytes'];
 }
 
@@ -55,6 +58,7 @@ export class Puller implements PullerPort<Task> {
       limits,
       folder,
       host_boot_id,
+      origins: options.origins ?? null,
       freeBytes: options.freeBytes ?? freeBytes,
     };
   }
@@ -66,6 +70,17 @@ export class Puller implements PullerPort<Task> {
   search(words: string, signal: AbortSignal): Promise<FoundModel[]> {
     const { hubClient, limits } = this.context;
     return searchHub(hubClient, readHub(this.options.env), words, limits, signal);
+  }
+
+  /** Puts a file into the models folder. Resolves with its path. Throws SvcError. */
+  import(input: ImportInput, signal: AbortSignal): Promise<string> {
+    const isWriting = (file: string) => this.isWriting(file);
+    return importModel(input, { ...this.context, isWriting }, signal);
+  }
+
+  /** Whether a pull writes this file of the models folder. */
+  isWriting(file: string): boolean {
+    return this.claims.has(file.toLowerCase());
   }
 
   accept(pull_id: string, task: Task): void {

@@ -1,9 +1,11 @@
 import type { PullContext } from './context.ts';
 import { pullError } from './failure.ts';
 
+export type SpaceContext = Pick<PullContext, 'folder' | 'limits' | 'freeBytes'>;
+
 /** Throws unless the bytes fit and the daemon's own disk space stays free. */
 export async function checkSpace(
-  { folder, limits, freeBytes: ask }: Pick<PullContext, 'folder' | 'limits' | 'freeBytes'>,
+  { folder, limits, freeBytes: ask }: SpaceContext,
   bytes: number,
 ): Promise<void> {
   const free = await ask(folder);

@@ -42,7 +42,12 @@ export interface ModelRecord {
   id: string;
   provider: string;
   name: string;
-  state: 'available' | 'loaded' | 'loading' | 'invalid';
+  /** `partial`: a download that was removed. */
+  state: 'available' | 'loaded' | 'loading' | 'invalid' | 'partial';
+  /** Why it is invalid. */
+  problem?: string | null;
+  /** The program whose file it is, such as `svc` or `ollama`. */
+  source?: string;
   size_bytes: number | null;
   digest: string | null;
   quantization: string | null;
@@ -99,6 +104,13 @@ export interface LocalRoom extends Room {
   learn(model: string): void;
   /** Calls when a model was learned, loaded or unloaded. */
   onChange(listener: () => void): void;
+}
+
+/** What an unfinished download left in the models folder. */
+export interface PartialModel {
+  name: string;
+  size_bytes: number;
+  path: string;
 }
 
 /** The vectors of some texts, in the order of the texts. */

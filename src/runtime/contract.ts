@@ -3,7 +3,7 @@ import type { AskedAs, RunRequest } from '../../machines/messages.ts';
 import type { EventRecord, EventSlice } from '../kernel/event-pages.ts';
 import type { Notifier } from '../kernel/notifier.ts';
 import type { FoundModel, PullInput } from '../models/port.ts';
-import type { Embedding, ModelRecord } from '../providers/port.ts';
+import type { Embedding, ModelRecord, PartialModel } from '../providers/port.ts';
 import type { StoredEvent } from '../store/port.ts';
 import type { MachinesRecord, RunWhyRecord, StateSnapshot } from './contract/history.ts';
 import type {
@@ -85,6 +85,14 @@ export interface Probe {
 export interface ModelDetails extends ModelRecord {
   metadata: Record<string, unknown>;
   metadata_left_out: number;
+  architecture?: string | null;
+  /** The kind of its chat template. */
+  template?: string | null;
+  licence?: string | null;
+  /** The least memory that it needs. */
+  memory_bytes?: number | null;
+  /** Where svc has it from. */
+  origin?: { reference: string; revision: string | null; sha256: string; at: string } | null;
 }
 
 export interface LogQuery {
@@ -163,6 +171,20 @@ export interface Runtime extends History {
   aliases(): Readonly<Record<string, string>>;
   showModel(id: string): Promise<ModelDetails>;
   removeModel(id: string): Promise<ModelRecord>;
+  /** The models folder, and what downloads left in it. */
+  modelsPlace(): Promise<{ folder: string; partial: PartialModel[] }>;
+  /** Puts a file into the models folder. */
+  importModel(
+    input: { path: string; name?: string | null },
+    signal: AbortSignal,
+  ): Promise<ModelRecord>;
+  /** Makes it the default model of the local engine. */
+  useModel(id: string): Promise<ModelRecord>;
+  /** Null removes the alias. */
+  setAlias(
+    name: string,
+    model: string | null,
+  ): Promise<{ aliases: Readonly<Record<string, string>> }>;
   /** Asks the hub for models with these words. */
   searchHub(words: string, signal: AbortSignal): Promise<FoundModel[]>;
   /**

@@ -9,7 +9,6 @@ import { isoTime } from '../kernel/clock.ts';
 import { EventPages, toRecord } from '../kernel/event-pages.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { DaemonKey } from '../kernel/stream.ts';
-import type { ModelRecord } from '../providers/port.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
 import type {
   LifecycleInput,
@@ -26,6 +25,7 @@ import { type HealthSources, healthRecord, lastBoot, reportRecord } from './heal
 import type { StopReports } from './health/stop-report.ts';
 import { createHistory } from './history/history.ts';
 import { Metrics } from './metrics/metrics.ts';
+import { createModels, type LocalModelsPort, type ModelsOptions } from './models/models.ts';
 import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
 import { Records } from './runs/record-bytes.ts';
@@ -56,12 +56,8 @@ export interface RuntimeOptions {
   saveProvider(id: string, config: ProviderConfig | null): Promise<void>;
   /** A client asked for a stop. The stop ends at this time at the latest. */
   onStop?(close_deadline_at: number): void;
-  localModels: {
-    show(
-      id: string,
-    ): Promise<ModelRecord & { metadata: Record<string, unknown>; metadata_left_out: number }>;
-    remove(id: string): Promise<ModelRecord>;
-  };
+  localModels: LocalModelsPort;
+  saveChoices: ModelsOptions['saveChoices'];
 }
 
 /** Builds the runtime that transports use. */
@@ -173,11 +169,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
 
     listModels: () => providers.models(),
-    aliases: () =>
-      Object.fromEntries(
-        Object.entries(config.aliases).map(([alias, target]) => [alias, firstOf(target)]),
-      ),
-    showModel: (id) => localModels.show(id),
+    ...createModels({
+      ...{ config, changed, local: localModels, saveChoices: options.saveChoices },
+      shown: () =>
+        Object.fromEntries(
+          Object.entries(config.aliases).map(([alias, target]) => [alias, firstOf(target)]),
+        ),
+      importFile: (input, signal) =>
+        unlessStalled(kernel, () => options.pulls.import(input, signal)),
+    }),
     removeModel: (id) => unlessStalled(kernel, () => localModels.remove(id)),
     searchHub: (words, signal) => options.pulls.search(words, signal),
     pullModel: (input, { client, signal }) => options.pulls.pull(input, client, signal),

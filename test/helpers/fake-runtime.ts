@@ -310,6 +310,10 @@ export function fakeRuntime(): FakeRuntime {
     readLog: () => Promise.reject(new Error('not here')),
     showModel: () => Promise.reject(new Error('not here')),
     removeModel: () => Promise.reject(new Error('not here')),
+    modelsPlace: () => Promise.reject(new Error('not here')),
+    importModel: () => Promise.reject(new Error('not here')),
+    useModel: () => Promise.reject(new Error('not here')),
+    setAlias: () => Promise.reject(new Error('not here')),
     searchHub: () => Promise.reject(new Error('not here')),
     pullModel: () => {
       throw new Error('not here');

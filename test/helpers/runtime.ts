@@ -154,9 +154,12 @@ export async function bootRuntime(options: RuntimeOptions) {
     stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),
     verified: () => null,
     saveProvider: async (id, settings) => void saved.push([id, settings]),
+    saveChoices: () => Promise.reject(new Error('not here')),
     localModels: {
       show: () => Promise.reject(new Error('not here')),
       remove: () => Promise.reject(new Error('not here')),
+      place: () => Promise.reject(new Error('not here')),
+      default: 'svc-mini',
     },
   });
   const propose = (event: NewEvent<DaemonEvent>) => kernel.tryAppend(daemon, event);

@@ -139,9 +139,12 @@ export class Life {
         stopRequests.notify(close_deadline_at);
       },
       saveProvider: () => Promise.resolve(),
+      saveChoices: () => Promise.reject(new Error('none')),
       localModels: {
         show: () => Promise.reject(new Error('none')),
         remove: () => Promise.reject(new Error('none')),
+        place: () => Promise.reject(new Error('none')),
+        default: 'svc-mini',
       },
     });
     endBlockedStop(

@@ -1,3 +1,4 @@
+import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes, parameters } from '../print/format.ts';
@@ -5,9 +6,14 @@ import { note, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {
-  const { models } = await askDaemon(paths, 'model.list', {}, { timeout_ms: LIST_MS });
+  const { models, partial, folder } = await askDaemon(
+    paths,
+    'model.list',
+    {},
+    { timeout_ms: LIST_MS },
+  );
   if (json) {
-    printJson({ models });
+    printJson({ models, partial, folder });
     return 0;
   }
   if (models.length === 0) note('No provider has a model. See them with: svc provider list');
@@ -18,14 +24,25 @@ export async function run({ paths, json }: Context): Promise<number> {
     parameters(model.parameters),
     model.quantization ?? '-',
     model.context_length === null ? '-' : String(model.context_length),
-    model.capabilities.join(', '),
+    model.source ?? '-',
+    (model.problem ?? null) === null ? model.capabilities.join(', ') : `${model.problem}`,
   ]);
+  for (const { name, size_bytes } of partial)
+    rows.push([`local/${name}`, 'partial', bytes(size_bytes), '-', '-', '-', 'svc', '']);
   if (rows.length > 0)
     print(
       table(
-        ['MODEL', 'STATE', 'SIZE', 'PARAMETERS', 'QUANTIZATION', 'CONTEXT', 'CAPABILITIES'],
+        [
+          ...['MODEL', 'STATE', 'SIZE', 'PARAMETERS', 'QUANTIZATION', 'CONTEXT', 'SOURCE'],
+          'CAPABILITIES, OR WHAT IS WRONG',
+        ],
         rows,
       ),
+    );
+  note(`* is the default. The models folder is ${oneLine(folder)}`);
+  if (partial.length > 0)
+    note(
+      'A partial download continues with the same svc model pull, or goes with svc model remove.',
     );
   return 0;
 }

@@ -4,12 +4,16 @@ import type { Context } from '../context.ts';
 import { bytes } from '../print/format.ts';
 import { print, printJson } from '../print/output.ts';
 
+/** Removes one model after the other. Ends at the first that cannot be removed. */
 export async function run({ paths, args, json }: Context): Promise<number> {
-  const model = await askDaemon(paths, 'model.remove', { id: args[0] });
-  if (json) printJson(model);
-  else
-    print(
-      `Removed ${oneLine(model.id)}${model.size_bytes === null ? '' : `: ${bytes(model.size_bytes)} freed`}.`,
-    );
+  const removed = [];
+  for (const id of args) {
+    const model = await askDaemon(paths, 'model.remove', { id });
+    removed.push(model);
+    const what = model.state === 'partial' ? 'what was downloaded of ' : '';
+    const freed = model.size_bytes === null ? '' : `: ${bytes(model.size_bytes)} freed`;
+    if (!json) print(`Removed ${what}${oneLine(model.id)}${freed}.`);
+  }
+  if (json) printJson(removed.length === 1 ? removed[0] : { removed });
   return 0;
 }

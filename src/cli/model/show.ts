@@ -1,7 +1,9 @@
+import { errors } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { bytes, parameters, shortened } from '../print/format.ts';
+import { bytes, localTime, parameters, shortened } from '../print/format.ts';
 import { print, printJson } from '../print/output.ts';
 import { fields } from '../print/table.ts';
 
@@ -9,19 +11,30 @@ const VALUE_WIDTH = 100;
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const model = await askDaemon(paths, 'model.show', { id: args[0] }, { timeout_ms: SHOW_MS });
+  const code = model.state === 'invalid' ? errors.model_invalid.exit : 0;
   if (json) {
     printJson(model);
-    return 0;
+    return code;
   }
   const known = fields([
     ['state', model.state],
+    ['problem', model.problem ?? null],
     ['provider', model.provider],
+    ['architecture', model.architecture ?? null],
     ['size', bytes(model.size_bytes)],
     ['parameters', parameters(model.parameters)],
     ['quantization', model.quantization],
     ['context', model.context_length === null ? null : `${model.context_length} tokens`],
+    ['template', model.template ?? null],
+    ['licence', model.licence ?? null],
+    [
+      'memory',
+      (model.memory_bytes ?? null) === null ? null : `${bytes(model.memory_bytes ?? 0)} at least`,
+    ],
     ['capabilities', model.capabilities.join(', ')],
     ['digest', model.digest],
+    ['source', model.source ?? null],
+    ['from', model.origin == null ? null : originOf(model.origin)],
     ['path', model.path],
   ]);
   const metadata = Object.entries(model.metadata ?? {}).map(([name, value]): [string, string] => [
@@ -33,7 +46,15 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   print(
     `${oneLine(model.id)}${model.default ? ' (the default)' : ''}\n${known}${metadata.length === 0 ? '' : `\n\nIts file says\n${fields(metadata)}`}`,
   );
-  return 0;
+  return code;
+}
+
+function originOf({
+  reference,
+  revision,
+  at,
+}: NonNullable<Results['model.show']['origin']>): string {
+  return `${reference}${revision === null ? '' : `, revision ${revision}`}, at ${localTime(at)}`;
 }
 
 const SHOW_MS = 30_000;

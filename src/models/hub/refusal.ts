@@ -33,6 +33,12 @@ export function refusal(
     });
   }
   if (status === 401 || status === 403)
-    return pullError('pull_refused', `${host} refuses to send ${what} (${status}).`);
+    return pullError(
+      'pull_refused',
+      `${host} refuses to send ${what} (${status}).`,
+      hub === null
+        ? { hint: 'svc sends a token to the hub only. Use an address that needs none.' }
+        : {},
+    );
   return pullError('pull_failed', `${host} does not send ${what} (${status}).`);
 }

@@ -57,7 +57,11 @@ export class LoadGuard {
     }
     const { problem, shape } = known;
     if (problem !== null || shape === null)
-      throw new SvcError('model_invalid', problem ?? undefined, { retryable: false });
+      throw new SvcError(
+        'model_invalid',
+        problem === null ? undefined : `${model.name}: ${problem}`,
+        { retryable: false },
+      );
     return shape;
   }
 

@@ -4,17 +4,35 @@ import { isAbsolute, join, relative, sep } from 'node:path';
 import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import { GGUF_MAGIC, isGguf } from '../../models/gguf/tensors.ts';
+import type { PartialModel } from '../port.ts';
 import type { FileVersion } from './inspector.ts';
 
 const DEPTH_MAX = 6;
 /** Later parts of a split model. The first part represents them. */
-const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/;
+const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
+
+export function isModelFile(path: string): boolean {
+  return /\.gguf$/i.test(path);
+}
+
+export function isLaterPart(path: string): boolean {
+  return LATER_PART.test(path);
+}
+
+/** Vision parts and adapters are GGUF files without a text model. */
+export function isCompanion(name: string): boolean {
+  return /(^|[-._])(mmproj|imatrix|lora|adapter)([-._]|$)/i.test(name);
+}
 
 /**
  * Lists the model files of the folder, sorted, with bounds on number and depth. Throws
  * descriptors_exhausted.
  */
-export async function modelFilesIn(folder: string, filesMax: number): Promise<string[]> {
+export async function modelFilesIn(
+  folder: string,
+  filesMax: number,
+  isWanted: (name: string) => boolean = (name) => isModelFile(name) && !isLaterPart(name),
+): Promise<string[]> {
   const found: string[] = [];
   const walk = async (at: string, depth: number): Promise<void> => {
     const entries = await readdir(at, { withFileTypes: true }).catch((error: unknown) => {
@@ -26,8 +44,7 @@ export async function modelFilesIn(folder: string, filesMax: number): Promise<st
       if (found.length >= filesMax) return;
       const path = join(at, entry.name);
       if (entry.isDirectory() && depth < DEPTH_MAX) await walk(path, depth + 1);
-      else if (!entry.isDirectory() && entry.name.endsWith('.gguf') && !LATER_PART.test(entry.name))
-        found.push(path);
+      else if (!entry.isDirectory() && isWanted(entry.name)) found.push(path);
     }
   };
   await walk(folder, 1);
@@ -41,7 +58,7 @@ export function nameIn(folder: string, path: string): string | null {
   return inside
     .split(sep)
     .join('/')
-    .replace(/\.gguf$/, '');
+    .replace(/\.gguf$/i, '');
 }
 
 /** Null: there is no such file. Throws model_invalid for anything but a readable file. */
@@ -89,4 +106,19 @@ export async function refuseForeign(path: string): Promise<void> {
   } finally {
     await file.close();
   }
+}
+
+/** What downloads left in the folder. */
+export async function partialsIn(folder: string, filesMax: number): Promise<PartialModel[]> {
+  const paths = await modelFilesIn(folder, filesMax, (name) => name.endsWith('.gguf.partial'));
+  const found = await Promise.all(
+    paths.map(async (path) => {
+      const version = await fileVersion(path).catch(() => null);
+      const name = nameIn(folder, path.replace(/\.partial$/, ''));
+      return version === null || name === null
+        ? []
+        : [{ name, size_bytes: version.size_bytes, path }];
+    }),
+  );
+  return found.flat();
 }

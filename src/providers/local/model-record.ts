@@ -2,6 +2,7 @@ import type { ModelRecord } from '../port.ts';
 import type { ModelInspection } from './inspection.ts';
 import type { FileVersion } from './inspector.ts';
 import type { ModelFile } from './model-engine.ts';
+import type { ModelSource } from './stores/others.ts';
 
 export interface ModelFacts {
   file: ModelFile;
@@ -12,6 +13,9 @@ export interface ModelFacts {
   in_engine: 'available' | 'loading' | 'loaded';
   default: boolean;
   built_in: boolean;
+  source: 'svc' | ModelSource;
+  /** Known without reading the file. */
+  digest: string | null;
 }
 
 /** The public record of a model. An unknown value is null. */
@@ -22,6 +26,8 @@ export function modelRecord({
   in_engine,
   default: isDefault,
   built_in,
+  source,
+  digest: known,
 }: ModelFacts): ModelRecord {
   const {
     quantization = null,
@@ -36,9 +42,22 @@ export function modelRecord({
     name: file.name,
     state: version === null || (inspection?.problem ?? null) !== null ? 'invalid' : in_engine,
     size_bytes: version?.size_bytes ?? null,
-    ...{ digest, quantization, parameters, context_length, capabilities },
+    problem: version === null ? 'it is not a file that can be read' : (inspection?.problem ?? null),
+    source,
+    digest: digest ?? known,
+    ...{ quantization, parameters, context_length, capabilities },
     default: isDefault,
     built_in,
     path: file.path,
   };
+}
+
+/** The record of an unfinished download. */
+export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord {
+  const record = modelRecord({
+    ...{ file, inspection: null, in_engine: 'available', source: 'svc', digest: null },
+    ...{ default: false, built_in: false },
+    version: { path: file.path, size_bytes, modified_ms: 0 },
+  });
+  return { ...record, state: 'partial' };
 }

@@ -3,13 +3,24 @@ import { basename, isAbsolute, resolve } from 'node:path';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
-import type { ModelRecord } from '../port.ts';
-import type { Engines } from './engines.ts';
-import type { ModelInspection, ModelMetadata } from './inspection.ts';
+import type { Origins } from '../../models/origins.ts';
+import type { ModelRecord, PartialModel } from '../port.ts';
+import type { ModelInspection } from './inspection.ts';
 import { type FileVersion, Inspector } from './inspector.ts';
+import type { Engines } from './engines.ts';
 import type { ModelFile } from './model-engine.ts';
-import { fileVersion, modelFilesIn, nameIn, refuseForeign } from './model-files.ts';
-import { modelRecord } from './model-record.ts';
+import { type ModelExtras, modelExtras } from './model-extras.ts';
+import {
+  fileVersion,
+  isModelFile,
+  modelFilesIn,
+  nameIn,
+  partialsIn,
+  refuseForeign,
+} from './model-files.ts';
+import { modelRecord, partialRecord } from './model-record.ts';
+import type { OtherModel, OtherModels } from './stores/others.ts';
+import { unknownModel } from './unknown-model.ts';
 
 export interface LocalModelsOptions {
   folder: string;
@@ -18,27 +29,37 @@ export interface LocalModelsOptions {
   default: string;
   limits: Limits;
   engines: Pick<Engines, 'stateOf' | 'unload'>;
+  /** The models of other programs. Null: they are not looked for. */
+  others?: OtherModels | null;
+  origins?: Origins | null;
+  /** Whether a download writes this file of the models folder. */
+  isWriting?(file: string): boolean;
 }
 
 /**
- * The available models: the built-in one, the files of the models folder, and the default model.
+ * The available models: the built-in one, the files of the models folder, those of other programs,
+ * and the default model.
  *
- * 1. A name means at most one file. No other file can have the built-in name.
+ * 1. A name means at most one file. No other file can have the built-in name. A file of the models
+ *    folder goes before that of another program.
  * 2. Only a file in the models folder can be removed, and only while it is not in use.
  */
 export class LocalModels {
+  /** Model of a run without a model. */
+  default: string;
   private readonly options: LocalModelsOptions;
   private readonly inspector: Inspector;
 
   constructor(options: LocalModelsOptions) {
     this.options = options;
+    this.default = options.default;
     this.inspector = new Inspector(options.limits);
   }
 
   /**
-   * Finds the file for a name: `svc-mini`, a name in the models folder, or a path, each also
-   * after `local/`. Throws model_unknown with the known names, and model_invalid for a file in
-   * the models folder.
+   * Finds the file for a name, or for a path, each also after `local/`. A name is `svc-mini`, one
+   * in the models folder, a short name, or one of another program. Throws model_unknown with the
+   * known names, and model_invalid for a file in the models folder.
    */
   async find(name: string): Promise<ModelFile> {
     const short = shortName(name);
@@ -49,15 +70,10 @@ export class LocalModels {
         : await this.probe(path).catch(nullUnlessExhausted);
       if (found !== null) return found;
     }
-    const known = await this.names();
-    const what = candidates.every((path) => this.isOurs(path))
-      ? 'There is no model'
-      : 'There is no GGUF file that the daemon can read, and no model,';
-    throw new SvcError(
-      'model_unknown',
-      `${what} ${JSON.stringify(name)}. Known: ${known.join(', ')}.`,
-      { param: 'model', details: { known } },
-    );
+    const other = await this.findOther(short);
+    if (other !== null) return fileOf(other);
+    const isPath = !candidates.every((path) => this.isOurs(path));
+    throw unknownModel(name, { short, isPath, known: await this.validNames() });
   }
 
   /** Null: there is no such file. Throws model_invalid for a file that cannot be a model. */
@@ -73,14 +89,29 @@ export class LocalModels {
    */
   private isOurs(path: string): boolean {
     const { folder, built_in } = this.options;
-    return (
-      path === built_in || path === resolve(this.options.default) || nameIn(folder, path) !== null
-    );
+    return path === built_in || path === resolve(this.default) || nameIn(folder, path) !== null;
   }
 
-  /** Names without the provider. Reads no file. */
+  /** Names without the provider. Reads no model file. */
   async names(): Promise<string[]> {
-    return (await this.files()).map(({ name }) => name);
+    const own = (await this.files()).map(({ name }) => name);
+    return [...own, ...(await this.otherModels()).map(({ name }) => name)];
+  }
+
+  /** The names of files that look like models. */
+  private async validNames(): Promise<string[]> {
+    const files = [...(await this.files()), ...(await this.otherModels()).map(fileOf)];
+    const late = AbortSignal.timeout(NAMES_MS);
+    const aborted = new Promise<null>((done) => late.addEventListener('abort', () => done(null)));
+    const valid = await Promise.all(
+      files.map(async ({ path, name }) => {
+        const version = await fileVersion(path).catch(() => null);
+        if (version === null) return [];
+        const inspection = await Promise.race([this.inspector.inspect(version), aborted]);
+        return (inspection?.problem ?? null) === null ? [name] : [];
+      }),
+    );
+    return valid.flat();
   }
 
   /** Reads the headers of new files. After an abort, returns what is known by then. */
@@ -91,7 +122,7 @@ export class LocalModels {
         : signal.addEventListener('abort', () => done(null), { once: true }),
     );
     const defaultFile = await this.findDefault();
-    const files = await this.files();
+    const files = [...(await this.files()), ...(await this.otherModels()).map(fileOf)];
     if (defaultFile !== null && !files.some(({ path }) => path === defaultFile.path))
       files.push(defaultFile);
     const inspect = (version: FileVersion) =>
@@ -101,27 +132,43 @@ export class LocalModels {
     );
   }
 
+  /** The models folder, and what downloads left in it. */
+  async place(): Promise<{ folder: string; partial: PartialModel[] }> {
+    const { folder, limits } = this.options;
+    return { folder, partial: await partialsIn(folder, limits.local_models) };
+  }
+
   /** Shows a model with its metadata, up to the bound. Throws model_unknown, model_invalid. */
-  async show(id: string): Promise<ModelRecord & ModelMetadata> {
+  async show(id: string): Promise<ModelRecord & ModelExtras> {
     const file = await this.find(id);
     const { record, inspection } = await this.facts(file, await this.findDefault(), (version) =>
       this.inspector.describe(version),
     );
-    return { ...record, ...(inspection?.metadata ?? { metadata: {}, metadata_left_out: 0 }) };
+    return {
+      ...record,
+      ...modelExtras(record, inspection?.metadata ?? null, await this.originOf(file)),
+    };
   }
 
   /**
-   * Deletes the file of a model in the models folder. Throws model_unknown, model_in_use,
-   * invalid_request.
+   * Deletes the file of a model in the models folder, or what a download left of it. Throws
+   * model_unknown, model_in_use, invalid_request, busy.
    */
   async remove(id: string): Promise<ModelRecord> {
-    const name = shortName(id).replace(/\.gguf$/, '');
-    const file = (await this.files()).find((one) => one.name === name) ?? (await this.find(id));
+    const { folder, origins } = this.options;
+    const short = shortName(id);
+    const name = short.replace(/\.gguf$/i, '');
+    const partial = await this.findPartial(short);
+    const own = (await this.files()).find((one) => one.name === name);
+    if (own === undefined && partial !== null) return this.removePartial(partial);
+    const file = own ?? (await this.find(id));
     if (file.path === this.options.built_in)
       throw new SvcError('model_in_use', 'The built-in model cannot be removed.', {
         param: 'model',
+        hint: 'It is a part of svc. To use another one by default: svc model use <name>',
       });
-    if (nameIn(this.options.folder, file.path) === null) {
+    const inside = nameIn(folder, file.path);
+    if (inside === null) {
       throw new SvcError('invalid_request', 'Only models in the models folder are removed.', {
         param: 'model',
         hint: `Delete the file yourself: ${file.path}`,
@@ -133,7 +180,27 @@ export class LocalModels {
       this.inspector.inspect(version),
     );
     await unlink(file.path);
+    await origins?.remove(basename(file.path));
     return record;
+  }
+
+  private async findPartial(name: string): Promise<PartialModel | null> {
+    const wanted = name.replace(/(\.gguf)?(\.partial)?$/i, '');
+    const known = isShortName(wanted) ? findKnown(wanted) : null;
+    const names = [wanted, ...(known === null ? [] : [nameOfKnown(known)])];
+    const { partial } = await this.place();
+    return partial.find((one) => names.includes(one.name)) ?? null;
+  }
+
+  private async removePartial({ name, size_bytes, path }: PartialModel): Promise<ModelRecord> {
+    if (this.options.isWriting?.(basename(path, '.partial')) === true)
+      throw new SvcError('busy', `A download writes ${name} now.`, {
+        retryable: false,
+        hint: 'Cancel it with Ctrl-C where it runs, then try again.',
+      });
+    await unlink(path);
+    await unlink(`${path}.json`).catch(() => undefined);
+    return partialRecord({ id: `local/${name}`, name, path }, size_bytes);
   }
 
   /** Possible paths for a name, in order of preference. */
@@ -142,9 +209,11 @@ export class LocalModels {
     if (name === nameOf(built_in)) return [built_in];
     const known = isShortName(name) ? findKnown(name) : null;
     const inside = [name, ...(known === null ? [] : [nameOfKnown(known)])]
-      .map((each) => resolve(folder, each.endsWith('.gguf') ? each : `${each}.gguf`))
+      .flatMap((each) => (isModelFile(each) ? [each] : [`${each}.gguf`, `${each}.GGUF`]))
+      .map((each) => resolve(folder, each))
       .filter((path) => nameIn(folder, path) !== null);
-    const elsewhere = isAbsolute(name) || /^\.\.?[\\/]|\.gguf$/.test(name) ? [resolve(name)] : [];
+    const elsewhere =
+      isAbsolute(name) || /^\.\.?[\\/]/.test(name) || isModelFile(name) ? [resolve(name)] : [];
     return [...inside, ...elsewhere];
   }
 
@@ -164,8 +233,31 @@ export class LocalModels {
     return has === null ? files : [this.fileAt(built_in), ...files];
   }
 
+  private async otherModels(): Promise<readonly OtherModel[]> {
+    return (await this.options.others?.find()) ?? [];
+  }
+
+  /** By its whole name, or by the only one without the name of the program. */
+  private async findOther(name: string): Promise<OtherModel | null> {
+    const all = await this.otherModels();
+    const wanted = name.replace(/:latest$/, '');
+    const exact = all.find((model) => model.name === name || model.name === `${name}:latest`);
+    if (exact !== undefined) return exact;
+    const fitting = all.filter(({ name: full }) => {
+      const inner = full.slice(full.indexOf('/') + 1);
+      return inner === name || inner.replace(/:latest$/, '') === wanted;
+    });
+    return fitting.length === 1 ? (fitting[0] ?? null) : null;
+  }
+
   private findDefault(): Promise<ModelFile | null> {
-    return this.find(this.options.default).catch(nullUnlessExhausted);
+    return this.find(this.default).catch(nullUnlessExhausted);
+  }
+
+  private async originOf(file: ModelFile) {
+    const version = await fileVersion(file.path).catch(() => null);
+    if (version === null || nameIn(this.options.folder, file.path) === null) return null;
+    return (await this.options.origins?.read(basename(file.path), version)) ?? null;
   }
 
   private async facts<I extends ModelInspection>(
@@ -177,17 +269,24 @@ export class LocalModels {
     const version = await fileVersion(file.path).catch(() => null);
     const inspection = version === null ? null : await inspect(version);
     const flags = { default: file.path === defaultFile?.path, built_in: file.path === built_in };
+    const other = (await this.otherModels()).find(({ name }) => name === file.name);
+    const origin = inspection?.digest === null ? await this.originOf(file) : null;
     return {
       record: modelRecord({
-        file,
-        version,
-        inspection,
-        in_engine: engines.stateOf(file.path),
-        ...flags,
+        ...{ file, version, inspection, ...flags, in_engine: engines.stateOf(file.path) },
+        source: other?.source ?? 'svc',
+        digest: other?.digest ?? (origin === null ? null : `sha256:${origin.sha256}`),
       }),
       inspection,
     };
   }
+}
+
+/** For the headers of new files, in an error. */
+const NAMES_MS = 1_000;
+
+function fileOf({ name, path }: OtherModel): ModelFile {
+  return { id: `local/${name}`, name, path };
 }
 
 /** Without a descriptor the file is unknown, not missing. */

@@ -10,7 +10,7 @@ import type { RunOrder } from './engine/messages.ts';
 import { type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
 import { defaultBudget } from './model-memory.ts';
-import { LocalModels } from './models.ts';
+import { LocalModels, type LocalModelsOptions } from './models.ts';
 
 export interface LocalProviderOptions {
   engines: EnginePorts;
@@ -29,6 +29,8 @@ export interface LocalProviderOptions {
   budget_bytes?: number | null;
   /** How long models stay in memory without work, by name. */
   keep?: Readonly<Record<string, number>>;
+  /** What else the models folder needs to know. */
+  library?: Pick<LocalModelsOptions, 'others' | 'origins' | 'isWriting'>;
   log: Log;
   env?: NodeJS.ProcessEnv;
 }
@@ -38,7 +40,7 @@ export interface LocalProvider {
   handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
   /** Loads the default model before the first run. Throws SvcError. */
   warm(): Promise<void>;
-  models: Pick<LocalModels, 'show' | 'remove'> & ModelLoads;
+  models: Pick<LocalModels, 'show' | 'remove' | 'place' | 'default'> & ModelLoads;
   /** The memory of models. */
   room: LocalRoom;
 }
@@ -68,6 +70,7 @@ export function createLocalProvider({
   together = false,
   budget_bytes = null,
   keep = {},
+  library = {},
   log,
   env = process.env,
 }: LocalProviderOptions): LocalProvider {
@@ -86,7 +89,7 @@ export function createLocalProvider({
     find: (name) => find(name),
     budget_bytes: budget_bytes ?? defaultBudget(),
   });
-  const models = new LocalModels({ folder, built_in, default: model, limits, engines });
+  const models = new LocalModels({ folder, built_in, default: model, limits, engines, ...library });
   const closing = new AbortController();
   const find = (name: string) => models.find(name).catch(throwEngineError);
   let streams = 0;
@@ -132,7 +135,7 @@ export function createLocalProvider({
     countTokens,
     models: (signal) => models.list(signal),
     probe: async () => {
-      await find(model);
+      await find(models.default);
       return { models: await models.names().catch(throwEngineError) };
     },
     close: async () => {
@@ -140,7 +143,7 @@ export function createLocalProvider({
       await engines.close();
     },
   };
-  const warm = () => engines.warm(model, closing.signal);
+  const warm = () => engines.warm(models.default, closing.signal);
   const loads: ModelLoads = {
     loaded: (now) => engines.loaded(now),
     load: async (name, keep_ms, signal) => {
@@ -154,9 +157,16 @@ export function createLocalProvider({
     keep: async (name, keep_ms) => engines.keep((await find(name)).path, keep_ms),
   };
   const both = {
+    ...loads,
     show: (id: string) => models.show(id),
     remove: (id: string) => models.remove(id),
-    ...loads,
+    place: () => models.place(),
+    get default() {
+      return models.default;
+    },
+    set default(name: string) {
+      models.default = name;
+    },
   };
   return { provider, handlers: engines.handlers, warm, models: both, room: engines };
 }

@@ -83,6 +83,16 @@ export class Pulls {
     );
   }
 
+  /** Puts a file into the models folder. */
+  async import(
+    input: { path: string; name: string | null },
+    signal: AbortSignal,
+  ): Promise<ModelRecord> {
+    const model = await this.options.modelAt(await this.options.puller.import(input, signal));
+    if (model !== null) return model;
+    throw new SvcError('model_invalid', 'The model is no longer in the models folder.');
+  }
+
   /** Cancels a pull unless it has other followers. Resolves when its work has stopped. */
   async cancel(pull_id: string, by: string): Promise<{ cancelled: boolean }> {
     const entry = [...this.entries.values()].find(({ id }) => id === pull_id);
@@ -231,10 +241,18 @@ export class Pulls {
 
   private forget(key: PullKey, { context }: PullSnapshot): void {
     const { kernel, log } = this.options;
-    const { pull_id, reference, bytes, error } = context;
+    const { pull_id, reference, bytes, error, path, sha256 } = context;
+    const outcome = path !== null ? 'completed' : error === null ? 'cancelled' : 'failed';
     for (const entry of [...this.entries.values()]) if (entry.id === pull_id) this.release(entry);
     kernel.forget(key);
-    log.info({ pull_id, reference, bytes, code: error?.code ?? null }, 'a pull ended');
+    log.info(
+      {
+        ...{ pull_id, reference, bytes, outcome },
+        ...(error === null ? {} : { code: error.code }),
+        ...(path === null ? {} : { path, sha256 }),
+      },
+      'a pull ended',
+    );
   }
 
   private release(entry: Entry): void {

@@ -123,9 +123,16 @@ export function createHandlers({
     },
     'run.get': ({ id }) => runtime.showRun(id),
     'run.list': (query) => runtime.listRuns(query),
-    'model.list': async () => ({ models: await runtime.listModels() }),
+    'model.list': async () => ({
+      models: await runtime.listModels(),
+      ...(await runtime.modelsPlace()),
+    }),
     'model.show': ({ id }) => runtime.showModel(id),
     'model.remove': ({ id }) => runtime.removeModel(id),
+    'model.import': (input, { signal }) => runtime.importModel(input, signal),
+    'model.use': ({ id }) => runtime.useModel(id),
+    'model.aliases': () => ({ aliases: runtime.aliases() }),
+    'model.alias': ({ name, model = null }) => runtime.setAlias(name, model),
     'model.search': async ({ words }, { signal }) => ({
       models: await runtime.searchHub(words, signal),
     }),

@@ -3,7 +3,7 @@ import type { StopReport } from '../../../machines/events.ts';
 import { SCOPES } from '../../config/settings.ts';
 import type { ErrorBody } from '../../errors.ts';
 import type { FoundModel } from '../../models/port.ts';
-import type { ModelRecord } from '../../providers/port.ts';
+import type { ModelRecord, PartialModel } from '../../providers/port.ts';
 import type { Given } from '../../runtime/contract/check.ts';
 import {
   lifecycleInput,
@@ -106,9 +106,18 @@ export const methods = {
   'run.remove': answers<{ removed: string }>()(one),
   'run.get': answers<RunRecord>()(one, 'whole'),
   'run.list': answers<RunPage>()(v.object(runListInput), 'whole'),
-  'model.list': answers<{ models: ModelRecord[] }>()(none),
+  'model.list': answers<{ models: ModelRecord[]; partial: PartialModel[]; folder: string }>()(none),
   'model.show': answers<ModelDetails>()(one),
   'model.remove': answers<ModelRecord>()(one),
+  /** Puts a file of this machine into the models folder. */
+  'model.import': answers<ModelRecord>()(v.object({ path: name(4096), name: v.nullish(name()) })),
+  /** Makes it the default model of the local engine. */
+  'model.use': answers<ModelRecord>()(one),
+  'model.aliases': answers<{ aliases: Readonly<Record<string, string>> }>()(none),
+  /** Without a model the alias is removed. */
+  'model.alias': answers<{ aliases: Readonly<Record<string, string>> }>()(
+    v.object({ name: name(128), model: v.nullish(name()) }),
+  ),
   /** The most downloaded models of the hub with these words. */
   'model.search': answers<{ models: FoundModel[] }>()(v.object({ words: name(255) })),
   /** The record now and at each change. The result is the model. */

@@ -16,6 +16,9 @@ const today = commandNames(commands, globalFlags);
 
 /** Commands and flags newer than the model file. The next training empties this list. */
 const UNTAUGHT: readonly string[] = [
+  ...['model alias', 'model alias --json', 'model alias --remove', 'model default'],
+  ...['model default --json', 'model import', 'model import --json', 'model import --name'],
+  ...['model use', 'model use --json'],
   ...['model search', 'model search --hub', 'model search --json'],
   ...['api', 'api --data,d', 'api --json', 'api --stream'],
   ...['token create', 'token create --concurrent', 'token create --json', 'token create --name'],

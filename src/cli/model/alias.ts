@@ -1,0 +1,32 @@
+import { SvcError } from '../../errors.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { table } from '../print/table.ts';
+
+/** Lists the aliases, sets one or removes one. */
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const [name, model] = args;
+  const isRemoval = flags.remove === true;
+  if (name !== undefined && (model === undefined) !== isRemoval)
+    throw new SvcError(
+      'usage',
+      isRemoval ? 'An alias is removed without a model.' : `The model of ${name} is missing.`,
+      { hint: 'For example: svc model alias fast local/qwen3-0.6b' },
+    );
+  if (name === undefined && isRemoval)
+    throw new SvcError('usage', 'The alias to remove is missing.', {
+      hint: 'For example: svc model alias fast --remove',
+    });
+  const { aliases } =
+    name === undefined
+      ? await askDaemon(paths, 'model.aliases')
+      : await askDaemon(paths, 'model.alias', { name, model: model ?? null });
+  if (json) printJson({ aliases });
+  else if (name !== undefined)
+    print(isRemoval ? `Removed the alias ${name}.` : `${name} means ${aliases[name]}.`);
+  else if (Object.keys(aliases).length === 0)
+    note('There are no aliases. For example: svc model alias fast local/qwen3-0.6b');
+  else print(table(['ALIAS', 'MODEL'], Object.entries(aliases)));
+  return 0;
+}

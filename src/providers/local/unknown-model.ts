@@ -1,0 +1,34 @@
+import { suggest } from '../../config/suggest.ts';
+import { SvcError } from '../../errors.ts';
+import { findKnown, isShortName } from '../../models/catalogue.ts';
+
+/** A longer list is not read. */
+const KNOWN_MAX = 20;
+
+/**
+ * The error for a name without a model: what is known, and what was probably meant. The message has
+ * it all, since the failure of a run keeps no hint.
+ */
+export function unknownModel(
+  name: string,
+  { short, isPath, known }: { short: string; isPath: boolean; known: readonly string[] },
+): SvcError {
+  const what = isPath
+    ? 'There is no GGUF file that the daemon can read, and no model,'
+    : 'There is no model';
+  const near = suggest(short, known);
+  const pullable = isShortName(short) ? findKnown(short) : null;
+  const advice =
+    pullable !== null
+      ? ` Download it with: svc model pull ${pullable.name}`
+      : near !== null
+        ? ` Did you mean ${near}?`
+        : '';
+  const rest = known.length > KNOWN_MAX ? `, and ${known.length - KNOWN_MAX} more` : '';
+  const list = `${known.slice(0, KNOWN_MAX).join(', ')}${rest}`;
+  return new SvcError(
+    'model_unknown',
+    `${what} ${JSON.stringify(name)}. Known: ${list}.${advice}`,
+    { param: 'model', details: { known } },
+  );
+}

@@ -1,0 +1,187 @@
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { OtherModels } from '../../../src/providers/local/stores/others.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
+
+/** The model files of other programs: found, used without a copy, and never changed. */
+
+let home: string;
+test.before.each(() => {
+  home = realpathSync(mkdtempSync(join(tmpdir(), 'svc-others-')));
+});
+test.after.each(() => rmSync(home, { recursive: true, force: true }));
+
+const at = (...parts: string[]) => join(home, ...parts);
+const find = (env: NodeJS.ProcessEnv = {}, folders: string[] | null = null) =>
+  new OtherModels({ env: { HOME: home, ...env }, folders, filesMax: 100 }).find();
+
+function write(path: string, text: string): string {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+}
+
+const HEX = 'a'.repeat(64);
+
+/** A manifest of Ollama, and the file that it names. */
+function ollama(root: string, name: string, hex = HEX, manifests = 'manifests'): string {
+  const layers = [
+    { mediaType: 'application/vnd.ollama.image.license', digest: `sha256:${'b'.repeat(64)}` },
+    { mediaType: 'application/vnd.ollama.image.model', digest: `sha256:${hex}`, size: 1 },
+  ];
+  write(join(root, manifests, name), JSON.stringify({ schemaVersion: 2, layers }));
+  mkdirSync(join(root, 'blobs'), { recursive: true });
+  return makeGguf(join(root, 'blobs', `sha256-${hex}`));
+}
+
+test('models of Ollama have the names that Ollama gives them, and their digest', async () => {
+  const root = at('.ollama', 'models');
+  const path = ollama(root, 'registry.ollama.ai/library/llama3.2/3b');
+  ollama(root, 'registry.ollama.ai/user/own/latest');
+  ollama(root, 'hf.co/user/repo/Q4_K_M');
+  ollama(root, 'ollama.com/library/newer/1b', HEX, 'manifests-v2');
+  assert.equal(
+    (await find()).map(({ name }) => name),
+    [
+      'ollama/hf.co/user/repo:Q4_K_M',
+      'ollama/llama3.2:3b',
+      'ollama/user/own:latest',
+      'ollama/newer:1b',
+    ],
+  );
+  const [, model] = await find();
+  assert.equal(model, {
+    name: 'ollama/llama3.2:3b',
+    path,
+    source: 'ollama',
+    digest: `sha256:${HEX}`,
+  });
+});
+
+test('a manifest that is damaged, huge, hostile or without its file names no model', async () => {
+  const root = at('.ollama', 'models');
+  const library = join(root, 'manifests', 'registry.ollama.ai', 'library');
+  const file = (digest: unknown) =>
+    JSON.stringify({ layers: [{ mediaType: 'application/vnd.ollama.image.model', digest }] });
+  write(join(library, 'text', 'a'), 'no JSON');
+  write(join(library, 'null', 'a'), 'null');
+  write(join(library, 'list', 'a'), '{"layers":[null,7]}');
+  write(join(library, 'huge', 'a'), `${file(`sha256:${HEX}`)}${' '.repeat(70_000)}`);
+  write(join(library, 'escape', 'a'), file('sha256:../../../../etc/passwd'));
+  write(join(library, 'number', 'a'), file(7));
+  write(join(library, 'pruned', 'a'), file(`sha256:${'c'.repeat(64)}`));
+  assert.equal(await find(), []);
+});
+
+test('models of LM Studio and of the cache of Hugging Face are found, without vision parts', async () => {
+  const studio = at('.lmstudio', 'models', 'org', 'model-GGUF');
+  mkdirSync(studio, { recursive: true });
+  const first = makeGguf(join(studio, 'model-Q4_K_M.GGUF'));
+  makeGguf(join(studio, 'mmproj-model-f16.gguf'));
+  makeGguf(join(studio, 'large-00002-of-00003.gguf'));
+  const repo = at('.cache', 'huggingface', 'hub', 'models--user--repo');
+  mkdirSync(join(repo, 'blobs'), { recursive: true });
+  const blob = makeGguf(join(repo, 'blobs', HEX));
+  for (const commit of ['1'.repeat(40), '2'.repeat(40)]) {
+    mkdirSync(join(repo, 'snapshots', commit), { recursive: true });
+    symlinkSync(`../../blobs/${HEX}`, join(repo, 'snapshots', commit, 'tiny.gguf'));
+  }
+  write(join(repo, 'refs', 'main'), '2'.repeat(40));
+  assert.equal(await find(), [
+    {
+      name: 'lm-studio/org/model-GGUF/model-Q4_K_M',
+      path: first,
+      source: 'lm-studio',
+      digest: null,
+    },
+    { name: 'huggingface/user/repo/tiny', path: blob, source: 'huggingface', digest: null },
+  ]);
+});
+
+test('a link that leaves the folder is not followed', async () => {
+  const secret = makeGguf(at('secret.gguf'));
+  const studio = at('.lmstudio', 'models');
+  mkdirSync(join(studio, 'org'), { recursive: true });
+  symlinkSync(secret, join(studio, 'org', 'link.gguf'));
+  symlinkSync(home, join(studio, 'up'));
+  symlinkSync(join(studio, 'loop.gguf'), join(studio, 'loop.gguf'));
+  const root = at('.ollama', 'models');
+  const blob = ollama(root, 'registry.ollama.ai/library/evil/a');
+  rmSync(blob);
+  symlinkSync(secret, blob);
+  assert.equal(await find(), []);
+});
+
+test('folders can be named: by a variable of the program, or by the setting, in any layout', async () => {
+  ollama(at('big', 'ollama'), 'registry.ollama.ai/library/a/1b');
+  const env = { OLLAMA_MODELS: at('big', 'ollama') };
+  assert.equal(
+    (await find(env)).map(({ name }) => name),
+    ['ollama/a:1b'],
+  );
+  mkdirSync(at('mine', 'sub'), { recursive: true });
+  makeGguf(at('mine', 'sub', 'x.gguf'));
+  assert.equal(
+    (await find({}, [at('mine'), at('big', 'ollama'), at('missing')])).map(({ name }) => name),
+    ['mine/sub/x', 'ollama/a:1b'],
+  );
+  assert.equal(await find(env, []), []);
+});
+
+test('the number of files is bounded', async () => {
+  mkdirSync(at('mine'));
+  for (let index = 0; index < 5; index += 1) makeGguf(at('mine', `${index}.gguf`));
+  const others = new OtherModels({ env: {}, folders: [at('mine')], filesMax: 3 });
+  assert.is((await others.find()).length, 3);
+});
+
+test('a model of Ollama is listed, answers without a copy, and cannot be removed', async () => {
+  const root = at('.ollama', 'models');
+  const path = ollama(root, 'registry.ollama.ai/library/tiny/1b');
+  const before = readFileSync(path);
+  chmodSync(path, 0o400);
+  const others = new OtherModels({ env: { HOME: home }, folders: null, filesMax: 100 });
+  const local = makeLocalProvider({ library: { others } });
+  try {
+    const listed = (await local.provider.models(AbortSignal.timeout(60_000))).at(-1);
+    assert.is(listed?.id, 'local/ollama/tiny:1b');
+    assert.is(listed?.source, 'ollama');
+    assert.is(listed?.state, 'available');
+    assert.is(listed?.path, path);
+    for (const name of ['ollama/tiny:1b', 'tiny:1b', 'local/ollama/tiny:1b'])
+      assert.is((await local.models.show(name)).path, path, name);
+    const { finish } = await readAnswer(local, { model: 'ollama/tiny:1b', max_tokens: 4 });
+    assert.ok(finish !== null);
+    const refused = await local.models.remove('ollama/tiny:1b').catch((error: SvcError) => error);
+    assert.is((refused as SvcError).code, 'invalid_request');
+    assert.ok(readFileSync(path).equals(before));
+    // The same check as for any other file comes before each load.
+    const cut = ollama(root, 'registry.ollama.ai/library/cut/1b', 'd'.repeat(64));
+    writeFileSync(cut, before.subarray(0, 4000));
+    const again = new OtherModels({ env: { HOME: home }, folders: null, filesMax: 100 });
+    const damaged = makeLocalProvider({ library: { others: again } });
+    const failure = await readAnswer(damaged, { model: 'ollama/cut:1b' }).catch(
+      (error: SvcError) => error,
+    );
+    await damaged.close();
+    assert.is((failure as SvcError).code, 'model_invalid');
+  } finally {
+    await local.close();
+  }
+});
+
+test.run();
