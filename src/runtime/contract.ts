@@ -89,7 +89,7 @@ export interface ModelDetails extends ModelRecord {
   /** The kind of its chat template. */
   template?: string | null;
   licence?: string | null;
-  /** The least memory that it needs. */
+  /** An estimate of the memory that it needs, with the present limits. */
   memory_bytes?: number | null;
   /** Where svc has it from. */
   origin?: { reference: string; revision: string | null; sha256: string; at: string } | null;

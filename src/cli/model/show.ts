@@ -29,7 +29,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ['licence', model.licence ?? null],
     [
       'memory',
-      (model.memory_bytes ?? null) === null ? null : `${bytes(model.memory_bytes ?? 0)} at least`,
+      (model.memory_bytes ?? null) === null ? null : `about ${bytes(model.memory_bytes ?? 0)}`,
     ],
     ['capabilities', model.capabilities.join(', ')],
     ['digest', model.digest],

@@ -24,7 +24,10 @@ export interface ContextPlan {
 }
 
 /** The shape from the header of a file. A header without it counts as a model without a context. */
-export function shapeOf({ architecture, numbers }: GgufHeader, weights: number): ModelShape {
+export function shapeOf(
+  { architecture, numbers }: Pick<GgufHeader, 'architecture' | 'numbers'>,
+  weights: number,
+): ModelShape {
   const number = (key: string) => numbers.get(`${architecture}.${key}`);
   const width = number('embedding_length') ?? 0;
   const heads = number('attention.head_count') ?? 1;

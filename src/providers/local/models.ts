@@ -5,9 +5,9 @@ import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
 import type { Origins } from '../../models/origins.ts';
 import type { ModelRecord, PartialModel } from '../port.ts';
+import type { Engines } from './engines.ts';
 import type { ModelInspection } from './inspection.ts';
 import { type FileVersion, Inspector } from './inspector.ts';
-import type { Engines } from './engines.ts';
 import type { ModelFile } from './model-engine.ts';
 import { type ModelExtras, modelExtras } from './model-extras.ts';
 import {
@@ -144,10 +144,10 @@ export class LocalModels {
     const { record, inspection } = await this.facts(file, await this.findDefault(), (version) =>
       this.inspector.describe(version),
     );
-    return {
-      ...record,
-      ...modelExtras(record, inspection?.metadata ?? null, await this.originOf(file)),
-    };
+    const { local_runs: parallel, engine_context_tokens: context_tokens } = this.options.limits;
+    const plan = { parallel, context_tokens };
+    const metadata = inspection?.metadata ?? null;
+    return { ...record, ...modelExtras(record, metadata, await this.originOf(file), plan) };
   }
 
   /**
