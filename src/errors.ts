@@ -527,6 +527,14 @@ export const errors = {
     meaning: 'A run had several targets, and none of them answered.',
     hint: 'See what each of them said: svc runs why <id>',
   },
+  provider_adapter_missing: {
+    ...provider,
+    http: 503,
+    exit: 6,
+    retryable: false,
+    meaning: "The package of the provider's adapter is not installed, or cannot be used.",
+    hint: 'Install the package that the message names, in the folder of adapters.',
+  },
   stream_truncated: {
     ...provider,
     exit: 10,

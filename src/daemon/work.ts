@@ -93,7 +93,15 @@ export function buildWork(options: WorkOptions) {
     log,
     keysOf,
     local: local.provider,
-    remote: (id, settings) => createRemote({ id, config: settings, env, keys: keysOf(id), limits }),
+    remote: (id, settings) =>
+      createRemote({
+        id,
+        config: settings,
+        env,
+        keys: keysOf(id),
+        limits,
+        adapters: paths.adapters,
+      }),
   });
   const outputs = new OutputBudget(limits.answers_bytes);
   const scheduler = new Scheduler({

@@ -26,6 +26,8 @@ export interface Paths {
   /** Pages that sign a browser in. Each lives a minute at most. */
   signIn: string;
   models: string;
+  /** Packages of adapters that the user installed. */
+  adapters: string;
   /** The runtime file: which process runs, and where it listens. */
   runtime: string;
   logs: string;
@@ -75,6 +77,7 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     sessions: join(data, 'sessions.json'),
     signIn: join(data, 'sign-in'),
     models: join(data, 'models'),
+    adapters: join(data, 'adapters'),
     runtime: join(state, 'runtime.json'),
     logs: join(state, 'logs'),
     stderr: join(state, 'logs', 'stderr.txt'),

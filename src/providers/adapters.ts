@@ -1,6 +1,6 @@
 import type { ProviderConfig } from '../config/provider.ts';
-import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
+import { createSdkProvider } from './ai-sdk/provider.ts';
 import type { ProviderKeys } from './keys/port.ts';
 import { createRemoteProvider } from './openai/provider.ts';
 import type { ProviderPort } from './port.ts';
@@ -11,6 +11,8 @@ export interface RemoteOptions {
   env: NodeJS.ProcessEnv;
   keys: ProviderKeys;
   limits: Limits;
+  /** The folder of packages that the user installed. */
+  adapters: string;
 }
 
 /** Creates the provider by its adapter. It loads and opens nothing before the first request. */
@@ -18,5 +20,5 @@ export function createRemote({ config, ...options }: RemoteOptions): ProviderPor
   const { adapter, base_url } = config;
   if (adapter === 'openai-compatible' && base_url !== null)
     return createRemoteProvider({ ...options, config: { ...config, base_url } });
-  throw new SvcError('config_invalid', `The adapter ${adapter} is not known.`);
+  return createSdkProvider({ ...options, config });
 }

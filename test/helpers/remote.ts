@@ -32,6 +32,7 @@ export function remote(
     config: providerConfig({ base_url, ...config }),
     env,
     keys: createKeys(env),
+    adapters: '/nonexistent/svc/adapters',
     limits: { ...defaultLimits, ...limits },
   });
 }

@@ -1,0 +1,64 @@
+import { SvcError } from '../../errors.ts';
+import type { Embedding } from '../port.ts';
+import type { Listing } from '../remote/list-models.ts';
+import { requestFailure } from '../remote/sdk-error.ts';
+import type { Upstream } from '../remote/upstream.ts';
+import type { Adapter } from './adapter.ts';
+import { SdkFetch } from './fetch.ts';
+
+/** Texts of one request where the package names no bound. */
+const BATCH_TEXTS = 96;
+
+export interface Asked {
+  model: string;
+  texts: readonly string[];
+  options: { dimensions?: number };
+}
+
+/** Asks for vectors, one batch of texts after the other. Throws SvcError; after an abort, anything. */
+export async function embedTexts(
+  { config, keys }: Listing,
+  adapter: Adapter,
+  upstream: Upstream,
+  { model, texts, options: { dimensions } }: Asked,
+  signal: AbortSignal,
+): Promise<Embedding> {
+  const secrets = { key: await keys.read(config), texts };
+  const asking = { key: config.key, model, secrets };
+  const providerOptions = dimensions === undefined ? {} : adapter.dimensions(dimensions);
+  const sdk = new SdkFetch(upstream, asking, 'whole', signal);
+  const vectors: number[][] = [];
+  let input_tokens: number | null = 0;
+  try {
+    const provider = await adapter.provider(secrets.key, sdk.fetch);
+    const embedding = provider.embeddingModel?.(model);
+    if (embedding === undefined)
+      throw new SvcError('capability_missing', 'The provider computes no embeddings.');
+    const batch = Math.min((await embedding.maxEmbeddingsPerCall) ?? BATCH_TEXTS, BATCH_TEXTS);
+    for (let from = 0; from < texts.length; from += batch) {
+      const values = texts.slice(from, from + batch);
+      const { embeddings, usage } = await embedding.doEmbed({
+        values,
+        providerOptions,
+        abortSignal: signal,
+      });
+      if (embeddings.length !== values.length)
+        throw new SvcError(
+          'provider_failed',
+          `The provider answers with ${embeddings.length} vectors for ${values.length} texts.`,
+          { retryable: false },
+        );
+      vectors.push(...embeddings);
+      const { tokens = null } = usage ?? {};
+      input_tokens =
+        input_tokens === null || !Number.isSafeInteger(tokens)
+          ? null
+          : input_tokens + Number(tokens);
+    }
+    return { vectors, input_tokens };
+  } catch (thrown) {
+    throw signal.aborted ? thrown : requestFailure(thrown, asking);
+  } finally {
+    await sdk.end();
+  }
+}

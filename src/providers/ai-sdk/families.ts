@@ -1,0 +1,133 @@
+import type { EmbeddingModelV4, LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider';
+import type { RunRequest } from '../../../machines/messages.ts';
+import type { AdapterName } from '../../config/adapters.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
+import { asRecord } from '../../json.ts';
+import type { ListCall } from '../remote/list-models.ts';
+import { isStrict } from '../remote/strict-schema.ts';
+
+/** A provider of the AI SDK, as its factory makes it. */
+export interface SdkProvider {
+  languageModel(id: string): LanguageModelV4;
+  chat?(id: string): LanguageModelV4;
+  embeddingModel?(id: string): EmbeddingModelV4;
+}
+
+type Settings = Pick<ProviderConfig, 'options' | 'base_url'>;
+
+/** What differs between the protocols. The package of the adapter does the rest. */
+export interface Family {
+  /** The function of the package that makes the provider. */
+  factory: string;
+  /** What the factory gets beside address, key, headers and fetch. */
+  settings?(settings: Settings): object;
+  /** Headers that options mean. */
+  headers?(settings: Settings): Record<string, string>;
+  model?(provider: SdkProvider, id: string, settings: Settings): LanguageModelV4;
+  /** Options of a request that the common ones have no place for. */
+  request?(request: RunRequest): SharedV4ProviderOptions;
+  /** Whether `request` has a place for single calls of tools. */
+  singleCalls?: true;
+  /** Absent: it has no embeddings. */
+  dimensions?(count: number): SharedV4ProviderOptions;
+  /** Absent: the models cannot be listed with a key alone. */
+  list?(base_url: string, settings: Settings): ListCall;
+}
+
+const openai = {
+  model: (provider, id, { options }) =>
+    options.api === 'chat' && provider.chat !== undefined
+      ? provider.chat(id)
+      : provider.languageModel(id),
+  request: ({ response_format, parallel_tool_calls }) => ({
+    openai: {
+      // The conversation is in svc. OpenAI need not keep it.
+      store: false,
+      strictJsonSchema: isStrict(response_format?.schema ?? null),
+      ...(parallel_tool_calls === false ? { parallelToolCalls: false } : {}),
+    },
+  }),
+  singleCalls: true,
+  dimensions: (dimensions) => ({ openai: { dimensions } }),
+} satisfies Partial<Family>;
+
+export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family> = {
+  openai: {
+    ...openai,
+    factory: 'createOpenAI',
+    settings: ({ options: { organization, project } }) => ({ organization, project }),
+    list: (base_url) => ({ url: `${base_url}/models`, headers: bearer }),
+  },
+  anthropic: {
+    factory: 'createAnthropic',
+    headers: ({ options: { beta } }) => (beta === undefined ? {} : { 'anthropic-beta': beta }),
+    request: ({ parallel_tool_calls }) =>
+      parallel_tool_calls === false ? { anthropic: { disableParallelToolUse: true } } : {},
+    singleCalls: true,
+    list: (base_url) => ({
+      url: `${base_url}/models?limit=1000`,
+      headers: (key) => keyIn('x-api-key', key, { 'anthropic-version': '2023-06-01' }),
+    }),
+  },
+  google: {
+    factory: 'createGoogle',
+    dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
+    list: (base_url) => ({
+      url: `${base_url}/models?pageSize=1000`,
+      headers: (key) => keyIn('x-goog-api-key', key),
+      convert: (value) => named(asRecord(value).models, ({ name }) => afterSlash(name)),
+    }),
+  },
+  mistral: {
+    factory: 'createMistral',
+    request: ({ parallel_tool_calls }) =>
+      parallel_tool_calls === false ? { mistral: { parallelToolCalls: false } } : {},
+    singleCalls: true,
+    dimensions: (outputDimension) => ({ mistral: { outputDimension } }),
+    list: (base_url) => ({ url: `${base_url}/models`, headers: bearer }),
+  },
+  cohere: {
+    factory: 'createCohere',
+    dimensions: (outputDimension) => ({ cohere: { outputDimension } }),
+    list: (base_url) => ({
+      url: `${base_url.replace(/\/v2$/, '/v1')}/models?page_size=1000`,
+      headers: bearer,
+    }),
+  },
+  bedrock: {
+    factory: 'createAmazonBedrock',
+    settings: ({ options: { region } }) => ({ region }),
+    dimensions: (dimensions) => ({ bedrock: { dimensions } }),
+  },
+  azure: {
+    ...openai,
+    factory: 'createAzure',
+    settings: ({ options: { resource, api_version } }) => ({
+      resourceName: resource,
+      apiVersion: api_version,
+    }),
+    model: (provider, id, settings) =>
+      openai.model(provider, settings.options.deployment ?? id, settings),
+  },
+  vertex: {
+    factory: 'createVertex',
+    settings: ({ options: { project, region } }) => ({ project, location: region }),
+    dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
+  },
+};
+
+function bearer(key: string | null): Headers {
+  return new Headers(key === null ? {} : { authorization: `Bearer ${key}` });
+}
+
+function keyIn(name: string, key: string | null, more: Record<string, string> = {}): Headers {
+  return new Headers(key === null ? more : { ...more, [name]: key });
+}
+
+function named(list: unknown, nameOf: (entry: Record<string, unknown>) => unknown): unknown {
+  return Array.isArray(list) ? list.map((entry) => ({ id: nameOf(asRecord(entry)) })) : list;
+}
+
+function afterSlash(name: unknown): unknown {
+  return typeof name === 'string' ? name.replace(/^models\//, '') : name;
+}

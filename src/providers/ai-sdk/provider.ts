@@ -1,0 +1,141 @@
+import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type { RunRequest } from '../../../machines/messages.ts';
+import { SvcError } from '../../errors.ts';
+import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
+import { readAnswer } from '../remote/answer.ts';
+import { callOptions, unasked } from '../remote/call-options.ts';
+import { type Listing, listModels } from '../remote/list-models.ts';
+import { requestFailure } from '../remote/sdk-error.ts';
+import { secretTexts } from '../remote/secret-texts.ts';
+import { Exchange, Upstream } from '../remote/upstream.ts';
+import { type Adapter, makeAdapter } from './adapter.ts';
+import { embedTexts } from './embed.ts';
+import { SdkFetch } from './fetch.ts';
+
+export interface SdkOptions extends Listing {
+  env: NodeJS.ProcessEnv;
+  /** The folder of packages that the user installed. */
+  adapters: string;
+}
+
+/**
+ * Creates a provider whose adapter is a package of the AI SDK. It loads and opens nothing before
+ * the first request.
+ */
+export function createSdkProvider(options: SdkOptions): ProviderPort {
+  const upstream = new Upstream(options.config, options.env, options.limits);
+  const adapter = makeAdapter(options.config, options.adapters);
+  const models = (signal: AbortSignal) => knownModels(options, adapter, upstream, signal);
+  return {
+    id: options.id,
+    stream: (attempt, signal) => streamAnswer(options, adapter, upstream, attempt, signal),
+    models,
+    probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
+    ...(adapter.canEmbed
+      ? {
+          embed: (model, texts, asked, signal) =>
+            embedTexts(options, adapter, upstream, { model, texts, options: asked }, signal),
+        }
+      : {}),
+    close: () => upstream.connections.close(),
+  };
+}
+
+/**
+ * Streams one answer. After an abort it closes the connections, then ends without a `finish` part.
+ */
+async function* streamAnswer(
+  { config, keys, limits }: SdkOptions,
+  adapter: Adapter,
+  upstream: Upstream,
+  { run_id, request }: AttemptRequest,
+  signal: AbortSignal,
+): AsyncGenerator<OutputPart> {
+  const model = request.model || config.model;
+  if (model === null)
+    throw new SvcError('model_unknown', 'No model is named, and the provider has no default one.', {
+      retryable: false,
+    });
+  refuseUnsendable(request, adapter);
+  const secrets = { key: await keys.read(config), texts: secretTexts(request) };
+  const asking = { key: config.key, model, secrets };
+  const expected = adapter.isForeign ? 'any' : config.stream ? 'events' : 'whole';
+  const sdk = new SdkFetch(upstream, asking, expected, signal);
+  try {
+    const provider = await adapter.provider(secrets.key, sdk.fetch);
+    const stream = await openAnswer(adapter.model(provider, model), request, {
+      adapter,
+      isStream: config.stream,
+      signal,
+    });
+    const asked = { ...asking, run_id, request, readRaw: null, limits };
+    for await (const part of readAnswer(stream, asked)) {
+      if (signal.aborted) return;
+      yield part;
+    }
+  } catch (thrown) {
+    if (!signal.aborted) throw requestFailure(thrown, asking);
+  } finally {
+    await sdk.end();
+  }
+}
+
+/** The parts of the answer, as a stream or made of a whole answer. */
+async function openAnswer(
+  model: LanguageModelV4,
+  request: RunRequest,
+  { adapter, isStream, signal }: { adapter: Adapter; isStream: boolean; signal: AbortSignal },
+): Promise<ReadableStream<LanguageModelV4StreamPart>> {
+  const options = {
+    ...callOptions(request),
+    providerOptions: adapter.requestOptions(request),
+    abortSignal: signal,
+  };
+  return isStream ? (await model.doStream(options)).stream : whole(await model.doGenerate(options));
+}
+
+type Generated = Awaited<ReturnType<LanguageModelV4['doGenerate']>>;
+
+/** The parts of a whole answer, so that it is read and checked like a stream. */
+function whole({ content, finishReason, usage, warnings }: Generated) {
+  return new ReadableStream<LanguageModelV4StreamPart>({
+    start(controller) {
+      controller.enqueue({ type: 'stream-start', warnings });
+      for (const part of content) {
+        const id = '0';
+        if (part.type === 'text') controller.enqueue({ type: 'text-delta', id, delta: part.text });
+        else if (part.type === 'reasoning')
+          controller.enqueue({ type: 'reasoning-delta', id, delta: part.text });
+        else if (part.type === 'tool-call' || part.type === 'file') controller.enqueue(part);
+      }
+      controller.enqueue({ type: 'finish', finishReason, usage });
+      controller.close();
+    },
+  });
+}
+
+/** The AI SDK has no place for these. The request would be answered without them. */
+function refuseUnsendable(request: RunRequest, { hasSingleCalls }: Adapter): void {
+  const { logprobs, min_p, repeat_penalty, parallel_tool_calls } = request;
+  if (logprobs !== undefined) throw unasked('logprobs');
+  if (min_p !== undefined) throw unasked('min_p');
+  if (repeat_penalty !== undefined && repeat_penalty !== 1) throw unasked('repeat_penalty');
+  if (parallel_tool_calls === false && !hasSingleCalls) throw unasked('parallel_tool_calls');
+}
+
+/**
+ * The models that the provider lists. Without a list, only that the package can be loaded and the
+ * key be read is checked: the address would charge for more.
+ */
+async function knownModels(
+  options: SdkOptions,
+  adapter: Adapter,
+  upstream: Upstream,
+  signal: AbortSignal,
+): Promise<ModelRecord[]> {
+  const { listCall } = adapter;
+  if (listCall !== null) return listModels(options, new Exchange(upstream), listCall, signal);
+  await options.keys.read(options.config);
+  await adapter.load();
+  return [];
+}
