@@ -142,7 +142,7 @@ export class ResponseEvents {
     });
     if (part.type === 'tool_call') return [added];
     this.open = index;
-    return [added, this.onContent('response.content_part.added', index, contentOf(empty))];
+    return [added, this.onContent('added', index, contentOf(empty))];
   }
 
   private delta(
@@ -154,7 +154,7 @@ export class ResponseEvents {
     const at = { item_id: itemId(this.asked.run_id, part, index), output_index: index };
     if (part.type === 'tool_call')
       return this.event('response.function_call_arguments.delta', { ...at, delta });
-    const place = { ...at, content_index: 0, delta };
+    const place = { ...at, ...placeIn(part), delta };
     return part.type === 'text'
       ? this.event('response.output_text.delta', { ...place, logprobs: logprobs.map(logprobOf) })
       : this.event(`response.${NAMES[part.type]}.delta`, place);
@@ -167,7 +167,7 @@ export class ResponseEvents {
     if (index === null || part === undefined || part.type === 'tool_call') return [];
     this.open = null;
     const at = { item_id: itemId(this.asked.run_id, part, index), output_index: index };
-    const place = { ...at, content_index: 0 };
+    const place = { ...at, ...placeIn(part) };
     const logprobs = this.logprobs.get(index) ?? [];
     const done =
       part.type === 'text'
@@ -175,7 +175,7 @@ export class ResponseEvents {
         : { ...place, [part.type === 'refusal' ? 'refusal' : 'text']: part.text };
     return [
       this.event(`response.${NAMES[part.type]}.done`, done),
-      this.onContent('response.content_part.done', index, contentOf(part, logprobs)),
+      this.onContent('done', index, contentOf(part, logprobs)),
       this.itemDone(index, status),
     ];
   }
@@ -214,10 +214,12 @@ export class ResponseEvents {
     return this.event('response.output_item.done', { output_index, item });
   }
 
-  private onContent(type: string, output_index: number, part: Item): ResponseEvent {
+  private onContent(what: 'added' | 'done', output_index: number, part: Item): ResponseEvent {
     const of = this.allParts()[output_index] as OutputPart;
     const item_id = itemId(this.asked.run_id, of, output_index);
-    return this.event(type, { item_id, output_index, content_index: 0, part });
+    const type = of.type === 'reasoning' ? 'reasoning_summary_part' : 'content_part';
+    const place = { item_id, output_index, ...placeIn(of) };
+    return this.event(`response.${type}.${what}`, { ...place, part });
   }
 
   private event(type: string, fields: Item): ResponseEvent {
@@ -248,7 +250,16 @@ interface Completed {
   readonly usage: Usage;
 }
 
-const NAMES = { text: 'output_text', reasoning: 'reasoning_text', refusal: 'refusal' } as const;
+const NAMES = {
+  text: 'output_text',
+  reasoning: 'reasoning_summary_text',
+  refusal: 'refusal',
+} as const;
+
+/** Which text of its item a part is: the only one. */
+function placeIn({ type }: OutputPart): Item {
+  return type === 'reasoning' ? { summary_index: 0 } : { content_index: 0 };
+}
 
 const CANCELLED: Failure = {
   code: 'run_cancelled',

@@ -26,10 +26,13 @@ export function itemId(run_id: string, part: { readonly type: OutputPart['type']
   return run_id.replace(RUN, `${PREFIX[part.type]}_$1_${index}`);
 }
 
-/** The only content of an item that is text. Calls have arguments instead. */
+/**
+ * The only content of an item that is text. Calls have arguments instead. Reasoning is a summary:
+ * programs for OpenAI show no other.
+ */
 export function contentOf(part: OutputPart, logprobs: readonly TokenLogprob[] = []): Item {
   if (part.type === 'refusal') return { type: 'refusal', refusal: part.text };
-  if (part.type === 'reasoning') return { type: 'reasoning_text', text: part.text };
+  if (part.type === 'reasoning') return { type: 'summary_text', text: part.text };
   const text = part.type === 'text' ? part.text : part.arguments;
   return { type: 'output_text', text, annotations: [], logprobs: logprobs.map(logprobOf) };
 }
@@ -49,7 +52,7 @@ export function itemOf(
   const isEmpty = status === 'in_progress' && part.text === '';
   const content = isEmpty ? [] : [contentOf(part, logprobs)];
   return part.type === 'reasoning'
-    ? { type: 'reasoning', id, summary: [], content, status }
+    ? { type: 'reasoning', id, summary: content, status }
     : { type: 'message', id, role: 'assistant', content, status };
 }
 

@@ -30,6 +30,22 @@ test('a text is generated, and streamed', async ({ real }) => {
   assert.is(await stream.finishReason, 'stop');
 });
 
+test('reasoning is shown, whole and streamed', async ({ real }) => {
+  real.provider.script = [think('Hm.'), think(' Yes.'), output('Sure.', 1), end()];
+  const ask = { model: modelOf(real), prompt: 'Hi', maxRetries: 0 };
+  const whole = await generateText(ask);
+  assert.equal([whole.reasoningText, whole.text], ['Hm. Yes.', 'Sure.']);
+  const stream = streamText(ask);
+  const seen: [string, string][] = [];
+  for await (const part of stream.fullStream)
+    if (part.type === 'reasoning-delta' || part.type === 'text-delta')
+      seen.push([part.type, part.text]);
+  const said = (type: string) => seen.flatMap(([of, text]) => (of === type ? [text] : [])).join('');
+  assert.is(said('reasoning-delta'), 'Hm. Yes.');
+  assert.is(said('text-delta'), 'Sure.');
+  assert.is(seen[0]?.[0], 'reasoning-delta');
+});
+
 test('a tool is called, and its result is sent back', async ({ real }) => {
   real.provider.script = ({ request }: AttemptRequest) =>
     request.messages.at(-1)?.role === 'tool'

@@ -79,6 +79,34 @@ test('the stream helper of the client builds the same response', async ({ client
   assert.is(output_text, 'Hello you');
   assert.equal(kept.output, JSON.parse(JSON.stringify(response.output, withoutParsed)));
 });
+
+test('reasoning is a summary, also in a stream that is resumed inside of it', async ({
+  real,
+  client,
+}) => {
+  real.provider.script = [think('Hm.'), output('Sure.', 1), end()];
+  const events = await list(
+    await client.responses.create({ model: MODEL, input: 'Hi', stream: true }),
+  );
+  const about = events.filter(({ type }) => type.startsWith('response.reasoning'));
+  assert.equal(
+    about.map(({ type }) => type.replace('response.reasoning_summary_', '')),
+    ['part.added', 'text.delta', 'text.done', 'part.done'],
+  );
+  const last = events.at(-1);
+  const response = last?.type === 'response.completed' ? last.response : null;
+  const [reasoning, message] = response?.output ?? [];
+  assert.equal(reasoning?.type === 'reasoning' && reasoning.summary, [
+    { type: 'summary_text', text: 'Hm.' },
+  ]);
+  assert.is(message?.type, 'message');
+  const delta = about[1]?.sequence_number ?? 0;
+  const rest = await client.responses.retrieve(response?.id ?? '', {
+    ...{ stream: true, starting_after: delta - 1 },
+  });
+  assert.equal(await list(rest), events.slice(delta));
+});
+
 const withoutParsed = (key: string, value: unknown) => (key === 'parsed' ? undefined : value);
 
 test('a tool is called, and its result continues the conversation', async ({ real, client }) => {
