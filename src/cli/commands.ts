@@ -292,6 +292,27 @@ const table = [
     summary: 'Delete models from the models folder, or what downloads left of them.',
     examples: ['model remove local/tiny', 'model remove qwen3:0.6b llama3.2'],
   }),
+  command('model ps', {
+    summary: 'Local models in memory, with their state, memory and the time at which they leave.',
+    examples: ['model ps', 'model ps --json'],
+  }),
+  command('model load', {
+    args: '<model>',
+    summary: 'Load a local model into memory before its first run.',
+    flags: [
+      {
+        name: 'keep-alive',
+        value: '<time>',
+        summary: 'How long it stays without work, such as 30s, 10m or 2h; -1: for ever.',
+      },
+    ],
+    examples: ['model load svc-mini --keep-alive 2h'],
+  }),
+  command('model unload', {
+    args: '<model>',
+    summary: 'Remove a local model from memory. One that answers runs is not removed.',
+    examples: ['model unload svc-mini'],
+  }),
   command('provider list', {
     summary: 'Providers, their state and its reason.',
     examples: ['provider list --json'],

@@ -94,6 +94,17 @@ export interface LoadedModels {
   reserved_bytes: number;
 }
 
+/** Which local models are in memory. Models are named as in a run, and results are ids. */
+export interface ModelLoads {
+  loaded(now: number): LoadedModels;
+  /** Loads a model, and keeps it so long without work. Throws SvcError, or the signal's reason. */
+  load(name: string, keep_ms: number | null, signal: AbortSignal): Promise<string>;
+  /** Throws model_in_use, and the errors of a name. */
+  unload(name: string): Promise<string>;
+  /** How long the model of a run stays in memory without work. */
+  keep(name: string, keep_ms: number): Promise<void>;
+}
+
 /** The memory of local models, as the scheduler sees it. */
 export interface LocalRoom extends Room {
   /** For which models in memory may answer later runs while an earlier one waits for memory. */

@@ -9,6 +9,7 @@ import type { MachinesRecord, RunWhyRecord, StateSnapshot } from './contract/his
 import type {
   EmbedInput,
   LifecycleInput,
+  LoadInput,
   ProviderInput,
   RunInput,
   RunListQuery,
@@ -16,6 +17,8 @@ import type {
 import type {
   HealthRecord,
   LifecycleResult,
+  LoadedModelRecord,
+  LoadedRecord,
   ProviderRecord,
   ReportRecord,
   RunPage,
@@ -32,6 +35,7 @@ export type * from './contract/history.ts';
 export type {
   EmbedInput,
   LifecycleInput,
+  LoadInput,
   ProviderInput,
   RunInput,
   RunListQuery,
@@ -185,6 +189,17 @@ export interface Runtime extends History {
     name: string,
     model: string | null,
   ): Promise<{ aliases: Readonly<Record<string, string>> }>;
+  /** Local models in memory, from memory alone. */
+  loadedModels(): LoadedRecord;
+  /**
+   * Resolves when the model is in memory. Throws the errors of a run's model, such as
+   * model_too_large. An abort of the last one that waits stops the load.
+   */
+  loadModel(input: LoadInput, signal: AbortSignal): Promise<LoadedModelRecord>;
+  /** Resolves when the model is not in memory. Throws model_in_use. */
+  unloadModel(model: string): Promise<{ unloaded: string }>;
+  /** How long the model stays in memory after its last work. */
+  keepModel(model: string, keep_alive_ms: number): Promise<void>;
   /** Asks the hub for models with these words. */
   searchHub(words: string, signal: AbortSignal): Promise<FoundModel[]>;
   /**

@@ -9,6 +9,7 @@ import { isoTime } from '../kernel/clock.ts';
 import { EventPages, toRecord } from '../kernel/event-pages.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { DaemonKey } from '../kernel/stream.ts';
+import type { ModelLoads } from '../providers/port.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
 import type {
   LifecycleInput,
@@ -26,6 +27,7 @@ import type { StopReports } from './health/stop-report.ts';
 import { createHistory } from './history/history.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { createModels, type LocalModelsPort, type ModelsOptions } from './models/models.ts';
+import { Loads } from './providers/local-models.ts';
 import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
 import { Records } from './runs/record-bytes.ts';
@@ -56,7 +58,7 @@ export interface RuntimeOptions {
   saveProvider(id: string, config: ProviderConfig | null): Promise<void>;
   /** A client asked for a stop. The stop ends at this time at the latest. */
   onStop?(close_deadline_at: number): void;
-  localModels: LocalModelsPort;
+  localModels: LocalModelsPort & ModelLoads;
   saveChoices: ModelsOptions['saveChoices'];
 }
 
@@ -77,6 +79,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     secret: options.secret,
   });
   const embeddings = new Embeddings({ kernel, config, providers, daemon: streams.daemon });
+  const loads = new Loads({
+    ...{ config, providers, models: localModels },
+    now: () => kernel.clock.now(),
+  });
   const records = new Records(kernel, store);
   // Health reports the proposed state while the disk does not take events.
   const daemon = () =>
@@ -178,6 +184,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       importFile: (input, signal) =>
         unlessStalled(kernel, () => options.pulls.import(input, signal)),
     }),
+    loadedModels: () => loads.list(),
+    loadModel: (input, signal) => loads.load(input, signal),
+    unloadModel: (model) => loads.unload(model),
+    keepModel: (model, keep_alive_ms) => loads.keep(model, keep_alive_ms),
     removeModel: (id) => unlessStalled(kernel, () => localModels.remove(id)),
     searchHub: (words, signal) => options.pulls.search(words, signal),
     pullModel: (input, { client, signal }) => options.pulls.pull(input, client, signal),

@@ -314,6 +314,10 @@ export function fakeRuntime(): FakeRuntime {
     importModel: () => Promise.reject(new Error('not here')),
     useModel: () => Promise.reject(new Error('not here')),
     setAlias: () => Promise.reject(new Error('not here')),
+    loadedModels: () => ({ models: [], budget_bytes: 1, reserved_bytes: 0 }),
+    loadModel: () => Promise.reject(new Error('not here')),
+    unloadModel: () => Promise.reject(new Error('not here')),
+    keepModel: async () => {},
     searchHub: () => Promise.reject(new Error('not here')),
     pullModel: () => {
       throw new Error('not here');

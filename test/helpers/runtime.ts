@@ -160,6 +160,10 @@ export async function bootRuntime(options: RuntimeOptions) {
       remove: () => Promise.reject(new Error('not here')),
       place: () => Promise.reject(new Error('not here')),
       default: 'svc-mini',
+      loaded: () => ({ models: [], budget_bytes: 1, reserved_bytes: 0 }),
+      load: () => Promise.reject(new Error('not here')),
+      unload: () => Promise.reject(new Error('not here')),
+      keep: async () => {},
     },
   });
   const propose = (event: NewEvent<DaemonEvent>) => kernel.tryAppend(daemon, event);

@@ -145,6 +145,10 @@ export class Life {
         remove: () => Promise.reject(new Error('none')),
         place: () => Promise.reject(new Error('none')),
         default: 'svc-mini',
+        loaded: () => ({ models: [], budget_bytes: 1, reserved_bytes: 0 }),
+        load: () => Promise.reject(new Error('none')),
+        unload: () => Promise.reject(new Error('none')),
+        keep: async () => {},
       },
     });
     endBlockedStop(

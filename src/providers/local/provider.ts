@@ -5,7 +5,7 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import type { AttemptRequest, LoadedModels, LocalRoom, OutputPart, ProviderPort } from '../port.ts';
+import type { AttemptRequest, LocalRoom, ModelLoads, OutputPart, ProviderPort } from '../port.ts';
 import type { RunOrder } from './engine/messages.ts';
 import { type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
@@ -43,17 +43,6 @@ export interface LocalProvider {
   models: Pick<LocalModels, 'show' | 'remove' | 'place' | 'default'> & ModelLoads;
   /** The memory of models. */
   room: LocalRoom;
-}
-
-/** Which models are in memory. */
-export interface ModelLoads {
-  loaded(now: number): LoadedModels;
-  /** Loads a model, and keeps it so long without work. Throws SvcError, or the signal's reason. */
-  load(name: string, keep_ms: number | null, signal: AbortSignal): Promise<void>;
-  /** Throws model_in_use, and the errors of a name. */
-  unload(name: string): Promise<void>;
-  /** How long the model of a run stays in memory without work. */
-  keep(name: string, keep_ms: number): Promise<void>;
 }
 
 /**
@@ -147,12 +136,15 @@ export function createLocalProvider({
   const loads: ModelLoads = {
     loaded: (now) => engines.loaded(now),
     load: async (name, keep_ms, signal) => {
-      if (keep_ms !== null) engines.keep((await find(name)).path, keep_ms);
+      const { id, path } = await find(name);
+      if (keep_ms !== null) engines.keep(path, keep_ms);
       await engines.renew(name, AbortSignal.any([signal, closing.signal]));
+      return id;
     },
     unload: async (name) => {
-      const { path } = await find(name);
+      const { id, path } = await find(name);
       await engines.unload(path, AbortSignal.timeout(UNLOADS * limits.engine_stop_ms));
+      return id;
     },
     keep: async (name, keep_ms) => engines.keep((await find(name)).path, keep_ms),
   };

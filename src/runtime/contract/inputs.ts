@@ -33,6 +33,8 @@ const LABELS_MAX = 16;
 export const TARGETS_MAX = 8;
 /** Most of the likeliest tokens at one position. */
 export const LOGPROBS_MAX = 20;
+/** As long as for ever. */
+const KEEP_MAX_MS = 1e15;
 /** More than the vocabulary of any model. */
 const TOP_K_MAX = 1_000_000;
 
@@ -267,3 +269,10 @@ function checkText(param: string, value: string): void {
     param,
   });
 }
+
+/** A local model to load. `keep_alive_ms`: how long it stays without work, from now on. */
+export const loadInput = named(
+  'LoadInput',
+  object({ model: name(), keep_alive_ms: v.nullish(wholeFrom(0, KEEP_MAX_MS)) }),
+);
+export type LoadInput = v.InferOutput<typeof loadInput>;

@@ -133,6 +133,9 @@ export function createHandlers({
     'model.use': ({ id }) => runtime.useModel(id),
     'model.aliases': () => ({ aliases: runtime.aliases() }),
     'model.alias': ({ name, model = null }) => runtime.setAlias(name, model),
+    'model.ps': () => runtime.loadedModels(),
+    'model.load': (input, { signal }) => runtime.loadModel(input, signal),
+    'model.unload': ({ model }) => runtime.unloadModel(model),
     'model.search': async ({ words }, { signal }) => ({
       models: await runtime.searchHub(words, signal),
     }),

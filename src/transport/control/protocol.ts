@@ -7,6 +7,7 @@ import type { ModelRecord, PartialModel } from '../../providers/port.ts';
 import type { Given } from '../../runtime/contract/check.ts';
 import {
   lifecycleInput,
+  loadInput,
   providerInput,
   pullInput,
   runListInput,
@@ -16,6 +17,8 @@ import type {
   EventRecord,
   HealthRecord,
   LifecycleResult,
+  LoadedModelRecord,
+  LoadedRecord,
   MachinesRecord,
   ModelDetails,
   Probe,
@@ -118,6 +121,10 @@ export const methods = {
   'model.alias': answers<{ aliases: Readonly<Record<string, string>> }>()(
     v.object({ name: name(128), model: v.nullish(name()) }),
   ),
+  /** Local models in memory. */
+  'model.ps': answers<LoadedRecord>()(none),
+  'model.load': answers<LoadedModelRecord>()(loadInput),
+  'model.unload': answers<{ unloaded: string }>()(v.object({ model: name() })),
   /** The most downloaded models of the hub with these words. */
   'model.search': answers<{ models: FoundModel[] }>()(v.object({ words: name(255) })),
   /** The record now and at each change. The result is the model. */

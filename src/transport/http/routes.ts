@@ -1,6 +1,7 @@
 import { catalogRoutes } from './catalog.ts';
 import { consoleRoutes } from './console-files.ts';
 import { healthRoutes } from './health.ts';
+import { loadedModelRoutes } from './loaded-models.ts';
 import { machineRoutes } from './machines.ts';
 import { metricsRoutes } from './metrics.ts';
 import { openapiRoutes } from './openapi/openapi.ts';
@@ -19,6 +20,7 @@ export const httpRoutes: readonly Route[] = [
   ...runRoutes,
   ...runHistoryRoutes,
   ...catalogRoutes,
+  ...loadedModelRoutes,
   ...machineRoutes,
   ...socketRoutes,
   ...sessionRoutes,

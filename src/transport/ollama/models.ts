@@ -39,15 +39,21 @@ export async function listTags({ res, runtime }: Context): Promise<void> {
   sendJson(res, 200, { models: [...models, ...aliases].map(entryOf) });
 }
 
-/** The models in memory. The engine has no time at which it forgets one, so none is said. */
+/** The models in memory. One that stays, or has work, has no time at which it leaves. */
 export async function listLoaded({ res, runtime }: Context): Promise<void> {
-  const loaded = (await runtime.listModels()).filter(({ state }) => state === 'loaded');
+  const models = new Map((await runtime.listModels()).map((model) => [model.id, model]));
+  const loaded = runtime.loadedModels().models.flatMap((each) => {
+    const model = models.get(each.id);
+    const isThere = each.state === 'idle' || each.state === 'busy';
+    return model !== undefined && isThere ? [{ model, each }] : [];
+  });
   sendJson(res, 200, {
-    models: loaded.map((model) => ({
+    models: loaded.map(({ model, each }) => ({
       ...entryOf(model),
-      expires_at: null,
+      size: each.memory_bytes ?? model.size_bytes ?? 0,
+      expires_at: each.expires_at,
       size_vram: 0,
-      context_length: model.context_length,
+      context_length: each.context_length ?? model.context_length,
     })),
   });
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { ResponseFormat } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
-import { given } from '../../runtime/contract/check.ts';
+import { given, wrong } from '../../runtime/contract/check.ts';
 import { LOGPROBS_MAX } from '../../runtime/contract/inputs.ts';
 import {
   anything,
@@ -81,9 +81,34 @@ export const shared = {
   think: v.nullish(v.union([flag, text], 'must be true, false, or a level.')),
   logprobs: v.nullish(flag),
   top_logprobs: v.nullish(wholeFrom(0, LOGPROBS_MAX)),
-  /** The engine keeps a model as long as its own settings say. */
+  /** How long the model stays in memory after its work. */
   keep_alive: v.nullish(v.union([number, text], 'must be a number, or a text.')),
 };
+
+/**
+ * Milliseconds of `keep_alive`: seconds as a number, or a text such as `5m` or `1h30m`. Less than
+ * zero means for ever. Null: not given.
+ */
+export function keepAliveMs(sent: number | string | null | undefined): number | null {
+  if (sent == null || sent === '') return null;
+  if (typeof sent === 'number') return sent < 0 ? FOREVER_MS : bounded(sent * 1000);
+  if (/^-?\d+(\.\d+)?$/.test(sent)) return keepAliveMs(Number(sent));
+  if (sent.startsWith('-') && DURATION.test(sent.slice(1))) return FOREVER_MS;
+  if (!DURATION.test(sent)) throw wrong('keep_alive', 'keep_alive must be a time such as 5m.');
+  const parts = [...sent.matchAll(/(\d+(?:\.\d+)?)(ms|h|m|s)/g)];
+  return bounded(
+    parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS[unit ?? ''] ?? 0), 0),
+  );
+}
+
+const DURATION = /^(\d+(\.\d+)?(ms|h|m|s))+$/;
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const FOREVER_MS = 1e15;
+
+function bounded(ms: number): number {
+  return Math.min(FOREVER_MS, Math.round(ms));
+}
+
 type Shared = v.InferOutput<ReturnType<typeof object<typeof shared>>>;
 
 /** The input of a run, except for its messages. */

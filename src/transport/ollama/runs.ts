@@ -7,11 +7,12 @@ import { startFor } from '../dialect/start.ts';
 import { sendLarge } from '../http/large.ts';
 import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
+import { clientGone } from '../http/run-request.ts';
 import { Lines, lineOf, part, type Shape, wholeOf } from './answer.ts';
 import { errorOf } from './errors.ts';
 import { images, imagesOf, message, messagesOf, tool, toolOf } from './messages.ts';
 import { findModel } from './models.ts';
-import { inputOf, inRequest, only, shared } from './parameters.ts';
+import { inputOf, inRequest, keepAliveMs, only, shared } from './parameters.ts';
 
 /** POST /api/chat and POST /api/generate: each request is a run. */
 
@@ -84,9 +85,12 @@ async function answer(
 ): Promise<void> {
   const { runtime } = context;
   const rename = (thrown: unknown) => inRequest(thrown, as);
+  const keep = keepAliveMs(sent.keep_alive);
   const run = await startFor(context, input, { api: `ollama.${as}` }).catch((thrown) => {
     throw rename(thrown);
   });
+  if (keep !== null && run.provider === LOCAL)
+    await runtime.keepModel(`${LOCAL}/${run.model}`, keep);
   const shape: Shape = { model: sent.model, thoughts: sent.think !== false, as };
   if (sent.stream === false) {
     const whole = await collectAnswer(context, run.id, rename);
@@ -117,11 +121,19 @@ async function answer(
 }
 
 /**
- * Answers a request without a prompt, with which clients load a model early. Here a model is loaded
- * by its first run, so the answer only says that there is such a model.
+ * Answers a request without a prompt: it loads a model early, or unloads it with `keep_alive` 0.
+ * svc does not load the models of other providers.
  */
 async function answerLoaded(context: Context, sent: Sent, as: Shape['as']): Promise<void> {
-  await findModel(context.runtime, sent.model);
+  const { runtime, res } = context;
+  const keep_alive_ms = keepAliveMs(sent.keep_alive);
+  const { id, provider } = await findModel(runtime, sent.model);
+  const isUnload = keep_alive_ms === 0;
+  if (provider === LOCAL && isUnload) await runtime.unloadModel(id);
+  else if (provider === LOCAL)
+    await runtime.loadModel({ model: id, keep_alive_ms }, clientGone(context));
   const shape: Shape = { model: sent.model, thoughts: false, as };
-  sendJson(context.res, 200, part(shape, {}, { done: true, done_reason: 'load' }));
+  sendJson(res, 200, part(shape, {}, { done: true, done_reason: isUnload ? 'unload' : 'load' }));
 }
+
+const LOCAL = 'local';

@@ -1,0 +1,38 @@
+import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { bytes, duration } from '../print/format.ts';
+import { print, printJson } from '../print/output.ts';
+
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const keep = flags['keep-alive'];
+  const keep_alive_ms = typeof keep === 'string' ? keepAlive(keep) : null;
+  const model = await askDaemon(
+    paths,
+    'model.load',
+    { model: args[0], keep_alive_ms },
+    { timeout_ms: LOAD_MS },
+  );
+  if (json) printJson(model);
+  else
+    print(
+      `Loaded ${oneLine(model.id)}: ${bytes(model.memory_bytes)} reserved${model.load_ms === null ? '' : `, in ${duration(model.load_ms)}`}.`,
+    );
+  return 0;
+}
+
+/** Milliseconds of a text such as 30s, 10m, 2h, or -1 for ever. */
+function keepAlive(given: string): number {
+  const [, count = '', unit = ''] = /^(\d{1,9})(s|m|h)?$/.exec(given) ?? [];
+  if (given === '-1') return FOREVER_MS;
+  if (count !== '') return Number(count) * ({ m: 60_000, h: 3_600_000 }[unit] ?? 1000);
+  throw new SvcError(
+    'usage',
+    `--keep-alive must be a time such as 30s, 10m or 2h, or -1, not ${JSON.stringify(given)}.`,
+  );
+}
+
+/** The daemon has its own limit, engine_load_ms. */
+const LOAD_MS = 3_700_000;
+const FOREVER_MS = 1e15;

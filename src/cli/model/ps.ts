@@ -1,0 +1,43 @@
+import type { LoadedModelRecord } from '../../runtime/contract.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { bytes, duration } from '../print/format.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { table } from '../print/table.ts';
+
+export async function run({ paths, json }: Context): Promise<number> {
+  const loaded = await askDaemon(paths, 'model.ps', {});
+  if (json) {
+    printJson(loaded);
+    return 0;
+  }
+  const { models, budget_bytes, reserved_bytes } = loaded;
+  if (models.length === 0) note('No local model is in memory. The next run loads one.');
+  else
+    print(
+      table(
+        ['MODEL', 'STATE', 'MEMORY', 'RUNS', 'THREADS', 'PID', 'LEAVES'],
+        models.map((model) => [
+          model.id,
+          stateOf(model),
+          bytes(model.memory_bytes),
+          String(model.runs),
+          model.threads === null ? '-' : String(model.threads),
+          model.pid === null ? '-' : String(model.pid),
+          leaves(model),
+        ]),
+      ),
+    );
+  note(`Reserved: ${bytes(reserved_bytes)} of ${bytes(budget_bytes)} for local models.`);
+  return 0;
+}
+
+function stateOf({ state, progress, error }: LoadedModelRecord): string {
+  if (progress !== null) return `${state} ${Math.floor(progress * 100)} %`;
+  return error === null ? state : `${state}: ${error}`;
+}
+
+function leaves({ state, expires_at }: LoadedModelRecord): string {
+  if (state !== 'idle') return '-';
+  return expires_at === null ? 'stays' : `in ${duration(Date.parse(expires_at) - Date.now())}`;
+}

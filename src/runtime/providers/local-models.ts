@@ -1,0 +1,73 @@
+import type { Config } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
+import { isoTime } from '../../kernel/clock.ts';
+import type { LoadedModel, LoadedModels, ModelLoads } from '../../providers/port.ts';
+import type { LoadedModelRecord, LoadedRecord, LoadInput } from '../contract.ts';
+import { chooseRoutes } from '../runs/route.ts';
+import { LOCAL, type Providers } from './providers.ts';
+
+export interface LoadsOptions {
+  config: Config;
+  providers: Pick<Providers, 'settings' | 'listed'>;
+  models: ModelLoads;
+  now(): number;
+}
+
+/** The local models in memory, for clients. A model is named as in a run. */
+export class Loads {
+  private readonly options: LoadsOptions;
+
+  constructor(options: LoadsOptions) {
+    this.options = options;
+  }
+
+  list(): LoadedRecord {
+    return recordOf(this.options.models.loaded(this.options.now()));
+  }
+
+  /** Throws the errors of a run's model, model_too_large, and the signal's reason. */
+  async load(
+    { model, keep_alive_ms = null }: LoadInput,
+    signal: AbortSignal,
+  ): Promise<LoadedModelRecord> {
+    const { models, now } = this.options;
+    const id = await models.load(this.nameOf(model), keep_alive_ms, signal);
+    const loaded = models.loaded(now()).models.find((each) => each.id === id);
+    if (loaded !== undefined) return modelOf(loaded);
+    throw new SvcError('engine_crashed', `The model ${id} did not stay in memory.`);
+  }
+
+  /** Throws model_in_use while it has work. */
+  async unload(model: string): Promise<{ unloaded: string }> {
+    return { unloaded: await this.options.models.unload(this.nameOf(model)) };
+  }
+
+  async keep(model: string, keep_alive_ms: number): Promise<void> {
+    await this.options.models.keep(this.nameOf(model), keep_alive_ms);
+  }
+
+  private nameOf(model: string): string {
+    const { config, providers } = this.options;
+    const listed = (id: string) => providers.listed(id);
+    const [route] = chooseRoutes({ model }, config, providers.settings(), listed);
+    if (route?.provider === LOCAL) return route.model;
+    throw new SvcError(
+      'invalid_request',
+      `The model belongs to ${route?.provider}. svc loads and unloads only models of the provider local.`,
+      { param: 'model' },
+    );
+  }
+}
+
+function recordOf({ models, budget_bytes, reserved_bytes }: LoadedModels): LoadedRecord {
+  return { models: models.map(modelOf), budget_bytes, reserved_bytes };
+}
+
+function modelOf({ since, keep_ms, expires_at, ...rest }: LoadedModel): LoadedModelRecord {
+  return {
+    ...rest,
+    since: isoTime(since),
+    keep_alive_ms: keep_ms,
+    expires_at: expires_at === null ? null : isoTime(expires_at),
+  };
+}
