@@ -12,7 +12,7 @@ import { Lines, lineOf, part, type Shape, wholeOf } from './answer.ts';
 import { errorOf } from './errors.ts';
 import { images, imagesOf, message, messagesOf, tool, toolOf } from './messages.ts';
 import { findModel } from './models.ts';
-import { inputOf, inRequest, keepAliveMs, only, shared } from './parameters.ts';
+import { inputOf, inRequest, keepAliveMs, modelName, only, shared } from './parameters.ts';
 
 /** POST /api/chat and POST /api/generate: each request is a run. */
 
@@ -86,11 +86,11 @@ async function answer(
   const { runtime } = context;
   const rename = (thrown: unknown) => inRequest(thrown, as);
   const keep = keepAliveMs(sent.keep_alive);
+  // A model that cannot be kept is an error of the run, or has no memory here.
+  if (keep !== null) await runtime.keepModel(modelName(sent.model), keep).catch(() => {});
   const run = await startFor(context, input, { api: `ollama.${as}` }).catch((thrown) => {
     throw rename(thrown);
   });
-  if (keep !== null && run.provider === LOCAL)
-    await runtime.keepModel(`${LOCAL}/${run.model}`, keep);
   const shape: Shape = { model: sent.model, thoughts: sent.think !== false, as };
   if (sent.stream === false) {
     const whole = await collectAnswer(context, run.id, rename);

@@ -1,0 +1,16 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { askSeveralModels } from '../helpers/several-models.ts';
+
+const TURN_MS = 2000;
+
+test('three models with memory for two: no run fails, and loads are bounded by the turns', async () => {
+  const found = await askSeveralModels({ clients: 6, runs: 30, tokens: 50, turn_ms: TURN_MS });
+  assert.equal(found.statuses, { 200: 30 });
+  assert.ok(found.most <= 2, `${found.most} models at one time`);
+  assert.ok(found.loads >= 3, 'each model was loaded');
+  const turns = Math.ceil(found.passed_ms / TURN_MS);
+  assert.ok(found.loads <= 3 + turns, `${found.loads} loads in ${turns} turns`);
+});
+
+test.run();
