@@ -255,7 +255,7 @@ export const limitSpecs = {
     'Local models in memory at one time. Each has its own engine process.',
   ),
   engine_turn_ms: limit(
-    10_000,
+    20_000,
     0,
     3_600_000,
     'For which models in memory answer later runs, while an earlier run waits for the memory of its model.',

@@ -50,10 +50,10 @@ export class Loads {
     const { config, providers } = this.options;
     const listed = (id: string) => providers.listed(id);
     const [route] = chooseRoutes({ model }, config, providers.settings(), listed);
-    if (route?.provider === LOCAL) return route.model;
+    if (route.provider === LOCAL) return route.model;
     throw new SvcError(
       'invalid_request',
-      `The model belongs to ${route?.provider}. svc loads and unloads only models of the provider local.`,
+      `The model belongs to ${route.provider}. svc loads and unloads only models of the provider local.`,
       { param: 'model' },
     );
   }
