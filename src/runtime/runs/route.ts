@@ -94,7 +94,8 @@ function namesOf(
  * 2. `model` is `provider/name`, or a name at the chosen provider. Without a provider, a path
  *    or a .gguf file belongs to the local engine.
  * 3. `cloud` alone means the default cloud provider, or the only one.
- * 4. Without any of them, the default provider of the configuration answers.
+ * 4. Without any of them, the default provider of the configuration answers. A provider without a
+ *    default model answers with the only model that it lists.
  * 5. The default provider may not list a name without a provider. Then the name goes to the only
  *    other provider on this machine that lists it. No name alone sends a prompt to the cloud.
  *
@@ -127,18 +128,31 @@ function chooseRoute(
     throw new SvcError('usage', `${provider} is a local provider, but --cloud needs a cloud one.`, {
       param: 'cloud',
     });
-  const model = named.name ?? (provider === LOCAL ? config.model : (settings?.model ?? null));
-  if (model === null)
-    throw new SvcError(
-      'model_unknown',
-      `The request names no model, and ${provider} has no default model.`,
-      {
-        param: 'model',
-        hint: `Name one with --model, or see: svc model list`,
-      },
-    );
+  const usual = provider === LOCAL ? config.model : (settings?.model ?? null);
+  const model = named.name ?? usual ?? onlyModel(provider, listed(provider) ?? []);
   return { provider, model, cloud };
 }
+
+/** Throws model_unknown unless there is exactly one. */
+function onlyModel(provider: string, models: readonly string[]): string {
+  const [only] = models;
+  if (only !== undefined && models.length === 1) return only;
+  const some = models.slice(0, NAMES_SHOWN);
+  const more = models.length > some.length ? ', …' : '';
+  throw new SvcError(
+    'model_unknown',
+    `The request names no model, and ${provider} has no default model.${only === undefined ? '' : ` It has ${some.join(', ')}${more}.`}`,
+    {
+      param: 'model',
+      hint:
+        only === undefined
+          ? 'Name one with --model, or see: svc model list'
+          : `For example: svc run "…" --model ${provider}/${only}`,
+    },
+  );
+}
+
+const NAMES_SHOWN = 5;
 
 /** The provider of a name: see rule 5. Throws model_unknown when several list it. */
 function byName(

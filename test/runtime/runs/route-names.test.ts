@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ProviderConfig } from '../../../src/config/provider.ts';
+import type { SvcError } from '../../../src/errors.ts';
 import type { RunInput } from '../../../src/runtime/contract.ts';
 import { chooseRoutes } from '../../../src/runtime/runs/route.ts';
 import { providerConfig } from '../../helpers/provider-config.ts';
@@ -43,6 +44,30 @@ test('other servers may name their models after files too', () => {
 
 test('a provider with a slash and no name after it means its default model', () => {
   assert.equal(route({ model: 'studio/' }), { provider: 'studio', model: 'usual', cloud: false });
+});
+
+test('without a default model, the only model of the provider answers', () => {
+  const bare = new Map([['studio', providerConfig({ model: null })]]);
+  const asked = (listed: string[] | null) =>
+    chooseRoutes(
+      { provider: 'studio' },
+      { default_provider: 'local', default_cloud_provider: null, model: 'svc-mini', aliases: {} },
+      bare,
+      () => listed,
+    )[0];
+  assert.is(asked(['phi']).model, 'phi');
+  const refused = (listed: string[] | null) => {
+    try {
+      return assert.unreachable(JSON.stringify(asked(listed)));
+    } catch (error) {
+      assert.is((error as SvcError).code, 'model_unknown');
+      return `${(error as SvcError).message} ${(error as SvcError).hint}`;
+    }
+  };
+  assert.match(refused(['phi', 'qwen']), 'It has phi, qwen.');
+  assert.match(refused(['phi', 'qwen']), '--model studio/phi');
+  assert.match(refused([...'abcdefg']), 'It has a, b, c, d, e, …');
+  assert.match(refused(null), 'svc model list');
 });
 
 test.run();
