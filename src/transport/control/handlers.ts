@@ -4,6 +4,7 @@ import type { PullInput } from '../../models/port.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 import { checkGiven } from '../../runtime/contract/check.ts';
 import { parseRunInput } from '../../runtime/contract/inputs.ts';
+import { spanOf } from '../../runtime/contract/span.ts';
 import type { EventSlice, RunRecord, Runtime } from '../../runtime/contract.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import type { NamedTokens } from '../auth/named-tokens.ts';
@@ -107,9 +108,9 @@ export function createHandlers({
     why: () => ({ events: runtime.why() }),
     lifecycle: (event) => runtime.lifecycle(event, BY),
     stopped: () => runtime.stopped(),
-    'run.start': async ({ stream = false, ...params }, reply) => {
+    'run.start': async ({ stream = false, traceparent, ...params }, reply) => {
       const input = parseRunInput(params, limits);
-      const run = await runtime.startRun(input, BY);
+      const run = await runtime.startRun(input, BY, spanOf(traceparent));
       if (stream !== true) return run;
       if (input.cancel_on_disconnect === true) cancelWhenGone(runtime, run.id, reply.signal);
       await reply.event({ run });

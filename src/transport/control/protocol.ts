@@ -12,7 +12,7 @@ import {
   pullInput,
   runListInput,
 } from '../../runtime/contract/inputs.ts';
-import { count, flag, name, oneOf, wholeFrom } from '../../runtime/contract/vocabulary.ts';
+import { count, flag, name, oneOf, wholeFrom, text } from '../../runtime/contract/vocabulary.ts';
 import type {
   EventRecord,
   HealthRecord,
@@ -95,10 +95,10 @@ export const methods = {
   stopped: answers<StopReport | null>()(none),
   /**
    * A RunInput. With `stream`: the record, then events and positions in the queue. The result is
-   * the final record.
+   * the final record. `traceparent` is the span of the client.
    */
   'run.start': answers<RunRecord, { run: RunRecord } | Queued | EventRecord>()(
-    v.looseObject({ stream: v.nullish(flag) }),
+    v.looseObject({ stream: v.nullish(flag), traceparent: v.nullish(text) }),
   ),
   'run.follow': answers<RunRecord, Queued | EventRecord>()(
     v.object({ id: name(), from_seq: v.nullish(count, 0) }),

@@ -1,9 +1,10 @@
 import { given, wrong } from '../../runtime/contract/check.ts';
 import { parseRunInput } from '../../runtime/contract/inputs.ts';
+import { spanOf } from '../../runtime/contract/span.ts';
 import type { RunInput, RunRecord } from '../../runtime/contract.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import type { Context } from '../http/route.ts';
-import { clientGone, clientOf, spanOf, withKey } from '../http/run-request.ts';
+import { clientGone, clientOf, withKey } from '../http/run-request.ts';
 
 /** How an API asked. `fields` is plain JSON: what the API needs to describe the run later. */
 export interface AskedIn {
@@ -32,7 +33,7 @@ export async function startFor(
   const { req, res, runtime, limits, log, caller } = context;
   const cancels = cancelsOnDisconnect(req.headers);
   const parsed = parseRunInput(withKey(given(input), req.headers['idempotency-key']), limits);
-  const asked = { ...caller, ...spanOf(req), asked_as: { api, fields } };
+  const asked = { ...caller, ...spanOf(req.headers.traceparent), asked_as: { api, fields } };
   const run = await runtime.startRun(parsed, clientOf(req), asked);
   if (cancels && !survives) cancelWhenGone(runtime, run.id, clientGone(context), log);
   if (!res.headersSent) res.setHeader('X-Svc-Run-Id', run.id);

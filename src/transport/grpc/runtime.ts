@@ -3,6 +3,7 @@ import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { checkGiven, given, wrong } from '../../runtime/contract/check.ts';
 import { CLIENT_MAX, lifecycleInput, parseRunInput } from '../../runtime/contract/inputs.ts';
+import { spanOf } from '../../runtime/contract/span.ts';
 import type { EventRecord, RunListQuery, Runtime } from '../../runtime/contract.ts';
 import type { Scope } from '../auth/scope.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
@@ -42,6 +43,7 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
         given({
           asked_by: options.admissions.of(call.metadata).name ?? undefined,
           within_ms: detach ? undefined : timeLeft(call),
+          ...spanOf(call.metadata.get('traceparent')[0]),
         }),
       );
       const { over, leave } = goneBeforeEnd(call, stream);

@@ -19,15 +19,6 @@ export function clientOf(req: Context['req']): string {
   return name === '' ? CLIENT : name;
 }
 
-/** The span of the client, if the header `traceparent` names one. Another header counts as none. */
-export function spanOf({ headers }: Context['req']): { traceparent?: string } {
-  const { traceparent } = headers;
-  const isSpan =
-    typeof traceparent === 'string' &&
-    /^00-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/.test(traceparent);
-  return isSpan ? { traceparent } : {};
-}
-
 /** The body, with the idempotency key of the header. */
 export function withKey(body: unknown, key: string | string[] | undefined): unknown {
   if (key === undefined || typeof body !== 'object' || body === null || Array.isArray(body))

@@ -2,6 +2,7 @@ import { hasCode } from '../../errors.ts';
 import { given, wrong } from '../../runtime/contract/check.ts';
 import { checkRunInput, type RunInput, runInput } from '../../runtime/contract/inputs.ts';
 import { run, runPage } from '../../runtime/contract/records.ts';
+import { spanOf } from '../../runtime/contract/span.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import {
   type AtQuery,
@@ -14,7 +15,7 @@ import {
 import { sendLarge } from './large.ts';
 import { sendJson } from './reply.ts';
 import { type Context, type Route, route } from './route.ts';
-import { CLIENT, clientGone, clientOf, spanOf, withKey } from './run-request.ts';
+import { CLIENT, clientGone, clientOf, withKey } from './run-request.ts';
 import { streamRun } from './sse.ts';
 
 export const runRoutes: readonly Route[] = [
@@ -71,7 +72,7 @@ async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   const { req, res, runtime, limits, log, body } = context;
   const asked = await body({ complete: (value) => withKey(value, req.headers['idempotency-key']) });
   const input = checkRunInput(given(asked), limits);
-  const who = { ...context.caller, ...spanOf(req) };
+  const who = { ...context.caller, ...spanOf(req.headers.traceparent) };
   const started = await runtime.startRun(input, clientOf(req), who);
   if (input.cancel_on_disconnect === true)
     cancelWhenGone(runtime, started.id, clientGone(context), log);

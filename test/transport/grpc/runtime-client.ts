@@ -50,6 +50,8 @@ interface CallOptions {
   /** Null: none. */
   token?: string | null;
   deadline?: number;
+  /** Further metadata. */
+  more?: Metadata;
 }
 
 export function runtimeClient(
@@ -62,8 +64,8 @@ export function runtimeClient(
   // biome-ignore lint/suspicious/noExplicitAny: the test says which type an answer has
   const { svc } = loadPackageDefinition(definition) as any;
   const client = new svc.runtime.v1.Runtime(address, credentials.createInsecure());
-  const metadata = ({ token = own }: CallOptions) => {
-    const sent = new Metadata();
+  const metadata = ({ token = own, more: further }: CallOptions) => {
+    const sent = further ?? new Metadata();
     if (token !== null) sent.set('authorization', `Bearer ${token}`);
     return sent;
   };
