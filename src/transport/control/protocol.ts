@@ -12,7 +12,7 @@ import {
   pullInput,
   runListInput,
 } from '../../runtime/contract/inputs.ts';
-import { count, flag, name, oneOf, wholeFrom, text } from '../../runtime/contract/vocabulary.ts';
+import { count, flag, name, oneOf, text, wholeFrom } from '../../runtime/contract/vocabulary.ts';
 import type {
   EventRecord,
   HealthRecord,
