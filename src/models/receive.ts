@@ -53,6 +53,7 @@ class Receiver {
   private readonly ending = new AbortController();
   private readonly signal: AbortSignal;
   private isKnown: boolean;
+  private helpers: Promise<void>[] = [];
 
   constructor(transfer: Transfer, partial: PartialFile, options: ReceiveOptions) {
     const { pull_bytes, pull_progress_ms, pull_range_bytes } = options.context.limits;
@@ -76,16 +77,16 @@ class Receiver {
   }
 
   async receive(): Promise<void> {
-    const helpers = await this.startHelpers();
+    if (this.isKnown) await this.startHelpers();
     try {
       await this.readFirst();
       await this.fetchRest();
-      await Promise.all(helpers);
+      await Promise.all(this.helpers);
       // A helper may have left a part.
       await this.fetchRest();
     } catch (thrown) {
       this.ending.abort();
-      const failed = (await Promise.allSettled(helpers)).find(
+      const failed = (await Promise.allSettled(this.helpers)).find(
         ({ status }) => status === 'rejected',
       );
       throw failed?.status === 'rejected' && !this.options.signal.aborted ? failed.reason : thrown;
@@ -94,19 +95,18 @@ class Receiver {
     if (missing > 0) throw cutOff(this.transfer.answer.host, missing);
   }
 
-  /** Null helpers unless the server sends parts that are surely of the same file. */
-  private async startHelpers(): Promise<Promise<void>[]> {
+  /** Only for a model, on a server that sends parts that are surely of the same file. */
+  private async startHelpers(): Promise<void> {
     const { answer, identity } = this.transfer;
     const { pull_connections, pull_range_bytes } = this.options.context.limits;
     const sendsParts = answer.status === 206 || answer.headers.get('accept-ranges') === 'bytes';
     const missing = (identity.size_bytes ?? 0) - this.partial.bytes;
     const isSure = identity.etag !== null || identity.sha256 !== null;
-    if (!sendsParts || !isSure || pull_connections < 2 || missing < 2 * pull_range_bytes) return [];
+    if (!sendsParts || !isSure || pull_connections < 2 || missing < 2 * pull_range_bytes) return;
     await this.partial.scatter();
-    const helpers = Array.from({ length: pull_connections - 1 }, () => this.help());
+    this.helpers = Array.from({ length: pull_connections - 1 }, () => this.help());
     // An error also ends the first connection, which then reports it.
-    for (const helper of helpers) helper.catch(() => undefined);
-    return helpers;
+    for (const helper of this.helpers) helper.catch(() => undefined);
   }
 
   private async readFirst(): Promise<void> {
@@ -124,7 +124,10 @@ class Receiver {
       ranges.advance(at + bytes.length);
       await this.write(bytes, at);
       at += bytes.length;
-      if (!this.isKnown) this.isKnown = await isModel(this.partial, answer.host);
+      if (!this.isKnown) {
+        this.isKnown = await isModel(this.partial, answer.host);
+        if (this.isKnown) await this.startHelpers();
+      }
       // The next byte is there, or another connection fetches it.
       if (identity.size_bytes !== null && at >= ranges.end && ranges.end < identity.size_bytes)
         break;
@@ -140,6 +143,8 @@ class Receiver {
       for (let claim = this.ranges.claim(); claim !== null; claim = this.ranges.claim())
         if ((await this.fetchClaim(claim)) === 0) return;
     } catch (thrown) {
+      // The error of another connection ends this one.
+      if (this.signal.aborted) return;
       if (thrown instanceof SvcError && thrown.code !== 'pull_failed') return;
       if (thrown instanceof SvcError && thrown.retryable) return;
       this.ending.abort();

@@ -54,10 +54,12 @@ export function createModels(options: ModelsOptions): Models {
           throw new SvcError('model_invalid', `${model.id} cannot be used: ${model.problem}.`, {
             param: 'model',
           });
-        await options.saveChoices((choices) => ({ ...choices, default: model.name }));
-        config.model = model.name;
+        // The path of a file of another program stays, whatever that program calls it later.
+        const chosen = model.source === 'svc' ? model.name : (model.path ?? model.name);
+        await options.saveChoices((choices) => ({ ...choices, default: chosen }));
+        config.model = chosen;
         config.sources.model = 'models.json';
-        local.default = model.name;
+        local.default = chosen;
         return { ...model, default: true };
       }),
     setAlias: (name, model) =>
