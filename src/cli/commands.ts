@@ -348,9 +348,15 @@ const table = [
         value: '<local|cloud>',
         summary: 'Whether prompts leave this machine (default: by its address).',
       },
+      {
+        name: 'options',
+        value: '<name=text,…>',
+        summary: 'Options of the adapter, such as region=us-east-1 of bedrock.',
+      },
     ],
     examples: [
       'provider add openai',
+      'provider add bedrock --options region=us-east-1',
       'provider add work --like openai --key file:/run/secrets/work-key',
       'provider add lab --base-url http://10.0.0.5:8000/v1 --model llama3.2',
     ],

@@ -245,7 +245,7 @@ test('errors of provider settings name the flags', async ({ home }) => {
     [['x', '--base-url', 'ftp://h'], '--base-url must be an http or https address.'],
     [
       ['x', '--base-url', 'https://a:b@h'],
-      '--base-url must not hold credentials; name their variable with --key-env.',
+      '--base-url must not hold credentials; name their place with --key.',
     ],
     [
       ['x', '--base-url', 'https://h', '--key-env', 'sk-1'],

@@ -2,8 +2,8 @@ import { crc32 } from 'node:zlib';
 import type { ProviderConfig } from '../../src/config/provider.ts';
 
 /**
- * The documented wire formats, chunk by chunk: an answer with reasoning `Hm.`, the text `Hello`, a
- * call of the tool `look`, and usage of 3 and 5 tokens.
+ * The documented wire formats, chunk by chunk. The reasoning is `Hm.`, the text is `Hello`. A call
+ * of the tool `look` may follow. The usage is 3 and 5 tokens.
  */
 export interface Wire {
   config: Partial<ProviderConfig>;

@@ -1,4 +1,5 @@
 import { loadConfig } from '../../config/config.ts';
+import { knownProvider } from '../../config/known-providers.ts';
 import { type ProviderConfig, readProvider } from '../../config/provider.ts';
 import { brief } from '../../config/text.ts';
 import { SvcError } from '../../errors.ts';
@@ -15,10 +16,7 @@ import { type ProviderShown, shown } from './configured.ts';
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const id = args[0] ?? '';
   const settings = readSettings(id, flags);
-  const params = {
-    id,
-    ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null)),
-  };
+  const params = { id, ...settings };
   const provider: ProviderShown = await askDaemon(paths, 'provider.add', params, {
     timeout_ms: ADD_MS,
   }).catch(whenNotRunning(() => addToFile(paths, id, settings)));
@@ -26,14 +24,22 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   else {
     print(
       oneLine(
-        `Added ${provider.id} (${provider.kind}, ${provider.base_url}): ${provider.state}${provider.reason === null ? '' : `. ${provider.reason}`}`,
+        `Added ${provider.id} (${provider.kind}, ${provider.base_url ?? provider.adapter}): ${provider.state}${provider.reason === null ? '' : `. ${provider.reason}`}`,
       ),
     );
-    if (settings.kind === 'cloud')
+    if (provider.state === 'unauthorised') noteKey(id, settings);
+    else if (settings.kind === 'cloud')
       note(`Prompts to it leave this machine: svc run "…" --provider ${id}`);
     else note(`To use it: svc run "…" --provider ${id}`);
   }
   return 0;
+}
+
+/** Without its key a provider cannot be asked yet. */
+function noteKey(id: string, { like }: ProviderConfig): void {
+  const { name, keys_at } = (like === null ? undefined : knownProvider(like)) ?? {};
+  if (typeof keys_at === 'string') note(`Keys of ${name} are made at ${keys_at}`);
+  note(`To store its key: svc provider key ${id}`);
 }
 
 /** The daemon probes a local provider before it answers. */
@@ -48,6 +54,7 @@ function readSettings(id: string, flags: Flags): ProviderConfig {
     key: textFlag(flags, 'key'),
     key_env: textFlag(flags, 'key-env'),
     kind: textFlag(flags, 'kind'),
+    options: readOptions(textFlag(flags, 'options')),
   };
   const written = Object.fromEntries(
     Object.entries(given)
@@ -59,6 +66,17 @@ function readSettings(id: string, flags: Flags): ProviderConfig {
   } catch (error) {
     throw error instanceof SvcError ? inFlags(id, error) : error;
   }
+}
+
+/** `region=us-east-1,project=mine` as an object. */
+function readOptions(text: string | undefined): Record<string, string> | undefined {
+  if (text === undefined) return undefined;
+  const pairs = text.split(',').map((pair) => pair.split('='));
+  if (pairs.every(([name, ...value]) => name && value.join('=') !== ''))
+    return Object.fromEntries(pairs.map(([name, ...value]) => [name, value.join('=')]));
+  throw new SvcError('usage', '--options must be names and texts, such as region=us-east-1.', {
+    param: 'options',
+  });
 }
 
 const WHERE = 'svc provider add';
