@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { limitSpecs } from '../../src/limits.ts';
+import { providerConfig } from '../helpers/provider-config.ts';
 import type { Home } from '../helpers/svc.ts';
 import { type FakeDaemon, run, status, suiteWithDaemon } from './fake-daemon.ts';
 
@@ -245,7 +246,7 @@ test('errors of provider settings name the flags', async ({ home }) => {
     [['x', '--base-url', 'ftp://h'], '--base-url must be an http or https address.'],
     [
       ['x', '--base-url', 'https://a:b@h'],
-      '--base-url must not hold credentials; name their place with --key.',
+      '--base-url must not hold credentials; name their place with key.',
     ],
     [
       ['x', '--base-url', 'https://h', '--key-env', 'sk-1'],
@@ -286,11 +287,11 @@ test('providers are added and removed through the daemon that runs, and the key 
   assert.is((await home.svc(['provider', 'remove', 'o'])).code, 0);
   const expected = {
     id: 'o',
-    adapter: 'openai-compatible',
-    kind: 'cloud',
-    base_url: 'https://api.example/v1',
-    model: 'm',
-    key_env: 'KEY',
+    ...providerConfig({
+      kind: 'cloud',
+      base_url: 'https://api.example/v1',
+      key: 'env:KEY',
+    }),
   };
   assert.equal(asked(daemon, 'provider.add'), [expected]);
   assert.not.ok(existsSync(home.paths.config));
@@ -352,7 +353,7 @@ test('config show says what is in force and from where; a mistake in the file is
   assert.equal(shown.settings.auth, { value: true, source: 'default' });
   assert.equal(shown.limits.queue_runs, { value: 3, source: 'file' });
   assert.equal(Object.keys(shown.limits).length, Object.keys(limitSpecs).length);
-  assert.is(shown.providers.o.value.key_env, 'KEY');
+  assert.is(shown.providers.o.value.key, 'env:KEY');
   assert.not.match(stdout, 'secret-key');
   assert.match((await home.svc(['config', 'show'])).stdout, /limits\.queue_runs +3 +file/);
   configure(home, '{\n  "modle": 1\n}');

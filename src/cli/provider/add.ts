@@ -22,11 +22,9 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   }).catch(whenNotRunning(() => addToFile(paths, id, settings)));
   if (json) printJson(provider);
   else {
-    print(
-      oneLine(
-        `Added ${provider.id} (${provider.kind}, ${provider.base_url ?? provider.adapter}): ${provider.state}${provider.reason === null ? '' : `. ${provider.reason}`}`,
-      ),
-    );
+    const { kind, state, reason, base_url, adapter } = provider;
+    const why = reason === null ? '' : `. ${reason}`;
+    print(oneLine(`Added ${provider.id} (${kind}, ${base_url ?? adapter}): ${state}${why}`));
     if (provider.state === 'unauthorised') noteKey(id, settings);
     else if (settings.kind === 'cloud')
       note(`Prompts to it leave this machine: svc run "…" --provider ${id}`);
@@ -85,7 +83,7 @@ const WHERE = 'svc provider add';
 function inFlags(id: string, { message, param }: SvcError): SvcError {
   const what = message
     .slice(`${WHERE}: provider ${brief(id)}: `.length)
-    .replace(/\b(base_url|key_env|key|like)\b/g, (field) => `--${field.replace('_', '-')}`);
+    .replace(/\b(base_url|key_env)\b/g, (field) => `--${field.replace('_', '-')}`);
   const flagged = what.startsWith('--') ? what : `--${what}`;
   const named =
     param === 'id' ? `A provider cannot be named ${JSON.stringify(id)}: ${what}` : flagged;

@@ -15,7 +15,7 @@ export interface Asked {
   options: { dimensions?: number };
 }
 
-/** Asks for vectors, one batch of texts after the other. Throws SvcError; after an abort, anything. */
+/** Asks for vectors, one batch after the other. Throws SvcError; after an abort, anything. */
 export async function embedTexts(
   { config, keys }: Listing,
   adapter: Adapter,
