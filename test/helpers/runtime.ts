@@ -5,7 +5,7 @@ import { stream, streamPort } from '../../src/kernel/stream.ts';
 import type { Limits } from '../../src/limits.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
 import { createKeys } from '../../src/providers/keys/keys.ts';
-import type { ProviderPort } from '../../src/providers/port.ts';
+import type { LoadedModel, ProviderPort } from '../../src/providers/port.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
 import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
 import { StopReports } from '../../src/runtime/health/stop-report.ts';
@@ -160,9 +160,9 @@ export async function bootRuntime(options: RuntimeOptions) {
       remove: () => Promise.reject(new Error('not here')),
       place: () => Promise.reject(new Error('not here')),
       default: 'svc-mini',
-      loaded: () => ({ models: [], budget_bytes: 1, reserved_bytes: 0 }),
-      load: () => Promise.reject(new Error('not here')),
-      unload: () => Promise.reject(new Error('not here')),
+      loaded: () => ({ models: [LOADED], budget_bytes: 2, reserved_bytes: 1 }),
+      load: async () => LOADED.id,
+      unload: async () => LOADED.id,
       keep: async () => {},
     },
   });
@@ -200,3 +200,11 @@ export async function bootRuntime(options: RuntimeOptions) {
     config,
   };
 }
+
+/** The built-in model in memory. */
+const LOADED: LoadedModel = {
+  ...{ id: 'local/svc-mini', name: 'svc-mini', path: '/models/svc-mini.gguf' },
+  ...{ state: 'idle', state_path: 'warm.idle', since: 0, progress: null, runs: 0 },
+  ...{ memory_bytes: 1, pid: 1, threads: 1, context_length: 512, parallel: 4, load_ms: 1 },
+  ...{ keep_ms: 1, expires_at: null, error: null },
+};
