@@ -517,6 +517,20 @@ export const errors = {
     meaning: 'The provider rejected the request.',
     hint: 'See the message: often the provider does not know the model or a parameter.',
   },
+  budget_spent: {
+    http: 402,
+    grpc: 'RESOURCE_EXHAUSTED',
+    exit: 8,
+    type: 'rate_limit_error',
+    retryable: false,
+    meaning: 'Runs at cloud providers have used the budget of this day.',
+    hint: 'Wait for the next day (UTC), raise budget_per_day or budget_tokens_per_day, or ask a local model.',
+  },
+  price_unknown: {
+    ...invalid,
+    meaning: 'There is a budget, and the model has no price, so its cost cannot be counted.',
+    hint: 'Set its price in the configuration under prices, by provider/model or provider/*.',
+  },
   provider_silent: {
     ...provider,
     meaning: 'The provider took the request and sent nothing in time.',

@@ -145,6 +145,7 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'model.use': 'the model, now the default',
   'model.aliases': '`aliases`: names of models by alias',
   'model.alias': '`aliases` after the change',
+  usage: 'what runs used, and what is left of the budget',
   'model.show': 'the model with its metadata',
   'model.remove': 'the model that was deleted',
   'model.ps': '`models` in memory, and the bound of their memory',

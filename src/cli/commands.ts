@@ -393,8 +393,21 @@ const table = [
       { name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' },
       { name: 'state', value: '<state>', summary: 'Runs in this state.' },
       { name: 'provider', value: '<id>', summary: 'Runs of this provider.' },
+      { name: 'cloud', summary: 'Runs whose prompt left this machine.' },
     ],
-    examples: ['runs list --state failed'],
+    examples: ['runs list --state failed', 'runs list --cloud'],
+  }),
+  command('usage', {
+    summary: 'Runs, tokens and cost; and the budget of this day for cloud providers.',
+    flags: [
+      { name: 'since', value: '<when>', summary: 'Runs that ended since: a time, or an age: 7d.' },
+      {
+        name: 'by',
+        value: '<what>',
+        summary: 'What is summed apart: model, provider, client or day (default: model).',
+      },
+    ],
+    examples: ['usage --since 7d --by day'],
   }),
   command('runs show', {
     args: '<id>',

@@ -34,6 +34,7 @@ export const loaders: Loaders = {
   'provider remove': () => import('./provider/remove.ts'),
   'provider test': () => import('./provider/test.ts'),
   'runs list': () => import('./runs/list.ts'),
+  usage: () => import('./usage.ts'),
   'runs show': () => import('./runs/show.ts'),
   'runs attach': () => import('./runs/attach.ts'),
   'runs cancel': () => import('./runs/cancel.ts'),

@@ -4,10 +4,12 @@ import type { SettingSpec } from './layers.ts';
 import {
   jsonText,
   nullText,
+  type Price,
   readAliases,
   readDurations,
   readName,
   readOrigin,
+  readPrices,
   readSwitch,
   readWhole,
   switchText,
@@ -42,6 +44,14 @@ export interface Settings {
   other_models: boolean;
   /** Other names of models, such as `gpt-4o`: each means the model, or the targets, it leads to. */
   aliases: Readonly<Record<string, string | readonly string[]>>;
+  /** Prices by `provider/model` or `provider/*`, for a million tokens. */
+  prices: Readonly<Record<string, Price>>;
+  /** The name of the currency of prices and budget. */
+  currency: string;
+  /** What runs at cloud providers may cost on one day (UTC); null: no limit. */
+  budget_per_day: number | null;
+  /** Input and output tokens of runs at cloud providers on one day (UTC); null: no limit. */
+  budget_tokens_per_day: number | null;
   /** What happens to a run that is cut off, unless it says so itself. */
   recovery: (typeof RECOVERIES)[number];
   /** Threads of the local engine; null: measured when a model is first loaded. */
@@ -198,6 +208,42 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       'Other names of models, for programs that ask for a fixed one. A list of models is asked in its order. An alias is looked at first, and once.',
     expects: 'an object such as {"gpt-4o": ["groq/llama-3.3-70b", "local/svc-mini"]}',
     read: readAliases,
+    fromText: jsonText,
+  },
+  prices: {
+    env: 'SVC_PRICES',
+    default: {},
+    meaning:
+      'What a million tokens cost, by provider/model or provider/*. A model without a price has an unknown cost.',
+    expects: 'an object such as {"openai/gpt-4o-mini": {"input": 0.15, "output": 0.6}}',
+    read: readPrices,
+    fromText: jsonText,
+  },
+  currency: {
+    env: 'SVC_CURRENCY',
+    default: 'USD',
+    meaning: 'Name of the currency of prices and of the budget.',
+    ...name,
+  },
+  budget_per_day: {
+    env: 'SVC_BUDGET_PER_DAY',
+    default: null,
+    meaning:
+      'What runs at cloud providers may cost on one day (UTC). Beyond it they are refused, and so is a model without a price. null: no limit.',
+    expects: 'a number of at least 0, or null',
+    read: (value) =>
+      value === null || (typeof value === 'number' && value >= 0 && Number.isFinite(value))
+        ? value
+        : undefined,
+    fromText: jsonText,
+  },
+  budget_tokens_per_day: {
+    env: 'SVC_BUDGET_TOKENS_PER_DAY',
+    default: null,
+    meaning:
+      'Input and output tokens of runs at cloud providers on one day (UTC). Beyond them such runs are refused. null: no limit.',
+    expects: 'a whole number of at least 0, or null',
+    read: (value) => (value === null ? null : readWhole(value, 0, Number.MAX_SAFE_INTEGER)),
     fromText: jsonText,
   },
   recovery: {

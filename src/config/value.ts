@@ -79,6 +79,26 @@ export function readDurations(value: unknown): Record<string, number> | undefine
 
 const DURATION_MAX_MS = 1e15;
 
+/** What a million tokens cost. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+}
+
+export function readPrices(value: unknown): Record<string, Price> | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const isAmount = (each: unknown) =>
+    typeof each === 'number' && Number.isFinite(each) && each >= 0;
+  const isPrice = (each: unknown) => {
+    if (typeof each !== 'object' || each === null) return false;
+    const { input, output, ...rest } = each as Record<string, unknown>;
+    return isAmount(input) && isAmount(output) && Object.keys(rest).length === 0;
+  };
+  if (!Object.values(value).every(isPrice)) return undefined;
+  const entries = Object.entries(value as Record<string, Price>);
+  return Object.fromEntries(entries.map(([target, price]) => [target, { ...price }]));
+}
+
 /** Names by name, or lists of them. */
 export function readAliases(
   value: unknown,

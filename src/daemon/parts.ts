@@ -96,6 +96,7 @@ export function buildParts(options: PartsOptions) {
     store,
     config,
     providers: work.providers,
+    budget: work.budget,
     scheduler: work.scheduler,
     history,
     pulls: work.pulls,

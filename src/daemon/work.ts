@@ -19,6 +19,7 @@ import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
 import { OutputBudget } from '../runtime/runs/output-budget.ts';
 import { Scheduler } from '../runtime/runs/scheduler.ts';
+import { Budget } from '../runtime/usage/budget.ts';
 import type { EventStore } from '../store/port.ts';
 import { hostBootId } from './host.ts';
 
@@ -103,6 +104,7 @@ export function buildWork(options: WorkOptions) {
         adapters: paths.adapters,
       }),
   });
+  const budget = new Budget({ kernel, store, config });
   const outputs = new OutputBudget(limits.answers_bytes);
   const scheduler = new Scheduler({
     kernel,
@@ -124,6 +126,7 @@ export function buildWork(options: WorkOptions) {
     log,
     outputs,
     provider: (request) => providers.portFor(request),
+    refusal: (context) => budget.enter(context),
     enter: (id, run_id) => providers.enter(id, run_id),
     onOutcome: (id, outcome, run_id) => providers.recordOutcome(id, outcome, run_id),
   });
@@ -157,5 +160,5 @@ export function buildWork(options: WorkOptions) {
     stopPull: (params) => puller.stop(params),
     ...local.handlers,
   };
-  return { local, providers, scheduler, puller, pulls, handlers };
+  return { local, providers, budget, scheduler, puller, pulls, handlers };
 }

@@ -24,6 +24,7 @@ import type {
   RunPage,
   StatusRecord,
 } from './contract/records.ts';
+import type { UsageInput, UsageRecord } from './contract/usage.ts';
 import type { Family } from './metrics/tally.ts';
 import type { PullRecord } from './pulls/record.ts';
 import type { RunRecord } from './runs/record.ts';
@@ -135,6 +136,8 @@ export interface Runtime extends History {
   /** Cheap, however large the run is. */
   headOfRun(id: string): Promise<RunHead>;
   listRuns(query: RunListQuery): Promise<RunPage>;
+  /** What runs used, and what is left of the budget. */
+  usage(query: UsageInput): Promise<UsageRecord>;
   /**
    * The run's events from `from_seq` to its terminal event. Ends early if the signal aborts or the
    * daemon closes.

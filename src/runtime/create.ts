@@ -35,12 +35,15 @@ import { removeRun } from './runs/remove.ts';
 import { runAsked } from './runs/run-asked.ts';
 import { Runs } from './runs/runs.ts';
 import type { Scheduler } from './runs/scheduler.ts';
+import type { Budget } from './usage/budget.ts';
+import { usageReport } from './usage/report.ts';
 
 export interface RuntimeOptions {
   kernel: Kernel;
   store: EventStore;
   config: Config;
   providers: Providers;
+  budget: Budget;
   scheduler: Scheduler;
   history: DaemonHistory;
   pulls: Pulls;
@@ -73,6 +76,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     store,
     config,
     providers,
+    budget: options.budget,
     scheduler,
     pages,
     daemon: streams.daemon,
@@ -157,6 +161,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     showRun: async (id) => (await records.read(id)) ?? runs.get(id),
     headOfRun: (id) => runs.head(id),
     listRuns: (query) => runs.list(query),
+    usage: (query) => usageReport({ store, config, budget: options.budget }, query),
     followRun: (id, following) => runs.follow(id, following),
     watchQueue: (id, listener, signal) => scheduler.watch(id, listener, signal),
     cancelRun: (id, by) => answered(() => runs.cancel(id, by)),
@@ -249,9 +254,7 @@ function position(daemon: DaemonSnapshot): LifecycleResult {
   return { state: stateName(daemon), state_path: statePath(daemon) };
 }
 
-function firstOf(target: string | readonly string[]): string {
-  return typeof target === 'string' ? target : (target[0] ?? '');
-}
+const firstOf = (target: string | readonly string[]) => [target].flat()[0] ?? '';
 
 /**
  * The event for a lifecycle request. Null for an event that only the daemon itself can propose.

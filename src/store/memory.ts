@@ -15,6 +15,7 @@ import { oldAt } from './prune/run-age.ts';
 import { type CommitRows, conflict, type EventRow, fromRunData, type RunLine } from './row.ts';
 import { shortData } from './short-run.ts';
 import { createStore } from './store.ts';
+import { type RunUsage, sumUsage, type UsageQuery, type UsageSums } from './usage.ts';
 
 /**
  * The event log in memory: the promises of the one on disk, except durability. Its content outlives
@@ -48,6 +49,7 @@ class MemoryLog implements Calls {
   /** The run of each idempotency key. */
   private readonly owners = new Map<string, string | null>();
   private lastSeq = 0;
+  private readonly usages: RunUsage[] = [];
   private readonly streams = new Map<string, EventRow[]>();
 
   open(): Opened {
@@ -73,12 +75,17 @@ class MemoryLog implements Calls {
       this.streams.set(event.stream, this.streamOf(event.stream));
       this.streamOf(event.stream).push(event);
     }
+    for (const { usage } of rows.runs) if (usage !== null) this.usages.push(usage);
     for (const line of rows.runs)
       this.runs.set(line.run_id, {
         ...line,
         accepted_seq: this.streamOf(line.run_id)[0]?.seq ?? line.seq,
       });
     return { full: false };
+  }
+
+  usage(query: UsageQuery): UsageSums {
+    return sumUsage(this.usages, query);
   }
 
   reserve(): boolean {
@@ -149,14 +156,15 @@ class MemoryLog implements Calls {
     return [...this.runs.values()].sort((a, b) => a.accepted_seq - b.accepted_seq);
   }
 
-  listRuns({ limit, before, state, provider, short = false }: RunQuery): string[] {
+  listRuns({ limit, before, state, provider, cloud, short = false }: RunQuery): string[] {
     const last =
       before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
     const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
     const wanted = older.filter(
       (line) =>
         (state === undefined || line.state === state) &&
-        (provider === undefined || line.provider === provider),
+        (provider === undefined || line.provider === provider) &&
+        (cloud !== true || line.cloud === 1),
     );
     return wanted
       .reverse()

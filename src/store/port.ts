@@ -1,4 +1,5 @@
 import type { AnyEvent } from '../../machines/events.ts';
+import type { RunUsage, UsageQuery, UsageSums } from './usage.ts';
 
 /**
  * The port to the event log. It has one writer. After `open`, any method may be called at any
@@ -36,6 +37,10 @@ export interface RunRow {
   /** The whole record of a finished run; null before. */
   record: Record<string, unknown> | null;
   seq: number;
+  /** It was sent to a cloud provider. */
+  cloud?: boolean;
+  /** What it used, when it has ended. */
+  usage?: RunUsage;
 }
 
 /** A run in a list that is damaged, and cannot be rebuilt from its events. */
@@ -79,6 +84,8 @@ export interface RunQuery {
   before?: string;
   state?: string;
   provider?: string;
+  /** Only runs that were sent to a cloud provider. */
+  cloud?: boolean;
   /** Shortens their texts. */
   short?: boolean;
 }
@@ -190,6 +197,8 @@ export interface EventStore {
   /** Streams of other machines that begin in this part of the log, in its order. */
   startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]>;
   countRuns(): Promise<{ finished: number; unfinished: number }>;
+  /** What runs used, also those that were removed since. */
+  usage(query: UsageQuery): Promise<UsageSums>;
   /**
    * One small step of removing history; see `pruner.ts`. Throws store_full, and then nothing has
    * changed.

@@ -2,6 +2,7 @@ import { SCHEMA_VERSION } from '../../machines/events.ts';
 import { upcast } from '../../machines/upcast.ts';
 import { SvcError } from '../errors.ts';
 import { CONFLICT, type Commit, type RunRow, type StoredEvent } from './port.ts';
+import type { RunUsage } from './usage.ts';
 
 /** An event as it is stored. `data` is the exact JSON text that the hash chain covers. */
 export type EventRow = Omit<StoredEvent, 'data'> & { data: string };
@@ -15,6 +16,8 @@ export interface RunLine {
   provider: string;
   seq: number;
   data: string;
+  cloud: 0 | 1;
+  usage: RunUsage | null;
 }
 
 export interface CommitRows {
@@ -83,7 +86,7 @@ function toEventRow({
   };
 }
 
-export function toRunLine(row: RunRow): RunLine {
+export function toRunLine({ cloud = false, usage, ...row }: RunRow): RunLine {
   const { run_id, idempotency_key, finished, state, provider, seq } = row;
   return {
     run_id,
@@ -93,6 +96,8 @@ export function toRunLine(row: RunRow): RunLine {
     provider,
     seq,
     data: stringify(row, `the run ${run_id}`),
+    cloud: cloud ? 1 : 0,
+    usage: usage ?? null,
   };
 }
 

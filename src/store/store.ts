@@ -70,6 +70,7 @@ export function createStore(log: StoredLog, { project, onMended }: StoreOptions 
     runsAt: forward('runsAt'),
     startedStreams: forward('startedStreams'),
     countRuns: forward('countRuns'),
+    usage: forward('usage'),
     prune: forward('prune'),
     removeRun: forward('removeRun'),
     verify: forward('verify'),

@@ -31,11 +31,19 @@ export const runListQuery = (limitMax: number) =>
     before: v.exactOptional(v.string()),
     state: v.exactOptional(oneOf(stateNames(runMachine))),
     provider: v.exactOptional(v.string()),
+    /** Only runs that were sent to a cloud provider. */
+    cloud: v.exactOptional(truth),
     /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
     texts: v.exactOptional(oneOf(['whole', 'short'])),
   });
 
 export type RunListQuery = v.InferOutput<ReturnType<typeof runListQuery>>;
+
+export const usageQuery = query({
+  /** An RFC 3339 time. Runs that ended before its hour are not counted. */
+  since: v.exactOptional(v.pipe(v.string(), v.isoTimestamp('must be an RFC 3339 time.'))),
+  by: v.exactOptional(oneOf(['model', 'provider', 'client', 'day'])),
+});
 
 const PREFIX = v.pipe(
   v.string(),

@@ -84,6 +84,15 @@ const values: {
     flag: {},
     read: [{ 'gpt-4o': 'local/svc-mini' }, { a: 'b' }, {}],
   },
+  prices: {
+    file: { 'far/m': { input: 1, output: 2 } },
+    env: '{"far/*":{"input":0,"output":0.5}}',
+    flag: '{}',
+    read: [{ 'far/m': { input: 1, output: 2 } }, { 'far/*': { input: 0, output: 0.5 } }, {}],
+  },
+  currency: { file: 'EUR', env: 'CHF', flag: 'USD', read: ['EUR', 'CHF', 'USD'] },
+  budget_per_day: { file: 2.5, env: '0', flag: 'null', read: [2.5, 0, null] },
+  budget_tokens_per_day: { file: 1000, env: '2', flag: 'null', read: [1000, 2, null] },
   recovery: { file: 'restart', env: 'end', flag: 'resume', read: ['restart', 'end', 'resume'] },
   models_memory_bytes: {
     file: 2 ** 30,

@@ -191,6 +191,18 @@ export function fakeRuntime(): FakeRuntime {
       const { record } = find(id);
       return { finished: record.ended_at !== null, seq: record.seq };
     },
+    async usage() {
+      note('usage');
+      const none = { runs: 0, input_tokens: 0, output_tokens: 0, estimated_runs: 0, cost: 0 };
+      return {
+        ...{ by: 'model', since: null, covers_since: null, currency: 'USD', groups: [] },
+        total: { name: 'total', ...none, without_price: [] },
+        budget: {
+          ...{ per_day: null, tokens_per_day: null, spent: 0, spent_tokens: 0 },
+          resets_at: new Date(0).toISOString(),
+        },
+      };
+    },
     async listRuns(query) {
       note('listRuns');
       return {

@@ -130,6 +130,7 @@ export function gatedStore(inner: EventStore): EventStore & {
     startedStreams: (...args) => inner.startedStreams(...args),
     unfinishedRuns: () => inner.unfinishedRuns(),
     countRuns: () => inner.countRuns(),
+    usage: (query) => inner.usage(query),
     prune: (query) => inner.prune(query),
     removeRun: (id) => inner.removeRun(id),
     verify: () => inner.verify(),

@@ -1,5 +1,6 @@
 import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
+import type { Settings } from '../../src/config/settings.ts';
 import type { ManualClock } from '../../src/kernel/clock.ts';
 import { stream, streamPort } from '../../src/kernel/stream.ts';
 import type { Limits } from '../../src/limits.ts';
@@ -15,6 +16,7 @@ import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
+import { Budget } from '../../src/runtime/usage/budget.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from './boot-event.ts';
 import { bootKernel, silent } from './kernel.ts';
@@ -30,6 +32,7 @@ export interface RuntimeOptions {
     { port: ProviderPort; kind: 'local' | 'cloud'; key?: string; max_runs?: number }
   >;
   limits?: Partial<Limits>;
+  settings?: Partial<Settings>;
   store?: EventStore;
   boot_id?: string;
   /** The clock of this boot. By default every boot starts at the same time. */
@@ -56,6 +59,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   );
   const config: Config = {
     ...loaded,
+    ...options.settings,
     limits: { ...loaded.limits, ...options.limits },
     providers: Object.fromEntries(entries),
   };
@@ -98,12 +102,14 @@ export async function bootRuntime(options: RuntimeOptions) {
     local: options.local,
     remote: port,
   });
+  const budget = new Budget({ kernel, store, config });
   const executor = new RunExecutor({
     kernel,
     store,
     limits: config.limits,
     log: silent,
     provider: (request) => providers.portFor(request),
+    refusal: (context) => budget.enter(context),
     enter: (id, run_id) => providers.enter(id, run_id),
     onOutcome: (id, outcome, run_id) => providers.recordOutcome(id, outcome, run_id),
     outputs,
@@ -147,7 +153,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   });
   const saved: [string, unknown][] = [];
   const runtime = createRuntime({
-    ...{ kernel, store, config, providers, scheduler, history, pulls, stopReports },
+    ...{ kernel, store, config, providers, budget, scheduler, history, pulls, stopReports },
     streams,
     home: '/nonexistent',
     secret: 'the secret of this home',

@@ -19,6 +19,7 @@ import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { projectEvent } from '../../src/runtime/runs/record.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
+import { Budget } from '../../src/runtime/usage/budget.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from '../helpers/boot-event.ts';
 import { everyEffect, silent } from '../helpers/kernel.ts';
@@ -94,9 +95,11 @@ export class Life {
       concurrency: options.places,
       log: silent,
     });
+    const budget = new Budget({ kernel, store, config });
     const executor = new RunExecutor({
       ...{ kernel, store, limits: config.limits, log: silent, outputs },
       provider: ({ provider }) => upstreams.get(provider),
+      refusal: (context) => budget.enter(context),
       enter: options.enter,
       onOutcome() {},
     });
@@ -128,6 +131,7 @@ export class Life {
         stopReports: this.stopReports,
       },
       providers: providers as unknown as Providers,
+      budget,
       pulls: {} as Pulls,
       streams: { daemon: this.daemon },
       home: '',

@@ -233,7 +233,7 @@ test(
     const whole = readFileSync(place.database);
     const mark = readFileSync(place.highWater);
     const found = { refused: 0, named: 0, whole: 0 };
-    for (let time = 0; time < 60; time += 1) {
+    for (let time = 0; time < 100; time += 1) {
       const bytes = Buffer.from(whole);
       const at = 100 + ((time * 2_654_435_761) % (whole.length - 100));
       bytes[at] = (bytes[at] ?? 0) ^ (1 << (time % 8));

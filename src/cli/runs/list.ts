@@ -33,6 +33,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const filter = {
     state: choiceFlag(flags, 'state', STATES),
     provider: textFlag(flags, 'provider'),
+    cloud: flags.cloud === true ? true : undefined,
   };
   const page = await withDaemon(paths, (client) =>
     readPages(client, { ...filter, ...(json ? {} : { texts: 'short' }) }, limit),

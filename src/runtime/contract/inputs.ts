@@ -251,6 +251,8 @@ export const runListInput = {
   before: v.nullish(text),
   state: v.nullish(text),
   provider: v.nullish(text),
+  /** Only runs that were sent to a cloud provider. */
+  cloud: v.nullish(flag),
   /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
   texts: v.nullish(oneOf(['whole', 'short'])),
 };

@@ -37,6 +37,8 @@ export interface RunExecutorOptions {
   log: Log;
   /** Undefined if the provider was removed, or the run must not go to it. */
   provider(request: RunRequest): ProviderPort | undefined;
+  /** Why the target of an attempt must not be asked; null if it may. */
+  refusal(context: RunContext): Promise<SvcError | null>;
   /** Lets an attempt in, if its provider is usable now. */
   enter(provider: string, run_id: string): Promise<Usable>;
   /** Gets how each attempt goes that was let in, for the state of its provider. */
@@ -91,10 +93,13 @@ export class RunExecutor {
   }
 
   private async work(run_id: RunKey, attempt: number, abort: AbortController): Promise<void> {
-    const { kernel, onOutcome } = this.options;
-    const { request } = (kernel.tail(run_id) as RunSnapshot).context;
+    const { kernel, onOutcome, refusal } = this.options;
+    const { context } = kernel.tail(run_id) as RunSnapshot;
+    const { request } = context;
     let entered = false;
     try {
+      const refused = await refusal(context);
+      if (refused !== null) throw refused;
       await this.enter(request.provider, run_id);
       entered = true;
       const finish = await this.consume(run_id, attempt, abort);

@@ -21,6 +21,7 @@ import { isoTime } from '../../kernel/clock.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import { isRun } from '../../kernel/stream.ts';
 import type { EventStore, RunRow, StoredEvent } from '../../store/port.ts';
+import { usageOf } from './usage-of.ts';
 
 /** A message as users see it. Images have their size instead of their data. */
 export interface RecordedMessage {
@@ -203,6 +204,8 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
     request_digest: context.request_digest,
     record: finished ? { ...runRecord(snapshot, seq) } : null,
     seq,
+    cloud: context.sent.length > 0,
+    ...(finished ? { usage: usageOf(context) } : {}),
   };
 }
 

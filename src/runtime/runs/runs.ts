@@ -12,6 +12,7 @@ import type { EventStore, RunRow } from '../../store/port.ts';
 import { shortRecord } from '../../store/short-run.ts';
 import type { Asked, EventSlice, RunHead, RunInput, RunListQuery, RunPage } from '../contract.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
+import type { Budget } from '../usage/budget.ts';
 import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { type RunRecord, runRecord } from './record.ts';
@@ -25,6 +26,7 @@ export interface RunsOptions {
   store: EventStore;
   config: Config;
   providers: Providers;
+  budget: Budget;
   scheduler: Scheduler;
   pages: EventPages;
   /** Stream of this boot's daemon machine. */
@@ -77,6 +79,7 @@ export class Runs {
         details: { retry_after_ms: RETRY_AFTER_MS },
       });
     const targets = this.targets(input);
+    await this.options.budget.check(targets);
     const run_id = newRunId();
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
     await this.unlessStalled(

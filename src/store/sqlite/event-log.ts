@@ -20,6 +20,7 @@ import {
 } from '../port.ts';
 import { Pruner } from '../prune/pruner.ts';
 import type { CommitRows, RunLine } from '../row.ts';
+import { type UsageQuery, type UsageSums, UsageTable } from '../usage.ts';
 import { type OpenOptions, openLog } from './open.ts';
 import { Reads } from './reads.ts';
 import { prepareWrites, RunWrites } from './writes.ts';
@@ -45,6 +46,7 @@ export class EventLog extends Reads implements Calls {
   private readonly reserveFile: Reserve;
   private readonly statements: ReturnType<typeof prepareWrites>;
   private readonly runs: RunWrites;
+  private readonly usageTable: UsageTable;
   private readonly pruner: Pruner;
   private readonly generation: WalGeneration;
   private readonly presence: Presence;
@@ -65,6 +67,7 @@ export class EventLog extends Reads implements Calls {
     this.pruner = new Pruner(db);
     this.statements = prepareWrites(db);
     this.runs = new RunWrites(db);
+    this.usageTable = new UsageTable(db);
     this.generation = new WalGeneration(db, options.database);
     const { database, limits } = options;
     this.presence = new Presence({
@@ -86,6 +89,10 @@ export class EventLog extends Reads implements Calls {
       full: !this.reserveFile.exists,
     };
     return { report, damaged: this.audit.checkNewest(START_RUNS) };
+  }
+
+  usage(query: UsageQuery): UsageSums {
+    return this.usageTable.read(query);
   }
 
   append(rows: CommitRows): { full: boolean } {
@@ -203,7 +210,10 @@ export class EventLog extends Reads implements Calls {
       insertEvent.run({ ...event, hash: Buffer.from(last.hash, 'hex') });
       if (!event.stream.startsWith('run_')) bytes += event.data.length + ROW_BYTES;
     }
-    for (const line of runs) this.runs.write(line);
+    for (const line of runs) {
+      this.runs.write(line);
+      if (line.usage !== null) this.usageTable.add(line.usage);
+    }
     const raised = this.generation.raise();
     commit.run();
     this.generation.committed(raised);

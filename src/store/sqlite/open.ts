@@ -20,6 +20,7 @@ import { Reserve, reserveFile } from '../files/reserve.ts';
 import { hasWal, refuseForeignWal, refuseLostDatabase } from '../files/wal.ts';
 import { checkHighWater, checkTail, hashAt } from '../inspect/check.ts';
 import { createTables, logName, pragma, upgradeTables } from '../schema.ts';
+import { addUsageTables } from '../usage.ts';
 
 export interface OpenOptions {
   database: string;
@@ -122,6 +123,7 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
     removeSharedMemory(database);
     const durability = makeDurable(db);
     upgradeTables(db, newName);
+    addUsageTables(db);
     if (log_id !== null)
       highWater = known.accepted
         ? firstMark(options.highWater, log_id, last)

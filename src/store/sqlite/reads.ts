@@ -20,9 +20,12 @@ type ListParams = {
   limit: number;
 };
 
+const OLDER = 'accepted_seq < (select accepted_seq from runs where run_id = @before)';
+
 /** Reads runs, with prepared statements. A damaged row is store_corrupt, with its `run_id`. */
 export class Reads extends EventReads {
   private readonly newest: Database.Statement<[ListParams], StoredRun>;
+  private inCloud: Database.Statement<[ListParams], StoredRun> | null = null;
   private readonly older: Database.Statement<[ListParams], StoredRun>;
   private readonly run: Database.Statement<[string], StoredRun>;
   private readonly runBytes: Database.Statement<[string], StoredRun<Buffer>>;
@@ -34,10 +37,7 @@ export class Reads extends EventReads {
   constructor(db: Database.Database, pageBytes: number) {
     super(db, pageBytes);
     this.newest = prepareList(db, '@before is null');
-    this.older = prepareList(
-      db,
-      'accepted_seq < (select accepted_seq from runs where run_id = @before)',
-    );
+    this.older = prepareList(db, OLDER);
     this.run = db.prepare(`${STORED_RUN} where r.run_id = ?`);
     this.runBytes = db.prepare(`${STORED_RUN_BYTES} where r.run_id = ?`);
     this.record = db
@@ -55,8 +55,15 @@ export class Reads extends EventReads {
   }
 
   /** The stored data of each run. A damaged row does not hide the others. */
-  listRuns({ limit, before, state, provider, short = false }: RunQuery): (string | DamagedRun)[] {
-    const statement = before === undefined ? this.newest : this.older;
+  listRuns({
+    limit,
+    before,
+    state,
+    provider,
+    cloud = false,
+    short = false,
+  }: RunQuery): (string | DamagedRun)[] {
+    const statement = cloud ? this.cloud() : before === undefined ? this.newest : this.older;
     const page: (string | DamagedRun)[] = [];
     let size = 0;
     for (const row of statement.iterate({
@@ -73,6 +80,15 @@ export class Reads extends EventReads {
       else page.push(short ? shortData(row.data) : row.data);
     }
     return page;
+  }
+
+  /** A copy of a log may lack the table, and is not asked. */
+  private cloud(): Database.Statement<[ListParams], StoredRun> {
+    this.inCloud ??= prepareList(
+      this.db,
+      `r.run_id in (select run_id from cloud_runs) and (@before is null or ${OLDER})`,
+    );
+    return this.inCloud;
   }
 
   /** Null only if the log has no such run: a missing row is damage. */

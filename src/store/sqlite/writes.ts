@@ -29,9 +29,10 @@ export class RunWrites {
 
   /** Throws store_conflict if another run has the key. */
   write(line: RunLine): void {
-    const { accepted, endedAt, upsertRun, upsertDigests } = this.statements;
+    const { accepted, endedAt, upsertRun, upsertDigests, cloud } = this.statements;
+    const { usage: _, ...fields } = line;
     const row = {
-      ...line,
+      ...fields,
       accepted_seq: accepted.get(line.run_id) ?? line.seq,
       ended_at: line.finished === 1 ? (endedAt.get(line.seq) ?? null) : null,
     };
@@ -44,6 +45,7 @@ export class RunWrites {
         error,
       );
     }
+    if (line.cloud === 1) cloud.run(row);
     upsertDigests.run({
       run_id: line.run_id,
       fields: fieldsDigest(row),
@@ -57,7 +59,7 @@ export class RunWrites {
     const mend = this.db.transaction(() => {
       if (last.get(line.run_id) !== line.seq) return false;
       // Its indexes may be damaged, so it is deleted by each of them.
-      for (const statement of drop) statement.run(line);
+      for (const statement of drop) statement.run({ run_id: line.run_id });
       this.write(line);
       return true;
     });
@@ -78,16 +80,19 @@ function prepare(db: Database.Database) {
       .pluck(),
     /** A row with a damaged id is still at the position of this run. */
     drop: [
-      db.prepare<[RunLine]>('delete from runs where run_id = @run_id'),
-      db.prepare<[RunLine]>(
+      db.prepare<[{ run_id: string }]>('delete from runs where run_id = @run_id'),
+      db.prepare<[{ run_id: string }]>(
         'delete from runs where accepted_seq = (select seq from events where stream = @run_id and version = 1)',
       ),
     ],
-    upsertRun: db.prepare<[RunFields & RunLine]>(
+    upsertRun: db.prepare<[RunFields & Omit<RunLine, 'usage'>]>(
       `insert into runs (run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq, data)
        values (@run_id, @accepted_seq, @idempotency_key, @finished, @ended_at, @state, @provider, @seq, @data)
        on conflict (run_id) do update set idempotency_key = excluded.idempotency_key, finished = excluded.finished, ended_at = excluded.ended_at,
          state = excluded.state, provider = excluded.provider, seq = excluded.seq, data = excluded.data`,
+    ),
+    cloud: db.prepare<[{ run_id: string; accepted_seq: number }]>(
+      'insert or ignore into cloud_runs values (@run_id, @accepted_seq)',
     ),
     upsertDigests: db.prepare<[Digests & { run_id: string }]>(
       `insert into run_digests (run_id, fields, data) values (@run_id, @fields, @data)

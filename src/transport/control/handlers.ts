@@ -128,6 +128,7 @@ export function createHandlers({
       models: await runtime.listModels(),
       ...(await runtime.modelsPlace()),
     }),
+    usage: (query) => runtime.usage(query),
     'model.show': ({ id }) => runtime.showModel(id),
     'model.remove': ({ id }) => runtime.removeModel(id),
     'model.import': (input, { signal }) => runtime.importModel(input, signal),

@@ -12,6 +12,7 @@ import {
   pullInput,
   runListInput,
 } from '../../runtime/contract/inputs.ts';
+import { type UsageRecord, usageInput } from '../../runtime/contract/usage.ts';
 import { count, flag, name, oneOf, text, wholeFrom } from '../../runtime/contract/vocabulary.ts';
 import type {
   EventRecord,
@@ -110,6 +111,7 @@ export const methods = {
   'run.get': answers<RunRecord>()(one, 'whole'),
   'run.list': answers<RunPage>()(v.object(runListInput), 'whole'),
   'model.list': answers<{ models: ModelRecord[]; partial: PartialModel[]; folder: string }>()(none),
+  usage: answers<UsageRecord>()(v.object(usageInput)),
   'model.show': answers<ModelDetails>()(one),
   'model.remove': answers<ModelRecord>()(one),
   /** Puts a file of this machine into the models folder. */

@@ -20,6 +20,7 @@ const UNTAUGHT: readonly string[] = [
   ...['model default --json', 'model import', 'model import --json', 'model import --name'],
   ...['model use', 'model use --json'],
   ...['model search', 'model search --hub', 'model search --json'],
+  ...['runs list --cloud', 'usage', 'usage --by', 'usage --json', 'usage --since'],
   ...['api', 'api --data,d', 'api --json', 'api --stream'],
   ...['token create', 'token create --concurrent', 'token create --json', 'token create --name'],
   ...['token create --rate', 'token create --scope', 'token list', 'token list --json'],

@@ -1,0 +1,59 @@
+import { SvcError } from '../errors.ts';
+import { oneLine } from '../logs/plain.ts';
+import { askDaemon } from './connect/ask-daemon.ts';
+import type { Context } from './context.ts';
+import { choiceFlag, textFlag } from './parse/flag-values.ts';
+import { note, print, printJson } from './print/output.ts';
+import { table } from './print/table.ts';
+
+export async function run({ paths, flags, json }: Context): Promise<number> {
+  const by = choiceFlag(flags, 'by', ['model', 'provider', 'client', 'day']) ?? 'model';
+  const since = readSince(textFlag(flags, 'since'), Date.now());
+  const usage = await askDaemon(paths, 'usage', { by, ...(since === null ? {} : { since }) });
+  if (json) {
+    printJson(usage);
+    return 0;
+  }
+  const { groups, total, currency, budget } = usage;
+  const shown = groups.length === 0 ? [] : [...groups, total];
+  const rows = shown.map((group) => [
+    oneLine(group.name),
+    String(group.runs),
+    String(group.input_tokens),
+    String(group.output_tokens),
+    group.without_price.length > 0 && group.cost === 0 ? '?' : amount(group.cost),
+  ]);
+  if (rows.length === 0) note('No run has ended in this time.');
+  else print(table([by.toUpperCase(), 'RUNS', 'IN', 'OUT', currency], rows));
+  if (usage.covers_since !== null) note(`Runs are counted since ${usage.covers_since}.`);
+  if (total.estimated_runs > 0)
+    note(`${total.estimated_runs} runs without numbers of their provider are estimated.`);
+  if (total.without_price.length > 0)
+    note(oneLine(`Without a price in the configuration: ${total.without_price.join(', ')}.`));
+  const bounds = [
+    budget.per_day === null ? [] : [`${amount(budget.spent)} of ${budget.per_day} ${currency}`],
+    budget.tokens_per_day === null
+      ? []
+      : [`${budget.spent_tokens} of ${budget.tokens_per_day} tokens`],
+  ].flat();
+  if (bounds.length > 0)
+    note(`Used today at cloud providers: ${bounds.join(', ')}. The next day: ${budget.resets_at}.`);
+  return 0;
+}
+
+const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A time, or an age such as 7d. Throws usage. */
+function readSince(text: string | undefined, now: number): string | null {
+  if (text === undefined) return null;
+  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+  const at = unit === undefined ? Date.parse(text) : now - Number(count) * (UNITS[unit] ?? 0);
+  if (!Number.isNaN(at)) return new Date(at).toISOString();
+  throw new SvcError('usage', `--since must be a time or an age such as 7d, not ${text}.`, {
+    param: 'since',
+  });
+}
+
+function amount(cost: number): string {
+  return cost === 0 ? '0' : String(Number(cost.toPrecision(4)));
+}

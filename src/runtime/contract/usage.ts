@@ -1,0 +1,47 @@
+import * as v from 'valibot';
+import { named, object, oneOf, text, time, whole } from './vocabulary.ts';
+
+/** What runs used: the request, and the answer. */
+
+export const usageInput = {
+  /** Runs that ended before this time are not counted. Whole hours are. */
+  since: v.nullish(time),
+  by: v.nullish(oneOf(['model', 'provider', 'client', 'day'])),
+};
+export type UsageInput = v.InferOutput<v.ObjectSchema<typeof usageInput, undefined>>;
+
+const group = object({
+  name: text,
+  runs: whole,
+  input_tokens: whole,
+  output_tokens: whole,
+  /** Runs whose provider did not say all numbers, so they are estimated. */
+  estimated_runs: whole,
+  /** Without the models that have no price. */
+  cost: v.number(),
+  /** Models at cloud providers that have no price. */
+  without_price: v.array(text),
+});
+
+export const usageRecord = named(
+  'Usage',
+  object({
+    by: text,
+    /** The first hour of these sums. Null: no run has ended. */
+    since: v.nullable(time),
+    /** Since when runs are counted. Removed history stays counted. */
+    covers_since: v.nullable(time),
+    currency: text,
+    groups: v.array(group),
+    total: group,
+    /** Today (UTC), at cloud providers. */
+    budget: object({
+      per_day: v.nullable(v.number()),
+      tokens_per_day: v.nullable(whole),
+      spent: v.number(),
+      spent_tokens: whole,
+      resets_at: time,
+    }),
+  }),
+);
+export type UsageRecord = v.InferOutput<typeof usageRecord>;

@@ -1,0 +1,37 @@
+import type { RunContext } from '../../../machines/run-context.ts';
+import { HOUR_MS, type RunUsage } from '../../store/usage.ts';
+
+/** About the bytes of one token, where the provider does not say the number. */
+const TOKEN_BYTES = 4;
+
+/** Tokens of this many bytes, estimated. */
+export function tokensIn(bytes: number): number {
+  return Math.ceil(bytes / TOKEN_BYTES);
+}
+
+/**
+ * What a run used, when it has ended: at the target that it was at then.
+ *
+ * 1. The numbers are those of its provider. It says them with a complete answer only.
+ * 2. An answer that was cut costs too, so its numbers are estimated.
+ * 3. An attempt without output counts nothing.
+ */
+export function usageOf(context: RunContext): RunUsage {
+  const { request, usage, sent, attempt, output, output_tokens, outputs, ended_at } = context;
+  const told = usage?.input_tokens != null && usage.output_tokens != null;
+  const crossed = sent.findLast((one) => one.attempt === attempt);
+  const counts = told || outputs > 0 || usage !== null;
+  const input = usage?.input_tokens ?? tokensIn(crossed?.bytes ?? 0);
+  const answered = usage?.output_tokens ?? Math.max(output_tokens, tokensIn(output.length));
+  return {
+    hour: Math.floor((ended_at ?? context.created_at) / HOUR_MS),
+    provider: request.provider,
+    model: request.model,
+    // Each shell is a client of its own.
+    client: context.asked_by ?? context.client.replace(/^command line \d+$/, 'command line'),
+    cloud: request.cloud,
+    input_tokens: counts ? input : 0,
+    output_tokens: counts ? answered : 0,
+    estimated: counts && !told,
+  };
+}

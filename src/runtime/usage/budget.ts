@@ -1,0 +1,127 @@
+import { isTerminalEvent } from '../../../machines/events.ts';
+import type { RunContext } from '../../../machines/run-context.ts';
+import type { Config } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
+import { isoTime } from '../../kernel/clock.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { EventStore } from '../../store/port.ts';
+import { HOUR_MS } from '../../store/usage.ts';
+import type { Route } from '../runs/route.ts';
+import { tokensIn } from '../runs/usage-of.ts';
+import { costOf } from './price.ts';
+
+export interface Spent {
+  cost: number;
+  tokens: number;
+}
+
+/**
+ * Keeps what runs at cloud providers use on one day (UTC) within the budget. It owns what the
+ * attempts in progress may use.
+ *
+ * 1. What was used is read from the log, so a restart does not forget it.
+ * 2. An attempt in progress counts with its prompt and its `max_tokens` until its run has ended.
+ * 3. A budget of money refuses a model without a price.
+ */
+export class Budget {
+  private readonly options: BudgetOptions;
+  private readonly expected = new Map<string, Spent>();
+
+  constructor(options: BudgetOptions) {
+    this.options = options;
+    options.kernel.subscribe({ machine: 'run' }, ({ type, stream }) => {
+      if (isTerminalEvent(type)) this.expected.delete(stream);
+    });
+  }
+
+  /** When the day ends. */
+  resetsAt(): number {
+    return (Math.floor(this.options.kernel.clock.now() / DAY_MS) + 1) * DAY_MS;
+  }
+
+  /** What was used today, and what is expected of the attempts in progress. */
+  async spent(): Promise<Spent> {
+    const { store, config } = this.options;
+    const from_hour = Math.round((this.resetsAt() - DAY_MS) / HOUR_MS);
+    const { sums } = await store.usage({ from_hour, key: null });
+    const all = [...this.expected.values()];
+    for (const sum of sums)
+      if (sum.cloud)
+        all.push({
+          cost: costOf(sum, sum, config.prices) ?? 0,
+          tokens: sum.input_tokens + sum.output_tokens,
+        });
+    return {
+      cost: all.reduce((total, { cost }) => total + cost, 0),
+      tokens: all.reduce((total, { tokens }) => total + tokens, 0),
+    };
+  }
+
+  /** Why no run may go to this target now; null if one may. */
+  async refusal(target: Route): Promise<SvcError | null> {
+    const { config } = this.options;
+    const { budget_per_day, budget_tokens_per_day, currency } = config;
+    if (!target.cloud || (budget_per_day === null && budget_tokens_per_day === null)) return null;
+    if (budget_per_day !== null && costOf(target, NOTHING, config.prices) === null)
+      return new SvcError(
+        'price_unknown',
+        `${target.provider}/${target.model} has no price, so budget_per_day cannot count it.`,
+      );
+    const { cost, tokens } = await this.spent();
+    const [used, setting] =
+      budget_per_day !== null && cost >= budget_per_day
+        ? [`${amount(cost)} of ${amount(budget_per_day)} ${currency}`, 'budget_per_day']
+        : budget_tokens_per_day !== null && tokens >= budget_tokens_per_day
+          ? [`${tokens} of ${budget_tokens_per_day} tokens`, 'budget_tokens_per_day']
+          : [null, ''];
+    if (used === null) return null;
+    const resets_at = isoTime(this.resetsAt());
+    return new SvcError(
+      'budget_spent',
+      `Cloud providers have used ${used} today. The next day begins at ${resets_at}.`,
+      {
+        hint: `Wait for the next day, raise ${setting} in the configuration, or ask a local model.`,
+        details: { resets_at, cost, tokens },
+      },
+    );
+  }
+
+  /** Throws budget_spent and price_unknown when no target of a run may be asked now. */
+  async check(targets: readonly Route[]): Promise<void> {
+    let first: SvcError | null = null;
+    for (const target of targets) {
+      const refused = await this.refusal(target);
+      if (refused === null) return;
+      first ??= refused;
+    }
+    if (first !== null) throw first;
+  }
+
+  /** The same for an attempt, which counts from now on. */
+  async enter({ run_id, request }: RunContext): Promise<SvcError | null> {
+    const refused = await this.refusal(request);
+    if (refused !== null || !request.cloud) return refused;
+    const tokens = {
+      input_tokens: tokensIn(Buffer.byteLength(JSON.stringify(request.messages))),
+      output_tokens: request.max_tokens ?? 0,
+    };
+    this.expected.set(run_id, {
+      cost: costOf(request, tokens, this.options.config.prices) ?? 0,
+      tokens: tokens.input_tokens + tokens.output_tokens,
+    });
+    return null;
+  }
+}
+
+export interface BudgetOptions {
+  kernel: Kernel;
+  store: Pick<EventStore, 'usage'>;
+  config: Pick<Config, 'prices' | 'currency' | 'budget_per_day' | 'budget_tokens_per_day'>;
+}
+
+const DAY_MS = 24 * HOUR_MS;
+const NOTHING = { input_tokens: 0, output_tokens: 0 };
+
+function amount(cost: number): string {
+  return String(Number(cost.toPrecision(4)));
+}

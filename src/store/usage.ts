@@ -1,0 +1,179 @@
+import type Database from 'better-sqlite3';
+
+/**
+ * Two tables beside the log, which follow from it: what runs used, and which runs went to a cloud.
+ *
+ * 1. A run is counted once, in the transaction of its last event.
+ * 2. Removed history stays counted. The counts have no text of a user but the name of the client.
+ * 3. A log of an older version is counted when it is first opened, as far as it goes back.
+ */
+
+/** What one run used, when it ended. */
+export interface RunUsage {
+  /** Hours since 1970. */
+  hour: number;
+  provider: string;
+  model: string;
+  client: string;
+  /** It was sent to a cloud provider at the end. */
+  cloud: boolean;
+  input_tokens: number;
+  output_tokens: number;
+  /** The provider did not say all numbers, so they are estimated. */
+  estimated: boolean;
+}
+
+export interface UsageQuery {
+  from_hour: number;
+  /** What is summed apart, besides provider and model. */
+  key: 'day' | 'client' | null;
+}
+
+export interface UsageSum {
+  /** Days since 1970, or the client. */
+  key: string | number | null;
+  provider: string;
+  model: string;
+  cloud: boolean;
+  runs: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Runs whose numbers are estimated. */
+  estimated: number;
+}
+
+export interface UsageSums {
+  /** The first hour that is counted at all; null if there is none. */
+  since_hour: number | null;
+  sums: UsageSum[];
+}
+
+export const HOUR_MS = 3_600_000;
+/** Rows of one hour. The clients of further ones are counted together. */
+const HOUR_ROWS_MAX = 1000;
+const OTHERS = '(other clients)';
+
+const TABLES = `
+create table cloud_runs (run_id text primary key, accepted_seq integer not null) strict, without rowid;
+create index cloud_newest on cloud_runs (accepted_seq);
+create trigger cloud_run_removed after delete on runs begin delete from cloud_runs where run_id = old.run_id; end;
+create table usage (
+  hour integer not null,
+  provider text not null,
+  model text not null,
+  client text not null,
+  cloud integer not null,
+  runs integer not null,
+  input_tokens integer not null,
+  output_tokens integer not null,
+  estimated integer not null,
+  primary key (hour, provider, model, client, cloud)
+) strict, without rowid;
+insert into cloud_runs
+  select run_id, accepted_seq from runs
+  where finished = 1 and json_valid(data) and json_extract(data, '$.record.cloud') and json_extract(data, '$.record.attempts') > 0;
+insert into usage
+  select cast(ended_at / ${HOUR_MS} as integer), provider, coalesce(json_extract(data, '$.record.model'), '?'),
+    coalesce(json_extract(data, '$.record.client'), '?'), coalesce(json_extract(data, '$.record.cloud'), 0), count(*),
+    sum(coalesce(json_extract(data, '$.record.usage.input_tokens'), 0)), sum(coalesce(json_extract(data, '$.record.usage.output_tokens'), 0)),
+    sum(json_extract(data, '$.record.usage.output_tokens') is null)
+  from runs where finished = 1 and ended_at is not null and json_valid(data) group by 1, 2, 3, 4, 5;`;
+
+/** Creates both tables in one transaction, unless they are there. */
+export function addUsageTables(db: Database.Database): void {
+  if (!hasUsage(db)) db.transaction(() => db.exec(TABLES)).exclusive();
+  // Tables that are damaged are found here, where the open reports it.
+  prepare(db);
+  db.prepare('select run_id, accepted_seq from cloud_runs');
+}
+
+function hasUsage(db: Database.Database): boolean {
+  return db.prepare(`select 1 from sqlite_schema where name = 'usage'`).get() !== undefined;
+}
+
+/** Counts runs and reads the sums. */
+export class UsageTable {
+  private readonly statements: ReturnType<typeof prepare>;
+
+  constructor(db: Database.Database) {
+    this.statements = prepare(db);
+  }
+
+  /** In the transaction of the caller. */
+  add(usage: RunUsage): void {
+    const { add, insert, rows } = this.statements;
+    const row = {
+      ...usage,
+      cloud: usage.cloud ? 1 : 0,
+      estimated: usage.estimated ? 1 : 0,
+    };
+    if (add.run(row).changes > 0) return;
+    const isFull = (rows.get(usage.hour) ?? 0) >= HOUR_ROWS_MAX;
+    insert.run(isFull ? { ...row, client: OTHERS } : row);
+  }
+
+  read({ from_hour, key }: UsageQuery): UsageSums {
+    const { first, sums } = this.statements;
+    return {
+      since_hour: first.get() ?? null,
+      sums: sums[key ?? 'none'].all(from_hour).map((sum) => ({ ...sum, cloud: sum.cloud === 1 })),
+    };
+  }
+}
+
+type Row = Omit<RunUsage, 'cloud' | 'estimated'> & { cloud: number; estimated: number };
+type Sum = Omit<UsageSum, 'cloud'> & { cloud: number };
+
+function prepare(db: Database.Database) {
+  const sums = (key: string) =>
+    db.prepare<[number], Sum>(
+      `select ${key} as key, provider, model, cloud, sum(runs) as runs, sum(input_tokens) as input_tokens,
+         sum(output_tokens) as output_tokens, sum(estimated) as estimated
+       from usage where hour >= ? group by 1, 2, 3, 4 order by 1, 2, 3, 4`,
+    );
+  return {
+    add: db.prepare<[Row]>(
+      `update usage set runs = runs + 1, input_tokens = input_tokens + @input_tokens,
+         output_tokens = output_tokens + @output_tokens, estimated = estimated + @estimated
+       where hour = @hour and provider = @provider and model = @model and client = @client and cloud = @cloud`,
+    ),
+    insert: db.prepare<[Row]>(
+      `insert into usage values (@hour, @provider, @model, @client, @cloud, 1, @input_tokens, @output_tokens, @estimated)
+       on conflict do update set runs = runs + 1, input_tokens = input_tokens + excluded.input_tokens,
+         output_tokens = output_tokens + excluded.output_tokens, estimated = estimated + excluded.estimated`,
+    ),
+    rows: db.prepare<[number], number>('select count(*) from usage where hour = ?').pluck(),
+    first: db.prepare<[], number | null>('select min(hour) from usage').pluck(),
+    sums: { none: sums('null'), day: sums('hour / 24'), client: sums('client') },
+  };
+}
+
+/** The same sums, of usages in memory. */
+export function sumUsage(all: readonly RunUsage[], { from_hour, key }: UsageQuery): UsageSums {
+  const sums = new Map<string, UsageSum>();
+  for (const usage of all) {
+    if (usage.hour < from_hour) continue;
+    const { provider, model, cloud } = usage;
+    const value =
+      key === 'day' ? Math.floor(usage.hour / 24) : key === 'client' ? usage.client : null;
+    const name = JSON.stringify([value, provider, model, cloud]);
+    const sum = sums.get(name) ?? {
+      ...{ key: value, provider, model, cloud },
+      ...{ runs: 0, input_tokens: 0, output_tokens: 0, estimated: 0 },
+    };
+    sum.runs += 1;
+    sum.input_tokens += usage.input_tokens;
+    sum.output_tokens += usage.output_tokens;
+    sum.estimated += usage.estimated ? 1 : 0;
+    sums.set(name, sum);
+  }
+  const hours = all.map(({ hour }) => hour);
+  return {
+    since_hour: hours.length === 0 ? null : Math.min(...hours),
+    sums: [...sums.values()].sort(
+      (a, b) =>
+        Number(a.key ?? 0) - Number(b.key ?? 0) ||
+        `${a.key} ${a.provider} ${a.model}`.localeCompare(`${b.key} ${b.provider} ${b.model}`),
+    ),
+  };
+}

@@ -1,0 +1,184 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Settings } from '../../../src/config/settings.ts';
+import { SvcError } from '../../../src/errors.ts';
+import type { OutputPart } from '../../../src/providers/port.ts';
+import type { EventStore } from '../../../src/store/port.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { gate, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
+import { codeOf, waitFor } from '../../helpers/wait.ts';
+
+/** What runs use, and the budget of a day. far is a cloud provider, near is on this machine. */
+
+const used = (input_tokens: number, output_tokens: number): OutputPart => ({
+  ...{ type: 'finish', finish_reason: 'stop' },
+  usage: { input_tokens, output_tokens },
+});
+const says = (id: string) => new ScriptedProvider(id, [output(`from ${id}`), used(1000, 500)]);
+const PRICES = { 'far/*': { input: 2, output: 4 }, 'far/dear': { input: 2000, output: 4000 } };
+
+async function boot(
+  settings: Partial<Settings> = {},
+  options: { store?: EventStore; boot_id?: string; far?: ScriptedProvider } = {},
+) {
+  const { far = says('far'), ...rest } = options;
+  const near = says('near');
+  const booted = await bootRuntime({
+    ...rest,
+    settings,
+    local: says('local'),
+    remote: { far: { port: far, kind: 'cloud' }, near: { port: near, kind: 'local' } },
+    limits: { target_attempts: 1 },
+  });
+  const { runtime, kernel } = booted;
+  const start = async (model: string | string[], fields: object = {}) =>
+    (await runtime.startRun({ prompt: 'hi', model, ...fields }, 'test')).id;
+  const ask = async (model: string | string[], fields: object = {}) => {
+    const id = await start(model, fields);
+    await waitFor('the run has ended', () => !kernel.instances.has(id));
+    return runtime.getRun(id);
+  };
+  return { ...booted, far, near, start, ask };
+}
+
+test('runs are summed by model, provider, client and day, with their cost', async () => {
+  const { ask, runtime } = await boot({ prices: PRICES });
+  await ask('far/m', { client: 'a' });
+  await ask('far/m', { client: 'b' });
+  await ask('far/dear', { client: 'a' });
+  await ask('near/n', { client: 'command line 41' });
+  const rows = async (by: 'model' | 'provider' | 'client' | 'day') =>
+    (await runtime.usage({ by })).groups.map(({ name, runs, input_tokens, cost }) => [
+      ...[name, runs, input_tokens, cost],
+    ]);
+  assert.equal(await rows('model'), [
+    ['far/dear', 1, 1000, 4],
+    ['far/m', 2, 2000, 0.008],
+    ['near/n', 1, 1000, 0],
+  ]);
+  assert.equal(await rows('provider'), [
+    ['far', 3, 3000, 4.008],
+    ['near', 1, 1000, 0],
+  ]);
+  assert.equal(
+    (await rows('client')).map(([name, runs]) => [name, runs]),
+    [
+      ['a', 2],
+      ['b', 1],
+      ['command line', 1],
+    ],
+  );
+  const [day, ...others] = await rows('day');
+  assert.match(String(day?.[0]), /^\d{4}-\d\d-\d\d$/);
+  assert.equal([day?.[1], others], [4, []]);
+  const { total } = await runtime.usage({});
+  assert.equal([total.runs, total.output_tokens, total.without_price], [4, 2000, []]);
+});
+
+test('a model at a cloud without a price is named, and counts no cost', async () => {
+  const { ask, runtime } = await boot();
+  await ask('far/m');
+  await ask('near/n');
+  const { total } = await runtime.usage({ by: 'provider' });
+  assert.equal([total.cost, total.without_price, total.runs], [0, ['far/m'], 2]);
+});
+
+test('an answer that was cut is estimated, and a failure without output counts nothing', async () => {
+  const cut = new ScriptedProvider('far', (_, signal) => [
+    output('x'.repeat(400)),
+    untilAborted(signal),
+  ]);
+  const { start, ask, runtime, near, kernel } = await boot({ prices: PRICES }, { far: cut });
+  near.script = [new SvcError('provider_rejected')];
+  const id = await start('far/m');
+  await waitFor('it has output', async () => (await runtime.getRun(id)).output !== '');
+  await runtime.cancelRun(id, 'test');
+  await waitFor('it has ended', () => !kernel.instances.has(id));
+  await ask('near/n');
+  const { groups } = await runtime.usage({});
+  const [far, failed] = groups;
+  assert.equal([far?.estimated_runs, far?.output_tokens], [1, 100]);
+  assert.ok((far?.input_tokens ?? 0) > 0);
+  assert.equal([failed?.runs, failed?.input_tokens, failed?.output_tokens], [1, 0, 0]);
+});
+
+test('runs that are removed stay counted, and since names whole hours', async () => {
+  const { ask, runtime, store } = await boot();
+  const { id, ended_at } = await ask('near/n');
+  await ask('near/n');
+  assert.is((await store.removeRun(id)).runs, 1);
+  assert.is((await runtime.usage({})).total.runs, 2);
+  const hour = `${ended_at?.slice(0, 13)}:00:00.000Z`;
+  assert.is((await runtime.usage({})).covers_since, hour);
+  assert.is((await runtime.usage({ since: hour })).total.runs, 2);
+  assert.is((await runtime.usage({ since: '2999-01-01T00:00:00Z' })).total.runs, 0);
+});
+
+test('beyond the budget a run for a cloud is refused, also after a restart, until the next day', async () => {
+  for (const settings of [
+    { prices: PRICES, budget_per_day: 0.004 },
+    { budget_tokens_per_day: 1500 },
+  ]) {
+    const { ask, runtime, far, store } = await boot(settings);
+    await ask('far/m');
+    const error = await runtime
+      .startRun({ prompt: 'hi', model: 'far/m' }, 'test')
+      .catch((thrown: unknown) => thrown as SvcError);
+    assert.instance(error, SvcError);
+    assert.is((error as SvcError).code, 'budget_spent');
+    assert.match((error as SvcError).message, 'next day begins at');
+    assert.is((await ask('near/n')).state, 'completed');
+    const again = await boot(settings, { store, boot_id: 'boot_2' });
+    assert.is(
+      await codeOf(again.runtime.startRun({ prompt: 'hi', model: 'far/m' }, 'test')),
+      'budget_spent',
+    );
+    again.clock.advance(25 * 3_600_000);
+    assert.is((await again.ask('far/m')).state, 'completed');
+    assert.equal([far.asked.length, again.far.asked.length], [1, 1]);
+  }
+});
+
+test('a run whose cloud target is over the budget goes on at one of this machine', async () => {
+  const { ask, far } = await boot({ budget_tokens_per_day: 0 });
+  const run = await ask(['far/m', 'near/n']);
+  assert.equal([run.provider, run.failed_attempts?.[0]?.code], ['near', 'budget_spent']);
+  assert.equal([run.sent_to_cloud, far.asked.length], [undefined, 0]);
+});
+
+test('attempts in progress count for the budget', async () => {
+  const free = gate();
+  const far = new ScriptedProvider('far', () => [() => free.opened, output('x'), used(1, 1)]);
+  const { start, runtime, kernel } = await boot({ budget_tokens_per_day: 1000 }, { far });
+  const id = await start('far/m', { max_tokens: 1000 });
+  await waitFor('it is asked', () => far.open === 1);
+  assert.is(
+    await codeOf(runtime.startRun({ prompt: 'hi', model: 'far/m' }, 'test')),
+    'budget_spent',
+  );
+  free.open();
+  await waitFor('it has ended', () => !kernel.instances.has(id));
+  await runtime.startRun({ prompt: 'hi', model: 'far/m' }, 'test');
+});
+
+test('a budget of money refuses a model whose cost cannot be counted', async () => {
+  const { runtime } = await boot({ budget_per_day: 5 });
+  assert.is(
+    await codeOf(runtime.startRun({ prompt: 'hi', model: 'far/m' }, 'test')),
+    'price_unknown',
+  );
+});
+
+test('the list has the runs that went to a cloud, also one that was answered here', async () => {
+  const far = new ScriptedProvider('far', [new SvcError('provider_failed')]);
+  const { ask, runtime } = await boot({}, { far });
+  const crossed = await ask(['far/m', 'near/n']);
+  await ask('near/n');
+  const { runs } = await runtime.listRuns({ cloud: true });
+  assert.equal(
+    runs.map(({ id, provider }) => [id, provider]),
+    [[crossed.id, 'near']],
+  );
+});
+
+test.run();
