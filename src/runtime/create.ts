@@ -11,13 +11,7 @@ import type { Kernel } from '../kernel/kernel.ts';
 import type { DaemonKey } from '../kernel/stream.ts';
 import type { ModelLoads } from '../providers/port.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
-import type {
-  LifecycleInput,
-  LifecycleResult,
-  ProviderInput,
-  Runtime,
-  StatusRecord,
-} from './contract.ts';
+import type { LifecycleInput, LifecycleResult, Runtime, StatusRecord } from './contract.ts';
 import { answeringStore, unlessLate, unlessStalled } from './disk/refuse-when-stalled.ts';
 import { Embeddings } from './embeddings/embeddings.ts';
 import type { DaemonHistory } from './health/daemon-history.ts';
@@ -27,6 +21,7 @@ import type { StopReports } from './health/stop-report.ts';
 import { createHistory } from './history/history.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { createModels, type LocalModelsPort, type ModelsOptions } from './models/models.ts';
+import { oneAtATime, providerSettings, throwWithChange } from './providers/change.ts';
 import { Loads } from './providers/local-models.ts';
 import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
@@ -278,31 +273,6 @@ function lifecycleEvent(
   };
 }
 
-/** Runs changes one after the other, so that providers.json and the providers agree. */
-function oneAtATime(): <T>(change: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (change) => {
-    const mine = last.then(change);
-    last = mine.catch(() => undefined);
-    return mine;
-  };
-}
-
-/** A change on a stalled disk may still take effect. A second request would then be refused. */
-function throwWithChange(thrown: unknown): never {
-  if (!(thrown instanceof SvcError) || !STALLED.has(thrown.code)) throw thrown;
-  const { code, message, details } = thrown;
-  const hint =
-    'Check the disk. When it can be written again, check with svc provider list that the change was made. If not, repeat it.';
-  throw new SvcError(code, message, {
-    cause: thrown,
-    hint,
-    ...(details === undefined ? {} : { details }),
-  });
-}
-
-const STALLED: ReadonlySet<string> = new Set(['store_stalled', 'store_full']);
-
 /** A log that cannot be written does not delay a stop. The proposed state already shows it. */
 async function recordedOrStalled(kernel: Kernel, recorded: Promise<void>): Promise<void> {
   if (kernel.stalled !== null) return void recorded.catch(() => {});
@@ -321,9 +291,4 @@ function refused(type: string, daemon: DaemonSnapshot): SvcError {
       details: { ...position(daemon), accepted: open },
     },
   );
-}
-
-function providerSettings(input: ProviderInput): Record<string, unknown> {
-  const { id: _, ...settings } = input;
-  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
 import { wrong } from './check.ts';
-import { anything, flag, name, object, oneOf, text } from './vocabulary.ts';
+import { anything, flag, name, object, oneOf, text, whole } from './vocabulary.ts';
 
 /** The messages of a request, and what their parts may be. */
 
@@ -126,3 +126,23 @@ function checkImage(media_type: string, data: string, param: string): void {
       `${param} is no ${media_type}: its first bytes are of another kind of file.`,
     );
 }
+
+/** A part of an answer. */
+export const answerPart = v.variant('type', [
+  object({ type: v.literal('text'), text }),
+  object({ type: v.literal('reasoning'), text }),
+  object({ type: v.literal('refusal'), text }),
+  object({ type: v.literal('tool_call'), id: text, name: text, arguments: text }),
+]);
+
+/** A message of a record. Images have their size instead of their data. */
+export const recordedMessage = object({
+  role: oneOf(['system', 'user', 'assistant', 'tool']),
+  content: v.array(
+    v.variant('type', [
+      ...answerPart.options,
+      object({ type: v.literal('image'), media_type: text, size_bytes: whole }),
+      object({ type: v.literal('tool_result'), id: text, text, is_error: flag }),
+    ]),
+  ),
+});

@@ -4,8 +4,8 @@ import { RECOVERIES } from '../../config/settings.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
 import type { EventRecord } from '../../kernel/event-pages.ts';
 import type { RunRecord } from '../runs/record.ts';
-import { responseFormat, tool, toolChoice } from './messages.ts';
-import { anything, flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
+import { answerPart, recordedMessage, responseFormat, tool, toolChoice } from './messages.ts';
+import { anything, flag, named, object, oneOf, pick, text, time, whole } from './vocabulary.ts';
 
 /**
  * The answers in the form that users see: snake_case, RFC 3339 times. A test checks real answers
@@ -211,25 +211,6 @@ export const publicReport = object({
 export const anyReport = named('Report', v.union([report, publicReport]));
 export type PublicReport = v.InferOutput<typeof publicReport>;
 
-const part = v.variant('type', [
-  object({ type: v.literal('text'), text }),
-  object({ type: v.literal('reasoning'), text }),
-  object({ type: v.literal('refusal'), text }),
-  object({ type: v.literal('tool_call'), id: text, name: text, arguments: text }),
-]);
-
-/** A message of a record. Images have their size instead of their data. */
-const recordedMessage = object({
-  role: oneOf(['system', 'user', 'assistant', 'tool']),
-  content: v.array(
-    v.variant('type', [
-      ...part.options,
-      object({ type: v.literal('image'), media_type: text, size_bytes: whole }),
-      object({ type: v.literal('tool_result'), id: text, text, is_error: flag }),
-    ]),
-  ),
-});
-
 const attemptFields = { attempt: whole, provider: text, model: text, at: time };
 
 export const run = named(
@@ -254,7 +235,7 @@ export const run = named(
     repeat_penalty: v.exactOptional(v.number()),
     output: text,
     /** The parts of the answer, unless it is only text. */
-    output_parts: v.exactOptional(v.array(part)),
+    output_parts: v.exactOptional(v.array(answerPart)),
     finish_reason: orNull(oneOf(['stop', 'length', 'content_filter', 'tool_calls', 'other'])),
     /** The text of the request's `stop` that ended the answer. */
     stop_sequence: v.exactOptional(text),
@@ -320,7 +301,3 @@ export const event = named(
     data: anything,
   }) satisfies v.GenericSchema<unknown, EventRecord>,
 );
-
-function pick<E extends v.ObjectEntries, const K extends keyof E>(entries: E, names: readonly K[]) {
-  return Object.fromEntries(names.map((name) => [name, entries[name]])) as Pick<E, K>;
-}

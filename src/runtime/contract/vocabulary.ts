@@ -100,3 +100,11 @@ export const truth = v.pipe(
 );
 
 const CONTROL = /\p{Cc}/u;
+
+/** The named entries of an object. */
+export function pick<E extends v.ObjectEntries, const K extends keyof E>(
+  entries: E,
+  names: readonly K[],
+) {
+  return Object.fromEntries(names.map((name) => [name, entries[name]])) as Pick<E, K>;
+}
