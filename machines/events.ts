@@ -195,7 +195,7 @@ export type RunEvent =
   /** Found unfinished by a later boot. The time between the boots counts for no deadline. */
   | EventOf<'run.recovered', { downtime_ms: number }>
   | EventOf<'run.cancel_requested', { by: string }>
-  | EventOf<'run.deadline_passed', { deadline: DeadlineName }>
+  | EventOf<'run.deadline_passed', { deadline: DeadlineName; error?: Failure }>
   | EventOf<'run.interrupt_requested', { reason: string }>
   | EventOf<'run.cancelled', { forced: boolean }>
   | EventOf<'run.timed_out', { forced: boolean }>

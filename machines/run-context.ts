@@ -211,7 +211,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         timeout_at: graceEndsAt,
       };
     case 'run.deadline_passed':
-      return { error: timedOut(event.deadline), timeout_at: graceEndsAt };
+      return { error: event.error ?? timedOut(event.deadline), timeout_at: graceEndsAt };
     case 'run.interrupt_requested':
       return { timeout_at: graceEndsAt };
     case 'run.completed':

@@ -1,6 +1,7 @@
 import type { Deadline, DeadlineName, Failure, NewEvent, RunEvent } from './events.ts';
 import { canResume } from './retry.ts';
 import type { RunSnapshot } from './run.ts';
+import type { RunContext } from './run-context.ts';
 import { isIn } from './step.ts';
 
 /** The next event of a run: by its deadline, when its work has stopped, and after a crash. */
@@ -38,7 +39,7 @@ export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
   const { context } = snapshot;
   const passed = (at: number, deadline: DeadlineName): Deadline<RunEvent> => ({
     at,
-    event: { type: 'run.deadline_passed', deadline },
+    event: { type: 'run.deadline_passed', deadline, ...silence(context, deadline) },
   });
   const total = passed(context.deadline_at, 'total');
   if (isIn(snapshot, 'queued')) return [passed(context.queue_deadline_at, 'queue'), total];
@@ -49,6 +50,21 @@ export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
   if (isIn(snapshot, 'suspended')) return [total];
   const end = terminalOf(snapshot, true);
   return end === null ? [] : [{ at: context.timeout_at, event: end }];
+}
+
+/** The failure of a provider that sent nothing for too long. The other deadlines are not its own. */
+function silence(
+  { request: { provider }, first_output_ms, idle_ms }: RunContext,
+  deadline: DeadlineName,
+): { error?: Failure } {
+  const after = (ms: number) => `within ${Math.round(ms / 100) / 10} s`;
+  if (deadline === 'first_output') {
+    const message = `${provider} did not begin to answer ${after(first_output_ms)}.`;
+    return { error: { code: 'provider_silent', message, retryable: true } };
+  }
+  if (deadline !== 'idle') return {};
+  const message = `${provider} began to answer, and then sent nothing more ${after(idle_ms)}.`;
+  return { error: { code: 'provider_stalled', message, retryable: true } };
 }
 
 /**

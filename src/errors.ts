@@ -480,12 +480,50 @@ export const errors = {
     ...provider,
     retryable: false,
     meaning: 'The engine failed to answer.',
-    hint: 'See: svc logs --run <id>',
+    hint: 'See: svc logs --run <run>',
   },
   provider_unreachable: {
     ...provider,
     meaning: 'The provider does not respond at its address.',
-    hint: 'Check that it runs and that its address is right: svc provider test <id>',
+    hint: 'Check that it runs and that its address is right: svc provider test <provider>',
+  },
+  provider_address_unknown: {
+    ...provider,
+    retryable: false,
+    meaning: 'The name in the address of the provider cannot be looked up.',
+    hint: 'Check its address in svc provider list, and whether this machine is online.',
+  },
+  provider_tls_failed: {
+    ...provider,
+    retryable: false,
+    meaning:
+      'The connection to the provider cannot be secured: its certificate or its TLS is wrong.',
+    hint: 'Check its address in svc provider list. For a private certificate set NODE_EXTRA_CA_CERTS and run: svc restart',
+  },
+  provider_timed_out: {
+    ...provider,
+    http: 504,
+    grpc: 'DEADLINE_EXCEEDED',
+    meaning: 'The provider says that it took too long.',
+    hint: 'Try again, or ask for less at one time.',
+  },
+  provider_silent: {
+    ...provider,
+    http: 504,
+    grpc: 'DEADLINE_EXCEEDED',
+    exit: 124,
+    type: 'timeout_error',
+    meaning: 'The provider did not begin to answer in time.',
+    hint: 'Raise the limit first_output_ms for a slow model, or check it with: svc provider test <provider>',
+  },
+  provider_stalled: {
+    ...provider,
+    http: 504,
+    grpc: 'DEADLINE_EXCEEDED',
+    exit: 124,
+    type: 'timeout_error',
+    meaning: 'The provider stopped sending in the middle of its answer.',
+    hint: 'Ask again, or raise the limit idle_ms for a slow model.',
   },
   provider_unavailable: {
     ...provider,
@@ -499,23 +537,46 @@ export const errors = {
     exit: 5,
     retryable: false,
     meaning: 'The provider refused the credentials, or none are set.',
-    hint: 'Store its key with svc provider key, then check it with svc provider test.',
+    hint: 'Store its key with svc provider key <provider>, then check it with svc provider test <provider>.',
+  },
+  provider_forbidden: {
+    ...provider,
+    exit: 5,
+    retryable: false,
+    meaning: 'The provider knows the key, and does not allow this request with it.',
+    hint: 'Check on its pages what the key may do, or choose another model or provider.',
   },
   provider_busy: {
     ...provider,
-    meaning: 'The provider is busy.',
-    hint: 'Try again later.',
+    meaning: 'The provider takes no more requests now, because there were too many.',
+    hint: 'Wait, or use another provider. See when it is asked again with: svc provider list',
+  },
+  provider_quota_exceeded: {
+    ...provider,
+    retryable: false,
+    meaning: 'The credit or the quota of the account at the provider is used up.',
+    hint: 'Check the plan and the bills on its pages, or use another provider.',
+  },
+  provider_overloaded: {
+    ...provider,
+    meaning: 'The provider is overloaded or down for maintenance.',
+    hint: 'Try again later, or use another provider.',
   },
   provider_failed: {
     ...provider,
     meaning: 'The provider responded with an error.',
-    hint: 'See: svc runs show <id>',
+    hint: 'Try again, or check it with: svc provider test <provider>',
+  },
+  provider_conflict: {
+    ...provider,
+    meaning: 'The provider reports a conflict with another request.',
+    hint: 'Try again.',
   },
   provider_rejected: {
     ...provider,
     retryable: false,
     meaning: 'The provider rejected the request.',
-    hint: 'See the message: often the provider does not know the model or a parameter.',
+    hint: 'See what it says: often it does not know the model or a parameter.',
   },
   budget_spent: {
     http: 402,
@@ -531,15 +592,35 @@ export const errors = {
     meaning: 'There is a budget, and the model has no price, so its cost cannot be counted.',
     hint: 'Set its price in the configuration under prices, by provider/model or provider/*.',
   },
-  provider_silent: {
+  provider_not_found: {
     ...provider,
-    meaning: 'The provider took the request and sent nothing in time.',
-    hint: 'See its state: svc provider list',
+    retryable: false,
+    meaning: 'The provider has nothing at this address.',
+    hint: 'Check its address in svc provider list: it usually ends in /v1.',
+  },
+  provider_too_large: {
+    ...provider,
+    retryable: false,
+    meaning: 'The request is larger than the provider takes.',
+    hint: 'Shorten the prompt, or send smaller images.',
+  },
+  content_filtered: {
+    ...provider,
+    exit: 10,
+    retryable: false,
+    meaning: 'A content filter refused the request, or cut the answer.',
+    hint: 'Ask in other words, or use another model.',
+  },
+  answer_empty: {
+    ...provider,
+    exit: 10,
+    meaning: 'The answer has no text.',
+    hint: 'Ask again, or in other words.',
   },
   targets_failed: {
     ...provider,
     meaning: 'A run had several targets, and none of them answered.',
-    hint: 'See what each of them said: svc runs why <id>',
+    hint: 'See what each of them said: svc runs why <run>',
   },
   provider_adapter_missing: {
     ...provider,
@@ -553,13 +634,26 @@ export const errors = {
     ...provider,
     exit: 10,
     meaning: 'The answer of the provider is incomplete.',
-    hint: 'The text so far is kept: svc runs show <id>',
+    hint: 'Ask again. See the run with: svc runs show <run>',
+  },
+  stream_garbled: {
+    ...provider,
+    exit: 10,
+    meaning: 'The provider sent something that cannot be understood, so its answer is incomplete.',
+    hint: 'Check that its address is right and its adapter fits: svc provider test <provider>',
+  },
+  stream_oversized: {
+    ...provider,
+    exit: 10,
+    retryable: false,
+    meaning: 'The provider sent more in one piece, or in all, than the daemon takes.',
+    hint: 'Ask for less, or raise the limit that the message names.',
   },
   run_interrupted: {
     ...unavailable,
     exit: 10,
     meaning: 'The run was interrupted. The text so far is kept.',
-    hint: 'See it with svc runs show <id>, or ask again.',
+    hint: 'See it with svc runs show <run>, or ask again.',
   },
   content_not_kept: {
     ...unavailable,
@@ -573,7 +667,7 @@ export const errors = {
     exit: 10,
     retryable: false,
     meaning: 'The run was interrupted and cannot continue: another model wrote its text.',
-    hint: 'The text so far is kept: svc runs show <id>. Send the prompt again for a whole answer.',
+    hint: 'See it with svc runs show <run>. Send the prompt again for a whole answer.',
   },
   run_cancelled: {
     http: 499,
@@ -716,6 +810,16 @@ export class SvcError extends Error implements AttemptDetails {
     const { code, message, retryable, param } = this;
     return { code, message, retryable, ...(param === null ? {} : { param }) };
   }
+}
+
+/** A hint of the table with the ids that it is about. Without one its placeholder stays. */
+export function filledHint(
+  hint: string,
+  { run, provider }: { run?: string; provider?: string },
+): string {
+  return hint
+    .replaceAll('<run>', run ?? '<run>')
+    .replaceAll('<provider>', provider ?? '<provider>');
 }
 
 /** Whether something thrown is an SvcError with one of the codes. */

@@ -128,6 +128,7 @@ export function buildWork(options: WorkOptions) {
     provider: (request) => providers.portFor(request),
     refusal: (context) => budget.enter(context),
     enter: (id, run_id) => providers.enter(id, run_id),
+    retryAt: (id) => providers.retryAt(id),
     onOutcome: (id, outcome, run_id) => providers.recordOutcome(id, outcome, run_id),
   });
   const puller = new Puller({

@@ -2,6 +2,7 @@ import type { ProviderConfig } from '../config/provider.ts';
 import type { Limits } from '../limits.ts';
 import { createSdkProvider } from './ai-sdk/provider.ts';
 import type { ProviderKeys } from './keys/port.ts';
+import { named } from './named.ts';
 import { createRemoteProvider } from './openai/provider.ts';
 import type { ProviderPort } from './port.ts';
 
@@ -19,6 +20,6 @@ export interface RemoteOptions {
 export function createRemote({ config, ...options }: RemoteOptions): ProviderPort {
   const { adapter, base_url } = config;
   if (adapter === 'openai-compatible' && base_url !== null)
-    return createRemoteProvider({ ...options, config: { ...config, base_url } });
-  return createSdkProvider({ ...options, config });
+    return named(createRemoteProvider({ ...options, config: { ...config, base_url } }));
+  return named(createSdkProvider({ ...options, config }));
 }

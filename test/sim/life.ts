@@ -101,6 +101,7 @@ export class Life {
       provider: ({ provider }) => upstreams.get(provider),
       refusal: (context) => budget.enter(context),
       enter: options.enter,
+      retryAt: () => null,
       onOutcome() {},
     });
     const handlers: Record<string, (params: never) => void> = {

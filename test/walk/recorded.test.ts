@@ -35,12 +35,20 @@ for (const { version, machine, shows, events, outcome } of recorded) {
     const known = Object.fromEntries(
       Object.keys(outcome.record).map((name) => [name, now.record[name]]),
     );
-    assert.equal(known, outcome.record);
+    assert.equal(withoutHint(known), withoutHint(outcome.record));
   });
 
   test(`${version} ${machine} ${shows}: the inner states are those that are written beside it: else run record.ts --state-paths`, () => {
     assert.equal(outcomeOf(events, outcome.by).state_paths, outcome.state_paths);
   });
+}
+
+/** A hint says what to do with the present program, so its words may change. */
+function withoutHint(record: Record<string, unknown>): Record<string, unknown> {
+  const { error } = record;
+  if (typeof error !== 'object' || error === null) return record;
+  const { hint: _, ...rest } = error as Record<string, unknown>;
+  return { ...record, error: rest };
 }
 
 test('each thing that a machine can show is recorded', () => {

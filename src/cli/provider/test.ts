@@ -1,8 +1,9 @@
 import { errors } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
+import { keyOfThisShell } from '../connect/shell-key.ts';
 import type { Context } from '../context.ts';
-import { print, printJson } from '../print/output.ts';
+import { print, printError, printJson } from '../print/output.ts';
 
 /** Exit 0 if it answers, 5 if it refuses the credentials, 9 if it does not answer. */
 export async function run({ paths, args, json }: Context): Promise<number> {
@@ -12,7 +13,9 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     { id: args[0] },
     { timeout_ms: TEST_MS },
   );
+  const own = provider.state === 'unauthorised' ? keyOfThisShell(provider, paths) : null;
   if (json) printJson(provider);
+  else if (own !== null) printError(own, false);
   else if (provider.state === 'available')
     print(`${oneLine(provider.id)} answers${modelsOf(provider.models)}.`);
   else

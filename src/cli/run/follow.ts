@@ -28,11 +28,22 @@ export interface Following {
   patience: () => Promise<number>;
 }
 
+export interface FailedAttempt {
+  provider: string;
+  message: string;
+  attempt: number;
+  /** Attempts that the run has. Null: unknown. */
+  attempts_max: number | null;
+  wait_ms: number;
+}
+
 export interface Steps {
   accepted?(run: Run): void;
   output(text: string): Promise<void> | undefined;
   /** A target could not answer, and the run goes on with another one. */
   moved?(from: string, why: string, to: string): void;
+  /** An attempt failed, and another one follows. */
+  failed?(failed: FailedAttempt): void;
   /** The run starts again: the output so far is void. */
   discarded(): void;
   waiting?(position: number): void;
@@ -163,6 +174,7 @@ async function consume(
     cursor.id !== null &&
     void client.call('run.cancel', { id: cursor.id }, { timeout_ms: CANCEL_MS }).catch(() => {});
   cancel.addEventListener('abort', cancelRun);
+  let attempts_max: number | null = null;
   try {
     if (cancel.aborted) cancelRun();
     for await (const event of stream) {
@@ -175,7 +187,11 @@ async function consume(
       } else if ('queue_position' in event) {
         steps.waiting?.(event.queue_position);
       } else {
-        if (event.type === 'run.attempt_failed') noteMove(event.data, cursor, steps);
+        if (event.type === 'run.accepted') attempts_max = Number(event.data.max_attempts) || null;
+        if (event.type === 'run.attempt_failed' && event.data.next !== undefined)
+          noteMove(event.data, cursor, steps);
+        else if (event.type === 'run.attempt_failed')
+          steps.failed?.(failedAttempt(cursor.provider, event.at, event.data, attempts_max));
         if (event.type === 'run.started' && event.data.resumes !== true && event.data.attempt !== 1)
           steps.discarded();
         if (event.type === 'run.output_appended' && event.data.kind === undefined)
@@ -199,6 +215,18 @@ function noteMove(data: Record<string, unknown>, cursor: Cursor, steps: Steps): 
   const { message } = data.error as { message: string };
   steps.moved?.(cursor.provider ?? 'the provider', message, `${next.provider}/${next.model}`);
   cursor.provider = next.provider;
+}
+
+function failedAttempt(
+  provider: string | null | undefined,
+  at: string,
+  { attempt, error, retry_at }: Record<string, unknown>,
+  attempts_max: number | null,
+): FailedAttempt {
+  const { message } = (error ?? {}) as Record<string, unknown>;
+  const wait_ms = Math.max(0, Number(retry_at) - Date.parse(at)) || 0;
+  const said = { provider: provider ?? 'the provider', message: String(message ?? '') };
+  return { ...said, attempt: Number(attempt), attempts_max, wait_ms };
 }
 
 async function untilReady(paths: Paths, cursor: Cursor): Promise<void> {

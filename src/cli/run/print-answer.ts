@@ -1,5 +1,6 @@
 import { errors, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
+import { duration } from '../print/format.ts';
 import { isTerminal, note, printError, printJson } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
 import type { Run, Steps } from './follow.ts';
@@ -77,9 +78,17 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
     },
     moved: (from, why, to) => {
       isMoving = true;
-      if (!json) note(oneLine(`${from}: ${why.replace(/\.$/, '')}; going on with ${to}`));
+      if (!json) note(oneLine(`${named(from, why)}; going on with ${to}`));
+    },
+    failed: ({ provider, message, attempt, attempts_max, wait_ms }) => {
+      isMoving = true;
+      if (json) return;
+      const when = wait_ms === 0 ? 'trying again' : `trying again in ${duration(wait_ms)}`;
+      const count = attempts_max === null ? '' : ` (${attempt + 1} of ${attempts_max})`;
+      note(oneLine(`${named(provider, message)}, ${when}${count}`));
     },
     discarded: () => {
+      // After a failure without output nothing is void, and the failure is said already.
       collected = [];
       if (!json && !isMoving) note('The run starts again from the beginning.');
       isMoving = false;
@@ -89,6 +98,12 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
     onReconnect: () => line.end(),
     unprinted: (record) => (hadOutput ? collected.join('') : record.output),
   };
+}
+
+/** What a provider said, with its name. */
+function named(provider: string, said: string): string {
+  const sentence = said.replace(/\.$/, '');
+  return sentence.startsWith(provider) ? sentence : `${provider}: ${sentence}`;
 }
 
 /** Whether the answer is complete and is text. An empty text is printed as an empty line. */
@@ -135,14 +150,28 @@ interface Ending {
 }
 
 /** The exit code of a finished run, and its error. */
-function ending({ id, state, error, output }: Run): Ending {
-  if (state === 'completed') return { exit: 0, error: null };
+function ending(run: Run): Ending {
+  const { id, state, error, output } = run;
+  if (state === 'completed') {
+    const flaw = flawOf(run);
+    return { exit: flaw?.spec.exit ?? 0, error: flaw };
+  }
   const cause = error === null ? fallback(state) : fromBody(error);
   const kept = output === '' ? '' : ' The text so far is saved.';
   const shown = new SvcError(cause.code, `${cause.message}${kept}`, {
     hint: output === '' ? cause.hint : `See: svc runs show ${id}`,
   });
   return { exit: EXIT[state] ?? cause.spec.exit, error: shown };
+}
+
+/** What a complete answer lacks. Null: nothing. */
+function flawOf({ id, provider, finish_reason, output, output_parts }: Run): SvcError | null {
+  if (finish_reason === 'content_filter')
+    return new SvcError('content_filtered', `The content filter of ${provider} cut the answer.`);
+  if (output !== '' || output_parts !== undefined) return null;
+  const hint = `Ask again, or in other words. See: svc runs show ${id}`;
+  const message = `${provider} answered without any text (it ended with ${finish_reason ?? 'no reason'}).`;
+  return new SvcError('answer_empty', message, { hint });
 }
 
 /** States with one exit code for every cause. */

@@ -5,6 +5,7 @@ import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
+import { keyOfThisShell } from '../connect/shell-key.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { note, print, printJson } from '../print/output.ts';
@@ -79,7 +80,17 @@ async function answer(context: Context, input: Input): Promise<number> {
   const output = steps.unprinted(record);
   await printer?.end(interrupt.signal.aborted ? '' : output, isAnswered(record));
   interrupt.release();
-  return finish({ record, output, json, stdout, interrupted: interrupt.signal.aborted });
+  const shown = await withOwnKey(record, paths);
+  return finish({ record: shown, output, json, stdout, interrupted: interrupt.signal.aborted });
+}
+
+/** A run that failed without a key which this shell has says so. */
+async function withOwnKey(record: Run, paths: Paths): Promise<Run> {
+  if (record.error?.code !== 'provider_unauthorised') return record;
+  const { providers } = await askDaemon(paths, 'provider.list').catch(() => ({ providers: [] }));
+  const provider = providers.find(({ id }) => id === record.provider);
+  const own = provider === undefined ? null : keyOfThisShell(provider, paths);
+  return own === null ? record : { ...record, error: own.body() };
 }
 
 /** How long a run is followed while the daemon is lost repeatedly. */

@@ -5,7 +5,7 @@ import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
 import { refuseUnsupported } from './call-options.ts';
 import { ToolCalls } from './calls.ts';
-import { type RequestContext, toFailure, tooLarge, truncated } from './failure.ts';
+import { garbled, type RequestContext, toFailure, tooLarge, truncated } from './failure.ts';
 import { type Finish, finishPart } from './finish.ts';
 import { statusOf } from './sdk-error.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';
@@ -238,7 +238,7 @@ function errorPart(error: unknown, asked: Asked): SvcError {
   if (!(error instanceof Error)) return toFailure(parseUpstreamError({ error }, secrets), asked);
   const inside = parseUpstreamError('value' in error ? error.value : null, secrets);
   return inside.message === null
-    ? truncated(
+    ? garbled(
         'The provider sent an event that cannot be understood, so its answer is not complete.',
       )
     : toFailure(inside, asked);

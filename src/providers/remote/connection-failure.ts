@@ -34,8 +34,8 @@ export function streamFailure(thrown: unknown): SvcError {
   if (code === REMOVED) return truncated('The provider was removed in the middle of its answer.');
   return truncated(
     code === null
-      ? 'The answer of the provider could not be read to its end.'
-      : `The connection to the provider broke in the middle of its answer (${code}).`,
+      ? 'The provider sent an answer that could not be read to its end.'
+      : `The provider broke the connection in the middle of its answer (${code}).`,
   );
 }
 
@@ -71,8 +71,16 @@ const CONNECTION: Record<string, Connection> = {
   UND_ERR_CONNECT_TIMEOUT: slow,
   EHOSTUNREACH: remote,
   ENETUNREACH: remote,
-  EAI_AGAIN: { what: 'has a name that cannot be looked up now', retryable: true },
-  ENOTFOUND: { what: 'has a name that is not known to DNS', retryable: false },
+  EAI_AGAIN: {
+    what: 'has a name that cannot be looked up now',
+    retryable: true,
+    code: 'provider_address_unknown',
+  },
+  ENOTFOUND: {
+    what: 'has a name that is not known to DNS',
+    retryable: false,
+    code: 'provider_address_unknown',
+  },
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: noHttp,
   UND_ERR_HEADERS_OVERFLOW: {
     what: 'sends larger headers than the daemon takes',
@@ -87,11 +95,16 @@ const CONNECTION: Record<string, Connection> = {
 
 function other(code: string | null, thrown: unknown): Connection {
   if (isCertificateCode(code))
-    return { what: 'has a certificate that is not trusted', retryable: false };
+    return {
+      what: 'has a certificate that is not trusted',
+      retryable: false,
+      code: 'provider_tls_failed',
+    };
   if (code !== null && /SSL|EPROTO/.test(code))
     return {
       what: 'does not speak TLS as it should; http and https may be confused',
       retryable: false,
+      code: 'provider_tls_failed',
     };
   if (causesOf(thrown).some(({ name }) => name === 'HTTPParserError')) return noHttp;
   if (causesOf(thrown).some(({ message }) => message === 'bad port'))

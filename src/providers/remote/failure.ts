@@ -1,5 +1,5 @@
 import { keyPlace } from '../../config/key-reference.ts';
-import { type ErrorCode, SvcError } from '../../errors.ts';
+import { type ErrorCode, errors, SvcError } from '../../errors.ts';
 import { quote, type UpstreamError } from './upstream-error.ts';
 
 /** What a request was about. */
@@ -10,14 +10,11 @@ export interface RequestContext {
 }
 
 /**
- * The meaning of a status other than success.
+ * The meaning of a status other than success, for every adapter.
  *
- * 1. The provider's own code comes first: an unknown model, or a prompt that is too long.
- * 2. 401, 403: the provider refuses the credentials. 407: a proxy asks for some.
- * 3. 404 with a word about a model: the model is unknown.
- * 4. 429: the provider is busy. Its Retry-After header says how long to wait.
- * 5. 408, 409, 5xx: the provider failed. A retry may succeed.
- * 6. 3xx: another address. Credentials do not follow redirects. Any other: the request is rejected.
+ * 1. The provider's own code comes first: an unknown model, a long prompt, a filter, a quota.
+ * 2. 404 with a word about a model: the model is unknown.
+ * 3. Otherwise the table says it. A redirect is not followed: credentials do not go elsewhere.
  */
 export function statusFailure(
   status: number,
@@ -25,67 +22,127 @@ export function statusFailure(
   { key, model }: RequestContext,
   retryAfterMs: number | null = null,
 ): SvcError {
-  const failure = (code: ErrorCode, what: string, retryable: boolean, param?: string) =>
+  const failure = ({ code, what, retryable = errors[code].retryable, param }: Meaning) =>
     new SvcError(code, `${what} (status ${status}).${quote(error)}`, {
       param,
       retryable,
       retryAfterMs,
       status,
     });
-  const named =
-    model === null ? 'this model' : `the model ${JSON.stringify(model.slice(0, MODEL_MAX))}`;
-  if (error.code === 'model_not_found')
-    return failure('model_unknown', `The provider does not have ${named}`, false);
-  if (error.code !== null && TOO_LONG.has(error.code))
-    return failure(
-      'context_length_exceeded',
-      'Prompt and answer do not fit the context of the model',
-      false,
-      'messages',
-    );
-  if (status === 407)
-    return failure(
-      'provider_unreachable',
-      'The proxy before the provider asks for credentials',
-      false,
-    );
-  if (status === 401 || status === 403) {
-    return failure(
-      'provider_unauthorised',
-      key === null
-        ? 'The provider asks for credentials, and none are configured'
-        : `The provider refused the credentials in ${keyPlace(key)}`,
-      false,
-    );
+  const own = error.code === null ? undefined : OWN_CODES.get(error.code);
+  if (own === 'model_unknown' || (status === 404 && model !== null && error.isAboutModel)) {
+    const named =
+      model === null ? 'this model' : `the model ${JSON.stringify(model.slice(0, MODEL_MAX))}`;
+    return failure({ code: 'model_unknown', what: `The provider does not have ${named}` });
   }
-  if (status === 404 && model !== null && error.isAboutModel)
-    return failure('model_unknown', `The provider does not have ${named}`, false);
-  if (status === 429) return failure('provider_busy', 'The provider is busy', true);
-  if (status === 408 || status === 409 || status >= 500)
-    return failure('provider_failed', 'The provider failed', true);
-  if (status === 404)
-    return failure(
-      'provider_rejected',
-      'The provider has nothing at this address; a base_url usually ends in /v1',
-      false,
-    );
+  if (own !== undefined) return failure(own);
+  if (status === 401)
+    return failure({
+      code: 'provider_unauthorised',
+      what:
+        key === null
+          ? 'The provider asks for credentials, and none are configured'
+          : `The provider refused the credentials in ${keyPlace(key)}`,
+    });
+  const meaning = STATUSES[status];
+  if (meaning !== undefined) return failure(meaning);
+  if (status >= 500) return failure({ code: 'provider_failed', what: 'The provider failed' });
   if (status < 400)
-    return failure(
-      'provider_rejected',
-      'The provider redirects to another address; set its base_url to that',
-      false,
-    );
-  return failure('provider_rejected', 'The provider did not accept the request', false);
+    return failure({
+      code: 'provider_rejected',
+      what: 'The provider redirects to another address; set its base_url to that',
+    });
+  return failure({ code: 'provider_rejected', what: 'The provider did not accept the request' });
 }
+
+interface Meaning {
+  code: ErrorCode;
+  what: string;
+  /** Default: as the table of errors says. */
+  retryable?: boolean;
+  param?: string;
+}
+
+const QUOTA: Meaning = {
+  code: 'provider_quota_exceeded',
+  what: 'The provider says that the credit or the quota of the account is used up',
+};
+
+const STATUSES: Readonly<Record<number, Meaning>> = {
+  402: QUOTA,
+  403: { code: 'provider_forbidden', what: 'The provider does not allow this request' },
+  404: {
+    code: 'provider_not_found',
+    what: 'The provider has nothing at this address; a base_url usually ends in /v1',
+  },
+  407: {
+    code: 'provider_unreachable',
+    what: 'The provider is behind a proxy that asks for credentials',
+    retryable: false,
+  },
+  408: { code: 'provider_timed_out', what: 'The provider took too long' },
+  409: { code: 'provider_conflict', what: 'The provider reports a conflict' },
+  413: { code: 'provider_too_large', what: 'The provider does not take a request of this size' },
+  429: { code: 'provider_busy', what: 'The provider had too many requests' },
+  503: { code: 'provider_overloaded', what: 'The provider is overloaded or down' },
+  504: { code: 'provider_timed_out', what: 'The provider took too long' },
+  529: { code: 'provider_overloaded', what: 'The provider is overloaded' },
+};
+
+const FILTERED: Meaning = {
+  code: 'content_filtered',
+  what: 'The provider refused the request by its content filter',
+};
+const TOO_LONG: Meaning = {
+  code: 'context_length_exceeded',
+  what: 'The provider says that prompt and answer do not fit the context of the model',
+  param: 'messages',
+};
+
+/** The codes and types of errors that mean more than their status. */
+const OWN_CODES: ReadonlyMap<string, Meaning | 'model_unknown'> = new Map<
+  string,
+  Meaning | 'model_unknown'
+>([
+  ['model_not_found', 'model_unknown'],
+  ['context_length_exceeded', TOO_LONG],
+  ['exceed_context_size_error', TOO_LONG],
+  ['content_filter', FILTERED],
+  ['content_policy_violation', FILTERED],
+  ['insufficient_quota', QUOTA],
+  ['billing_hard_limit_reached', QUOTA],
+  ['billing_error', QUOTA],
+]);
+
+/** The status that a type of error stands for, inside a stream that began with success. */
+const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
+  authentication_error: 401,
+  permission_error: 403,
+  not_found_error: 404,
+  timeout_error: 408,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  api_error: 500,
+  server_error: 500,
+  overloaded_error: 529,
+};
 
 /** An error inside a response that began with success. Some providers put a status number in it. */
 export function toFailure(error: UpstreamError, context: RequestContext): SvcError {
-  const status = Number(error.code);
+  const status = statusOfCode(error.code);
   if (Number.isInteger(status) && status >= 400 && status < 600)
     return statusFailure(status, error, context);
   return new SvcError('provider_failed', `The provider reports an error.${quote(error)}`, {
     retryable: true,
   });
+}
+
+function statusOfCode(code: string | null): number {
+  if (code === null) return Number.NaN;
+  // The status of a code that means more than a status says nothing more.
+  if (OWN_CODES.has(code)) return 400;
+  return Object.hasOwn(STATUS_OF_TYPE, code) ? (STATUS_OF_TYPE[code] ?? 0) : Number(code);
 }
 
 /** The one failure of an incomplete answer. The text so far is kept. */
@@ -95,10 +152,15 @@ export function truncated(
   return new SvcError('stream_truncated', message, { retryable: true, lost: true });
 }
 
+/** The answer holds something that is no part of one. Text behind it is not delivered. */
+export function garbled(message: string): SvcError {
+  return new SvcError('stream_garbled', message, { retryable: true, lost: true });
+}
+
 /** An answer, or one event of it, is larger than its bound. */
 export function tooLarge(what: string, bytesMax: number): SvcError {
   return new SvcError(
-    'provider_failed',
+    'stream_oversized',
     `The provider sends more for ${what} than the daemon accepts (${bytesMax} bytes).`,
     { retryable: false },
   );
@@ -106,11 +168,10 @@ export function tooLarge(what: string, bytesMax: number): SvcError {
 
 export function tooDeep(): SvcError {
   return new SvcError(
-    'provider_failed',
+    'stream_oversized',
     'The provider sends an event with too many levels or parts.',
     { retryable: false },
   );
 }
 
 const MODEL_MAX = 120;
-const TOO_LONG = new Set(['context_length_exceeded', 'exceed_context_size_error']);

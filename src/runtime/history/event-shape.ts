@@ -156,7 +156,7 @@ const EVENTS: {
   'run.suspended': { attempt: number, error, computing: optional(number) },
   'run.recovered': { downtime_ms: number },
   'run.cancel_requested': { by: text },
-  'run.deadline_passed': { deadline: text },
+  'run.deadline_passed': { deadline: text, error: optional(error) },
   'run.interrupt_requested': { reason: text },
   'run.cancelled': { forced: flag },
   'run.timed_out': { forced: flag },

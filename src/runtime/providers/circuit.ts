@@ -19,11 +19,24 @@ export type Outcome = SvcError | 'began' | 'answered' | 'abandoned';
 /** Failures that say something about the provider, whatever was asked. */
 const FAULTS: ReadonlySet<ErrorCode> = new Set([
   'provider_unreachable',
+  'provider_address_unknown',
+  'provider_tls_failed',
   'provider_unauthorised',
   'provider_busy',
   'provider_failed',
+  'provider_overloaded',
+  'provider_timed_out',
+  'provider_silent',
+  'provider_stalled',
   'stream_truncated',
+  'stream_garbled',
 ]);
+
+const NOT_REACHED = [
+  'provider_unreachable',
+  'provider_address_unknown',
+  'provider_tls_failed',
+] as const;
 
 export function isFaultOfProvider({ code }: SvcError): boolean {
   return FAULTS.has(code);
@@ -35,14 +48,17 @@ export function faultOf(
   { context }: ProviderSnapshot,
   { now, limits, jitter }: { now: number; limits: Limits; jitter: number },
 ): NewEvent<ProviderFault & { at: number }> {
-  const unauthorised = hasCode(failure, 'provider_unauthorised');
-  const limited = hasCode(failure, 'provider_busy');
+  // A forbidden request says nothing about other requests, but a forbidden probe does.
+  const unauthorised = hasCode(failure, 'provider_unauthorised', 'provider_forbidden');
+  const limited =
+    hasCode(failure, 'provider_busy') ||
+    (hasCode(failure, 'provider_overloaded') && failure.retryAfterMs !== null);
   const waits = { first_ms: limits.circuit_wait_ms, longest_ms: limits.circuit_wait_max_ms };
   const wait_ms = Math.max(
     failure.retryAfterMs ?? 0,
     limited && failure.retryAfterMs !== null ? 0 : circuitWait(context.openings + 1, waits, jitter),
   );
-  const isProbed = context.kind === 'local' && hasCode(failure, 'provider_unreachable');
+  const isProbed = context.kind === 'local' && hasCode(failure, ...NOT_REACHED);
   return {
     error: failure.summary(),
     unauthorised,

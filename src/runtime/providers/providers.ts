@@ -115,6 +115,12 @@ export class Providers {
     return this.admission.usable(id, this.entries.get(id)?.stream);
   }
 
+  /** When it is tried again, if it takes no request now. */
+  retryAt(id: string): number | null {
+    const usable = this.usable(id);
+    return usable.ok ? null : usable.until;
+  }
+
   /** Lets a request in, if the provider is usable. `recordOutcome` must follow. */
   enter(id: string, request: string): Promise<Usable> {
     return this.admission.enter(id, this.entries.get(id)?.stream, request);

@@ -41,6 +41,8 @@ export interface RunExecutorOptions {
   refusal(context: RunContext): Promise<SvcError | null>;
   /** Lets an attempt in, if its provider is usable now. */
   enter(provider: string, run_id: string): Promise<Usable>;
+  /** When a provider that takes no request now is tried again. Null: unknown, or it takes them. */
+  retryAt(provider: string): number | null;
   /** Gets how each attempt goes that was let in, for the state of its provider. */
   onOutcome(provider: string, outcome: Outcome, run_id: string): void;
   /** Bounds the texts of all answers in progress. */
@@ -280,7 +282,10 @@ export class RunExecutor {
     const { kernel } = this.options;
     const tail = kernel.tail(run_id);
     if (tail === undefined) return;
-    const { lost, computing, retryAfterMs: retry_after_ms } = failure;
+    const { lost, computing, retryAfterMs } = failure;
+    const until = this.options.retryAt(tail.context.request.provider);
+    const wait_ms = until === null ? 0 : until - kernel.clock.now();
+    const retry_after_ms = wait_ms > 0 ? Math.max(wait_ms, retryAfterMs ?? 0) : retryAfterMs;
     await kernel.tryAppend(
       run_id,
       afterFailure(tail.context, failure.summary(), kernel.clock.now(), {

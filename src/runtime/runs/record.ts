@@ -16,7 +16,7 @@ import {
 } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
-import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
+import { type ErrorBody, filledHint, fromBody, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import { isRun } from '../../kernel/stream.ts';
@@ -216,7 +216,9 @@ function timeOrNull(at: number | null): string | null {
 function errorBody(snapshot: RunSnapshot, failure: Failure | null): ErrorBody | null {
   if (isIn(snapshot, 'cancelled')) return new SvcError('run_cancelled').body();
   if (failure === null || isIn(snapshot, 'completed')) return null;
-  return fromBody(failure).body();
+  const { run_id: run, request } = snapshot.context;
+  const body = fromBody(failure).body();
+  return { ...body, hint: filledHint(body.hint, { run, provider: request.provider }) };
 }
 
 /** The row of a run after this event. Null for output, which changes no row, and other machines. */

@@ -66,7 +66,7 @@ test('when the provider closes before the headers or within the answer, the fail
     await provider.close();
     const { text, failure } = await running;
     assert.is(text, delivered);
-    assert.match(failure?.message ?? '', /^The provider.* was removed /);
+    assert.match(failure?.message ?? '', /^test.* was removed /);
     assert.not.match(failure?.message ?? '', /UND_ERR/);
     await upstream.stop();
   }

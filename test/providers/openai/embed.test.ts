@@ -151,7 +151,7 @@ test('a response beyond the bound is a failure', async () => {
     ['a'],
     { limits: { provider_vectors_bytes: 1024 } },
   );
-  assert.is(failure?.code, 'provider_failed');
+  assert.is(failure?.code, 'stream_oversized');
   assert.match(failure?.message ?? '', '1024 bytes');
 });
 

@@ -184,7 +184,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
     },
     'Hel',
     'stream_truncated lost again',
-    /broke in the middle.*UND_ERR_SOCKET/,
+    /broke the connection in the middle.*UND_ERR_SOCKET/,
   ],
   [
     'a connection reset within the answer is a cut answer',
@@ -196,7 +196,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
     },
     'Hel',
     'stream_truncated lost again',
-    /broke in the middle/,
+    /broke the connection in the middle/,
   ],
   [
     'a connection that dies after the reason and before the end is a cut answer',

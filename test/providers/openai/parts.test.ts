@@ -331,7 +331,7 @@ test('the bound of an answer counts reasoning, names, arguments and tokens', asy
     );
     return failure === null ? 'complete' : `${failure.code} ${failure.message}`;
   };
-  const tooMuch = /^provider_failed The provider sends more for an answer/;
+  const tooMuch = /^stream_oversized test sends more for an answer/;
   assert.match(
     await codeOf(async (x) => {
       await x.event(chunk({ reasoning: long }));
@@ -368,7 +368,7 @@ test('the bound of an answer counts reasoning, names, arguments and tokens', asy
   const content = Array.from({ length: 100 }, () => ({ token: '', logprob: 0 }));
   const empty = { choices: [{ index: 0, delta: { content: 'a' }, logprobs: { content } }] };
   assert.match(await codeOf((x) => x.event(empty)), tooMuch, 'tokens without a text');
-  const many = /^provider_failed The provider sends more than 8 parts/;
+  const many = /^provider_failed test sends more than 8 parts/;
   assert.match(
     await codeOf(async (x) => {
       for (let index = 0; index < 9; index += 1)

@@ -98,7 +98,7 @@ test('an address that the environment excepts is requested directly', () =>
     const provider = remote(elsewhere, {
       env: { HTTP_PROXY: address, NO_PROXY: 'example.org,provider.invalid' },
     });
-    assert.is((await outcome(provider)).failure?.code, 'provider_unreachable');
+    assert.is((await outcome(provider)).failure?.code, 'provider_address_unknown');
     assert.is(proxy.touched, 0);
     await provider.close();
   }));
@@ -108,7 +108,7 @@ test('the proxy comes from the given environment, not from that of the process',
     const before = process.env.HTTP_PROXY;
     process.env.HTTP_PROXY = address;
     const provider = remote(elsewhere, { env: {} });
-    assert.is((await outcome(provider)).failure?.code, 'provider_unreachable');
+    assert.is((await outcome(provider)).failure?.code, 'provider_address_unknown');
     assert.is(proxy.touched, 0);
     await provider.close();
     if (before === undefined) delete process.env.HTTP_PROXY;

@@ -27,12 +27,12 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
     '401 means refused credentials',
     (x) => x.reply(401, error(`Incorrect API key provided: ${SECRET_KEY}`)),
     'provider_unauthorised final',
-    /^The provider refused the credentials in TEST_KEY \(status 401\)\.$/,
+    /^test refused the credentials in TEST_KEY \(status 401\)\.$/,
   ],
   [
-    '403 means refused credentials',
+    '403 means that the key may not do this',
     (x) => x.reply(403, error('No access')),
-    'provider_unauthorised final',
+    'provider_forbidden final',
     /\(status 403\)\. It says: No access$/,
   ],
   [
@@ -50,26 +50,26 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
   [
     '404 without a model means a wrong address',
     (x) => x.response.writeHead(404).end('404 page not found'),
-    'provider_rejected final',
+    'provider_not_found final',
     /a base_url usually ends in \/v1 \(status 404\)\.$/,
   ],
   [
     '408 may be asked again',
     (x) => x.reply(408, error('slow')),
-    'provider_failed again',
+    'provider_timed_out again',
     /status 408/,
   ],
   [
     '409 may be asked again',
     (x) => x.reply(409, error('conflict')),
-    'provider_failed again',
+    'provider_conflict again',
     /status 409/,
   ],
   [
     '429 is busy',
     (x) => x.reply(429, error('Slow down')),
     'provider_busy again',
-    /is busy \(status 429\)\. It says: Slow down$/,
+    /had too many requests \(status 429\)\. It says: Slow down$/,
   ],
   [
     '500 may be asked again',
@@ -80,8 +80,8 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
   [
     '503 may be asked again',
     (x) => x.response.writeHead(503, 'Down').end(),
-    'provider_failed again',
-    /^The provider failed \(status 503\)\.$/,
+    'provider_overloaded again',
+    /^test is overloaded or down \(status 503\)\.$/,
   ],
   [
     '400 means a refused request',
@@ -117,7 +117,7 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
     'a message that repeats the prompt is omitted',
     (x) => x.reply(400, error(echo)),
     'provider_rejected final',
-    /^The provider did not accept the request \(status 400\)\.$/,
+    /^test did not accept the request \(status 400\)\.$/,
   ],
   [
     'a message that repeats a piece of the prompt is omitted',
@@ -129,7 +129,7 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
     'a plain body is never shown',
     (x) => x.response.writeHead(500).end(echo),
     'provider_failed again',
-    /^The provider failed \(status 500\)\.$/,
+    /^test failed \(status 500\)\.$/,
   ],
   [
     'a message cannot control the terminal',
@@ -147,7 +147,7 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
     'a gigantic error is not read',
     (x) => x.reply(500, error('x'.repeat(8 * MIB))),
     'provider_failed again',
-    /^The provider failed \(status 500\)\.$/,
+    /^test failed \(status 500\)\.$/,
   ],
   [
     'an endless error is not read',
@@ -156,7 +156,7 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
       while (!x.socket.destroyed) await x.write('x'.repeat(65_536)).catch(() => undefined);
     },
     'provider_failed again',
-    /^The provider failed \(status 500\)\.$/,
+    /^test failed \(status 500\)\.$/,
   ],
   [
     'gigantic headers are refused',
@@ -230,7 +230,7 @@ test('the error for an unreachable server has its address', async () => {
   await assertConnection(
     `http://127.0.0.1:${port}/v1`,
     'provider_unreachable again',
-    new RegExp(`The provider at http://127.0.0.1:${port}/v1 refuses the connection.*ECONNREFUSED`),
+    new RegExp(`test at http://127.0.0.1:${port}/v1 refuses the connection.*ECONNREFUSED`),
   );
 });
 
