@@ -39,12 +39,21 @@ test('the answer alone is on stdout, with one line break at its end', async ({ h
     [['a\n', '\nb\n', '\n\n'], 'a\n\nb\n'],
     [['\n x'], '\n x\n'],
     [['käse', ' 🧀'], 'käse 🧀\n'],
-    [[], '\n'],
   ] as const) {
     daemon.on('run.start', answering(...pieces));
     const outcome = await home.svc(['run', 'p']);
     assert.equal(outcome, { code: 0, signal: null, stdout: expected, stderr: '' });
   }
+});
+
+test('an answer without text is no success', async ({ home, daemon }) => {
+  daemon.on('run.start', answering());
+  const { code, stdout, stderr } = await home.svc(['run', 'p']);
+  assert.equal([code, stdout], [10, '\n']);
+  assert.match(
+    stderr,
+    /^error: local answered without any text .*\nhint: .*svc runs show run_1\n$/,
+  );
 });
 
 test('output comes while the run goes on', async ({ home, daemon }) => {

@@ -237,7 +237,7 @@ test('the error for an unreachable server has its address', async () => {
 test('an unknown host name is reported', () =>
   assertConnection(
     'http://no-such-host.invalid/v1',
-    'provider_unreachable',
+    'provider_address_unknown',
     /ENOTFOUND|EAI_AGAIN/,
   ));
 
@@ -252,7 +252,7 @@ test('TLS to a server without TLS is reported', async () => {
   const upstream = await Upstream.start();
   await assertConnection(
     upstream.base_url.replace('http:', 'https:'),
-    'provider_unreachable final',
+    'provider_tls_failed final',
     /does not speak TLS/,
   );
   await upstream.stop();
