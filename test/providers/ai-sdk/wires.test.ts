@@ -107,9 +107,15 @@ for (const [name, wire] of Object.entries(wires)) {
       assert.is(finish, null);
       assert.ok(failure !== null);
       assert.ok(
-        ['stream_truncated', 'provider_failed', 'provider_busy', 'provider_rejected'].includes(
-          failure.code,
-        ),
+        [
+          'stream_truncated',
+          'provider_failed',
+          'provider_busy',
+          'stream_garbled',
+          'provider_overloaded',
+          'provider_timed_out',
+          'provider_rejected',
+        ].includes(failure.code),
         failure.code,
       );
       assertNoSecrets(failure);
@@ -139,7 +145,7 @@ for (const [name, wire] of Object.entries(wires)) {
 
   for (const [status, code] of [
     [401, 'provider_unauthorised'],
-    [403, 'provider_unauthorised'],
+    [403, 'provider_forbidden'],
     [429, 'provider_busy'],
     [500, 'provider_failed'],
   ] as const)
