@@ -14,11 +14,10 @@ import type {
   RunInput,
   RunListQuery,
 } from './contract/inputs.ts';
+import type { LoadedModelRecord, LoadedRecord } from './contract/loaded-models.ts';
 import type {
   HealthRecord,
   LifecycleResult,
-  LoadedModelRecord,
-  LoadedRecord,
   ProviderRecord,
   ReportRecord,
   RunPage,
@@ -41,6 +40,7 @@ export type {
   RunInput,
   RunListQuery,
 } from './contract/inputs.ts';
+export type * from './contract/loaded-models.ts';
 export type * from './contract/records.ts';
 export type { RunRecord } from './runs/record.ts';
 

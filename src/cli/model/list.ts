@@ -6,14 +6,11 @@ import { note, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {
-  const { models, partial, folder } = await askDaemon(
-    paths,
-    'model.list',
-    {},
-    { timeout_ms: LIST_MS },
-  );
+  const { models, ...rest } = await askDaemon(paths, 'model.list', {}, { timeout_ms: LIST_MS });
+  // A daemon of an older version does not have them.
+  const { partial = [], folder }: Partial<typeof rest> = rest;
   if (json) {
-    printJson({ models, partial, folder });
+    printJson({ models, ...rest });
     return 0;
   }
   if (models.length === 0) note('No provider has a model. See them with: svc provider list');
@@ -39,7 +36,7 @@ export async function run({ paths, json }: Context): Promise<number> {
         rows,
       ),
     );
-  note(`* is the default. The models folder is ${oneLine(folder)}`);
+  if (folder !== undefined) note(`* is the default. The models folder is ${oneLine(folder)}`);
   if (partial.length > 0)
     note(
       'A partial download continues with the same svc model pull, or goes with svc model remove.',

@@ -1,6 +1,6 @@
 import type * as v from 'valibot';
 import { loadInput } from '../../runtime/contract/inputs.ts';
-import { loadedModel, loadedModels } from '../../runtime/contract/records.ts';
+import { loadedModel, loadedModels } from '../../runtime/contract/loaded-models.ts';
 import { name, named, object, text } from '../../runtime/contract/vocabulary.ts';
 import { sendJson } from './reply.ts';
 import { type Context, type Route, route } from './route.ts';
