@@ -23,7 +23,10 @@ export interface QueuedRun {
   due?: boolean;
 }
 
-export type ActiveRun = Omit<QueuedRun, 'run_id' | 'due'>;
+export interface ActiveRun extends Omit<QueuedRun, 'run_id' | 'due'> {
+  /** It ends without having started, such as by a cancel. So it needs no model in memory. */
+  unstarted?: boolean;
+}
 
 /** The memory for local models. */
 export interface Room extends RoomBounds {
@@ -99,7 +102,8 @@ class LocalPlaces {
     this.queue = queue;
     for (const resident of room.residents()) this.residents.set(resident.model, resident);
     for (const run of active) {
-      const found = run.provider === LOCAL ? room.find(run.model) : undefined;
+      const needsModel = run.provider === LOCAL && run.unstarted !== true;
+      const found = needsModel ? room.find(run.model) : undefined;
       if (found !== undefined) this.note(run, found.key, found.bytes);
     }
   }

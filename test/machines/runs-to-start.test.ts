@@ -53,6 +53,13 @@ test('a local run of another model waits until the engine is free', () => {
   assert.equal(runsToStart([waiting('a', 'local', 'other')], [], places), ['a']);
 });
 
+test('a run that is cancelled before it starts makes no place for its model', () => {
+  const cancelled = { ...active('local', 'other'), unstarted: true };
+  const queue = [waiting('a', 'local', 'other')];
+  assert.equal(runsToStart(queue, [active('local', 'm'), cancelled], places), []);
+  assert.equal(runsToStart(queue, [cancelled], places), ['a']);
+});
+
 test('a local run of another model is not overtaken by later runs of the loaded one', () => {
   assert.equal(
     runsToStart(

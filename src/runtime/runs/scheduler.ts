@@ -26,7 +26,7 @@ import type { OutputBudget } from './output-budget.ts';
 export class Scheduler {
   /** In the order in which they are served. */
   private queue: Waiting[] = [];
-  private readonly active = new Map<RunKey, Demand>();
+  private readonly active = new Map<RunKey, Demand & { unstarted?: boolean }>();
   /** The rounds of each provider. They advance independently. */
   private readonly turns = new Map<string, FairQueue>();
   private arrivals = 0;
@@ -146,7 +146,7 @@ export class Scheduler {
     else if (snapshot.hasTag('waiting')) this.wait(run_id, snapshot);
     else if (!this.active.has(run_id)) {
       this.leaveQueue(run_id);
-      this.active.set(run_id, demandOf(snapshot));
+      this.active.set(run_id, { ...demandOf(snapshot), unstarted: true });
     }
     this.next();
   }
