@@ -52,7 +52,7 @@ export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
   return end === null ? [] : [{ at: context.timeout_at, event: end }];
 }
 
-/** The failure of a provider that sent nothing for too long. The other deadlines are not its own. */
+/** The failure of a provider that sent nothing for too long. Other deadlines are not its fault. */
 function silence(
   { request: { provider }, first_output_ms, idle_ms }: RunContext,
   deadline: DeadlineName,

@@ -114,7 +114,7 @@ const OWN_CODES: ReadonlyMap<string, Meaning | 'model_unknown'> = new Map<
   ['billing_error', QUOTA],
 ]);
 
-/** The status that a type of error stands for, inside a stream that began with success. */
+/** The status that belongs to a type of error, inside a stream that began with success. */
 const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
   authentication_error: 401,
   permission_error: 403,

@@ -7,7 +7,7 @@ import type { RunSnapshot } from '../../../machines/run.ts';
 import type { RunContext } from '../../../machines/run-context.ts';
 import { terminalOf } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';
-import { fromBody, hasCode, isStoreError, SvcError } from '../../errors.ts';
+import { fromBody, hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type RunKey, stream } from '../../kernel/stream.ts';
@@ -18,6 +18,7 @@ import type { Outcome, Usable } from '../providers/circuit.ts';
 import type { OutputBudget } from './output-budget.ts';
 import { OutputQueue, placeOf } from './output-queue.ts';
 import { recordedTokens } from './recorded-tokens.ts';
+import { asFailure } from './run-errors.ts';
 
 /**
  * Executes the attempts of runs. It owns one attempt of each run at a time.
@@ -312,13 +313,4 @@ const STALLS: ReadonlySet<string> = new Set(['provider_silent', 'provider_stalle
 /** Bytes of what a provider is asked, without the frame of its API. */
 function sizeOf({ messages, tools, response_format, stop }: RunRequest): number {
   return Buffer.byteLength(JSON.stringify({ messages, tools, response_format, stop }));
-}
-
-/** Providers throw SvcError. A store error is not a failure of the provider. */
-function asFailure(thrown: unknown): SvcError {
-  if (thrown instanceof SvcError && !isStoreError(thrown)) return thrown;
-  return new SvcError('provider_failed', 'The provider failed in an unexpected way.', {
-    retryable: false,
-    cause: thrown,
-  });
 }

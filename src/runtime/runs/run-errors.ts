@@ -1,6 +1,6 @@
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { isIn } from '../../../machines/step.ts';
-import { SvcError } from '../../errors.ts';
+import { isStoreError, SvcError } from '../../errors.ts';
 import { shownId } from './ids.ts';
 
 export function unknownRun(run_id: string): SvcError {
@@ -39,4 +39,13 @@ export function cutOff(run: RunSnapshot | undefined): SvcError {
     'run_interrupted',
     'The daemon stopped before the answer was complete. The text so far is kept.',
   );
+}
+
+/** Providers throw SvcError. A store error is not a failure of the provider. */
+export function asFailure(thrown: unknown): SvcError {
+  if (thrown instanceof SvcError && !isStoreError(thrown)) return thrown;
+  return new SvcError('provider_failed', 'The provider failed in an unexpected way.', {
+    retryable: false,
+    cause: thrown,
+  });
 }

@@ -27,7 +27,7 @@ export function usageOf(context: RunContext): RunUsage {
     hour: Math.floor((ended_at ?? context.created_at) / HOUR_MS),
     provider: request.provider,
     model: request.model,
-    // Each shell is a client of its own.
+    // Each shell is another client.
     client: context.asked_by ?? context.client.replace(/^command line \d+$/, 'command line'),
     cloud: request.cloud,
     input_tokens: counts ? input : 0,

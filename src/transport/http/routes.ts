@@ -11,7 +11,6 @@ import { runRoutes } from './runs.ts';
 import { runtimeRoutes } from './runtime.ts';
 import { sessionRoutes } from './session-routes.ts';
 import { socketRoutes } from './sockets.ts';
-import { usageRoutes } from './usage.ts';
 
 /** The routes of svc's own API. */
 export const httpRoutes: readonly Route[] = [
@@ -20,7 +19,6 @@ export const httpRoutes: readonly Route[] = [
   ...runtimeRoutes,
   ...runRoutes,
   ...runHistoryRoutes,
-  ...usageRoutes,
   ...catalogRoutes,
   ...loadedModelRoutes,
   ...machineRoutes,
