@@ -102,7 +102,9 @@ test('while a model is loaded, and while the engine decodes: the engine is free 
 test('while it waits to be tried again', async (context) => {
   const { home } = context;
   const busy = await Upstream.start((exchange) =>
-    exchange.reply(503, { error: { message: 'busy' } }, { 'retry-after': '25' }),
+    exchange.received.path.endsWith('/models')
+      ? exchange.reply(200, { data: [{ id: 'm' }] })
+      : exchange.reply(503, { error: { message: 'busy' } }, { 'retry-after': '25' }),
   );
   try {
     assert.is(

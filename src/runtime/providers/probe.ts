@@ -24,6 +24,13 @@ export async function askProvider(port: ProviderPort, timeout_ms: number): Promi
   }
 }
 
+/** Whether a probe has its outcome, or can have none any more. */
+export function hasEnded(snapshot: ProviderSnapshot, awaited: number): boolean {
+  const { probe } = snapshot.context;
+  const isOver = probe > awaited || (probe === awaited && !isIn(snapshot, 'probing'));
+  return isOver || snapshot.status !== 'active';
+}
+
 /** Whether the list has the known models, in the same order. */
 export function isSameList(models: readonly string[], known: readonly string[]): boolean {
   return models.length === known.length && models.every((name, index) => name === known[index]);

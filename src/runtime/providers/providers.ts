@@ -16,7 +16,7 @@ import type { ProviderRecord } from '../contract.ts';
 import { Admission } from './admission.ts';
 import type { Outcome, Usable } from './circuit.ts';
 import { keyFault } from './key-fault.ts';
-import { askProvider, isSameList, ProviderWatch } from './probe.ts';
+import { askProvider, hasEnded, isSameList, ProviderWatch } from './probe.ts';
 import { knownModels, providerRecord } from './records.ts';
 import { Transitions } from './transitions.ts';
 
@@ -162,13 +162,14 @@ export class Providers {
   async probe(id: string): Promise<ProviderRecord> {
     const { stream } = this.entryOf(id);
     const { kernel } = this.options;
-    const { probe } = this.snapshot(id).context;
+    // A deadline may have started a probe that is not committed yet.
+    const probe = kernel.tail(stream)?.context.probe ?? 0;
     const started = await kernel.tryAppend(stream, {
       type: 'provider.probe_started',
       probe: probe + 1,
     });
     const awaited = started ? probe + 1 : probe;
-    await kernel.waitFor(stream, (now) => !isIn(now, 'probing') || now.context.probe !== awaited);
+    await kernel.waitFor(stream, (now) => hasEnded(now, awaited));
     return this.record(id);
   }
 
@@ -281,14 +282,14 @@ export class Providers {
   }
 
   private appendOrLog(entry: Entry, event: NewEvent<ProviderEvent>): void {
-    this.options.kernel
-      .tryAppend(entry.stream, event)
-      .catch((error: unknown) =>
-        this.options.log.error(
-          { err: error, stream: entry.stream },
-          'an event of a provider could not be recorded',
-        ),
+    this.options.kernel.tryAppend(entry.stream, event).catch((error: unknown) => {
+      // A probe that the end of the daemon cuts off says nothing about its provider.
+      if (this.options.kernel.closed) return;
+      this.options.log.error(
+        { err: error, stream: entry.stream },
+        'an event of a provider could not be recorded',
       );
+    });
   }
 
   private entryOf(id: string): Entry {
