@@ -81,7 +81,7 @@ const layers: Record<string, Layer> = {
   },
 
   // Providers and pulls check model files with the same reader.
-  'src/providers/keys': { may: ['src/config', 'src/home', ...TABLES] },
+  'src/providers/keys': { may: ['src/config', 'src/home', 'src/descriptors.ts', ...TABLES] },
   'src/providers': {
     may: [
       ...PORTS,

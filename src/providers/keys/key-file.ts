@@ -1,12 +1,14 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
 
 /** Reads a file that only its owner can read. `what` begins the message of an error. */
 export async function readKeyFile(path: string, what: string): Promise<string> {
   const file = await open(path, constants.O_RDONLY | NONBLOCK).catch((error: unknown) => {
-    throw unauthorised(`${what} cannot be read (${codeOf(error)}).`, error);
+    // No descriptors are left: that says nothing about the key.
+    throw asExhausted(error) ?? unauthorised(`${what} cannot be read (${codeOf(error)}).`, error);
   });
   try {
     return await readPrivate(file, what);
