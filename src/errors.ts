@@ -504,7 +504,7 @@ export const errors = {
     ...provider,
     http: 504,
     grpc: 'DEADLINE_EXCEEDED',
-    meaning: 'The provider says that it took too long.',
+    meaning: 'The provider took too long.',
     hint: 'Try again, or ask for less at one time.',
   },
   provider_silent: {

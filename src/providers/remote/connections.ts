@@ -13,6 +13,8 @@ export class Connections {
   private readonly idleMax: number;
   private readonly idle: Dispatcher[] = [];
   private readonly busy = new Set<Dispatcher>();
+  /** Those whose connection is open now. */
+  private readonly open = new WeakSet<Dispatcher>();
   private closed = false;
 
   constructor(make: () => Promise<Dispatcher>, idleMax: number) {
@@ -21,7 +23,7 @@ export class Connections {
   }
 
   async acquire(): Promise<Dispatcher> {
-    const dispatcher = this.idle.pop() ?? (await this.make());
+    const dispatcher = this.idle.pop() ?? this.watched(await this.make());
     this.busy.add(dispatcher);
     return dispatcher;
   }
@@ -33,11 +35,21 @@ export class Connections {
     else await dispatcher.destroy();
   }
 
+  isOpen(dispatcher: Dispatcher): boolean {
+    return this.open.has(dispatcher);
+  }
+
   /** Closes active connections too. */
   async close(): Promise<void> {
     this.closed = true;
     await Promise.all(
       [...this.idle.splice(0), ...this.busy].map((dispatcher) => dispatcher.destroy()),
     );
+  }
+
+  private watched(dispatcher: Dispatcher): Dispatcher {
+    return dispatcher
+      .on('connect', () => this.open.add(dispatcher))
+      .on('disconnect', () => this.open.delete(dispatcher));
   }
 }

@@ -57,11 +57,7 @@ export async function listModels(
     });
   } catch (thrown) {
     if (signal.aborted)
-      throw new SvcError(
-        'provider_unreachable',
-        `The provider at ${config.base_url ?? new URL(url).origin} does not answer in time.`,
-        { retryable: true },
-      );
+      throw tooLate(config.base_url ?? new URL(url).origin, exchange.abortedWhenOpen);
     if (thrown instanceof SvcError && thrown.status !== null && NO_LIST_STATUSES.has(thrown.status))
       return [];
     throw streamFailure(thrown);
@@ -72,3 +68,13 @@ export async function listModels(
 
 /** Statuses of a server that has no list of models. It can answer prompts all the same. */
 const NO_LIST_STATUSES = new Set([404, 405, 501]);
+
+/** A provider that takes the connection is there. It may be slow or busy. */
+function tooLate(base_url: string, isOpen: boolean): SvcError {
+  const did = isOpen ? 'takes the connection, but does not answer' : 'does not answer';
+  return new SvcError(
+    isOpen ? 'provider_timed_out' : 'provider_unreachable',
+    `The provider at ${base_url} ${did} in time.`,
+    { retryable: true },
+  );
+}

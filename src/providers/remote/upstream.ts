@@ -62,6 +62,8 @@ export class Upstream {
 export class Exchange {
   private readonly upstream: Upstream;
   private dispatcher: Dispatcher | null = null;
+  /** Whether the connection was open when the request was aborted. */
+  abortedWhenOpen = false;
 
   constructor(upstream: Upstream) {
     this.upstream = upstream;
@@ -88,12 +90,22 @@ export class Exchange {
 
   private async fetch({ method, url, headers, body, signal }: Request): Promise<Fetched> {
     const { fetch } = await import('undici');
-    this.dispatcher ??= await this.upstream.connections.acquire();
+    const { connections } = this.upstream;
+    const dispatcher = this.dispatcher ?? (await connections.acquire());
+    this.dispatcher = dispatcher;
+    // Before the listener of undici, which closes the connection.
+    signal.addEventListener(
+      'abort',
+      () => {
+        this.abortedWhenOpen = connections.isOpen(dispatcher);
+      },
+      { once: true },
+    );
     return fetch(url, {
       method,
       headers: [...headers],
       signal,
-      dispatcher: this.dispatcher,
+      dispatcher,
       redirect: 'manual',
       ...(body === undefined ? {} : { body }),
     });

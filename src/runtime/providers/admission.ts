@@ -30,14 +30,15 @@ export class Admission {
   }
 
   /**
-   * 1. A local provider that was down is probed first: it may be there again.
+   * 1. A local provider that was down is probed first: it may be there again. One that was only
+   *    slow gets the request.
    * 2. A half-open provider lets one request in, which tries it.
    */
   async enter(id: string, stream: ProviderKey | undefined, request: string): Promise<Usable> {
     const before = this.tail(stream);
     if (stream === undefined || before === undefined) return unknown(id);
-    if (isIn(before, 'unavailable') && before.context.retry_at === null)
-      await this.options.watch.look(stream);
+    const isDown = isIn(before, 'unavailable') && !this.usable(id, stream).ok;
+    if (isDown && before.context.retry_at === null) await this.options.watch.look(stream);
     const usable = this.usable(id, stream);
     if (!usable.ok || !isIn(this.tail(stream), 'ready')) return usable;
     const { kernel, limits } = this.options;
@@ -55,16 +56,16 @@ export class Admission {
     if (outcome === 'answered' || (outcome === 'began' && isTrial))
       return { type: 'provider.answered' };
     if (outcome instanceof SvcError && isFaultOfProvider(outcome))
-      return { type: 'provider.faulted', ...this.faultOf(stream, outcome) };
+      return { type: 'provider.faulted', ...this.faultOf('request', stream, outcome) };
     return outcome !== 'began' && isTrial
       ? { type: 'provider.trial_abandoned', trial: request }
       : null;
   }
 
-  faultOf(stream: ProviderKey, failure: SvcError) {
+  faultOf(of: 'probe' | 'request', stream: ProviderKey, failure: SvcError) {
     const { kernel, limits, random } = this.options;
     const tail = this.tail(stream) as ProviderSnapshot;
-    return faultOf(failure, tail, { now: kernel.clock.now(), limits, jitter: random() });
+    return faultOf(of, failure, tail, { now: kernel.clock.now(), limits, jitter: random() });
   }
 
   /** The state with its proposed events: decisions use it. Undefined: it was removed. */

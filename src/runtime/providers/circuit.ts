@@ -38,12 +38,16 @@ const NOT_REACHED = [
   'provider_tls_failed',
 ] as const;
 
+/** A local provider that is busy or slow may answer a request, which has longer than a probe. */
+const SLOW_PROBE = 'provider_timed_out';
+
 export function isFaultOfProvider({ code }: SvcError): boolean {
   return FAULTS.has(code);
 }
 
 /** What a failure means for the circuit of its provider. `jitter` is from 0 to 1. */
 export function faultOf(
+  of: 'probe' | 'request',
   failure: SvcError,
   { context }: ProviderSnapshot,
   { now, limits, jitter }: { now: number; limits: Limits; jitter: number },
@@ -58,7 +62,9 @@ export function faultOf(
     failure.retryAfterMs ?? 0,
     limited && failure.retryAfterMs !== null ? 0 : circuitWait(context.openings + 1, waits, jitter),
   );
-  const isProbed = context.kind === 'local' && hasCode(failure, ...NOT_REACHED);
+  const isProbed =
+    context.kind === 'local' &&
+    (hasCode(failure, ...NOT_REACHED) || (of === 'probe' && hasCode(failure, SLOW_PROBE)));
   return {
     error: failure.summary(),
     unauthorised,
@@ -93,6 +99,7 @@ export function usability(snapshot: ProviderSnapshot, now: number): Usable {
       Math.min(due_at, now + TRIAL_MS),
     );
   if (!isIn(snapshot, 'unavailable')) return { ok: true };
+  if (retry_at === null && error?.code === SLOW_PROBE) return { ok: true };
   if (retry_at === null)
     return refuse('provider_unreachable', error?.message ?? `${id} does not answer.`, null);
   return refuse(

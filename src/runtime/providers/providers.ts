@@ -191,7 +191,7 @@ export class Providers {
       this.appendOrLog(entry, {
         type: 'provider.probe_failed',
         probe,
-        ...this.admission.faultOf(entry.stream, result),
+        ...this.admission.faultOf('probe', entry.stream, result),
       });
     });
   }

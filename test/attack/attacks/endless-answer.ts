@@ -32,7 +32,7 @@ export const attack: Attack = {
         victim,
         runs.map(({ id }) => id),
       );
-      if (ends.some((end) => end !== 'failed provider_failed'))
+      if (ends.some((end) => end !== 'failed stream_oversized'))
         throw new Error(`They ended as ${ends.join(', ')}.`);
     }
     const after = await askRun(victim, { prompt: 'hello', provider: 'endless' });

@@ -175,7 +175,7 @@ test('a missing key is reported without a request', async () => {
   assert.equal(received, []);
 });
 
-test('an aborted probe reports that there was no answer in time', async () => {
+test('a probe that is aborted with an open connection says that the provider is slow', async () => {
   const upstream = await Upstream.start(() => undefined);
   const provider = remote(upstream.base_url);
   const abort = new AbortController();
@@ -183,8 +183,22 @@ test('an aborted probe reports that there was no answer in time', async () => {
   while (upstream.received.length === 0) await new Promise((resolve) => setImmediate(resolve));
   abort.abort();
   const failure = (await probe) as SvcError;
+  assert.is(failure.code, 'provider_timed_out');
+  assert.match(failure.message, /takes the connection, but does not answer in time/);
+  await provider.close();
+  await upstream.stop();
+});
+
+test('a probe that is aborted without a connection says that the provider is not reached', async () => {
+  const upstream = await Upstream.start(() => undefined);
+  const provider = remote(upstream.base_url);
+  const abort = new AbortController();
+  const probe = provider.probe(abort.signal).catch((thrown: unknown) => thrown);
+  abort.abort();
+  const failure = (await probe) as SvcError;
   assert.is(failure.code, 'provider_unreachable');
   assert.match(failure.message, /does not answer in time/);
+  assert.equal(upstream.received, []);
   await provider.close();
   await upstream.stop();
 });
