@@ -22,7 +22,7 @@ const PROMPTS = ['one', 'two three', 'a longer question, with more words', 'Ã©ðŸ
 test.before(() => {
   local = makeLocalProvider({
     model: 'random',
-    limits: { local_runs: 4, provider_runs: 6, output_tokens: 50 },
+    limits: { local_runs: 4, provider_runs: 6, local_engines: 1, output_tokens: 50 },
   });
   makeGguf(join(local.folder, 'random.gguf'), { context: 4096 });
 });
