@@ -57,13 +57,13 @@ function silence(
   { request: { provider }, first_output_ms, idle_ms }: RunContext,
   deadline: DeadlineName,
 ): { error?: Failure } {
-  const after = (ms: number) => `within ${Math.round(ms / 100) / 10} s`;
+  const within = (ms: number) => `within ${Math.round(ms / 100) / 10} s`;
   if (deadline === 'first_output') {
-    const message = `${provider} did not begin to answer ${after(first_output_ms)}.`;
+    const message = `${provider} did not begin to answer ${within(first_output_ms)}.`;
     return { error: { code: 'provider_silent', message, retryable: true } };
   }
   if (deadline !== 'idle') return {};
-  const message = `${provider} began to answer, and then sent nothing more ${after(idle_ms)}.`;
+  const message = `${provider} began to answer, and then sent nothing more ${within(idle_ms)}.`;
   return { error: { code: 'provider_stalled', message, retryable: true } };
 }
 

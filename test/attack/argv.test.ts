@@ -108,7 +108,7 @@ onLinux(
 onLinux('no documented way to use the interface shows the token', async ({ home, token, url }) => {
   const [line = ''] = readFileSync('docs/http.md', 'utf8')
     .split('\n')
-    .filter((text) => text.startsWith('curl '));
+    .filter((text) => text.startsWith('curl ') && text.includes('authorization'));
   assert.match(line, 'svc token');
   const commands = [
     'npx svc api GET /v1/runs',

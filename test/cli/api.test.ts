@@ -31,7 +31,7 @@ test('a body comes from the argument, a file or stdin; events come as lines', as
   const body = JSON.stringify({ prompt: 'What is a run?' });
   const streamed = await home.svc(['api', 'POST', '/v1/runs', '--data', body, '--stream']);
   assert.is(streamed.code, 0);
-  assert.match(streamed.stdout, /^id: \d+\nevent: run\.accepted\n/);
+  assert.match(streamed.stdout, /(?:^|\n)id: \d+\nevent: run\.accepted\n/);
   assert.match(streamed.stdout, /event: run\.completed\n/);
   const file = join(home.folder, 'body.json');
   writeFileSync(file, body);

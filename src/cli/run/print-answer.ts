@@ -51,6 +51,8 @@ interface Printing extends Steps {
   accepted(run: Run): void;
   /** The part of the answer that was not printed yet. */
   unprinted(record: Run): string;
+  /** Whether the events had text. The log may have omitted it from the record. */
+  readonly hasText: boolean;
 }
 
 /**
@@ -97,6 +99,9 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
     onDisconnect: () => json || line.begin(),
     onReconnect: () => line.end(),
     unprinted: (record) => (hadOutput ? collected.join('') : record.output),
+    get hasText() {
+      return hadOutput;
+    },
   };
 }
 
@@ -131,13 +136,15 @@ interface Finished {
   json: boolean;
   stdout: StdoutStream;
   interrupted: boolean;
+  /** Whether the answer has text, although the record may have none. */
+  hasText: boolean;
 }
 
-export function finish({ record, output, json, stdout, interrupted }: Finished): number {
+export function finish({ record, output, json, stdout, interrupted, hasText }: Finished): number {
   if (stdout.gone.aborted) return 0;
   if (json) printJson({ ...record, output });
   else if (output === '') noteSilence(record);
-  const { exit, error } = ending(record);
+  const { exit, error } = ending(record, hasText);
   // After Ctrl-C a hint is noise.
   if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));
   else if (error !== null) printError(error, json);
@@ -150,10 +157,10 @@ interface Ending {
 }
 
 /** The exit code of a finished run, and its error. */
-function ending(run: Run): Ending {
+function ending(run: Run, hasText: boolean): Ending {
   const { id, state, error, output } = run;
   if (state === 'completed') {
-    const flaw = flawOf(run);
+    const flaw = flawOf(run, hasText);
     return { exit: flaw?.spec.exit ?? 0, error: flaw };
   }
   const cause = error === null ? fallback(state) : fromBody(error);
@@ -165,10 +172,13 @@ function ending(run: Run): Ending {
 }
 
 /** What a complete answer lacks. Null: nothing. */
-function flawOf({ id, provider, finish_reason, output, output_parts }: Run): SvcError | null {
+function flawOf(
+  { id, provider, finish_reason, output, output_parts }: Run,
+  hasText: boolean,
+): SvcError | null {
   if (finish_reason === 'content_filter')
     return new SvcError('content_filtered', `The content filter of ${provider} cut the answer.`);
-  if (output !== '' || output_parts !== undefined) return null;
+  if (hasText || output !== '' || output_parts !== undefined) return null;
   const hint = `Ask again, or in other words. See: svc runs show ${id}`;
   const message = `${provider} answered without any text (it ended with ${finish_reason ?? 'no reason'}).`;
   return new SvcError('answer_empty', message, { hint });

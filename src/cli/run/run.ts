@@ -81,7 +81,9 @@ async function answer(context: Context, input: Input): Promise<number> {
   await printer?.end(interrupt.signal.aborted ? '' : output, isAnswered(record));
   interrupt.release();
   const shown = await withOwnKey(record, paths);
-  return finish({ record: shown, output, json, stdout, interrupted: interrupt.signal.aborted });
+  const { hasText } = steps;
+  const interrupted = interrupt.signal.aborted;
+  return finish({ record: shown, output, json, stdout, interrupted, hasText });
 }
 
 /** A run that failed without a key which this shell has says so. */
