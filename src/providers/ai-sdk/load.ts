@@ -60,10 +60,10 @@ function conditioned(entry: unknown): string | null {
   return null;
 }
 
-/** svc is tested with this version of its optional packages. */
+/** svc is tested with this version of the package. */
 function versionOf(name: string): string {
-  const { optionalDependencies } = manifest(join(packageRoot(), 'package.json'));
-  const version = asRecord(optionalDependencies)[name];
+  const { dependencies } = manifest(join(packageRoot(), 'package.json'));
+  const version = asRecord(dependencies)[name];
   return typeof version === 'string' ? `@${version}` : '';
 }
 
