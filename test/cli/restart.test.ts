@@ -37,11 +37,12 @@ test('an address that the new daemon would refuse is reported while the old one 
   home,
 }) => {
   const daemon = await startFakeDaemon(home);
-  for (const [words, param, why] of [
-    [['--grpc', '0.0.0.0:0'], 'grpc', /loopback only/],
-    [['--http', '0.0.0.0:0'], 'http', /authentication is off/],
+  for (const [words, param, why, auth] of [
+    [['--grpc', '0.0.0.0:0'], 'grpc', /gRPC has no TLS/, true],
+    [['--grpc', '0.0.0.0:0'], 'grpc', /authentication is off/, false],
+    [['--http', '0.0.0.0:0'], 'http', /authentication is off/, false],
   ] as const) {
-    writeFileSync(home.paths.config, '{ "auth": false }');
+    writeFileSync(home.paths.config, JSON.stringify({ auth }));
     const { code, stderr } = await home.svc(['restart', '--json', ...words]);
     const { error } = JSON.parse(stderr);
     assert.equal([code, error.code, error.param], [6, 'address_refused', param]);

@@ -164,7 +164,7 @@ test('a failed answer leaves no connection open', async () => {
     await x.event('not json');
   });
   const provider = remote(upstream.base_url);
-  assert.is((await outcome(provider)).failure?.code, 'stream_truncated');
+  assert.is((await outcome(provider)).failure?.code, 'stream_garbled');
   assert.is(connected(upstream.port), 0);
   await (await asked).closed;
   await provider.close();
