@@ -253,7 +253,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
       await x.done();
     },
     'Hel',
-    'stream_truncated lost again',
+    'stream_garbled lost again',
     /cannot be understood/,
   ],
   [
@@ -266,7 +266,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
       await x.done();
     },
     'Hel',
-    'stream_truncated lost again',
+    'stream_garbled lost again',
   ],
   [
     'an error within the answer fails it, with the message of the provider',
@@ -278,7 +278,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
     },
     'Hel',
     'provider_failed again',
-    /reports an error\. It says: Out of memory$/,
+    /failed \(status 500\)\. It says: Out of memory$/,
   ],
   [
     'an error with a status number means what the status means',
@@ -357,7 +357,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
       while (!x.socket.destroyed) await x.write('x'.repeat(65_536)).catch(() => undefined);
     },
     'Hel',
-    'provider_failed final',
+    'stream_oversized final',
     /more for one event/,
   ],
   [
@@ -368,7 +368,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
       while (!x.socket.destroyed) await x.write('data: x\r\n'.repeat(8192)).catch(() => undefined);
     },
     'Hel',
-    'provider_failed final',
+    'stream_oversized final',
     /more for one event/,
   ],
   [
@@ -379,7 +379,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
         await x.write(': still here\n\n'.repeat(8192)).catch(() => undefined);
     },
     '',
-    'provider_failed final',
+    'stream_oversized final',
     /more for an answer/,
   ],
   [
@@ -390,7 +390,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
       await x.text('y'.repeat(101)).catch(() => undefined);
     },
     'x'.repeat(1024 * 1024 - 100),
-    'provider_failed final',
+    'stream_oversized final',
     /more for an answer than the daemon accepts \(1048576 bytes\)/,
   ],
 ];

@@ -149,7 +149,7 @@ test('a silent proxy does not delay an abort', async () => {
   const running = outcome(provider, { signal: abort.signal });
   await asked.opened;
   abort.abort();
-  assert.equal(await running, { text: '', finish: null, failure: null });
+  assert.equal(await running, { text: '', parts: [], finish: null, failure: null });
   await closed.opened;
   await provider.close();
   await new Promise((resolve) => silent.close(resolve));
