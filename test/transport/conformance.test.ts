@@ -65,6 +65,14 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
   'POST /v1/runs/:id/cancel': [{ status: 200 }],
 
   'GET /v1/providers': [{ status: 200 }],
+  'GET /v1/usage': [
+    { status: 200 },
+    { path: '/v1/usage?by=day', status: 200 },
+    { path: '/v1/usage?by=x', status: 400 },
+  ],
+  'GET /v1/models/loaded': [{ status: 200 }],
+  'POST /v1/models/load': [{ body: { model: 1 }, status: 400 }],
+  'POST /v1/models/unload': [{ body: {}, status: 400 }],
   'GET /v1/machines': [{ status: 200 }],
   'GET /v1/machines/:name/diagram': [
     { path: '/v1/machines/run/diagram', status: 200 },
