@@ -1,8 +1,5 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { SvcError } from '../errors.ts';
-import { writeAtomic } from '../home/atomic-write.ts';
-import { withLock } from './lock.ts';
+import { editOwnFile } from './own-file.ts';
 import { plainValue, properties, readConfigText } from './text.ts';
 
 /**
@@ -35,25 +32,11 @@ export function readModelChoices(configFile: string): ModelChoices {
 }
 
 /** Throws config_invalid, home_unusable, busy. */
-export async function saveModelChoices(
+export function saveModelChoices(
   configFile: string,
   edit: (choices: ModelChoices) => ModelChoices,
 ): Promise<ModelChoices> {
-  const file = fileOf(configFile);
-  try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    return await withLock(`${file}.lock`, async () => {
-      const choices = edit(readModelChoices(configFile));
-      const text = `${JSON.stringify(choices, null, 2)}\n`;
-      // Under the lock one draft at a time is written; that of a dead process is overwritten.
-      await writeAtomic(file, text, { sync: true, draft: `${file}.new` });
-      return choices;
-    });
-  } catch (error) {
-    if (error instanceof SvcError) throw error;
-    const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
-    throw new SvcError('home_unusable', `${file} cannot be written (${code}).`, { cause: error });
-  }
+  return editOwnFile(fileOf(configFile), () => edit(readModelChoices(configFile)));
 }
 
 function fileOf(configFile: string): string {

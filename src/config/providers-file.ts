@@ -1,8 +1,6 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { SvcError } from '../errors.ts';
-import { writeAtomic } from '../home/atomic-write.ts';
-import { withLock } from './lock.ts';
+import { editOwnFile } from './own-file.ts';
 import type { ProviderConfig } from './provider.ts';
 import { type ConfigText, type Property, plainValue, properties, readConfigText } from './text.ts';
 
@@ -75,27 +73,14 @@ async function change(
   configFile: string,
   edit: (providers: Providers) => Providers,
 ): Promise<void> {
-  const file = providersFile(configFile);
-  try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    await withLock(`${file}.lock`, async () => {
-      const { providers } = readAddedProviders(configFile);
-      const before = Object.fromEntries(
-        providers.map(({ name, value }) => [name, plainValue(value)]),
-      );
-      const text = JSON.stringify(edit(before), null, 2);
-      if (text === JSON.stringify(before, null, 2)) return;
-      // Under the lock one draft at a time is written; that of a dead process is overwritten.
-      await writeAtomic(file, `${text}\n`, { sync: true, draft: `${file}.new` });
-    });
-  } catch (error) {
-    if (error instanceof SvcError) throw error;
-    throw new SvcError(
-      'home_unusable',
-      `${file} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'unknown reason'}).`,
-      { cause: error },
+  await editOwnFile(providersFile(configFile), () => {
+    const { providers } = readAddedProviders(configFile);
+    const before = Object.fromEntries(
+      providers.map(({ name, value }) => [name, plainValue(value)]),
     );
-  }
+    const after = edit(before);
+    return JSON.stringify(after) === JSON.stringify(before) ? null : after;
+  });
 }
 
 /** Where the user's file sets the provider; null if it does not. */

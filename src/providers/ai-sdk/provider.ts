@@ -1,8 +1,8 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/messages.ts';
-import { SvcError } from '../../errors.ts';
 import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from '../remote/answer.ts';
+import { askedModel } from '../remote/asked-model.ts';
 import { callOptions, unasked } from '../remote/call-options.ts';
 import { type Listing, listModels } from '../remote/list-models.ts';
 import { requestFailure } from '../remote/sdk-error.ts';
@@ -51,11 +51,7 @@ async function* streamAnswer(
   { run_id, request }: AttemptRequest,
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
-  const model = request.model || config.model;
-  if (model === null)
-    throw new SvcError('model_unknown', 'No model is named, and the provider has no default one.', {
-      retryable: false,
-    });
+  const model = askedModel(request, config);
   refuseUnsendable(request, adapter);
   const secrets = { key: await keys.read(config), texts: secretTexts(request) };
   const asking = { key: config.key, model, secrets };

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { hasCode } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
+import { parseForeignJson } from '../../json.ts';
 import { checkKey, readKeyFile, unauthorised } from './key-file.ts';
 import { type Keychain, systemKeychain } from './keychain.ts';
 import type { KeyOwner, KeyPlace } from './port.ts';
@@ -88,7 +89,7 @@ export class StoredKeys {
       if (isMissing(error)) return null;
       throw error;
     }
-    const entry = v.safeParse(entrySchema, parsed(text));
+    const entry = v.safeParse(entrySchema, parseForeignJson(text));
     if (!entry.success) throw unauthorised(`${what(id)} is damaged. Store it again.`);
     this.places.set(id, entry.output.key === null ? 'keychain' : 'file');
     return entry.output;
@@ -149,14 +150,6 @@ function addressOf({ base_url, adapter, options }: KeyOwner): string {
   if (base_url !== null) return new URL(base_url).origin;
   const named = Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1));
   return [adapter, ...named.map(([name, text]) => `${name}=${text}`)].join(' ');
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 function isMissing(error: unknown): boolean {

@@ -1,8 +1,8 @@
-import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
 import type { AttemptRequest, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from '../remote/answer.ts';
+import { askedModel } from '../remote/asked-model.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { listModels } from '../remote/list-models.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
@@ -56,11 +56,7 @@ async function* streamAnswer(
   { run_id, request }: AttemptRequest,
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
-  const model = request.model || config.model;
-  if (model === null)
-    throw new SvcError('model_unknown', 'No model is named, and the provider has no default one.', {
-      retryable: false,
-    });
+  const model = askedModel(request, config);
   const secrets = {
     key: await keys.read(config),
     texts: secretTexts(request),

@@ -1,0 +1,31 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { SvcError } from '../errors.ts';
+import { writeAtomic } from '../home/atomic-write.ts';
+import { withLock } from './lock.ts';
+
+/**
+ * Replaces a JSON file that only svc writes. Edits of several processes follow each other. `edit`
+ * reads the file under the lock; null leaves it as it is. Throws home_unusable, busy, and what
+ * `edit` throws.
+ */
+export async function editOwnFile<T extends object | null>(
+  file: string,
+  edit: () => T,
+): Promise<T> {
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    return await withLock(`${file}.lock`, async () => {
+      const value = edit();
+      if (value === null) return value;
+      // Under the lock one draft at a time is written; that of a dead process is overwritten.
+      const text = `${JSON.stringify(value, null, 2)}\n`;
+      await writeAtomic(file, text, { sync: true, draft: `${file}.new` });
+      return value;
+    });
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
+    throw new SvcError('home_unusable', `${file} cannot be written (${code}).`, { cause: error });
+  }
+}
