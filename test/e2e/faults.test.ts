@@ -87,6 +87,11 @@ async function onSmallDisk(work: (home: PausedHome) => Promise<void>): Promise<v
       const { json: run } = await post(home);
       await waitFor('it is asked', () => home.server.streams.size === 1);
       home.server.say('before ');
+      // Nothing commits while the disk is filled: the reserve is spent later, for the log alone.
+      await waitFor(
+        'the piece is recorded',
+        async () => (await state(home, run.id)).output === 'before ',
+      );
       fill(home.folder);
       const refused = await waitFor('a run is refused', async () => {
         home.server.say('.');
@@ -113,9 +118,13 @@ async function onSmallDisk(work: (home: PausedHome) => Promise<void>): Promise<v
 
       empty(home.folder);
       await waitFor('it is ready again', async () => (await ask(home, '/readyz')).status === 200);
-      assert.is((await post(home)).status, 202);
+      const { json: next } = await post(home);
       await waitFor('it is asked', () => home.server.streams.size > 0);
       home.server.finish();
+      await waitFor(
+        'the next run is recorded',
+        async () => (await state(home, next.id)).state === 'completed',
+      );
 
       fill(home.folder);
       await waitFor(
