@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect } from '../../src/transport/control/client.ts';
 import { makeHome } from '../helpers/svc.ts';
@@ -6,16 +6,20 @@ import { type Exchange, Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { addModels } from '../torture/answers.ts';
 import { enginePid, serve } from '../torture/daemon.ts';
+import { cpuMs } from './lib/process.ts';
+import { Report } from './lib/report.ts';
 
 /**
- * Time to cancel a streaming run: `tsx test/bench/cancel.ts [rounds]`.
+ * Time to cancel a streaming run: `npm run bench cancel [rounds]`.
  *
  * At a remote provider: until the upstream socket is closed, and until the answer to the request.
  * At the local engine: until that answer, with a check that the engine no longer computes.
  * The shortest request over the local socket is measured in the same rounds.
  */
 
+const IDLE = 'CPU of the engine after it';
 const rounds = Number(process.argv[2] ?? 40);
+const report = new Report('cancel');
 let exchange: Exchange | null = null;
 const upstream = await Upstream.start(async (one) => {
   if (one.received.path.endsWith('/models'))
@@ -37,7 +41,7 @@ const times: Record<string, number[]> = {
   'upstream socket closed': [],
   'answer, remote': [],
   'answer, local engine': [],
-  'engine ticks after it': [],
+  [IDLE]: [],
 };
 const add = (name: string, value: number) => times[name]?.push(value);
 
@@ -62,24 +66,17 @@ for (let round = 0; round < rounds; round += 1) {
   await streams(local.id);
   await timed('answer, local engine', () => client.call('run.cancel', { id: local.id }));
   const pid = await enginePid(life);
-  const before = ticks(pid);
+  const before = cpuMs(pid);
   await delay(100);
-  add('engine ticks after it', ticks(pid) - before);
+  add(IDLE, cpuMs(pid) - before);
 }
-for (const [name, values] of Object.entries(times)) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const at = (share: number) =>
-    (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN)
-      .toFixed(1)
-      .padStart(7);
-  console.log(
-    `${name.padEnd(28)} p50 ${at(0.5)}   p99 ${at(0.99)}   most ${at(1)}   ${name.includes('ticks') ? 'hundredths of a second in 100 ms' : 'ms'}`,
-  );
-}
+for (const [what, values] of Object.entries(times))
+  report.add({ what, unit: what === IDLE ? 'ms of CPU in 100 ms' : 'ms', way: 'svc', values });
 client.close();
 await life.stop(0);
 await upstream.stop();
 await home.close();
+report.print();
 
 async function timed(name: string, work: () => Promise<unknown>): Promise<void> {
   const began = performance.now();
@@ -93,15 +90,4 @@ function streams(id: string): Promise<unknown> {
     async () => (await client.call('run.get', { id })).state === 'streaming',
     { every_ms: 2 },
   );
-}
-
-/** CPU time of a process, in hundredths of a second. */
-function ticks(pid: number): number {
-  const [user = 0, system = 0] =
-    readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .split(') ')[1]
-      ?.split(' ')
-      .slice(11, 13)
-      .map(Number) ?? [];
-  return user + system;
 }

@@ -9,18 +9,20 @@ import {
 } from 'node-llama-cpp';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { type LocalHarness, makeLocalProvider, readAnswer } from '../helpers/local-provider.ts';
+import { Report } from './lib/report.ts';
+import { takeTurns } from './lib/turns.ts';
 
 /**
- * Tokens per second of the local provider against node-llama-cpp: `tsx test/bench/engine.ts
- * [rounds]`.
+ * Tokens per second of the local provider against node-llama-cpp: `npm run bench engine [rounds]`.
  *
  * The provider includes its engine process and its machine. node-llama-cpp runs in this process.
- * Both take turns with the same model file, prompt and threads, greedy. The best round of each
- * counts, because other programs only slow a round down. Answers of svc-mini are short, so they
- * show the fixed cost of a run.
+ * Both take turns with the same model file, prompt and threads, greedy. Answers of svc-mini are
+ * short, so they show the fixed cost of a run.
  */
 
 const rounds = Number(process.argv[2] ?? 15);
+const FLOOR = 'node-llama-cpp in one process';
+const report = new Report('engine');
 const PROMPT = 'How do I start the daemon?';
 const TOKENS = 400;
 
@@ -38,39 +40,31 @@ const llama = await getLlama({ gpu: false, build: 'never', progressLogs: false }
 for (const [name, model] of Object.entries(files)) await compare(name, model, local);
 await llama.dispose();
 await local.close();
+report.print();
 
 async function compare(name: string, file: string, provider: LocalHarness): Promise<void> {
   const ours = () =>
     readAnswer(provider, { model: file, prompt: PROMPT, max_tokens: TOKENS }).then(
       ({ token_ids }) => token_ids.length,
     );
-  await ours();
   const { path, threads, context_length } = provider.engine.snapshot().context.info ?? fail();
   const model = await llama.loadModel({ modelPath: path });
   const context = await model.createContext({ contextSize: context_length, threads, sequences: 1 });
   const sequence = context.getSequence();
   const prompt = promptTokens(model);
   const direct = () => answer(model, sequence, prompt);
-  await direct();
-  const speeds = { ours: [] as number[], direct: [] as number[] };
-  const times = { ours: [] as number[], direct: [] as number[] };
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [kind, run] of Object.entries({ ours, direct }) as [
-      'ours' | 'direct',
-      () => Promise<number>,
-    ][]) {
-      const began = performance.now();
-      const tokens = await run();
-      times[kind].push(performance.now() - began);
-      speeds[kind].push((tokens * 1000) / (performance.now() - began));
-    }
-  }
+  const speed = async (run: () => Promise<number>) => {
+    const began = performance.now();
+    return ((await run()) * 1000) / (performance.now() - began);
+  };
+  await takeTurns(report, {
+    what: `${name}, ${threads} threads`,
+    unit: 'tokens/s',
+    rounds,
+    floor: FLOOR,
+    ways: { [FLOOR]: () => speed(direct), svc: () => speed(ours) },
+  });
   await model.dispose();
-  const [a, b] = [Math.max(...speeds.ours), Math.max(...speeds.direct)];
-  const added = Math.min(...times.ours) - Math.min(...times.direct);
-  console.log(
-    `${name.padEnd(12)} threads ${threads}   svc ${a.toFixed(0)} tokens/s   direct ${b.toFixed(0)} tokens/s   ratio ${(a / b).toFixed(2)}   added ${added.toFixed(1)} ms`,
-  );
 }
 
 function promptTokens(model: LlamaModel): Token[] {

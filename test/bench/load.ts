@@ -6,11 +6,13 @@ import { type ControlClient, connect } from '../../src/transport/control/client.
 import { makeHome } from '../helpers/svc.ts';
 import { chunk, type Exchange, Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { type Life, serve } from '../torture/daemon.ts';
+import { serve } from '../torture/daemon.ts';
 import { works } from '../torture/disk.ts';
+import { Report } from './lib/report.ts';
+import { quantile } from './lib/statistics.ts';
 
 /**
- * Durable events a second, and the delay of the event loop: `tsx test/bench/load.ts [seconds]`.
+ * Durable events a second, and the delay of the event loop: `npm run bench load [seconds]`.
  *
  * 1, 64 and 512 runs stream at one time, twenty pieces a second each. Where strace is installed, a
  * second part adds 10 ms to each fsync. The cost of durability is the difference of two times: from
@@ -19,6 +21,8 @@ import { works } from '../torture/disk.ts';
 
 const seconds = Number(process.argv[2] ?? 8);
 const EVERY_MS = 50;
+const FLOOR = 'the provider asked directly';
+const report = new Report('load');
 const SLOW = [
   'strace',
   '-f',
@@ -65,6 +69,7 @@ for (const wrapper of works('strace', '--seccomp-bpf', '-f', 'true') ? [[], SLOW
   for (const runs of [1, 64, 512]) await measure(runs, wrapper);
 clearInterval(pacing);
 await upstream.stop();
+report.print();
 
 async function measure(runs: number, wrapper: readonly string[]): Promise<void> {
   const home = makeHome({
@@ -95,11 +100,12 @@ async function measure(runs: number, wrapper: readonly string[]): Promise<void> 
     const leave = new AbortController();
     const [through, direct] = [follow(client, id, leave.signal), followDirectly(leave.signal)];
     await delay(2000);
-    const found = await window(client, life, loop, [through, direct]);
+    await window(`${runs} runs, fsync ${wrapper.length > 0 ? '+10 ms' : 'as it is'}`, {
+      client,
+      loop,
+      latencies: [through, direct],
+    });
     leave.abort();
-    console.log(
-      `${String(runs).padStart(4)} runs, fsync ${wrapper.length > 0 ? '+10 ms' : 'as it is'}   ${found}`,
-    );
   } finally {
     client.close();
     await life
@@ -111,12 +117,14 @@ async function measure(runs: number, wrapper: readonly string[]): Promise<void> 
   }
 }
 
-async function window(
-  client: ControlClient,
-  life: Life,
-  loop: string,
-  latencies: readonly number[][],
-): Promise<string> {
+interface Window {
+  client: ControlClient;
+  loop: string;
+  /** Of a follower of the daemon, and of a client of the provider. */
+  latencies: readonly [number[], number[]];
+}
+
+async function window(what: string, { client, loop, latencies }: Window): Promise<void> {
   const { pid, seq } = await client.call('status');
   await probe(pid, loop);
   for (const list of latencies) list.length = 0;
@@ -125,16 +133,20 @@ async function window(
   const end = await client.call('status');
   const passed = (performance.now() - began) / 1000;
   const { p50, p99, max, rss } = await probe(pid, loop);
-  const { log } = await life.ask((one) => one.call('report'));
-  const [through = [], direct = []] = latencies.map((list) => [...list].sort((a, b) => a - b));
-  const at = (list: readonly number[], share: number) =>
-    (list[Math.floor(list.length * share)] ?? Number.NaN).toFixed(1);
-  return [
-    `${((sent - before) / passed).toFixed(0)} pieces/s sent, ${((end.seq - seq) / passed).toFixed(0)} durable events/s`,
-    `loop delay p50 ${p50.toFixed(1)} p99 ${p99.toFixed(1)} most ${max.toFixed(1)} ms`,
-    `piece to client p50 ${at(through, 0.5)} p99 ${at(through, 0.99)} ms, to one of the provider p50 ${at(direct, 0.5)} p99 ${at(direct, 0.99)} ms`,
-    `last commit ${log.last_commit_ms?.toFixed(1)} ms, memory ${(rss / 2 ** 20).toFixed(0)} MiB`,
-  ].join('; ');
+  const [through, direct] = latencies.map((list) => [...list]) as [number[], number[]];
+  const add = (name: string, unit: string, values: number[], way = 'svc', floor?: string) =>
+    report.add({ what: `${what}: ${name}`, unit, way, values, ...(floor ? { floor } : {}) });
+  add('pieces sent', 'a second', [(sent - before) / passed], FLOOR);
+  add('durable events', 'a second', [(end.seq - seq) / passed]);
+  add('event loop delay, p50', 'ms', [p50]);
+  add('event loop delay, p99', 'ms', [p99]);
+  add('event loop delay, most', 'ms', [max]);
+  for (const share of [0.5, 0.99]) {
+    const name = `piece to client, p${share * 100}`;
+    add(name, 'ms', [quantile(direct, share)], FLOOR);
+    add(name, 'ms', [quantile(through, share)], 'svc', FLOOR);
+  }
+  add('resident memory', 'MiB', [rss / 2 ** 20]);
 }
 
 async function probe(

@@ -9,10 +9,11 @@ import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/po
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { launch, ready } from '../torture/daemon.ts';
+import { Report } from './lib/report.ts';
 
 /**
  * Time from the start of the daemon to its first ready answer, with a log and with an
- * empty home: `tsx test/bench/recovery.ts [finished] [unfinished] [rounds]`.
+ * empty home: `npm run bench recovery [finished] [unfinished] [rounds]`.
  *
  * The log has many finished runs, and some that a killed daemon left unfinished. Half of those are
  * queued, half are in the middle of an answer.
@@ -70,6 +71,7 @@ class Writer {
 const finished = Number(process.argv[2] ?? 100_000);
 const unfinished = Number(process.argv[3] ?? 1_000);
 const rounds = Number(process.argv[4] ?? 7);
+const report = new Report('recovery');
 const BOOT = 'boot_00000000000000000000000001';
 const LIMITS = { SVC_LIMIT_QUEUE_RUNS: '100000', SVC_LIMIT_RUN_LOSSES: '1000' };
 
@@ -85,10 +87,9 @@ for (let round = 0; round < rounds; round += 1) {
   times.empty.push(await startOf(empty));
   times.full.push(await startOf(full));
 }
-const [a, b] = [median(times.empty), median(times.full)];
-console.log(
-  `start to ready   empty ${a.toFixed(0)} ms   that log ${b.toFixed(0)} ms   ratio ${(b / a).toFixed(2)}   first start of it ${times.full[0]?.toFixed(0)} ms`,
-);
+for (const [way, values] of Object.entries(times))
+  report.add({ what: 'start to ready', unit: 'ms', way, values, floor: 'empty' });
+report.add({ what: 'first start', unit: 'ms', way: 'full', values: times.full.slice(0, 1) });
 const life = launch(full);
 await ready(life);
 const { runs, last_boot } = await life.ask((client) => client.call('status'));
@@ -97,6 +98,7 @@ console.log(
 );
 await life.kill();
 await Promise.all([empty.close(), full.close()]);
+report.print();
 
 async function startOf(home: PausedHome): Promise<number> {
   const started = performance.now();
@@ -211,8 +213,4 @@ function bootStarted(): object {
     capacity: 100_000,
     start_deadline_at: Date.now() + 1e9,
   };
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((x, y) => x - y)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

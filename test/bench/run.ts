@@ -1,24 +1,36 @@
 import { spawn } from 'node:child_process';
-import { globSync } from 'node:fs';
+import { globSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * `npm run bench [name…]` runs each measurement in its own process. They print ratios and assert
- * nothing.
+ * `npm run bench [name…] [number…] [--json FILE]` runs each measurement in its own process, one
+ * after the other. They print medians and ratios, and assert nothing. The numbers go to each one.
+ * FILE gets a line of JSON for each.
  */
 const folder = dirname(fileURLToPath(import.meta.url));
-const wanted = process.argv.slice(2);
-const names = globSync('*.ts', { cwd: folder })
+const args = process.argv.slice(2);
+const json = args.includes('--json') ? args.splice(args.indexOf('--json'), 2)[1] : undefined;
+const numbers = args.filter((one) => /^\d+$/.test(one));
+const wanted = args.filter((one) => !numbers.includes(one));
+const all = globSync('*.ts', { cwd: folder })
   .map((file) => basename(file, '.ts'))
-  .filter((name) => name !== 'run' && (wanted.length === 0 || wanted.includes(name)))
+  .filter((name) => name !== 'run')
   .sort();
+const unknown = wanted.filter((name) => !all.includes(name));
+if (unknown.length > 0) {
+  console.error(`There is no measurement ${unknown.join(', ')}. There are: ${all.join(', ')}.`);
+  process.exit(2);
+}
+if (json !== undefined) rmSync(json, { force: true });
 
-for (const name of names) {
+for (const name of wanted.length > 0 ? wanted : all) {
   console.log(`\n== ${name}`);
-  const child = spawn(process.execPath, ['--import', 'tsx', join(folder, `${name}.ts`)], {
-    stdio: 'inherit',
-  });
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', join(folder, `${name}.ts`), ...numbers],
+    { stdio: 'inherit', env: { ...process.env, ...(json ? { BENCH_JSON: json } : {}) } },
+  );
   const code = await new Promise<number | null>((resolve) => child.once('exit', resolve));
   if (code !== 0) process.exitCode = 1;
 }

@@ -1,52 +1,49 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
 import { request } from 'node:http';
 import { makeHome, PROGRAM } from '../helpers/svc.ts';
+import { residentMib } from './lib/process.ts';
+import { Report } from './lib/report.ts';
+import { takeTurns } from './lib/turns.ts';
 
 /**
- * Time from start to the first ready answer, of the daemon and of a bare HTTP server, in turns.
- * Then the resident memory of both when idle. `tsx test/bench/start.ts [rounds]`.
+ * Time from start to the first ready answer, of the daemon and of a bare HTTP server, and their
+ * resident memory then: `npm run bench start [rounds]`. The memory is without the engine process.
  */
 
 const BARE =
   "require('node:http').createServer((_, res) => res.end('ok')).listen(Number(process.argv[1]), '127.0.0.1')";
+const FLOOR = 'bare node:http';
 const rounds = Number(process.argv[2] ?? 15);
 const PORT = 20_000 + (process.pid % 20_000);
-
+const report = new Report('start');
 const home = makeHome();
-const daemon = () =>
-  spawn(process.execPath, [PROGRAM, 'serve'], {
-    env: { ...home.env, SVC_HTTP: `127.0.0.1:${PORT}` },
-    stdio: 'ignore',
-  });
-const bare = () => spawn(process.execPath, ['-e', BARE, String(PORT)], { stdio: 'ignore' });
+const memory: Record<string, number[]> = { [FLOOR]: [], svc: [] };
 
-const times = { daemon: [] as number[], bare: [] as number[] };
-const memory = { daemon: [] as number[], bare: [] as number[] };
-for (let round = 0; round < rounds; round += 1) {
-  for (const [name, start] of Object.entries({ daemon, bare }) as [
-    'daemon' | 'bare',
-    () => ChildProcess,
-  ][]) {
-    const began = performance.now();
-    const child = start();
-    await firstAnswer('/readyz');
-    times[name].push(performance.now() - began);
-    memory[name].push(residentBytes(child.pid ?? 0));
-    child.kill('SIGTERM');
-    await new Promise((resolve) => child.once('exit', resolve));
-  }
-}
+const measure = async (way: string, args: readonly string[], env: NodeJS.ProcessEnv) => {
+  const began = performance.now();
+  const child = spawn(process.execPath, args, { env, stdio: 'ignore' });
+  await firstAnswer('/readyz');
+  const took = performance.now() - began;
+  memory[way]?.push(residentMib(child.pid ?? 0));
+  child.kill('SIGTERM');
+  await new Promise((resolve) => child.once('exit', resolve));
+  return took;
+};
+const env = { ...home.env, SVC_HTTP: `127.0.0.1:${PORT}` };
+await takeTurns(report, {
+  what: 'start to ready',
+  unit: 'ms',
+  rounds,
+  floor: FLOOR,
+  ways: {
+    [FLOOR]: () => measure(FLOOR, ['-e', BARE, String(PORT)], env),
+    svc: () => measure('svc', [PROGRAM, 'serve'], env),
+  },
+});
+for (const [way, values] of Object.entries(memory))
+  report.add({ what: 'resident memory when ready', unit: 'MiB', way, values, floor: FLOOR });
 await home.close();
-
-const [d, b] = [median(times.daemon), median(times.bare)];
-console.log(
-  `start to ready   svc ${d.toFixed(0)} ms   bare HTTP server ${b.toFixed(0)} ms   ratio ${(d / b).toFixed(2)}`,
-);
-const [dm, bm] = [median(memory.daemon) / 2 ** 20, median(memory.bare) / 2 ** 20];
-console.log(
-  `resident memory  svc ${dm.toFixed(0)} MiB  bare HTTP server ${bm.toFixed(0)} MiB  ratio ${(dm / bm).toFixed(2)}  (at the first ready answer, without the engine process)`,
-);
+report.print();
 
 async function firstAnswer(path: string): Promise<void> {
   for (;;) {
@@ -61,13 +58,4 @@ async function firstAnswer(path: string): Promise<void> {
     if (status === 200) return;
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
-}
-
-function residentBytes(pid: number): number {
-  const match = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return Number(match?.[1] ?? 0) * 1024;
-}
-
-function median(values: number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }

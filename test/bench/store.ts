@@ -1,18 +1,22 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
+import Database from 'better-sqlite3';
 import type { StoredEvent } from '../../src/store/port.ts';
 import { event, makePlace } from '../store/samples.ts';
+import { Report } from './lib/report.ts';
+import { quantile } from './lib/statistics.ts';
+import { takeTurns, timed } from './lib/turns.ts';
 
 /**
- * Durable events a second, of the store and of a loop of append and fdatasync with the same bytes.
- *
- * They take turns. The ratio is the median of the ratios within a round, so that a busy machine
- * slows both sides.
+ * Durable events a second: `npm run bench store`. The floors have the same bytes: a file with
+ * fdatasync, and a bare SQLite table in this thread.
  */
 
 const BATCHES = [1, 10, 100, 1000];
-const TURNS = 7;
+const ROUNDS = 7;
 const TURN_MS = 300;
+const FLOOR = 'write and fdatasync';
 const text = 'x'.repeat(800);
+const report = new Report('store');
 
 /** Events of about one kilobyte, in eight streams. */
 function batch(first: number, count: number): StoredEvent[] {
@@ -25,89 +29,84 @@ function batch(first: number, count: number): StoredEvent[] {
   });
 }
 
-interface Turn {
-  /** Events a second. */
-  rate: number;
-  commits_ms: number[];
-}
-
-/** Commits one after the other for a while. */
-async function takeTurn(count: number, commit: () => unknown): Promise<Turn> {
-  const commits_ms: number[] = [];
+/** Commits one after the other for a while. Returns events a second. */
+async function takeTurn(
+  count: number,
+  commit: () => unknown,
+  commits_ms: number[],
+): Promise<number> {
   const started = performance.now();
-  let now = started;
+  let [now, commits] = [started, 0];
   while (now - started < TURN_MS) {
     await commit();
     commits_ms.push(performance.now() - now);
     now = performance.now();
+    commits += 1;
   }
-  return { rate: (commits_ms.length * count * 1000) / (now - started), commits_ms };
-}
-
-async function measure(count: number): Promise<Record<string, number>> {
-  const stored: Turn[] = [];
-  const bare: Turn[] = [];
-  for (let time = 0; time < TURNS; time += 1) {
-    stored.push(await takeTurn(count, () => appendToStore(count)));
-    bare.push(await takeTurn(count, () => appendToFile(count)));
-  }
-  return {
-    batch: count,
-    'store events/s': Math.round(median(stored.map(({ rate }) => rate))),
-    'bare events/s': Math.round(median(bare.map(({ rate }) => rate))),
-    ratio: round(median(stored.map(({ rate }, turn) => rate / (bare[turn]?.rate ?? Number.NaN)))),
-    'store p50 ms': round(percentile(stored, 0.5)),
-    'store p99 ms': round(percentile(stored, 0.99)),
-    'bare p50 ms': round(percentile(bare, 0.5)),
-    'bare p99 ms': round(percentile(bare, 0.99)),
-  };
-}
-
-async function appendToStore(count: number): Promise<void> {
-  await store.append({ events: batch(seq + 1, count), runs: [] });
-  seq += count;
-}
-
-function appendToFile(count: number): void {
-  const lines = batch(1, count).map((one) => `${JSON.stringify(one)}\n`);
-  writeSync(file, lines.join(''));
-  fdatasyncSync(file);
-}
-
-function percentile(turns: Turn[], share: number): number {
-  const all = turns.flatMap(({ commits_ms }) => commits_ms).sort((a, b) => a - b);
-  return all[Math.floor(all.length * share)] ?? Number.NaN;
-}
-
-function median(values: number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-}
-
-function round(value: number): number {
-  return Number(value.toFixed(2));
+  return (commits * count * 1000) / (now - started);
 }
 
 const place = makePlace();
 const store = place.store();
 await store.open();
 const file = openSync(`${place.folder}/bare`, 'a');
+const sqlite = new Database(`${place.folder}/bare.db`);
+sqlite.pragma('journal_mode = WAL');
+sqlite.pragma('synchronous = FULL');
+sqlite.exec('create table events (seq integer primary key, data text not null)');
+const insert = sqlite.prepare('insert into events (data) values (?)');
+const insertAll = sqlite.transaction((lines: string[]) => {
+  for (const line of lines) insert.run(line);
+});
 let seq = 0;
-const rows: Record<string, number>[] = [];
-for (const count of BATCHES) rows.push(await measure(count));
-console.table(rows);
-
-const started = performance.now();
-const { events, ok } = await store.verify();
-console.log(
-  `check of all ${events} events: ${Math.round(performance.now() - started)} ms, ${ok ? 'whole' : 'NOT whole'}`,
-);
+const lines = (count: number) => batch(1, count).map((one) => `${JSON.stringify(one)}\n`);
+const commits: Record<string, (count: number) => unknown> = {
+  [FLOOR]: (count) => {
+    writeSync(file, lines(count).join(''));
+    fdatasyncSync(file);
+  },
+  'bare SQLite': (count) => insertAll(lines(count)),
+  svc: async (count) => {
+    await store.append({ events: batch(seq + 1, count), runs: [] });
+    seq += count;
+  },
+};
+for (const count of BATCHES) {
+  const times = Object.fromEntries(Object.keys(commits).map((way) => [way, [] as number[]]));
+  await takeTurns(report, {
+    what: `${count} events a commit`,
+    unit: 'events/s',
+    rounds: ROUNDS,
+    floor: FLOOR,
+    ways: Object.fromEntries(
+      Object.entries(commits).map(([way, commit]) => [
+        way,
+        () => takeTurn(count, () => commit(count), times[way] ?? []),
+      ]),
+    ),
+  });
+  for (const [way, list] of Object.entries(times))
+    report.add({
+      what: `${count} events a commit, p99 of a commit`,
+      unit: 'ms',
+      way,
+      values: [quantile(list, 0.99)],
+      floor: FLOOR,
+    });
+}
+let checked = 0;
+const check_ms = await timed(async () => {
+  const { events, ok } = await store.verify();
+  if (!ok) throw new Error('the log is not whole');
+  checked = events;
+});
+report.add({ what: `check of all ${checked} events`, unit: 'ms', way: 'svc', values: [check_ms] });
 await store.close();
 const again = place.store();
-const opening = performance.now();
-await again.open();
-console.log(
-  `open of that log, thread and check of its end included: ${Math.round(performance.now() - opening)} ms`,
-);
+const open_ms = await timed(() => again.open());
+report.add({ what: 'open of that log', unit: 'ms', way: 'svc', values: [open_ms] });
 await again.close();
+sqlite.close();
 closeSync(file);
 place.remove();
+report.print();

@@ -1,0 +1,208 @@
+import { createHash } from 'node:crypto';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeGguf } from '../fixtures/models/make-gguf.ts';
+import { runtimeOf } from '../helpers/daemon.ts';
+import { makeHome } from '../helpers/svc.ts';
+import { serve } from '../torture/daemon.ts';
+import { type Answer, askChat } from './lib/chat.ts';
+import { findProgram, type Running, startServer } from './lib/peers.ts';
+import { Report } from './lib/report.ts';
+import { median } from './lib/statistics.ts';
+import { takeTurns } from './lib/turns.ts';
+
+/**
+ * Answers of local models, of the daemon and of other servers, in turns: `npm run bench answers
+ * [rounds]`. All have the same model file, one thread, the same prompt and temperature 0. The made
+ * models have random weights, so their answers are as long as the limit. Tokens are those of the
+ * usage that each server reports.
+ */
+
+const rounds = Number(process.argv[2] ?? 5);
+const FLOOR = 'llama-server';
+const CONTEXT = 4096;
+const PARALLEL = 8;
+const BATCHING = { SVC_ENGINE_BATCHING: 'true' };
+const report = new Report('answers');
+const folder = mkdtempSync(join(tmpdir(), 'svc-bench-'));
+
+interface Model {
+  name: string;
+  file: string;
+  /** Tokens of an answer. */
+  tokens: number;
+  prompts: Readonly<Record<string, string>>;
+}
+
+/** The tokenizer of the made models has a token for each character. */
+const PROMPTS = { '20 tokens': 'Say twenty words.', '2 000 tokens': 'word '.repeat(400) };
+const models: Model[] = [
+  {
+    name: 'svc-mini',
+    file: new URL('../../src/providers/mini/svc-mini.gguf', import.meta.url).pathname,
+    tokens: 64,
+    prompts: { 'a question': 'How do I start the daemon?' },
+  },
+  ...[
+    { name: '70 MB', width: 512, layers: 7, tokens: 64 },
+    { name: '500 MB', width: 1024, layers: 12, tokens: 32 },
+  ].map(({ name, tokens, ...shape }) => ({
+    name,
+    file: makeGguf(join(folder, `made-${name.replace(' ', '').toLowerCase()}.gguf`), {
+      ...shape,
+      context: CONTEXT,
+    }),
+    tokens,
+    prompts: PROMPTS,
+  })),
+];
+
+const wanted = process.argv[3];
+try {
+  for (const model of models)
+    if (wanted === undefined || model.name.startsWith(wanted)) await compare(model);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+report.print();
+
+async function compare(model: Model): Promise<void> {
+  const servers = await startAll(model);
+  try {
+    for (const [length, prompt] of Object.entries(model.prompts))
+      for (const clients of [1, 4, PARALLEL]) {
+        const firsts = Object.fromEntries(servers.map(({ way }) => [way, [] as number[]]));
+        const what = `${model.name}, ${length}, ${clients} at once`;
+        const measure = async (way: string, ask: Asking) => {
+          const began = performance.now();
+          const answers = await Promise.all(
+            Array.from({ length: clients }, (_, index) => ask(`${index} ${prompt}`, model.tokens)),
+          );
+          const seconds = (performance.now() - began) / 1000;
+          firsts[way]?.push(median(answers.map(({ first_ms }) => first_ms)));
+          return answers.reduce((sum, { tokens }) => sum + tokens, 0) / seconds;
+        };
+        const ways = Object.fromEntries(
+          servers.map(({ way, ask }) => [way, () => measure(way, ask)]),
+        );
+        await takeTurns(report, { what, unit: 'tokens/s', rounds, floor: FLOOR, ways });
+        for (const [way, values] of Object.entries(firsts))
+          report.add({
+            what: `${what}, first token`,
+            unit: 'ms',
+            way,
+            values: values.slice(1),
+            floor: FLOOR,
+          });
+      }
+  } finally {
+    for (const { stop } of servers) await stop();
+  }
+}
+
+type Asking = (prompt: string, max_tokens: number) => Promise<Answer>;
+
+interface Server {
+  way: string;
+  ask: Asking;
+  stop(): Promise<void>;
+}
+
+async function startAll(model: Model): Promise<Server[]> {
+  const servers = [await startSvc('svc', model), await startSvc('svc, batching', model, BATCHING)];
+  for (const start of [startLlamaServer, startOllama]) {
+    const server = await start(model);
+    if (server !== null) servers.push(server);
+  }
+  return servers;
+}
+
+async function startSvc(
+  way: string,
+  { file }: Model,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Server> {
+  const home = makeHome({
+    SVC_ENGINE_THREADS: '1',
+    SVC_MODEL: 'measured',
+    SVC_LOG_LEVEL: 'warn',
+    ...env,
+  });
+  mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
+  copyFileSync(file, join(home.paths.models, 'measured.gguf'));
+  const life = await serve(home);
+  const url = `${(await runtimeOf(home)).addresses.http}/v1/chat/completions`;
+  const token = readFileSync(home.paths.token, 'utf8').trim();
+  return {
+    way,
+    ask: (prompt, max_tokens) => askChat({ url, token }, { model: 'measured', prompt, max_tokens }),
+    stop: async () => {
+      await life.stop(0);
+      await home.close();
+    },
+  };
+}
+
+function overHttp(way: string, model: string, running: Running): Server {
+  const url = `${running.url}/v1/chat/completions`;
+  return {
+    way,
+    ask: (prompt, max_tokens) => askChat({ url, token: null }, { model, prompt, max_tokens }),
+    stop: () => running.stop(),
+  };
+}
+
+async function startLlamaServer({ file }: Model): Promise<Server | null> {
+  const { path, how } = findProgram(FLOOR);
+  if (path === null) return missing(FLOOR, how);
+  const running = await startServer({
+    command: path,
+    args: (port) => [
+      ...['--model', file, '--host', '127.0.0.1', '--port', String(port), '--threads', '1'],
+      ...['--parallel', String(PARALLEL), '--ctx-size', String(PARALLEL * CONTEXT)],
+    ],
+    probe: '/v1/models',
+  });
+  return overHttp(FLOOR, 'measured', running);
+}
+
+async function startOllama({ file }: Model): Promise<Server | null> {
+  const { path, how } = findProgram('ollama');
+  if (path === null) return missing('ollama', how);
+  const home = mkdtempSync(join(folder, 'ollama-'));
+  const running = await startServer({
+    command: path,
+    args: () => ['serve'],
+    env: (port) => ({
+      HOME: home,
+      OLLAMA_HOST: `127.0.0.1:${port}`,
+      OLLAMA_NUM_PARALLEL: String(PARALLEL),
+      OLLAMA_CONTEXT_LENGTH: String(CONTEXT),
+    }),
+    probe: '/api/version',
+  });
+  const bytes = readFileSync(file);
+  const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+  await post(`${running.url}/api/blobs/${digest}`, bytes);
+  await post(
+    `${running.url}/api/create`,
+    JSON.stringify({
+      model: 'measured',
+      files: { 'measured.gguf': digest },
+      parameters: { num_thread: 1 },
+    }),
+  );
+  return overHttp('ollama', 'measured', running);
+}
+
+function missing(way: string, how: string): null {
+  report.addMissing({ way, how });
+  return null;
+}
+
+async function post(url: string, body: Uint8Array | string): Promise<void> {
+  const answer = await fetch(url, { method: 'POST', body });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${url}: ${answer.status} ${text.slice(0, 300)}`);
+}

@@ -1,0 +1,63 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { runtimeOf } from '../helpers/daemon.ts';
+import { makeHome } from '../helpers/svc.ts';
+import { serve } from '../torture/daemon.ts';
+import { askChat } from './lib/chat.ts';
+import { Report } from './lib/report.ts';
+import { takeTurns } from './lib/turns.ts';
+
+/**
+ * Time of an answer with default threads against one thread, on the machine as it is and with a
+ * busy process on each core: `npm run bench threads [rounds]`.
+ */
+
+const rounds = Number(process.argv[2] ?? 7);
+const FLOOR = 'one thread';
+const report = new Report('threads');
+const daemons = {
+  [FLOOR]: await start({ SVC_ENGINE_THREADS: '1' }),
+  'default threads': await start({}),
+};
+for (const busy of [0, availableParallelism()]) {
+  const beside = Array.from({ length: busy }, () =>
+    spawn(process.execPath, ['-e', 'for (;;) {}'], { stdio: 'ignore' }),
+  );
+  try {
+    await takeTurns(report, {
+      what: `an answer of svc-mini, ${busy} busy processes beside it`,
+      unit: 'ms',
+      rounds,
+      floor: FLOOR,
+      ways: Object.fromEntries(Object.entries(daemons).map(([way, { ask }]) => [way, ask])),
+    });
+  } finally {
+    await Promise.all(beside.map(end));
+  }
+}
+for (const { stop } of Object.values(daemons)) await stop();
+report.print();
+
+async function start(env: NodeJS.ProcessEnv) {
+  const home = makeHome({ SVC_LOG_LEVEL: 'warn', ...env });
+  const life = await serve(home);
+  const url = `${(await runtimeOf(home)).addresses.http}/v1/chat/completions`;
+  const token = readFileSync(home.paths.token, 'utf8').trim();
+  return {
+    ask: async () => {
+      const question = { model: 'svc-mini', prompt: 'How do I start the daemon?' };
+      return (await askChat({ url, token }, question)).whole_ms;
+    },
+    stop: async () => {
+      await life.stop(0);
+      await home.close();
+    },
+  };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await ended;
+}
