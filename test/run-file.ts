@@ -28,13 +28,16 @@ export interface RunOptions {
 /** Bound of the wait until the system has removed killed processes. */
 const GONE_MS = 20_000;
 
-/** Runs one test file in its own process group, then kills what it leaves behind. */
+/**
+ * Runs one test file in its own process group, then kills what it leaves behind. Node runs
+ * TypeScript by itself: it removes the types.
+ */
 export async function runFile(
   file: string,
   { env, folder, bound_ms, leave_ms, signal }: RunOptions,
 ): Promise<Outcome> {
   const started = performance.now();
-  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+  const child = spawn(process.execPath, [file], {
     env: { ...env, TMPDIR: folder, TEMP: folder, TMP: folder, SVC_HOME: join(folder, 'home') },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,

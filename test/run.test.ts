@@ -8,14 +8,7 @@ function run(
   fixture: string,
   ...args: string[]
 ): { lines: string[]; code: number | null; text: string } {
-  const command = [
-    '--import',
-    'tsx',
-    'test/run.ts',
-    '--root',
-    `test/fixtures/runner/${fixture}`,
-    ...args,
-  ];
+  const command = ['test/run.ts', '--root', `test/fixtures/runner/${fixture}`, ...args];
   const { stdout, stderr, status } = spawnSync(process.execPath, command, {
     encoding: 'utf8',
     timeout: 60_000,

@@ -1,13 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs';
+import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -24,6 +16,8 @@ import { filesOf, TIERS, type Tier } from './tiers.ts';
  */
 
 const COVERAGE = 'coverage';
+/** Where Node keeps what it compiled, so that no file compiles all that it imports. */
+const COMPILED = resolve('node_modules/.cache/svc-tests');
 
 const { values, positionals: filters } = parseArgs({
   allowPositionals: true,
@@ -74,9 +68,10 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(SVC_|FORCE_COLOR$|NODE_TEST|NODE_OPTIONS$|NODE_V8_COVERAGE$)/.test(name),
   );
-  const coverage = values.coverage ? { NODE_V8_COVERAGE: resolve(COVERAGE, 'tmp') } : {};
-  if (values.coverage) rmSync(COVERAGE, { recursive: true, force: true });
-  return { ...Object.fromEntries(kept), ...coverage };
+  if (!values.coverage) return { ...Object.fromEntries(kept), NODE_COMPILE_CACHE: COMPILED };
+  // Code from the cache has no exact coverage.
+  rmSync(COVERAGE, { recursive: true, force: true });
+  return { ...Object.fromEntries(kept), NODE_V8_COVERAGE: resolve(COVERAGE, 'tmp') };
 }
 
 async function runAll(files: readonly string[]): Promise<Outcome[]> {
@@ -104,7 +99,6 @@ async function runOne(file: string): Promise<Outcome> {
   // Tests use it as /tmp, also processes that have dropped their privileges.
   const folder = mkdtempSync(join(scratch, 't-'));
   chmodSync(folder, 0o1777);
-  shareCompiled(folder);
   const options = {
     env,
     folder,
@@ -138,18 +132,6 @@ function remove(folder: string): string[] {
   } catch (error) {
     return [`what it left could not be removed: ${(error as Error).message}`];
   }
-}
-
-/**
- * tsx caches compiled code in the temporary folder. Without a shared folder every file compiles
- * everything.
- */
-function shareCompiled(folder: string): void {
-  const user = process.geteuid?.();
-  if (user === undefined) return;
-  const shared = join(tmpdir(), `tsx-${user}`);
-  mkdirSync(shared, { recursive: true, mode: 0o700 });
-  symlinkSync(shared, join(folder, `tsx-${user}`));
 }
 
 /** Why a file would not run all of its tests; null if it would. */

@@ -154,11 +154,10 @@ async function meet(home: Home, life: Life): Promise<Victim> {
 
 /** A separate process asks `/livez`, so that the attacker's work does not count as the daemon's. */
 async function startWatch({ port, pid }: Victim): Promise<{ stop(): Promise<Watched> }> {
-  const child = fork(
-    fileURLToPath(new URL('./watcher.ts', import.meta.url)),
-    [String(port), String(pid)],
-    { execArgv: ['--import', 'tsx'] },
-  );
+  const child = fork(fileURLToPath(new URL('./watcher.ts', import.meta.url)), [
+    String(port),
+    String(pid),
+  ]);
   await once(child, 'message');
   return {
     stop: async () => {

@@ -130,7 +130,7 @@ async function daemon(): Promise<Server> {
 
 function script(name: string, args: readonly string[]): ChildProcess {
   const file = fileURLToPath(new URL(`./lib/${name}.ts`, import.meta.url));
-  return spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+  return spawn(process.execPath, [file, ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
 }

@@ -26,11 +26,10 @@ if (json !== undefined) rmSync(json, { force: true });
 
 for (const name of wanted.length > 0 ? wanted : all) {
   console.log(`\n== ${name}`);
-  const child = spawn(
-    process.execPath,
-    ['--import', 'tsx', join(folder, `${name}.ts`), ...numbers],
-    { stdio: 'inherit', env: { ...process.env, ...(json ? { BENCH_JSON: json } : {}) } },
-  );
+  const child = spawn(process.execPath, [join(folder, `${name}.ts`), ...numbers], {
+    stdio: 'inherit',
+    env: { ...process.env, ...(json ? { BENCH_JSON: json } : {}) },
+  });
   const code = await new Promise<number | null>((resolve) => child.once('exit', resolve));
   if (code !== 0) process.exitCode = 1;
 }

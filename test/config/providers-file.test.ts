@@ -263,7 +263,7 @@ function edit(statements: string): ChildProcess {
     const file = ${JSON.stringify(file)};
     const config = ${JSON.stringify(ollama)};
     ${statements}`;
-  return spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', program], {
+  return spawn(process.execPath, ['--input-type=module', '--eval', program], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -11,7 +11,7 @@ export function serve(home: Home, trouble: string, limits: NodeJS.ProcessEnv = {
   const root = packageRoot();
   const folder = join(root, 'test', 'daemon');
   const held = trouble === 'held' ? ['--import', join(folder, 'blocked-thread.ts')] : [];
-  const args = ['--import', 'tsx', ...held, join(folder, 'troubled-daemon.ts'), trouble];
+  const args = [...held, join(folder, 'troubled-daemon.ts'), trouble];
   const child = spawn(process.execPath, args, {
     cwd: root,
     env: { ...home.env, ...limits },

@@ -212,7 +212,7 @@ test('the last line before a process is killed is on disk', async ({ folder }) =
     const { log } = createLog({ folder: process.env.FOLDER, level: 'info', limits: defaultLimits, boot_id: 'b', stdout: 'none' });
     for (let n = 1; n <= 500; n++) log.info({ n }, 'line');
     process.kill(process.pid, 'SIGKILL');`;
-  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
     env: { ...process.env, FOLDER: folder },
     stdio: ['ignore', 'ignore', 'inherit'],
   });

@@ -44,7 +44,7 @@ function start(folder: string, stdout: number | 'pipe' = 'pipe'): ChildProcessWi
       log.info({ n: ${LINES + 1} }, 'last');
       process.stdin.destroy();
     });`;
-  const argv = ['--import', 'tsx', '--input-type=module', '-e', program];
+  const argv = ['--input-type=module', '-e', program];
   const options: SpawnOptions = {
     env: { ...process.env, FOLDER: folder },
     stdio: ['pipe', stdout, 'pipe'],
@@ -118,7 +118,7 @@ test('a line for a person is one line, whatever was logged', async ({ folder }) 
   };
   const child = spawn(
     process.execPath,
-    ['--import', 'tsx', '--input-type=module', '-e', program],
+    ['--input-type=module', '-e', program],
     options,
   ) as ChildProcessWithoutNullStreams;
   children.push(child);

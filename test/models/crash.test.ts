@@ -17,7 +17,7 @@ const KILLS = [300_000, 1_000_000, 2_345_678];
 function fetchIn(folder: string, hub: Hub): { child: ChildProcess; ended: Promise<string> } {
   const child = spawn(
     process.execPath,
-    ['--import', 'tsx', 'test/helpers/pull-process.ts', hub.url, folder, 'hf:user/tiny'],
+    ['test/helpers/pull-process.ts', hub.url, folder, 'hf:user/tiny'],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
     },

@@ -270,7 +270,7 @@ test('the engine process exits when its daemon is gone', async () => {
     console.log(JSON.stringify({ pid: local.pid(), folder: local.folder }));`;
   const program = join(local.folder, 'daemon.mts');
   writeFileSync(program, script);
-  const daemon = spawn(process.execPath, ['--import', 'tsx', program], {
+  const daemon = spawn(process.execPath, [program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const [line] = (await once(daemon.stdout, 'data')) as [Buffer];

@@ -134,8 +134,6 @@ test('the first connection loads the library', async () => {
     await grpc.close();
     console.log(loaded());`;
   const { stdout } = await promisify(execFile)(process.execPath, [
-    '--import',
-    'tsx',
     '--input-type=module',
     '-e',
     program,
