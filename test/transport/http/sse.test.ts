@@ -210,11 +210,10 @@ test('a client that leaves ends its follower, and its run continues', async ({ h
 
 test('a client that leaves before its run is accepted gets no follower', async ({ http }) => {
   const { startRun } = http.runtime;
-  let accept = () => {};
+  const [asked, accepted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   http.runtime.startRun = async (input, client) => {
-    await new Promise<void>((resolve) => {
-      accept = resolve;
-    });
+    asked.resolve();
+    await accepted.promise;
     return startRun(input, client);
   };
   const body = '{"prompt":"a"}';
@@ -225,10 +224,10 @@ test('a client that leaves before its run is accepted gets no follower', async (
   const gone = new Promise((resolve) =>
     http.server.once('connection', (socket) => socket.once('close', resolve)),
   );
-  await waitFor('the request to arrive', () => http.runtime.calls.includes('probe'));
+  await asked.promise;
   line.socket.destroy();
   await gone;
-  accept();
+  accepted.resolve();
   await waitFor('the run', () => http.runtime.inputs.length === 1);
   await ask(`${http.url}/livez`);
   assert.is(http.runtime.following, 0);
