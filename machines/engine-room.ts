@@ -1,9 +1,18 @@
+import type { EngineSnapshot } from './engine.ts';
+import { isIn } from './step.ts';
+
 /**
  * The memory for local models: which of them leave so that another one fits.
  *
  * 1. A model with work never leaves.
- * 2. A model with a waiting run leaves after the others. Then the one whose last work began first.
+ * 2. A model that is wanted leaves after the others, and one in its turn after those. Among wanted
+ *    ones the turn that began first ends first. Among others the one leaves whose last work began
+ *    first.
  * 3. No model leaves that need not.
+ * 4. The turn of a model begins when it is loaded. Its load is no part of it.
+ * 5. A turn is worth its load: it lasts several times as long, within a bound.
+ * 6. A model that has just ended its work rests for a part of its load time. Its next run is likely
+ *    then, and a load for each such run would cost more.
  */
 
 /** A model in memory, or one that is about to be. */
@@ -12,10 +21,14 @@ export interface Resident {
   bytes: number;
   /** It has work, or a caller waits for it. */
   busy: boolean;
-  /** A run waits for it. */
+  /** A run waits for it, or its next run is likely now. */
   wanted: boolean;
+  /** Its turn is not over. */
+  in_turn: boolean;
   /** When its last work began. */
   used_at: number;
+  /** When its turn began. */
+  loaded_at: number;
 }
 
 /** What may be in memory at one time. */
@@ -35,9 +48,7 @@ export function makeRoom(
     const used = staying.reduce((sum, resident) => sum + resident.bytes, 0);
     return staying.length < bounds.models && used + bytes <= bounds.bytes;
   };
-  const candidates = residents
-    .filter(({ busy }) => !busy)
-    .sort((a, b) => Number(a.wanted) - Number(b.wanted) || a.used_at - b.used_at);
+  const candidates = residents.filter(({ busy }) => !busy).sort(byLeaving);
   if (!fitsWithout(candidates)) return null;
   const leaving = [...candidates];
   for (const resident of candidates.toReversed()) {
@@ -46,3 +57,54 @@ export function makeRoom(
   }
   return leaving;
 }
+
+function byLeaving(a: Resident, b: Resident): number {
+  const byClass = Number(a.wanted) - Number(b.wanted) || Number(a.in_turn) - Number(b.in_turn);
+  return byClass || (a.wanted ? a.loaded_at - b.loaded_at : a.used_at - b.used_at);
+}
+
+/** How long a model stays while runs wait for the memory of another one. */
+export interface ModelTurn {
+  /** When it was asked for, loaded, and last ended its work. Null: not yet. */
+  asked_at: number;
+  loaded_at: number | null;
+  idle_since: number | null;
+}
+
+export interface TurnLimits {
+  /** Least length of a turn. */
+  turn_ms: number;
+  /** Greatest length of a turn that is longer because of its load. */
+  turn_max_ms: number;
+}
+
+/** Before the first load. */
+export const noTurn: ModelTurn = { asked_at: 0, loaded_at: null, idle_since: null };
+
+/** The turn after an event of the engine. */
+export function turnAfter(turn: ModelTurn, snapshot: EngineSnapshot | undefined): ModelTurn {
+  if (snapshot === undefined) return noTurn;
+  const { since } = snapshot.context;
+  if (isIn(snapshot, 'starting')) return { asked_at: since, loaded_at: null, idle_since: null };
+  if (isIn(snapshot, 'loading')) return turn;
+  if (!isIn(snapshot, 'warm')) return { ...turn, loaded_at: null, idle_since: null };
+  const loaded_at = turn.loaded_at ?? since;
+  return { ...turn, loaded_at, idle_since: isIn(snapshot, 'idle') ? since : null };
+}
+
+/** A model that is not loaded yet has its turn before it. */
+export function turnEnds({ asked_at, loaded_at }: ModelTurn, limits: TurnLimits): number {
+  if (loaded_at === null) return Number.POSITIVE_INFINITY;
+  const worth = Math.min((loaded_at - asked_at) * LOADS_OF_A_TURN, limits.turn_max_ms);
+  return loaded_at + Math.max(limits.turn_ms, worth);
+}
+
+/** A model with work does not rest. */
+export function restEnds({ asked_at, loaded_at, idle_since }: ModelTurn): number {
+  if (loaded_at === null || idle_since === null) return Number.NEGATIVE_INFINITY;
+  return idle_since + (loaded_at - asked_at) * REST_OF_A_LOAD;
+}
+
+/** So loads take at most a quarter of the time of two models that take turns. */
+const LOADS_OF_A_TURN = 3;
+const REST_OF_A_LOAD = 0.25;

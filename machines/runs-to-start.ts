@@ -6,11 +6,12 @@ import { makeRoom, type Resident, type RoomBounds } from './engine-room.ts';
  * 1. Runs start in the order of the queue, within the concurrency limits.
  * 2. Runs of one local model share its engine. An isolated run shares it with no other run.
  * 3. A local run whose model is not in memory starts when there is room. Models without work make
- *    room, first those that no run waits for.
+ *    room: those that are not wanted, and those whose turn is over.
  * 4. While it waits, later runs of the models in memory may start before it. So two clients with
  *    two models do not load them in turn for each run.
- * 5. Once it is due, models that later runs want make room too. One with work gets no new run, so
- *    it ends its work. So no model starves another.
+ * 5. After its turn a model gets no new run while an earlier run waits for its memory. So it ends
+ *    its work. Turns have a bound, so no model starves another.
+ * 6. While a run waits for the end of turns, no later run takes the memory of a model.
  */
 
 export interface QueuedRun {
@@ -19,21 +20,25 @@ export interface QueuedRun {
   model: string;
   /** The engine died while it computed this run. */
   isolated?: boolean;
-  /** Other models had their turn: it starts before later runs. Absent: true. */
-  due?: boolean;
 }
 
-export interface ActiveRun extends Omit<QueuedRun, 'run_id' | 'due'> {
+export interface ActiveRun extends Omit<QueuedRun, 'run_id'> {
   /** It ends without having started, such as by a cancel. So it needs no model in memory. */
   unstarted?: boolean;
+}
+
+/** A model in memory, by its key. */
+export interface Occupant extends Omit<Resident, 'wanted'> {
+  /** Its next run is likely now. */
+  resting: boolean;
 }
 
 /** The memory for local models. */
 export interface Room extends RoomBounds {
   /** Where the model belongs, and what it needs. Undefined: not known yet, so its runs wait. */
   find(model: string): { key: string; bytes: number } | undefined;
-  /** What is in memory, by key. */
-  residents(): readonly Omit<Resident, 'wanted'>[];
+  /** What is in memory at this time. */
+  residents(now: number): readonly Occupant[];
 }
 
 /** How many runs may be active at one time. */
@@ -55,10 +60,11 @@ export function runsToStart(
   queue: readonly QueuedRun[],
   active: readonly ActiveRun[],
   limits: Concurrency,
+  now = 0,
 ): string[] {
   const running: ActiveRun[] = [...active];
   const started: string[] = [];
-  const places = new LocalPlaces(queue, active, limits);
+  const places = new LocalPlaces({ queue, active, limits, now });
   for (const run of queue) {
     if (running.length >= limits.total) break;
     if (run.provider === LOCAL) {
@@ -81,29 +87,39 @@ const ONE_MODEL: Room = {
   residents: () => [],
 };
 
+interface Decision {
+  queue: readonly QueuedRun[];
+  active: readonly ActiveRun[];
+  limits: Concurrency;
+  now: number;
+}
+
 /** The local models and their runs, while one decision is made. */
 class LocalPlaces {
   private readonly room: Room;
   private readonly limit: number;
   private readonly queue: readonly QueuedRun[];
-  private readonly residents = new Map<string, Omit<Resident, 'wanted'>>();
+  private readonly residents = new Map<string, Occupant>();
   private readonly running = new Map<string, ActiveRun[]>();
   /** Models that get no later run. */
-  private readonly held = new Set<string>();
+  private readonly closed = new Set<string>();
+  /** What a model is that is not in memory yet. Without a room, turns have no length. */
+  private readonly arriving: Omit<Occupant, 'model' | 'bytes'>;
+  /** A run waits for the end of turns. */
+  private waits = false;
   private queued: Set<string> | null = null;
 
-  constructor(
-    queue: readonly QueuedRun[],
-    active: readonly ActiveRun[],
-    { local, room = ONE_MODEL }: Concurrency,
-  ) {
-    this.room = room;
+  constructor({ queue, active, limits: { local, room }, now }: Decision) {
+    this.room = room ?? ONE_MODEL;
     this.limit = local;
     this.queue = queue;
-    for (const resident of room.residents()) this.residents.set(resident.model, resident);
+    const never = Number.POSITIVE_INFINITY;
+    const times = { used_at: never, loaded_at: never };
+    this.arriving = { ...times, busy: true, in_turn: room !== undefined, resting: false };
+    for (const resident of this.room.residents(now)) this.residents.set(resident.model, resident);
     for (const run of active) {
       const needsModel = run.provider === LOCAL && run.unstarted !== true;
-      const found = needsModel ? room.find(run.model) : undefined;
+      const found = needsModel ? this.room.find(run.model) : undefined;
       if (found !== undefined) this.note(run, found.key, found.bytes);
     }
   }
@@ -111,12 +127,12 @@ class LocalPlaces {
   /** Whether the run starts now. */
   take(run: QueuedRun): boolean {
     const found = this.room.find(run.model);
-    if (found === undefined || this.held.has(found.key)) return false;
+    if (found === undefined || this.closed.has(found.key)) return false;
     const { key, bytes } = found;
     const peers = this.running.get(key) ?? [];
     const isFull = peers.length >= this.limit || peers.some((other) => !canShare(run, other));
-    if (isFull || !(this.residents.has(key) || this.hasRoom(run, key, bytes))) {
-      this.held.add(key);
+    if (isFull || !(this.residents.has(key) || this.hasRoom(key, bytes))) {
+      this.closed.add(key);
       return false;
     }
     this.note(run, key, bytes);
@@ -125,31 +141,30 @@ class LocalPlaces {
 
   private note(run: ActiveRun, key: string, bytes: number): void {
     this.running.set(key, [...(this.running.get(key) ?? []), run]);
-    const known = this.residents.get(key);
-    this.residents.set(key, {
-      model: key,
-      bytes: known?.bytes ?? bytes,
-      busy: true,
-      used_at: known?.used_at ?? Number.POSITIVE_INFINITY,
-    });
+    const known = this.residents.get(key) ?? { ...this.arriving, model: key, bytes };
+    this.residents.set(key, { ...known, busy: true });
   }
 
-  /** Drops the models that make room for the run. False: it waits. */
-  private hasRoom({ due = true }: QueuedRun, key: string, bytes: number): boolean {
+  /** Drops the models that make room. False: the run waits. */
+  private hasRoom(key: string, bytes: number): boolean {
     const residents = [...this.residents.values()].map((resident) => ({
       ...resident,
-      wanted: this.isQueued(resident.model),
+      wanted: resident.resting || this.isQueued(resident.model),
     }));
-    const leaving = makeRoom(bytes, residents, this.room);
-    if (leaving !== null && (due || leaving.every(({ wanted }) => !wanted))) {
+    const free = (each: Resident) => !this.waits && !(each.wanted && each.in_turn);
+    const leaving = makeRoom(bytes, residents.map(unless(free)), this.room);
+    if (leaving !== null) {
       for (const { model } of leaving) this.residents.delete(model);
       return true;
     }
-    if (due) {
-      // The choice must not change while they end their work.
-      const idle = residents.map((resident) => ({ ...resident, busy: false, wanted: false }));
-      for (const { model } of makeRoom(bytes, idle, this.room) ?? []) this.held.add(model);
-      this.residents.set(key, { model: key, bytes, busy: true, used_at: Number.POSITIVE_INFINITY });
+    if (this.waits) return false;
+    // The choice must not change while they end their work.
+    const over = residents.map((each) => ({ ...each, busy: each.in_turn, wanted: true }));
+    const ending = makeRoom(bytes, over, this.room);
+    if (ending === null) this.waits = true;
+    else {
+      for (const { model } of ending) this.closed.add(model);
+      this.residents.set(key, { ...this.arriving, in_turn: true, model: key, bytes });
     }
     return false;
   }
@@ -162,6 +177,11 @@ class LocalPlaces {
     );
     return this.queued.has(key);
   }
+}
+
+/** Models that are not free count as busy. */
+function unless(free: (each: Resident) => boolean) {
+  return (each: Resident): Resident => ({ ...each, busy: each.busy || !free(each) });
 }
 
 /** Whether the engine may compute both runs of its model at the same time. */

@@ -85,6 +85,7 @@ export function buildWork(options: WorkOptions) {
       isWriting: (file) => puller.isWriting(file),
     },
     log,
+    now: () => clock.now(),
   });
   const providers = new Providers({
     kernel,

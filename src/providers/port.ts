@@ -107,8 +107,8 @@ export interface ModelLoads {
 
 /** The memory of local models, as the scheduler sees it. */
 export interface LocalRoom extends Room {
-  /** For which models in memory may answer later runs while an earlier one waits for memory. */
-  readonly turn_ms: number;
+  /** The next time at which a model no longer rests, so it may make room. Null: none rests. */
+  restEnds(now: number): number | null;
   /** Names of the models that runs wait for. The scheduler sets it. */
   queued: () => ReadonlySet<string>;
   /** Finds out what a model needs. Then `find` knows it. */

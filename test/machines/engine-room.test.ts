@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { makeRoom, type Resident } from '../../machines/engine-room.ts';
 
 const resident = (model: string, changes: Partial<Resident> = {}): Resident => ({
-  ...{ model, bytes: 10, busy: false, wanted: false, used_at: 0 },
+  ...{ model, bytes: 10, busy: false, wanted: false, in_turn: false, used_at: 0, loaded_at: 0 },
   ...changes,
 });
 const names = (residents: Resident[] | null) => residents?.map(({ model }) => model) ?? null;
@@ -21,6 +21,16 @@ test('the model whose last work began first leaves', () => {
 test('a model that a run waits for leaves after one that no run waits for', () => {
   const residents = [resident('a', { used_at: 1, wanted: true }), resident('b', { used_at: 3 })];
   assert.equal(names(makeRoom(10, residents, { bytes: 20, models: 8 })), ['b']);
+});
+
+test('among models that runs wait for, the turn that began first ends first', () => {
+  const wanted = { wanted: true };
+  const residents = [
+    resident('a', { ...wanted, loaded_at: 5, used_at: 1 }),
+    resident('b', { ...wanted, loaded_at: 3, used_at: 9 }),
+    resident('c', { ...wanted, loaded_at: 1, in_turn: true }),
+  ];
+  assert.equal(names(makeRoom(10, residents, { bytes: 30, models: 8 })), ['b']);
 });
 
 test('no model leaves that need not: one large model makes the room of two', () => {
@@ -42,7 +52,9 @@ test('whatever is in memory: those that leave have no work, all are needed, and 
     bytes: fc.integer({ min: 1, max: 9 }),
     busy: fc.boolean(),
     wanted: fc.boolean(),
+    in_turn: fc.boolean(),
     used_at: fc.nat(5),
+    loaded_at: fc.nat(5),
   });
   const bounds = fc.record({
     bytes: fc.integer({ min: 1, max: 30 }),

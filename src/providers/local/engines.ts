@@ -29,6 +29,8 @@ export interface EnginesOptions extends EngineSettings {
   /** How long models stay in memory without work, by name. */
   keep: Readonly<Record<string, number>>;
   budget_bytes: number;
+  /** Milliseconds since the epoch, as in the events of the engines. */
+  now(): number;
 }
 
 /**
@@ -57,9 +59,13 @@ export class Engines implements LocalRoom {
   constructor(options: EnginesOptions) {
     this.options = options;
     const bounds = { bytes: options.budget_bytes, models: options.limits.local_engines };
-    this.memory = new ModelMemory(bounds, (path) =>
-      [...this.queued()].some((name) => this.learned.get(name)?.key === path),
-    );
+    const { engine_turn_ms: turn_ms, engine_turn_max_ms: turn_max_ms } = options.limits;
+    this.memory = new ModelMemory({
+      bounds,
+      turns: { turn_ms, turn_max_ms },
+      wanted: (path) => [...this.queued()].some((name) => this.learned.get(name)?.key === path),
+      now: options.now,
+    });
     this.handlers = {
       startEngine: (started) => this.byNumber.get(started.engine)?.start(started),
       stopEngine: ({ engine, attempt }) => this.byNumber.get(engine)?.stop(attempt),
@@ -75,12 +81,12 @@ export class Engines implements LocalRoom {
     return this.memory.bounds.models;
   }
 
-  get turn_ms(): number {
-    return this.options.limits.engine_turn_ms;
+  residents(now: number) {
+    return this.memory.residents(now);
   }
 
-  residents() {
-    return this.memory.residents();
+  restEnds(now: number): number | null {
+    return this.memory.restEnds(now);
   }
 
   find(name: string): { key: string; bytes: number } | undefined {
@@ -237,6 +243,7 @@ export class Engines implements LocalRoom {
     });
     this.byNumber.set(number, engine);
     port.subscribe(() => {
+      engine.noteTurn();
       this.memory.note(engine);
       this.tell();
     });

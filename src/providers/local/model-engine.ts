@@ -1,5 +1,6 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
+import { type ModelTurn, noTurn, turnAfter } from '../../../machines/engine-room.ts';
 import type { EngineEvent, NewEvent } from '../../../machines/events.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { Log, StreamPort } from '../../kernel/port.ts';
@@ -62,6 +63,8 @@ export class ModelEngine {
   readonly engine: EnginePort;
   /** When its last work began, on the monotonic clock. */
   usedAt = 0;
+  /** Its turn in memory. */
+  turn: ModelTurn = noTurn;
   private readonly options: ModelEngineOptions;
   private readonly turns = new Turns();
   private process: EngineProcess | null = null;
@@ -76,6 +79,11 @@ export class ModelEngine {
 
   get snapshot(): EngineSnapshot {
     return this.engine.snapshot();
+  }
+
+  /** Call it after each event of the engine. */
+  noteTurn(): void {
+    this.turn = turnAfter(this.turn, this.snapshot);
   }
 
   /** Callers that wait for the process to be ready for them. */

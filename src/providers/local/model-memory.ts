@@ -1,6 +1,13 @@
 import { totalmem } from 'node:os';
 import { constrainedMemory } from 'node:process';
-import { makeRoom, type Resident, type RoomBounds } from '../../../machines/engine-room.ts';
+import {
+  makeRoom,
+  type RoomBounds,
+  restEnds,
+  type TurnLimits,
+  turnEnds,
+} from '../../../machines/engine-room.ts';
+import type { Occupant } from '../../../machines/runs-to-start.ts';
 import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import { type ContextPlan, type ModelShape, planFor } from './memory-needs.ts';
@@ -11,6 +18,15 @@ interface Reservation {
   parallel: number;
   /** The attempt of the engine that uses it. */
   attempt: number;
+}
+
+export interface ModelMemoryOptions {
+  bounds: RoomBounds;
+  turns: TurnLimits;
+  /** Whether a run waits for the model. */
+  wanted(path: string): boolean;
+  /** Milliseconds since the epoch, as in the events of the engines. */
+  now(): number;
 }
 
 interface Waiter extends Reservation {
@@ -27,16 +43,15 @@ interface Waiter extends Reservation {
  */
 export class ModelMemory {
   readonly bounds: RoomBounds;
+  private readonly options: ModelMemoryOptions;
   private readonly reserved = new Map<ModelEngine, Reservation>();
   private waiters: Waiter[] = [];
-  private readonly wanted: (path: string) => boolean;
   private serving = false;
   private changed = false;
 
-  /** `wanted`: whether a run waits for the model. */
-  constructor(bounds: RoomBounds, wanted: (path: string) => boolean) {
-    this.bounds = bounds;
-    this.wanted = wanted;
+  constructor(options: ModelMemoryOptions) {
+    this.options = options;
+    this.bounds = options.bounds;
   }
 
   get usedBytes(): number {
@@ -48,7 +63,7 @@ export class ModelMemory {
   }
 
   /** Engines with a reservation, and those that wait for one. */
-  residents(): Omit<Resident, 'wanted'>[] {
+  residents(now: number): Occupant[] {
     const waiting = this.waiters.map(({ engine, bytes }) => ({ engine, bytes, busy: true }));
     const present = [...this.reserved].map(([engine, { bytes }]) => ({
       engine,
@@ -59,8 +74,18 @@ export class ModelMemory {
       model: engine.model.path,
       bytes,
       busy,
+      in_turn: now < turnEnds(engine.turn, this.options.turns),
+      resting: now < restEnds(engine.turn),
       used_at: engine.usedAt,
+      loaded_at: engine.turn.loaded_at ?? Number.POSITIVE_INFINITY,
     }));
+  }
+
+  /** The next end of a rest. Null: no model rests. */
+  restEnds(now: number): number | null {
+    const ends = [...this.reserved.keys()].map(({ turn }) => restEnds(turn));
+    const next = Math.min(...ends.filter((at) => at > now));
+    return next === Number.POSITIVE_INFINITY ? null : next;
   }
 
   /** Throws model_too_large, or the signal's reason. */
@@ -144,9 +169,9 @@ export class ModelMemory {
     // Those that end their process count as gone.
     const staying = present.filter((engine) => !isIn(engine.snapshot, 'stopping'));
     const paths = new Map(staying.map((engine) => [engine.model.path, engine]));
-    const residents = this.residents()
+    const residents = this.residents(this.options.now())
       .filter(({ model }) => paths.has(model))
-      .map((resident) => ({ ...resident, wanted: this.wanted(resident.model) }));
+      .map((each) => ({ ...each, wanted: each.resting || this.options.wanted(each.model) }));
     for (const { model } of makeRoom(first.bytes, residents, this.bounds) ?? [])
       await paths.get(model)?.unload('room');
   }

@@ -33,6 +33,8 @@ export interface LocalProviderOptions {
   library?: Pick<LocalModelsOptions, 'others' | 'origins' | 'isWriting'>;
   log: Log;
   env?: NodeJS.ProcessEnv;
+  /** Milliseconds since the epoch, as in the events of the engines. */
+  now?: () => number;
 }
 
 export interface LocalProvider {
@@ -62,6 +64,7 @@ export function createLocalProvider({
   library = {},
   log,
   env = process.env,
+  now = Date.now,
 }: LocalProviderOptions): LocalProvider {
   const load = {
     threads,
@@ -74,7 +77,7 @@ export function createLocalProvider({
   const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
   const guard = new LoadGuard({ built_in, file: join(cache, 'engine-quarantine.json'), limits });
   const engines = new Engines({
-    ...{ engines: ports, load, env, limits, log, built_in, guard, keep },
+    ...{ engines: ports, load, env, limits, log, built_in, guard, keep, now },
     find: (name) => find(name),
     budget_bytes: budget_bytes ?? defaultBudget(),
   });

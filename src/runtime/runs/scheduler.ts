@@ -30,6 +30,7 @@ export class Scheduler {
   /** The rounds of each provider. They advance independently. */
   private readonly turns = new Map<string, FairQueue>();
   private arrivals = 0;
+  private look = new AbortController();
   private readonly options: SchedulerOptions;
   private readonly positionChanges = new Notifier();
 
@@ -105,31 +106,27 @@ export class Scheduler {
     const now = kernel.clock.now();
     const limits = room === undefined ? concurrency : { ...concurrency, room };
     if (room !== undefined) for (const run of this.queue) if (isLocal(run)) room.learn(run.model);
-    const queue = room === undefined ? this.queue : this.queue.map((run) => this.withDue(run, now));
     const started = new Set(
-      runsToStart(queue, [...this.active.values()], limits).filter((run_id) =>
+      runsToStart(this.queue, [...this.active.values()], limits, now).filter((run_id) =>
         this.start(stream.run(run_id)),
       ),
     );
+    this.lookAgain(now);
     if (started.size === 0) return;
-    this.noteOvertaken(started, now);
     for (const { run_id, provider, round } of this.queue)
       if (started.has(run_id)) this.turns.set(provider, serve(this.turnsOf(provider), round));
     this.queue = this.queue.filter(({ run_id }) => !started.has(run_id));
     this.positionChanges.notify();
   }
 
-  /** A run is due some time after the first later run of another model started before it. */
-  private withDue(run: Waiting, now: number): Waiting & { due: boolean } {
-    const { overtaken_at } = run;
-    const turn_ms = this.options.room?.turn_ms ?? 0;
-    return { ...run, due: overtaken_at !== null && now - overtaken_at >= turn_ms };
-  }
-
-  private noteOvertaken(started: ReadonlySet<string>, now: number): void {
-    const last = this.queue.findLastIndex((run) => isLocal(run) && started.has(run.run_id));
-    for (const run of this.queue.slice(0, Math.max(0, last)))
-      if (isLocal(run) && !started.has(run.run_id)) run.overtaken_at ??= now;
+  /** A model that ends its rest makes room without an event. */
+  private lookAgain(now: number): void {
+    const { room, kernel } = this.options;
+    const at = this.queue.some(isLocal) ? (room?.restEnds(now) ?? null) : null;
+    this.look.abort();
+    if (at === null) return;
+    this.look = new AbortController();
+    kernel.clock.after(at - now, () => this.next(), this.look.signal);
   }
 
   private start(run_id: RunKey): boolean {
@@ -181,7 +178,6 @@ export class Scheduler {
       client,
       round,
       arrival: this.arrivals,
-      overtaken_at: null,
     });
     this.positionChanges.notify();
   }
@@ -262,8 +258,6 @@ interface Waiting extends Demand {
   round: number;
   /** Counts the runs that entered the queue: the order within a round. */
   arrival: number;
-  /** When a later local run started before it. */
-  overtaken_at: number | null;
 }
 
 function isLocal({ provider }: Waiting): boolean {

@@ -96,7 +96,7 @@ test('a model waits while both others have work, and no process with work is end
   const [a, c] = [await begin('a'), await begin('c')];
   const pids = [pidOf('a'), pidOf('c')];
   const b = readAnswer(local, { model: 'b', max_tokens: 2 });
-  await waitFor('b has an engine that waits', () => local.room.residents().length === 3);
+  await waitFor('b has an engine that waits', () => local.room.residents(Date.now()).length === 3);
   assert.equal([pidOf('a'), pidOf('c')], pids);
   c.abort.abort();
   await c.end;
@@ -110,10 +110,10 @@ test('a wait for memory ends with the abort of its caller', async () => {
   const [a, b] = [await begin('a'), await begin('b')];
   const abort = new AbortController();
   const c = readAnswer(local, { model: 'c' }, abort.signal).catch((error: Error) => error.message);
-  await waitFor('c waits', () => local.room.residents().length === 3);
+  await waitFor('c waits', () => local.room.residents(Date.now()).length === 3);
   abort.abort(new Error('enough'));
   assert.is(await c, 'enough');
-  assert.is(local.room.residents().length, 2);
+  assert.is(local.room.residents(Date.now()).length, 2);
   for (const each of [a, b]) {
     each.abort.abort();
     await each.end;
