@@ -52,6 +52,8 @@ export interface Failure {
   retryable: boolean;
   /** The field of the request that is the cause, such as `messages.0.content.1`. */
   param?: string;
+  /** The wait that the provider asks for, when it is too long to wait for it. */
+  retry_after_ms?: number;
 }
 
 // ---------------------------------------------------------------- daemon

@@ -8,10 +8,14 @@ export const RETRY_LONGEST_MS = 30_000;
 /** A run with another target waits no longer for the present one. */
 export const RETRY_SHORT_MS = 2000;
 
-/** Milliseconds to wait after this many failed attempts. */
-export function retryDelay(failures: number, asked_ms: number | null = null): number {
-  const backoff = Math.min(RETRY_LONGEST_MS, RETRY_FIRST_MS * 2 ** Math.min(failures - 1, 10));
-  return asked_ms === null ? backoff : Math.min(RETRY_LONGEST_MS, Math.max(backoff, asked_ms));
+/**
+ * Milliseconds to wait after this many failed attempts. `jitter`, from 0 to 1, adds up to a
+ * quarter, so that runs which failed together do not return together.
+ */
+export function retryDelay(failures: number, asked_ms: number | null = null, jitter = 0): number {
+  const backoff = RETRY_FIRST_MS * 2 ** Math.min(failures - 1, 10);
+  const wait = Math.max(Math.min(RETRY_LONGEST_MS, backoff), asked_ms ?? 0);
+  return Math.min(RETRY_LONGEST_MS, Math.round(wait * (1 + jitter / 4)));
 }
 
 /**
@@ -22,10 +26,11 @@ export function retryDelay(failures: number, asked_ms: number | null = null): nu
  * 2. No output, a retryable error and attempts left: wait, then retry. With another target, only if
  *    the wait is short and a retry may help.
  * 3. No output and another target, which may answer in spite of this error: go on there.
- * 4. Some output, and the work is lost or the error is retryable, and the provider can continue
+ * 4. The provider asks for a wait that is longer than the longest one: fail now, and say the wait.
+ * 5. Some output, and the work is lost or the error is retryable, and the provider can continue
  *    from there: suspend.
- * 5. Some output, and the work is lost: interrupt, and keep the partial text.
- * 6. Otherwise: fail. A run of several targets says what each of them said.
+ * 6. Some output, and the work is lost: interrupt, and keep the partial text.
+ * 7. Otherwise: fail. A run of several targets says what each of them said.
  */
 export function afterFailure(
   context: RunContext,
@@ -37,6 +42,8 @@ export function afterFailure(
     retry_after_ms?: number | null;
     /** A further attempt at this target would not help. */
     leave?: boolean;
+    /** From 0 to 1, for the wait. */
+    jitter?: number;
   } = {},
 ): NewEvent<RunEvent> {
   const { attempt } = context;
@@ -49,9 +56,11 @@ export function afterFailure(
       ? { type: 'run.attempt_failed', attempt, error, retry_at: now, next }
       : null;
   if (computing !== null && isGivenUp(context)) return move ?? givenUp(context, error);
-  const delay = retryDelay(context.failures + 1, options.retry_after_ms ?? null);
+  const asked_ms = options.retry_after_ms ?? null;
+  const delay = retryDelay(context.failures + 1, asked_ms, options.jitter);
   if (move !== null && (options.leave === true || delay > RETRY_SHORT_MS)) return move;
-  if (canRetry(context, error))
+  const isTooLong = asked_ms !== null && asked_ms > RETRY_LONGEST_MS;
+  if (canRetry(context, error) && !isTooLong)
     return { type: 'run.attempt_failed', attempt, error, retry_at: now + delay };
   if (move !== null) return move;
   if (
@@ -62,7 +71,18 @@ export function afterFailure(
   )
     return { type: 'run.suspended', attempt, error };
   if (options.lost === true && context.outputs > 0) return { type: 'run.interrupted', error };
-  return { type: 'run.failed', attempt, error: exhausted(context, error) };
+  const last = exhausted(context, error);
+  return {
+    type: 'run.failed',
+    attempt,
+    error: isTooLong && last === error ? withWait(error, asked_ms, options.leave) : last,
+  };
+}
+
+/** A provider that is not asked (`leave`) has said already when it is tried again. */
+function withWait(error: Failure, retry_after_ms: number, leave = false): Failure {
+  const wait = leave ? '' : ` It asks for a wait of ${Math.ceil(retry_after_ms / 1000)} s.`;
+  return { ...error, message: `${error.message}${wait}`, retry_after_ms };
 }
 
 /** Whether the engine died too often while it computed this run alone. */

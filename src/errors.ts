@@ -617,6 +617,13 @@ export const errors = {
     meaning: 'The answer has no text.',
     hint: 'Ask again, or in other words.',
   },
+  answer_cut: {
+    ...provider,
+    exit: 10,
+    retryable: false,
+    meaning: 'The answer ends early: the context of the model, or the longest answer, is reached.',
+    hint: 'Shorten the prompt, or use a model with a longer context.',
+  },
   targets_failed: {
     ...provider,
     meaning: 'A run had several targets, and none of them answered.',
@@ -853,10 +860,12 @@ export function asSvcError(
 export function fromBody(
   body: { [K in 'code' | 'message' | 'param' | 'hint']?: string | null | undefined } & {
     details?: Record<string, unknown>;
+    retry_after_ms?: number;
   },
   attempt: Partial<AttemptDetails> = {},
 ): SvcError {
-  const { code, message, param, hint, details } = body;
+  const { code, message, param, hint, retry_after_ms } = body;
+  const details = retry_after_ms === undefined ? body.details : { retry_after_ms };
   const isKnown = code != null && Object.hasOwn(errors, code);
   return new SvcError(isKnown ? (code as ErrorCode) : 'internal', message ?? undefined, {
     param: param || undefined,

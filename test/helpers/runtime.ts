@@ -42,6 +42,8 @@ export interface RuntimeOptions {
   puller?: Partial<Pick<PullerOptions, 'folder' | 'host_boot_id' | 'freeBytes' | 'log'>>;
   /** The fault of the log. */
   trouble?: () => string | null;
+  /** From 0 to 1, for the jitter of waits. The default is none. */
+  random?: () => number;
   /** The last step of the start. */
   until?: 'opened' | 'recovered' | 'ready';
 }
@@ -114,6 +116,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     retryAt: (id) => providers.retryAt(id),
     onOutcome: (id, outcome, run_id) => providers.recordOutcome(id, outcome, run_id),
     outputs,
+    random: options.random ?? (() => 0),
   });
   const puller = new Puller({
     ...{

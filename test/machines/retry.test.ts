@@ -46,6 +46,34 @@ test('a provider may ask for a longer wait, never for a shorter one, and not for
   assert.is(retryDelay(1, 3_600_000), RETRY_LONGEST_MS);
 });
 
+test('the jitter adds up to a quarter, never more than the longest wait', () => {
+  assert.is(retryDelay(1, null, 1), 1.25 * RETRY_FIRST_MS);
+  assert.is(retryDelay(2, 4000, 0.5), 4500);
+  assert.is(retryDelay(100, null, 1), RETRY_LONGEST_MS);
+  const event = afterFailure(context({}), retryable, NOW, { jitter: 1 });
+  assert.is('retry_at' in event && event.retry_at, NOW + 1.25 * RETRY_FIRST_MS);
+});
+
+test('a wait that is longer than the longest ends a run of one target at once', () => {
+  const options = { retry_after_ms: RETRY_LONGEST_MS + 15_000 };
+  assert.equal(afterFailure(context({}), retryable, NOW, options), {
+    type: 'run.failed',
+    attempt: 1,
+    error: {
+      ...retryable,
+      message: `${retryable.message} It asks for a wait of 45 s.`,
+      retry_after_ms: 45_000,
+    },
+  });
+  const passed = afterFailure(context({}), retryable, NOW, { ...options, leave: true });
+  assert.is('error' in passed && passed.error.message, retryable.message);
+  const longest = { retry_after_ms: RETRY_LONGEST_MS };
+  assert.is(afterFailure(context({}), retryable, NOW, longest).type, 'run.attempt_failed');
+  const next = { provider: 'near', model: 'm', cloud: false };
+  const moved = afterFailure(context({ fallbacks: [next] }), retryable, NOW, options);
+  assert.equal([moved.type, 'next' in moved && moved.next], ['run.attempt_failed', next]);
+});
+
 test('a failure that can be retried, with nothing delivered and attempts left, leads to a wait', () => {
   assert.equal(afterFailure(context({}), retryable, NOW), {
     type: 'run.attempt_failed',

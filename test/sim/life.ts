@@ -47,6 +47,8 @@ export interface LifeOptions {
   createKernel?: ((options: KernelOptions) => Kernel) | undefined;
   places: SchedulerOptions['concurrency'];
   enter: RunExecutorOptions['enter'];
+  /** From 0 to 1, for the jitter of waits. */
+  random: () => number;
 }
 
 export class Life {
@@ -101,6 +103,7 @@ export class Life {
       provider: ({ provider }) => upstreams.get(provider),
       refusal: (context) => budget.enter(context),
       enter: options.enter,
+      random: options.random,
       retryAt: () => null,
       onOutcome() {},
     });

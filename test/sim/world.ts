@@ -20,6 +20,8 @@ import { Violation } from './violation.ts';
 /** One simulation. Its seed alone decides each next step. */
 export class World {
   readonly random: Random;
+  /** Only for the jitter of waits, so that it changes no other draw. */
+  private readonly waits: Random;
   readonly settings: Settings;
   readonly disk: Disk;
   readonly oracle: Oracle;
@@ -47,6 +49,7 @@ export class World {
 
   constructor(seed: number, options: { mutant?: Mutant | null; traced?: boolean } = {}) {
     this.random = new Random(seed);
+    this.waits = new Random(seed + 1);
     this.mutant = options.mutant ?? null;
     this.trace = options.traced === true ? [] : null;
     this.settings = drawSettings(this.random);
@@ -189,6 +192,7 @@ export class World {
           this.guard(() => this.effects.asked(effect, id, perform));
       },
       enter: async (_provider, run_id) => this.enter(run_id),
+      random: () => this.waits.next() / 2 ** 32,
       onOpened: (last_seq) => this.guard(() => this.effects.opened(last_seq)),
       createKernel: this.mutant?.createKernel,
     });

@@ -95,6 +95,7 @@ const error = object<Failure>({
   message: text,
   retryable: flag,
   param: optional(unread),
+  retry_after_ms: optional(number),
 });
 const usage = object<Usage>({
   input_tokens: orNull(number),

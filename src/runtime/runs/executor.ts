@@ -48,6 +48,8 @@ export interface RunExecutorOptions {
   onOutcome(provider: string, outcome: Outcome, run_id: string): void;
   /** Bounds the texts of all answers in progress. */
   outputs: OutputBudget;
+  /** From 0 to 1, for the jitter of waits. */
+  random?: () => number;
 }
 
 export class RunExecutor {
@@ -294,6 +296,7 @@ export class RunExecutor {
         computing,
         retry_after_ms,
         leave,
+        jitter: (this.options.random ?? Math.random)(),
       }),
     );
   }
