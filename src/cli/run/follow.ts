@@ -39,6 +39,8 @@ export interface FailedAttempt {
 
 export interface Steps {
   accepted?(run: Run): void;
+  /** The longest answer that the run asked for. Null: it asked for none. */
+  bounded?(max_tokens: number | null): void;
   output(text: string): Promise<void> | undefined;
   /** A target could not answer, and the run goes on with another one. */
   moved?(from: string, why: string, to: string): void;
@@ -187,7 +189,11 @@ async function consume(
       } else if ('queue_position' in event) {
         steps.waiting?.(event.queue_position);
       } else {
-        if (event.type === 'run.accepted') attempts_max = Number(event.data.max_attempts) || null;
+        if (event.type === 'run.accepted') {
+          const { max_attempts, request } = event.data as Record<string, unknown>;
+          attempts_max = Number(max_attempts) || null;
+          steps.bounded?.((request as { max_tokens?: number | null }).max_tokens ?? null);
+        }
         if (event.type === 'run.attempt_failed' && event.data.next !== undefined)
           noteMove(event.data, cursor, steps);
         else if (event.type === 'run.attempt_failed')

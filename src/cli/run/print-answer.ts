@@ -53,6 +53,8 @@ interface Printing extends Steps {
   unprinted(record: Run): string;
   /** Whether the events had text. The log may have omitted it from the record. */
   readonly hasText: boolean;
+  /** The longest answer that the run asked for; null: it asked for none. Undefined: unknown. */
+  readonly maxTokens: number | null | undefined;
 }
 
 /**
@@ -66,11 +68,15 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
   let printer = live;
   let hadOutput = false;
   let isMoving = false;
+  let maxTokens: number | null | undefined;
   let collected: string[] = [];
   const line = new DisconnectLine(() => live?.leaveLine() === true);
   return {
     accepted: (run) => {
       if (run.recovery === 'restart') printer = null;
+    },
+    bounded: (asked) => {
+      maxTokens = asked;
     },
     output: (text) => {
       hadOutput = true;
@@ -101,6 +107,9 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
     unprinted: (record) => (hadOutput ? collected.join('') : record.output),
     get hasText() {
       return hadOutput;
+    },
+    get maxTokens() {
+      return maxTokens;
     },
   };
 }
@@ -138,13 +147,15 @@ interface Finished {
   interrupted: boolean;
   /** Whether the answer has text, although the record may have none. */
   hasText: boolean;
+  maxTokens: Printing['maxTokens'];
 }
 
-export function finish({ record, output, json, stdout, interrupted, hasText }: Finished): number {
+export function finish({ record, output, json, stdout, interrupted, ...seen }: Finished): number {
   if (stdout.gone.aborted) return 0;
   if (json) printJson({ ...record, output });
   else if (output === '') noteSilence(record);
-  const { exit, error } = ending(record, hasText);
+  else if (isCutAsAsked(record, seen.maxTokens)) note(oneLine(cutAsAsked(seen.maxTokens)));
+  const { exit, error } = ending(record, seen);
   // After Ctrl-C a hint is noise.
   if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));
   else if (error !== null) printError(error, json);
@@ -157,10 +168,10 @@ interface Ending {
 }
 
 /** The exit code of a finished run, and its error. */
-function ending(run: Run, hasText: boolean): Ending {
+function ending(run: Run, seen: Pick<Finished, 'hasText' | 'maxTokens'>): Ending {
   const { id, state, error, output } = run;
   if (state === 'completed') {
-    const flaw = flawOf(run, hasText);
+    const flaw = flawOf(run, seen);
     return { exit: flaw?.spec.exit ?? 0, error: flaw };
   }
   const cause = error === null ? fallback(state) : fromBody(error);
@@ -173,15 +184,34 @@ function ending(run: Run, hasText: boolean): Ending {
 
 /** What a complete answer lacks. Null: nothing. */
 function flawOf(
-  { id, provider, finish_reason, output, output_parts }: Run,
-  hasText: boolean,
+  run: Run,
+  { hasText, maxTokens }: Pick<Finished, 'hasText' | 'maxTokens'>,
 ): SvcError | null {
+  const { id, provider, finish_reason, output, output_parts } = run;
   if (finish_reason === 'content_filter')
     return new SvcError('content_filtered', `The content filter of ${provider} cut the answer.`);
+  if (finish_reason === 'length' && !isCutAsAsked(run, maxTokens)) {
+    const { output_tokens } = run.usage;
+    const after = output_tokens === null ? '' : ` after ${output_tokens} tokens`;
+    const message = `${provider} cut the answer${after}: the context of the model, or its longest answer, is reached.`;
+    return new SvcError('answer_cut', message);
+  }
   if (hasText || output !== '' || output_parts !== undefined) return null;
   const hint = `Ask again, or in other words. See: svc runs show ${id}`;
   const message = `${provider} answered without any text (it ended with ${finish_reason ?? 'no reason'}).`;
   return new SvcError('answer_empty', message, { hint });
+}
+
+/** Whether an answer ends where --max-tokens says. Providers may not count its last token. */
+function isCutAsAsked({ state, finish_reason, usage }: Run, maxTokens: Printing['maxTokens']) {
+  if (state !== 'completed' || finish_reason !== 'length' || maxTokens === null) return false;
+  const { output_tokens } = usage;
+  return maxTokens === undefined || output_tokens === null || output_tokens + 1 >= maxTokens;
+}
+
+function cutAsAsked(maxTokens: Printing['maxTokens']): string {
+  const bound = maxTokens == null ? 'its longest length' : `--max-tokens ${maxTokens}`;
+  return `The answer ends at ${bound}, so it may be incomplete.`;
 }
 
 /** States with one exit code for every cause. */

@@ -81,9 +81,9 @@ async function answer(context: Context, input: Input): Promise<number> {
   await printer?.end(interrupt.signal.aborted ? '' : output, isAnswered(record));
   interrupt.release();
   const shown = await withOwnKey(record, paths);
-  const { hasText } = steps;
+  const { hasText, maxTokens } = steps;
   const interrupted = interrupt.signal.aborted;
-  return finish({ record: shown, output, json, stdout, interrupted, hasText });
+  return finish({ record: shown, output, json, stdout, interrupted, hasText, maxTokens });
 }
 
 /** A run that failed without a key which this shell has says so. */

@@ -33,7 +33,8 @@ export async function run(context: Context): Promise<number> {
     // A part of the output is not the answer.
     const output = from_seq === 0 ? steps.unprinted(record) : record.output;
     await printer?.end(from_seq === 0 ? output : '', isAnswered(record));
-    return finish({ record, output, json, stdout, interrupted: false, hasText: steps.hasText });
+    const { hasText, maxTokens } = steps;
+    return finish({ record, output, json, stdout, interrupted: false, hasText, maxTokens });
   } catch (error) {
     await printer?.end('', false);
     if (interrupt.signal.aborted || stdout.gone.aborted) return 0;
