@@ -80,11 +80,15 @@ test('shows each run its place: in its record, in the list, and as it changes', 
     headers: asClient('a'),
   });
   const places: number[] = [];
+  const heard: string[] = [];
   const hearing = (async () => {
-    for await (const { event, data } of third.events)
+    for await (const { event, data } of third.events) {
+      heard.push(event);
       if (event === 'queue.position') places.push(data.queue_position);
+    }
   })();
   await waitFor('the third one knows its place', () => places.at(-1) === 2);
+  assert.equal(heard, ['run.accepted', 'queue.position']);
   const id = String(third.headers['x-svc-run-id']);
   assert.is((await ask(context.home, `/v1/runs/${id}`)).json.queue_position, 2);
   const { stdout } = await context.home.svc(['runs', 'list', '--json']);

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { parseRunInput } from '../../runtime/contract/inputs.ts';
 import { named, object, text, whole } from '../../runtime/contract/vocabulary.ts';
+import type { RunRecord } from '../../runtime/contract.ts';
 import { sendAnswer, streamAnswer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import { startFor } from '../dialect/start.ts';
@@ -77,24 +78,30 @@ async function createMessage(context: MessagesContext): Promise<void> {
   });
   const { res } = context;
   if (!res.headersSent) res.setHeader('Request-Id', idIn('req_', run.id));
-  const options = { model: `${run.provider}/${run.model}`, thoughts };
+  const shown = (run: RunRecord) => ({ model: `${run.provider}/${run.model}`, thoughts });
   if (!stream)
-    return sendAnswer(context, run.id, (answer) => messageOf(run, options, answer), rename);
+    return sendAnswer(
+      context,
+      run,
+      (answer) => messageOf(answer.run, shown(answer.run), answer),
+      rename,
+    );
   await streamAnswer(
     context,
-    run.id,
+    run,
     {
       type: 'text/event-stream',
       heartbeat: event('ping', {}),
       failure: (error) => event('error', errorOf(error)),
       rename,
     },
-    async (pieces, { write }) => {
-      const events = new MessageEvents(run, options);
-      let before = events.start();
+    async (pieces, { write }, present) => {
+      let events: MessageEvents | null = null;
       for await (const piece of pieces) {
-        const now = before + (piece.type === 'end' ? events.end(piece) : events.piece(piece));
-        before = '';
+        const begin = events === null;
+        events ??= new MessageEvents(run, shown(present()));
+        const first = begin ? events.start() : '';
+        const now = first + (piece.type === 'end' ? events.end(piece) : events.piece(piece));
         if (now !== '') await write(now);
       }
     },

@@ -1,4 +1,5 @@
 import { type FinishReason, isTerminalEvent, type Usage } from '../../../machines/events.ts';
+import type { Target } from '../../../machines/failover.ts';
 import {
   type CallName,
   type OutputKind,
@@ -33,6 +34,15 @@ export interface AnswerEnd {
 /** `restart`: the answer begins again, and what came before is no part of it. */
 export type Piece = OutputPiece | AnswerEnd | { readonly type: 'restart' };
 
+/** The run goes on to another target. Its next pieces are of that one. */
+export type OnMove = (target: Pick<Target, 'provider' | 'model'>) => void;
+
+interface Following {
+  signal: AbortSignal;
+  outflow?: Outflow;
+  onMove?: OnMove;
+}
+
 /**
  * The pieces of a run's answer, in order, from the log: replayed, then as they are recorded. The
  * last one is its end. A page of events counts in `outflow` until its pieces are used.
@@ -43,7 +53,7 @@ export type Piece = OutputPiece | AnswerEnd | { readonly type: 'restart' };
 export async function* followAnswer(
   runtime: Pick<Runtime, 'followRun' | 'getRun'>,
   run_id: string,
-  { signal, outflow }: { signal: AbortSignal; outflow?: Outflow },
+  { signal, outflow, onMove }: Following,
 ): AsyncGenerator<Piece, void> {
   for await (const { page, events } of runtime.followRun(run_id, { signal })) {
     outflow?.hold(page);
@@ -54,6 +64,8 @@ export async function* followAnswer(
         const { data } = JSON.parse(page.json(event).toString());
         if (type === 'run.output_appended') {
           if (data.text !== '' || data.call !== undefined) yield pieceOf(data);
+        } else if (type === 'run.attempt_failed') {
+          if (data.next !== undefined) onMove?.(data.next);
         } else if (type === 'run.completed') yield endOf(data);
         else if (type !== 'run.started') throw await errorOf(runtime, run_id);
         else if (data.resumes !== true && data.attempt > 1) yield { type: 'restart' };
@@ -64,7 +76,11 @@ export async function* followAnswer(
   }
 }
 
-const WANTED: ReadonlySet<string> = new Set(['run.started', 'run.output_appended']);
+const WANTED: ReadonlySet<string> = new Set([
+  'run.started',
+  'run.output_appended',
+  'run.attempt_failed',
+]);
 
 /** The parts of an answer after one more piece. Here text alone is a part, too. */
 export function grow(parts: readonly OutputPart[], piece: OutputPiece): readonly OutputPart[] {

@@ -7,6 +7,7 @@ import { spanOf } from '../../runtime/contract/span.ts';
 import type { EventRecord, RunListQuery, Runtime } from '../../runtime/contract.ts';
 import type { Scope } from '../auth/scope.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
+import { followWithPlaces } from '../follow-with-places.ts';
 import type { Admissions } from './admit.ts';
 import { RunUpdates, runMessage } from './answer.ts';
 import type { CallStream, Streaming } from './call-stream.ts';
@@ -98,21 +99,14 @@ async function streamRun(
   from_seq: number,
 ): Promise<void> {
   const updates = new RunUpdates();
-  const answered = new AbortController();
-  runtime.watchQueue(
-    id,
-    (queue_position) => queue_position !== null && stream.offer({ queue_position }),
-    answered.signal,
-  );
-  try {
-    const signal = AbortSignal.any([stream.over, closing]);
-    for await (const { page, events } of runtime.followRun(id, { from_seq, signal }))
-      await stream.send(
-        events.map((event) => updates.of(JSON.parse(String(page.json(event))) as EventRecord)),
-        page,
-      );
-  } finally {
-    answered.abort();
+  const signal = AbortSignal.any([stream.over, closing]);
+  const report = (queue_position: number) => stream.offer({ queue_position });
+  for await (const slice of followWithPlaces(runtime, id, { from_seq, signal }, report)) {
+    const { page, events } = slice;
+    await stream.send(
+      events.map((event) => updates.of(JSON.parse(String(page.json(event))) as EventRecord)),
+      page,
+    );
   }
   const { ended } = updates;
   if (ended?.error) throw ended.error;

@@ -1,5 +1,6 @@
 import { isTerminalEvent } from '../../../machines/events.ts';
 import { fromBody } from '../../errors.ts';
+import { followWithPlaces } from '../follow-with-places.ts';
 import { sendLive, whyCut } from './live.ts';
 import type { Context } from './route.ts';
 
@@ -30,30 +31,23 @@ export async function streamRun(
         `event: stream.closed\ndata: ${JSON.stringify({ error: error.body() })}\n\n`,
     },
     async ({ signal, outflow, write, offer }) => {
-      const answered = new AbortController();
-      runtime.watchQueue(
-        run_id,
-        (position) => position !== null && offer(placeText(position)),
-        answered.signal,
-      );
-      try {
-        let over = false;
-        for await (const { page, events } of runtime.followRun(run_id, { from_seq, signal })) {
-          outflow.hold(page);
-          await write(page.frames(events));
-          outflow.release(page);
-          over = isTerminalEvent(events.at(-1)?.type ?? '');
-        }
-        if (!over)
-          throw whyCut(
-            context,
-            'The daemon stops. Continue with Last-Event-ID after its next start.',
-          );
-        const { error } = asks ? await runtime.getRun(run_id) : { error: null };
-        return error === null ? null : fromBody(error);
-      } finally {
-        answered.abort();
+      const report = (place: number) => offer(placeText(place));
+      let over = false;
+      const following = { from_seq, signal };
+      for await (const slice of followWithPlaces(runtime, run_id, following, report)) {
+        const { page, events } = slice;
+        outflow.hold(page);
+        await write(page.frames(events));
+        outflow.release(page);
+        over = isTerminalEvent(events.at(-1)?.type ?? '');
       }
+      if (!over)
+        throw whyCut(
+          context,
+          'The daemon stops. Continue with Last-Event-ID after its next start.',
+        );
+      const { error } = asks ? await runtime.getRun(run_id) : { error: null };
+      return error === null ? null : fromBody(error);
     },
   );
 }

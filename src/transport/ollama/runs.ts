@@ -93,13 +93,13 @@ async function answer(
   });
   const shape: Shape = { model: sent.model, thoughts: sent.think !== false, as };
   if (sent.stream === false) {
-    const whole = await collectAnswer(context, run.id, rename);
+    const whole = await collectAnswer(context, run, rename);
     const ended = await runtime.getRun(run.id);
     return sendLarge(context, async () => wholeOf(shape, whole, ended, sent.logprobs === true));
   }
   await streamAnswer(
     context,
-    run.id,
+    run,
     {
       type: 'application/x-ndjson',
       // Clients read each line as JSON, so an empty one would fail.

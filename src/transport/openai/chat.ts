@@ -13,13 +13,13 @@ export async function chatCompletion(context: Context<unknown, ChatInput>): Prom
   const input = runOfChat(chat);
   const run = await startFor(context, input, { api: 'openai.chat' });
   if (chat.stream === true) await streamChat(context, run, chat);
-  else await sendAnswer(context, run.id, (answer) => wholeChat(run, chat, answer));
+  else await sendAnswer(context, run, (answer) => wholeChat(chat, answer));
 }
 
 const idOf = (run: RunRecord) => idIn('chatcmpl-', run.id);
 
-function wholeChat(run: RunRecord, chat: ChatInput, answer: Answer): object {
-  const { text, reasoning, refusal, calls, finish_reason, usage } = answer;
+function wholeChat(chat: ChatInput, answer: Answer): object {
+  const { run, text, reasoning, refusal, calls, finish_reason, usage } = answer;
   const isSilent = text === '' && (calls.length > 0 || refusal !== '');
   return {
     id: idOf(run),
@@ -52,12 +52,13 @@ function callOf({ id, name, arguments: written }: Answer['calls'][number]): obje
 }
 
 async function streamChat(context: Context, run: RunRecord, chat: ChatInput): Promise<void> {
-  await streamAnswer(context, run.id, CHUNKS, async (pieces, { write }) => {
-    const chunks = new Chunks(run, chat);
-    let first = chunks.chunk({ role: 'assistant', content: '' });
+  await streamAnswer(context, run, CHUNKS, async (pieces, { write }, present) => {
+    let chunks: Chunks | null = null;
     for await (const piece of pieces) {
+      const begin = chunks === null;
+      chunks ??= new Chunks(present(), chat);
+      const first = begin ? chunks.chunk({ role: 'assistant', content: '' }) : '';
       await write(first + (piece.type === 'end' ? chunks.end(piece) : chunks.next(piece)));
-      first = '';
     }
   });
 }

@@ -60,12 +60,12 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
     } as RunInput,
     { api: 'openai.completions' },
   );
-  if (asked.stream !== true)
-    return sendAnswer(context, run.id, (answer) => whole(run, answer), inCompletion);
+  if (asked.stream !== true) return sendAnswer(context, run, whole, inCompletion);
   const isCounted = asked.stream_options?.include_usage === true;
   const options = { ...CHUNKS, rename: inCompletion };
-  await streamAnswer(context, run.id, options, async (pieces, { write }) => {
+  await streamAnswer(context, run, options, async (pieces, { write }, present) => {
     for await (const piece of pieces) {
+      const run = present();
       if (piece.type === 'output') {
         // This API has text alone.
         if (piece.kind === undefined) await write(frame(described(run, piece.text, null)));
@@ -82,7 +82,7 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
 /** The run has a conversation of the prompt alone. */
 const inCompletion = renameParams({ messages: 'prompt' });
 
-function whole(run: RunRecord, { text, finish_reason, usage }: Answer): object {
+function whole({ run, text, finish_reason, usage }: Answer): object {
   return { ...described(run, text, finishOf(finish_reason, 0)), usage: usageOf(usage) };
 }
 

@@ -1,4 +1,5 @@
 import type { DeadlineName, Failure, FinishReason, Usage } from '../../../machines/events.ts';
+import type { Target } from '../../../machines/failover.ts';
 import type { OutputPart, Piece, TokenLogprob } from '../../../machines/messages.ts';
 import { partOf, partsAfter } from '../../../machines/messages.ts';
 import { TIMEOUT_ERROR } from '../../../machines/run-context.ts';
@@ -33,7 +34,8 @@ export type ResponseEvent = Item & { readonly type: string; readonly sequence_nu
  * 4. A response never starts its answer again: `responses.ts` asks for the recovery `resume`.
  */
 export class ResponseEvents {
-  private readonly asked: AskedResponse;
+  /** What was asked, at the target that answers. */
+  private asked: AskedResponse;
   private number = 0;
   /** The text of an answer that is only text. */
   private text = '';
@@ -77,12 +79,16 @@ export class ResponseEvents {
   after({ type, at, data }: RunLogEvent): ResponseEvent[] {
     switch (type) {
       case 'run.accepted':
+        if (data.request !== undefined) this.moveTo(data.request as Target);
         return this.accepted();
       case 'run.started':
         if (this.started) return [];
         this.started = true;
         this.state = { ...this.state, status: 'in_progress' };
         return [this.event('response.in_progress', { response: this.response() })];
+      case 'run.attempt_failed':
+        if (data.next !== undefined) this.moveTo(data.next as Target);
+        return [];
       case 'run.output_appended':
         return this.piece(data as unknown as LoggedPiece);
       case 'run.deadline_passed':
@@ -104,6 +110,10 @@ export class ResponseEvents {
       default:
         return [];
     }
+  }
+
+  private moveTo({ provider, model }: Target): void {
+    this.asked = { ...this.asked, request: { ...this.asked.request, provider, model } };
   }
 
   private accepted(): ResponseEvent[] {

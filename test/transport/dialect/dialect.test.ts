@@ -19,10 +19,10 @@ async function answer(context: Context): Promise<void> {
   const prompt = new URL(context.req.originalUrl, 'http://x').searchParams.get('prompt') ?? '';
   const run = await startFor(context, { prompt }, { api: 'toy', fields: { n: 1 } });
   if (context.req.headers.accept !== 'application/x-ndjson')
-    return sendAnswer(context, run.id, ({ text, usage }) => ({ text, usage }));
+    return sendAnswer(context, run, ({ text, usage }) => ({ text, usage }));
   await streamAnswer(
     context,
-    run.id,
+    run,
     {
       type: 'application/x-ndjson',
       heartbeat: '\n',

@@ -2,6 +2,7 @@ import { status } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
 import { UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
 import { createTokenAccess } from '../../../src/transport/auth/token-access.ts';
 import { methodScopes } from '../../../src/transport/grpc/runtime.ts';
@@ -35,11 +36,13 @@ interface World {
 }
 
 const test = suite<World>('runs over gRPC');
+const broken = new ScriptedProvider('far', [new SvcError('provider_unauthorised')]);
 
 test.before.each(async (context) => {
   context.provider = new ScriptedProvider('local', [output('Hello'), output(' world'), finish()]);
   context.daemon = await bootRuntime({
     local: context.provider,
+    remote: { far: { port: broken, kind: 'cloud' } },
     limits: { body_bytes: 1024 * 1024, close_grace_ms: 200 },
   });
   const { limits } = context.daemon.config;
@@ -71,6 +74,27 @@ const endless = (world: World) => {
   world.provider.script = (_, signal) => [output('begun'), untilAborted(signal)];
 };
 const stateOf = async (world: World, id: string) => (await world.daemon.runtime.getRun(id)).state;
+
+test('a record says what failed, what is left and what crossed to a cloud', async ({ client }) => {
+  const more_models = ['local/m2', 'local/m3'];
+  const run = client.stream('Run', { prompt: 'hi', model: 'far/m1', more_models });
+  assert.is((await run.ended).code, status.OK);
+  const record = await client.ask('Get', { id: await run.runId });
+  const [failed] = record.failed_attempts;
+  assert.equal(
+    [failed.provider, failed.model, failed.code],
+    ['far', 'm1', 'provider_unauthorised'],
+  );
+  assert.equal([record.fallbacks, record.model], [['local/m3'], 'm2']);
+  const [sent] = record.sent_to_cloud;
+  assert.equal([sent.provider, sent.model, sent.attempt], ['far', 'm1', 1]);
+  assert.ok(Number(sent.bytes) > 2);
+  const { runs } = await client.ask('List', { cloud: true });
+  assert.equal(
+    runs.map(({ id }: Message) => id),
+    [record.id],
+  );
+});
 
 test('a run streams its events to its end, and is then read, listed and attached', async ({
   client,
@@ -409,7 +433,11 @@ test('a client that does not read costs a page, and gets the whole answer when i
 
 test('models, providers and the status are those of the runtime, and Stop stops it', async (world) => {
   const { runtime } = world.daemon;
-  assert.equal(await world.client.ask('Models'), {});
+  const { models } = await world.client.ask('Models');
+  assert.equal(
+    models.map(({ id }: Message) => id),
+    ['far/m'],
+  );
   const { providers } = await world.client.ask('Providers');
   assert.equal(
     providers.map(({ id, state }: Message) => [id, state]),
