@@ -9,6 +9,7 @@ import { readEnd } from '../transport/stream-end.ts';
 import { findSocket, whyUnread } from './connect/connect-daemon.ts';
 import type { Context } from './context.ts';
 import { INTERRUPTED, onInterrupt } from './interrupt.ts';
+import { readStdin } from './parse/read-stdin.ts';
 import { isTerminal } from './print/output.ts';
 import { openStdout } from './print/stdout-stream.ts';
 
@@ -156,7 +157,7 @@ async function readError(answer: IncomingMessage): Promise<SvcError> {
 }
 
 async function readBody(data: string): Promise<Buffer> {
-  if (data === '-') return readStdin();
+  if (data === '-') return readStdin(limitSpecs.body_bytes.max, tooLarge);
   if (!data.startsWith('@')) return Buffer.from(data);
   const file = data.slice(1);
   return readFile(file).catch((cause: NodeJS.ErrnoException) => {
@@ -164,19 +165,9 @@ async function readBody(data: string): Promise<Buffer> {
   });
 }
 
-async function readStdin(): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes > limitSpecs.body_bytes.max)
-      throw new SvcError(
-        'body_too_large',
-        `The body has more than ${limitSpecs.body_bytes.max} bytes.`,
-      );
-  }
-  return Buffer.concat(chunks);
+function tooLarge(): SvcError {
+  const { max } = limitSpecs.body_bytes;
+  return new SvcError('body_too_large', `The body has more than ${max} bytes.`);
 }
 
 /** The health routes answer with an error status, but no error body, if the daemon is not ready. */

@@ -6,7 +6,7 @@ import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';
 import type { Flags } from '../context.ts';
 import { listFlag, numberFlag, secondsFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
-import { note } from '../print/output.ts';
+import { readStdin } from '../parse/read-stdin.ts';
 
 /** The request of a run without its prompt. The daemon has defaults for omitted fields. */
 export function readRunInput(flags: Flags): Record<string, unknown> {
@@ -63,9 +63,6 @@ function isArgumentText(argument: string): boolean {
   }
 }
 
-/** After this silence the user sees that the command waits for stdin. */
-const SILENCE_MS = 1_500;
-
 /**
  * The prompt: the argument, then the text from stdin, with an empty line between.
  *
@@ -78,7 +75,9 @@ export async function readPrompt(argument: string | undefined, paths: Paths): Pr
   const bytes_max = bytesMax(paths, Buffer.byteLength(argued));
   if (Buffer.byteLength(argued) > bytes_max) throw tooLarge(bytes_max);
   const reads = argument === '-' || isPiped();
-  const piped = reads ? withoutLastBreak(toText(await readStdin(bytes_max))) : '';
+  const piped = reads
+    ? withoutLastBreak(toText(await readStdin(bytes_max, () => tooLarge(bytes_max))))
+    : '';
   const prompt = [argued, piped].filter((part) => part !== '').join('\n\n');
   if (prompt.includes('\0'))
     throw new SvcError('prompt_not_text', 'The prompt contains NUL bytes.');
@@ -107,27 +106,6 @@ function bytesMax(paths: Paths, wanted: number): number {
   } catch {
     return value;
   }
-}
-
-async function readStdin(bytes_max: number): Promise<Buffer> {
-  const hint = setTimeout(
-    () => note('Waiting for stdin to end (Ctrl-D at a terminal; < /dev/null for none).'),
-    SILENCE_MS,
-  );
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-      clearTimeout(hint);
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes > bytes_max) throw tooLarge(bytes_max);
-    }
-  } finally {
-    clearTimeout(hint);
-    process.stdin.destroy();
-  }
-  return Buffer.concat(chunks);
 }
 
 function toText(bytes: Buffer): string {

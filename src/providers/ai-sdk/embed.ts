@@ -1,5 +1,6 @@
 import { SvcError } from '../../errors.ts';
 import type { Embedding } from '../port.ts';
+import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import type { Listing } from '../remote/list-models.ts';
 import { requestFailure } from '../remote/sdk-error.ts';
 import type { Upstream } from '../remote/upstream.ts';
@@ -9,18 +10,12 @@ import { SdkFetch } from './fetch.ts';
 /** Texts of one request where the package names no bound. */
 const BATCH_TEXTS = 96;
 
-export interface Asked {
-  model: string;
-  texts: readonly string[];
-  options: { dimensions?: number };
-}
-
 /** Asks for vectors, one batch after the other. Throws SvcError; after an abort, anything. */
 export async function embedTexts(
   { config, keys }: Listing,
   adapter: Adapter,
   upstream: Upstream,
-  { model, texts, options: { dimensions } }: Asked,
+  { model, texts, options: { dimensions } }: EmbedRequest,
   signal: AbortSignal,
 ): Promise<Embedding> {
   const secrets = { key: await keys.read(config), texts };
@@ -49,11 +44,7 @@ export async function embedTexts(
           { retryable: false },
         );
       vectors.push(...embeddings);
-      const { tokens = null } = usage ?? {};
-      input_tokens =
-        input_tokens === null || !Number.isSafeInteger(tokens)
-          ? null
-          : input_tokens + Number(tokens);
+      input_tokens = tokensSoFar(input_tokens, usage?.tokens);
     }
     return { vectors, input_tokens };
   } catch (thrown) {

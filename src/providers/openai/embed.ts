@@ -3,6 +3,7 @@ import { readBounded } from '../../http-client/bounded-body.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
 import type { Embedding } from '../port.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
+import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import { toFailure, tooLarge } from '../remote/failure.ts';
 import type { Exchange } from '../remote/upstream.ts';
 import { parseUpstreamError, type Secrets } from '../remote/upstream-error.ts';
@@ -12,12 +13,6 @@ import { keyHeaders } from './request-headers.ts';
 /** Texts of one request to the upstream. Servers accept different numbers; all accept this many. */
 const BATCH_TEXTS = 128;
 
-export interface Asked {
-  model: string;
-  texts: readonly string[];
-  options: { dimensions?: number };
-}
-
 /**
  * Asks the server for vectors, one batch of texts after the other, so that no response is large.
  * Throws SvcError. After an abort it closes the connection and throws.
@@ -25,7 +20,7 @@ export interface Asked {
 export async function embedTexts(
   { config, keys, limits }: RemoteOptions,
   exchange: Exchange,
-  { model, texts, options }: Asked,
+  { model, texts, options }: EmbedRequest,
   signal: AbortSignal,
 ): Promise<Embedding> {
   const secrets: Secrets = { key: await keys.read(config), texts };
@@ -52,10 +47,7 @@ export async function embedTexts(
         secrets,
       });
       vectors.push(...read.vectors);
-      input_tokens =
-        input_tokens === null || read.input_tokens === null
-          ? null
-          : input_tokens + read.input_tokens;
+      input_tokens = tokensSoFar(input_tokens, read.input_tokens);
     }
     ended = 'complete';
     return { vectors, input_tokens };
