@@ -119,9 +119,10 @@ export class Upstream {
 
   static async start(
     scenario: Scenario = (exchange) => exchange.answer('Hello'),
+    port = 0,
   ): Promise<Upstream> {
     const upstream = new Upstream(scenario);
-    await new Promise<void>((resolve) => upstream.server.listen(0, '127.0.0.1', resolve));
+    await new Promise<void>((resolve) => upstream.server.listen(port, '127.0.0.1', resolve));
     return upstream;
   }
 

@@ -1,13 +1,15 @@
 import { parseArgs } from 'node:util';
 import { damageLog } from './damage.ts';
+import { failover } from './failover.ts';
 import { crashAt, type Point } from './points.ts';
 import { random } from './random.ts';
 import { type RoundResult, tortureRound } from './round.ts';
 import { neverExercised } from './world.ts';
 
 /**
- * `npm run torture [kills] [points] [damage] [-- --cycles n --minutes m --seed s --clients c]`.
- * Without names, all three.
+ * `npm run torture [kills] [points] [damage] [failover]
+ *   [-- --cycles n --minutes m --seed s --clients c --runs n]`.
+ * Without names, all four.
  * Exit 1 if anything is lost, or if a kind of kill never happened.
  *
  * kills: kills the built daemon and its engine with SIGKILL at random moments, under load.
@@ -15,6 +17,7 @@ import { neverExercised } from './world.ts';
  * round has a new home. Its seed repeats the draws, not the moments.
  * points: kills a daemon at each n-th write and sync of the log (`--stride n`).
  * damage: cuts logs, or flips a bit.
+ * failover: kills the first of two providers twice while `--runs` runs ask for both.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -25,6 +28,7 @@ const { values, positionals } = parseArgs({
     clients: { type: 'string', default: '8' },
     stride: { type: 'string', default: '1' },
     damages: { type: 'string', default: '500' },
+    runs: { type: 'string', default: '1000' },
   },
 });
 const ROUND = 50;
@@ -38,7 +42,18 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 
 if (wanted('damage')) await damages();
 if (wanted('points')) await points();
+if (wanted('failover')) await failovers();
 if (wanted('kills')) await kills();
+
+async function failovers(): Promise<void> {
+  const { problems, ...tally } = await failover({
+    runs: Number(values.runs),
+    clients: Number(values.clients),
+  });
+  console.table(tally);
+  for (const problem of problems) console.log(`  ${problem}`);
+  if (problems.length + tally.lost + tally.twice > 0) process.exitCode = 1;
+}
 
 async function damages(): Promise<void> {
   const found = await damageLog(Number(values.damages), random(first));
