@@ -26,6 +26,8 @@ const TABLES = [
   'src/config/address.ts',
   'src/config/certificate.ts',
   'src/config/provider.ts',
+  'src/config/provider-request.ts',
+  'src/config/refuse-configured.ts',
   'src/config/adapters.ts',
   'src/config/key-reference.ts',
   'src/config/known-providers.ts',
@@ -55,7 +57,14 @@ const APIS = ['src/transport/anthropic', 'src/transport/ollama', 'src/transport/
 
 /** Files directly in `src/transport/`, which all listeners share. */
 function TRANSPORT_PARTS(): string[] {
-  const names = ['cancel-when-gone', 'http-error', 'listen', 'query', 'served-certificate'];
+  const names = [
+    'cancel-when-gone',
+    'follow-with-places',
+    'http-error',
+    'listen',
+    'query',
+    'served-certificate',
+  ];
   return [...names, 'stream-end'].map((n) => `src/transport/${n}.ts`);
 }
 

@@ -156,6 +156,8 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'model.pull_cancel': '`cancelled`: false when other clients wait for the same pull',
   'provider.list': '`providers` with state and reason',
   'provider.add': 'the provider',
+  'provider.set': 'the provider with its new settings',
+  'provider.use': 'the provider, now the default',
   'provider.remove': 'the provider',
   'provider.key': 'the provider, after its stored key is read again',
   'provider.test': 'the provider, after one request that spends no token',
@@ -184,6 +186,7 @@ const STREAMS: Readonly<Record<keyof Events, true>> = {
 const MORE: Readonly<Record<string, string>> = {
   'run.start': 'the fields of `POST /v1/runs`',
   'provider.add': 'its settings, as in the configuration',
+  'provider.set': 'the settings that change',
 };
 
 /** The parameters of a method, from its schema. Optional ones have a question mark. */

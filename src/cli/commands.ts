@@ -79,6 +79,48 @@ const listeners: FlagSpec[] = [
   },
 ];
 
+const providerFlags: FlagSpec[] = [
+  {
+    name: 'base-url',
+    value: '<url>',
+    summary: 'Base URL of the API, such as http://127.0.0.1:11434/v1.',
+  },
+  {
+    name: 'like',
+    value: '<known>',
+    summary: 'Known provider whose settings count, such as openai (default: the id).',
+  },
+  {
+    name: 'adapter',
+    value: '<name>',
+    summary: 'Protocol of the API (default openai-compatible).',
+  },
+  { ...model, value: '<default>', summary: 'Model for runs that name none.' },
+  {
+    name: 'key',
+    value: '<place>',
+    summary: 'Where the API key is: env:NAME, file:/path, or none.',
+  },
+  { name: 'key-env', value: '<NAME>', summary: 'The same as --key env:NAME.' },
+  {
+    name: 'kind',
+    value: '<local|cloud>',
+    summary: 'Whether prompts leave this machine (default: by its address).',
+  },
+  {
+    name: 'options',
+    value: '<name=text,…>',
+    summary: 'Options of the adapter, such as region=us-east-1 of bedrock.',
+  },
+  {
+    name: 'header',
+    value: '<name: text>',
+    many: true,
+    summary: 'Header of every request. It is no place for a key.',
+  },
+  { name: 'max-runs', value: '<n>', summary: 'Runs that it answers at one time.' },
+];
+
 function command<const Name extends string>(
   name: Name,
   {
@@ -320,46 +362,25 @@ const table = [
   command('provider add', {
     args: '<id>',
     summary: 'Configure a provider; takes effect at once.',
-    flags: [
-      {
-        name: 'base-url',
-        value: '<url>',
-        summary: 'Base URL of the API, such as http://127.0.0.1:11434/v1.',
-      },
-      {
-        name: 'like',
-        value: '<known>',
-        summary: 'Known provider whose settings count, such as openai (default: the id).',
-      },
-      {
-        name: 'adapter',
-        value: '<name>',
-        summary: 'Protocol of the API (default openai-compatible).',
-      },
-      { ...model, value: '<default>', summary: 'Model for runs that name none.' },
-      {
-        name: 'key',
-        value: '<place>',
-        summary: 'Where the API key is: env:NAME, file:/path, or none.',
-      },
-      { name: 'key-env', value: '<NAME>', summary: 'The same as --key env:NAME.' },
-      {
-        name: 'kind',
-        value: '<local|cloud>',
-        summary: 'Whether prompts leave this machine (default: by its address).',
-      },
-      {
-        name: 'options',
-        value: '<name=text,…>',
-        summary: 'Options of the adapter, such as region=us-east-1 of bedrock.',
-      },
-    ],
+    flags: providerFlags,
     examples: [
       'provider add openai',
       'provider add bedrock --options region=us-east-1',
       'provider add work --like openai --key file:/run/secrets/work-key',
       'provider add lab --base-url http://10.0.0.5:8000/v1 --model llama3.2',
     ],
+  }),
+  command('provider set', {
+    args: '<id>',
+    summary:
+      'Change settings of a provider; the others stay. Takes effect at once. A header or option without a text is removed. A new server does not get the old key.',
+    flags: providerFlags,
+    examples: ['provider set openai --model gpt-5', 'provider set lab --header "X-Team: blue"'],
+  }),
+  command('provider default', {
+    args: '[id]',
+    summary: 'Print the provider of runs that name none. With an id, choose it.',
+    examples: ['provider default', 'provider default ollama'],
   }),
   command('provider discover', {
     summary: 'Find the model servers of this machine, such as Ollama, at their usual ports.',

@@ -59,7 +59,7 @@ export function loadConfig(
   const settings = mapValues(settingSpecs, (spec, key) =>
     choose(key, spec, flags[key]),
   ) as unknown as Settings;
-  chooseModels(file, settings, sources);
+  applyChoices(file, settings, sources);
   const limits = mapValues(limitSpecs, (_, key) =>
     choose(`limits.${key}`, limitSetting(key)),
   ) as Limits;
@@ -73,12 +73,19 @@ export function loadConfig(
   return { ...settings, limits, history, providers, sources, renamed, file };
 }
 
-/** What `svc model use` and `svc model alias` chose, where nothing else does. */
-function chooseModels(file: string, settings: Settings, sources: Record<string, Source>): void {
+/**
+ * What `svc model use`, `svc model alias` and `svc provider default` chose, where nothing else
+ * does.
+ */
+function applyChoices(file: string, settings: Settings, sources: Record<string, Source>): void {
   const choices = readModelChoices(file);
   if (choices.default !== null && sources.model === 'default') {
     settings.model = choices.default;
     sources.model = 'models.json';
+  }
+  if (choices.provider !== null && sources.default_provider === 'default') {
+    settings.default_provider = choices.provider;
+    sources.default_provider = 'models.json';
   }
   if (Object.keys(choices.aliases).length > 0) {
     settings.aliases = { ...choices.aliases, ...settings.aliases };

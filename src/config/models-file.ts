@@ -3,7 +3,8 @@ import { editOwnFile } from './own-file.ts';
 import { plainValue, properties, readConfigText } from './text.ts';
 
 /**
- * What `svc model use` and `svc model alias` choose: `models.json`, beside the configuration file.
+ * What `svc model use`, `svc model alias` and `svc provider default` choose: `models.json`, beside
+ * the configuration file.
  *
  * 1. Only svc writes this file. svc never writes the configuration file, which is the user's.
  * 2. The configuration file, a variable and a flag go before it.
@@ -12,6 +13,8 @@ import { plainValue, properties, readConfigText } from './text.ts';
 export interface ModelChoices {
   /** Null: none is chosen. */
   default: string | null;
+  /** The provider of runs that name none. Null: none is chosen. */
+  provider: string | null;
   aliases: Readonly<Record<string, string>>;
 }
 
@@ -20,9 +23,14 @@ export function readModelChoices(configFile: string): ModelChoices {
   const text = readConfigText(fileOf(configFile));
   const all = text?.root === undefined ? [] : properties(text, text.root, 'models.json');
   const given = new Map(all.map(({ name, value }) => [name, plainValue(value)]));
-  const [chosen, aliases] = [given.get('default'), given.get('aliases')];
+  const aliases = given.get('aliases');
+  const textOf = (name: string) => {
+    const value = given.get(name);
+    return typeof value === 'string' ? value : null;
+  };
   return {
-    default: typeof chosen === 'string' ? chosen : null,
+    default: textOf('default'),
+    provider: textOf('provider'),
     aliases: Object.fromEntries(
       Object.entries(aliases ?? {}).filter(
         (entry): entry is [string, string] => typeof entry[1] === 'string',

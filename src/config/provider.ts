@@ -153,7 +153,8 @@ function readFields(
     : { ...read, key };
 }
 
-function withDefaults(id: string, given: Partial<ProviderConfig>): ProviderConfig {
+/** Complete settings: see the rules of `readProvider`. */
+export function withDefaults(id: string, given: Partial<ProviderConfig>): ProviderConfig {
   const isBare = given.adapter === undefined && (given.base_url ?? null) === null;
   const { like = isBare && knownProvider(id) !== undefined ? id : null } = given;
   const row = like === null ? undefined : knownProvider(like);

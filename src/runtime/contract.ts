@@ -220,6 +220,10 @@ export interface Runtime extends History {
   cancelPull(id: string, by: string): Promise<{ cancelled: boolean }>;
   listProviders(): ProviderRecord[];
   addProvider(input: ProviderInput): Promise<ProviderRecord>;
+  /** Changes the given settings. Requests in progress end with the old ones. */
+  setProvider(input: ProviderInput): Promise<ProviderRecord>;
+  /** Makes it the provider of runs that name none. */
+  useProvider(id: string): Promise<ProviderRecord>;
   removeProvider(id: string): Promise<ProviderRecord>;
   /** Probes the provider and waits for the outcome. */
   /** The stored key of the provider changed. */

@@ -2,7 +2,7 @@ import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import { type DaemonEvent, isTerminalEvent, type NewEvent } from '../../machines/events.ts';
 import { accepted, stateName, statePath } from '../../machines/step.ts';
 import type { Config } from '../config/config.ts';
-import { type ProviderConfig, readProvider } from '../config/provider.ts';
+import type { ProviderConfig } from '../config/provider.ts';
 import { descriptorTrouble } from '../descriptors.ts';
 import { SvcError } from '../errors.ts';
 import { isoTime } from '../kernel/clock.ts';
@@ -21,8 +21,9 @@ import type { StopReports } from './health/stop-report.ts';
 import { createHistory } from './history/history.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { createModels, type LocalModelsPort, type ModelsOptions } from './models/models.ts';
-import { oneAtATime, providerSettings, throwWithChange } from './providers/change.ts';
+import { oneAtATime, throwWithChange } from './providers/change.ts';
 import { Loads } from './providers/local-models.ts';
+import { createManage } from './providers/manage.ts';
 import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
 import { Records } from './runs/record-bytes.ts';
@@ -193,31 +194,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     pullModel: (input, { client, signal }) => options.pulls.pull(input, client, signal),
     cancelPull: (id, by) => unlessStalled(kernel, () => options.pulls.cancel(id, by)),
     listProviders: () => providers.list(),
-    addProvider: (input) =>
-      changed(async () => {
-        const settings = readProvider(
-          input.id,
-          providerSettings(input),
-          'provider add',
-          'invalid_request',
-        );
-        if (providers.ids().includes(input.id))
-          throw new SvcError('provider_exists', `A provider ${input.id} is configured already.`, {
-            param: 'id',
-          });
-        await options.saveProvider(input.id, settings);
-        return providers.add(input.id, settings);
-      }),
-    removeProvider: (id) =>
-      changed(async () => {
-        if (providers.config(id) === null)
-          throw new SvcError('invalid_request', 'The built-in engine cannot be removed.', {
-            param: 'id',
-          });
-        providers.record(id);
-        await options.saveProvider(id, null);
-        return providers.remove(id);
-      }),
+    ...createManage({
+      ...{ config, providers, changed },
+      saveProvider: options.saveProvider,
+      saveChoices: options.saveChoices,
+    }),
     rereadKey: (id) => answered(() => providers.rereadKey(id)),
     testProvider: (id) => answered(() => providers.probe(id)),
   };

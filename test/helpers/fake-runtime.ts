@@ -340,6 +340,8 @@ export function fakeRuntime(): FakeRuntime {
       return fake.providers;
     },
     addProvider: () => Promise.reject(new Error('not here')),
+    setProvider: () => Promise.reject(new Error('not here')),
+    useProvider: () => Promise.reject(new Error('not here')),
     removeProvider: () => Promise.reject(new Error('not here')),
     rereadKey: () => Promise.reject(new Error('not here')),
     testProvider: () => Promise.reject(new Error('not here')),

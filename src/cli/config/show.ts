@@ -1,4 +1,5 @@
 import { type Config, loadConfig } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/provider.ts';
 import { asSvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
@@ -10,7 +11,11 @@ import { table } from '../print/table.ts';
 export async function run({ paths, json }: Context): Promise<number> {
   const { running, why } = await ask(paths);
   const config = running ?? loadConfig(paths.config);
-  const { sources, renamed: _, file, providers, limits, history, ...settings } = config;
+  const { sources, renamed: _, file, limits, history, ...rest } = config;
+  const { providers: all, ...settings } = rest;
+  const providers = Object.fromEntries(
+    Object.entries(all).map(([id, provider]) => [id, withoutHeaders(provider)]),
+  );
   const valued = (values: object, prefix = '') =>
     Object.fromEntries(
       Object.entries(values).map(([key, value]) => [
@@ -87,6 +92,12 @@ async function ask(
 }
 
 const ANSWER_MS = 3_000;
+
+/** The text of a header may be private, so only its name is shown. */
+function withoutHeaders(provider: ProviderConfig): ProviderConfig {
+  const names = Object.keys(provider.headers ?? {});
+  return { ...provider, headers: Object.fromEntries(names.map((name) => [name, '(not shown)'])) };
+}
 
 function text(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);

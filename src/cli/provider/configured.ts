@@ -1,5 +1,6 @@
 import { loadConfig } from '../../config/config.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
+import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 
@@ -17,6 +18,27 @@ export function configuredProviders(paths: Paths): ProviderShown[] {
   });
   const all = [engine, ...Object.entries(providers).map(([id, settings]) => shown(id, settings))];
   return all.map((provider) => ({ ...provider, default: provider.id === default_provider }));
+}
+
+/** Throws provider_unknown. `what` says what the built-in engine has not. */
+export function configOf(
+  id: string,
+  providers: Readonly<Record<string, ProviderConfig>>,
+  what: string,
+): ProviderConfig {
+  const config = Object.hasOwn(providers, id) ? providers[id] : undefined;
+  if (config !== undefined) return config;
+  if (id === 'local')
+    throw new SvcError('provider_unknown', `The built-in engine ${what}.`, {
+      param: 'provider',
+      hint: 'See: svc provider list',
+    });
+  const known = ['local', ...Object.keys(providers)];
+  throw new SvcError(
+    'provider_unknown',
+    `There is no provider ${JSON.stringify(id)}. Known: ${known.join(', ')}.`,
+    { param: 'provider', details: { known }, hint: `To add it: svc provider add ${id}` },
+  );
 }
 
 type Settings = Pick<ProviderConfig, 'kind' | 'key'> & {

@@ -1,7 +1,6 @@
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { loadConfig } from '../../config/config.ts';
-import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -12,8 +11,9 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context, Flags } from '../context.ts';
 import { choiceFlag, textFlag } from '../parse/flag-values.ts';
+import { readStdin } from '../parse/read-stdin.ts';
 import { note, print, printJson } from '../print/output.ts';
-import type { ProviderShown } from './configured.ts';
+import { configOf, type ProviderShown } from './configured.ts';
 
 /**
  * Stores the key of a provider, or removes it. The key never is an argument: other users see those.
@@ -21,7 +21,7 @@ import type { ProviderShown } from './configured.ts';
  */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const id = args[0] ?? '';
-  const config = configOf(id, loadConfig(paths.config).providers);
+  const config = configOf(id, loadConfig(paths.config).providers, 'needs no key');
   const keys = new StoredKeys(paths.keys);
   const place =
     flags.remove === true
@@ -46,23 +46,6 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
 }
 
 const WORDS: Record<KeyPlace, string> = { keychain: 'the keychain', file: 'a private file' };
-
-function configOf(id: string, providers: Readonly<Record<string, ProviderConfig>>): ProviderConfig {
-  const config = Object.hasOwn(providers, id) ? providers[id] : undefined;
-  if (config !== undefined) return config;
-  const known = Object.keys(providers);
-  throw new SvcError(
-    'provider_unknown',
-    id === 'local'
-      ? 'The built-in engine needs no key.'
-      : `There is no provider ${JSON.stringify(id)}. Known: ${known.join(', ') || 'none'}.`,
-    {
-      param: 'provider',
-      details: { known },
-      ...(id === 'local' ? {} : { hint: `Add it first: svc provider add ${id}` }),
-    },
-  );
-}
 
 async function remove(keys: StoredKeys, id: string): Promise<null> {
   if (await keys.remove(id)) return null;
@@ -98,15 +81,8 @@ function fromVariable(name: string): string {
 }
 
 async function fromStdin(): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of process.stdin) {
-    chunks.push(chunk);
-    bytes += (chunk as Buffer).length;
-    if (bytes > KEY_FILE_BYTES_MAX)
-      throw new SvcError('usage', `A key has at most ${KEY_FILE_BYTES_MAX} bytes.`);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+  const tooLarge = () => new SvcError('usage', `A key has at most ${KEY_FILE_BYTES_MAX} bytes.`);
+  return (await readStdin(KEY_FILE_BYTES_MAX, tooLarge)).toString('utf8');
 }
 
 /** Asks at the terminal. What is typed is not shown. Throws `usage` when the user interrupts. */

@@ -1,4 +1,5 @@
 import { loadConfig } from '../../config/config.ts';
+import { saveModelChoices } from '../../config/models-file.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -6,7 +7,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
-import { type ProviderShown, shown } from './configured.ts';
+import { configOf, type ProviderShown, shown } from './configured.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const id = args[0] ?? '';
@@ -25,19 +26,11 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 
 async function removeFromFile(paths: Paths, id: string): Promise<ProviderShown> {
   const { providers } = loadConfig(paths.config);
-  const settings = Object.hasOwn(providers, id) ? providers[id] : undefined;
-  if (settings === undefined) {
-    const known = ['local', ...Object.keys(providers)];
-    throw new SvcError(
-      'provider_unknown',
-      `There is no provider ${JSON.stringify(id)}. Known: ${known.join(', ')}.`,
-      {
-        param: 'provider',
-        details: { known },
-      },
-    );
-  }
+  const settings = configOf(id, providers, 'cannot be removed');
   const { removeProvider } = await import('../../config/providers-file.ts');
   await removeProvider(paths.config, id);
+  await saveModelChoices(paths.config, (choices) =>
+    choices.provider === id ? { ...choices, provider: null } : choices,
+  );
   return { ...shown(id, settings), state: 'removed' };
 }

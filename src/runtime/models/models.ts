@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import type { ModelChoices } from '../../config/models-file.ts';
+import { refuseConfigured } from '../../config/refuse-configured.ts';
 import { SvcError } from '../../errors.ts';
 import type { ModelRecord, PartialModel } from '../../providers/port.ts';
 import type { ModelDetails, Runtime } from '../contract.ts';
@@ -95,16 +96,5 @@ function refuseTooMany(aliases: Config['aliases'], name: string): void {
   if (Object.hasOwn(aliases, name) || Object.keys(aliases).length < ALIASES_MAX) return;
   throw new SvcError('invalid_request', `There are ${ALIASES_MAX} aliases already.`, {
     param: 'name',
-  });
-}
-
-/** Throws if the user's file, a variable or a flag sets it: svc does not change those. */
-function refuseConfigured({ sources, file }: Config, key: 'model' | 'aliases', what: string): void {
-  const source = sources[key];
-  if (source === 'default' || source === 'models.json') return;
-  const place = source === 'file' ? `in ${file}` : `by the ${source}`;
-  throw new SvcError('invalid_request', `${what} is set ${place}, which svc does not change.`, {
-    param: key,
-    hint: `Change or remove \`${key}\` there, then run: svc restart`,
   });
 }

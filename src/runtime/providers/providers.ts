@@ -19,6 +19,7 @@ import { keyFault } from './key-fault.ts';
 import { askProvider, hasEnded, isSameList, ProviderWatch } from './probe.ts';
 import { knownModels, providerRecord } from './records.ts';
 import { Transitions } from './transitions.ts';
+import { unknownProvider } from './unknown-provider.ts';
 
 /**
  * The providers of this boot. Each has its configuration, its port and its machine.
@@ -136,17 +137,33 @@ export class Providers {
     return this.record(id);
   }
 
+  /**
+   * The same provider with other settings, and another machine. Requests in progress end with the
+   * old settings. Their connections close by themselves.
+   */
+  async replace(id: string, settings: ProviderConfig): Promise<ProviderRecord> {
+    const { stream } = this.entryOf(id);
+    await this.register(id, settings, this.options.remote(id, settings));
+    await this.forget(stream);
+    if (settings.kind === 'local') await this.probe(id);
+    return this.record(id);
+  }
+
   async remove(id: string): Promise<ProviderRecord> {
-    const entry = this.entryOf(id);
+    const { stream, port } = this.entryOf(id);
     const record = this.record(id);
     this.entries.delete(id);
-    this.watch.remove(entry.stream);
-    this.transitions.forget(entry.stream);
-    await this.options.kernel.tryAppend(entry.stream, { type: 'provider.removed' });
-    this.options.kernel.forget(entry.stream);
+    await this.forget(stream);
     await this.options.keysOf(id).forget();
-    await entry.port.close();
+    await port.close();
     return { ...record, state: 'removed' };
+  }
+
+  private async forget(stream: ProviderKey): Promise<void> {
+    this.watch.remove(stream);
+    this.transitions.forget(stream);
+    await this.options.kernel.tryAppend(stream, { type: 'provider.removed' });
+    this.options.kernel.forget(stream);
   }
 
   /** The stored key changed, so it may be accepted now. Resolves when it is read. */
@@ -181,11 +198,10 @@ export class Providers {
       // It was removed meanwhile, and its machine is gone.
       if (this.entries.get(provider_id) !== entry) return;
       if (!(result instanceof SvcError)) {
-        this.appendOrLog(entry, {
-          type: 'provider.probe_succeeded',
-          probe,
-          models: this.listIfChanged(provider_id, result.models),
-        });
+        const isKnown = isSameList(result.models, this.snapshot(provider_id).context.models);
+        // A known list is not recorded again.
+        const models = isKnown ? null : result.models;
+        this.appendOrLog(entry, { type: 'provider.probe_succeeded', probe, models });
         return;
       }
       this.appendOrLog(entry, {
@@ -194,12 +210,6 @@ export class Providers {
         ...this.admission.faultOf('probe', entry.stream, result),
       });
     });
-  }
-
-  /** Null for the known list, which is not recorded again. */
-  private listIfChanged(id: string, models: string[]): string[] | null {
-    const known = this.entries.has(id) ? this.snapshot(id).context.models : [];
-    return isSameList(models, known) ? null : models;
   }
 
   /** Records how a request goes. One that was let in always ends with an outcome. */
@@ -295,14 +305,7 @@ export class Providers {
   private entryOf(id: string): Entry {
     const entry = this.entries.get(id);
     if (entry !== undefined) return entry;
-    throw new SvcError(
-      'provider_unknown',
-      `There is no provider ${JSON.stringify(id)}. Known: ${this.ids().join(', ')}.`,
-      {
-        param: 'provider',
-        details: { known: this.ids() },
-      },
-    );
+    throw unknownProvider(id, this.ids());
   }
 
   private snapshot(id: string): ProviderSnapshot {

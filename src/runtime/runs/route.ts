@@ -7,6 +7,7 @@ import { SvcError } from '../../errors.ts';
 import { TARGETS_MAX } from '../contract/inputs.ts';
 import type { RunInput } from '../contract.ts';
 import { LOCAL } from '../providers/providers.ts';
+import { unknownProvider } from '../providers/unknown-provider.ts';
 
 /** The provider and model of a run, and whether the prompt leaves this machine. */
 export type Route = Omit<Target, 'resumable'>;
@@ -63,16 +64,8 @@ function checkProvider(
   const slash = name.indexOf('/');
   const prefix = name.slice(0, slash);
   if (slash <= 0 || providers.has(prefix) || isFile(name)) return;
-  if (listed(default_provider)?.includes(name) !== true) throw unknownProvider(prefix, providers);
-}
-
-function unknownProvider(id: string, providers: ReadonlyMap<string, unknown>): SvcError {
-  const known = [...providers.keys()];
-  return new SvcError(
-    'provider_unknown',
-    `There is no provider ${JSON.stringify(id)}. Known: ${known.join(', ')}.`,
-    { param: 'provider', details: { known } },
-  );
+  if (listed(default_provider)?.includes(name) !== true)
+    throw unknownProvider(prefix, [...providers.keys()]);
 }
 
 /** The names that a request means. An alias is looked at once. */
@@ -115,7 +108,7 @@ function chooseRoute(
       ? cloudProvider(config, providers)
       : byName(named.name, config, providers, listed));
   const settings = providers.get(provider);
-  if (settings === undefined) throw unknownProvider(provider, providers);
+  if (settings === undefined) throw unknownProvider(provider, [...providers.keys()]);
   if (named.provider !== null && named.provider !== provider) {
     throw new SvcError(
       'usage',

@@ -9,6 +9,7 @@ import type { EventSlice, RunRecord, Runtime } from '../../runtime/contract.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import type { NamedTokens } from '../auth/named-tokens.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
+import { followWithPlaces } from '../follow-with-places.ts';
 import { type Answered, type Method, methods, type Params, renamed } from './protocol.ts';
 
 /** How a handler sends events before its result. */
@@ -86,19 +87,11 @@ export function createHandlers({
     from_seq: number,
     reply: Reply,
   ): Promise<RunRecord | RecordBytes> => {
-    const answered = new AbortController();
-    runtime.watchQueue(
-      id,
-      (queue_position) => queue_position === null || void reply.event({ queue_position }),
-      answered.signal,
-    );
-    try {
-      for await (const slice of runtime.followRun(id, { from_seq, signal: reply.signal }))
-        await reply.slice(slice);
-      return await runtime.showRun(id);
-    } finally {
-      answered.abort();
-    }
+    const following = { from_seq, signal: reply.signal };
+    const report = (queue_position: number) => reply.event({ queue_position });
+    for await (const slice of followWithPlaces(runtime, id, following, report))
+      await reply.slice(slice);
+    return runtime.showRun(id);
   };
   return {
     health,
@@ -145,6 +138,8 @@ export function createHandlers({
     'model.pull_cancel': ({ id }) => runtime.cancelPull(id, BY),
     'provider.list': () => ({ providers: runtime.listProviders() }),
     'provider.add': (input) => runtime.addProvider(input),
+    'provider.set': (input) => runtime.setProvider(input),
+    'provider.use': ({ id }) => runtime.useProvider(id),
     'provider.remove': ({ id }) => runtime.removeProvider(id),
     'provider.key': ({ id }) => runtime.rereadKey(id),
     'provider.test': ({ id }) => runtime.testProvider(id),

@@ -135,6 +135,10 @@ export const methods = {
   'model.pull_cancel': answers<{ cancelled: boolean }>()(one),
   'provider.list': answers<{ providers: ProviderRecord[] }>()(none),
   'provider.add': answers<ProviderRecord>()(providerInput),
+  /** Changes the given settings; null removes a header or an option. */
+  'provider.set': answers<ProviderRecord>()(providerInput),
+  /** Makes it the provider of runs that name none. */
+  'provider.use': answers<ProviderRecord>()(one),
   'provider.remove': answers<ProviderRecord>()(one),
   /** The stored key changed: the daemon reads it again. The key is not in the request. */
   'provider.key': answers<ProviderRecord>()(one),

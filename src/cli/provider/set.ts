@@ -1,0 +1,66 @@
+import { loadConfig } from '../../config/config.ts';
+import { changedProvider } from '../../config/provider-request.ts';
+import { refuseConfigured } from '../../config/refuse-configured.ts';
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
+import { oneLine } from '../../logs/plain.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { whenNotRunning } from '../connect/not-running.ts';
+import type { Context } from '../context.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { ADD_MS, described, stateOf } from './add.ts';
+import { configOf, type ProviderShown, shown } from './configured.ts';
+import { inFlags, settingsIn } from './settings-flags.ts';
+
+/** Without a daemon, changes providers.json for the next start. */
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const id = args[0] ?? '';
+  const change = settingsIn(flags);
+  if (Object.keys(change).length === 0)
+    throw new SvcError('usage', 'No setting is given, so nothing changes.', {
+      hint: 'For example: svc provider set openai --model gpt-5. See: svc provider set --help',
+    });
+  const before = loadConfig(paths.config).providers[id]?.key ?? null;
+  let isRunning = true;
+  const provider: ProviderShown = await askDaemon(
+    paths,
+    'provider.set',
+    { id, ...change },
+    { timeout_ms: ADD_MS },
+  )
+    .catch(
+      whenNotRunning(() => {
+        isRunning = false;
+        return changeFile(paths, id, change);
+      }),
+    )
+    .catch((thrown: unknown) => {
+      throw inFlags(thrown, { where: WHERE, id, command: 'svc provider set' });
+    });
+  if (json) {
+    printJson(provider);
+    return 0;
+  }
+  print(oneLine(`Changed ${described(provider)}${isRunning ? stateOf(provider) : ''}.`));
+  if (!isRunning) note('The daemon is not running. Its next start has the change: svc start');
+  if (before !== null && provider.credential === 'none')
+    note(`Its key does not go to another server. To store one: svc provider key ${id}`);
+  return 0;
+}
+
+/** What begins the errors of a change, here and in the daemon. */
+const WHERE = 'provider set';
+
+async function changeFile(
+  paths: Paths,
+  id: string,
+  change: Record<string, unknown>,
+): Promise<ProviderShown> {
+  const config = loadConfig(paths.config);
+  const present = configOf(id, config.providers, 'has no settings of a provider');
+  refuseConfigured(config, `providers.${id}`, `The provider ${id}`);
+  const settings = changedProvider(id, present, change, WHERE);
+  const { saveProvider } = await import('../../config/providers-file.ts');
+  await saveProvider(paths.config, id, settings);
+  return shown(id, settings);
+}
