@@ -35,9 +35,9 @@ test('a change counts at once and after a restart, and the text of a header is n
   assert.match(set.stdout, 'Changed lab (local');
   const answer = await home.svc(['run', 'hi', '--provider', 'lab']);
   assert.is(answer.stdout, 'It is here.\n', answer.stderr);
-  const { headers, body } = upstream.received.at(-1) ?? { headers: {}, body: '{}' };
-  assert.equal([headers['x-team'], headers['x-way']], ['blue', undefined]);
-  assert.is(JSON.parse(body).model, 'm2');
+  const asked = upstream.received.at(-1);
+  assert.equal([asked?.headers['x-team'], asked?.headers['x-way']], ['blue', undefined]);
+  assert.is(JSON.parse(asked?.body ?? '').model, 'm2');
   const { headers: kept, model } = saved(home).lab;
   assert.equal([kept, model], [{ 'X-Team': 'blue' }, 'm2']);
   const shown = [
